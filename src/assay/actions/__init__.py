@@ -1,0 +1,1 @@
+"""Effects on the world, each verified by reading the world again."""

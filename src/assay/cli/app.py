@@ -1,0 +1,64 @@
+"""`assay`: the command line. Each verb is a module of this package with one function of the same name."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from assay.model.errors import Trouble
+
+VERBS = {
+    "check": "Find every problem in the inventory and the specs.",
+    "observe": "Collect evidence now.",
+    "validate": "Run the suites and write down the outcomes.",
+    "reconcile": "Observe, validate, decide and act.",
+    "status": "Show where every node is.",
+    "history": "Show how a node got there.",
+    "explain": "Show why, as a chain of evidence.",
+    "tickets": "Show the work for technicians.",
+    "report": "Build the Allure report.",
+    "hold": "Freeze a node: automation looks and reports, but never acts.",
+    "release": "End a hold.",
+    "certify": "Certify a technician's inspection of a node.",
+    "fabric": "Learn, compare and scan the InfiniBand fabric.",
+    "lab": "Run the virtual fleet.",
+}
+
+
+class Verbs(TyperGroup):
+    """Imports a verb's module when that verb is asked for, so that `assay status` pays for `status` only."""
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 — the signature is click's
+        """Return the verbs in the order of the loop."""
+        return list(VERBS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002 — the signature is click's
+        """Return the command of a verb."""
+        if cmd_name not in VERBS:
+            return None
+        app: typer.Typer = importlib.import_module(f"assay.cli.{cmd_name}").app
+        command = typer.main.get_command(app)
+        command.name = cmd_name
+        command.short_help = VERBS[cmd_name]
+        return command
+
+
+app = typer.Typer(cls=Verbs, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+
+
+@app.callback(help="Run a GPU fleet by evidence.")
+def _assay() -> None:
+    pass
+
+
+def main() -> None:
+    """Run one verb. Trouble ends with a message for people and exit code 2, never a traceback."""
+    try:
+        app()
+    except Trouble as trouble:
+        print(f"assay: {trouble}", file=sys.stderr)  # noqa: T201 — this is the place that talks to people
+        sys.exit(2)

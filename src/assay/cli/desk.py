@@ -1,0 +1,75 @@
+"""Where a verb works: the fleet repository, its ledger, its evidence and its clock."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from assay.model.clock import Clock, SystemClock
+
+if TYPE_CHECKING:
+    from assay.ledger.store import Ledger
+    from assay.model.fleet import Fleet
+
+FleetDir = Annotated[Path, typer.Option("--fleet", help="The fleet repository.", envvar="ASSAY_FLEET")]
+Format = Annotated[Literal["text", "json"], typer.Option("--format", help="text for people, json for machines.")]
+
+
+@dataclass(frozen=True)
+class Desk:
+    """One fleet repository at `root`, with what assay keeps beside it in `.assay/` and `reports/`."""
+
+    root: Path
+
+    @property
+    def home(self) -> Path:
+        """The folder of assay's own data, which git ignores."""
+        return self.root / ".assay"
+
+    @property
+    def evidence(self) -> Path:
+        """The evidence store: `latest/NODE.json` and `objects/`."""
+        return self.home / "evidence"
+
+    @property
+    def reports(self) -> Path:
+        """Runs, the Allure report and its history."""
+        return self.root / "reports"
+
+    @property
+    def lab(self) -> Path:
+        """The virtual fleet, where one is up."""
+        return self.home / "lab"
+
+    @property
+    def overlays(self) -> tuple[Path, ...]:
+        """Inventory files that a running lab lays over the repository's own."""
+        overlay = self.lab / "inventory.yml"
+        return (overlay,) if overlay.exists() else ()
+
+    @cached_property
+    def fleet(self) -> Fleet:
+        """The declared fleet."""
+        from assay.fleet.load import load_fleet
+
+        return load_fleet(self.root, self.overlays)
+
+    @cached_property
+    def ledger(self) -> Ledger:
+        """The ledger, made on first use."""
+        from assay.ledger.store import Ledger
+
+        return Ledger.open(self.home / "ledger.sqlite")
+
+    @cached_property
+    def clock(self) -> Clock:
+        """The lab's clock where this fleet lives in a lab, else the system's."""
+        if not (self.lab / "clock.json").exists():
+            return SystemClock()
+        from assay.lab.world import World
+
+        return World(self.lab).clock()

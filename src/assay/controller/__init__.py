@@ -1,0 +1,1 @@
+"""The durable loop: observe, validate, decide, act, once or for ever."""

@@ -1,0 +1,1 @@
+"""The cabling that was designed, the cabling that is, and what differs."""

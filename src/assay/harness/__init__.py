@@ -1,0 +1,1 @@
+"""The pytest plugin: checks over the fleet, limits, measurements, outcomes."""

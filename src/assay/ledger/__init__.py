@@ -1,0 +1,1 @@
+"""The append-only history, and the outcomes of every run."""

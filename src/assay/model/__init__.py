@@ -1,0 +1,1 @@
+"""The nouns: plain data, no I/O. Imports nothing of assay."""

@@ -1,0 +1,29 @@
+"""CheckCatalog: the checks that a fleet declares, so that one that vanishes is missed."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from assay.model.spec import Spec, Strict
+
+Phase = Literal["seatrial", "zap", "test", "production", "fabric"]
+SubjectKind = Literal["node", "gpu", "hca", "nic", "psu", "nvme", "rack", "fabric"]
+
+
+class Check(Strict):
+    """One test function. `id` is its pytest id without parameters; `subject` what it is repeated over."""
+
+    id: str = Field(pattern=r"^suites/[\w/]+\.py::test_\w+$")
+    subject: SubjectKind
+    phases: list[Phase] = Field(min_length=1)
+    active: bool = False
+    fault: str = ""
+
+
+class CheckCatalog(Spec):
+    """Every check of the fleet. Each check × subject of its kind must end in exactly one outcome."""
+
+    kind: Literal["CheckCatalog"]
+    checks: list[Check] = Field(min_length=1)

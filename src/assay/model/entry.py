@@ -1,0 +1,42 @@
+"""The ledger's one shape: an append-only list of entries, each with an id that says it only once.
+
+Kinds and their bodies (all ids are strings, all times ISO 8601 UTC):
+
+| kind | body |
+|---|---|
+| node.enrolled | pool, state |
+| transition | from, to, decision |
+| decision | from, to, timing (immediate, pending, record), rule (`file:line name`), remedy, because [Cause] |
+| decision.withdrawn | decision, reason |
+| fault | fault (id), class, subject, severity, blame, count, first_seen, last_seen, detail |
+| fault.cleared | fault, because |
+| observe.failed | channel, reason |
+| effect.intent | effect, action, decision, before {…}, params {…} |
+| effect.done, effect.verified, effect.failed, effect.unknown | effect, reason, facts {…} |
+| hold, release | who, reason |
+| certified | who, reason |
+| ticket.opened, ticket.updated, ticket.closed | ticket, and on opening the Ticket; on closing `by` |
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line of history. `seq` is given by the ledger; appending an id that it holds already changes nothing."""
+
+    id: str
+    at: str
+    kind: str
+    node: str = ""
+    body: dict[str, Any] = field(default_factory=dict)
+    seq: int = 0
+
+
+def derived_id(*parts: str) -> str:
+    """Return the id that follows from `parts`: the same parts give the same id, in any process, for ever."""
+    return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:16]

@@ -1,0 +1,75 @@
+"""The fleet as its repository declares it: nodes from `inventory/`, everything else from `specs/`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from assay.model.checks import CheckCatalog
+from assay.model.design import FabricDesign
+from assay.model.faults import FaultCatalog
+from assay.model.firmware import FirmwareBundle
+from assay.model.nodespec import NodeSpec
+from assay.model.policy import LifecyclePolicy
+from assay.model.profile import ManagementProfile
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One host of the inventory. `variables` are its Ansible host and group variables, merged as Ansible does."""
+
+    name: str
+    pool: str
+    site: str
+    rack: str
+    u: int
+    serial: str
+    spec: str
+    profile: str
+    hca_guids: tuple[str, ...] = ()
+    variables: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def subject(self) -> str:
+        """The node's subject id, `h100-a/n0007`."""
+        return f"{self.pool}/{self.name}"
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """Everything that the repository says, each kind by name.
+
+    `lines` gives the file and line of a value: `lines["NodeSpec/hgx-h100", "limits.gpu_temperature"]`
+    is `"specs/nodes/hgx-h100.yaml:41"`; the path `""` is the document itself.
+    """
+
+    root: Path
+    nodes: Mapping[str, Node]
+    node_specs: Mapping[str, NodeSpec] = field(default_factory=dict)
+    bundles: Mapping[str, FirmwareBundle] = field(default_factory=dict)
+    designs: Mapping[str, FabricDesign] = field(default_factory=dict)
+    faults: Mapping[str, FaultCatalog] = field(default_factory=dict)
+    policies: Mapping[str, LifecyclePolicy] = field(default_factory=dict)
+    profiles: Mapping[str, ManagementProfile] = field(default_factory=dict)
+    checks: Mapping[str, CheckCatalog] = field(default_factory=dict)
+    lines: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    commit: str = ""
+    dirty: bool = False
+
+    def spec_of(self, node: str) -> NodeSpec:
+        """Return the NodeSpec of a node."""
+        return self.node_specs[self.nodes[node].spec]
+
+    def bundle_of(self, node: str) -> FirmwareBundle:
+        """Return the firmware bundle that a node must carry."""
+        return self.bundles[self.spec_of(node).firmware]
+
+    def profile_of(self, node: str) -> ManagementProfile:
+        """Return what automation may do to a node."""
+        return self.profiles[self.nodes[node].profile]
+
+    def pool(self, name: str) -> list[Node]:
+        """Return the nodes of a pool, in inventory order."""
+        return [node for node in self.nodes.values() if node.pool == name]

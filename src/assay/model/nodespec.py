@@ -1,0 +1,85 @@
+"""NodeSpec: what a node of one kind must be."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from assay.model.spec import Spec, Strict
+
+
+class Gpus(Strict):
+    """GPUs by slot: `pci[3]` is the place of `gpu3`, whether or not a GPU answers there."""
+
+    model: str
+    pci: list[str] = Field(min_length=1)
+
+    @property
+    def count(self) -> int:
+        """How many GPUs the node must have."""
+        return len(self.pci)
+
+
+class Hca(Strict):
+    """One InfiniBand adapter, by its kernel name and the rail it serves (counted from 0)."""
+
+    name: str
+    rail: int = Field(ge=0)
+    pci: str
+
+
+class Nic(Strict):
+    """One front-end network interface."""
+
+    name: str
+    speed_mbps: int = Field(gt=0)
+
+
+class Nvme(Strict):
+    """Local drives, `nvme0` to `nvme<count - 1>`."""
+
+    count: int = Field(ge=0)
+    size_gb: int = Field(gt=0)
+
+
+class Psus(Strict):
+    """Power supplies; `needed` of them must carry the load."""
+
+    count: int = Field(gt=0)
+    needed: int = Field(gt=0)
+
+    @model_validator(mode="after")
+    def _no_more_needed_than_there_are(self) -> Psus:
+        if self.needed > self.count:
+            raise ValueError(f"needed ({self.needed}) is more than count ({self.count})")
+        return self
+
+
+class Limit(Strict):
+    """One threshold. `source` names where the number comes from (a document, a measurement)."""
+
+    value: float
+    unit: str
+    source: str
+
+
+class NodeSpec(Spec):
+    """What a node of one kind must be. `firmware` names a FirmwareBundle; `limits` are per metric."""
+
+    kind: Literal["NodeSpec"]
+    product: str
+    gpus: Gpus
+    hcas: list[Hca]
+    nics: list[Nic]
+    nvme: Nvme
+    psus: Psus
+    fans: int = Field(gt=0)
+    cpu_sockets: int = Field(gt=0)
+    cpu_threads: int = Field(gt=0)
+    memory_gib: int = Field(gt=0)
+    driver: str
+    firmware: str
+    bios: dict[str, str] = Field(default={})
+    kernel_cmdline: list[str] = Field(default=[])
+    limits: dict[str, Limit] = Field(default={})

@@ -1,0 +1,76 @@
+"""What judging says: exactly one outcome for every declared check and subject."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+
+Verdict = Literal["pass", "fail", "error", "skip"]
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """A number that a check looked at, with the limit it was held to and where that limit is written."""
+
+    name: str
+    value: float
+    unit: str = ""
+    at_least: float | None = None
+    at_most: float | None = None
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One check on one subject. `reason` is never empty unless the verdict is `pass`.
+
+    `check` is the pytest id without its parameters (`suites/seatrial/test_gpu.py::test_gpu_count`);
+    `fault` the fault class that a failure means; `evidence` the hash of the document that was judged and
+    `evidence_at` when that was collected (ISO 8601 UTC); `phases` the check's phase marks.
+    """
+
+    check: str
+    subject: str
+    node: str
+    verdict: Verdict
+    reason: str = ""
+    fault: str = ""
+    phases: tuple[str, ...] = ()
+    active: bool = False
+    evidence: str = ""
+    evidence_at: str = ""
+    duration_s: float = 0.0
+    measurements: tuple[Measurement, ...] = field(default=())
+
+    def as_json(self) -> dict[str, Any]:
+        """Return plain JSON data; `from_json` reads it back."""
+        plain = {name: getattr(self, name) for name in self.__slots__}
+        plain["phases"] = list(self.phases)
+        plain["measurements"] = [{k: getattr(m, k) for k in m.__slots__} for m in self.measurements]
+        return plain
+
+    @classmethod
+    def from_json(cls, plain: dict[str, Any]) -> Outcome:
+        """Read `as_json` back."""
+        return cls(
+            **{
+                **plain,
+                "phases": tuple(plain["phases"]),
+                "measurements": tuple(Measurement(**m) for m in plain["measurements"]),
+            }
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run of the suites: what was asked, of which specs, by whom."""
+
+    id: str
+    at: str
+    phases: tuple[str, ...] = ()
+    nodes: tuple[str, ...] = ()
+    spec_commit: str = ""
+    dirty: bool = False
+    suite_hash: str = ""
+    who: str = ""

@@ -1,0 +1,57 @@
+"""What one look at one thing can say: a value, or a stated reason why there is none.
+
+Standard library only: the probe carries this module to the node.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+Kind = Literal["value", "absent", "unsupported", "failed"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One of four kinds; `value` is set for kind `value` only, `reason` for the other three."""
+
+    kind: Kind
+    value: Any = None
+    reason: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the one-key object that evidence documents hold, `{"failed": "timed out after 5 s"}`."""
+        return {self.kind: self.value if self.kind == "value" else self.reason}
+
+
+def value(content: Any) -> dict[str, Any]:
+    """Return a leaf that was read."""
+    return {"value": content}
+
+
+def absent(reason: str) -> dict[str, str]:
+    """Return a leaf for a thing that is not there (no such device, no such file)."""
+    return {"absent": reason}
+
+
+def unsupported(reason: str) -> dict[str, str]:
+    """Return a leaf for a question that this hardware or driver cannot answer."""
+    return {"unsupported": reason}
+
+
+def failed(reason: str) -> dict[str, str]:
+    """Return a leaf for a question that was asked and not answered (error, deadline, lost GPU)."""
+    return {"failed": reason}
+
+
+def as_reading(tree: Any) -> Reading | None:
+    """Return the Reading if `tree` is a leaf of an evidence document, None for a branch."""
+    if not isinstance(tree, dict) or len(tree) != 1:
+        return None
+    (kind, content) = next(iter(tree.items()))
+    if kind == "value":
+        return Reading("value", value=content)
+    if kind in KINDS and isinstance(content, str):
+        return Reading(kind, reason=content)
+    return None

@@ -1,0 +1,44 @@
+"""Work for a technician: the exact place, what was expected and seen, and how to verify the repair."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where hands must go. `port` and `label` as printed on the hardware; `u` counts from the bottom."""
+
+    device: str
+    site: str = ""
+    rack: str = ""
+    u: int = 0
+    port: str = ""
+    label: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Ticket:
+    """Opened once per `key`, updated, closed by the check or scan named in `verify` when it passes."""
+
+    id: str
+    key: str
+    title: str
+    node: str = ""
+    places: tuple[Place, ...] = ()
+    expected: str = ""
+    seen: str = ""
+    verify: str = ""
+    severity: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        """Return plain JSON data; `from_json` reads it back."""
+        plain = {name: getattr(self, name) for name in self.__slots__}
+        plain["places"] = [{k: getattr(p, k) for k in p.__slots__} for p in self.places]
+        return plain
+
+    @classmethod
+    def from_json(cls, plain: dict[str, Any]) -> Ticket:
+        """Read `as_json` back."""
+        return cls(**{**plain, "places": tuple(Place(**p) for p in plain["places"])})

@@ -1,0 +1,1 @@
+"""Brings evidence here: probes, BMCs, recordings. Collecting may hang, so everything has a deadline."""

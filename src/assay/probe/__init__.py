@@ -1,0 +1,1 @@
+"""Runs on a node: standard library and NVML only, one JSON document of readings."""
