@@ -1,1 +1,1 @@
-"""The append-only history, and the outcomes of every run."""
+"""The append-only history of everything that was seen, decided and done. Knows the nouns and nothing else."""

@@ -63,6 +63,25 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
+class Recorded:
+    """An outcome as history holds it: in which run, and when that run was (ISO 8601 UTC)."""
+
+    run: str
+    at: str
+    outcome: Outcome
+
+    @property
+    def id(self) -> str:
+        """What a Cause of kind outcome names: `<run>/<check>[<subject>]`."""
+        return f"{self.run}/{self.outcome.check}[{self.outcome.subject}]"
+
+    @property
+    def measured_at(self) -> str:
+        """When the judged evidence was collected; where there was none (an error), when the run was."""
+        return self.outcome.evidence_at or self.at
+
+
+@dataclass(frozen=True, slots=True)
 class Run:
     """One run of the suites: what was asked, of which specs, by whom."""
 

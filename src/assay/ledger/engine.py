@@ -1,0 +1,149 @@
+"""Opening a ledger: SQLite beside the fleet, PostgreSQL by URL, and what to tell a person when it cannot be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, make_url, select, text
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+
+from assay.ledger import tables
+from assay.model.errors import Trouble
+
+PATIENCE_S = 10.0
+
+
+def address(where: Path | str) -> URL:
+    """Return the URL of a ledger: a path is an SQLite file, `postgresql://…` a server. Raises Trouble for another."""
+    if isinstance(where, Path) or "://" not in where:
+        return URL.create("sqlite", database=str(where))
+    url = make_url(where)
+    if url.get_backend_name() == "postgresql":
+        return url.set(drivername="postgresql+psycopg")
+    if url.get_backend_name() == "sqlite":
+        return url
+    raise Trouble(f"no ledger can live on {url.get_backend_name()}", fix="give a file or a postgresql:// URL")
+
+
+def connect(url: URL, patience_s: float = PATIENCE_S) -> Engine:
+    """Return an engine for the ledger at `url`, made there if there is nothing yet. Raises Trouble."""
+    if url.get_backend_name() == "sqlite":
+        Path(str(url.database)).parent.mkdir(parents=True, exist_ok=True)
+        engine = _sqlite(url, patience_s)
+    else:
+        engine = create_engine(url, connect_args={"connect_timeout": max(2, round(patience_s))})
+    with telling(engine):
+        _ensure(engine)
+    return engine
+
+
+def _sqlite(url: URL, patience_s: float) -> Engine:
+    engine = create_engine(url, connect_args={"timeout": patience_s, "check_same_thread": False})
+
+    def configure(connection: Any, _record: Any) -> None:
+        connection.isolation_level = None  # transactions begin where `begin` below says, not where the driver guesses
+        connection.execute("PRAGMA synchronous = FULL")  # acknowledged is on the disk
+        connection.execute("PRAGMA foreign_keys = ON")
+
+    def begin(connection: Connection) -> None:
+        if connection.get_execution_options().get("isolation_level") != "AUTOCOMMIT":
+            connection.exec_driver_sql("BEGIN IMMEDIATE")  # a writer waits for its turn at once, never half-way
+
+    event.listen(engine, "connect", configure)
+    event.listen(engine, "begin", begin)
+    return engine
+
+
+@contextmanager
+def reading(engine: Engine) -> Iterator[Connection]:
+    """Yield a connection that sees what is committed and takes no lock; database errors become Trouble."""
+    with telling(engine), engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        yield connection
+
+
+@contextmanager
+def writing(engine: Engine) -> Iterator[Connection]:
+    """Yield a connection inside one transaction, the only writer while it lasts; database errors become Trouble.
+
+    One writer at a time keeps `seq` in the order of commits, so that a reader that asks `after` misses nothing.
+    """
+    with telling(engine), engine.begin() as connection:
+        if connection.dialect.name == "postgresql":
+            connection.execute(text("LOCK TABLE assay_ledger IN SHARE ROW EXCLUSIVE MODE"))
+        yield connection
+
+
+def _ensure(engine: Engine) -> None:
+    with reading(engine) as connection:
+        if connection.dialect.name == "sqlite":
+            connection.exec_driver_sql("PRAGMA journal_mode = WAL")
+        version = _version(connection)
+    if version is None:
+        _found(engine)
+    elif version != tables.VERSION:
+        raise Trouble(
+            f"the ledger has schema version {version}, this assay writes {tables.VERSION}",
+            where=_name(engine),
+            fix="use the assay that wrote it, or point --fleet at another fleet",
+        )
+
+
+def _found(engine: Engine) -> None:
+    with engine.begin() as connection:
+        if connection.dialect.name == "postgresql":
+            connection.execute(text("SELECT pg_advisory_xact_lock(hashtext('assay ledger'))"))
+        if _version(connection) is None:
+            tables.create(connection)
+
+
+def _version(connection: Connection) -> int | None:
+    names = inspect(connection).get_table_names()
+    if tables.about.name in names:
+        version: int = connection.execute(select(tables.about.c.version)).scalar_one()
+        return version
+    if names and connection.dialect.name == "sqlite":
+        raise Trouble(f"a database, but no ledger (its tables: {', '.join(names[:5])})", fix="move it out of the way")
+    taken = sorted(set(names) & set(tables.metadata.tables))
+    if taken:
+        raise Trouble(f"no ledger, but tables of its names: {', '.join(taken)}", fix="give the ledger its own database")
+    return None
+
+
+@contextmanager
+def telling(engine: Engine) -> Iterator[None]:
+    """Turn what a database says into Trouble for a person, naming the ledger without its password."""
+    try:
+        yield
+    except Trouble as trouble:
+        raise Trouble(trouble.what, where=trouble.where or _name(engine), fix=trouble.fix) from None
+    except DBAPIError as error:
+        what, fix = _plainly(str(error.orig))
+        raise Trouble(what, where=_name(engine), fix=fix) from error
+    except SQLAlchemyError as error:
+        raise Trouble(f"the ledger failed: {error}", where=_name(engine)) from error
+
+
+_SAYINGS = (
+    ("database is locked", "the ledger is locked by another process", "wait for it, or end the process that holds it"),
+    ("file is not a database", "this file is no ledger", "move it out of the way"),
+    ("malformed", "the ledger's file is damaged", "restore it from a copy; keep this one for the salvage"),
+    ("readonly database", "the ledger cannot be written", "check who owns the file and its folder"),
+    ("unable to open", "the ledger cannot be opened", "check that its folder exists and may be written"),
+    ("disk is full", "the disk that holds the ledger is full", "make room; nothing acknowledged was lost"),
+)
+
+
+def _plainly(said: str) -> tuple[str, str]:
+    for sign, what, fix in _SAYINGS:
+        if sign in said:
+            return what, fix
+    return f"the ledger's database says: {' '.join(said.split())}", "check that it runs and may be reached"
+
+
+def _name(engine: Engine) -> str:
+    if engine.dialect.name == "sqlite":
+        return str(engine.url.database)
+    return engine.url.render_as_string(hide_password=True)

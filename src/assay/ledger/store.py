@@ -1,0 +1,151 @@
+"""The ledger: append, and read back in order. Nothing is ever changed or taken out."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Engine, RowMapping, Select, Table, func, insert, select
+from sqlalchemy.dialects.postgresql import insert as postgres_insert
+from sqlalchemy.dialects.sqlite import insert as sqlite_insert
+from sqlalchemy.sql.dml import ReturningInsert
+
+from assay.ledger import rows, tables
+from assay.ledger.engine import PATIENCE_S, address, connect, reading, writing
+from assay.model.entry import Entry
+from assay.model.outcome import Outcome, Recorded, Run
+
+__all__ = ["Ledger", "Recorded"]
+
+
+class Ledger:
+    """An append-only history on SQLite or PostgreSQL. Every method may raise Trouble; what it returned from is kept.
+
+    Usable from several threads and processes at once; an instance must not cross a fork.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    @classmethod
+    def open(cls, where: Path | str, patience_s: float = PATIENCE_S) -> Ledger:
+        """Open the ledger at a path or URL, made on first use; `patience_s` is how long to wait for a lock."""
+        return cls(connect(address(where), patience_s))
+
+    def close(self) -> None:
+        """Let go of the database."""
+        self._engine.dispose()
+
+    def append(self, *entries: Entry) -> list[bool]:
+        """Append in one transaction; for each entry say whether it is new (False: its id is known, nothing done)."""
+        if not entries:
+            return []
+        with writing(self._engine) as connection:
+            return [_add(connection, tables.entries, rows.of_entry(entry)) is not None for entry in entries]
+
+    def entries(self, node: str | None = None, kinds: Collection[str] = (), after: int = 0) -> list[Entry]:
+        """Return entries in order: of one node, of some kinds, of numbers above `after`."""
+        table = tables.entries.c
+        query = select(tables.entries).where(table.seq > after).order_by(table.seq)
+        if node is not None:
+            query = query.where(table.node == node)
+        if kinds:
+            query = query.where(table.kind.in_(sorted(kinds)))
+        with reading(self._engine) as connection:
+            return [rows.entry(row) for row in connection.execute(query).mappings()]
+
+    def record(self, run: Run, outcomes: Iterable[Outcome]) -> bool:
+        """Write a run and its outcomes whole, or, when the run's id is known, nothing (False)."""
+        with writing(self._engine) as connection:
+            number = _add(connection, tables.runs, rows.of_run(run))
+            if number is None:
+                return False
+            for outcome in outcomes:
+                _record(connection, outcome, number, run.at)
+            return True
+
+    def runs(self) -> list[Run]:
+        """Return every run, oldest first."""
+        with reading(self._engine) as connection:
+            query = select(tables.runs).order_by(tables.runs.c.seq)
+            return [rows.run(row) for row in connection.execute(query).mappings()]
+
+    def outcomes(self, run: str | None = None, node: str | None = None) -> list[Recorded]:
+        """Return outcomes in the order they were written: of one run, of one node."""
+        query = _outcomes().order_by(tables.outcomes.c.seq)
+        if run is not None:
+            query = query.where(tables.runs.c.id == run)
+        if node is not None:
+            query = query.where(tables.outcomes.c.node == node)
+        return self._recorded(query)
+
+    def latest(self, node: str | None = None) -> list[Recorded]:
+        """Return the newest outcome of each check × subject, by when its evidence was collected (None: of all)."""
+        table = tables.outcomes.c
+        age = func.row_number().over(
+            partition_by=(table.check, table.subject), order_by=(table.measured_s.desc(), table.seq.desc())
+        )
+        ranked = select(table.seq, age.label("age"))
+        if node is not None:
+            ranked = ranked.where(table.node == node)
+        newest = ranked.subquery()
+        query = _outcomes().join(newest, newest.c.seq == table.seq).where(newest.c.age == 1)
+        return self._recorded(query.order_by(table.check, table.subject))
+
+    def last_pass(self, check: str, subject: str) -> Recorded | None:
+        """Return the newest pass of a check on a subject, by when its evidence was collected."""
+        table = tables.outcomes.c
+        query = _outcomes().where(table.check == check, table.subject == subject, table.verdict == "pass")
+        found = self._recorded(query.order_by(table.measured_s.desc(), table.seq.desc()).limit(1))
+        return found[0] if found else None
+
+    def _recorded(self, query: Select[tuple[object, ...]]) -> list[Recorded]:
+        with reading(self._engine) as connection:
+            found = list(connection.execute(query).mappings())
+            measured = _measurements(connection, [row["seq"] for row in found])
+        return [rows.recorded(row, measured[row["seq"]]) for row in found]
+
+
+def _outcomes() -> Select[tuple[object, ...]]:
+    runs = tables.runs
+    wanted = select(tables.outcomes, runs.c.id.label("run_id"), runs.c.at.label("run_at"))
+    return wanted.join(runs, runs.c.seq == tables.outcomes.c.run)
+
+
+def _measurements(connection: Connection, outcomes: list[int]) -> dict[int, list[RowMapping]]:
+    found: dict[int, list[RowMapping]] = defaultdict(list)
+    table = tables.measurements
+    for some in _batches(outcomes, 500):
+        query = select(table).where(table.c.outcome.in_(some)).order_by(table.c.seq)
+        for row in connection.execute(query).mappings():
+            found[row["outcome"]].append(row)
+    return found
+
+
+def _batches(numbers: list[int], size: int) -> Iterator[list[int]]:
+    for start in range(0, len(numbers), size):
+        yield numbers[start : start + size]
+
+
+def _record(connection: Connection, outcome: Outcome, run: int, at: str) -> None:
+    number = connection.execute(
+        insert(tables.outcomes).returning(tables.outcomes.c.seq), rows.of_outcome(outcome, run, at)
+    )
+    seq = number.scalar_one()
+    if outcome.measurements:
+        measured = [rows.of_measurement(measurement, seq) for measurement in outcome.measurements]
+        connection.execute(insert(tables.measurements), measured)
+
+
+def _add(connection: Connection, table: Table, row: rows.Row) -> int | None:
+    """Insert unless the row's id is known; return its number, or None."""
+    number: int | None = connection.execute(_insert_once(connection.dialect.name, table), row).scalar_one_or_none()
+    return number
+
+
+def _insert_once(dialect: str, table: Table) -> ReturningInsert[Any]:
+    if dialect == "postgresql":
+        return postgres_insert(table).on_conflict_do_nothing(index_elements=["id"]).returning(table.c.seq)
+    return sqlite_insert(table).on_conflict_do_nothing(index_elements=["id"]).returning(table.c.seq)
