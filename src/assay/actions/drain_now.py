@@ -1,0 +1,27 @@
+"""drain-now: no new job starts, and the running ones end now; the scheduler requeues and records them."""
+
+from __future__ import annotations
+
+from assay.actions.action import Context, Facts, Intent, Verification
+from assay.actions.workloads import named
+
+patience_s = 60.0
+
+
+def before(ctx: Context, intent: Intent) -> Facts:
+    """Read the jobs that will be ended: the ledger keeps their names."""
+    return {"jobs": [str(job) for job in ctx.scheduler(intent.node).jobs(intent.node)]}
+
+
+def run(ctx: Context, intent: Intent) -> None:
+    """Cordon the node and end its jobs."""
+    ctx.scheduler(intent.node).drain(intent.node, intent.reason, now=True)
+
+
+def verify(ctx: Context, intent: Intent) -> Verification:
+    """Done when no customer's job is left."""
+    jobs = ctx.scheduler(intent.node).jobs(intent.node)
+    if jobs:
+        return Verification(False, f"still running: {named(jobs)}", {"jobs": [str(job) for job in jobs]})
+    ended = intent.before.get("jobs", [])
+    return Verification(True, f"ended and requeued: {', '.join(ended)}" if ended else "no customer job was running")

@@ -1,0 +1,82 @@
+"""Where workloads are: who uses a node, and how it is taken out of service and given back.
+
+A scheduler's adapter is an entry point of the group `assay.workloads`, named by the inventory variable
+`workloads`. Every adapter writes its reasons behind the prefix `assay:` and undoes only what carries it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from typing import Protocol
+
+from assay.model.errors import Trouble
+from assay.model.fleet import Node
+
+GROUP = "assay.workloads"
+PREFIX = "assay:"
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One customer's job on a node. `since` is ISO 8601 UTC."""
+
+    id: str
+    name: str
+    owner: str
+    since: str
+
+    def __str__(self) -> str:
+        return f"job {self.id} ({self.name}, {self.owner})"
+
+
+class Workloads(Protocol):
+    """One scheduler, as far as a node's lifecycle needs it. Every method raises Trouble when it cannot answer."""
+
+    def jobs(self, node: str) -> tuple[Job, ...]:
+        """Return the customer jobs that run on the node now."""
+
+    def cordoned(self, node: str) -> str:
+        """Return the reason why no job may start on the node, or "" where one may."""
+
+    def cordon(self, node: str, reason: str) -> None:
+        """Let no new job start. A cordon that somebody else set stays as it is, with their reason."""
+
+    def uncordon(self, node: str) -> None:
+        """Undo our own cordon; one that somebody else set stays."""
+
+    def drain(self, node: str, reason: str, now: bool = False) -> None:
+        """Cordon the node; with `now` end its jobs as well, which the scheduler records and requeues."""
+
+
+def ours(reason: str) -> bool:
+    """Say whether a cordon's reason is one of ours."""
+    return reason.startswith(PREFIX)
+
+
+def our_reason(text: str) -> str:
+    """Return `text` behind our prefix."""
+    return text if ours(text) else f"{PREFIX} {text}"
+
+
+def workloads_of(node: Node) -> Workloads:
+    """Return the adapter that the node's inventory variable `workloads` names (default `none`).
+
+    An adapter is called with the node's variables, where it finds its address. Raises Trouble for an unknown name.
+    """
+    name = str(node.variables.get("workloads", "none"))
+    for point in entry_points(group=GROUP, name=name):
+        adapter: Workloads = point.load()(node.variables)
+        return adapter
+    known = ", ".join(sorted(point.name for point in entry_points(group=GROUP))) or "none at all"
+    raise Trouble(
+        f"no workloads adapter is called {name!r}",
+        where=node.name,
+        fix=f"set the inventory variable `workloads` to one of: {known}",
+    )
+
+
+def named(jobs: Iterable[Job]) -> str:
+    """Return the jobs in one line for people."""
+    return ", ".join(str(job) for job in jobs)
