@@ -1,0 +1,68 @@
+"""The synthetic firmware images that the example bundle ships: `python -m assay.lab.images [ROOT]` writes them.
+
+An image is one line of JSON, `{"component": …, "version": …, "inventory": […]}`, a newline, and padding that
+follows from that line. The lab's BMC reads the line; nothing else in an image means anything.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+SIZE = 4096
+GPUS = [f"HGX_FW_GPU_SXM_{slot}" for slot in range(1, 9)]
+SWITCHES = [f"HGX_FW_NVSwitch_{switch}" for switch in range(4)]
+RETIMERS = [f"HGX_FW_PCIeRetimer_{retimer}" for retimer in range(8)]
+HCAS = [f"HCA_{rail}" for rail in range(8)]
+
+IMAGES: dict[str, tuple[str, list[str]]] = {
+    "bmc": ("01.05.11", ["BMC"]),
+    "bios": ("2.7.3", ["BIOS"]),
+    "hmc": ("HGX-22.10-1-rc82", ["HGX_FW_BMC_0"]),
+    "gpu": ("96.00.BC.00.01", GPUS),
+    "nvswitch": ("96.10.6D.00.01", SWITCHES),
+    "retimer": ("2.7.20", RETIMERS),
+    "hca": ("28.43.2026", HCAS),
+}
+
+
+def image(component: str, version: str, inventory: Sequence[str]) -> bytes:
+    """Return the image of `component` at `version` for the inventory ids it brings there; always the same bytes."""
+    header = json.dumps({"component": component, "version": version, "inventory": list(inventory)}).encode() + b"\n"
+    padding, block = b"", hashlib.sha256(header).digest()
+    while len(header) + len(padding) < SIZE:
+        padding += block
+        block = hashlib.sha256(block).digest()
+    return (header + padding)[:SIZE]
+
+
+def header(content: bytes) -> dict[str, Any]:
+    """Return the header of an image. Raises ValueError for bytes that are no image."""
+    plain = json.loads(content.split(b"\n", 1)[0])
+    if not isinstance(plain, dict) or set(plain) != {"component", "version", "inventory"}:
+        raise ValueError("not an image: the first line must hold component, version and inventory")
+    return plain
+
+
+def path(component: str, version: str) -> str:
+    """Return where an image lives below the fleet repository."""
+    return f"firmware/{component}-{version}.bin"
+
+
+def write(root: Path) -> list[Path]:
+    """Write every image below `root` and return their paths."""
+    written = []
+    for component, (version, inventory) in IMAGES.items():
+        target = root / path(component, version)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(image(component, version, inventory))
+        written.append(target)
+    return written
+
+
+if __name__ == "__main__":
+    write(Path(sys.argv[1] if len(sys.argv) > 1 else "."))
