@@ -1,0 +1,28 @@
+"""Link rates as tools write them: `4xNDR` is four lanes at NDR speed."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+SPEEDS = ("SDR", "DDR", "QDR", "FDR10", "FDR", "EDR", "HDR", "NDR", "XDR")
+"""Lane speeds, slowest first (InfiniBand Architecture Specification, link speeds)."""
+
+
+class Rate(NamedTuple):
+    """Lanes and the rank of their speed in `SPEEDS`."""
+
+    width: int
+    speed: int
+
+
+def rate_of(text: str) -> Rate | None:
+    """Return the rate that `4xNDR` writes, None for a text that is no rate."""
+    found = re.fullmatch(r"(1|2|4|8|12)x([A-Z0-9]+)", text)
+    return Rate(int(found[1]), SPEEDS.index(found[2])) if found and found[2] in SPEEDS else None
+
+
+def slower(seen: str, designed: str) -> bool:
+    """Say whether a link runs with fewer lanes or slower lanes than designed. Texts that are no rates are not judged."""
+    one, other = rate_of(seen), rate_of(designed)
+    return bool(one and other and (one.width < other.width or one.speed < other.speed))
