@@ -1,0 +1,118 @@
+"""Plays a story for a person: what is done, what was said, what came of it, and where everything stands."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+
+from assay.cli.desk import Desk
+from assay.lab import keeper
+from assay.lab.expect import Finding
+from assay.lab.scenario import load_scenario
+from assay.lab.tour import Teller, Tour
+from assay.lab.world import World
+from assay.model.errors import Trouble
+
+LINES_SHOWN = 24
+"""Lines of one command's answer that the story repeats; the rest is in the ledger."""
+
+
+class Aloud(Teller):
+    """Tells the story in the terminal, with a spinner while a step takes its time."""
+
+    def __init__(self, console: Console) -> None:
+        self.console, self.status, self.lines = console, console.status(""), 0
+
+    def chapter(self, number: int, title: str) -> None:
+        """Print a heading."""
+        self.status.stop()
+        self.console.print(f"\n[bold]{number}. {escape(title)}[/]")
+
+    def doing(self, text: str) -> None:
+        """Print the step, and keep a spinner going until the next line."""
+        self.status.stop()
+        self.lines = 0
+        self.console.print(f"   [cyan]{escape(text)}[/]", soft_wrap=True)
+        self.status.update(escape(text[:80]))
+        self.status.start()
+
+    def said(self, text: str) -> None:
+        """Print a line of the answer, indented."""
+        self.status.stop()
+        self.lines += 1
+        if self.lines <= LINES_SHOWN:
+            self.console.print(f"     [dim]{escape(text)}[/]", soft_wrap=True)
+        elif self.lines == LINES_SHOWN + 1:
+            self.console.print("     [dim]…[/]")
+
+    def found(self, finding: Finding) -> None:
+        """Print a tick, or what was seen instead."""
+        self.status.stop()
+        if finding.met:
+            self.console.print(f"   [green]✓[/] {escape(finding.declared)}", soft_wrap=True)
+        else:
+            self.console.print(f"   [red]✗ {escape(finding.declared)}[/] — but {escape(finding.seen)}", soft_wrap=True)
+
+
+def play(desk: Desk, scenario: Path) -> bool:
+    """Play `scenario` from a fresh lab and ledger; return whether it came out as declared."""
+    console, story, began = Console(highlight=False), load_scenario(scenario), time.monotonic()
+    world = World(desk.lab)
+    _fresh(desk, world)
+    with console.status("building a virtual data hall"):
+        keeper.prepare(desk.fleet, world, story.starts_at, story.rate, story)
+        keeper.start(world)
+    console.print(f"[bold]{story.description}[/]")
+    _run(desk, "lab", "status", quiet_after=1)
+    teller = Aloud(console)
+    tour = Tour(desk.root, Desk(desk.root).fleet, world, teller)
+    try:
+        well = tour.play(story)
+    finally:
+        teller.status.stop()
+        keeper.stop(world)
+    _end(console, desk, tour, time.monotonic() - began)
+    return well
+
+
+def _fresh(desk: Desk, world: World) -> None:
+    """Clear what an earlier rehearsal left. A ledger that no lab made is never touched."""
+    if (desk.home / "ledger.sqlite").exists() and not desk.lab.exists():
+        raise Trouble(
+            "this repository has a ledger of a real fleet; a rehearsal would overwrite it",
+            where=str(desk.home / "ledger.sqlite"),
+            fix="rehearse in another clone",
+        )
+    keeper.stop(world)
+    shutil.rmtree(desk.home, ignore_errors=True)
+
+
+def _end(console: Console, desk: Desk, tour: Tour, seconds: float) -> None:
+    console.print("\n[bold]Where every node is, and why[/]")
+    _run(desk, "status")
+    console.print("\n[bold]Work for technicians[/]")
+    _run(desk, "tickets")
+    console.print()
+    reported = _run(desk, "report")
+    console.print("[dim]Ask on: .venv/bin/assay status, history n0003, explain n0003, tickets[/]")
+    for chapter, finding in tour.missed:
+        console.print(f"[red]✗ {escape(chapter)}: {escape(finding.declared)} — but {escape(finding.seen)}[/]")
+    verdict = "[red]not as declared[/]" if tour.missed else "[green]as declared[/]"
+    console.print(f"The story came out {verdict}, in {seconds:.0f} s{'' if reported == 0 else '; the report failed'}.")
+
+
+def _run(desk: Desk, *words: str, quiet_after: int | None = None) -> int:
+    """Run a verb as a person would, its answer on this terminal."""
+    command: list[Any] = [sys.executable, "-m", "assay", *words, "--fleet", str(desk.root)]
+    if quiet_after is None:
+        return subprocess.run(command, check=False).returncode
+    answer = subprocess.run(command, check=False, capture_output=True, text=True)
+    sys.stdout.write("".join(answer.stdout.splitlines(keepends=True)[:quiet_after]))
+    return answer.returncode
