@@ -1,0 +1,128 @@
+"""The healthy parts of a virtual node, each list in slot order as the NodeSpec has it."""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from typing import Any
+
+from assay.model.fleet import Node
+from assay.model.nodespec import NodeSpec
+
+Part = dict[str, Any]
+
+NDR_GBPS = 400  # ConnectX-7, 4X NDR
+HGX_NVLINKS = 18  # per H100 on an HGX baseboard
+NOTHING_WRONG = (
+    "pcie_replays",
+    "throttle",
+    "ecc_volatile_corrected",
+    "ecc_volatile_uncorrected",
+    "ecc_aggregate_corrected",
+    "ecc_aggregate_uncorrected",
+    "remap_correctable",
+    "remap_uncorrectable",
+    "remap_pending",
+    "remap_failed",
+)
+
+
+def gpus(node: Node, spec: NodeSpec) -> list[Part]:
+    """Return the GPUs: idle, cool, at full PCIe width, with clean memory."""
+    return [
+        {
+            "pci": pci.lower(),
+            "index": index,
+            "name": spec.gpus.model,
+            "serial": number(node.name, f"gpu{index}", 13),
+            "uuid": f"GPU-{uuid.uuid5(uuid.NAMESPACE_DNS, f'{node.name}.gpu{index}')}",
+            "present": True,
+            "lost": False,
+            "temperature_c": 34 + number_below(node.name, f"gpu{index}.heat", 6),
+            "pcie_generation": 5,
+            "pcie_width": 16,
+            "power_w": 71,
+            "power_limit_w": 700,
+            "nvlink_up": HGX_NVLINKS,
+            "burn_ok": True,
+            **dict.fromkeys(NOTHING_WRONG, 0),
+        }
+        for index, pci in enumerate(spec.gpus.pci)
+    ]
+
+
+def hcas(node: Node, spec: NodeSpec) -> list[Part]:
+    """Return the InfiniBand adapters: every port ACTIVE at NDR. GUIDs are the inventory's, by rail."""
+    return [
+        {
+            "name": hca.name,
+            "pci": hca.pci.lower(),
+            "guid": _guid(node, hca.rail),
+            "rail": hca.rail,
+            "state": "ACTIVE",
+            "rate_gbps": NDR_GBPS,
+            "link_downed": 0,
+            "symbol_error": 0,
+        }
+        for hca in spec.hcas
+    ]
+
+
+def _guid(node: Node, rail: int) -> str:
+    if rail < len(node.hca_guids):
+        return node.hca_guids[rail].lower()
+    return f"0xb83fd2{number_below(node.name, f'rail{rail}', 2**40):010x}"
+
+
+def nics(node: Node, spec: NodeSpec) -> list[Part]:
+    """Return the front-end interfaces: carrier up at the spec's speed."""
+    return [
+        {
+            "name": nic.name,
+            "mac": _mac(number_below(node.name, nic.name, 2**24)),
+            "carrier": True,
+            "speed_mbps": nic.speed_mbps,
+            "carrier_changes": 2,
+        }
+        for nic in spec.nics
+    ]
+
+
+def _mac(tail: int) -> str:
+    return "b8:3f:d2:" + ":".join(f"{byte:02x}" for byte in tail.to_bytes(3, "big"))
+
+
+def nvme(node: Node, spec: NodeSpec) -> list[Part]:
+    """Return the local drives."""
+    return [
+        {
+            "name": f"nvme{slot}",
+            "model": "SAMSUNG MZWLO3T8HCLS-00A07",
+            "serial": f"S{number(node.name, f'nvme{slot}', 13)}",
+            "firmware": "OPPA4B5Q",
+            "size_gb": spec.nvme.size_gb,
+            "present": True,
+            "mb_s": 6650 + number_below(node.name, f"nvme{slot}.speed", 200),
+        }
+        for slot in range(spec.nvme.count)
+    ]
+
+
+def psus(spec: NodeSpec) -> list[Part]:
+    """Return the power supplies."""
+    return [{"present": True, "health": "OK", "input_v": 230, "output_w": 620} for _ in range(spec.psus.count)]
+
+
+def fans(spec: NodeSpec) -> list[Part]:
+    """Return the fans."""
+    return [{"rpm": 8200 + 20 * slot, "health": "OK"} for slot in range(spec.fans)]
+
+
+def number_below(node: str, what: str, bound: int) -> int:
+    """Return a number in [0, bound) that follows from the node and the thing it is for."""
+    return int.from_bytes(hashlib.sha256(f"{node}/{what}".encode()).digest()[:8], "big") % bound
+
+
+def number(node: str, what: str, digits: int) -> str:
+    """Return a serial number of so many digits."""
+    return f"{number_below(node, what, 10**digits):0{digits}}"
