@@ -1,0 +1,92 @@
+"""A fleet repository as far as it can be read: what `check` looks at, and what a Fleet is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+
+from assay.fleet.groups import Inventory, Layer, merged, origin
+from assay.fleet.inventory import read_inventory
+from assay.fleet.problem import Problem
+from assay.fleet.specs import SpecFile, read_specs
+from assay.fleet.variables import NodeVariables
+from assay.fleet.violations import violations
+from assay.model.spec import Spec
+
+S = TypeVar("S", bound=Spec)
+
+
+@dataclass(frozen=True)
+class HostEntry:
+    """One host: its merged variables, what assay reads of them (None where they are wrong), its pools."""
+
+    name: str
+    variables: Mapping[str, Any]
+    read: NodeVariables | None
+    pools: Sequence[str]
+    layers: Sequence[Layer]
+
+    @property
+    def pool(self) -> str:
+        """The node's pool: the variable `pool`, else the one group that lists it."""
+        return (self.read.pool if self.read else "") or (self.pools[0] if self.pools else "ungrouped")
+
+    def place(self, variable: str = "") -> tuple[str, int, int]:
+        """Return file, line and column of a variable, or of the host itself."""
+        layer = origin(list(self.layers), variable) if variable else None
+        if layer is not None:
+            return (layer.document.file, *layer.document.place((*layer.path, variable)))
+        first = self.layers[-1] if self.layers else None
+        mine = next((layer for layer in self.layers if layer.path and layer.path[-2:-1] == ("hosts",)), first)
+        return (mine.document.file, *mine.document.place(mine.path)) if mine else ("inventory", 0, 0)
+
+
+class Draft:
+    """Everything that could be read of the repository at `root`, and the problems met on the way."""
+
+    def __init__(self, root: Path, overlays: Sequence[Path] = ()) -> None:
+        self.root = root
+        self.specs, self.problems = read_specs(root)
+        self.inventory, wrong = self._inventory(overlays)
+        self.problems += wrong
+        self.hosts = [self._host(name) for name in self.inventory.hosts]
+
+    def _inventory(self, overlays: Sequence[Path]) -> tuple[Inventory, list[Problem]]:
+        if not (self.root / "inventory").is_dir():
+            missing = "there is no inventory/: this is no fleet repository"
+            return Inventory(), [Problem("inventory", 0, 0, "ASY0011", "error", missing, "`--fleet DIR` names another")]
+        return read_inventory(self.root, [self.root / "inventory", *overlays])
+
+    def _host(self, name: str) -> HostEntry:
+        host = self.inventory.hosts[name]
+        layers = self.inventory.layers(host)
+        variables = merged(layers)
+        pools = [group for group in host.groups if group not in ("all", "ungrouped")]
+        try:
+            return HostEntry(name, variables, NodeVariables.model_validate(variables), pools, layers)
+        except ValidationError as error:
+            entry = HostEntry(name, variables, None, pools, layers)
+            self.problems += self._refused(entry, error)
+            return entry
+
+    @staticmethod
+    def _refused(entry: HostEntry, error: ValidationError) -> list[Problem]:
+        found = violations(error, NodeVariables)
+        return [
+            Problem(*entry.place(str(path[0]) if path else ""), "ASY0012", "error", f"{entry.name}: {what}", fix)
+            for path, what, fix in found
+        ]
+
+    def of(self, kind: type[S]) -> dict[str, S]:
+        """Return the specs of one kind by name; of two with one name, the first."""
+        return {spec.spec.name: spec.spec for spec in reversed(self.specs) if isinstance(spec.spec, kind)}
+
+    @cached_property
+    def files(self) -> dict[str, SpecFile]:
+        """The spec files by `Kind/name`."""
+        return {spec.key: spec for spec in reversed(self.specs)}

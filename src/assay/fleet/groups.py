@@ -1,0 +1,113 @@
+"""Groups and hosts of an inventory, and how their variables merge: as Ansible does, with its default settings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from assay.fleet.document import Document
+
+PRIORITY = "ansible_group_priority"
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """Variables from one place: the mapping at `path` of `document`."""
+
+    variables: Mapping[str, Any]
+    document: Document
+    path: tuple[Any, ...] = ()
+
+
+@dataclass(slots=True)
+class Group:
+    """A group: what it says inline, what its files in `group_vars/` say, its parents."""
+
+    name: str
+    inline: list[Layer] = field(default_factory=list)
+    files: list[Layer] = field(default_factory=list)
+    parents: list[str] = field(default_factory=list)
+    priority: int = 1
+
+
+@dataclass(slots=True)
+class Host:
+    """A host: its variables (inline, then `host_vars/`), and the groups that list it directly."""
+
+    name: str
+    inline: list[Layer] = field(default_factory=list)
+    files: list[Layer] = field(default_factory=list)
+    groups: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Inventory:
+    """Every group and host, in the order in which the sources name them. Group `all` is always there."""
+
+    groups: dict[str, Group] = field(default_factory=lambda: {"all": Group("all")})
+    hosts: dict[str, Host] = field(default_factory=dict)
+    _inherited: dict[tuple[str, ...], list[Layer]] = field(default_factory=dict)
+
+    def group(self, name: str) -> Group:
+        """Return a group, made where it is new."""
+        return self.groups.setdefault(name, Group(name))
+
+    def host(self, name: str) -> Host:
+        """Return a host, made where it is new."""
+        return self.hosts.setdefault(name, Host(name))
+
+    def layers(self, host: Host) -> list[Layer]:
+        """Return the layers of a host's variables, weakest first.
+
+        Ansible's order: `all` inline, groups inline, `group_vars/all`, other `group_vars`, host inline, `host_vars`;
+        among groups, the deeper, then the higher `ansible_group_priority`, then the later name wins.
+        """
+        key = tuple(host.groups)
+        if key not in self._inherited:
+            self._inherited[key] = list(self._of_groups(key))
+        return [*self._inherited[key], *host.inline, *host.files]
+
+    def _of_groups(self, direct: Iterable[str]) -> Iterator[Layer]:
+        every = self.groups["all"]
+        groups = [group for group in self.ordered(self.ancestry(direct)) if group is not every]
+        yield from every.inline
+        for group in groups:
+            yield from group.inline
+        yield from every.files
+        for group in groups:
+            yield from group.files
+
+    def ancestry(self, direct: Iterable[str]) -> set[str]:
+        """Return groups and all their ancestors. Circles end where they began."""
+        found: set[str] = set()
+        waiting = list(direct)
+        while waiting:
+            name = waiting.pop()
+            if name not in found:
+                found.add(name)
+                waiting += self.groups[name].parents
+        return found
+
+    def ordered(self, names: Iterable[str]) -> list[Group]:
+        """Return groups in the order in which later ones win."""
+        return sorted((self.groups[name] for name in names), key=lambda g: (self.depth(g.name), g.priority, g.name))
+
+    def depth(self, name: str, seen: frozenset[str] = frozenset()) -> int:
+        """Return the longest way from `all` down to the group."""
+        parents = [parent for parent in self.groups[name].parents if parent not in seen]
+        return max((self.depth(parent, seen | {name}) + 1 for parent in parents), default=0 if name == "all" else 1)
+
+
+def merged(layers: Iterable[Layer]) -> dict[str, Any]:
+    """Return one mapping of variables: a later layer replaces what an earlier one said."""
+    variables: dict[str, Any] = {}
+    for layer in layers:
+        variables.update(layer.variables)
+    variables.pop(PRIORITY, None)
+    return variables
+
+
+def origin(layers: list[Layer], variable: str) -> Layer | None:
+    """Return the layer that decides a variable."""
+    return next((layer for layer in reversed(layers) if variable in layer.variables), None)

@@ -1,0 +1,22 @@
+"""The kinds of spec documents, and the models that say what each may hold."""
+
+from __future__ import annotations
+
+from assay.model.checks import CheckCatalog
+from assay.model.design import FabricDesign
+from assay.model.faults import FaultCatalog
+from assay.model.firmware import FirmwareBundle
+from assay.model.nodespec import NodeSpec
+from assay.model.policy import LifecyclePolicy
+from assay.model.profile import ManagementProfile
+from assay.model.spec import Spec
+
+KINDS: dict[str, type[Spec]] = {
+    "CheckCatalog": CheckCatalog,
+    "FabricDesign": FabricDesign,
+    "FaultCatalog": FaultCatalog,
+    "FirmwareBundle": FirmwareBundle,
+    "LifecyclePolicy": LifecyclePolicy,
+    "ManagementProfile": ManagementProfile,
+    "NodeSpec": NodeSpec,
+}

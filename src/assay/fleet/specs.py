@@ -1,0 +1,83 @@
+"""Reads the spec documents below `specs/` into models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from assay.fleet.document import Document, Marks, Unreadable, read_file
+from assay.fleet.kinds import KINDS
+from assay.fleet.problem import Problem
+from assay.fleet.violations import violations
+from assay.model.spec import Spec
+
+
+@dataclass(frozen=True)
+class SpecFile:
+    """One spec and the file it stands in."""
+
+    spec: Spec
+    document: Document
+
+    @property
+    def key(self) -> str:
+        """`NodeSpec/hgx-h100`."""
+        return f"{self.spec.kind}/{self.spec.name}"
+
+    def lines(self) -> Iterator[tuple[tuple[str, str], str]]:
+        """Yield the file and line of every entry, by dotted path; `""` is the document."""
+        yield (self.key, ""), self.document.where()
+        yield from self._lines(self.document.marks, "")
+
+    def _lines(self, marks: Marks | int, above: str) -> Iterator[tuple[tuple[str, str], str]]:
+        for step, below in marks.of.items() if isinstance(marks, Marks) else ():
+            path = f"{above}.{step}" if above else str(step)
+            at = below.at if isinstance(below, Marks) else below
+            yield (self.key, path), self.document.line_at(at)
+            yield from self._lines(below, path)
+
+
+def read_specs(root: Path) -> tuple[list[SpecFile], list[Problem]]:
+    """Read every YAML file below `root/specs`, in order of their paths."""
+    specs: list[SpecFile] = []
+    problems: list[Problem] = []
+    for path in spec_paths(root):
+        found = read_spec(path, path.relative_to(root).as_posix())
+        if isinstance(found, SpecFile):
+            specs.append(found)
+        else:
+            problems += found
+    return specs, problems
+
+
+def spec_paths(root: Path) -> list[Path]:
+    """Return the YAML files below `root/specs`."""
+    return sorted(path for path in (root / "specs").rglob("*") if path.suffix in (".yaml", ".yml") and path.is_file())
+
+
+def read_spec(path: Path, file: str) -> SpecFile | list[Problem]:
+    """Read one spec document, or say what is wrong with it."""
+    try:
+        document = read_file(path, file)
+    except Unreadable as wrong:
+        return [wrong.as_problem()]
+    if not isinstance(document.data, dict):
+        return [_problem(document, (), "ASY0003", "a spec is a mapping that begins with its kind", "")]
+    kind = document.data.get("kind")
+    model = KINDS.get(kind) if isinstance(kind, str) else None
+    if model is None:
+        said = f"kind {kind!r} is not known" if kind else "kind is missing"
+        return [_problem(document, ("kind",), "ASY0002", said, f"use one of {', '.join(KINDS)}")]
+    try:
+        return SpecFile(model.model_validate(document.data), document)
+    except ValidationError as error:
+        return [_problem(document, path, "ASY0003", what, fix) for path, what, fix in violations(error, model)]
+
+
+def _problem(document: Document, path: tuple[Any, ...], code: str, message: str, fix: str) -> Problem:
+    line, column = document.place(path)
+    return Problem(document.file, line, column, code, "error", message, fix)

@@ -1,0 +1,53 @@
+"""What assay reads of a host's Ansible variables. Everything else in an inventory is Ansible's own business."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from assay.model.spec import Strict
+
+Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")]
+Guid = Annotated[str, Field(pattern=r"^0x[0-9a-f]{16}$")]
+
+
+class Credentials(Strict):
+    """Where the BMC's `user:password` is found: an environment variable, or the first line of a file."""
+
+    env: str = ""
+    file: str = ""
+
+    @model_validator(mode="after")
+    def _exactly_one(self) -> Credentials:
+        if bool(self.env) == bool(self.file):
+            raise ValueError("give exactly one of env and file")
+        return self
+
+
+class NodeVariables(BaseModel):
+    """The variables of one node, groups and host merged.
+
+    `serial_number` is not called `serial` because Ansible reserves that name and warns for every host;
+    `hca_guids` are in rail order; `reach` is the argv prefix of a remote command (default: ssh to the node's name);
+    `pool` is needed only where a host is in several groups.
+    """
+
+    model_config = ConfigDict(extra="ignore", frozen=True, strict=True)
+
+    node_spec: Name
+    profile: Name
+    site: str
+    rack: str
+    u: int = Field(ge=1, le=60)
+    serial_number: str = Field(min_length=1)
+    hca_guids: list[Guid] = Field(default=[])
+    bmc_address: str = Field(default="", pattern=r"^[\w.:-]*$")
+    bmc_port: int = Field(default=443, ge=1, le=65535)
+    bmc_credentials: Credentials | None = None
+    bmc_ca: str = ""
+    fabric: Name | None = None
+    workloads: Name = "none"
+    lifecycle_start: Literal["onboard", "production"] = "onboard"
+    reach: list[str] = Field(default=[])
+    pool: str = ""

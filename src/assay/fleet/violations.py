@@ -1,0 +1,74 @@
+"""Says in plain words what a model refused, and how to mend it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any, get_args
+
+from pydantic import BaseModel, ValidationError
+
+
+def violations(error: ValidationError, model: type[BaseModel]) -> list[tuple[tuple[Any, ...], str, str]]:
+    """Return path, message and fix of everything that `model` refused."""
+    return [(found["loc"], message(found), fix(found, model)) for found in error.errors(include_url=False)]
+
+
+def message(found: Mapping[str, Any]) -> str:
+    """Return what is wrong with one entry."""
+    name = dotted(found["loc"])
+    if found["type"] == "missing":
+        return f"{name} is missing"
+    if found["type"] == "extra_forbidden":
+        return f"{name} is not known here"
+    said = str(found["msg"]).removeprefix("Value error, ")
+    if found["type"] == "value_error":
+        return f"{name}: {said}" if name else said
+    return f"{name}: {said[:1].lower()}{said[1:]}, not {_shown(found['input'])}"
+
+
+def fix(found: Mapping[str, Any], model: type[BaseModel]) -> str:
+    """Return what to write instead, where that is known."""
+    if found["type"] == "missing":
+        return f"add {found['loc'][-1]}"
+    if found["type"] == "extra_forbidden":
+        return _nearest(str(found["loc"][-1]), fields_at(model, found["loc"][:-1]))
+    if found["type"] == "string_type" and isinstance(found["input"], bool):
+        return "quote it: YAML reads yes, no, on and off as true and false"
+    if found["type"] == "string_type" and found["input"] is not None:
+        return "quote it: YAML reads it as a number or a date"
+    return ""
+
+
+def dotted(path: Sequence[Any]) -> str:
+    """Return a path as `limits.pcie_width.value`."""
+    return ".".join(str(step) for step in path)
+
+
+def fields_at(model: Any, path: Sequence[Any]) -> list[str]:
+    """Return the keys that a model allows at `path`; empty where it cannot be told."""
+    for step in path:
+        if isinstance(model, type) and issubclass(model, BaseModel):
+            field = model.model_fields.get(str(step))
+            model = field.annotation if field is not None else None
+        model = next((one for one in _inside(model)), None)
+    return list(model.model_fields) if isinstance(model, type) and issubclass(model, BaseModel) else []
+
+
+def _inside(annotation: Any) -> list[type[BaseModel]]:
+    """Return the models that an annotation such as `dict[str, Limit] | None` holds."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [model for part in get_args(annotation) for model in _inside(part)]
+
+
+def _nearest(name: str, known: Sequence[str]) -> str:
+    near = get_close_matches(name, known, n=1)
+    if near:
+        return f"did you mean {near[0]}?"
+    return f"use one of {', '.join(known)}" if known else "remove it"
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}…"
