@@ -1,13 +1,217 @@
-"""LifecyclePolicy."""
+"""LifecyclePolicy: states, edges, what each state requires, what a fault leads to, and how much may happen at once.
+
+A closed vocabulary: nothing in a policy is evaluated as an expression. Ways out of a state are named fields
+(`pass_to`, `fail_to`, `deadline` …), each of which must also be one of the policy's `edges`.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal
 
-from assay.model.spec import Spec
+from pydantic import Field, model_validator
+
+from assay.model.checks import Phase
+from assay.model.decision import Timing
+from assay.model.faults import Blame, Remedy, Severity
+from assay.model.spec import Spec, Strict
+
+Action = Literal["cordon", "uncordon", "drain-now", "reboot", "powercycle", "zap", "ticket", "dossier"]
+REPAIRS: frozenset[Action] = frozenset({"reboot", "powercycle", "zap"})
+RESTARTS: frozenset[Action] = frozenset({"reboot", "powercycle"})
+
+
+class Requirement(Strict):
+    """Every check declared for `phase` must have passed, its evidence at most `fresh_hours` old.
+
+    `active`: at least one of these checks must load the hardware. `newer_than_repair`: the evidence must be younger
+    than the last verified repair or certification.
+    """
+
+    phase: Phase
+    active: bool = False
+    fresh_hours: float = Field(gt=0)
+    newer_than_repair: bool = True
+
+
+class Deadline(Strict):
+    """After `hours` in the state the node goes `to` another, whatever else is known."""
+
+    hours: float = Field(gt=0)
+    to: str
+
+
+class Escalation(Strict):
+    """A node with an open fault of this `blame` goes `to`; `recurred`: the fault came back after its repair."""
+
+    blame: Blame
+    recurred: bool = True
+    to: str
+
+
+class State(Strict):
+    """Where a node can be.
+
+    `in_service`: customers use it. `counts_out`: it counts against the blast radius. `entry`: the actions on
+    arrival, in order, all verified before the node may pass on. `watch`: phases judged at every look, whose failures
+    are faults. `until_idle`: it passes on only when no job is left. `certified_to`: where a person's certification
+    leads. `final`: no way out is needed. A state whose `requires` fail and that has no `fail_to` keeps the node and
+    asks for a ticket.
+    """
+
+    summary: str
+    in_service: bool = False
+    counts_out: bool = False
+    entry: list[Action] = Field(default=[])
+    watch: list[Phase] = Field(default=[])
+    requires: list[Requirement] = Field(default=[])
+    soak_hours: float = Field(default=0, ge=0)
+    until_idle: bool = False
+    pass_to: str | None = None
+    fail_to: str | None = None
+    effect_failed_to: str | None = None
+    certified_to: str | None = None
+    deadline: Deadline | None = None
+    escalate: list[Escalation] = Field(default=[])
+    final: bool = False
+
+    def ways_out(self) -> Iterator[tuple[str, str]]:
+        """Yield (field, state) for every way out that the state itself names."""
+        for field in ("pass_to", "fail_to", "effect_failed_to", "certified_to"):
+            if target := getattr(self, field):
+                yield field, target
+        if self.deadline:
+            yield "deadline", self.deadline.to
+        for number, escalation in enumerate(self.escalate):
+            yield f"escalate.{number}", escalation.to
+
+
+class FaultRule(Strict):
+    """What a fault leads to; the first rule that matches wins. An empty list or null matches everything.
+
+    `remedy` "class" starts the ladder where the fault's class says; `to` names a state instead of the ladder.
+    `while_pending`: what is done at once while a pending decision waits for the node to be idle.
+    """
+
+    severity: list[Severity] = Field(default=[])
+    classes: list[str] = Field(default=[])
+    states: list[str] = Field(default=[])
+    blame: list[Blame] = Field(default=[])
+    in_use: bool | None = None
+    timing: Timing
+    remedy: Remedy | Literal["class"] = "class"
+    to: str | None = None
+    while_pending: list[Literal["cordon"]] = Field(default=[])
+
+    @property
+    def matches_everything(self) -> bool:
+        """Whether no fault can pass this rule by."""
+        return not (self.severity or self.classes or self.states or self.blame) and self.in_use is None
+
+
+class Rung(Strict):
+    """One step of the ladder: `to` this state, at most `times` per node within the window, `then` the next step."""
+
+    to: str
+    times: int = Field(default=1, ge=1)
+    then: Remedy | None = None
+
+
+class Ladder(Strict):
+    """Remedies by name, counted per node over `window_hours` since the node was last certified."""
+
+    window_hours: float = Field(gt=0)
+    rungs: dict[Remedy, Rung]
+
+
+class Limits(Strict):
+    """How much may be out of service through automation: of a pool, in a rack at once, restarts of the fleet an hour.
+
+    A pool may always have one node out, however small it is.
+    """
+
+    pool_percent: float = Field(gt=0, le=100)
+    rack_concurrent: int = Field(ge=1)
+    reboots_per_hour: int = Field(ge=1)
+
+
+class Breaker(Strict):
+    """Faults on this share of a pool's serving nodes (and at least `min_nodes`) within the window hold the pool."""
+
+    percent: float = Field(gt=0, le=100)
+    min_nodes: int = Field(ge=2)
+    window_minutes: float = Field(gt=0)
+
+
+class Holds(Strict):
+    """A person's hold is brought to mind again every `remind_hours`."""
+
+    remind_hours: float = Field(gt=0)
 
 
 class LifecyclePolicy(Spec):
-    """LifecyclePolicy."""
+    """The lifecycle as data. `settle_minutes`: what is seen so soon after a repair is not yet held against a node."""
 
     kind: Literal["LifecyclePolicy"]
+    sources: list[str] = Field(min_length=1)
+    states: dict[str, State]
+    edges: dict[str, list[str]]
+    anywhere: list[str] = Field(default=[])
+    faults: dict[str, FaultRule]
+    ladder: Ladder
+    limits: Limits
+    breaker: Breaker
+    holds: Holds
+    settle_minutes: float = Field(ge=0)
+
+    def may_go(self, origin: str, target: str) -> bool:
+        """Whether the policy draws an edge from `origin` to `target`."""
+        return target in self.edges.get(origin, ()) or target in self.anywhere
+
+    @model_validator(mode="after")
+    def _names_are_states(self) -> LifecyclePolicy:
+        for origin, targets in self.edges.items():
+            for name in (origin, *targets):
+                self._known(name, f"edges.{origin}")
+        for name in self.anywhere:
+            self._known(name, "anywhere")
+        for remedy, rung in self.ladder.rungs.items():
+            self._known(rung.to, f"ladder.rungs.{remedy}")
+        for title, rule in self.faults.items():
+            for name in (*rule.states, *([rule.to] if rule.to else [])):
+                self._known(name, f"faults.{title}")
+        return self
+
+    @model_validator(mode="after")
+    def _ways_out_are_edges(self) -> LifecyclePolicy:
+        for name, state in self.states.items():
+            for field, target in state.ways_out():
+                self._known(target, f"states.{name}.{field}")
+                if not self.may_go(name, target):
+                    raise ValueError(f"states.{name}.{field} leads to {target}, but edges draw no {name} → {target}")
+        return self
+
+    @model_validator(mode="after")
+    def _nothing_is_stuck(self) -> LifecyclePolicy:
+        home = {name for name, state in self.states.items() if state.in_service}
+        if not home:
+            raise ValueError("no state is in_service")
+        while grown := {name for name, targets in self.edges.items() if home & set(targets)} - home:
+            home |= grown
+        stuck = [name for name, state in self.states.items() if name not in home and not state.final]
+        if stuck:
+            raise ValueError(f"no way back into service from: {', '.join(sorted(stuck))}")
+        return self
+
+    @model_validator(mode="after")
+    def _every_fault_is_answered(self) -> LifecyclePolicy:
+        if not self.faults or not list(self.faults.values())[-1].matches_everything:
+            raise ValueError("the last of the faults' rules must match everything, so that none goes unanswered")
+        for remedy, rung in self.ladder.rungs.items():
+            if rung.then is not None and rung.then not in self.ladder.rungs:
+                raise ValueError(f"ladder.rungs.{remedy}.then is {rung.then}, which is no rung")
+        return self
+
+    def _known(self, name: str, where: str) -> None:
+        if name not in self.states:
+            raise ValueError(f"{where}: {name!r} is no state")
