@@ -1,0 +1,88 @@
+"""What a story declares is held against what there is, and a story that came out otherwise is noticed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assay.lab.expect import Seen, findings
+from assay.lab.scenario import Expect
+from assay.lab.world import World, write_json
+from assay.model.entry import Entry
+
+
+def entry(kind: str, node: str = "n1", **body: Any) -> Entry:
+    return Entry(id=f"{kind}{node}{body}", at="2026-01-05T08:00:00+00:00", kind=kind, node=node, body=body)
+
+
+@pytest.fixture
+def seen(tmp_path: Path) -> Seen:
+    world = World(tmp_path)
+    write_json(world.folder("n1") / "state.json", {"flashes": [{"component": "bmc"}, {"component": "bios"}]})
+    entries = [
+        entry("node.enrolled", state="onboard", pool="p"),
+        entry("transition", **{"from": "onboard", "to": "seatrial", "decision": "d1"}),
+        entry("transition", **{"from": "seatrial", "to": "zap", "decision": "d2"}),
+        entry("fault", **{"class": "gpu.xid.79", "fault": "f1"}),
+        entry("observe.failed", channel="bmc", reason="no answer within 5 s"),
+        entry("effect.intent", effect="e1", action="zap"),
+        entry("effect.verified", effect="e1"),
+        entry("effect.intent", effect="e2", action="reboot"),
+        entry("ticket.opened", ticket="t1", title="GPU 6 is missing", rack="r01"),
+        entry("ticket.opened", ticket="t2", title="two cables", rack="r02"),
+        entry("ticket.closed", ticket="t2", by="fabric scan"),
+    ]
+    status = {"n1": {"node": "n1", "state": "zap", "pending": {"to": "draining", "waiting_for": ["llama (7)"]}}}
+    return Seen(entries, status, world)
+
+
+MET: list[dict[str, Any]] = [
+    {"state": {"n1": "zap"}},
+    {"path": {"n1": ["onboard", "seatrial", "zap"]}},
+    {"path": {"n1": ["seatrial", "zap"]}},
+    {"waiting": {"n1": "llama"}},
+    {"faults": {"n1": "gpu.xid.79"}},
+    {"unanswered": {"n1": ["bmc"]}},
+    {"effects": {"n1": {"zap": 1}}},
+    {"effects": {"n1": {"powercycle": 0}}},
+    {"flashes": {"n1": {"bmc": 1, "bios": 1}}},
+    {"tickets": [{"mentions": ["GPU 6", "r01"]}]},
+    {"tickets": [{"mentions": ["two cables"], "open": False}]},
+]
+
+UNMET: list[dict[str, Any]] = [
+    {"state": {"n1": "test"}},
+    {"state": {"n9": "zap"}},
+    {"path": {"n1": ["onboard", "zap"]}},
+    {"waiting": {"n1": "mixtral"}},
+    {"waiting": {"n9": "llama"}},
+    {"faults": {"n1": "gpu.missing"}},
+    {"unanswered": {"n1": ["probe"]}},
+    {"effects": {"n1": {"zap": 2}}},
+    {"effects": {"n1": {"reboot": 1}}},  # journalled, never verified
+    {"flashes": {"n1": {"bmc": 2, "bios": 1}}},
+    {"flashes": {"n1": {"bmc": 1}}},  # another component was flashed, too
+    {"tickets": [{"mentions": ["GPU 6"], "open": False}]},
+    {"tickets": [{"mentions": ["two cables"]}]},
+    {"tickets": [{"mentions": ["GPU 7"]}]},
+    {"tickets": [{"mentions": ["GPU 6"], "count": 2}]},
+]
+
+
+@pytest.mark.parametrize("declared", MET, ids=str)
+def test_what_came_out_as_declared_is_met(seen: Seen, declared: dict[str, Any]) -> None:
+    assert [finding.met for finding in findings(Expect.model_validate(declared), seen)] == [True]
+
+
+@pytest.mark.parametrize("declared", UNMET, ids=str)
+def test_what_came_out_otherwise_is_named_with_what_was_seen(seen: Seen, declared: dict[str, Any]) -> None:
+    (finding,) = findings(Expect.model_validate(declared), seen)
+    assert not finding.met
+    assert finding.seen
+
+
+def test_everything_that_is_declared_gives_a_finding_of_its_own(seen: Seen) -> None:
+    every = {"state": {"n1": "zap", "n2": "zap"}, "faults": {"n1": "gpu.xid.79"}, "tickets": [{"mentions": ["r01"]}]}
+    assert [finding.met for finding in findings(Expect.model_validate(every), seen)] == [True, False, True, True]

@@ -1,0 +1,79 @@
+"""Every fault of the vocabulary changes the node that it is planted on, and nothing else can be planted."""
+
+from __future__ import annotations
+
+import copy
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assay.fleet.load import load_fleet
+from assay.lab.build import build_world
+from assay.lab.inject import FAULTS, inject
+from assay.lab.world import World
+from assay.model.errors import Trouble
+
+ROOT = Path(__file__).parents[2]
+START = datetime(2026, 1, 5, 8, tzinfo=UTC)
+
+PLANTED: dict[str, dict[str, Any]] = {
+    "bmc.silent": {},
+    "firmware.old": {"ids": "BMC,BIOS", "version": "0.1"},
+    "flash.fails": {"component": "bmc"},
+    "gpu.memory.uncorrectable": {"gpu": 0},
+    "gpu.missing": {"gpu": 6},
+    "gpu.pcie.degraded": {"gpu": 1},
+    "gpu.thermal": {"gpu": 2},
+    "gpu.xid": {"gpu": 4, "xid": 79},
+    "ib.link.flap": {"hca": "mlx5_5", "times": 4},
+    "probe.hangs": {},
+    "psu.failed": {"psu": 3},
+}
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> World:
+    world = World(tmp_path_factory.mktemp("lab"))
+    build_world(load_fleet(ROOT), world, START, 60)
+    return world
+
+
+def test_every_fault_of_the_vocabulary_is_planted_here() -> None:
+    assert set(PLANTED) == set(FAULTS) - {"answers"}
+
+
+@pytest.mark.parametrize("fault", PLANTED)
+def test_a_fault_changes_its_node_and_no_other(world: World, fault: str) -> None:
+    before, other = copy.deepcopy(world.load("n0003")), world.load("n0004")
+    inject(world, fault, "n0003", PLANTED[fault])
+    assert world.load("n0003") != before
+    assert world.load("n0004") == other
+
+
+def test_a_node_answers_again_after_a_silence(world: World) -> None:
+    inject(world, "bmc.silent", "n0005", {})
+    inject(world, "answers", "n0005", {})
+    assert world.load("n0005")["fails"]["bmc_silent"] is False
+
+
+@pytest.mark.parametrize(
+    ("fault", "node", "arguments", "said"),
+    [
+        ("gpu.missin", "n0003", {"gpu": 0}, "gpu.missing"),
+        ("gpu.missing", "n9999", {"gpu": 0}, "no node 'n9999'"),
+        ("gpu.missing", "n0003", {"slot": 0}, "takes no slot"),
+        ("gpu.missing", "n0003", {}, "it takes: gpu"),
+        ("gpu.missing", "n0003", {"gpu": 8}, "gpu.missing on n0003"),
+        ("ib.link.flap", "n0003", {"hca": "mlx5_9"}, "ib.link.flap on n0003"),
+        ("firmware.old", "n0003", {"ids": "CPLD", "version": "1"}, "no firmware 'CPLD'"),
+    ],
+)
+def test_what_cannot_be_planted_says_what_can(
+    world: World, fault: str, node: str, arguments: dict[str, Any], said: str
+) -> None:
+    before = world.load("n0003")
+    with pytest.raises(Trouble, match=said):
+        inject(world, fault, node, arguments)
+    assert world.load("n0003") == before

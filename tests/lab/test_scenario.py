@@ -1,0 +1,51 @@
+"""A scenario file is read whole or refused with its place named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from assay.lab.inject import FAULTS
+from assay.lab.scenario import Step, load_scenario
+from assay.model.errors import Trouble
+
+THE_LOOP = Path(__file__).parents[2] / "scenarios" / "the-loop.yaml"
+
+
+def test_the_shipped_story_reads_and_plants_only_faults_that_exist() -> None:
+    story = load_scenario(THE_LOOP)
+    planted = [*story.plant, *(s.inject for c in story.chapters for s in c.steps if s.inject)]
+    assert {wish.fault for wish in planted} <= set(FAULTS)
+    assert len(story.chapters) == 9
+
+
+def test_every_chapter_of_the_shipped_story_but_the_first_declares_what_must_come_of_it() -> None:
+    for chapter in load_scenario(THE_LOOP).chapters[1:]:
+        assert any(step.expect for step in chapter.steps), chapter.title
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("kind: Scenario\nname: x\nstart: now\nrate: 0\n", "rate"),
+        ("kind: Scenario\nname: x\nstart: now\nrate: 1\nchapters: [{title: a, steps: [{jump: 1}]}]\n", "jump"),
+        ("kind: Scenario\nname: x\nstart: now\nrate: 1\nchapters: [{title: a, steps: [{}]}]\n", "exactly one"),
+        ("kind: [\n", "line 2"),
+    ],
+)
+def test_a_mistake_is_named_with_its_place(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "story.yaml"
+    path.write_text(text)
+    with pytest.raises(Trouble, match=said):
+        load_scenario(path)
+
+
+def test_a_file_that_is_not_there_is_trouble_and_no_traceback(tmp_path: Path) -> None:
+    with pytest.raises(Trouble, match="No such file"):
+        load_scenario(tmp_path / "none.yaml")
+
+
+def test_a_step_does_one_thing() -> None:
+    with pytest.raises(ValueError, match="exactly one"):
+        Step.model_validate({"advance_hours": 1.0, "this_machine": True})
