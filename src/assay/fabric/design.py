@@ -84,9 +84,7 @@ def _leaf_names(design: FabricDesign) -> list[str]:
 
 def _switch(design: FabricDesign, at: Switch, name: str) -> Device:
     model = design.switch
-    return Device(
-        at.guid, name, "switch", model.ports, at.rack, at.u, design.site, product=model.product, labels=model
-    )
+    return Device(at.guid, name, "switch", model.ports, at.rack, at.u, design.site, product=model.product, labels=model)
 
 
 def _node(design: FabricDesign, fleet: Fleet, name: str) -> Node:

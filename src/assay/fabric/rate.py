@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 SPEEDS = ("SDR", "DDR", "QDR", "FDR10", "FDR", "EDR", "HDR", "NDR", "XDR")
@@ -16,6 +17,7 @@ class Rate(NamedTuple):
     speed: int
 
 
+@lru_cache(64)
 def rate_of(text: str) -> Rate | None:
     """Return the rate that `4xNDR` writes, None for a text that is no rate."""
     found = re.fullmatch(r"(1|2|4|8|12)x([A-Z0-9]+)", text)
@@ -23,6 +25,6 @@ def rate_of(text: str) -> Rate | None:
 
 
 def slower(seen: str, designed: str) -> bool:
-    """Say whether a link runs with fewer lanes or slower lanes than designed. Texts that are no rates are not judged."""
+    """Say whether a link runs with fewer lanes or slower lanes than designed. Other texts are not judged."""
     one, other = rate_of(seen), rate_of(designed)
     return bool(one and other and (one.width < other.width or one.speed < other.speed))

@@ -17,7 +17,21 @@ from pydantic import AfterValidator, Field, model_validator
 from assay.model.spec import Spec, Strict
 
 Guid = Annotated[str, Field(pattern=r"^0x[0-9a-f]{16}$")]
-Ports = Annotated[str, Field(pattern=r"^\d+\.\.\d+$"), AfterValidator(lambda text: _checked(text))]
+
+
+def span(text: str) -> range:
+    """Return the numbers of `first..last`, both included."""
+    first, last = text.split("..")
+    return range(int(first), int(last) + 1)
+
+
+def _checked(ports: str) -> str:
+    if not span(ports) or span(ports)[0] < 1:
+        raise ValueError(f"{ports!r} holds no ports; write it as 1..32")
+    return ports
+
+
+Ports = Annotated[str, Field(pattern=r"^\d+\.\.\d+$"), AfterValidator(_checked)]
 LabelRule = Literal["number", "cage/port"]
 
 
@@ -123,12 +137,6 @@ class FabricDesign(Spec):
         return [one for one, times in Counter(named + guids + places).items() if times > 1]
 
 
-def span(text: str) -> range:
-    """Return the numbers of `first..last`, both included."""
-    first, last = text.split("..")
-    return range(int(first), int(last) + 1)
-
-
 def spelled_out(entry: str) -> list[str]:
     """Return the names of `n0001..n0020`, or the entry itself. Raises ValueError for ends that do not match."""
     if ".." not in entry:
@@ -138,9 +146,3 @@ def spelled_out(entry: str) -> list[str]:
     if not first or not last or first[1] != last[1] or int(first[2]) > int(last[2]):
         raise ValueError(f"{entry!r} is no range of names; write it as n0001..n0020")
     return [f"{first[1]}{number:0{len(first[2])}}" for number in range(int(first[2]), int(last[2]) + 1)]
-
-
-def _checked(ports: str) -> str:
-    if not span(ports) or span(ports)[0] < 1:
-        raise ValueError(f"{ports!r} holds no ports; write it as 1..32")
-    return ports

@@ -1,0 +1,93 @@
+"""`assay fabric`: the cabling that is, against the cabling that was designed."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from assay.cli.desk import Desk, FleetDir, Format
+from assay.model.errors import Trouble
+
+if TYPE_CHECKING:
+    from assay.fabric.compare import Comparison
+    from assay.model.design import FabricDesign
+    from assay.model.fleet import Fleet
+
+app = typer.Typer(no_args_is_help=True, help="Compare the InfiniBand fabric with its design.")
+
+EXIT = {"match": 0, "mismatch": 1, "partial": 2}
+
+
+@app.command()
+def compare(
+    dump: Annotated[Path, typer.Option("--from", help="What ibnetdiscover printed; - reads it from stdin.")],
+    design: Annotated[str, typer.Option(help="The FabricDesign's name.")] = "",
+    fleet: FleetDir = Path(),
+    format: Format = "text",  # noqa: A002 — the option is called --format
+) -> None:
+    """Compare a recorded discovery with a design. Exit codes: 0 match, 1 mismatch, 2 partial or unreadable."""
+    from assay.fabric import compare as comparing
+    from assay.fabric.design import plan
+    from assay.fabric.ibnetdiscover import parse
+
+    declared = Desk(fleet).fleet
+    chosen = _design(declared, design)
+    _tell(comparing.compare(plan(chosen, declared), parse(_text(dump))), format)
+
+
+@app.command()
+def scan(
+    design: Annotated[str, typer.Argument(help="The FabricDesign's name.")] = "",
+    deadline: Annotated[float, typer.Option(help="Seconds that the discovery may take.", min=1)] = 60,
+    fleet: FleetDir = Path(),
+    format: Format = "text",  # noqa: A002 — the option is called --format
+) -> None:
+    """Discover the fabric now, keep the evidence and compare. Exit codes: 0 match, 1 mismatch, 2 partial."""
+    from assay.fabric import scan as scanning
+    from assay.observe.store import EvidenceStore
+
+    desk = Desk(fleet)
+    chosen = _design(desk.fleet, design)
+    print(f"discovering the fabric {chosen.name} …", file=sys.stderr)  # noqa: T201
+    evidence = scanning.scan(desk.fleet, chosen, deadline, desk.clock)
+    EvidenceStore(desk.evidence).put(evidence)
+    _tell(scanning.judge(desk.fleet, chosen, evidence), format)
+
+
+def _design(fleet: Fleet, name: str) -> FabricDesign:
+    """Return the design asked for; the only one where none is asked for."""
+    names = sorted(fleet.designs)
+    if not name and len(names) == 1:
+        return fleet.designs[names[0]]
+    if name in fleet.designs:
+        return fleet.designs[name]
+    have = f"the designs are: {', '.join(names)}" if names else "write one in specs/fabrics/"
+    raise Trouble(f"there is no FabricDesign {name!r}" if name else "which FabricDesign?", fix=have)
+
+
+def _text(dump: Path) -> str:
+    try:
+        return sys.stdin.read() if str(dump) == "-" else dump.read_text(errors="replace")
+    except OSError as error:
+        raise Trouble(f"cannot read the discovery: {error.strerror}", where=str(dump)) from error
+
+
+def _tell(comparison: Comparison, format: str) -> None:  # noqa: A002
+    say: Callable[[Comparison], str] = _as_text if format == "text" else lambda one: json.dumps(one.as_json(), indent=1)
+    print(say(comparison))  # noqa: T201
+    raise typer.Exit(EXIT[comparison.verdict])
+
+
+def _as_text(comparison: Comparison) -> str:
+    """Say a clean fabric in one line, anything else in one paragraph per discrepancy."""
+    counts = f"{comparison.matching} of {comparison.expected} cables as designed, {comparison.found} found"
+    lines = [f"fabric {comparison.design}: {comparison.verdict} ({counts})"]
+    lines += [f"  could not tell: {problem}" for problem in comparison.problems]
+    for one in comparison.discrepancies:
+        lines += ["", f"{one.kind}: {one.summary}", *(f"  → {correction}" for correction in one.corrections)]
+    return "\n".join(lines)

@@ -1,0 +1,91 @@
+"""One look at the real fabric: run the discovery, keep what it said; judge that later, and again."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import subprocess
+from collections.abc import Sequence
+
+from assay.fabric.compare import Comparison, compare
+from assay.fabric.design import plan
+from assay.fabric.ibnetdiscover import parse
+from assay.model.clock import Clock, SystemClock
+from assay.model.design import FabricDesign
+from assay.model.errors import Trouble
+from assay.model.evidence import Evidence
+from assay.model.fleet import Fleet
+from assay.model.reading import failed, value
+
+COMMAND = ("ibnetdiscover",)
+
+
+def subject_name(design: FabricDesign) -> str:
+    """Return the name under which a fabric's evidence is kept."""
+    return f"fabric-{design.name}"
+
+
+def discover_command(fleet: Fleet, design: FabricDesign) -> list[str]:
+    """Return the inventory's `fabric_discover` of the first of the fabric's nodes that has one, else ibnetdiscover."""
+    for name in design.node_names():
+        command = fleet.nodes[name].variables.get("fabric_discover") if name in fleet.nodes else None
+        if isinstance(command, list) and command and all(isinstance(word, str) for word in command):
+            return command
+        if command:
+            raise Trouble(
+                f"fabric_discover of {name} is {command!r}, not a list of words",
+                where=f"inventory: {name}",
+                fix='write it as a list, ["ssh", "HOST", "ibnetdiscover"]',
+            )
+    return list(COMMAND)
+
+
+def scan(fleet: Fleet, design: FabricDesign, deadline_s: float = 60, clock: Clock | None = None) -> Evidence:
+    """Discover the fabric now. What cannot be discovered by the deadline is a failed reading, never an exception.
+
+    Channel `discovery`: `text` and `stderr` as printed, `command` as run.
+    """
+    command = discover_command(fleet, design)
+    at = (clock or SystemClock()).now()
+    return Evidence(subject_name(design), at, {"discovery": _run(command, deadline_s)})
+
+
+def judge(fleet: Fleet, design: FabricDesign, evidence: Evidence) -> Comparison:
+    """Compare the discovery in `evidence` with the design. A failed discovery is partial. Raises Trouble as `plan`."""
+    compiled = plan(design, fleet)
+    text, stderr = evidence.read("discovery", "text"), evidence.read("discovery", "stderr")
+    if text.kind != "value":
+        return Comparison(design.name, "partial", len(compiled.cables), 0, 0, problems=(text.reason,))
+    return compare(compiled, parse(str(text.value), str(stderr.value or "")))
+
+
+def _run(command: Sequence[str], deadline_s: float) -> dict[str, object]:
+    said = shlex.join(command)
+    try:
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+        )
+    except OSError as error:
+        return failed(f"{said}: {error.strerror or error}")  # type: ignore[return-value]
+    try:
+        out, err = process.communicate(timeout=deadline_s)
+    except subprocess.TimeoutExpired:
+        _kill(process)
+        return failed(f"{said}: no answer within {deadline_s:g} s")  # type: ignore[return-value]
+    text, stderr = out.decode(errors="replace"), err.decode(errors="replace")
+    if process.returncode:
+        last = (stderr.strip() or text.strip() or "it said nothing").splitlines()[-1]
+        return failed(f"{said}: exit code {process.returncode}: {last}")  # type: ignore[return-value]
+    return {"text": value(text), "stderr": value(stderr), "command": value(list(command))}
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """End the command and what it started. A process that cannot be ended must not hold the scan."""
+    os.killpg(process.pid, signal.SIGKILL)
+    try:
+        process.communicate(timeout=1)
+    except subprocess.TimeoutExpired:
+        for pipe in (process.stdout, process.stderr):
+            if pipe:
+                pipe.close()
