@@ -1,1 +1,1 @@
-"""The policy and the pure `decide`: no I/O, no clock, no surprises."""
+"""The lifecycle: history folded into where each node is, and the pure decision of what happens next."""

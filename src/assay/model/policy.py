@@ -16,7 +16,7 @@ from assay.model.decision import Timing
 from assay.model.faults import Blame, Remedy, Severity
 from assay.model.spec import Spec, Strict
 
-Action = Literal["cordon", "uncordon", "drain-now", "reboot", "powercycle", "zap", "ticket", "dossier"]
+Action = Literal["cordon", "uncordon", "drain", "drain-now", "reboot", "powercycle", "zap", "ticket", "dossier"]
 REPAIRS: frozenset[Action] = frozenset({"reboot", "powercycle", "zap"})
 RESTARTS: frozenset[Action] = frozenset({"reboot", "powercycle"})
 

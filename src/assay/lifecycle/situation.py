@@ -1,0 +1,58 @@
+"""Everything that a decision may look at, handed in whole: deciding asks nobody and remembers nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from assay.lifecycle.story import Story
+from assay.model.checks import Check
+from assay.model.fleet import Node
+from assay.model.outcome import Recorded
+from assay.model.policy import LifecyclePolicy, State
+from assay.model.profile import ManagementProfile
+from assay.model.subject import Subject
+
+
+@dataclass(frozen=True, slots=True)
+class NodeView:
+    """One node: what the inventory, the ledger and its scheduler say.
+
+    `declared`: every check × subject of the node, in any phase; `latest`: the newest outcome of each, as
+    `Ledger.latest` gives them; `jobs`: the customers' jobs by name, None where the scheduler could not tell.
+    """
+
+    node: Node
+    profile: ManagementProfile
+    story: Story
+    declared: tuple[tuple[Check, Subject], ...] = ()
+    latest: tuple[Recorded, ...] = ()
+    jobs: tuple[str, ...] | None = ()
+
+    @property
+    def name(self) -> str:
+        """The node's name."""
+        return self.node.name
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """The fleet at one moment. `nodes` must hold every enrolled node, since limits count them all.
+
+    `lines` is `Fleet.lines`; with it a decision names the line of the rule that it follows.
+    """
+
+    now: datetime
+    policy: LifecyclePolicy
+    nodes: tuple[NodeView, ...]
+    lines: Mapping[tuple[str, str], str] = field(default_factory=dict)
+
+    def state_of(self, view: NodeView) -> State:
+        """Return the state that a node is in. Raises KeyError for one that the policy does not have."""
+        return self.policy.states[view.story.state]
+
+    def rule(self, path: str, name: str) -> str:
+        """Return `file:line name` of a part of the policy, by its dotted path."""
+        where = self.lines.get((f"LifecyclePolicy/{self.policy.name}", path), "")
+        return f"{where} {name}".strip()
