@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 from assay.fleet.document import Document
@@ -47,6 +48,7 @@ class Inventory:
 
     groups: dict[str, Group] = field(default_factory=lambda: {"all": Group("all")})
     hosts: dict[str, Host] = field(default_factory=dict)
+    depths: dict[str, int] = field(default_factory=lambda: {"all": 0})
     _inherited: dict[tuple[str, ...], list[Layer]] = field(default_factory=dict)
 
     def group(self, name: str) -> Group:
@@ -91,12 +93,31 @@ class Inventory:
 
     def ordered(self, names: Iterable[str]) -> list[Group]:
         """Return groups in the order in which later ones win."""
-        return sorted((self.groups[name] for name in names), key=lambda g: (self.depth(g.name), g.priority, g.name))
+        return sorted((self.groups[name] for name in names), key=lambda g: (self.depths[g.name], g.priority, g.name))
 
-    def depth(self, name: str, seen: frozenset[str] = frozenset()) -> int:
-        """Return the longest way from `all` down to the group."""
-        parents = [parent for parent in self.groups[name].parents if parent not in seen]
-        return max((self.depth(parent, seen | {name}) + 1 for parent in parents), default=0 if name == "all" else 1)
+    def settle(self) -> list[list[str]]:
+        """Hang groups without a parent below `all` and measure how deep each lies: the longest way from `all`.
+
+        Returns the circles of groups that contain themselves, each cut open at one place.
+        """
+        for group in self.groups.values():
+            if group.name != "all" and not group.parents:
+                group.parents.append("all")
+        circles = []
+        while circle := self._circle():
+            circles.append(circle)
+            self.groups[circle[1]].parents.remove(circle[0])
+        return circles
+
+    def _circle(self) -> list[str]:
+        """Measure the depths, or return a circle, each group followed by one that it contains."""
+        try:
+            order = TopologicalSorter({name: group.parents for name, group in self.groups.items()}).static_order()
+            for name in order:
+                self.depths[name] = max((self.depths[up] + 1 for up in self.groups[name].parents), default=0)
+        except CycleError as found:
+            return list(found.args[1])
+        return []
 
 
 def merged(layers: Iterable[Layer]) -> dict[str, Any]:

@@ -148,10 +148,10 @@ class _Reading:
                 host.inline.append(Layer({"ansible_port": port}, document, path))
 
     def connect(self) -> None:
-        """Hang every group without a parent below `all`."""
-        for group in self.inventory.groups.values():
-            if group.name != "all" and not group.parents:
-                group.parents.append("all")
+        """Settle how the groups contain each other."""
+        for circle in self.inventory.settle():
+            said = f"groups contain themselves: {' → '.join(circle)}"
+            self.problems.append(Problem("inventory", 0, 0, "ASY0010", "error", said, "take one of them out"))
 
     def take_variables(self, folder: Path) -> None:
         """Read `group_vars/` and `host_vars/` beside a source."""
