@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from assay.actions.action import Context, Facts, Intent, Verification
-from assay.actions.no_workloads import NoWorkloads
 
 patience_s = 0.0
 
@@ -21,7 +20,7 @@ def run(ctx: Context, intent: Intent) -> None:
 def verify(ctx: Context, intent: Intent) -> Verification:
     """Done when a cordon stands, ours or another's; a node without a scheduler has nothing to hold back."""
     scheduler = ctx.scheduler(intent.node)
-    if isinstance(scheduler, NoWorkloads):
+    if not scheduler.places:
         return Verification(True, "no scheduler places jobs on this node")
     reason = scheduler.cordoned(intent.node)
     if reason:

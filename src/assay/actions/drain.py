@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from assay.actions import cordon
 from assay.actions.action import Context, Facts, Intent, Verification
 from assay.actions.workloads import named
 
@@ -19,7 +20,9 @@ def run(ctx: Context, intent: Intent) -> None:
 
 
 def verify(ctx: Context, intent: Intent) -> Verification:
-    """Done when no customer's job is left."""
+    """Done when no job may start and no customer's job is left."""
+    if not (closed := cordon.verify(ctx, intent)).done:
+        return closed
     jobs = ctx.scheduler(intent.node).jobs(intent.node)
     if jobs:
         facts: Facts = {"jobs": [str(job) for job in jobs]}

@@ -11,6 +11,8 @@ from assay.actions.workloads import Job
 class NoWorkloads:
     """The adapter `none`. Nothing can be cordoned, so nothing ever reads as cordoned."""
 
+    places = False
+
     def __init__(self, variables: Mapping[str, Any]) -> None:
         del variables
 

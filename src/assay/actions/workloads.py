@@ -32,7 +32,14 @@ class Job:
 
 
 class Workloads(Protocol):
-    """One scheduler, as far as a node's lifecycle needs it. Every method raises Trouble when it cannot answer."""
+    """One scheduler, as far as a node's lifecycle needs it. Every method raises Trouble when it cannot answer.
+
+    `places` says whether anything places jobs on the node at all; where nothing does, nothing can be cordoned.
+    """
+
+    @property
+    def places(self) -> bool:
+        """Whether there is a scheduler."""
 
     def jobs(self, node: str) -> tuple[Job, ...]:
         """Return the customer jobs that run on the node now."""

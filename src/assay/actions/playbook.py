@@ -1,0 +1,80 @@
+"""Runs one of the repository's playbooks on one node with ansible-runner. What it claims is proved elsewhere.
+
+Everything of a run lies in `.assay/runner/<effect>/`. The environment is kept out of there, since it may hold a
+BMC's password.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from assay.actions.action import Context, Intent
+from assay.model.errors import Trouble
+
+
+def run_playbook(ctx: Context, intent: Intent, name: str, variables: Mapping[str, Any]) -> None:
+    """Run `playbooks/<name>` limited to the intent's node. Raises Trouble with what the failed tasks said.
+
+    An end without trouble proves nothing, and neither does trouble: verify by reading the node.
+    """
+    import ansible_runner
+
+    playbook = ctx.fleet.root / "playbooks" / name
+    if not playbook.exists():
+        raise Trouble(f"there is no {playbook.relative_to(ctx.fleet.root)}", where=intent.node)
+    listener = _Listener(ctx, intent)
+    folder = ctx.home / "runner" / intent.effect
+    folder.mkdir(parents=True, exist_ok=True)
+    runner = ansible_runner.run(
+        private_data_dir=str(folder),
+        playbook=str(playbook),
+        inventory=[str(path) for path in inventories(ctx.fleet.root)],
+        limit=intent.node,
+        extravars=dict(variables),
+        envvars=_environment(folder),
+        suppress_env_files=True,
+        event_handler=listener.hear,
+        quiet=True,
+    )
+    if runner.status != "successful":
+        raise Trouble(f"{name}: {listener.complaint or f'ansible-playbook ended {runner.status}'}", where=intent.node)
+
+
+def inventories(root: Path) -> list[Path]:
+    """Return the repository's inventory and, where a lab is up, what that lays over it."""
+    overlay = root / ".assay" / "lab" / "inventory.yml"
+    return [root / "inventory", *([overlay] if overlay.exists() else [])]
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    here = Path(sys.executable).parent
+    return {
+        "PATH": f"{here}{os.pathsep}{os.environ.get('PATH', '')}",
+        "ANSIBLE_HOME": str(folder / "home"),
+        "ANSIBLE_NOCOLOR": "1",
+        "ANSIBLE_LOCALHOST_WARNING": "0",
+    }
+
+
+class _Listener:
+    """Tells what the playbook is doing, and keeps what its failures said."""
+
+    def __init__(self, ctx: Context, intent: Intent) -> None:
+        self.complaint = ""
+        self._ctx, self._intent = ctx, intent
+
+    def hear(self, event: dict[str, Any]) -> bool:
+        data = event.get("event_data", {})
+        answer = data.get("res") or {}
+        match event["event"]:
+            case "runner_on_start":
+                self._ctx.tell(f"{self._intent.node}: {self._intent.action}: {data.get('task', '')} …")
+            case "runner_on_failed" | "runner_on_unreachable":
+                self.complaint = f"{data.get('task', '')}: {answer.get('msg', 'failed without a message')}"
+            case "error":
+                self.complaint = self.complaint or event.get("stdout", "").strip()
+        return True

@@ -1,0 +1,129 @@
+"""An effect happens once and is proved by a look at the world, wherever the process that carries it is killed."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from assay.actions.action import Intent
+from assay.controller import effect as steps
+from assay.controller.journal import KINDS, effects_in
+from assay.ledger.store import Ledger
+
+sys.path.insert(0, str(Path(__file__).parent))
+import standin_world as world
+
+WISH = Intent("e1", "cordon", "n0001", "d1", "because")
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    return world.context(tmp_path)
+
+
+def kinds(ledger: Ledger) -> list[str]:
+    return [entry.kind for entry in ledger.entries(kinds=KINDS)]
+
+
+def test_the_intent_is_journalled_with_what_was_true_before(desk):
+    action = world.Switch(desk.home)
+
+    begun = steps.begin(desk, action, WISH)
+
+    assert begun.before == {"level": 0}
+    assert kinds(desk.ledger) == ["effect.intent"]
+
+
+def test_a_begun_effect_keeps_its_first_before_facts(desk):
+    action = world.Switch(desk.home)
+    steps.begin(desk, action, WISH)
+    action.run(desk, WISH)
+
+    assert steps.begin(desk, action, WISH).before == {"level": 0}
+
+
+def test_what_is_done_already_is_not_done_again(desk):
+    action = world.Switch(desk.home)
+    intent = steps.begin(desk, action, WISH)
+    steps.bring_about(desk, action, intent)
+    steps.bring_about(desk, action, intent)
+
+    assert action.runs() == 1
+
+
+def test_an_action_that_says_it_failed_is_verified_when_the_world_says_done(desk):
+    action = world.Switch(desk.home, says="the playbook ended 2")
+    intent = steps.begin(desk, action, WISH)
+    steps.prove(desk, action, intent, steps.bring_about(desk, action, intent))
+
+    assert kinds(desk.ledger) == ["effect.intent", "effect.done", "effect.verified"]
+
+
+def test_an_action_that_says_it_worked_has_failed_when_the_world_says_not_done(desk):
+    action = world.Switch(desk.home, works=False)
+    intent = steps.begin(desk, action, WISH)
+    steps.prove(desk, action, intent, steps.bring_about(desk, action, intent))
+
+    assert kinds(desk.ledger) == ["effect.intent", "effect.done", "effect.failed"]
+
+
+def test_a_world_that_cannot_be_read_makes_the_effect_unknown_and_only_a_later_look_leaves_that(desk):
+    action = world.Switch(desk.home, dark=True)
+    intent = steps.begin(desk, action, WISH)
+    steps.prove(desk, action, intent, steps.bring_about(desk, action, intent))
+    assert kinds(desk.ledger)[-1] == "effect.unknown"
+
+    (effect,) = effects_in(desk.ledger.entries(kinds=KINDS)).values()
+    assert not effect.ended
+    steps.look_again(desk, action, effect)
+    assert kinds(desk.ledger)[-1] == "effect.unknown", "still dark: nothing new is written"
+
+    steps.look_again(desk, world.Switch(desk.home), effect)
+    assert kinds(desk.ledger)[-1] == "effect.verified"
+    assert action.runs() == 1, "looking again is not doing again"
+
+
+def test_a_bug_in_an_action_is_no_proof_of_anything(desk):
+    action = world.Switch(desk.home, bug=True)
+    intent = steps.begin(desk, action, WISH)
+    proof = steps.prove(desk, action, intent, steps.bring_about(desk, action, intent))
+
+    assert proof.done is None
+    assert "internal error: ZeroDivisionError" in proof.reason
+
+
+@pytest.mark.parametrize("moment", ["before", "during", "after"])
+def test_a_killed_process_leaves_an_effect_that_the_next_one_finishes_once(tmp_path: Path, moment: str):
+    first = _carry(tmp_path, hang=moment)
+    _until(lambda: (tmp_path / "hanging").exists())
+    os.kill(first.pid, signal.SIGKILL)
+    first.wait()
+
+    second = _carry(tmp_path, hang="never")
+    out, err = second.communicate(timeout=60)
+
+    assert second.returncode == 0, err
+    assert json.loads(out)["left"] == ["e1"], "the next process finds what was left before it starts anything"
+    ledger = Ledger.open(tmp_path / "ledger.sqlite")
+    assert kinds(ledger).count("effect.intent") == 1
+    assert kinds(ledger).count("effect.verified") == 1
+    assert world.Switch(tmp_path).runs() == 1
+
+
+def _carry(home: Path, hang: str) -> subprocess.Popen[str]:
+    script = Path(__file__).parent / "standin_world.py"
+    return subprocess.Popen(
+        [sys.executable, str(script), str(home), hang], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def _until(come) -> None:
+    deadline = time.monotonic() + 20
+    while not come():
+        assert time.monotonic() < deadline, "it never came"
+        time.sleep(0.02)
