@@ -1,0 +1,36 @@
+"""Walks over evidence trees: every leaf with its path, and what a channel as a whole has to say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from assay.model.reading import Reading, as_reading
+
+
+def leaves(tree: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Reading]]:
+    """Yield (path, reading) for every leaf of `tree`, in its order. Bare data counts as a value."""
+    reading = as_reading(tree)
+    if reading is not None:
+        yield path, reading
+    elif isinstance(tree, Mapping) and tree:
+        for step, branch in tree.items():
+            yield from leaves(branch, (*path, step))
+    else:
+        yield path, Reading("value", value=tree)
+
+
+def unanswered(channel: Any) -> dict[str, str]:
+    """Return what a channel did not answer, branch → reason; the key is "" where the whole channel failed.
+
+    Only the channel and its first branches count: a lost GPU deep inside is an answer about the node.
+    """
+    whole = as_reading(channel)
+    if whole is not None:
+        return {"": whole.reason} if whole.kind == "failed" else {}
+    failures: dict[str, str] = {}
+    for name, branch in channel.items():
+        reading = as_reading(branch)
+        if reading is not None and reading.kind == "failed":
+            failures[name] = reading.reason
+    return failures

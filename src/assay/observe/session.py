@@ -1,0 +1,208 @@
+"""A session with one BMC through the `redfish` library: links are followed, time is bounded, no secret is shown."""
+
+from __future__ import annotations
+
+import contextlib
+import ssl
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from redfish import redfish_client
+from redfish.rest.v1 import InvalidCredentialsError, RestResponse, SessionCreationError
+
+from assay.model.errors import Trouble
+from assay.model.fleet import Node
+from assay.observe.credentials import Credentials
+from assay.observe.refusal import NoAnswer, NotThere, refusal, words_for
+from assay.observe.wire import Line, trust
+
+Resource = dict[str, Any]
+REQUEST_S = 10.0
+"""How long one request of an action may take; a read has one deadline for all of its requests."""
+
+_PAGES = 100
+_ROOT = "/redfish/v1/"
+_SESSIONS = "/redfish/v1/SessionService/Sessions"
+
+
+class Session:
+    """A session with the BMC of `node`. Every method raises Trouble that names the node and the address."""
+
+    def __init__(self, node: Node, credentials: Credentials, ca: Path | None) -> None:
+        self.node = node
+        self.address = f"{node.variables['bmc_address']}:{node.variables.get('bmc_port', 443)}"
+        self.where = f"{node.name} BMC {self.address}"
+        self._line = Line(_trusted(ca, self.where))
+        self._authority = f"bmc_ca {ca.name}" if ca else "the system's authorities"
+        self._credentials = credentials
+        self._ends_at = float("inf")
+        self._limit_s = REQUEST_S
+        self._lost = False
+        self._client: Any = None
+        self.root: Resource = {}
+        self._levels = 0
+
+    @contextlib.contextmanager
+    def within(self, seconds: float) -> Iterator[None]:
+        """Hold everything that the block asks to one deadline; past it, what waits is cut and the rest is refused."""
+        ends_at, before = time.monotonic() + seconds, (self._ends_at, self._limit_s)
+        if ends_at < self._ends_at:
+            self._ends_at, self._limit_s = ends_at, seconds
+        try:
+            with self._line.cut_after(self._ends_at - time.monotonic()):
+                yield
+        finally:
+            self._ends_at, self._limit_s = before
+
+    def login(self) -> None:
+        """Read the service root and open a session."""
+        self._client = redfish_client(
+            f"https://{self.address}",
+            self._credentials.user,
+            self._credentials.password,
+            max_retry=0,
+            check_connectivity=False,
+            https_adapter=self._line,
+        )
+        self._client._session.trust_env = False  # neither proxies nor ~/.netrc stand between us and a BMC
+        self.root = self._service_root()
+        self._client.root, self._client.root_resp = self.root, True
+        self._client.login_url = self.root.get("Links", {}).get("Sessions", {}).get("@odata.id", _SESSIONS)
+        self._open_session()
+        if not self.root:
+            self.root = self.get(_ROOT)
+        self._levels = _expand_levels(self.root)
+
+    def logout(self) -> None:
+        """Close the session, as BMCs hold few. One that fell silent is not asked again and forgets it by itself."""
+        left = min(2.0, self._ends_at - time.monotonic())
+        if self._client is None or self._lost or left <= 0:
+            self._line.cut()
+            return
+        self._client._timeout = left
+        with contextlib.suppress(Exception), self._line.cut_after(left):
+            self._client.logout()
+
+    def get(self, path: str, *levels: int) -> Resource:
+        """Return a resource; `levels` are depths to read along with `$expand`, best first, where it is offered."""
+        depth = next((wanted for wanted in levels if wanted <= self._levels), 0)
+        response = self.ask("get", path, args={"$expand": f".($levels={depth})"} if depth else None)
+        if depth and response.status in (400, 500, 501):  # offered, but not here: ask plainly
+            response = self.ask("get", path)
+        if response.status != 200:
+            raise refusal(response, "GET", path, self.where)
+        return self.body(response, path)
+
+    def post(
+        self, path: str, body: Any, headers: Mapping[str, str] | None = None, timeout_s: float = REQUEST_S
+    ) -> RestResponse:
+        """Post `body` and return the response, which is a success (2xx)."""
+        response = self.ask("post", path, timeout_s, body=body, headers=dict(headers or {}))
+        if not 200 <= response.status < 300:
+            raise refusal(response, "POST", path, self.where)
+        return response
+
+    def follow(self, resource: Resource, link: str, *levels: int) -> Resource:
+        """Return what `resource` links to as `link`, without a request where it came expanded."""
+        target = resource.get(link)
+        if not isinstance(target, dict) or "@odata.id" not in target:
+            raise NotThere(f"{resource.get('@odata.id', 'the service')} links to no {link}", where=self.where)
+        return target if len(target) > 1 else self.get(target["@odata.id"], *levels)
+
+    def members(self, collection: Resource) -> list[Resource]:
+        """Return the members of a collection, over all its pages, each read where it did not come expanded."""
+        found: list[Resource] = []
+        for _ in range(_PAGES):
+            for member in collection.get("Members", []):
+                found.append(member if len(member) > 1 else self.get(member["@odata.id"]))
+            following = collection.get("Members@odata.nextLink")
+            if not following:
+                return found
+            collection = self.get(following)
+        raise Trouble(f"a collection of more than {_PAGES} pages", where=self.where)
+
+    def ask(self, method: str, path: str, timeout_s: float = REQUEST_S, **request: Any) -> RestResponse:
+        """Send one request, with a new session where the old one is no longer known. Raises NoAnswer in words."""
+        response = self._send(method, path, timeout_s, request)
+        if response.status == 401 and self._client.get_session_key():
+            self._open_session()
+            response = self._send(method, path, timeout_s, request)
+        return response
+
+    def _send(self, method: str, path: str, timeout_s: float, request: Mapping[str, Any]) -> RestResponse:
+        limit_s = self._time_left(timeout_s)
+        try:
+            return getattr(self._client, method)(path, timeout=limit_s, **request)
+        except Exception as error:  # the library raises a dozen kinds, some of them bare
+            raise self._no_answer(error, limit_s) from None
+
+    def _time_left(self, at_most_s: float) -> float:
+        left = self._ends_at - time.monotonic()
+        if left <= 0:
+            self._lost = True
+            raise NoAnswer(f"no answer within {self._limit_s:g} s", where=self.where)
+        return min(at_most_s, left)
+
+    def _no_answer(self, error: Exception, limit_s: float) -> NoAnswer:
+        self._lost = True
+        late = time.monotonic() >= self._ends_at - 0.01
+        return NoAnswer(
+            words_for(error, self._limit_s if late else limit_s, self._authority, late=late), where=self.where
+        )
+
+    def body(self, response: RestResponse, path: str) -> Resource:
+        """Return a response's JSON object."""
+        try:
+            content = response.dict
+        except Exception:  # JsonDecodingError carries the whole body; it is not repeated here
+            content = None
+        if not isinstance(content, dict):
+            raise Trouble(f"{path} answered with something that is no JSON object", where=self.where)
+        return content
+
+    def own_address(self) -> str:
+        """Return our own address as the BMC sees it."""
+        return self._line.own_address
+
+    def _service_root(self) -> Resource:
+        """Return the service root, empty where it is shown to those only who are logged in (against the standard)."""
+        response = self.ask("get", _ROOT)
+        if response.status == 401:
+            return {}
+        if response.status != 200:
+            raise refusal(response, "GET", _ROOT, self.where)
+        return self.body(response, _ROOT)
+
+    def _open_session(self) -> None:
+        limit_s = self._client._timeout = self._time_left(REQUEST_S)
+        self._client.set_session_key(None)
+        try:
+            self._client.login()
+        except InvalidCredentialsError:
+            raise Trouble(
+                "the BMC refuses the user or the password",
+                where=self.where,
+                fix="correct what bmc_credentials refers to",
+            ) from None
+        except SessionCreationError as error:
+            raise Trouble(f"the BMC opens no session: {' '.join(str(error).split())[:200]}", where=self.where) from None
+        except Exception as error:
+            raise self._no_answer(error, limit_s) from None
+
+
+def _expand_levels(root: Resource) -> int:
+    """Return how deep the service expands subordinate resources, 0 where it does not offer it."""
+    offer = root.get("ProtocolFeaturesSupported", {}).get("ExpandQuery", {})
+    if not offer.get("NoLinks"):
+        return 0
+    return int(offer.get("MaxLevels", 1)) if offer.get("Levels") else 1
+
+
+def _trusted(ca: Path | None, where: str) -> ssl.SSLContext:
+    try:
+        return trust(ca)
+    except OSError as error:
+        reason = "it holds no certificate" if isinstance(error, ssl.SSLError) else error.strerror
+        raise Trouble(f"bmc_ca {ca} cannot be used: {reason}", where=where) from None

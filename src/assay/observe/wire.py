@@ -1,0 +1,90 @@
+"""The TLS line to one BMC, under the redfish library: verified, shared trust, and cut on the deadline.
+
+The library's own limits are not enough for a pass: by default it retries ten times with a pause (`max_retry`),
+its timeout starts anew with every piece received, so a BMC that sends a byte a second outlives any of it, and
+without a `cafile` it verifies nothing. It also logs session tokens at level DEBUG.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import socket
+import ssl
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from pathlib import Path
+from threading import Timer
+from typing import Any
+
+from requests.adapters import HTTPAdapter
+from urllib3.connection import HTTPSConnection
+from urllib3.connectionpool import HTTPSConnectionPool
+
+logging.getLogger("redfish.rest.v1").disabled = True
+
+
+@lru_cache(maxsize=64)
+def trust(ca: Path | None) -> ssl.SSLContext:
+    """Return the TLS context that trusts `ca` alone, or the system's authorities where none is named.
+
+    Raises OSError (`ssl.SSLError` among them) where the file holds no certificate.
+    """
+    return ssl.create_default_context(cafile=None if ca is None else str(ca))
+
+
+class Line(HTTPAdapter):
+    """The connections of one client to one BMC; `cut` ends whatever they wait for, from any thread."""
+
+    def __init__(self, context: ssl.SSLContext) -> None:
+        self._context = context
+        self._sockets: list[socket.socket] = []
+        self.own_address = ""
+        """Our own address as the far end of the newest connection sees it."""
+        super().__init__(pool_connections=1, pool_maxsize=1, max_retries=0)
+
+    def init_poolmanager(self, *arguments: Any, **options: Any) -> None:
+        """Make connections that use our trust and can be found again."""
+        super().init_poolmanager(*arguments, ssl_context=self._context, **options)
+        self.poolmanager.pool_classes_by_scheme = {"https": _pool(self._connected)}
+
+    def build_connection_pool_key_attributes(self, request: Any, verify: Any, cert: Any = None) -> Any:  # noqa: ARG002 — the signature is requests'
+        """Leave trust to our context: nothing is loaded beside it, and verifying cannot be turned off."""
+        return super().build_connection_pool_key_attributes(request, True, cert)
+
+    def cert_verify(self, conn: Any, url: str, verify: Any, cert: Any) -> None:  # noqa: ARG002 — the signature is requests'
+        """Require a certificate that our context accepts."""
+        conn.cert_reqs = "CERT_REQUIRED"
+
+    def cut(self) -> None:
+        """Shut every connection; a thread that waits on one gets an error at once."""
+        for line in self._sockets:
+            with contextlib.suppress(OSError):
+                socket.socket.shutdown(line, socket.SHUT_RDWR)
+
+    def _connected(self, line: socket.socket) -> None:
+        self._sockets.append(line)
+        self.own_address = str(line.getsockname()[0])
+
+    @contextlib.contextmanager
+    def cut_after(self, seconds: float) -> Iterator[None]:
+        """Cut the line when the block takes longer than `seconds`."""
+        timer = Timer(min(max(seconds, 0.0), 86400.0), self.cut)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+
+def _pool(connected: Callable[[socket.socket], None]) -> type[HTTPSConnectionPool]:
+    class Connection(HTTPSConnection):
+        def connect(self) -> None:
+            super().connect()
+            connected(self.sock)
+
+    class Pool(HTTPSConnectionPool):
+        ConnectionCls = Connection
+
+    return Pool
