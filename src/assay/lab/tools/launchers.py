@@ -1,0 +1,29 @@
+"""Put the tools into a folder under the names of the real ones."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+TOOLS = {
+    "all_reduce_perf": "all_reduce_perf",
+    "gpu_burn": "gpu_burn",
+    "fio": "fio",
+    "stress-ng": "stress_ng",
+}
+
+
+def install(folder: Path) -> Path:
+    """Make `folder` hold an executable for every tool, and return it. They run with this Python."""
+    for name, module in TOOLS.items():
+        script = f'#!/bin/sh\nexec "{sys.executable}" -m assay.lab.tools.{module} "$@"\n'
+        launcher = folder / name
+        if launcher.exists() and launcher.read_text() == script:
+            continue
+        folder.mkdir(parents=True, exist_ok=True)
+        scratch = folder / f".{name}.{os.getpid()}"
+        scratch.write_text(script)
+        scratch.chmod(0o755)
+        scratch.replace(launcher)
+    return folder

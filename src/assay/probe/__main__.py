@@ -1,0 +1,67 @@
+"""`python -m assay.probe`: print this node's readings as one JSON document, on time, whatever hangs."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from functools import partial
+
+from assay.probe.aer import read_aer
+from assay.probe.apart import gather
+from assay.probe.files import Root, Tree
+from assay.probe.gpu import read_gpus
+from assay.probe.hca import read_hcas
+from assay.probe.host import read_host
+from assay.probe.kernel_log import Since, read_kernel_log
+from assay.probe.nic import read_nics
+from assay.probe.nvme import read_drives
+
+DEADLINE_S = 3.0
+GPU_DEADLINE_S = 6.0  # without persistence mode, NVML wakes eight GPUs first
+
+
+def main() -> None:
+    """Print `{"probe": TREE}`, with `--active` also `"active": TREE`, and leave."""
+    asked = _arguments()
+    root = Root(asked.root)
+    document: Tree = {"probe": _passive(root, asked.since, asked.deadline)}
+    if asked.active:
+        from assay.probe.active import run_active
+
+        document["active"] = run_active(root, asked.active.split(","), asked.seconds, asked.at)
+    sys.stdout.write(json.dumps(document, indent=1 if asked.pretty else None) + "\n")
+    sys.stdout.flush()
+    os._exit(0)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser("python -m assay.probe", description=__doc__)
+    parser.add_argument("--root", default=os.environ.get("ASSAY_ROOT", "/"), help="the node's file system")
+    parser.add_argument("--since", type=Since.parse, default=Since(), metavar="SEQ[@BOOT_ID]", help="kernel log cursor")
+    parser.add_argument("--active", default="", metavar="LIST", help="all_reduce,gpu_burn,nvme_read,memory")
+    parser.add_argument("--seconds", type=int, default=60, help="how long each active part loads the node")
+    parser.add_argument("--at", default=os.environ.get("ASSAY_AT", ""), help="the asker's time now, ISO 8601")
+    parser.add_argument("--deadline", type=float, default=0.0, metavar="S", help="for every area, instead of its own")
+    parser.add_argument("--pretty", action="store_true", help="indent the document")
+    return parser.parse_args()
+
+
+def _passive(root: Root, since: Since, deadline_s: float) -> Tree:
+    areas = {
+        "host": partial(read_host, root),
+        "gpu": partial(read_gpus, root),
+        "hca": partial(read_hcas, root),
+        "nic": partial(read_nics, root),
+        "nvme": partial(read_drives, root),
+        "aer": partial(read_aer, root),
+        "kernel_log": partial(read_kernel_log, root, since),
+    }
+    return gather(
+        {area: (read, deadline_s or (GPU_DEADLINE_S if area == "gpu" else DEADLINE_S)) for area, read in areas.items()}
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""active, to be written next."""

@@ -1,0 +1,119 @@
+"""The kernel's log since a cursor, from /dev/kmsg: records `prio,seq,usec,flags;text`.
+
+Format: the kernel's Documentation/ABI/testing/dev-kmsg. Below another root, /dev/kmsg is a regular file of
+such records.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from assay.model.reading import absent, failed, value
+from assay.probe.files import Root, Tree, unread
+
+KMSG = "/dev/kmsg"
+RECORD = re.compile(rb"(\d+),(\d+),(\d+),[^;]*;([^\n]*)")
+ESCAPE = re.compile(rb"\\x([0-9a-f]{2})")
+LONGEST_RECORD = 8192  # the kernel's own limit is just below
+MOST_LINES = 5000
+
+
+class Line(NamedTuple):
+    """One record: its sequence number, seconds since boot, and the message."""
+
+    seq: int
+    t_s: float
+    text: str
+
+
+class Since(NamedTuple):
+    """The last record that the asker has seen, and in which boot; sequence numbers start anew with each boot."""
+
+    seq: int = -1
+    boot_id: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> Since:
+        """Read `SEQ` or `SEQ@BOOT_ID`. Raises ValueError."""
+        seq, _, boot_id = text.partition("@")
+        return cls(int(seq), boot_id)
+
+
+def read_kernel_log(root: Root, since: Since) -> Tree:
+    """Return the `kernel_log` branch: `cursor`, new `lines`, how many were `missed` (overwritten, or more than
+    5000), how many were `unread` (no record). A log that ends before the cursor is another boot's: all is new.
+    """  # noqa: D205
+    try:
+        lines, unreadable = _all_lines(root.here(KMSG))
+    except OSError as error:
+        return unread(KMSG, error)
+    if not lines:
+        return failed(f"{KMSG}: {unreadable} records, none readable") if unreadable else absent(f"{KMSG} is empty")
+    return {**_news(lines, _seen(root, since, lines[-1].seq)), "unread": value(unreadable)}
+
+
+def _all_lines(path: str) -> tuple[list[Line], int]:
+    records = list(_records(path))
+    lines = [line for line in map(parse, records) if line is not None]
+    return lines, len(records) - len(lines)
+
+
+def _seen(root: Root, since: Since, last: int) -> int:
+    rebooted = since.boot_id and root.read("/proc/sys/kernel/random/boot_id").get("value") != since.boot_id
+    return -1 if rebooted or last < since.seq else since.seq
+
+
+def _news(lines: list[Line], seen: int) -> Tree:
+    new = [line for line in lines if line.seq > seen]
+    kept = new[-MOST_LINES:]
+    expected = lines[-1].seq - seen if seen >= 0 else len(new)
+    return {
+        "cursor": value(lines[-1].seq),
+        "lines": value([line._asdict() for line in kept]),
+        "missed": value(max(0, expected - len(kept))),
+    }
+
+
+def parse(record: bytes) -> Line | None:
+    """Return what a record says, None when it is no record. The kernel's escapes of odd bytes are undone."""
+    match = RECORD.match(record)
+    if match is None:
+        return None
+    _, seq, usec, text = match.groups()
+    plain = ESCAPE.sub(lambda code: bytes([int(code[1], 16)]), text)
+    return Line(int(seq), int(usec) / 1e6, plain.decode(errors="replace"))
+
+
+def _records(path: str) -> Iterator[bytes]:
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        if stat.S_ISCHR(os.fstat(descriptor).st_mode):
+            yield from _device_records(descriptor)
+        else:
+            yield from _file_records(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _device_records(descriptor: int) -> Iterator[bytes]:
+    """Yield one record a read until there is none left; EPIPE means that the next one was overwritten."""
+    while True:
+        try:
+            record = os.read(descriptor, LONGEST_RECORD)
+        except BlockingIOError:
+            return
+        except BrokenPipeError:
+            continue
+        if not record:
+            return
+        yield record
+
+
+def _file_records(descriptor: int) -> Iterator[bytes]:
+    """Yield the lines that begin a record; those with a leading space carry its dictionary."""
+    with os.fdopen(descriptor, "rb", closefd=False) as file:
+        yield from (line for line in file if line.strip() and not line.startswith(b" "))
