@@ -1,0 +1,183 @@
+"""From the ledger's entries to the story of every node. Pure: the same entries tell the same stories."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any, get_args
+
+from assay.lifecycle.story import Effect, Known, Move, Pending, Repair, Standing, Story, Word
+from assay.lifecycle.when import written
+from assay.model.decision import Cause
+from assay.model.entry import Entry
+from assay.model.policy import REPAIRS
+
+
+def fold(entries: Iterable[Entry]) -> dict[str, Story]:
+    """Return the story of every enrolled node, by name. Entries of anything that was never enrolled tell none."""
+    tales: dict[str, _Tale] = {}
+    for entry in entries:
+        if entry.kind == "node.enrolled":
+            tales.setdefault(entry.node, _Tale(_beginning(entry)))
+        elif tale := tales.get(entry.node):
+            tale.hear(entry)
+    return {name: tale.told() for name, tale in tales.items()}
+
+
+def _beginning(entry: Entry) -> Story:
+    at = written(entry.at)
+    because = f"first seen; the inventory starts it in {entry.body['state']}"
+    return Story(entry.node, entry.body["pool"], entry.body["state"], at, entry.id, because, at)
+
+
+@dataclass(slots=True)
+class _Tale:
+    """A story while it is being told: the growing lists are kept apart, so that long histories stay cheap."""
+
+    story: Story
+    faults: dict[str, Known] = field(default_factory=dict)
+    effects: dict[str, Effect] = field(default_factory=dict)
+    decisions: dict[str, dict[str, Any]] = field(default_factory=dict)
+    repairs: list[Repair] = field(default_factory=list)
+    moves: list[Move] = field(default_factory=list)
+
+    def hear(self, entry: Entry) -> None:
+        """Take in one entry; kinds that move nothing (tickets, failed observations) are passed over."""
+        match entry.kind:
+            case "transition":
+                self._transition(entry)
+            case "decision":
+                self._decision(entry)
+            case "decision.withdrawn":
+                self._withdrawn(entry)
+            case "fault":
+                self._fault(entry)
+            case "fault.cleared":
+                self._cleared(entry)
+            case "effect.intent":
+                self._intent(entry)
+            case "effect.done" | "effect.verified" | "effect.failed" | "effect.unknown":
+                self._effect(entry)
+            case "hold" | "release" | "certified":
+                self._person(entry)
+
+    def told(self) -> Story:
+        """Return the story so far."""
+        return replace(
+            self.story,
+            faults=tuple(self.faults.values()),
+            repairs=tuple(self.repairs),
+            moves=tuple(self.moves),
+            effects=tuple(self.effects.values()),
+            decided=frozenset(self.decisions),
+        )
+
+    def _transition(self, entry: Entry) -> None:
+        at, body = written(entry.at), entry.body
+        decision = body.get("decision", "")
+        reasons = self.decisions.get(decision, {})
+        self.moves.append(Move(at, body["from"], body["to"], decision, reasons.get("remedy", "")))
+        self.story = replace(
+            self.story,
+            state=body["to"],
+            since=at,
+            stay=entry.id,
+            decision=decision,
+            because=said(_causes(reasons)) or body.get("reason", ""),
+            pending=None,
+            certified=None,
+        )
+
+    def _decision(self, entry: Entry) -> None:
+        body = entry.body
+        self.decisions[body["decision"]] = body
+        causes = _causes(body)
+        if body["timing"] == "pending":
+            self.story = replace(self.story, pending=_pending(entry, causes))
+        if body["timing"] != "record":
+            self._answer(causes, "acted", entry.at)
+        elif any(cause.kind == "breaker" for cause in causes):
+            self._answer(causes, "breaker", entry.at)
+
+    def _answer(self, causes: tuple[Cause, ...], answer: Any, at: str) -> None:
+        for cause in causes:
+            if cause.kind == "fault" and (known := self.faults.get(cause.id)) and known.answer != "acted":
+                self.faults[cause.id] = replace(known, answer=answer, answered_at=written(at))
+
+    def _withdrawn(self, entry: Entry) -> None:
+        if self.story.pending and self.story.pending.decision == entry.body["decision"]:
+            self.story = replace(self.story, pending=None)
+
+    def _fault(self, entry: Entry) -> None:
+        body = entry.body
+        known = self.faults.get(body["fault"])
+        self.faults[body["fault"]] = Known(
+            id=body["fault"],
+            fault_class=body["class"],
+            subject=body["subject"],
+            severity=body["severity"],
+            blame=body["blame"],
+            remedy=body.get("remedy", "none"),
+            count=body["count"],
+            first_seen=written(body["first_seen"]),
+            last_seen=written(body["last_seen"]),
+            detail=body.get("detail", ""),
+            marks=body.get("marks", {}),
+            times=tuple(body.get("times", ())),
+            answer=known.answer if known else "",
+            answered_at=known.answered_at if known else "",
+        )
+
+    def _cleared(self, entry: Entry) -> None:
+        if known := self.faults.get(entry.body["fault"]):
+            self.faults[known.id] = replace(known, cleared_at=written(entry.at))
+
+    def _intent(self, entry: Entry) -> None:
+        body = entry.body
+        effect = Effect(body["effect"], body["action"], body["decision"], "intent", written(entry.at))
+        self.effects.setdefault(effect.id, effect)
+
+    def _effect(self, entry: Entry) -> None:
+        begun = self.effects.get(entry.body["effect"])
+        if begun is None or begun.standing in ("verified", "failed"):
+            return
+        standing = _standing(entry.kind)
+        at = written(entry.at)
+        self.effects[begun.id] = replace(begun, standing=standing, at=at, reason=entry.body.get("reason", ""))
+        if standing == "verified" and begun.action in REPAIRS:
+            self.repairs.append(Repair(begun.action, at, begun.id))
+
+    def _person(self, entry: Entry) -> None:
+        word = Word(entry.id, entry.body["who"], entry.body["reason"], written(entry.at))
+        if entry.kind == "certified":
+            self.repairs.append(Repair("certified", word.at, word.id))
+            self.story = replace(self.story, certified=word)
+        else:
+            self.story = replace(self.story, held=word if entry.kind == "hold" else None)
+
+
+def said(causes: Iterable[Cause]) -> str:
+    """Return causes in one line for people."""
+    return "; ".join(cause.text for cause in causes)
+
+
+def _standing(kind: str) -> Standing:
+    standings: dict[str, Standing] = {f"effect.{one}": one for one in get_args(Standing)}
+    return standings[kind]
+
+
+def _causes(body: dict[str, Any]) -> tuple[Cause, ...]:
+    return tuple(Cause(one["kind"], one["id"], one["text"]) for one in body.get("because", ()))
+
+
+def _pending(entry: Entry, because: tuple[Cause, ...]) -> Pending:
+    body = entry.body
+    return Pending(
+        decision=body["decision"],
+        to=body["to"],
+        since=written(entry.at),
+        rule=body["rule"],
+        remedy=body.get("remedy", ""),
+        because=because,
+        blockers=tuple(body["blockers"]),
+    )
