@@ -1,1 +1,1 @@
-"""The pytest plugin: checks over the fleet, limits, measurements, outcomes."""
+"""Judging: checks are pytest functions in `suites/`, evidence and specs go in, exactly one outcome each comes out."""

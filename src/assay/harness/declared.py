@@ -1,0 +1,88 @@
+"""What must be judged: every check of the catalogue, on every subject of its kind that the fleet declares."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from assay.harness.parts import slots
+from assay.model.checks import Check
+from assay.model.fleet import Fleet, Node
+from assay.model.subject import Subject
+
+T = TypeVar("T")
+PARTS = ("gpu", "hca", "nic", "psu", "nvme")
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The nodes that are judged, of all that the fleet has. `share` of `shares` cuts the work, whole nodes each."""
+
+    fleet: Fleet
+    nodes: tuple[str, ...]
+    share: int = 1
+    shares: int = 1
+
+    def subjects(self, kind: str) -> list[tuple[Subject, str]]:
+        """Return the subjects of a kind, each with its node's name ("" for racks and fabrics).
+
+        A rack or a fabric is judged only when all of its nodes are.
+        """
+        if kind == "rack":
+            return [(subject, "") for subject in self._mine(self._whole(_racks(self.fleet.nodes.values())))]
+        if kind == "fabric":
+            return [(subject, "") for subject in self._mine(self._whole(_fabrics(self.fleet.nodes.values())))]
+        mine = [self.fleet.nodes[name] for name in self._mine(self.nodes)]
+        return [(subject, node.name) for node in mine for subject in of_node(self.fleet, node.name, kind)]
+
+    def _whole(self, groups: dict[Subject, set[str]]) -> list[Subject]:
+        chosen = set(self.nodes)
+        return [subject for subject, members in groups.items() if members <= chosen]
+
+    def _mine(self, things: Iterable[T]) -> list[T]:
+        return [thing for index, thing in enumerate(things) if index % self.shares == self.share - 1]
+
+
+def of_node(fleet: Fleet, node: str, kind: str) -> list[Subject]:
+    """Return a node's subjects of a kind: itself, or each declared slot."""
+    declared = fleet.nodes[node]
+    if kind == "node":
+        return [Subject(declared.pool, node)]
+    return [Subject(declared.pool, node, slot) for slot in slots(fleet.spec_of(node), kind)]
+
+
+def declared(fleet: Fleet, node: str, phases: Collection[str] | None = None) -> list[tuple[Check, Subject]]:
+    """Return every check × subject that must end in an outcome for a node, in these phases (None: in any)."""
+    of_nodes = [check for check in checks(fleet, phases) if check.subject in ("node", *PARTS)]
+    return [(check, subject) for check in of_nodes for subject in of_node(fleet, node, check.subject)]
+
+
+def promised(selection: Selection, phases: Collection[str] | None = None) -> list[tuple[Check, Subject, str]]:
+    """Return every check × subject (and its node) of a selection, racks and fabrics too."""
+    return [
+        (check, subject, node)
+        for check in checks(selection.fleet, phases)
+        for subject, node in selection.subjects(check.subject)
+    ]
+
+
+def checks(fleet: Fleet, phases: Collection[str] | None = None) -> list[Check]:
+    """Return the declared checks of these phases (None or none: of all)."""
+    every = [check for catalogue in fleet.checks.values() for check in catalogue.checks]
+    return [check for check in every if not phases or set(check.phases) & set(phases)]
+
+
+def _racks(nodes: Iterable[Node]) -> dict[Subject, set[str]]:
+    groups: dict[Subject, set[str]] = {}
+    for node in nodes:
+        groups.setdefault(Subject(node.pool, f"rack-{node.rack}"), set()).add(node.name)
+    return groups
+
+
+def _fabrics(nodes: Iterable[Node]) -> dict[Subject, set[str]]:
+    groups: dict[Subject, set[str]] = {}
+    for node in nodes:
+        if node.variables.get("fabric"):
+            groups.setdefault(Subject("fabric", node.variables["fabric"]), set()).add(node.name)
+    return groups

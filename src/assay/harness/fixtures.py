@@ -1,0 +1,121 @@
+"""What a check may ask for by argument name."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, cast
+
+import pytest
+
+from assay.harness.measure import Measure
+from assay.harness.parts import NodeView, PartView, RackView
+from assay.harness.since import SinceLastPass
+from assay.harness.spec import Limits, SpecView
+from assay.harness.trial import Trial
+from assay.harness.view import View
+from assay.model.fleet import Fleet
+
+if TYPE_CHECKING:
+    from assay.ledger.store import Ledger
+
+
+class Fixtures:
+    """The fixtures of fleet suites. Nothing is read before a check looks at it."""
+
+    def __init__(self, fleet: Fleet, ledger: str, key: pytest.StashKey[Trial]) -> None:
+        self._fleet, self._where, self._key = fleet, ledger, key
+
+    @pytest.fixture
+    def subject(self, request: pytest.FixtureRequest) -> str:
+        """The id of what is judged, `h100-a/n0017/gpu3`."""
+        return cast("str", request.param)
+
+    @pytest.fixture
+    def trial(self, request: pytest.FixtureRequest, subject: str) -> Trial:  # noqa: ARG002 — repeated over subjects
+        """What this outcome will be made of."""
+        return cast("Trial", request.node.stash[self._key])
+
+    @pytest.fixture
+    def node(self, trial: Trial) -> NodeView:
+        """The node, or the node that the part sits in."""
+        return NodeView(trial, self._fleet, self._fleet.nodes[trial.subject.name])
+
+    @pytest.fixture
+    def gpu(self, trial: Trial, node: NodeView) -> PartView:
+        """One declared GPU slot."""
+        return node.part("gpu", trial.subject.part)
+
+    @pytest.fixture
+    def hca(self, trial: Trial, node: NodeView) -> PartView:
+        """One declared InfiniBand adapter; `declared` has its rail and GUID."""
+        return node.part("hca", trial.subject.part)
+
+    @pytest.fixture
+    def nic(self, trial: Trial, node: NodeView) -> PartView:
+        """One declared front-end interface."""
+        return node.part("nic", trial.subject.part)
+
+    @pytest.fixture
+    def nvme(self, trial: Trial, node: NodeView) -> PartView:
+        """One declared NVMe drive."""
+        return node.part("nvme", trial.subject.part)
+
+    @pytest.fixture
+    def psu(self, trial: Trial, node: NodeView) -> PartView:
+        """One declared power supply."""
+        return node.part("psu", trial.subject.part)
+
+    @pytest.fixture
+    def bmc(self, node: NodeView) -> View:
+        """What the node's BMC says."""
+        return node.bmc
+
+    @pytest.fixture
+    def rack(self, trial: Trial) -> RackView:
+        """A rack and its nodes."""
+        return RackView(trial, self._fleet, trial.subject)
+
+    @pytest.fixture
+    def spec(self, trial: Trial) -> SpecView:
+        """The NodeSpec of the node (of a rack: of its first node)."""
+        spec = self._fleet.spec_of(self._example(trial))
+        return SpecView(spec, f"NodeSpec/{spec.name}", "", self._fleet.lines)
+
+    @pytest.fixture
+    def limits(self, trial: Trial) -> Limits:
+        """The spec's thresholds by name."""
+        return Limits(self._fleet.spec_of(self._example(trial)), self._fleet.lines)
+
+    @pytest.fixture
+    def bundle(self, trial: Trial) -> SpecView:
+        """The firmware that belongs on the node."""
+        bundle = self._fleet.bundle_of(self._example(trial))
+        return SpecView(bundle, f"FirmwareBundle/{bundle.name}", "", self._fleet.lines)
+
+    @pytest.fixture
+    def profile(self, trial: Trial) -> SpecView:
+        """What automation may do to the node."""
+        profile = self._fleet.profile_of(self._example(trial))
+        return SpecView(profile, f"ManagementProfile/{profile.name}", "", self._fleet.lines)
+
+    @pytest.fixture
+    def measure(self, trial: Trial) -> Measure:
+        """Write a number down and hold it to a limit."""
+        return Measure(trial)
+
+    @pytest.fixture
+    def since_last_pass(self, trial: Trial) -> SinceLastPass:
+        """How much a counter grew since this check last passed here."""
+        return SinceLastPass(trial, lambda: self._ledger)
+
+    @cached_property
+    def _ledger(self) -> Ledger | None:
+        if not self._where:
+            return None
+        from assay.ledger.store import Ledger
+
+        return Ledger.open(self._where)
+
+    def _example(self, trial: Trial) -> str:
+        """Return the trial's node, or the first of its rack."""
+        return trial.node or RackView(trial, self._fleet, trial.subject).nodes[0].name

@@ -1,0 +1,72 @@
+"""`measure(name, seen, at_least=…)`: write a number down, hold it to a limit, say both in one line."""
+
+from __future__ import annotations
+
+from math import isfinite
+from typing import Any
+
+from assay.harness.silence import Unjudgeable
+from assay.harness.told import plainly
+from assay.harness.trial import Trial
+from assay.model.outcome import Measurement
+
+
+class Measure:
+    """Records what a check saw and asserts what was expected of it.
+
+    Numbers are recorded with unit, limits and the line where the limit is written; text can only be held `equals`.
+    Raises AssertionError with what was seen and expected, Unjudgeable for what cannot be compared.
+    """
+
+    def __init__(self, trial: Trial) -> None:
+        self._trial = trial
+
+    def __call__(
+        self, name: str, seen: Any, *, at_least: Any = None, at_most: Any = None, equals: Any = None, unit: str = ""
+    ) -> None:
+        """Measure one thing. `unit` is needed only where the limit does not bring its own."""
+        __tracebackhide__ = True
+        low, high = (equals, equals) if equals is not None else (at_least, at_most)
+        unit = unit or next((bound.unit for bound in (low, high, seen) if getattr(bound, "unit", "")), "")
+        if _is_number(seen):
+            self._record(name, seen, low, high, unit)
+        elif equals is None or type(seen) is bool is not type(equals):
+            raise Unjudgeable(f"{name} is {seen!r}, which is no number to hold to a limit")
+        said = expectation(at_least, at_most, equals)
+        assert _holds(seen, at_least, at_most, equals), " ".join(f"{name} {plainly(seen)} {unit}, {said}".split())
+
+    def _record(self, name: str, seen: Any, low: Any, high: Any, unit: str) -> None:
+        bounds = {"value": seen, "low": low, "high": high}
+        wrong = [bound for bound in bounds.values() if bound is not None and not _is_number(bound)]
+        if wrong or not all(isfinite(bound) for bound in bounds.values() if bound is not None):
+            raise Unjudgeable(f"{name} cannot be compared: {seen!r} with {wrong[0] if wrong else (low, high)!r}")
+        source = next((bound.source for bound in (low, high) if getattr(bound, "source", "")), "")
+        self._trial.measurements.append(Measurement(name, _bare(seen), unit, _bare(low), _bare(high), source))
+
+
+def expectation(at_least: Any = None, at_most: Any = None, equals: Any = None) -> str:
+    """Return what was expected and where that is written, as words."""
+    named = (("at least", at_least), ("at most", at_most), ("", equals))
+    parts = [f"{word} {plainly(bound)}".strip() for word, bound in named if bound is not None]
+    sources = [bound.source for _, bound in named if getattr(bound, "source", "")]
+    source = f" ({', '.join(dict.fromkeys(sources))})" if sources else ""
+    return f"expected {' and '.join(parts)}{source}" if parts else "no limit"
+
+
+def _holds(seen: Any, at_least: Any, at_most: Any, equals: Any) -> bool:
+    return bool(
+        (at_least is None or seen >= at_least)
+        and (at_most is None or seen <= at_most)
+        and (equals is None or seen == equals)
+    )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _bare(value: Any) -> Any:
+    """Return the number without what it remembers, as JSON and databases want it."""
+    if value is None:
+        return None
+    return float(value) if isinstance(value, float) else int(value)

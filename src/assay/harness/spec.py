@@ -1,0 +1,74 @@
+"""Specs as a check sees them: the values of the YAML, each with the file and line that it stands on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydantic import BaseModel
+
+from assay.harness.silence import no_such
+from assay.harness.told import told
+from assay.model.nodespec import NodeSpec
+
+Lines = Mapping[tuple[str, str], str]
+
+
+class SpecView:
+    """A spec or a part of one. Scalars come back as plain values that remember their `source`."""
+
+    def __init__(self, spec: Any, document: str, path: str, lines: Lines) -> None:
+        self._spec, self._document, self._path, self._lines = spec, document, path, lines
+
+    def __getattr__(self, name: str) -> Any:
+        """Return a field. Raises Unjudgeable for a name that the spec does not have."""
+        if name.startswith("__"):
+            raise AttributeError(name)
+        if not hasattr(self._spec, name):
+            raise no_such(name, self._path or self._document, _fields(self._spec))
+        return _seen(getattr(self._spec, name), self._document, _below(self._path, name), self._lines)
+
+    def __repr__(self) -> str:
+        return f"<{self._document} {self._path}>".replace(" >", ">")
+
+
+class Limits:
+    """The thresholds of a node's spec: `limits.gpu_temperature` is a number with its unit and line."""
+
+    def __init__(self, spec: NodeSpec, lines: Lines) -> None:
+        self._spec, self._lines = spec, lines
+
+    def __getattr__(self, name: str) -> Any:
+        """Return a limit. Raises Unjudgeable for one that the spec does not set."""
+        if name.startswith("__"):
+            raise AttributeError(name)
+        limit = self._spec.limits.get(name)
+        document = f"NodeSpec/{self._spec.name}"
+        if limit is None:
+            raise no_such(name, f"{document} limits", self._spec.limits)
+        return told(limit.value, source=line_of(self._lines, document, f"limits.{name}"), unit=limit.unit)
+
+
+def line_of(lines: Lines, document: str, path: str) -> str:
+    """Return `file:line` of a value, or of the nearest thing around it that has one, or the document's name."""
+    while path and (document, path) not in lines:
+        path = path.rpartition(".")[0]
+    return lines.get((document, path), document)
+
+
+def _seen(value: Any, document: str, path: str, lines: Lines) -> Any:
+    if isinstance(value, BaseModel):
+        return SpecView(value, document, path, lines)
+    if isinstance(value, Mapping):
+        return {key: _seen(item, document, _below(path, key), lines) for key, item in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_seen(item, document, _below(path, str(index)), lines) for index, item in enumerate(value)]
+    return told(value, source=line_of(lines, document, path))
+
+
+def _below(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
+
+
+def _fields(spec: Any) -> list[str]:
+    return list(type(spec).model_fields) if isinstance(spec, BaseModel) else list(getattr(spec, "__slots__", ()))

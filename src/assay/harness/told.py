@@ -1,0 +1,52 @@
+"""Plain values that remember where they were told: a reading its path, a spec's value its line."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class Told:
+    """What every remembered value carries beside its value.
+
+    `path` is where it was read (document, channel, …), `source` the file and line of a spec, `unit` its unit.
+    """
+
+    path: tuple[str, ...] = ()
+    source: str = ""
+    unit: str = ""
+
+
+class ToldInt(Told, int):
+    """An int that remembers."""
+
+
+class ToldFloat(Told, float):
+    """A float that remembers."""
+
+
+class ToldStr(Told, str):
+    """A str that remembers."""
+
+
+class ToldList(Told, list[Any]):
+    """A list that remembers."""
+
+
+_KINDS: dict[type, type[Told]] = {int: ToldInt, float: ToldFloat, str: ToldStr, list: ToldList}
+
+
+def told(value: Any, *, path: tuple[str, ...] = (), source: str = "", unit: str = "") -> Any:
+    """Return `value` as one that remembers. Booleans and objects come back as they are: they cannot."""
+    kind = _KINDS.get(type(value))
+    if kind is None:
+        return value
+    remembered = kind(value)  # type: ignore[call-arg]  # each kind takes the value of its own type
+    remembered.path, remembered.source, remembered.unit = path, source, unit
+    return remembered
+
+
+def plainly(value: Any) -> str:
+    """Return a value as people write it: 16 and not 16.0, 0.1 and not 0.10000000000000001."""
+    if isinstance(value, float):
+        return f"{value:.0f}" if value.is_integer() else f"{value:.6g}"
+    return str(value)

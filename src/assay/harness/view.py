@@ -1,0 +1,83 @@
+"""Evidence as a check sees it: `gpu.pcie.width` is the number, or the check ends there and then with the reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from assay.harness.silence import Silence, no_such
+from assay.harness.told import told
+from assay.harness.trial import Trial
+from assay.model.reading import as_reading
+
+
+class View:
+    """A branch of one document, by attribute or by key; iterating gives its keys.
+
+    A leaf that holds a value reads as that plain value. Any other leaf raises Silence, which the trial remembers.
+    """
+
+    def __init__(self, trial: Trial, document: str, path: tuple[str, ...]) -> None:
+        self._trial, self._document, self._path = trial, document, path
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what is at `name`. Raises Silence for no value, Unjudgeable for no such name."""
+        if name.startswith("__"):
+            raise AttributeError(name)  # Python asks every object for these
+        return self[name]
+
+    def __getitem__(self, key: str) -> Any:
+        branch = self._branch()
+        if key not in branch:
+            raise self._unknown(key, branch)
+        return self._told(branch[key], key)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._branch()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._branch())
+
+    def __len__(self) -> int:
+        return len(self._branch())
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __repr__(self) -> str:
+        return f"<{'.'.join((self._document, *self._path))}>"
+
+    def _branch(self) -> Mapping[str, Any]:
+        """Return the branch that this view stands for. Raises Silence where a leaf stands in its place."""
+        tree: Any = self._trial.look(self._document).evidence.channels
+        for depth, step in enumerate(self._path):
+            if step not in tree:
+                raise self._silent("absent", self._path[: depth + 1], "is not in the evidence")
+            tree = tree[step]
+            reading = as_reading(tree)
+            if reading is not None and reading.kind != "value":
+                raise self._silent(reading.kind, self._path[: depth + 1], reading.reason)
+            tree = reading.value if reading is not None else tree
+            if not isinstance(tree, Mapping):
+                raise self._silent("failed", self._path[: depth + 1], f"is {tree!r} and not a branch")
+        branch: Mapping[str, Any] = tree
+        return branch
+
+    def _told(self, tree: Any, key: str) -> Any:
+        reading, path = as_reading(tree), (*self._path, key)
+        if reading is None and isinstance(tree, Mapping):
+            return View(self._trial, self._document, path)
+        if reading is None or (reading.kind == "value" and reading.value is None):
+            raise self._silent("failed", path, f"is no reading: {tree!r}")
+        if reading.kind != "value":
+            raise self._silent(reading.kind, path, reading.reason)
+        if isinstance(reading.value, Mapping):
+            return View(self._trial, self._document, path)
+        return told(reading.value, path=(self._document, *path))
+
+    def _unknown(self, key: str, branch: Mapping[str, Any]) -> Exception:
+        self._silent("failed", (*self._path, key), "is not in the evidence")
+        return no_such(key, ".".join((self._document, *self._path)), branch)
+
+    def _silent(self, kind: str, path: tuple[str, ...], reason: str) -> Silence:
+        return self._trial.silent(Silence(kind, ".".join((self._document, *path)), reason))
