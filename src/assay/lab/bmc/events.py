@@ -1,0 +1,121 @@
+"""New events on their way out: the server-sent stream, and calls to subscribers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+import urllib.request
+from collections.abc import AsyncIterator
+from typing import Any
+from urllib.parse import urlsplit
+
+from sse_starlette import EventSourceResponse, ServerSentEvent
+from starlette.responses import Response
+
+from assay.lab.bmc.answers import COMMON, nothing, resource_answer
+from assay.lab.bmc.errors import not_found, not_in_list
+from assay.lab.bmc.journal import logged
+from assay.lab.bmc.machine import Call, Machine, text
+from assay.lab.bmc.root import TREE
+from assay.lab.bmc.subscriptions import ALL, payload
+from assay.lab.bmc.tree import ROOT
+
+LOOK_S = 0.25
+HEARTBEAT_S = 5
+CALL_S = 5.0
+Key = tuple[str, str]
+
+
+async def new_events(machine: Machine, after: str | None = None) -> AsyncIterator[dict[str, Any]]:
+    """Yield each event that is logged from now on (or after the event with id `after`), soon after it is there."""
+    file = machine.world.folder(machine.node) / "state.json"
+    told = _known(machine, after)
+    last = 0
+    while True:
+        if (stamp := file.stat().st_mtime_ns) != last:
+            last = stamp
+            events = (await machine.view()).state.get("events", [])
+            for event in events:
+                if _key(event) not in told:
+                    yield event
+            told = {_key(event) for event in events}
+        await asyncio.sleep(LOOK_S)
+
+
+def stream(machine: Machine, last_id: str | None) -> Response:
+    """Return the stream of ServerSentEventUri; comments keep it alive while nothing happens."""
+
+    async def messages() -> AsyncIterator[ServerSentEvent]:
+        async for event in new_events(machine, last_id):
+            yield ServerSentEvent(json.dumps(payload(event)), id=event["id"])
+
+    return EventSourceResponse(messages(), headers=COMMON, ping=HEARTBEAT_S)
+
+
+async def deliver(machine: Machine) -> None:
+    """Call every subscriber of this BMC with each new event, for ever. One that does not answer misses it."""
+    async for event in new_events(machine):
+        known = machine.world.load(machine.node).get("subscriptions", {})
+        calls = [asyncio.to_thread(_call, entry, event) for entry in known.values()]
+        await asyncio.gather(*calls, return_exceptions=True)
+
+
+async def subscribe(call: Call) -> Response:
+    """POST to Subscriptions."""
+    names = {"Destination", "Context", "Protocol", "SubscriptionType", "EventFormatType", "DeliveryRetryPolicy"}
+    plain = await call.parameters(names | {"EventTypes", "HttpHeaders"}, ("Destination", "Protocol"))
+    for name, allowed in (("Protocol", "Redfish"), ("SubscriptionType", "RedfishEvent"), ("EventFormatType", "Event")):
+        if plain.get(name, allowed) != allowed:
+            raise not_in_list(plain[name], name)
+    destination = text(plain, "Destination")
+    if urlsplit(destination).scheme not in {"http", "https"}:
+        raise not_in_list(destination, "Destination")
+    ident = secrets.token_hex(4)
+    entry = {"destination": destination, "context": str(plain.get("Context", ""))}
+    await call.machine.change(
+        lambda state, _: {**state, "subscriptions": {**state.get("subscriptions", {}), ident: entry}}
+    )
+    path = f"{ROOT}{ALL}/{ident}"
+    return resource_answer(TREE.read(await call.machine.view(), path), 201, Location=path)
+
+
+async def unsubscribe(call: Call) -> Response:
+    """DELETE a subscription."""
+    if call.ids[0] not in call.view.state.get("subscriptions", {}):
+        raise not_found(call.request.url.path)
+
+    def without(state: dict[str, Any], _: object) -> dict[str, Any]:
+        left = {name: entry for name, entry in state.get("subscriptions", {}).items() if name != call.ids[0]}
+        return {**state, "subscriptions": left}
+
+    await call.machine.change(without)
+    return nothing()
+
+
+async def submit_test_event(call: Call) -> Response:
+    """EventService.SubmitTestEvent: log an event, so that it goes where events go."""
+    names = {"Message", "MessageId", "MessageArgs", "Severity", "MessageSeverity", "EventId", "EventType"}
+    plain = await call.parameters(names | {"EventTimestamp", "EventGroupId", "OriginOfCondition"}, ("MessageId",))
+    words, message_id = str(plain.get("Message", "Test event")), text(plain, "MessageId")
+    await call.machine.change(lambda state, now: logged(state, now, "OK", words, message_id))
+    return nothing()
+
+
+def _known(machine: Machine, after: str | None) -> set[Key]:
+    keys = [_key(event) for event in machine.world.load(machine.node).get("events", [])]
+    ids = [ident for ident, _ in keys]
+    return set(keys[: ids.index(after) + 1] if after in ids else keys)
+
+
+def _key(event: dict[str, Any]) -> Key:
+    """An id may come again after the log was cleared; with its time it does not."""
+    return event["id"], event["at"]
+
+
+def _call(entry: dict[str, str], event: dict[str, Any]) -> None:
+    body = json.dumps(payload(event, entry["context"])).encode()
+    request = urllib.request.Request(  # noqa: S310 — the scheme was checked
+        entry["destination"], body, {"Content-Type": "application/json"}, method="POST"
+    )
+    urllib.request.urlopen(request, timeout=CALL_S).close()  # noqa: S310
