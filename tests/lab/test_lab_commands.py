@@ -1,0 +1,91 @@
+"""`assay lab`, as a person types it: up, status, inject, down; and what it says when asked for nonsense."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def lab(fleet: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run `assay lab …` on a fleet."""
+    command = [sys.executable, "-m", "assay", "lab", *words, "--fleet", str(fleet)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    fleet = tmp_path_factory.mktemp("lab") / "fleet"
+    for folder in ("inventory", "specs", "suites", "playbooks", "firmware"):
+        shutil.copytree(ROOT / folder, fleet / folder)
+    up = lab(fleet, "up", "--scenario", str(ROOT / "scenarios" / "the-loop.yaml"))
+    assert up.returncode == 0, up.stderr
+    yield fleet
+    lab(fleet, "down")
+
+
+def test_up_plants_what_the_scenario_says(fleet: Path) -> None:
+    state = json.loads((fleet / ".assay/lab/nodes/n0001/state.json").read_text())
+    assert state["firmware"]["BMC"] == "24.01.00"
+
+
+def test_up_twice_is_refused(fleet: Path) -> None:
+    again = lab(fleet, "up")
+    assert again.returncode == 2
+    assert "assay lab down" in again.stderr
+
+
+def test_status_names_every_node_and_what_is_real(fleet: Path) -> None:
+    status = lab(fleet, "status", "--format", "json")
+    answer = json.loads(status.stdout)
+    assert status.returncode == 0
+    assert answer["up"]
+    assert len(answer["nodes"]) == 20
+    assert "Fabric" in answer["parts"]
+    assert "NVML" in answer["parts"]
+
+
+def test_inject_plants_a_fault(fleet: Path) -> None:
+    planted = lab(fleet, "inject", "gpu.thermal", "--node", "n0004", "--with", "gpu=2", "--with", "celsius=95.5")
+    assert planted.returncode == 0, planted.stderr
+    state = json.loads((fleet / ".assay/lab/nodes/n0004/state.json").read_text())
+    assert state["gpus"][2]["temperature_c"] == 95.5
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("inject", "gpu.meltdown", "--node", "n0004"),
+        ("inject", "gpu.thermal", "--node", "n9", "--with", "gpu=1"),
+        ("inject", "gpu.thermal", "--node", "n0004", "--with", "gpu"),
+        ("up", "--scenario", "nowhere.yaml"),
+    ],
+    ids=" ".join,
+)
+def test_nonsense_gets_a_sentence_and_exit_code_2(fleet: Path, words: tuple[str, ...]) -> None:
+    answer = lab(fleet, *words)
+    assert answer.returncode == 2
+    assert answer.stderr.startswith("assay: ")
+    assert "Traceback" not in answer.stderr
+
+
+def test_the_vocabulary_can_be_listed(fleet: Path) -> None:
+    assert "gpu.missing" in lab(fleet, "inject", "list").stdout
+
+
+def test_a_lab_that_was_killed_is_seen_as_down_and_comes_up_again(fleet: Path) -> None:
+    os.kill(json.loads(lab(fleet, "status", "--format", "json").stdout)["pid"], signal.SIGKILL)
+    assert lab(fleet, "status").returncode == 1
+    assert lab(fleet, "up").returncode == 0
+    assert lab(fleet, "down").stdout.strip() == "the lab is down"
+    assert not (fleet / ".assay/lab/inventory.yml").exists()
+    assert lab(fleet, "down").stdout.strip() == "the lab was not up"
