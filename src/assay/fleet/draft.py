@@ -78,9 +78,14 @@ class Draft:
     def _refused(entry: HostEntry, error: ValidationError) -> list[Problem]:
         found = violations(error, NodeVariables)
         return [
-            Problem(*entry.place(str(path[0]) if path else ""), "ASY0012", "error", f"{entry.name}: {what}", fix)
+            Problem(*entry.place(str(path[0]) if path else ""), _code(what), "error", f"{entry.name}: {what}", fix)
             for path, what, fix in found
         ]
+
+    def at(self, key: str, *path: Any) -> tuple[str, int, int]:
+        """Return file, line and column of an entry of the spec `Kind/name`."""
+        document = self.files[key].document
+        return (document.file, *document.place(path))
 
     def of(self, kind: type[S]) -> dict[str, S]:
         """Return the specs of one kind by name; of two with one name, the first."""
@@ -90,3 +95,7 @@ class Draft:
     def files(self) -> dict[str, SpecFile]:
         """The spec files by `Kind/name`."""
         return {spec.key: spec for spec in reversed(self.specs)}
+
+
+def _code(what: str) -> str:
+    return "ASY0013" if what == "node_spec is missing" else "ASY0012"

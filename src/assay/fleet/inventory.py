@@ -38,9 +38,15 @@ def named(path: Path, root: Path) -> str:
     return path.relative_to(root).as_posix() if path.is_relative_to(root) else path.as_posix()
 
 
+def is_name(name: Any) -> bool:
+    """Whether this can name a group or host, and so a file below `group_vars/` or `host_vars/`."""
+    return isinstance(name, str) and 0 < len(name) <= 200 and name.isprintable() and "/" not in name
+
+
 def _files(source: Path) -> Iterator[Path]:
-    if not source.is_dir():
+    if source.is_file():
         yield source
+    if not source.is_dir():
         return
     for entry in sorted(source.iterdir(), key=lambda path: os.fsencode(path.name)):
         if not _IGNORED.search(entry.name):
@@ -85,7 +91,7 @@ class _Reading:
 
     def take_group(self, document: Document, path: tuple[Any, ...], name: Any, content: Any) -> Group | None:
         """Read one group and what is below it."""
-        if not isinstance(name, str) or not isinstance(content, dict | None):
+        if not is_name(name) or not isinstance(content, dict | None):
             self.wrong(document, path, f"{name!r} is no group: it needs a name and vars, hosts or children below it")
             return None
         group = self.inventory.group(name)
@@ -130,7 +136,7 @@ class _Reading:
 
     def take_hosts(self, document: Document, path: tuple[Any, ...], group: Group, content: Any) -> None:
         """Read one entry of `hosts`, which may stand for many."""
-        if not isinstance(path[-1], str) or not isinstance(content, dict | None):
+        if not is_name(path[-1]) or not isinstance(content, dict | None):
             self.wrong(document, path, f"{path[-1]!r} is no host: it needs a name and variables below it")
             return
         try:

@@ -11,7 +11,15 @@ from pydantic import BaseModel, ValidationError
 
 def violations(error: ValidationError, model: type[BaseModel]) -> list[tuple[tuple[Any, ...], str, str]]:
     """Return path, message and fix of everything that `model` refused."""
-    return [(found["loc"], message(found), fix(found, model)) for found in error.errors(include_url=False)]
+    return [(_path(found), message(found), fix(found, model)) for found in error.errors(include_url=False)]
+
+
+def _path(found: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return where it is. A model that judges itself as a whole begins its message with the path it means."""
+    if found["type"] != "value_error":
+        return tuple(found["loc"])
+    meant = str(found["ctx"]["error"]).split(" ", 1)[0].rstrip(":").split(".")
+    return (*found["loc"], *(int(step) if step.isdigit() else step for step in meant))
 
 
 def message(found: Mapping[str, Any]) -> str:

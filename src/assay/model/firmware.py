@@ -22,7 +22,7 @@ class Component(Strict):
     name: str
     version: str
     inventory: list[str] = Field(min_length=1)
-    artifact: str
+    artifact: str = Field(pattern=r"^[\w.+-][\w./+-]*$")
     sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
     push: Push
     reset: Reset

@@ -1,0 +1,84 @@
+"""The book of rules: every code, why it matters, and the function that finds it."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from assay.fleet.draft import Draft
+from assay.fleet.problem import Problem, Severity
+
+THEMES = ("names", "nodes", "firmware", "limits", "suites", "policy")
+
+Place = tuple[str, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One mistake at file, line and column."""
+
+    place: Place
+    message: str
+    fix: str
+
+
+Find = Callable[[Draft], Iterable[Finding]]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One code. `find` is None for what the reader itself notices while it loads."""
+
+    code: str
+    title: str
+    why: str
+    severity: Severity
+    find: Find | None = None
+
+    def problems(self, draft: Draft) -> Iterable[Problem]:
+        """Yield what this rule finds in a fleet."""
+        for found in self.find(draft) if self.find else ():
+            yield Problem(*found.place, self.code, self.severity, found.message, found.fix)
+
+
+_RULES: dict[str, Rule] = {}
+
+
+def _enter(entry: Rule) -> None:
+    if entry.code in _RULES:
+        raise ValueError(f"{entry.code} is given twice: {_RULES[entry.code].title}, {entry.title}")
+    _RULES[entry.code] = entry
+
+
+def rule(code: str, title: str, *, why: str, severity: Severity = "error") -> Callable[[Find], Find]:
+    """Enter the function below as the one that finds `code`."""
+
+    def enter(find: Find) -> Find:
+        _enter(Rule(code, title, why, severity, find))
+        return find
+
+    return enter
+
+
+def rules() -> dict[str, Rule]:
+    """Return every rule by its code."""
+    for theme in THEMES:
+        importlib.import_module(f"assay.fleet.rules.{theme}")
+    return dict(sorted(_RULES.items()))
+
+
+for _code, _title, _why in (
+    (
+        "ASY0001",
+        "a file is no readable YAML",
+        "What cannot be read promises nothing: duplicate keys, tags, bad text.",
+    ),
+    ("ASY0002", "a spec of no known kind", "A misspelt kind would leave a whole document without effect."),
+    ("ASY0003", "a spec does not fit its schema", "An unknown key or a wrong type is a promise that nothing keeps."),
+    ("ASY0010", "an inventory file is not in Ansible's format", "Ansible skips such entries with a warning, or fails."),
+    ("ASY0011", "there is no inventory", "Without nodes there is no fleet."),
+    ("ASY0012", "a node's variables do not fit", "Every node needs its place, its serial number and what it must be."),
+    ("ASY0013", "a node without a spec", "Nothing can be validated on a node that promises nothing."),
+):
+    _enter(Rule(_code, _title, _why, "error"))

@@ -1,0 +1,85 @@
+"""Firmware bundles whose images or order cannot be trusted."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from assay.fleet.draft import Draft
+from assay.fleet.rules.book import Finding, rule
+from assay.model.firmware import Component, FirmwareBundle
+
+
+@rule("ASY0040", "a firmware artifact that is not there", why="Zap would find out with the node already drained.")
+def missing_artifact(draft: Draft) -> Iterator[Finding]:
+    """Find components whose artifact is no file of the repository."""
+    for bundle, number, component in _components(draft):
+        if not inside(draft.root, component.artifact).is_file():
+            said = f"{component.name}: there is no file {component.artifact} in the repository"
+            yield Finding(_at(draft, bundle, number, "artifact"), said, "add the image, or correct the path")
+
+
+@rule("ASY0041", "a firmware artifact with another digest", why="The image that was qualified is not the one given.")
+def wrong_digest(draft: Draft) -> Iterator[Finding]:
+    """Find components whose artifact does not have the bundle's sha256."""
+    for bundle, number, component in _components(draft):
+        path = inside(draft.root, component.artifact)
+        if path.is_file() and (found := _sha256(path)) != component.sha256:
+            said = f"{component.name}: {component.artifact} has the sha256 {found}"
+            yield Finding(_at(draft, bundle, number, "sha256"), said, "bring the qualified image, or qualify this one")
+
+
+@rule("ASY0042", "one inventory id in two components", why="Each flash would undo the other, and neither reads back.")
+def shared_inventory_id(draft: Draft) -> Iterator[Finding]:
+    """Find inventory ids that two components of a bundle claim."""
+    owners: dict[tuple[str, str], str] = {}
+    for bundle, number, component in _components(draft):
+        for id_ in component.inventory:
+            owner = owners.setdefault((bundle.name, id_), component.name)
+            if owner != component.name:
+                said = f"{component.name}: {id_} already belongs to {owner}"
+                yield Finding(_at(draft, bundle, number, "inventory"), said, "leave it to one of the two")
+
+
+@rule("ASY0043", "one order, two resets", why="What shares an order shares one reset: which one?")
+def mixed_resets(draft: Draft) -> Iterator[Finding]:
+    """Find components that share their order, but not their reset."""
+    first: dict[tuple[str, int], Component] = {}
+    for bundle, number, component in _components(draft):
+        other = first.setdefault((bundle.name, component.order), component)
+        if other.reset != component.reset:
+            said = f"{component.name} resets {component.reset}, {other.name} {other.reset}, both in order {other.order}"
+            yield Finding(_at(draft, bundle, number, "reset"), said, "give one of them an order of its own")
+
+
+@rule("ASY0044", "a component given twice", why="Two versions of one thing cannot both be right.")
+def shared_component(draft: Draft) -> Iterator[Finding]:
+    """Find component names that a bundle holds twice."""
+    seen: set[tuple[str, str]] = set()
+    for bundle, number, component in _components(draft):
+        if (bundle.name, component.name) in seen:
+            said = f"{bundle.name} already has a component {component.name}"
+            yield Finding(_at(draft, bundle, number, "name"), said, "keep one of the two")
+        seen.add((bundle.name, component.name))
+
+
+def inside(root: Path, path: str) -> Path:
+    """Return `path` below the repository; a path that leads out of it is no file at all."""
+    target = (root / path).resolve()
+    return target if target.is_relative_to(root.resolve()) else root / "leads outside the repository"
+
+
+def _components(draft: Draft) -> Iterator[tuple[FirmwareBundle, int, Component]]:
+    for bundle in draft.of(FirmwareBundle).values():
+        for number, component in enumerate(bundle.components):
+            yield bundle, number, component
+
+
+def _at(draft: Draft, bundle: FirmwareBundle, number: int, entry: str) -> tuple[str, int, int]:
+    return draft.at(f"FirmwareBundle/{bundle.name}", "components", number, entry)
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -1,0 +1,67 @@
+"""Checks: what the catalogues declare against what the suites hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from assay.fleet.draft import Draft
+from assay.fleet.rules.book import Finding, Place, rule
+from assay.fleet.rules.names import nearest
+from assay.fleet.suites import read_suites
+from assay.model.checks import Check, CheckCatalog
+from assay.model.faults import FaultCatalog
+
+
+@rule("ASY0060", "a declared check that does not exist", why="Every run would miss its outcomes, and so fail.")
+def missing_check(draft: Draft) -> Iterator[Finding]:
+    """Find checks of a catalogue for which the suites hold no test function."""
+    tests = {test.name for test in read_suites(draft.root).tests}
+    for place, check in declared(draft):
+        if check.id not in tests:
+            yield Finding(place, f"the suites hold no {check.id}", nearest(check.id, tests))
+
+
+@rule("ASY0061", "a check that no catalogue declares", why="Nobody would miss its outcomes if it vanished.")
+def undeclared_check(draft: Draft) -> Iterator[Finding]:
+    """Find test functions of the suites that no catalogue lists."""
+    known = {check.id for _, check in declared(draft)}
+    for test in read_suites(draft.root).tests:
+        if test.name not in known:
+            place = (test.file, test.line, test.column)
+            yield Finding(place, f"no CheckCatalog declares {test.name}", "add it to specs/checks")
+
+
+@rule("ASY0062", "a check declared twice", why="Two declarations may disagree on its phases.")
+def repeated_check(draft: Draft) -> Iterator[Finding]:
+    """Find checks that the catalogues list twice."""
+    seen: dict[str, Place] = {}
+    for place, check in declared(draft):
+        first = seen.setdefault(check.id, place)
+        if first != place:
+            said = f"{check.id} is already declared at {first[0]}:{first[1]}"
+            yield Finding(place, said, "keep one of the two")
+
+
+@rule("ASY0063", "a suite that is no Python", why="pytest could not collect it, and its checks would not run.")
+def broken_suite(draft: Draft) -> Iterator[Finding]:
+    """Find suites that cannot be parsed."""
+    for where, said in read_suites(draft.root).broken:
+        yield Finding((where.file, where.line, where.column), said, "correct the syntax")
+
+
+@rule("ASY0064", "a check of an unknown fault class", why="Its failures would be treated as something unknown.")
+def unknown_fault(draft: Draft) -> Iterator[Finding]:
+    """Find checks whose fault class no catalogue holds."""
+    catalogs = draft.of(FaultCatalog).values()
+    known = {name for catalog in catalogs for name in catalog.classes}
+    for place, check in declared(draft):
+        if check.fault and not any(catalog.class_of(check.fault) for catalog in catalogs):
+            said = f"{check.id}: no FaultCatalog holds the class {check.fault}"
+            yield Finding(place, said, nearest(check.fault, known))
+
+
+def declared(draft: Draft) -> Iterator[tuple[Place, Check]]:
+    """Yield every check of every catalogue, and where it is declared."""
+    for catalog in draft.of(CheckCatalog).values():
+        for number, check in enumerate(catalog.checks):
+            yield draft.at(f"CheckCatalog/{catalog.name}", "checks", number), check
