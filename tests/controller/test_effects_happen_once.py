@@ -100,7 +100,7 @@ def test_a_bug_in_an_action_is_no_proof_of_anything(desk):
 @pytest.mark.parametrize("moment", ["before", "during", "after"])
 def test_a_killed_process_leaves_an_effect_that_the_next_one_finishes_once(tmp_path: Path, moment: str):
     first = _carry(tmp_path, hang=moment)
-    _until(lambda: (tmp_path / "hanging").exists())
+    _until((tmp_path / "hanging").exists)
     os.kill(first.pid, signal.SIGKILL)
     first.wait()
 

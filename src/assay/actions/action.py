@@ -10,8 +10,8 @@ from typing import Any, Protocol
 from assay.actions.workloads import Workloads
 from assay.ledger.store import Ledger
 from assay.model.clock import Clock
-from assay.model.evidence import Evidence
 from assay.model.fleet import Fleet, Node
+from assay.observe.store import EvidenceStore
 
 Facts = dict[str, Any]
 
@@ -20,8 +20,8 @@ Facts = dict[str, Any]
 class Context:
     """What an action works with.
 
-    `look` collects fresh evidence of a node (all channels, with deadlines); `tell` shows one line of progress.
-    `home` is the folder of assay's own data (`.assay/`), where node locks and runner folders lie.
+    `evidence` is what was last collected; an action that must know reads the world itself. `tell` shows one line
+    of progress. `home` is the folder of assay's own data (`.assay/`), where node locks and runner folders lie.
     """
 
     fleet: Fleet
@@ -30,7 +30,7 @@ class Context:
     home: Path
     reports: Path
     workloads: Callable[[Node], Workloads]
-    look: Callable[[str], Evidence]
+    evidence: EvidenceStore
     tell: Callable[[str], None]
 
     def scheduler(self, node: str) -> Workloads:

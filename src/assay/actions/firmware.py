@@ -7,6 +7,7 @@ one that was written and waits for its reset is reset, and only what is left is 
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -56,12 +57,16 @@ Connect = Callable[[], AbstractContextManager[Updater]]
 
 @dataclass
 class Bringing:
-    """One node's firmware work: how to reach its BMC, where the artifacts lie, how long to wait for each step."""
+    """One node's firmware work: how to reach its BMC, where the artifacts lie, how long to wait for each step.
+
+    `read_back_s`: how long a BMC that answers may go on reading an old version after update and reset.
+    """
 
     node: str
     connect: Connect
     root: Path
     deadline_s: float
+    read_back_s: float = 120.0
     pushed: list[str] = field(default_factory=list)
 
     def bring(self, components: Sequence[Component]) -> bool:
@@ -121,14 +126,21 @@ class Bringing:
             bmc.restart(what)
 
     def _await_versions(self, components: Sequence[Component]) -> None:
-        """Wait until the BMC answers; where nothing was reset the version may come later than the task's end."""
-        reset = any(part.reset != "none" for part in components)
-        wait_until(
-            lambda: True if not (stale := self._stale(components)) or (reset and stale) else None,
-            self.deadline_s,
-            "the BMC reads the new versions",
-            self.node,
-        )
+        """Wait for the new versions, or until a BMC that answers has read others for `read_back_s`."""
+        others_since: list[float] = []
+
+        def look() -> bool | None:
+            try:
+                stale = self._stale(components)
+            except Trouble:
+                others_since.clear()
+                raise
+            if not stale:
+                return True
+            others_since.append(time.monotonic())
+            return False if others_since[-1] - others_since[0] > self.read_back_s else None
+
+        wait_until(look, self.deadline_s, "the BMC reads the new versions", self.node)
 
 
 def owed(fleet: Fleet, node: str) -> list[Component]:

@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from assay.actions.action import Context, Intent
+from assay.fleet.load import load_fleet
 from assay.model.errors import Trouble
+from assay.model.fleet import Fleet, Node
 
 
 def run_playbook(ctx: Context, intent: Intent, name: str, variables: Mapping[str, Any]) -> None:
@@ -48,6 +50,19 @@ def inventories(root: Path) -> list[Path]:
     """Return the repository's inventory and, where a lab is up, what that lays over it."""
     overlay = root / ".assay" / "lab" / "inventory.yml"
     return [root / "inventory", *([overlay] if overlay.exists() else [])]
+
+
+def node_of(variables: Mapping[str, Any]) -> tuple[Fleet, Node]:
+    """Return the fleet and the node of a task, from Ansible's own variables. Raises Trouble for a foreign host.
+
+    The fleet repository is the parent of the playbook's folder.
+    """
+    root = Path(variables["playbook_dir"]).parent
+    fleet = load_fleet(root, inventories(root)[1:])
+    name = variables["inventory_hostname"]
+    if name not in fleet.nodes:
+        raise Trouble(f"the inventory of {root} has no node {name}")
+    return fleet, fleet.nodes[name]
 
 
 def _environment(folder: Path) -> dict[str, str]:

@@ -1,0 +1,103 @@
+"""Which boot a node runs: what a restart is proved by."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import Any
+
+from assay.actions.action import Context, Facts, Intent, Verification
+from assay.actions.patience import wait_until
+from assay.model.errors import Trouble
+from assay.model.evidence import read
+from assay.model.fleet import Node
+from assay.observe.bmc import Bmc, open_bmc
+from assay.observe.reach import probe
+
+PROBE_S = 10.0
+BMC_S = 30.0
+
+
+def boot_id(node: Node) -> str:
+    """Return the boot id that the node's probe reads now. Raises Trouble when it does not answer."""
+    reading = read(probe(node, [], PROBE_S), ("probe", "host", "boot_id"))
+    if reading.kind != "value":
+        raise Trouble(f"no boot id from the probe: {reading.reason}", where=node.name)
+    return str(reading.value)
+
+
+def boot_facts(ctx: Context, node: str) -> Facts:
+    """Return `boot_id` (now, else as last seen) and the BMC's `last_reset`; what cannot be read is left out."""
+    facts: Facts = {}
+    try:
+        facts["boot_id"] = boot_id(ctx.fleet.nodes[node])
+    except Trouble:
+        known = ctx.evidence.latest(node)
+        if known and (seen := known.read("probe", "host", "boot_id")).kind == "value":
+            facts["boot_id"] = seen.value
+    with contextlib.suppress(Trouble), open_bmc(ctx.fleet.nodes[node], root=ctx.fleet.root, deadline_s=BMC_S) as bmc:
+        if at := bmc.system().get("LastResetTime"):
+            facts["last_reset"] = at
+    return facts
+
+
+def verify_boot(ctx: Context, intent: Intent) -> Verification:
+    """Done when the node answers with another boot id than before; without one, when its BMC tells of a newer reset."""
+    node = ctx.fleet.nodes[intent.node]
+    now = boot_id(node)
+    if before := intent.before.get("boot_id"):
+        reason = f"boot id {before} → {now}" if now != before else f"still runs boot {now}"
+        return Verification(now != before, reason, {"boot_id": now})
+    if before := intent.before.get("last_reset"):
+        with open_bmc(node, root=ctx.fleet.root, deadline_s=BMC_S) as bmc:
+            reset = str(bmc.system().get("LastResetTime"))
+        return Verification(reset != before, f"last reset {before} → {reset}", {"boot_id": now, "last_reset": reset})
+    return Verification(None, f"runs boot {now}, and what it ran before is not known", {"boot_id": now})
+
+
+def is_booting(system: dict[str, Any]) -> bool:
+    """Say whether the BMC sees the system on its way up: powering on, or before its operating system runs."""
+    progress = (system.get("BootProgress") or {}).get("LastState")
+    return system.get("PowerState") == "PoweringOn" or progress not in (None, "None", "OSRunning")
+
+
+def restarted_since(node: Node, root: Path, before: str, wait_s: float) -> bool:
+    """Say whether the node runs another boot than `before` by now. A boot that is under way is waited for."""
+    with contextlib.suppress(Trouble):
+        return bool(before) and boot_id(node) != before
+    with open_bmc(node, root=root, deadline_s=BMC_S) as bmc:
+        booting = is_booting(bmc.system())
+    return bool(before) and booting and wait_for_boot(node, before, wait_s) != before
+
+
+def wait_for_boot(node: Node, before: str, wait_s: float) -> str:
+    """Return the boot id of the first boot other than `before` whose probe answers. Raises Trouble after `wait_s`."""
+    return wait_until(
+        lambda: seen if (seen := boot_id(node)) != before else None,
+        wait_s,
+        "the node answers with a new boot id" if before else "the node answers",
+        node.name,
+    )
+
+
+def restart(node: Node, root: Path, reset: str, unless_after: str, wait_s: float) -> tuple[bool, str]:
+    """Reset the node and wait for the new boot, unless it runs another than `unless_after` by now.
+
+    Return whether it was reset, and the boot id at the end. Without `reset` the node is only waited for.
+    """
+    if not reset or restarted_since(node, root, unless_after, wait_s):
+        return False, wait_for_boot(node, "", wait_s)
+    before = unless_after
+    with contextlib.suppress(Trouble):
+        before = boot_id(node)
+    with open_bmc(node, root=root) as bmc:
+        bmc.reset(reset if bmc.power() != "Off" else "On")
+    return True, wait_for_boot(node, before, wait_s)
+
+
+def force_off_and_on(bmc: Bmc, wait_s: float) -> None:
+    """Turn the system off, see that it is, and turn it on; one that is off already is only turned on."""
+    if bmc.power() != "Off":
+        bmc.reset("ForceOff")
+    wait_until(lambda: bmc.power() == "Off" or None, wait_s, "the power is off", bmc.where)
+    bmc.reset("On")
