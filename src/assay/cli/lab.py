@@ -33,7 +33,7 @@ def up(fleet: FleetDir = Path(), scenario: Story = None) -> None:
     (world.home / "inventory.yml").unlink(missing_ok=True)
     keeper.prepare(desk.fleet, world, start, rate, story)
     keeper.start(world)
-    _say(f"the lab is up: {len(world.nodes())} nodes, {rate:g} lab seconds in a second. {_parts()}")
+    _say(f"the lab is up: {len(world.nodes())} nodes, {rate:g} lab seconds in a second. {_parts(world)}")
 
 
 @app.command()
@@ -55,9 +55,9 @@ def status(fleet: FleetDir = Path(), form: Format = "text") -> None:
     pid = keeper.running(world)
     nodes = [_node(world, name) for name in world.nodes()]
     if form == "json":
-        print(json.dumps({"up": bool(pid), "pid": pid, "parts": _parts(), "nodes": nodes}))  # noqa: T201 — the answer
+        print(json.dumps({"up": bool(pid), "pid": pid, "parts": _parts(world), "nodes": nodes}))  # noqa: T201 — the answer
     else:
-        _say(f"the lab is {'up' if pid else 'down'}. {_parts()}")
+        _say(f"the lab is {'up' if pid else 'down'}. {_parts(world)}")
         for node in nodes:
             _say(f"  {node['node']}  power {node['power']}, boot {node['boots']}, {node['flashes']} flashes")
     raise typer.Exit(0 if pid else 1)
@@ -99,11 +99,12 @@ def _node(world: Any, name: str) -> dict[str, Any]:
     return {"node": name, "power": state["power"]["state"], **counts, "fails": state["fails"]}
 
 
-def _parts() -> str:
-    from assay.lab.fabric import mode as fabric
-    from assay.lab.nvml import mode as nvml
+def _parts(world: Any) -> str:
+    from assay.lab.fabric import mode
+    from assay.lab.nvml.build import describe
 
-    return f"Fabric: {fabric()}. NVML: {nvml()}."
+    fabric = {"ibsim": "ibsim with the real ibnetdiscover", "recorded": "a recorded discovery, ibsim is not installed"}
+    return f"Fabric: {fabric[mode()]}. {describe(world.home / 'lib')}."
 
 
 def _pair(text: str) -> tuple[str, int | float | str]:

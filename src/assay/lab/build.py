@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from assay.fabric.design import plan
+from assay.lab.fabric import lay
 from assay.lab.node import initial_state
 from assay.lab.world import World
 from assay.model.fleet import Fleet
@@ -13,7 +15,7 @@ RATE = 60.0
 
 
 def build_world(fleet: Fleet, world: World, start: datetime, rate: float = RATE) -> None:
-    """Write every node as its spec wants it, healthy and booted, at lab time `start`."""
+    """Write every node as its spec wants it, healthy and booted, at lab time `start`, and cable them as designed."""
     world.home.mkdir(parents=True, exist_ok=True)
     world.set_clock(start, rate)
     for node in fleet.nodes.values():
@@ -21,3 +23,5 @@ def build_world(fleet: Fleet, world: World, start: datetime, rate: float = RATE)
         with world.change(node.name) as state:
             state.clear()
             state.update(fresh)
+    for design in fleet.designs.values():
+        lay(world, plan(design, fleet))
