@@ -24,7 +24,7 @@ def collect(
     names: Sequence[str],
     *,
     clock: Clock,
-    since: Mapping[str, int] | None = None,
+    since: Mapping[str, int | str] | None = None,
     active: Mapping[str, Collection[str]] | None = None,
     deadline_s: float = 10,
     active_deadline_s: float = ACTIVE_DEADLINE_S,
@@ -33,9 +33,9 @@ def collect(
 ) -> dict[str, Evidence]:
     """Return the evidence of each named node, in the order of `names`; a dead or hung channel reads failed.
 
-    `since` is a cursor into a node's kernel log, from an earlier reading of the same boot. `active` names the
-    active parts to run per node, within `active_deadline_s`; on such a node the probe reads when they are over, so
-    that it sees what they brought about. `progress` is called with each node's name when its last channel is in.
+    `since` is a cursor into a node's kernel log, `SEQ@BOOT_ID` (or SEQ, for the boot that runs). `active` names the
+    active parts to run per node, within `active_deadline_s`; on such a node the probe reads again when they are
+    over, so that it sees what they brought about. `progress` is told each node when its last channel is in.
     Deadlines are real seconds; times are of `clock`. Raises Trouble only for names that the fleet does not have.
     """
     unknown = [name for name in names if name not in fleet.nodes]
@@ -45,7 +45,7 @@ def collect(
     questions = [
         question
         for name in names
-        for question in _questions(fleet, fleet.nodes[name], since, active, deadline_s, active_deadline_s)
+        for question in _questions(fleet, fleet.nodes[name], since, active, (deadline_s, active_deadline_s), clock.now)
     ]
     started = {name: clock.now() for name in names}
     return _gather(names, questions, workers, started, progress)
@@ -54,23 +54,24 @@ def collect(
 def _questions(
     fleet: Fleet,
     node: Node,
-    since: Mapping[str, int],
+    since: Mapping[str, int | str],
     active: Mapping[str, Collection[str]],
-    deadline_s: float,
-    active_deadline_s: float,
+    limits_s: tuple[float, float],
+    now: Callable[[], datetime],
 ) -> Iterator[Question]:
-    parts = sorted(active.get(node.name, ()))
-    arguments = ["--since", str(since[node.name])] if node.name in since else []
+    deadline_s, active_deadline_s = limits_s
+    passive = ["--since", str(since[node.name])] if node.name in since else []
+    parts = ",".join(sorted(active.get(node.name, ())))
+
+    def probe_after_active() -> dict[str, Any]:
+        made = probe(node, ["--active", parts, "--at", now().isoformat()], active_deadline_s)
+        return made | probe(node, passive, deadline_s)
+
     yield Question((node.name, "bmc"), lambda: {"bmc": read_bmc(node, fleet.root, deadline_s)}, deadline_s)
-    if not parts:
-        yield Question((node.name, "probe"), lambda: {"probe": probe(node, arguments, deadline_s)}, deadline_s)
-        return
-
-    def active_then_probe() -> dict[str, Any]:
-        made = probe(node, ["--active", ",".join(parts)], active_deadline_s)
-        return {"active": made, "probe": probe(node, arguments, deadline_s)}
-
-    yield Question((node.name, "probe"), active_then_probe, active_deadline_s + deadline_s)
+    if parts:
+        yield Question((node.name, "probe"), probe_after_active, active_deadline_s + deadline_s)
+    else:
+        yield Question((node.name, "probe"), lambda: probe(node, passive, deadline_s), deadline_s)
 
 
 def read_bmc(node: Node, root: Path, deadline_s: float) -> dict[str, Any]:

@@ -7,6 +7,7 @@ which hangs in the resolver or in the kernel holds neither the pass nor the end 
 
 from __future__ import annotations
 
+import os
 import queue
 import threading
 import time
@@ -14,7 +15,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-WORKERS = 64
+WORKERS = 8 * max(2, os.cpu_count() or 2)
+"""Questions at once: they mostly wait, but each has a deadline from its start, so they must not starve each other."""
+
 _GRACE_S = 1.0
 
 

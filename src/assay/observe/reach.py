@@ -24,20 +24,35 @@ from assay.model.reading import as_reading, failed
 ANSWER_LIMIT = 16 * 2**20
 """Bytes of one answer; a probe's is about 30 kB, a full kernel ring buffer 1 MB."""
 
-_VIRTUAL = ("ASSAY_ROOT", "NVML_STUB")
+_VIRTUAL = ("ASSAY_ROOT", "ASSAY_AT", "NVML_STUB")
 
 
 def probe(node: Node, arguments: Sequence[str], deadline_s: float) -> dict[str, Any]:
-    """Return the tree that the probe on `node` prints, or a `failed` leaf with the reason."""
+    """Return the channels that the probe on `node` prints: `probe`, and `active` where the arguments ask for it.
+
+    A channel that did not come is a `failed` leaf with the reason.
+    """
     default = ["ssh", "-o", "BatchMode=yes", node.name]
     prefix = [str(word) for word in node.variables.get("reach") or default]
-    return ask([*prefix, "python3", "-m", "assay.probe", *arguments], deadline_s)
+    return _channels(ask([*prefix, "python3", "-m", "assay.probe", *arguments], deadline_s), arguments)
 
 
 def probe_here(arguments: Sequence[str], deadline_s: float) -> dict[str, Any]:
     """Return what the probe reads on this machine itself, even where the caller lives in a lab's environment."""
     environment = {name: text for name, text in os.environ.items() if name not in _VIRTUAL}
-    return ask([sys.executable, "-m", "assay.probe", *arguments], deadline_s, environment)
+    return _channels(ask([sys.executable, "-m", "assay.probe", *arguments], deadline_s, environment), arguments)
+
+
+def _channels(answer: dict[str, Any], arguments: Sequence[str]) -> dict[str, Any]:
+    wanted = ["probe", "active"] if "--active" in arguments else ["probe"]
+    if as_reading(answer) is not None:
+        return dict.fromkeys(wanted, answer)
+    return {name: _tree(answer, name) for name in wanted}
+
+
+def _tree(answer: dict[str, Any], name: str) -> dict[str, Any]:
+    tree = answer.get(name)
+    return tree if isinstance(tree, dict) else failed(f"the answer holds no {name}")
 
 
 def ask(command: Sequence[str], deadline_s: float, environment: Mapping[str, str] | None = None) -> dict[str, Any]:
@@ -108,9 +123,6 @@ def _document(out: bytes, err: bytes, code: int | None) -> dict[str, Any]:
         tree = None
     if not isinstance(tree, dict):
         return failed(_first_line(err) or f"not a JSON document: {_first_line(out)}")
-    reading = as_reading(tree)
-    if reading is not None and reading.kind == "value":
-        return failed("not an evidence tree: one bare value")
     return tree
 
 
