@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
+from assay.harness.links import Fabrics, FabricView, LinkView
 from assay.harness.measure import Measure
 from assay.harness.parts import NodeView, PartView, RackView
 from assay.harness.since import SinceLastPass
@@ -24,6 +25,7 @@ class Fixtures:
 
     def __init__(self, fleet: Fleet, ledger: str, key: pytest.StashKey[Trial]) -> None:
         self._fleet, self._where, self._key = fleet, ledger, key
+        self._fabrics = Fabrics(fleet)
 
     @pytest.fixture
     def subject(self, request: pytest.FixtureRequest) -> str:
@@ -74,6 +76,18 @@ class Fixtures:
     def rack(self, trial: Trial) -> RackView:
         """A rack and its nodes."""
         return RackView(trial, self._fleet, trial.subject)
+
+    @pytest.fixture
+    def fabric(self, trial: Trial) -> FabricView:
+        """The fabric, or the one that the node hangs on."""
+        node = self._fleet.nodes.get(trial.node)
+        design = str(node.variables.get("fabric", "")) if node else trial.subject.name
+        return FabricView(self._fabrics, trial, design)
+
+    @pytest.fixture
+    def link(self, fabric: FabricView, hca: PartView) -> LinkView:
+        """The link at one InfiniBand adapter."""
+        return LinkView(self._fabrics, fabric, hca)
 
     @pytest.fixture
     def spec(self, trial: Trial) -> SpecView:

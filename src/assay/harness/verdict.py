@@ -6,6 +6,7 @@ import pytest
 
 from assay.harness.silence import Silence, Unjudgeable
 from assay.harness.trial import Trial
+from assay.model.errors import Trouble
 from assay.model.outcome import Verdict
 
 LONGEST = 500
@@ -47,7 +48,7 @@ def said(error: BaseException) -> str:
     """Return one line that says why: an assertion's message, a silence's path and reason, else type and message."""
     if isinstance(error, Silence):
         text = f"{error.where}: {error.kind}: {error.reason}" if error.where else error.reason
-    elif isinstance(error, AssertionError | Unjudgeable | pytest.fail.Exception | pytest.skip.Exception):
+    elif isinstance(error, AssertionError | Unjudgeable | Trouble | pytest.fail.Exception | pytest.skip.Exception):
         text = _first(str(error))
     else:
         text = f"{type(error).__name__}: {_first(str(error))}"

@@ -1,0 +1,53 @@
+"""Every GPU that the spec promises is there, is the right one, and is connected as it should be."""
+
+import pytest
+
+pytestmark = [pytest.mark.phase("seatrial", "production"), pytest.mark.passive]
+
+
+@pytest.mark.fault("gpu.missing")
+def test_gpu_count(node, spec, measure):
+    """Count the GPUs that answer."""
+    measure("gpus", len(node.gpus), equals=spec.gpus.count)
+
+
+@pytest.mark.fault("gpu.missing")
+def test_gpu_answers(gpu):
+    """Find a GPU in every slot."""
+    assert gpu.answers, f"nothing answers at {gpu.declared.pci[int(gpu.slot[3:])]}"
+
+
+@pytest.mark.phase("seatrial")
+@pytest.mark.fault("host.config.drift")
+def test_gpu_model(gpu, spec, measure):
+    """Compare the GPU's model with the spec's."""
+    measure("model", gpu.name, equals=spec.gpus.model)
+
+
+@pytest.mark.fault("gpu.pcie.degraded")
+def test_pcie_link(gpu, limits, measure):
+    """Hold the PCIe link to its full width and generation."""
+    measure("pcie_width", gpu.pcie.width, at_least=limits.pcie_width)
+    measure("pcie_generation", gpu.pcie.generation, at_least=limits.pcie_generation)
+
+
+@pytest.mark.fault("gpu.nvlink.down")
+def test_nvlinks_are_up(gpu, limits, measure):
+    """Count the NVLinks that are up."""
+    measure("nvlinks_up", gpu.nvlink.up, at_least=limits.nvlink_links)
+
+
+@pytest.mark.phase("seatrial")
+@pytest.mark.fault("host.config.drift")
+def test_ecc_is_enabled(gpu):
+    """Refuse a GPU that computes without ECC."""
+    assert gpu.ecc.enabled, "ECC is off"
+
+
+@pytest.mark.fault("gpu.memory.remap")
+def test_no_row_remap_is_due(gpu, limits, measure):
+    """Refuse a GPU with rows waiting to be remapped, with none left to remap to, or with many remapped."""
+    assert not gpu.remap.failed, "a row could not be remapped"
+    assert not gpu.remap.pending, "a row waits to be remapped at the next reset"
+    measure("rows_remapped_early", gpu.remap.correctable, at_most=limits.remap_correctable)
+    measure("rows_remapped", gpu.remap.uncorrectable, at_most=limits.remap_uncorrectable)

@@ -1,0 +1,20 @@
+"""The GPUs compute right, at speed, and alike."""
+
+import pytest
+
+pytestmark = [pytest.mark.phase("test"), pytest.mark.active]
+
+
+@pytest.mark.fault("gpu.burn.failed")
+def test_gpu_burn(gpu, node, limits, measure):
+    """Burn every GPU: right results, at speed."""
+    burned = node.active.gpu_burn.devices[str(gpu.index)]
+    assert burned.ok, "computed wrong results"
+    measure("gpu_burn", burned.gflops, at_least=limits.gpu_burn_gflops)
+
+
+@pytest.mark.fault("gpu.burn.failed")
+def test_gpus_burn_alike(node, limits, measure):
+    """Compare the slowest GPU with the fastest of the node."""
+    speeds = [node.active.gpu_burn.devices[str(gpu.index)].gflops for gpu in node.gpus]
+    measure("gpu_burn_spread", 100 * (1 - min(speeds) / max(speeds)), at_most=limits.gpu_burn_spread)
