@@ -12,7 +12,7 @@ from assay.fabric.discovery import AGGREGATION, Discovery, FoundCable
 from assay.fabric.discrepancy import Discrepancy, Pair
 from assay.fabric.fold import fold
 from assay.fabric.matching import differences, matching
-from assay.fabric.rate import slower
+from assay.fabric.rate import rate_of, slower
 from assay.model.cable import Cable, End, Port
 
 FabricVerdict = Literal["match", "mismatch", "partial"]
@@ -60,10 +60,9 @@ def compare(plan: Plan, discovery: Discovery) -> Comparison:
     look = _Look(plan, discovery)
     found = [cable for cable in discovery.cables if not look.inside_a_switch(cable)]
     problems = list(discovery.problems)
-    if plan.cables and not found:
-        problems.append("the discovery reached no cable")
     places = {frozenset((cable.a.at, cable.b.at)): cable for cable in plan.cables}
     in_place = [(places[ports], cable) for cable in found if (ports := frozenset((cable.a, cable.b))) in places]
+    problems += [f"the rate of {one.a} is {cable.rate!r}" for one, cable in in_place if not rate_of(cable.rate)]
     slow = [degraded(Pair(one, look.seen(cable))) for one, cable in in_place if slower(cable.rate, one.rate)]
     misplaced = fold(_misplaced(plan, found, look), plan, discovery)
     discrepancies = tuple(one for one in (*misplaced, *slow) if not problems or _seen_whole(one))

@@ -43,9 +43,9 @@ def parse(text: str, stderr: str = "") -> Discovery:
         reader.line(number, line.rstrip("\r"))
     problems = [f"stderr: {line.strip()}" for line in stderr.splitlines() if LOST.search(line)]
     problems += reader.problems
-    if not reader.devices:
-        problems.append("no device was discovered")
     cables = _cables(reader.ends, reader.devices, problems)
+    if not cables:
+        problems.append("no cable was discovered")
     return Discovery(cables, reader.devices, tuple(problems))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from assay.fabric.compare import Comparison
 from assay.fabric.discrepancy import Discrepancy
+from assay.fabric.fold import unit
 from assay.model.cable import Cable, End
 from assay.model.entry import derived_id
 from assay.model.ticket import Place, Ticket
@@ -38,7 +39,7 @@ def ticket(design: str, one: Discrepancy) -> Ticket:
         key=key,
         title=f"{TITLES[one.kind]}: {one.device or ' and '.join(_devices(one))}",
         node=one.nodes[0] if len(one.nodes) == 1 else "",
-        places=tuple(_place(end) for end in one.ends),
+        places=_places(one),
         expected=_lines([pair.expected for pair in one.cables]) or "no cable",
         seen=f"{one.summary}\n{_lines([pair.observed for pair in one.cables]) or 'no link'}",
         verify=f"fabric scan {design}",
@@ -56,6 +57,14 @@ def _devices(one: Discrepancy) -> list[str]:
     """Name the nodes' adapters where there are any, else every device."""
     ends = [end for end in one.ends if end.node] or one.ends
     return list(dict.fromkeys(end.device for end in ends))
+
+
+def _places(one: Discrepancy) -> tuple[Place, ...]:
+    """Return every end where hands may have to go; for a device that is gone, the device itself."""
+    if one.kind != "device-missing":
+        return tuple(_place(end) for end in one.ends)
+    gone = next(end for end in one.ends if unit(end) == one.device)
+    return (Place(one.device, gone.site, gone.rack, gone.u),)
 
 
 def _place(end: End) -> Place:

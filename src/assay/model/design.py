@@ -109,8 +109,8 @@ class FabricDesign(Spec):
     @model_validator(mode="after")
     def _rules_that_fit_together(self) -> FabricDesign:
         """Refuse rules that would need a port twice, or a port or switch that is not there."""
-        for wrong in self._misfits():
-            raise ValueError(wrong)
+        if wrong := self._misfits():
+            raise ValueError("; ".join(wrong))
         return self
 
     def _misfits(self) -> list[str]:

@@ -1,0 +1,57 @@
+"""Two matchings fall into alternating paths and cycles, each cable in exactly one."""
+
+from itertools import pairwise
+
+import networkx as nx
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assay.fabric.matching import differences, matching
+from assay.model.cable import Port
+
+PORTS = [Port(f"0x{number:016x}", 1) for number in range(14)]
+
+
+@st.composite
+def matchings(draw):
+    order = draw(st.permutations(PORTS))
+    count = draw(st.integers(0, len(PORTS) // 2))
+    return [(order[2 * i], order[2 * i + 1]) for i in range(count)]
+
+
+def cables(mates):
+    return {frozenset((a, b)) for a, b in mates.items()}
+
+
+@given(matchings(), matchings())
+def test_every_differing_cable_is_in_exactly_one_component(expected, actual):
+    one, other = matching(expected), matching(actual)
+    steps = [step for component in differences(one, other) for step in component.steps]
+    assert sorted(sorted(s[1:]) for s in steps if s[0]) == sorted(sorted(c) for c in cables(one) - cables(other))
+    assert sorted(sorted(s[1:]) for s in steps if not s[0]) == sorted(sorted(c) for c in cables(other) - cables(one))
+
+
+@given(matchings(), matchings())
+def test_the_components_are_those_of_the_graph(expected, actual):
+    one, other = matching(expected), matching(actual)
+    graph = nx.Graph([tuple(cable) for cable in cables(one) ^ cables(other)])
+    found = [frozenset(component.ports) for component in differences(one, other)]
+    assert sorted(map(sorted, found)) == sorted(map(sorted, nx.connected_components(graph)))
+
+
+@given(matchings(), matchings())
+def test_a_cycle_has_as_many_expected_as_actual_cables_and_begins_with_an_expected_one(expected, actual):
+    for component in differences(matching(expected), matching(actual)):
+        kinds = [is_expected for is_expected, *_ in component.steps]
+        assert all(kind != following for kind, following in pairwise(kinds))
+        if component.cycle:
+            assert kinds.count(True) == kinds.count(False)
+            assert kinds[0]
+
+
+def test_a_port_looped_to_itself_is_a_component_of_its_own():
+    a, b, *_ = PORTS
+    (component,) = differences({}, matching([(a, a)]))
+    assert component.ports == (a, a)
+    assert not component.cycle
+    assert [c.ports for c in differences(matching([(a, b)]), matching([(a, a)]))] == [(b, a, a)]

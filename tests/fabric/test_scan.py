@@ -1,0 +1,100 @@
+"""A scan runs the discovery with a real deadline, and what it could not learn is never a healthy fabric."""
+
+import sys
+import time
+from datetime import UTC, datetime
+
+import pytest
+
+from assay.fabric.discovery import FoundCable, FoundDevice
+from assay.fabric.scan import discover_command, judge, scan
+from assay.lab.netfile import net
+from assay.model.clock import ScaledClock
+from assay.model.errors import Trouble
+from assay.model.evidence import Evidence
+
+
+def printed(plan, lost=0) -> str:
+    cables = [FoundCable(cable.a.at, cable.b.at, cable.rate) for cable in plan.cables[lost:]]
+    return net({g: FoundDevice(g, d.kind, d.ports, d.description) for g, d in plan.devices.items()}, cables)
+
+
+@pytest.fixture
+def scan_with(design, make_fleet):
+    def run(command, deadline_s=10.0):
+        fleet = make_fleet(design, fabric_discover=command)
+        return fleet, scan(fleet, design, deadline_s)
+
+    return run
+
+
+def say(text, stderr="", code=0):
+    program = f"import sys; sys.stdout.write({text!r}); sys.stderr.write({stderr!r}); sys.exit({code})"
+    return [sys.executable, "-c", program]
+
+
+def test_a_scan_keeps_what_was_printed_and_judging_it_later_says_the_same(scan_with, design, small):
+    fleet, evidence = scan_with(say(printed(small)))
+    again = Evidence.from_json(evidence.as_json())
+    assert judge(fleet, design, evidence).verdict == judge(fleet, design, again).verdict == "match"
+    assert evidence.node == "fabric-small"
+    assert evidence.read("discovery", "command").value[0] == sys.executable
+
+
+def test_a_scan_finds_a_lost_cable(scan_with, design, small):
+    fleet, evidence = scan_with(say(printed(small, lost=1)))
+    comparison = judge(fleet, design, evidence)
+    assert (comparison.verdict, [one.kind for one in comparison.discrepancies]) == ("mismatch", ["missing"])
+
+
+def test_lost_packets_make_it_partial(scan_with, design, small):
+    fleet, evidence = scan_with(say(printed(small, lost=1), "bad status 110; Connection timed out\n"))
+    comparison = judge(fleet, design, evidence)
+    assert (comparison.verdict, comparison.discrepancies) == ("partial", ())
+
+
+def test_a_discovery_that_hangs_ends_at_the_deadline_with_all_that_it_started(scan_with, design):
+    start = time.monotonic()
+    fleet, evidence = scan_with(["sh", "-c", "sleep 60 & sleep 60"], deadline_s=0.3)
+    assert time.monotonic() - start < 5
+    assert "no answer within 0.3 s" in evidence.read("discovery", "text").reason
+    assert judge(fleet, design, evidence).problems == (evidence.read("discovery").reason,)
+
+
+@pytest.mark.parametrize(
+    ("command", "reason"),
+    [
+        (["no-such-discovery"], "no-such-discovery: No such file or directory"),
+        (say("", "ibwarn: can't open UMAD port\n", 1), "exit code 1: ibwarn: can't open UMAD port"),
+        (say("", "", 3), "exit code 3: it said nothing"),
+    ],
+)
+def test_a_discovery_that_cannot_be_made_is_a_failed_reading_and_a_partial_comparison(
+    scan_with, design, command, reason
+):
+    fleet, evidence = scan_with(command)
+    assert evidence.read("discovery").kind == "failed"
+    assert evidence.read("discovery").reason.endswith(reason)
+    comparison = judge(fleet, design, evidence)
+    assert (comparison.verdict, comparison.expected, comparison.found) == ("partial", 56, 0)
+
+
+def test_evidence_without_a_discovery_is_partial(fleet, design):
+    empty = Evidence("fabric-small", datetime.now(UTC))
+    assert judge(fleet, design, empty).verdict == "partial"
+
+
+def test_the_evidence_carries_the_fleets_time(design, make_fleet):
+    origin = datetime(2030, 1, 1, tzinfo=UTC)
+    fleet = make_fleet(design, fabric_discover=["true"])
+    assert scan(fleet, design, 5, ScaledClock(origin, time.time(), 1)).at.year == 2030
+
+
+def test_ibnetdiscover_is_run_where_the_inventory_says_nothing(fleet, design):
+    assert discover_command(fleet, design) == ["ibnetdiscover"]
+
+
+def test_a_command_that_is_no_list_is_refused(design, make_fleet):
+    with pytest.raises(Trouble, match="not a list of words") as trouble:
+        discover_command(make_fleet(design, fabric_discover="ibnetdiscover -p"), design)
+    assert trouble.value.fix
