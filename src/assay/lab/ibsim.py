@@ -95,9 +95,17 @@ def _simulator(tools: Tools, sizes: list[str], scratch: str, environment: Mappin
             _wait_until_ready(process, Path(log.name))
             yield
         finally:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+            _end(process)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End `timeout`, which passes the signal on and takes the simulator's exit code, so that no zombie stays."""
+    process.terminate()
+    try:
+        process.wait(timeout=5)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 def _wait_until_ready(process: subprocess.Popen[bytes], log: Path) -> None:

@@ -1,0 +1,118 @@
+"""`assay fabric` as a person and a pipeline use it, on the example fleet."""
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from assay.cli.app import main
+from assay.fabric.design import plan
+from assay.fabric.discovery import FoundCable, FoundDevice
+from assay.fleet.load import load_fleet
+from assay.lab.netfile import net
+from assay.observe.store import EvidenceStore
+
+REPOSITORY = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory) -> Path:
+    root = tmp_path_factory.mktemp("fleet")
+    for folder in ("inventory", "specs"):
+        shutil.copytree(REPOSITORY / folder, root / folder)
+    return root
+
+
+@pytest.fixture(scope="module")
+def dump(repository) -> str:
+    fleet = load_fleet(repository)
+    compiled = plan(fleet.designs["compute"], fleet)
+    devices = {g: FoundDevice(g, d.kind, d.ports, d.description) for g, d in compiled.devices.items()}
+    return net(devices, [FoundCable(cable.a.at, cable.b.at, cable.rate) for cable in compiled.cables])
+
+
+@pytest.fixture
+def assay(monkeypatch, capsys, repository):
+    """Run a verb; return its exit code, stdout and stderr."""
+
+    def run(*words):
+        monkeypatch.setattr(sys, "argv", ["assay", "fabric", *words, "--fleet", str(repository)])
+        with pytest.raises(SystemExit) as end:
+            main()
+        return (end.value.code or 0, *capsys.readouterr())
+
+    return run
+
+
+def swapped(dump: str) -> str:
+    """Exchange the cables of n0005 and n0006 on rail 3, at the leaf."""
+    fleet = load_fleet(REPOSITORY)
+    one, other = (fleet.nodes[node].hca_guids[3][2:] for node in ("n0005", "n0006"))
+    leaf = "b83fd203001000c0"
+    for old, new in [
+        (f'[5]\t"H-{one}"', f'[5]\t"H-{other}"'),
+        (f'[6]\t"H-{other}"', f'[6]\t"H-{one}"'),
+        (f'({int(one, 16) + 1:x}) \t"S-{leaf}"[5]', f'({int(one, 16) + 1:x}) \t"S-{leaf}"[6]'),
+        (f'({int(other, 16) + 1:x}) \t"S-{leaf}"[6]', f'({int(other, 16) + 1:x}) \t"S-{leaf}"[5]'),
+    ]:
+        assert old in dump
+        dump = dump.replace(old, new)
+    return dump
+
+
+def test_a_clean_fabric_says_so_in_one_line(assay, dump, tmp_path):
+    (tmp_path / "dump").write_text(dump)
+    code, out, _ = assay("compare", "--design", "compute", "--from", str(tmp_path / "dump"))
+    assert (code, out) == (0, "fabric compute: match (416 of 416 cables as designed, 416 found)\n")
+
+
+def test_a_swap_exits_with_1_and_is_one_json_document(assay, dump, tmp_path):
+    (tmp_path / "dump").write_text(swapped(dump))
+    code, out, _ = assay("compare", "--design", "compute", "--from", str(tmp_path / "dump"), "--format", "json")
+    plain = json.loads(out)
+    assert (code, plain["verdict"], plain["matching"]) == (1, "mismatch", 414)
+    (one,) = plain["discrepancies"]
+    assert (one["kind"], one["nodes"], len(one["cables"])) == ("swap", ["n0005", "n0006"], 2)
+    assert all(end["rack"] and end["u"] and end["label"] for cable in one["cables"] for end in cable["expected"])
+
+
+def test_a_mismatch_is_said_in_words_with_its_correction(assay, dump, tmp_path):
+    (tmp_path / "dump").write_text(swapped(dump))
+    _, out, _ = assay("compare", "--from", str(tmp_path / "dump"))
+    assert "swap: 2 cables are exchanged: n0005 mlx5_3" in out
+    assert "→ exchange the plugs at leaf-su01-r3 port 3/1" in out
+
+
+def test_a_truncated_dump_exits_with_2(assay, dump, tmp_path):
+    (tmp_path / "dump").write_text(dump[: len(dump) // 2])
+    code, out, _ = assay("compare", "--design", "compute", "--from", str(tmp_path / "dump"))
+    assert code == 2
+    assert "could not tell" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--design", "storage", "--from", "x"], "there is no FabricDesign 'storage'\n  → the designs are: compute"),
+        (["--design", "compute", "--from", "no/such/dump"], "no/such/dump: cannot read the discovery"),
+    ],
+)
+def test_what_cannot_be_done_is_said_and_exits_with_2(assay, words, said):
+    code, out, err = assay("compare", *words)
+    assert (code, out) == (2, "")
+    assert said in err
+
+
+def test_a_scan_runs_the_inventorys_command_and_keeps_the_evidence(assay, dump, tmp_path, repository):
+    (tmp_path / "dump").write_text(swapped(dump))
+    overlay = repository / ".assay/lab/inventory.yml"
+    overlay.parent.mkdir(parents=True, exist_ok=True)
+    hosts = {"n0001": {"fabric_discover": ["cat", str(tmp_path / "dump")]}}
+    overlay.write_text(yaml.safe_dump({"all": {"hosts": hosts}}))
+    code, out, _ = assay("scan", "compute", "--format", "json")
+    assert (code, json.loads(out)["verdict"]) == (1, "mismatch")
+    kept = EvidenceStore(repository / ".assay/evidence").latest("fabric-compute")
+    assert kept.read("discovery", "text").value == swapped(dump)
