@@ -1,0 +1,49 @@
+"""The breaker: a sudden wave of faults over a pool is more likely one cause than many, and holds the pool's nodes."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from datetime import timedelta
+
+from assay.lifecycle.limits import is_out, serves
+from assay.lifecycle.situation import NodeView, Situation
+from assay.lifecycle.story import Known
+from assay.lifecycle.when import moment
+
+
+def tripped(situation: Situation) -> dict[str, str]:
+    """Return the pools whose breaker is open, each with the reason in one line.
+
+    Counted are nodes that serve, or served until just now, and whose faults could move them: a bring-up of a
+    thousand nodes trips nothing, and nor does a pool that is only watched.
+    """
+    pools: dict[str, list[NodeView]] = defaultdict(list)
+    for view in situation.nodes:
+        if serves(situation.policy, view.story) or is_out(situation.policy, view.story):
+            pools[view.node.pool].append(view)
+    return {pool: text for pool, views in sorted(pools.items()) if (text := _wave(situation, pool, views))}
+
+
+def _wave(situation: Situation, pool: str, views: list[NodeView]) -> str:
+    breaker = situation.policy.breaker
+    hit = {view.name: fresh for view in views if view.profile.acts_on_faults and (fresh := _fresh(situation, view))}
+    if len(hit) < breaker.min_nodes or len(hit) * 100 < breaker.percent * len(views):
+        return ""
+    wave = f"{len(hit)} of {len(views)} serving nodes of pool {pool} show faults within {breaker.window_minutes:g} min"
+    return f"breaker: {wave} ({_common([view for view in views if view.name in hit], hit.values())})"
+
+
+def _fresh(situation: Situation, view: NodeView) -> list[Known]:
+    start = situation.now - timedelta(minutes=situation.policy.breaker.window_minutes)
+    serious = [known for known in view.story.faults if known.severity != "informational"]
+    return [known for known in serious if moment(known.first_seen) > start]
+
+
+def _common(views: list[NodeView], faults: Iterable[list[Known]]) -> str:
+    """Return what the nodes have in common: the fault that most of them show, and the rack if it is one."""
+    classes = Counter(name for known in faults for name in {one.fault_class for one in known})
+    name, count = min(classes.items(), key=lambda item: (-item[1], item[0]))
+    racks = sorted({view.node.rack for view in views})
+    place = f"all in rack {racks[0]}" if len(racks) == 1 else f"in {len(racks)} racks"
+    return f"{name} on {count}, {place}"

@@ -1,0 +1,189 @@
+"""From sightings to faults: de-duplicated per class and part, counted, and of full severity only at their threshold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any
+
+from assay.lifecycle.requirements import settled_from
+from assay.lifecycle.sightings import Sighting, in_events, in_kernel_log, in_outcomes, parts_of
+from assay.lifecycle.story import Known, Story
+from assay.lifecycle.when import moment
+from assay.model.entry import derived_id
+from assay.model.evidence import Evidence
+from assay.model.faults import Blame, FaultCatalog, Remedy, Severity
+from assay.model.fleet import Node
+from assay.model.nodespec import NodeSpec
+from assay.model.outcome import Recorded
+from assay.model.policy import LifecyclePolicy
+
+
+@dataclass(frozen=True, slots=True)
+class FaultSeen:
+    """A fault that is new, or an open one that was seen again. Times are ISO 8601 UTC."""
+
+    id: str
+    node: str
+    fault_class: str
+    subject: str
+    severity: Severity
+    blame: Blame
+    remedy: Remedy
+    count: int
+    first_seen: str
+    last_seen: str
+    detail: str
+    marks: dict[str, str]
+    times: tuple[str, ...]
+
+    def as_body(self) -> dict[str, Any]:
+        """Return the body of its ledger entry."""
+        body = {name: getattr(self, name) for name in self.__slots__ if name not in ("id", "node", "fault_class")}
+        return {"fault": self.id, "class": self.fault_class, **body, "times": list(self.times)}
+
+
+@dataclass(frozen=True, slots=True)
+class Cleared:
+    """An open fault that a newer pass of its check has ended."""
+
+    fault: str
+    because: str
+
+
+def faults_in(
+    catalog: FaultCatalog,
+    policy: LifecyclePolicy,
+    node: Node,
+    spec: NodeSpec,
+    story: Story,
+    evidence: Evidence | None = None,
+    outcomes: Iterable[Recorded] = (),
+) -> list[FaultSeen]:
+    """Return the faults that this evidence and these outcomes add to what the story knows.
+
+    Outcomes count in states that watch their phase; elsewhere the state's own requirements judge them. Evidence that
+    is handed in twice, or an event log that is delivered whole each time, adds nothing the second time.
+    """
+    seen = list(in_outcomes(catalog, _watched(policy, story, outcomes)))
+    if evidence is not None:
+        seen += in_kernel_log(catalog, evidence, parts_of(spec))
+        seen += _since_boot(in_events(catalog, evidence), evidence, story)
+    groups: dict[tuple[str, str], list[Sighting]] = {}
+    for sighting in seen:
+        subject = f"{node.subject}/{sighting.part}".rstrip("/")
+        groups.setdefault((sighting.fault_class, subject), []).append(sighting)
+    found = [_fault(catalog, node, story, key, group) for key, group in sorted(groups.items())]
+    return [fault for fault in found if fault]
+
+
+def cleared_in(story: Story, outcomes: Iterable[Recorded]) -> list[Cleared]:
+    """Return the open faults of checks that pass again on the same subject, on evidence younger than the fault.
+
+    A fault that was seen in a log stays until the node is proved again: silence is no cure. One that moved the node,
+    or waits to, stays as well.
+    """
+    passed = [one for one in outcomes if one.outcome.verdict == "pass" and one.outcome.fault]
+    return [
+        Cleared(known.id, f"{one.outcome.check.rpartition('::')[2]} passed again, {one.id}")
+        for known in story.faults
+        if known.open and known.answer != "acted" and set(known.marks) == {"check"}
+        for one in passed
+        if (one.outcome.fault, one.outcome.subject) == (known.fault_class, known.subject)
+        and moment(one.measured_at) > moment(known.last_seen)
+    ]
+
+
+def _watched(policy: LifecyclePolicy, story: Story, outcomes: Iterable[Recorded]) -> list[Recorded]:
+    watched, start = set(policy.states[story.state].watch), settled_from(policy, story)
+    return [one for one in outcomes if watched & set(one.outcome.phases) and moment(one.measured_at) >= start]
+
+
+def _since_boot(sightings: Iterable[Sighting], evidence: Evidence, story: Story) -> list[Sighting]:
+    """Leave out events from before this boot and before the node was known: an event log remembers for years."""
+    uptime = evidence.read("probe", "host", "uptime_s")
+    booted = evidence.at - timedelta(seconds=uptime.value) if uptime.kind == "value" else evidence.at
+    start = min(booted, moment(story.enrolled_at))
+    return [sighting for sighting in sightings if moment(sighting.at) >= start]
+
+
+def _fault(
+    catalog: FaultCatalog, node: Node, story: Story, key: tuple[str, str], group: list[Sighting]
+) -> FaultSeen | None:
+    name, subject = key
+    past = [known for known in story.faults if (known.fault_class, known.subject) == key]
+    group = [sighting for sighting in group if _is_news(sighting, past, story)]
+    if not group:
+        return None
+    group.sort(key=lambda sighting: (sighting.at, sighting.mark))
+    same = next((known for known in reversed(past) if _goes_on(known, story)), None)
+    begun = _continued(node, same) if same else _new(catalog, node, name, subject, group[0])
+    return _with(catalog, begun, group)
+
+
+def _is_news(sighting: Sighting, past: list[Known], story: Story) -> bool:
+    """Whether no earlier reading of the source has told this.
+
+    A failing check is told once while its fault is open; one that fails after a repair is told again.
+    """
+    told = [known for known in past if known.open and "check" in known.marks and known.last_seen > story.repaired_at]
+    if sighting.source == "check" and told:
+        return False
+    marks = [known.marks[sighting.source] for known in past if sighting.source in known.marks]
+    return all(_after(sighting, mark) for mark in marks)
+
+
+def _after(sighting: Sighting, mark: str) -> bool:
+    if sighting.source != "kernel":
+        return sighting.mark > mark
+    boot, _, number = mark.rpartition(":")
+    boot_now, _, number_now = sighting.mark.rpartition(":")
+    return boot_now != boot or int(number_now) > int(number)
+
+
+def _goes_on(known: Known, story: Story) -> bool:
+    """Whether a new sighting belongs to this fault, or begins another: after a repair or the breaker it is another."""
+    return known.open and known.answer != "breaker" and known.last_seen > story.repaired_at
+
+
+def _new(catalog: FaultCatalog, node: Node, name: str, subject: str, first: Sighting) -> FaultSeen:
+    treatment = catalog.treatment(name)
+    return FaultSeen(
+        id=derived_id("fault", node.name, name, subject, first.source, first.mark),
+        node=node.name,
+        fault_class=name,
+        subject=subject,
+        severity=treatment.severity,
+        blame=treatment.blame,
+        remedy=treatment.remedy,
+        count=0,
+        first_seen=first.at,
+        last_seen=first.at,
+        detail=first.detail,
+        marks={},
+        times=(),
+    )
+
+
+def _continued(node: Node, known: Known) -> FaultSeen:
+    plain = {name: getattr(known, name) for name in FaultSeen.__slots__ if name not in ("node", "marks")}
+    return FaultSeen(**plain, node=node.name, marks=dict(known.marks))
+
+
+def _with(catalog: FaultCatalog, fault: FaultSeen, group: list[Sighting]) -> FaultSeen:
+    """Return the fault with the group's sightings in it; those of one burst count as one."""
+    rule = catalog.class_of(fault.fault_class)
+    needed, burst = (rule.count, rule.burst_seconds) if rule else (1, 5.0)
+    times, count, marks = list(fault.times), fault.count, dict(fault.marks)
+    for sighting in group:
+        if not times or moment(sighting.at) - moment(times[-1]) > timedelta(seconds=burst):
+            times.append(sighting.at)
+            count += 1
+        marks[sighting.source] = sighting.mark
+    window = timedelta(minutes=rule.window_minutes) if rule else timedelta(hours=1)
+    recent = [at for at in times if moment(times[-1]) - moment(at) <= window][-max(needed, 1) :]
+    counts = len(recent) >= needed or "check" in marks  # a check has a threshold of its own
+    severity = catalog.treatment(fault.fault_class).severity if counts else "informational"
+    last = max(fault.last_seen, group[-1].at)
+    return replace(fault, severity=severity, count=count, last_seen=last, marks=marks, times=tuple(recent))
