@@ -54,6 +54,8 @@ def shaped(tree: Tree, view: View, body: Resource, query: Mapping[str, str]) -> 
     for name in query:
         if name.startswith("$") and name not in SUPPORTED:
             raise RedfishError(501, "QueryNotSupported", f"The query parameter {name} is not supported", name)
+    if query.get("only"):
+        raise RedfishError(400, "QueryParameterValueFormatError", "only takes no value", query["only"], "only")
     if "only" in query and len(body.get("Members", [])) == 1:
         body = tree.read(view, body["Members"][0]["@odata.id"])
     body = _page(body, query)

@@ -52,7 +52,7 @@ class Door:
     def log_in(self, user: str, password: str) -> Session:
         """Open a session. Raises a 401 for a wrong user or password."""
         account = self._account(user, password)
-        session = Session(secrets.token_hex(5), account, secrets.token_urlsafe(24), time.monotonic())
+        session = Session(secrets.token_hex(5), account, secrets.token_hex(24), time.monotonic())
         self.sessions[session.id] = session
         return session
 

@@ -14,7 +14,7 @@ from sse_starlette import EventSourceResponse, ServerSentEvent
 from starlette.responses import Response
 
 from assay.lab.bmc.answers import COMMON, nothing, resource_answer
-from assay.lab.bmc.errors import not_found, not_in_list
+from assay.lab.bmc.errors import conflict, not_found, not_in_list
 from assay.lab.bmc.journal import logged
 from assay.lab.bmc.machine import Call, Machine, text
 from assay.lab.bmc.root import TREE
@@ -33,7 +33,7 @@ async def new_events(machine: Machine, after: str | None = None) -> AsyncIterato
     told = _known(machine, after)
     last = 0
     while True:
-        if (stamp := file.stat().st_mtime_ns) != last:
+        if (stamp := file.stat().st_mtime_ns) != last and not machine.silent():
             last = stamp
             events = (await machine.view()).state.get("events", [])
             for event in events:
@@ -44,11 +44,19 @@ async def new_events(machine: Machine, after: str | None = None) -> AsyncIterato
 
 
 def stream(machine: Machine, last_id: str | None) -> Response:
-    """Return the stream of ServerSentEventUri; comments keep it alive while nothing happens."""
+    """Return the stream of ServerSentEventUri; comments keep it alive while nothing happens.
+
+    While it is open it is one of the subscriptions.
+    """
+    ident = secrets.token_hex(4)
 
     async def messages() -> AsyncIterator[ServerSentEvent]:
-        async for event in new_events(machine, last_id):
-            yield ServerSentEvent(json.dumps(payload(event)), id=event["id"])
+        machine.listeners.add(ident)
+        try:
+            async for event in new_events(machine, last_id):
+                yield ServerSentEvent(json.dumps(payload(event)), id=event["id"])
+        finally:
+            machine.listeners.discard(ident)
 
     return EventSourceResponse(messages(), headers=COMMON, ping=HEARTBEAT_S)
 
@@ -82,6 +90,8 @@ async def subscribe(call: Call) -> Response:
 
 async def unsubscribe(call: Call) -> Response:
     """DELETE a subscription."""
+    if call.ids[0] in call.view.listeners:
+        raise conflict("A stream ends when its listener closes it")
     if call.ids[0] not in call.view.state.get("subscriptions", {}):
         raise not_found(call.request.url.path)
 

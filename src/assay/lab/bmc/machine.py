@@ -23,21 +23,26 @@ Edit = Callable[[State, datetime], State]
 
 
 class Machine:
-    """The BMC of one node. The state stays on disk; here lives only who is logged in."""
+    """The BMC of one node. The state stays on disk; here lives only who is logged in or listens."""
 
     def __init__(self, world: World, node: str, credentials: str) -> None:
         self.world, self.node, self.door = world, node, Door(credentials)
+        self.listeners: set[str] = set()
 
     async def view(self) -> View:
         """Look: what fell due since the last look is folded into the state on disk first."""
         stored, now = self.world.load(self.node), self.world.clock().now()
         if settle(stored, now) is not stored:
             stored = await self.change(lambda state, _: state)
-        return View(self.node, stored, now, self.door)
+        return View(self.node, stored, now, self.door, tuple(self.listeners))
 
     async def change(self, edit: Edit) -> State:
         """Settle the state, let `edit` make a new one of it, and keep that; an edit that raises changes nothing."""
         return await asyncio.to_thread(self._change, edit)
+
+    def silent(self) -> bool:
+        """Whether the BMC does not answer at all just now."""
+        return bool(self.world.load(self.node).get("fails", {}).get("bmc_silent"))
 
     def _change(self, edit: Edit) -> State:
         with self.world.change(self.node) as state:
@@ -72,9 +77,12 @@ class Call:
 
     async def parameters(self, allowed: Collection[str], required: Collection[str] = ()) -> dict[str, Any]:
         """Return the JSON object in the body. Raises a 400 for anything else, unknown names and missing ones."""
-        plain = json_object(await self.content())
+        sent = json_object(await self.content())
+        plain = {name: content for name, content in sent.items() if not name.startswith("@odata.")}
+        if sent and not plain:
+            raise RedfishError(400, "NoOperation", "The request holds annotations only and would change nothing")
         for name in plain:
-            if name not in allowed and "@" not in name:
+            if name not in allowed:
                 raise RedfishError(400, "PropertyUnknown", f"There is no property {name} here", name)
         for name in required:
             if not plain.get(name):

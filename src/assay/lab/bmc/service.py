@@ -62,7 +62,7 @@ class Service:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, or, while the BMC is silent, none."""
         machine = self.machines[scope["server"][1]]
-        if machine.world.load(machine.node).get("fails", {}).get("bmc_silent"):
+        if machine.silent():
             await _hang(receive)
             return
         answer: ASGIApp = await _answer(machine, Request(scope, receive))
@@ -76,12 +76,18 @@ async def _hang(receive: Receive) -> None:
 
 async def _answer(machine: Machine, request: Request) -> Response:
     try:
+        _same_protocol(request)
         view = await machine.view()
         if not bmc_ready(view.state, view.now):
             raise RedfishError(503, "ServiceTemporarilyUnavailable", "The BMC is restarting", "1", Retry_After="1")
         return await _dispatch(machine, view, request, _path(request))
     except RedfishError as error:
         return error_answer(error)
+
+
+def _same_protocol(request: Request) -> None:
+    if request.headers.get("odata-version", "4.0") != "4.0":
+        raise RedfishError(412, "PreconditionFailed", "This service speaks OData 4.0 only")
 
 
 def _path(request: Request) -> str:

@@ -30,25 +30,30 @@ def event_service(_: View) -> Resource:
 
 
 def subscriptions(view: View) -> Resource:
-    """Everyone whom this BMC calls with new events."""
-    known = view.state.get("subscriptions", {})
+    """Everyone who is told of new events: whom the BMC calls, and who holds a stream open."""
+    known = [*view.state.get("subscriptions", {}), *view.listeners]
     return collection("EventDestination", "Subscriptions", [f"{ALL}/{ident}" for ident in known])
 
 
 def subscription(view: View, ident: str) -> Resource:
     """One subscriber."""
+    if ident in view.listeners:
+        return _destination(ident, "SSE", Destination=None)
     entry = view.state.get("subscriptions", {})[ident]
+    return _destination(ident, "RedfishEvent", Destination=entry["destination"], Context=entry["context"])
+
+
+def _destination(ident: str, kind: str, **properties: Any) -> Resource:
     return resource(
         "EventDestination",
         "1_15_1",
         ident,
         "Subscription",
-        Destination=entry["destination"],
-        Context=entry["context"],
         Protocol="Redfish",
-        SubscriptionType="RedfishEvent",
+        SubscriptionType=kind,
         EventFormatType="Event",
         Status=status(),
+        **properties,
     )
 
 

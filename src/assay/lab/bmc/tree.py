@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -18,12 +18,13 @@ Resource = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What one request sees: the node's settled state at `now`, and who is logged in."""
+    """What one request sees: the node's settled state at `now`, who is logged in, and which event streams are open."""
 
     node: str
     state: State
     now: datetime
     door: Door
+    listeners: Collection[str] = ()
 
 
 Build = Callable[..., Resource]

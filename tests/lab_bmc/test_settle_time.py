@@ -1,0 +1,150 @@
+"""What time does to a node's state: updates end, power comes; once, in order, and never backwards."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assay.lab.bmc import flash
+from assay.lab.bmc.flash import Busy, Image, progress, read_image, start
+from assay.lab.bmc.power import RESET_TYPES, NotPossible, power_state, reset
+from assay.lab.bmc.settle import settle
+from assay.lab.images import IMAGES, image
+
+START = datetime(2026, 11, 1, 8, 0, tzinfo=UTC)
+
+seconds = st.integers(0, 400).map(lambda whole: timedelta(seconds=whole))
+components = st.sampled_from(sorted(IMAGES))
+
+
+def an_image(name: str, version: str) -> Image:
+    return read_image(image(name, version, IMAGES[name][1]))
+
+
+def base() -> dict[str, Any]:
+    ids = [name for _, inventory in IMAGES.values() for name in inventory]
+    return {
+        "power": {"state": "On", "on_at": None},
+        "boot": {"id": "first", "ready_at": START.isoformat(), "count": 1},
+        "timing": {"power_on_s": 60, "boot_s": 120, "flash_s": 90, "bmc_reset_s": 30},
+        "firmware": dict.fromkeys(ids, "old"),
+        "staged": {},
+        "flashes": [],
+        "tasks": [],
+        "events": [],
+        "gpus": [{"lost": True}],
+        "kernel_log": [{"at": START.isoformat(), "text": "NVRM: Xid"}],
+        "fails": {"flash": []},
+    }
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> dict[str, Any]:
+    """States that came to be by updates and resets at growing times, from START on."""
+    state, now = base(), START
+    state["fails"]["flash"] = draw(st.lists(components, max_size=3))
+    for _ in range(draw(st.integers(0, 5))):
+        now += draw(seconds)
+        if draw(st.booleans()):
+            name = draw(components)
+            try:
+                state = start(
+                    settle(state, now), read_image(image(name, draw(st.sampled_from("ab")), IMAGES[name][1])), (), now
+                )
+            except Busy:
+                continue
+        else:
+            try:
+                state = reset(state, draw(st.sampled_from(RESET_TYPES)), now)
+            except NotPossible:
+                continue
+    return state
+
+
+@given(histories(), seconds)
+def test_settling_twice_is_settling_once(state: dict[str, Any], later: timedelta) -> None:
+    once = settle(state, START + later)
+    assert settle(once, START + later) is once
+
+
+@given(histories(), seconds, seconds)
+def test_time_may_pass_in_steps_or_at_once(state: dict[str, Any], first: timedelta, second: timedelta) -> None:
+    in_steps = settle(settle(state, START + first), START + first + second)
+    assert in_steps == settle(state, START + first + second)
+
+
+@given(histories(), seconds, seconds)
+def test_what_ended_stays_as_it_ended_and_progress_never_falls(
+    state: dict[str, Any], first: timedelta, second: timedelta
+) -> None:
+    early, late = settle(state, START + first), settle(state, START + first + second)
+    for before, after in zip(early["tasks"], late["tasks"], strict=True):
+        assert before["state"] == "Running" or before == after
+        assert progress(before, START + first) <= progress(after, START + first + second)
+    assert late["events"][: len(early["events"])] == early["events"]
+
+
+@given(histories())
+def test_a_settled_state_is_never_changed_in_place(state: dict[str, Any]) -> None:
+    before = repr(state)
+    settle(state, START + timedelta(days=1))
+    assert repr(state) == before
+
+
+@given(histories())
+def test_in_the_end_nothing_runs_and_every_ended_task_is_in_the_event_log(state: dict[str, Any]) -> None:
+    end = settle(state, START + timedelta(days=1))
+    assert {task["state"] for task in end["tasks"]} <= {"Completed", "Exception"}
+    told = [event for event in end["events"] if event["message_id"].endswith(("UpdateSuccessful", "ApplyFailed"))]
+    assert len(told) == len(end["tasks"])
+
+
+@given(histories())
+def test_event_ids_are_unique_and_grow(state: dict[str, Any]) -> None:
+    ids = [int(event["id"]) for event in settle(state, START + timedelta(days=1))["events"]]
+    assert ids == sorted(set(ids))
+
+
+def flashed(name: str, **changes: Any) -> dict[str, Any]:
+    state = base() | changes
+    return start(state, read_image(image(name, "new", IMAGES[name][1])), (), START)
+
+
+def test_progress_follows_the_clock_and_reaches_100_only_when_completed() -> None:
+    state = flashed("gpu")
+    times = [START + timedelta(seconds=at) for at in (0, 45, 89.9, 90)]
+    assert [progress(settle(state, at)["tasks"][0], at) for at in times] == [0, 50, 99, 100]
+
+
+def test_a_written_image_is_staged_and_the_running_version_stays() -> None:
+    state = settle(flashed("gpu"), START + timedelta(seconds=90))
+    assert state["firmware"]["HGX_FW_GPU_SXM_1"] == "old"
+    assert state["staged"]["HGX_FW_GPU_SXM_8"] == {"version": "new", "reset": "ac"}
+
+
+def test_firmware_that_needs_no_reset_runs_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flash, "NEEDS", ())
+    state = settle(flashed("bios"), START + timedelta(seconds=90))
+    assert state["firmware"]["BIOS"] == "new"
+    assert state["staged"] == {}
+
+
+def test_a_planned_failure_fails_one_update_and_is_spent() -> None:
+    state = flashed("gpu", fails={"flash": ["gpu", "bios"]})
+    assert state["fails"]["flash"] == ["bios"]
+    ended = settle(state, START + timedelta(seconds=90))
+    assert ended["tasks"][0]["state"] == "Exception"
+    assert (ended["firmware"]["HGX_FW_GPU_SXM_1"], ended["staged"]) == ("old", {})
+    assert progress(ended["tasks"][0], START + timedelta(days=1)) < 100
+
+
+def test_power_comes_when_its_time_has_come() -> None:
+    state = reset(reset(base(), "ForceOff", START), "On", START)
+    assert power_state(state, START + timedelta(seconds=59)) == "PoweringOn"
+    on = settle(state, START + timedelta(seconds=60))
+    assert power_state(on, START + timedelta(seconds=60)) == "On"
+    assert on["events"][-1]["message"] == "System power is on"
