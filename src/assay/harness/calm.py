@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,15 +51,31 @@ def hush(config: pytest.Config) -> None:
 
 
 def tell(reporter: pytest.TerminalReporter, outcomes: list[Outcome]) -> None:
-    """Print one line for every outcome that is no pass: what, where, why. Skips with one reason share a line."""
+    """Print what did not pass."""
     colours = {"fail": {"red": True}, "error": {"yellow": True}, "skip": {}}
-    wanted = [outcome for verdict in colours for outcome in outcomes if outcome.verdict == verdict]
-    if wanted:
+    told = lines(outcomes)
+    if told:
         reporter.write_line("")
-    for line, verdict in dict.fromkeys((_line(outcome), outcome.verdict) for outcome in wanted):
+    for verdict, line in told:
         reporter.write_line(line, **colours[verdict])
 
 
-def _line(outcome: Outcome) -> str:
-    name = outcome.check.removeprefix("suites/")
-    return f"{outcome.verdict:<5} {outcome.subject:<22} {name}  {outcome.reason}"
+def lines(outcomes: Iterable[Outcome]) -> list[tuple[str, str]]:
+    """Return (verdict, line) for all that is no pass: what, where, why. What one cause did to a node is one line."""
+    causes: dict[tuple[str, str, str], list[Outcome]] = {}
+    for outcome in outcomes:
+        alone = outcome.subject if outcome.verdict == "fail" else outcome.node or outcome.subject
+        causes.setdefault((outcome.verdict, alone, outcome.reason), []).append(outcome)
+    return [
+        (verdict, _line(verdict, same, reason))
+        for wanted in ("fail", "error", "skip")
+        for (verdict, _, reason), same in causes.items()
+        if verdict == wanted
+    ]
+
+
+def _line(verdict: str, same: list[Outcome], reason: str) -> str:
+    subjects, checks = list({one.subject for one in same}), {one.check.removeprefix("suites/") for one in same}
+    subject = subjects[0] if len(subjects) == 1 else "/".join(subjects[0].split("/")[:2])
+    what = checks.pop() if len(same) == 1 else f"{len(same)} outcomes"
+    return f"{verdict:<5} {subject:<18} {what}  {reason}"

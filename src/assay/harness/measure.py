@@ -32,8 +32,9 @@ class Measure:
             self._record(name, seen, low, high, unit)
         elif equals is None or type(seen) is bool is not type(equals):
             raise Unjudgeable(f"{name} is {seen!r}, which is no number to hold to a limit")
-        said = expectation(at_least, at_most, equals)
-        assert _holds(seen, at_least, at_most, equals), " ".join(f"{name} {plainly(seen)} {unit}, {said}".split())
+        if not _holds(seen, at_least, at_most, equals):
+            shown = " ".join(part for part in (name, plainly(seen), unit) if part)
+            raise AssertionError(f"{shown}, {expectation(at_least, at_most, equals)}")
 
     def _record(self, name: str, seen: Any, low: Any, high: Any, unit: str) -> None:
         bounds = {"value": seen, "low": low, "high": high}

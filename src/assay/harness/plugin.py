@@ -17,7 +17,7 @@ MARKERS = (
     "active: needs a workload on the node to have been run",
     "passive: reads only what the node says anyway",
 )
-VERDICTS = {"pass": ".", "fail": "F", "error": "E", "skip": "s"}
+SIGNS = {"pass": ".", "fail": "F", "error": "E", "skip": "s"}
 WORDS = {"pass": "passed", "fail": "failed", "error": "error", "skip": "skipped"}
 
 
@@ -49,9 +49,9 @@ def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> 
     found = _fleet_of(module_path, config)
     if found is None:
         return
-    from assay.harness.suites import Suites
+    from assay.harness.suites import wake
 
-    config.pluginmanager.register(Suites(config, *found), "assay-suites")
+    config.pluginmanager.register(wake(config, *found), "assay-suites")
 
 
 def pytest_report_teststatus(report: pytest.CollectReport | pytest.TestReport) -> tuple[str, str, str] | None:
@@ -59,7 +59,7 @@ def pytest_report_teststatus(report: pytest.CollectReport | pytest.TestReport) -
     verdict = getattr(report, "verdict", None)
     if verdict is None:
         return None
-    return WORDS[verdict], VERDICTS[verdict], verdict.upper()
+    return WORDS[verdict], SIGNS[verdict], WORDS[verdict].upper()
 
 
 def _fleet_of(module: Path, config: pytest.Config) -> tuple[Path, Path] | None:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Generator
+import os
+from collections.abc import Generator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from assay.fleet.load import load_fleet
 from assay.harness import calm
 from assay.harness.choose import chosen, kind_of
-from assay.harness.declared import Selection
 from assay.harness.fixtures import Fixtures
 from assay.harness.marks import Marks
 from assay.harness.shelf import Shelf
@@ -29,23 +30,39 @@ ENDINGS = (Exception, pytest.skip.Exception, pytest.fail.Exception)
 WORST = ("pass", "skip", "fail", "error")
 
 
+class Refusal:
+    """Stands in for suites that cannot be judged: pytest ends with a usage error and nothing runs."""
+
+    def __init__(self, trouble: Trouble) -> None:
+        self._trouble = trouble
+
+    def pytest_collection_modifyitems(self) -> None:
+        """End the session. Raises UsageError, which pytest prints as one message."""
+        raise pytest.UsageError(str(self._trouble))
+
+
+def wake(config: pytest.Config, folder: Path, home: Path) -> Suites | Refusal:
+    """Return the hooks for the suites in `folder`, which judge the fleet at `home`."""
+    try:
+        return Suites(config, folder, home)
+    except Trouble as trouble:
+        return Refusal(trouble)
+
+
 class Suites:
     """The hooks of one session. `folder` holds the modules, `home` the fleet that they judge."""
 
     def __init__(self, config: pytest.Config, folder: Path, home: Path) -> None:
-        from assay.fleet.load import load_fleet
-
         self.config, self.folder, self.outcomes = config, folder, list[Outcome]()
         option = config.getoption
-        try:
-            self.fleet = load_fleet(home)
-            self.selection: Selection = chosen(self.fleet, config)
-        except Trouble as trouble:
-            pytest.exit(str(trouble), returncode=pytest.ExitCode.USAGE_ERROR)
+        self.fleet = load_fleet(home)
+        self.selection = chosen(self.fleet, config)
         self.phases = {name for given in option("--phase") for name in given.split(",")}
         self.shelf = Shelf(Path(option("--evidence") or home / ".assay" / "evidence" / "latest"))
         self.calm = calm.is_asked_for(config)
-        config.pluginmanager.register(Fixtures(self.fleet, option("--ledger") or "", TRIAL), "assay-fixtures")
+        config.pluginmanager.register(
+            Fixtures(self.fleet, option("--ledger") or os.environ.get("ASSAY_LEDGER", ""), TRIAL), "assay-fixtures"
+        )
         if self.calm:
             calm.hush(config)
 
@@ -69,6 +86,13 @@ class Suites:
         if self.owns(metafunc.definition) and (kind := kind_of(metafunc.function)):
             subjects = [str(subject) for subject, _ in self.selection.subjects(kind)]
             metafunc.parametrize("subject", subjects, ids=subjects, indirect=True)
+
+    def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
+        """Write down what the user left out with -k, -m or --deselect, so that nobody misses it."""
+        if self._file is not None:
+            left_out = [json.dumps(self._name(item)) + "\n" for item in items if self.owns(item)]
+            with self._file.with_suffix(".left-out").open("a") as file:
+                file.writelines(left_out)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
@@ -119,14 +143,18 @@ class Suites:
         if self.calm:
             calm.tell(terminalreporter, self.outcomes)
 
-    def _trial(self, item: pytest.Item) -> Trial:
-        marks = Marks.of_item(item)
-        name = item.path.relative_to(self.folder).as_posix()
-        check = f"{self.folder.name}/{name}::{getattr(item, 'originalname', None) or item.name}"
+    def _name(self, item: pytest.Item) -> tuple[str, str]:
+        """Return an item's check and subject."""
+        module = item.path.relative_to(self.folder).as_posix()
         callspec = getattr(item, "callspec", None)
-        subject = Subject.parse(callspec.params["subject"]) if callspec else Subject("fleet", "all")
-        node = subject.name if subject.name in self.fleet.nodes else ""
-        return Trial(check, subject, node, self.shelf, marks.phases, marks.fault, marks.active)
+        check = f"{self.folder.name}/{module}::{getattr(item, 'originalname', None) or item.name}"
+        return check, callspec.params["subject"] if callspec else "fleet/all"
+
+    def _trial(self, item: pytest.Item) -> Trial:
+        marks, (check, subject) = Marks.of_item(item), self._name(item)
+        judged = Subject.parse(subject)
+        node = judged.name if judged.name in self.fleet.nodes else ""
+        return Trial(check, judged, node, self.shelf, marks.phases, marks.fault, marks.active)
 
     def _hear(self, item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:
         error = call.excinfo.value if call.excinfo else None

@@ -27,7 +27,7 @@ def settle(error: BaseException | None, trial: Trial) -> BaseException | None:
         first = trial.silences[0]
         error = Silence(first.kind, first.where, f"{first.reason} (the check went on without it)")
     if isinstance(error, Silence):
-        return pytest.skip.Exception(f"unsupported: {said(error)}") if error.kind == "unsupported" else error
+        return pytest.skip.Exception(said(error)) if error.kind == "unsupported" else error
     if error is None and not trial.documents:
         return Unjudgeable("passed without looking at any evidence")
     return error
