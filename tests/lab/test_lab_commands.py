@@ -35,7 +35,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 def test_up_plants_what_the_scenario_says(fleet: Path) -> None:
     state = json.loads((fleet / ".assay/lab/nodes/n0001/state.json").read_text())
-    assert state["firmware"]["BMC"] == "24.01.00"
+    assert state["firmware"]["BMC"] == "01.03.07"
 
 
 def test_up_twice_is_refused(fleet: Path) -> None:

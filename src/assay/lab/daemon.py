@@ -11,6 +11,7 @@ import secrets
 import signal
 import socket
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import uvicorn
@@ -50,14 +51,8 @@ def _scheduler(world: World) -> tuple[uvicorn.Server, socket.socket]:
     door = socket.create_server(("127.0.0.1", 0))
     config = uvicorn.Config(scheduler_app(world), log_level="warning", lifespan="off")
     server = uvicorn.Server(config)
-    server.capture_signals = _no_capture  # type: ignore[method-assign]  # the loop above ends everything in order
+    server.capture_signals = nullcontext  # type: ignore[assignment,method-assign]  # the loop above ends it in order
     return server, door
-
-
-def _no_capture() -> object:
-    from contextlib import nullcontext
-
-    return nullcontext()
 
 
 if __name__ == "__main__":
