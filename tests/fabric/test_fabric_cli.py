@@ -93,6 +93,16 @@ def test_a_truncated_dump_exits_with_2(assay, dump, tmp_path):
     assert "could not tell" in out
 
 
+def test_lost_packets_show_on_stderr_only(assay, dump, tmp_path):
+    (tmp_path / "dump").write_text(dump)
+    (tmp_path / "err").write_text(
+        "umad (DR path slid 0; dlid 0; 0,9,1 Attr 0x11:0) bad status 110; Connection timed out\n"
+    )
+    code, out, _ = assay("compare", "--from", str(tmp_path / "dump"), "--stderr", str(tmp_path / "err"))
+    assert code == 2
+    assert "bad status 110" in out
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

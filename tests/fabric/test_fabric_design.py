@@ -75,7 +75,8 @@ def test_the_example_design_cables_the_example_fleet():
 
 def test_the_example_design_names_its_schema_in_its_first_line():
     text = (REPOSITORY / "specs/fabrics/compute.yaml").read_text()
-    assert text.startswith("# yaml-language-server: $schema=../schemas/FabricDesign.json\n")
+    assert text.startswith("# yaml-language-server: $schema=../schemas/fabric-design.json\n")
+    assert (REPOSITORY / "specs/schemas/fabric-design.json").exists()
     assert FabricDesign.model_validate(yaml.safe_load(text)).units == 1
 
 

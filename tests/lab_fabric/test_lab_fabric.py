@@ -149,6 +149,17 @@ def test_the_recording_is_what_the_real_tools_print_today(world):
 
 
 @needs_ibsim
+def test_lost_packets_of_the_real_tools_make_a_partial_discovery(world, compute):
+    now = wiring(world)
+    losing = net(now.devices, now.cables) + f'\ndo Error "H-{compute.cables[0].a.guid[2:]}"[1] 100\n'
+    discovery = parse(*ibsim.discover(TOOLS, losing, len(now.devices), 12))
+    assert len(discovery.cables) == 415
+    comparison = compare(compute, discovery)
+    assert (comparison.verdict, comparison.discrepancies) == ("partial", ())
+    assert "bad status 110" in comparison.problems[0]
+
+
+@needs_ibsim
 def test_two_discoveries_at_once_do_not_meet(world):
     command = [sys.executable, "-m", "assay.lab.discover", str(world.home)]
     both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]

@@ -27,6 +27,7 @@ EXIT = {"match": 0, "mismatch": 1, "partial": 2}
 def compare(
     dump: Annotated[Path, typer.Option("--from", help="What ibnetdiscover printed; - reads it from stdin.")],
     design: Annotated[str, typer.Option(help="The FabricDesign's name.")] = "",
+    stderr: Annotated[Path | None, typer.Option(help="What it said on stderr; lost packets show nowhere else.")] = None,
     fleet: FleetDir = Path(),
     format: Format = "text",  # noqa: A002 — the option is called --format
 ) -> None:
@@ -37,7 +38,7 @@ def compare(
 
     declared = Desk(fleet).fleet
     chosen = _design(declared, design)
-    _tell(comparing.compare(plan(chosen, declared), parse(_text(dump))), format)
+    _tell(comparing.compare(plan(chosen, declared), parse(_text(dump), _text(stderr) if stderr else "")), format)
 
 
 @app.command()
