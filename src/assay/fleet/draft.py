@@ -58,9 +58,11 @@ class Draft:
 
     def _inventory(self, overlays: Sequence[Path]) -> tuple[Inventory, list[Problem]]:
         if not (self.root / "inventory").is_dir():
-            missing = "there is no inventory/: this is no fleet repository"
-            return Inventory(), [Problem("inventory", 0, 0, "ASY0011", "error", missing, "`--fleet DIR` names another")]
-        return read_inventory(self.root, [self.root / "inventory", *overlays])
+            return Inventory(), [_no_nodes("there is no inventory/: this is no fleet repository")]
+        inventory, problems = read_inventory(self.root, [self.root / "inventory", *overlays])
+        if not inventory.hosts and not problems:
+            problems.append(_no_nodes("inventory/ names no node"))
+        return inventory, problems
 
     def _host(self, name: str) -> HostEntry:
         host = self.inventory.hosts[name]
@@ -89,12 +91,23 @@ class Draft:
 
     def of(self, kind: type[S]) -> dict[str, S]:
         """Return the specs of one kind by name; of two with one name, the first."""
-        return {spec.spec.name: spec.spec for spec in reversed(self.specs) if isinstance(spec.spec, kind)}
+        found: dict[str, S] = {}
+        for entry in self.specs:
+            if isinstance(entry.spec, kind):
+                found.setdefault(entry.spec.name, entry.spec)
+        return found
 
     @cached_property
     def files(self) -> dict[str, SpecFile]:
-        """The spec files by `Kind/name`."""
-        return {spec.key: spec for spec in reversed(self.specs)}
+        """The spec files by `Kind/name`; of two with one name, the first."""
+        found: dict[str, SpecFile] = {}
+        for entry in self.specs:
+            found.setdefault(entry.key, entry)
+        return found
+
+
+def _no_nodes(said: str) -> Problem:
+    return Problem("inventory", 0, 0, "ASY0011", "error", said, "list the nodes below inventory/, or use `--fleet DIR`")
 
 
 def _code(what: str) -> str:

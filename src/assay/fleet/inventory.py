@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from assay.fleet.document import Document, Unreadable, read_file
+from assay.fleet.document import Document, read_file
 from assay.fleet.groups import PRIORITY, Group, Inventory, Layer
+from assay.fleet.marks import Unreadable
 from assay.fleet.problem import Problem
 from assay.fleet.ranges import expand
 

@@ -34,13 +34,8 @@ def scalar(text: str, *, plain: bool, tag: str | None) -> Any:
 def _plain(text: str) -> Any:
     for tag, pattern in _RESOLVERS.get(text[:1], ()):
         if pattern.match(text):
-            return text if tag == f"{CORE}value" else merge_key(text, tag)
+            return _SPECIAL[tag] or text if tag in _SPECIAL else _typed(text, tag)
     return text
-
-
-def merge_key(text: str, tag: str) -> Any:
-    """Return the one merge key (`<<`), or the value that `tag` gives to `text`."""
-    return MERGE if tag == f"{CORE}merge" else _typed(text, tag)
 
 
 def _typed(text: str, tag: str) -> Any:
@@ -61,3 +56,4 @@ class _Merge:
 
 
 MERGE = _Merge()
+_SPECIAL = {f"{CORE}merge": MERGE, f"{CORE}value": None}

@@ -9,8 +9,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from assay.fleet.document import Document, Marks, Unreadable, read_file
+from assay.fleet.document import Document, read_file
 from assay.fleet.kinds import KINDS
+from assay.fleet.marks import Marks, Unreadable
 from assay.fleet.problem import Problem
 from assay.fleet.violations import violations
 from assay.model.spec import Spec

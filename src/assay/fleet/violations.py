@@ -8,6 +8,17 @@ from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
+FIXES = {
+    "bool_type": "write true or false",
+    "dict_type": "write a mapping: names, colons, values",
+    "float_type": "write a number, without quotes",
+    "int_from_float": "write a whole number",
+    "int_type": "write a whole number, without quotes",
+    "list_type": "write a list: one item a line, each after a dash",
+    "model_type": "write a mapping: names, colons, values",
+    "string_type": "quote it: YAML reads it as something other than text",
+}
+
 
 def violations(error: ValidationError, model: type[BaseModel]) -> list[tuple[tuple[Any, ...], str, str]]:
     """Return path, message and fix of everything that `model` refused."""
@@ -43,9 +54,7 @@ def fix(found: Mapping[str, Any], model: type[BaseModel]) -> str:
         return _nearest(str(found["loc"][-1]), fields_at(model, found["loc"][:-1]))
     if found["type"] == "string_type" and isinstance(found["input"], bool):
         return "quote it: YAML reads yes, no, on and off as true and false"
-    if found["type"] == "string_type" and found["input"] is not None:
-        return "quote it: YAML reads it as a number or a date"
-    return ""
+    return FIXES.get(found["type"], "correct the value")
 
 
 def dotted(path: Sequence[Any]) -> str:
