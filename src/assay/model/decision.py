@@ -10,9 +10,10 @@ Timing = Literal["immediate", "pending", "record"]
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """One link of the chain: `kind` is outcome, fault, deadline, certified, effect or person; `id` finds it again.
+    """One link of the chain; `id` finds it again and `text` says it in one line for people.
 
-    For an outcome `id` is `<run>/<check>[<subject>]`; `text` says it in one line for people.
+    `kind` is outcome (`<run>/<check>[<subject>]`, for a phase that passed whole `<run>/<phase>`), fault, deadline,
+    certified, effect, decision or, for what stood in the way, person, profile, limit and breaker.
     """
 
     kind: str
@@ -28,8 +29,9 @@ class Cause:
 class Decision:
     """`node` goes `from_state` → `to_state`, by `rule` (`file:line name`), because of `because`.
 
-    `id` derives from all of the above but the time: the same reasons give the same decision, once.
-    `pending` waits for the node to be idle; `record` moves nothing. `blockers` names what a pending one waits for.
+    `id` derives from the node, its stay in `from_state` and the reasons, not from the time: the same reasons give the
+    same decision, once. `pending` waits for the node to be idle; `record` moves nothing. `blockers` names what a
+    pending one waits for, or (remedy `wait`) what held a move back. `remedy` `ticket` asks for a technician.
     """
 
     id: str

@@ -1,0 +1,200 @@
+"""A small fleet on paper: its history is a list of entries, its time is moved by hand, its policy is the real one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from assay.lifecycle import journal
+from assay.lifecycle.classify import FaultSeen
+from assay.lifecycle.decide import decide
+from assay.lifecycle.fold import fold
+from assay.lifecycle.owed import owed
+from assay.lifecycle.requirements import due
+from assay.lifecycle.situation import NodeView, Situation
+from assay.lifecycle.story import Story
+from assay.model.checks import Check
+from assay.model.decision import Decision
+from assay.model.entry import Entry, derived_id
+from assay.model.faults import FaultCatalog
+from assay.model.fleet import Node
+from assay.model.outcome import Outcome, Recorded
+from assay.model.policy import LifecyclePolicy
+from assay.model.profile import ManagementProfile
+from assay.model.subject import Subject
+
+ROOT = Path(__file__).resolve().parents[2]
+START = datetime(2026, 11, 21, 12, tzinfo=UTC)
+CHECKS = {
+    "seatrial": Check(id="suites/s.py::test_inventory", subject="node", phases=["seatrial"], fault="gpu.missing"),
+    "zap": Check(id="suites/z.py::test_firmware", subject="node", phases=["zap"], fault="firmware.drift"),
+    "test": Check(id="suites/t.py::test_burn", subject="node", phases=["test"], active=True, fault="gpu.burn.failed"),
+    "production": Check(id="suites/p.py::test_heat", subject="node", phases=["production"], fault="gpu.thermal"),
+}
+
+
+def spec(kind: Any, path: str) -> Any:
+    return kind.model_validate(yaml.safe_load((ROOT / "specs" / path).read_text()))
+
+
+class Paper:
+    """The fleet on paper."""
+
+    def __init__(self, policy: LifecyclePolicy, catalog: FaultCatalog, profiles: dict[str, ManagementProfile]) -> None:
+        self.policy, self.catalog, self.profiles = policy, catalog, profiles
+        self.now = START
+        self.nodes: dict[str, Node] = {}
+        self.log: dict[str, Entry] = {}
+        self.outcomes: dict[str, dict[str, Recorded]] = {}
+        self.jobs: dict[str, tuple[str, ...] | None] = {}
+        self.serial = 0
+
+    def add(
+        self, name: str, state: str = "production", *, pool: str = "a", rack: str = "r01", profile: str = "managed"
+    ):
+        self.nodes[name] = Node(name, pool, "lab1", rack, 1, f"s-{name}", "hgx", profile)
+        self.outcomes[name] = {}
+        self.jobs[name] = ()
+        self.write(journal.enrolled(name, pool, state, self.now))
+
+    def write(self, *entries: Entry) -> None:
+        for entry in entries:
+            self.log.setdefault(entry.id, entry)
+
+    def later(self, **span: float) -> None:
+        self.now += timedelta(**span)
+
+    def stories(self) -> dict[str, Story]:
+        return fold(self.log.values())
+
+    def story(self, name: str) -> Story:
+        return self.stories()[name]
+
+    def view(self, name: str, story: Story | None = None) -> NodeView:
+        node = self.nodes[name]
+        return NodeView(
+            node=node,
+            profile=self.profiles[node.profile],
+            story=story or self.story(name),
+            declared=tuple((check, Subject(node.pool, name)) for check in CHECKS.values()),
+            latest=tuple(self.outcomes[name].values()),
+            jobs=self.jobs[name],
+        )
+
+    def situation(self, **lines: Any) -> Situation:
+        stories = self.stories()
+        return Situation(self.now, self.policy, tuple(self.view(name, stories[name]) for name in self.nodes), **lines)
+
+    def decide(self) -> list[Decision]:
+        return decide(self.situation())
+
+    def step(self) -> list[Decision]:
+        """Decide once, and write down what was decided."""
+        situation = self.situation()
+        views = {view.name: view for view in situation.nodes}
+        made = decide(situation)
+        for decision in made:
+            self.write(*journal.made(self.policy, views[decision.node], decision, self.now))
+        self.later(seconds=1)
+        return made
+
+    def judge(
+        self, name: str, phase: str, verdict: str = "pass", reason: str = "", age: timedelta = timedelta()
+    ) -> None:
+        """Record an outcome of the phase's one check, on evidence of `age` ago."""
+        self.serial += 1
+        check, at = CHECKS[phase], (self.now - age).isoformat()
+        outcome = Outcome(
+            check=check.id,
+            subject=f"{self.nodes[name].pool}/{name}",
+            node=name,
+            verdict=verdict,  # type: ignore[arg-type]
+            reason=reason or ("" if verdict == "pass" else "as planted"),
+            fault=check.fault,
+            phases=tuple(check.phases),
+            active=check.active,
+            evidence_at=at,
+        )
+        self.outcomes[name][check.id] = Recorded(f"run-{self.serial}", at, outcome)
+
+    def pass_all(self, name: str) -> None:
+        """Judge everything that is due, and let it pass."""
+        for phase in due(self.situation(), self.view(name)):
+            self.judge(name, phase)
+
+    def fault(self, name: str, fault_class: str, part: str = "", **other: Any) -> str:
+        """See a fault now; return its id."""
+        self.serial += 1
+        treatment = self.catalog.treatment(fault_class)
+        at = self.now.isoformat()
+        subject = f"{self.nodes[name].subject}/{part}".rstrip("/")
+        plain: dict[str, Any] = {
+            "severity": treatment.severity,
+            "blame": treatment.blame,
+            "remedy": treatment.remedy,
+            "count": 1,
+            "first_seen": at,
+            "last_seen": at,
+            "detail": "as planted",
+            "marks": {"kernel": f"boot:{self.serial}"},
+            "times": (at,),
+        }
+        seen = FaultSeen(
+            id=f"fault-{self.serial}", node=name, fault_class=fault_class, subject=subject, **plain | other
+        )
+        self.write(journal.fault(seen, self.now))
+        return seen.id
+
+    def effect(self, name: str, standing: str, decision: str, action: str, reason: str = "") -> None:
+        """Take an effect to a standing: intent, done, verified, failed or unknown."""
+        effect = derived_id(decision, action)
+        body = {"effect": effect, "action": action, "decision": decision, "before": {}, "params": {}}
+        self.write(Entry(effect, self.now.isoformat(), "effect.intent", name, body))
+        if standing != "intent":
+            told = {"effect": effect, "reason": reason, "facts": {}}
+            self.write(Entry(derived_id(effect, standing), self.now.isoformat(), f"effect.{standing}", name, told))
+
+    def settle(self, name: str) -> list[str]:
+        """Verify everything that the node is owed; return the actions."""
+        wanted = owed(self.policy, self.story(name))
+        for one in wanted:
+            self.effect(name, "verified", one.decision, one.action, "as planted")
+        self.later(seconds=1)
+        return [one.action for one in wanted]
+
+    def say(self, kind: str, name: str, who: str = "ann", reason: str = "as planted") -> None:
+        """Let a person hold, release or certify a node."""
+        self.serial += 1
+        entry = Entry(f"{kind}-{self.serial}", self.now.isoformat(), kind, name, {"who": who, "reason": reason})
+        self.write(entry)
+        self.later(seconds=1)
+
+
+@pytest.fixture(scope="session")
+def policy() -> LifecyclePolicy:
+    return spec(LifecyclePolicy, "lifecycle/default.yaml")
+
+
+@pytest.fixture(scope="session")
+def catalog() -> FaultCatalog:
+    return spec(FaultCatalog, "faults/hgx.yaml")
+
+
+@pytest.fixture(scope="session")
+def profiles() -> dict[str, ManagementProfile]:
+    return {name: spec(ManagementProfile, f"profiles/{name}.yaml") for name in ("managed", "unmanaged")}
+
+
+@pytest.fixture
+def paper(policy, catalog, profiles) -> Paper:
+    return Paper(policy, catalog, profiles)
+
+
+@pytest.fixture(scope="session")
+def new_paper(policy, catalog, profiles) -> Callable[[], Paper]:
+    return lambda: Paper(policy, catalog, profiles)
