@@ -12,7 +12,7 @@ from assay.model.errors import Trouble
 
 
 class NoAnswer(Trouble):
-    """Nothing came back: no route, no trust, no time left."""
+    """Nothing came back: no route, no trust, no time left, or only that the service is away for a while (503)."""
 
 
 class NotThere(Trouble):
@@ -24,7 +24,8 @@ def refusal(response: RestResponse, method: str, path: str, where: str) -> Troub
     if response.status == 404:
         return NotThere(f"the BMC has no {path}", where=where)
     said = _message(response)
-    return Trouble(f"{method} {path} answered {response.status}{': ' + said if said else ''}", where=where)
+    what = f"{method} {path} answered {response.status}{': ' + said if said else ''}"
+    return (NoAnswer if response.status == 503 else Trouble)(what, where=where)
 
 
 def words_for(error: BaseException, limit_s: float, authority: str, *, late: bool) -> str:

@@ -73,14 +73,17 @@ class EvidenceStore:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Replace `path` by `content`: on disk first, then renamed into place."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """Replace `path` by `content`: on disk first, then renamed into place. Raises Trouble where that fails."""
     scratch = path.with_name(f".{path.name}.{os.getpid()}.part")
-    with scratch.open("wb") as out:
-        out.write(content)
-        out.flush()
-        os.fsync(out.fileno())
-    scratch.replace(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with scratch.open("wb") as out:
+            out.write(content)
+            out.flush()
+            os.fsync(out.fileno())
+        scratch.replace(path)
+    except OSError as error:
+        raise Trouble(f"the file cannot be written: {error.strerror}", where=str(path)) from None
 
 
 def _parse(content: bytes, path: Path) -> Evidence:

@@ -1,0 +1,154 @@
+"""The evidence store: what goes in comes out under its hash, whole or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assay.model.errors import Trouble
+from assay.model.evidence import Evidence, canonical
+from assay.model.reading import absent, failed, unsupported, value
+from assay.observe.store import EvidenceStore
+
+AT = datetime(2026, 11, 20, 8, 0, tzinfo=UTC)
+PLAIN = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=12,
+)
+LEAVES = st.builds(value, PLAIN) | st.sampled_from([absent, unsupported, failed]).flatmap(
+    lambda k: st.builds(k, st.text())
+)
+TREES = st.recursive(LEAVES, lambda inner: st.dictionaries(st.text(), inner, max_size=4), max_leaves=12)
+DOCUMENTS = st.builds(
+    Evidence,
+    st.from_regex(r"n[0-9]{4}", fullmatch=True),
+    st.datetimes(timezones=st.just(UTC)),
+    st.dictionaries(st.sampled_from(["probe", "bmc", "active"]), TREES),
+)
+
+
+def evidence(node: str = "n0007", at: datetime = AT, **channels: Any) -> Evidence:
+    return Evidence(node, at, channels or {"probe": failed("no answer within 5 s")})
+
+
+@given(DOCUMENTS)
+def test_every_document_comes_back_as_it_was_under_its_own_digest(document: Evidence) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        store = EvidenceStore(Path(folder))
+        digest = store.put(document)
+        assert digest == document.digest() == store.get(digest).digest()
+        assert store.get(digest) == store.latest(document.node) == document
+
+
+@given(PLAIN, st.randoms())
+def test_the_canonical_form_depends_on_the_content_only(plain: Any, chance: random.Random) -> None:
+    assert canonical(_shuffled(plain, chance)) == canonical(plain)
+    assert canonical(json.loads(canonical(plain))) == canonical(plain)
+
+
+def _shuffled(plain: Any, chance: random.Random) -> Any:
+    if isinstance(plain, list):
+        return [_shuffled(one, chance) for one in plain]
+    if not isinstance(plain, dict):
+        return plain
+    keys = list(plain)
+    chance.shuffle(keys)
+    return {key: _shuffled(plain[key], chance) for key in keys}
+
+
+def test_the_newest_document_of_a_node_is_the_one_stored_last(tmp_path: Path) -> None:
+    store = EvidenceStore(tmp_path)
+    older, newer = store.put(evidence()), store.put(evidence(at=AT + timedelta(hours=1)))
+    assert store.latest("n0007") == store.get(newer)
+    assert store.get(older).at == AT
+
+
+def test_storing_the_same_document_twice_keeps_one_object(tmp_path: Path) -> None:
+    store = EvidenceStore(tmp_path)
+    assert store.put(evidence()) == store.put(evidence())
+    assert len(list(tmp_path.glob("objects/*/*.json"))) == 1
+
+
+def test_a_node_that_was_never_observed_has_no_latest(tmp_path: Path) -> None:
+    assert EvidenceStore(tmp_path).latest("n0001") is None
+
+
+def test_evidence_that_was_changed_after_it_was_stored_is_refused(tmp_path: Path) -> None:
+    store = EvidenceStore(tmp_path)
+    digest = store.put(evidence())
+    path = next(tmp_path.glob("objects/*/*.json"))
+    path.write_bytes(path.read_bytes().replace(b"n0007", b"n0008"))
+    with pytest.raises(Trouble, match="was changed after it was stored"):
+        store.get(digest)
+
+
+@pytest.mark.parametrize("digest", ["", "../../etc/passwd", "A" * 64, "0" * 64])
+def test_a_digest_that_names_nothing_here_is_refused(tmp_path: Path, digest: str) -> None:
+    with pytest.raises(Trouble):
+        EvidenceStore(tmp_path).get(digest)
+
+
+@pytest.mark.parametrize("name", ["", "../n1", "a/b", ".hidden"])
+def test_a_name_that_would_leave_the_folder_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(Trouble, match="cannot name a file"):
+        EvidenceStore(tmp_path).put(evidence(name))
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"{}", b'{"schema": "assay.evidence/1"}', b"\xff"])
+def test_a_damaged_latest_is_told_not_raised_as_a_traceback(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "latest").mkdir()
+    (tmp_path / "latest/n1.json").write_bytes(content)
+    with pytest.raises(Trouble, match="not an evidence document"):
+        EvidenceStore(tmp_path).latest("n1")
+
+
+def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    (tmp_path / "objects").write_text("in the way")
+    with pytest.raises(Trouble, match="cannot be written"):
+        EvidenceStore(tmp_path).put(evidence())
+
+
+WRITER = """
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from assay.model.evidence import Evidence
+from assay.observe.store import EvidenceStore
+store, step = EvidenceStore(Path(sys.argv[1])), 0
+while True:
+    tree = {"host": {"text": {"value": "x" * 200_000}, "step": {"value": step}}}
+    store.put(Evidence("n0007", datetime(2026, 11, 20, tzinfo=UTC) + timedelta(seconds=step), {"probe": tree}))
+    step += 1
+    print(step, flush=True)
+"""
+
+
+def test_a_writer_killed_at_any_moment_leaves_whole_documents_only(tmp_path: Path) -> None:
+    store = EvidenceStore(tmp_path)
+    for round_ in range(4):
+        writer = subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path)], stdout=subprocess.PIPE)
+        assert writer.stdout
+        writer.stdout.readline()
+        time.sleep(0.003 + 0.004 * round_)
+        os.kill(writer.pid, signal.SIGKILL)
+        writer.communicate()
+        for path in tmp_path.glob("objects/*/[0-9a-f]*.json"):
+            assert hashlib.sha256(path.read_bytes()).hexdigest() == path.stem
+        latest = store.latest("n0007")
+        assert latest is not None
+        assert store.get(latest.digest()) == latest

@@ -1,0 +1,95 @@
+"""`assay observe` as a person and as a machine meet it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assay.model.evidence import Evidence
+from assay.observe.store import EvidenceStore
+
+
+def observe(root: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "assay.cli.app", "observe", "--fleet", str(root), *arguments]
+    start = "import sys; from assay.cli.app import main; sys.argv[0] = 'assay'; main()"
+    command = [sys.executable, "-c", start, *command[3:]]
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=60, check=False, env={**os.environ, **environment}
+    )
+
+
+def test_every_node_gets_a_calm_line_and_its_evidence_is_kept(rehearsal: Any) -> None:
+    done = observe(rehearsal.root, "n0001", "n0017")
+    assert done.returncode == 0, done.stderr
+    assert "✓ n0001  probe ok; bmc ok" in done.stdout
+    assert "2 observed, 0 with something that did not answer" in done.stdout
+    latest = EvidenceStore(rehearsal.root / ".assay/evidence").latest("n0017")
+    assert latest is not None
+    assert latest.read("bmc", "system", "power").value == "On"
+
+
+def test_what_failed_is_named_with_its_reason_and_exit_1(rehearsal: Any) -> None:
+    with rehearsal.world.change("n0002") as state:
+        state["fails"]["bmc_silent"] = True
+    try:
+        done = observe(rehearsal.root, "n0002", "--deadline", "3", "--format", "json")
+    finally:
+        with rehearsal.world.change("n0002") as state:
+            state["fails"]["bmc_silent"] = False
+    assert done.returncode == 1
+    (node,) = json.loads(done.stdout)["nodes"]
+    assert node["channels"] == {"probe": "value", "bmc": "failed"}
+    assert node["unanswered"] == {"bmc": {"": "no answer within 3 s"}}
+    assert EvidenceStore(rehearsal.root / ".assay/evidence").get(node["evidence"]).node == "n0002"
+
+
+def test_evidence_can_be_written_elsewhere_for_suites_to_read(rehearsal: Any, tmp_path: Path) -> None:
+    done = observe(rehearsal.root, "n0003", "--active", "memory", "--out", str(tmp_path / "taken"))
+    assert done.returncode == 0
+    document = Evidence.from_json(json.loads((tmp_path / "taken/n0003.json").read_text()))
+    assert document.read("active", "memory", "errors").value == 0
+    assert not (rehearsal.root / ".assay/evidence/latest/n0003.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["n9999"], "the inventory has no node n9999"),
+        (["--pool", "nope"], "the pools are byo-b, h100-a"),
+        (["n0001", "--active", "dance"], "there is no active part dance"),
+        (["n0001", "--out", "/proc/nowhere", "--deadline", "20"], "cannot be written"),
+        (["n0001", "--here"], "--here reads this machine only"),
+    ],
+)
+def test_what_cannot_be_done_is_exit_2_with_a_message_and_no_traceback(
+    rehearsal: Any, arguments: list[str], said: str
+) -> None:
+    done = observe(rehearsal.root, *arguments)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+
+
+def test_this_machine_shows_what_is_not_there_as_absent_never_as_zero(tmp_path: Path) -> None:
+    done = observe(tmp_path, "--here", COLUMNS="200")
+    assert done.returncode == 0, done.stderr
+    rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in done.stdout.splitlines() if "│" in line]
+    shown = {cells[0]: cells[1:] for cells in rows if cells[0]}
+    assert shown["probe.host.boot_id"] == ["value", Path("/proc/sys/kernel/random/boot_id").read_text().strip()]
+    if not Path("/sys/class/infiniband").exists():
+        assert shown["probe.hca"][0] == "absent"
+    assert all(cells[1] for cells in shown.values())
+
+
+def test_this_machine_as_json_is_one_evidence_document_and_no_fleet_is_needed(tmp_path: Path) -> None:
+    done = observe(tmp_path, "--here", "--format", "json", "--out", str(tmp_path))
+    document = Evidence.from_json(json.loads(done.stdout))
+    written = json.loads((tmp_path / f"{document.node}.json").read_text())
+    assert written == document.as_json()

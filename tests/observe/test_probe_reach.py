@@ -1,0 +1,153 @@
+"""Reaching a node's probe: only its document counts, and nothing on the way can outlast the deadline."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assay.model.fleet import Node
+from assay.observe.reach import ask, probe, probe_here
+
+GOOD = {"probe": {"host": {"hostname": {"value": "n1"}}}}
+
+
+def program(text: str) -> list[str]:
+    return [sys.executable, "-S", "-c", text]
+
+
+def node(reach: Any = None) -> Node:
+    variables = {} if reach is None else {"reach": reach}
+    return Node("n1", "p", "s", "r01", 1, "x", "spec", "managed", variables=variables)
+
+
+@pytest.mark.parametrize("code", [0, 1, 255])
+def test_the_document_counts_and_the_exit_code_does_not(code: int) -> None:
+    script = program(f"import sys; print({json.dumps(GOOD)!r}); sys.exit({code})")
+    assert probe(node(script), [], 5) == GOOD
+
+
+def test_an_exit_code_of_zero_without_a_document_is_no_answer() -> None:
+    assert probe(node(program("pass")), [], 5) == {
+        "probe": {"failed": "the probe printed nothing and ended with exit code 0"}
+    }
+
+
+def test_the_first_line_of_standard_error_is_the_reason() -> None:
+    words = "\\n  \\nssh: connect to host n0007 port 22: No route to host\\r\\nmore"
+    script = program(f"import sys; sys.stderr.write('{words}'); sys.exit(255)")
+    assert ask(script, 5) == {"failed": "ssh: connect to host n0007 port 22: No route to host"}
+
+
+@pytest.mark.parametrize("rubbish", ["hello", "[1, 2]", "7", '{"a": NaN}', '{"a": "\\ud800"}', "{" * 9, "[" * 99999])
+def test_rubbish_is_a_failure_that_shows_how_it_begins(rubbish: str) -> None:
+    answer = ask(program(f"print({rubbish!r})"), 5)
+    assert answer == {"failed": f"not a JSON document: {rubbish[:200]}"}
+
+
+def test_what_a_terminal_would_obey_is_made_harmless() -> None:
+    answer = ask(program(r"import sys; sys.stderr.write('\x1b]0;owned\x07 boo')"), 5)
+    assert answer == {"failed": "·]0;owned· boo"}
+
+
+def test_bytes_that_are_no_text_do_not_break_the_collector() -> None:
+    assert "failed" in ask(program(r"import os; os.write(1, b'\xff\xfe\x00{'); os.write(2, b'')"), 5)
+
+
+def test_a_probe_that_hangs_is_given_up_on_time_with_all_its_children(tmp_path: Path) -> None:
+    pids = tmp_path / "pids"
+    script = program(
+        f"import os, time; child = os.fork(); open({str(pids)!r}, 'a').write(f'{{os.getpid()}} '); time.sleep(60)"
+    )
+    begin = time.monotonic()
+    assert ask(script, 0.6) == {"failed": "no answer within 0.6 s"}
+    assert time.monotonic() - begin < 1.3
+    time.sleep(0.05)
+    assert len(pids.read_text().split()) == 2
+    assert not any(_runs(int(pid)) for pid in pids.read_text().split())
+
+
+def _runs(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] not in "ZX"
+    except FileNotFoundError:
+        return False
+
+
+def test_a_child_that_escaped_and_holds_the_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    pid_file = tmp_path / "pid"
+    script = program(
+        "import os, time\n"
+        "if os.fork() == 0:\n"
+        f"    os.setsid(); open({str(pid_file)!r}, 'w').write(str(os.getpid())); time.sleep(30)\n"
+        f"print({json.dumps(GOOD)!r})"
+    )
+    begin = time.monotonic()
+    assert ask(script, 0.6) == {"failed": "no answer within 0.6 s"}
+    assert time.monotonic() - begin < 1.3
+    os.kill(int(pid_file.read_text()), 9)
+
+
+def test_a_process_that_closes_its_output_and_stays_is_not_waited_for() -> None:
+    begin = time.monotonic()
+    script = program("import os, time; os.write(1, b'{}'); os.close(1); os.close(2); time.sleep(60)")
+    assert ask(script, 0.6) == {"failed": "no answer within 0.6 s"}
+    assert time.monotonic() - begin < 1.3
+
+
+def test_a_flood_is_cut_off() -> None:
+    answer = ask(program("import os\nwhile True: os.write(1, b'x' * 65536)"), 20)
+    assert answer == {"failed": "an answer of more than 16 MiB was cut off"}
+
+
+def test_a_program_that_is_not_there_is_said_plainly() -> None:
+    assert ask(["/no/such/ssh", "n1"], 5) == {"failed": "/no/such/ssh cannot be started: No such file or directory"}
+
+
+def test_ssh_reaches_a_node_that_names_no_other_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ssh = tmp_path / "ssh"
+    ssh.write_text(
+        f"#!{sys.executable}\nimport json, sys\nprint(json.dumps({{'probe': {{'argv': {{'value': sys.argv[1:]}}}}}}))\n"
+    )
+    ssh.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    answer = probe(node(), ["--since", "7"], 5)
+    words = ["-o", "BatchMode=yes", "n1", "python3", "-m", "assay.probe", "--since", "7"]
+    assert answer["probe"]["argv"] == {"value": words}
+
+
+def test_an_active_run_that_brings_no_active_channel_reads_failed() -> None:
+    answer = probe(node(program(f"print({json.dumps(GOOD)!r})")), ["--active", "memory"], 5)
+    assert answer == {**GOOD, "active": {"failed": "the answer holds no active"}}
+
+
+def test_the_real_probe_answers_through_the_lab(rehearsal: Any) -> None:
+    tree = probe(rehearsal.fleet.nodes["n0001"], [], 20)["probe"]
+    assert tree["host"]["hostname"] == {"value": "n0001"}
+    assert tree["gpu"]["count"] == {"value": 8}
+
+
+def test_a_node_that_boots_has_no_route(rehearsal: Any) -> None:
+    with rehearsal.world.change("n0002") as state:
+        before = state["boot"]["ready_at"]
+        state["boot"]["ready_at"] = (rehearsal.world.clock().now() + timedelta(hours=9)).isoformat()
+    try:
+        answer = probe(rehearsal.fleet.nodes["n0002"], [], 20)
+    finally:
+        with rehearsal.world.change("n0002") as state:
+            state["boot"]["ready_at"] = before
+    assert answer == {"probe": {"failed": "ssh: connect to host n0002 port 22: No route to host"}}
+
+
+def test_this_machine_itself_is_read_even_from_within_a_lab(rehearsal: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ASSAY_ROOT", str(rehearsal.world.folder("n0001") / "root"))
+    monkeypatch.setenv("NVML_STUB", str(rehearsal.world.folder("n0001") / "nvml.json"))
+    tree = probe_here([], 20)["probe"]
+    assert tree["host"]["boot_id"] == {"value": Path("/proc/sys/kernel/random/boot_id").read_text().strip()}
+    assert tree["host"]["cpu_threads"]["value"] > 0
