@@ -1,0 +1,32 @@
+"""fio on a virtual node: one read job on one drive, printed as `--output-format=json` does."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+from assay.lab.tools.state import node_state, say
+from assay.lab.world import State
+
+NO_SUCH_DEVICE = 2
+
+
+def result(state: State, job: str, filename: str) -> dict[str, Any]:
+    """Return fio's document (the parts of it that people read) for a read of `/dev/nvme0n1`."""
+    names = {f"/dev/{drive['name']}n1": drive for drive in state["nvme"] if drive["present"]}
+    drive = names.get(filename)
+    bytes_per_s = int(drive["mb_s"] * 1e6) if drive else 0
+    read = {"io_bytes": 5 * bytes_per_s, "bw_bytes": bytes_per_s, "bw": bytes_per_s // 1024, "runtime": 5000}
+    done = {"jobname": job, "groupid": 0, "error": 0 if drive else NO_SUCH_DEVICE, "read": read}
+    return {"fio version": "fio-3.33", "jobs": [done]}
+
+
+def main() -> None:
+    """Print the document."""
+    options = dict(word.removeprefix("--").split("=", 1) for word in sys.argv[1:] if "=" in word)
+    say([json.dumps(result(node_state(), options.get("name", ""), options.get("filename", "")), indent=2)])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,41 @@
+"""gpu-burn on a virtual node: a GPU with `burn_ok` false computes wrongly. As the real one, it exits 0 either way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from assay.lab.tools.state import node_state, say, working_gpus
+from assay.lab.world import State
+
+H100_TENSOR_GFLOPS = 48_000
+ITERATIONS = 28_000
+
+
+def report(state: State) -> Iterator[str]:
+    """Yield the output of a run over every GPU that CUDA sees."""
+    gpus = working_gpus(state)
+    if not gpus:
+        yield 'Couldn\'t init a GPU test: Error in "init": CUDA_ERROR_NO_DEVICE'
+        return
+    yield "Using compare file: compare.ptx"
+    for index, gpu in enumerate(gpus):
+        yield f"GPU {index}: {gpu['name']} (UUID: {gpu['uuid']})"
+    work = " - ".join(f"{ITERATIONS} ({H100_TENSOR_GFLOPS - 40 * index} Gflop/s)" for index in range(len(gpus)))
+    errors = " - ".join("0" if gpu["burn_ok"] else "312  (WARNING!)" for gpu in gpus)
+    heat = " - ".join(f"{gpu['temperature_c'] + 30} C" for gpu in gpus)
+    yield f"100.0%  proc'd: {work}   errors: {errors}   temps: {heat} "
+    yield "Killing processes with SIGTERM (soft kill)"
+    yield "done"
+    yield ""
+    yield f"Tested {len(gpus)} GPUs:"
+    for index, gpu in enumerate(gpus):
+        yield f"\tGPU {index}: {'OK' if gpu['burn_ok'] else 'FAULTY'}"
+
+
+def main() -> None:
+    """Print the report."""
+    say(report(node_state()))
+
+
+if __name__ == "__main__":
+    main()
