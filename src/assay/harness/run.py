@@ -134,7 +134,7 @@ def _environment(fleet: Fleet, baseline: str) -> dict[str, str]:
     """Return what the processes learn by environment, where a URL's password is not shown to everyone."""
     own = fleet.root / ".assay" / "ledger.sqlite"
     where = baseline or (str(own) if own.exists() else "")
-    return {"ASSAY_LEDGER": where, "PYTHONDONTWRITEBYTECODE": "1"}
+    return {"ASSAY_LEDGER": where}
 
 
 def _left_out(shares: Iterable[Share]) -> set[tuple[str, str]]:

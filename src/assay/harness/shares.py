@@ -12,6 +12,9 @@ from pathlib import Path
 
 NO_TESTS = 5  # pytest's exit code when a selection leaves it nothing to run
 
+ALONE = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": ""}
+"""Nothing that happens to be installed or set may change a run, or slow it; `-p` loads what the user asks for."""
+
 
 @dataclass
 class Share:
@@ -67,10 +70,25 @@ def _start(
         "-q",
         "-s",
     ]
-    command += ["--rootdir", str(root), "--shard", f"{number}/{jobs}", "--outcomes", str(outcomes), *options]
+    command += [
+        "-p",
+        "assay.harness.plugin",
+        "--rootdir",
+        str(root),
+        "--shard",
+        f"{number}/{jobs}",
+        "--outcomes",
+        str(outcomes),
+        *options,
+    ]
     with log.open("wb") as out:
         process = subprocess.Popen(
-            command, cwd=root, env={**os.environ, **environment}, stdin=subprocess.DEVNULL, stdout=out, stderr=out
+            command,
+            cwd=root,
+            env={**os.environ, **ALONE, **environment},
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
         )
     return Share(process, outcomes, log)
 

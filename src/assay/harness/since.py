@@ -35,7 +35,7 @@ class SinceLastPass:
         path = counter.path if isinstance(counter, Told) else ()
         if not path or not isinstance(counter, int | float):
             raise Unjudgeable(f"since_last_pass needs a number as evidence gave it, not {counter!r}")
-        earlier = self._earlier(path)
+        earlier = self._earlier(path) if counter else None  # nothing counted is nothing grown
         grown = counter - earlier if earlier is not None and earlier <= counter else counter
         return told(grown + 0, path=path)
 
