@@ -14,14 +14,16 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from assay.fabric.design import Plan
 from assay.fabric.discovery import FoundCable, FoundDevice
 from assay.lab import ibsim
 from assay.lab.world import World, write_json
 from assay.model.cable import Port
 from assay.model.errors import Trouble
+
+if TYPE_CHECKING:
+    from assay.fabric.design import Plan
 
 SLOWER = {200: "4xHDR", 100: "4xEDR", 50: "1xHDR"}
 """The rate of a link by what its adapter says in Gb/s, where that is less than designed."""
