@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import uuid
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from assay.model.fleet import Node
-from assay.model.nodespec import NodeSpec
+if TYPE_CHECKING:  # the node's shell starts often and needs none of pydantic
+    from assay.model.fleet import Node
+    from assay.model.nodespec import NodeSpec
 
 Part = dict[str, Any]
 

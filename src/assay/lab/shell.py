@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import NoReturn
 
 from assay.lab.nvml.build import REPLAYED, build
-from assay.lab.nvml.replay import replay
 from assay.lab.tools.launchers import install
 from assay.lab.tree import started
 from assay.lab.world import State, World
@@ -87,6 +86,8 @@ def _environment(world: World, folder: Path, now: datetime, library: Path | None
 
 def _run_and_fill(command: list[str], environment: Mapping[str, str], state: State) -> NoReturn:
     """Run the probe and put replayed NVML readings where it found no driver."""
+    from assay.lab.nvml.replay import replay
+
     sys.stderr.write(f"{REPLAYED}\n")
     done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=False)
     try:

@@ -66,7 +66,6 @@ def _answer(read: Callable[[], Tree], into: int, allowed_s: float) -> None:
 
     It lets go of the terminal's files, so that nobody waits for the end of output of a child left behind.
     """
-    os.setpgid(0, 0)
     signal.alarm(int(allowed_s) + 2)  # the end of a child whose parent was killed
     nothing = os.open(os.devnull, os.O_RDWR)
     for standard in (0, 1, 2):
@@ -103,5 +102,5 @@ def _how(code: int) -> str:
 
 def _given_up(child: Child) -> Tree:
     os.close(child.pipe)
-    os.killpg(child.pid, signal.SIGKILL)
+    os.kill(child.pid, signal.SIGKILL)
     return failed(f"no answer within {child.allowed_s:g} s")
