@@ -1,9 +1,9 @@
-"""What a pass works with, and what it tells while it goes."""
+"""What a pass works with."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from assay.actions.action import Context
@@ -27,7 +27,7 @@ class Desk:
     home: Path
     reports: Path
     workloads: Callable[[Node], Workloads] = workloads_of
-    progress: Callable[[str], None] = lambda line: None  # noqa: E731, ARG005
+    progress: Callable[[str], None] = lambda _: None
 
     @property
     def now(self) -> str:
@@ -56,30 +56,3 @@ class Desk:
             self.evidence,
             self.progress,
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """One thing that a pass changed, and why. `kind` is the ledger entry's."""
-
-    node: str
-    kind: str
-    text: str
-
-    def __str__(self) -> str:
-        return f"{self.node or 'fleet'}: {self.text}"
-
-
-@dataclass
-class PassReport:
-    """What one pass did: `changes` in order, the runs it recorded, and what it could not see."""
-
-    at: str
-    changes: list[Change] = field(default_factory=list)
-    runs: list[str] = field(default_factory=list)
-    silent: dict[str, dict[str, str]] = field(default_factory=dict)
-
-    @property
-    def quiet(self) -> bool:
-        """Whether nothing changed."""
-        return not self.changes

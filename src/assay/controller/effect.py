@@ -54,9 +54,9 @@ def prove(ctx: Context, action: Action, intent: Intent, wrong: str = "") -> Veri
 
 
 def look_again(ctx: Context, action: Action, effect: journal.Effect) -> Verification:
-    """Re-read the world about an effect of unknown end; write down an end only if there is one now."""
+    """Re-read the world about an effect that is open; write down an end only if there is one now."""
     verification = ask(ctx, action, effect.intent)
-    if verification.done is not None:
+    if verification.done is not None and not verification.waiting:
         ctx.ledger.append(journal.ending_entry(effect.intent, ctx.clock.now().isoformat(), verification))
     return verification
 

@@ -1,0 +1,80 @@
+"""Keeps the tickets in the ledger at what there is work for, and closes only what was proved fixed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from assay.controller.desk import Desk
+from assay.controller.look import compared
+from assay.controller.situation import situation_of
+from assay.controller.ticket_diff import changes, open_tickets
+from assay.controller.wanted import wanted
+from assay.fabric.compare import Comparison
+from assay.fabric.scan import subject_name
+from assay.lifecycle.situation import NodeView, Situation
+from assay.lifecycle.when import moment
+from assay.model.ticket import Ticket
+
+KINDS = ("ticket.opened", "ticket.updated", "ticket.closed")
+
+
+@dataclass(frozen=True)
+class Proofs:
+    """What can prove a ticket fixed: newest outcomes, the nodes' stays, complete discoveries and their times."""
+
+    views: Mapping[str, NodeView]
+    cablings: Mapping[str, Comparison]
+    scanned_at: Mapping[str, str]
+
+    def proof(self, ticket: Ticket, since: str) -> str:
+        """Return what proved the ticket fixed after `since`, "" where nothing did."""
+        if ticket.verify.startswith("fabric scan "):
+            return self._scan(ticket.verify.removeprefix("fabric scan "), since)
+        view = self.views.get(ticket.node)
+        if view is None:
+            return ""
+        if ticket.verify.startswith("suites/"):
+            return _passes(view, ticket.verify.splitlines(), since)
+        return self._left(view, ticket)
+
+    def _scan(self, design: str, since: str) -> str:
+        cabling, at = self.cablings.get(design), self.scanned_at.get(design, "")
+        complete = cabling is not None and cabling.verdict != "partial"
+        return f"fabric scan {design} at {at}" if complete and moment(at) > moment(since) else ""
+
+    def _left(self, view: NodeView, ticket: Ticket) -> str:
+        kind, _, rest = ticket.key.partition("/")
+        if kind == "stay" and rest.partition("/")[2] == view.story.stay:
+            return ""
+        if kind != "stay" and moment(view.story.repaired_at) <= moment(view.story.since):
+            return ""
+        return f"{view.name} went to {view.story.state}: {view.story.because}"
+
+
+def update_tickets(desk: Desk) -> None:
+    """Append what opens, updates and closes tickets, so that they are what is wanted."""
+    situation = situation_of(desk)
+    cablings = compared(desk, desk.fleet.nodes)
+    entries = desk.ledger.entries(kinds=KINDS)
+    used = {entry.body["ticket"] for entry in entries}
+    asked = wanted(situation, desk.ledger.entries(kinds=["decision"]), cablings)
+    proofs = Proofs(_views(situation), cablings, _scanned_at(desk, cablings))
+    desk.ledger.append(*changes(open_tickets(entries), asked, used, proofs.proof, desk.now))
+
+
+def _views(situation: Situation) -> dict[str, NodeView]:
+    return {view.name: view for view in situation.nodes}
+
+
+def _scanned_at(desk: Desk, cablings: Mapping[str, Comparison]) -> dict[str, str]:
+    found = {name: desk.evidence.latest(subject_name(desk.fleet.designs[name])) for name in cablings}
+    return {name: evidence.at.isoformat() for name, evidence in found.items() if evidence}
+
+
+def _passes(view: NodeView, checks: list[str], since: str) -> str:
+    newest = {f"{one.outcome.check}[{one.outcome.subject}]": one for one in view.latest}
+    found = [newest.get(check) for check in checks]
+    if any(one is None or one.outcome.verdict != "pass" or moment(one.measured_at) <= moment(since) for one in found):
+        return ""
+    return "; ".join(one.id for one in found if one)

@@ -1,0 +1,117 @@
+"""Which tickets should be open: a pure function of stories, newest outcomes, recorded decisions and the cabling."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from assay.fabric import tickets as fabric_tickets
+from assay.fabric.compare import Comparison
+from assay.lifecycle.requirements import judge
+from assay.lifecycle.situation import NodeView, Situation
+from assay.lifecycle.story import Known
+from assay.model.entry import Entry, derived_id
+from assay.model.outcome import Recorded
+from assay.model.ticket import Place, Ticket
+
+ON_ARRIVAL = {"ticket", "dossier"}
+
+
+def wanted(situation: Situation, decisions: Iterable[Entry], cablings: Mapping[str, Comparison]) -> list[Ticket]:
+    """Return every ticket that there is work for now. A partial discovery wants none of its own."""
+    found = [ticket for comparison in cablings.values() for ticket in fabric_tickets.tickets(comparison)]
+    asked = _asked_for(decisions)
+    for view in situation.nodes:
+        if "ticket" in view.profile.actions:
+            found += _stay(situation, view)
+            found += _trial(situation, view)
+            found += _faults(view, asked, cablings)
+    return found
+
+
+def _asked_for(decisions: Iterable[Entry]) -> set[str]:
+    """Return the ids of the faults for which the policy recorded the remedy `ticket`."""
+    bodies = [entry.body for entry in decisions if entry.body["remedy"] == "ticket"]
+    return {cause["id"] for body in bodies for cause in body["because"] if cause["kind"] == "fault"}
+
+
+def _stay(situation: Situation, view: NodeView) -> Iterator[Ticket]:
+    """A state that a person must bring the node out of."""
+    state, story = situation.state_of(view), view.story
+    if not (ON_ARRIVAL & set(state.entry)) or not story.decision:
+        return
+    faults = [f"open: {_fault_line(known)}" for known in story.faults if known.open]
+    yield Ticket(
+        **_identity(f"stay/{view.name}/{story.stay}"),
+        title=f"{story.state}: {view.name}",
+        node=view.name,
+        places=(_place(view),),
+        expected=state.summary,
+        seen="\n".join([story.because, *faults]),
+        verify=f"assay certify {view.name}",
+        severity="degraded",
+    )
+
+
+def _trial(situation: Situation, view: NodeView) -> Iterator[Ticket]:
+    """Failed checks that keep a node where it is: what its state requires, with no other way out on a failure."""
+    state = situation.state_of(view)
+    failed = {one.id: one for judgement in judge(situation, view) for one in judgement.failed}
+    if state.fail_to or not failed:
+        return
+    outcomes = sorted(failed.values(), key=lambda one: (one.outcome.subject, one.outcome.check))
+    yield Ticket(
+        **_identity(f"trial/{view.name}/{view.story.stay}"),
+        title=f"{view.name} does not pass {view.story.state}: {', '.join(_classes(outcomes))}",
+        node=view.name,
+        places=tuple(dict.fromkeys(_place(view, one.outcome.subject) for one in outcomes)),
+        expected=f"every check of {view.story.state} passes",
+        seen="\n".join(f"{_test(one)} on {one.outcome.subject}: {one.outcome.reason}" for one in outcomes),
+        verify="\n".join(f"{one.outcome.check}[{one.outcome.subject}]" for one in outcomes),
+        severity="degraded",
+    )
+
+
+def _faults(view: NodeView, asked: set[str], cablings: Mapping[str, Comparison]) -> Iterator[Ticket]:
+    """Open faults that the policy leaves to people. Bad cabling has the fabric's own ticket, with both ends."""
+    recabled = any(comparison.of_node(view.name) for comparison in cablings.values())
+    for known in view.story.faults:
+        if known.open and known.id in asked and not (recabled and known.fault_class.startswith("ib.")):
+            yield Ticket(
+                **_identity(f"fault/{known.id}"),
+                title=f"{known.fault_class} on {known.subject}",
+                node=view.name,
+                places=(_place(view, known.subject),),
+                expected=f"no {known.fault_class}",
+                seen=known.detail,
+                verify="\n".join(_checks(view, known)) or f"assay certify {view.name}",
+                severity=known.severity,
+            )
+
+
+def _checks(view: NodeView, known: Known) -> list[str]:
+    return [
+        f"{check.id}[{subject}]"
+        for check, subject in view.declared
+        if check.fault == known.fault_class and str(subject) == known.subject
+    ]
+
+
+def _identity(key: str) -> dict[str, str]:
+    return {"id": derived_id("ticket", key), "key": key}
+
+
+def _place(view: NodeView, subject: str = "") -> Place:
+    part = subject.removeprefix(view.node.subject).strip("/")
+    return Place(view.name, view.node.site, view.node.rack, view.node.u, port=part)
+
+
+def _classes(outcomes: Iterable[Recorded]) -> list[str]:
+    return sorted({one.outcome.fault or _test(one) for one in outcomes})
+
+
+def _test(one: Recorded) -> str:
+    return one.outcome.check.rpartition("::")[2]
+
+
+def _fault_line(known: Known) -> str:
+    return f"{known.fault_class} on {known.subject}: {known.detail}"
