@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import logging
+import os
 import ssl
+import tarfile
 import time
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
@@ -93,6 +96,23 @@ def test_the_older_power_and_thermal_resources_give_the_same_readings(tiny: Any,
     assert tree["psu"]["0"]["output_w"] == {"value": 600}
     assert tree["fan"]["0"] == {"health": {"value": "Critical"}, "rpm": {"value": 0}}
     assert tree["sensor"]["inlet_c"] == {"value": 23}
+
+
+def test_several_temperatures_that_claim_to_be_the_intake_are_not_believed(tiny: Any, ca_file: Path) -> None:
+    tiny.tree["/redfish/v1/T"] = {"Temperatures": [{"PhysicalContext": "Intake", "ReadingCelsius": 23}] * 3}
+    tiny.tree["/redfish/v1/Chassis/Box"] |= {"ThermalSubsystem": {"@odata.id": "/redfish/v1/T"}}
+    reason = "3 temperatures of the chassis are marked as its intake"
+    assert read(tiny, ca_file)["sensor"]["inlet_c"] == {"unsupported": reason}
+
+
+def test_the_event_log_is_found_at_the_manager_too_and_no_other_log_stands_in_for_it(tiny: Any, ca_file: Path) -> None:
+    logs = tiny.tree["/redfish/v1/Systems/Host/LogServices"]
+    events = logs["Members"].pop()
+    assert "unsupported" in read(tiny, ca_file)["events"]
+    tiny.tree["/redfish/v1/M"] = {"@odata.id": "/redfish/v1/M", "LogServices": {"@odata.id": "/redfish/v1/L"}}
+    tiny.tree["/redfish/v1/L"] = {"Members": [events]}
+    tiny.tree["/redfish/v1/Systems/Host"]["Links"]["ManagedBy"] = [{"@odata.id": "/redfish/v1/M"}]
+    assert [event["id"] for event in read(tiny, ca_file)["events"]["value"]] == ["1"]
 
 
 def test_a_collection_is_read_over_all_its_pages(tiny: Any, ca_file: Path) -> None:
@@ -293,3 +313,33 @@ def test_trust_is_never_switched_off(ca_file: Path) -> None:
 
     assert trust(ca_file).verify_mode is ssl.CERT_REQUIRED
     assert trust(ca_file).check_hostname
+
+
+def test_a_real_recorded_dgx_reads_without_a_word_that_is_not_there(tiny: Any, ca_file: Path) -> None:
+    """Needs $ASSAY_SAMPLES/redfish/dgx-h100-mockup.tar.xz, a recorded tree of a DGX H100 (NVIDIA/libredfish)."""
+    recording = Path(os.environ.get("ASSAY_SAMPLES", "")) / "redfish/dgx-h100-mockup.tar.xz"
+    if not recording.is_file():
+        pytest.skip("ASSAY_SAMPLES names no folder with redfish/dgx-h100-mockup.tar.xz")
+    tiny.tree = _recorded(recording)
+    tree = read(tiny, ca_file, 20)
+    assert tree["system"]["model"] == {"value": "DGXH100"}
+    assert sorted(tree["psu"]) == list("012345")
+    assert len(tree["firmware"]) == 66
+    assert tree["firmware"]["HGX_FW_GPU_SXM_1"] == {"value": "96.00.89.00.01"}
+    assert "unsupported" in tree["sensor"]["inlet_c"]
+    assert tree["events"]["value"]
+
+
+def _recorded(archive: Path) -> dict[str, Any]:
+    with tarfile.open(archive) as recording:
+        files = {entry.name: recording.extractfile(entry) for entry in recording if entry.name.endswith("index.json")}
+        texts = {name: content.read() for name, content in files.items() if content}
+    paths = {name: "/redfish" + name.partition("/redfish")[2].removesuffix("/index.json") for name in texts}
+    return {paths[name]: _json(text) for name, text in texts.items()}
+
+
+def _json(text: bytes) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return {}

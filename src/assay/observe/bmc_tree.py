@@ -7,7 +7,7 @@ the first reads unsupported, the second failed. A bay that the service lists as 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from assay.model.errors import Trouble
@@ -17,6 +17,7 @@ from assay.observe.session import Resource, Session
 
 Tree = dict[str, Any]
 _EVENT_LOGS = ("SEL", "EventLog", "Event", "Log1")
+_INTAKE = ("Intake", "RoomIntake")
 
 
 def read_tree(bmc: Session, system: Callable[[], Resource]) -> Tree:
@@ -129,19 +130,27 @@ def _sensors(bmc: Session, thermal: Resource) -> Tree:
     if "ThermalMetrics" in thermal:
         metrics = bmc.follow(thermal, "ThermalMetrics")
         return {"inlet_c": _leaf(metrics, "TemperatureSummaryCelsius", "Intake", "Reading")}
-    for place in thermal.get("Temperatures", []):
-        if place.get("PhysicalContext") in ("Intake", "RoomIntake"):
-            return {"inlet_c": _leaf(place, "ReadingCelsius")}
-    return {"inlet_c": unsupported("no temperature of the chassis is marked as its intake")}
+    places = [place for place in thermal.get("Temperatures", []) if place.get("PhysicalContext") in _INTAKE]
+    if len(places) != 1:  # some BMCs mark every sensor they have
+        return {"inlet_c": unsupported(f"{len(places)} temperatures of the chassis are marked as its intake")}
+    return {"inlet_c": _leaf(places[0], "ReadingCelsius")}
 
 
 def _events(bmc: Session, system: Resource) -> Any:
-    services = bmc.members(bmc.follow(system, "LogServices", 1))
-    ranked = [log for name in _EVENT_LOGS for log in services if log.get("Id") == name] or services
-    if not ranked:
-        raise NotThere("the system has no log service", where=bmc.where)
-    entries = bmc.members(bmc.follow(ranked[0], "Entries", 1))
-    return value([_event(entry) for entry in entries])
+    for holder in _log_holders(bmc, system):
+        services = bmc.members(bmc.follow(holder, "LogServices", 1)) if "LogServices" in holder else []
+        logs = [log for name in _EVENT_LOGS for log in services if log.get("Id") == name]
+        if logs:
+            return value([_event(entry) for entry in bmc.members(bmc.follow(logs[0], "Entries", 1))])
+    raise NotThere(f"no log service of the BMC is called {', '.join(_EVENT_LOGS)}", where=bmc.where)
+
+
+def _log_holders(bmc: Session, system: Resource) -> Iterator[Resource]:
+    """Yield where vendors keep the event log: the system, its managers, its chassis."""
+    yield system
+    for link in ("ManagedBy", "Chassis"):
+        for place in system.get("Links", {}).get(link, []):
+            yield bmc.get(place["@odata.id"])
 
 
 def _event(entry: Resource) -> dict[str, str]:
