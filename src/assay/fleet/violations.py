@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any, get_args
+from types import UnionType
+from typing import Any, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
+SECRET = re.compile(r"credential|password|secret|token|key", re.IGNORECASE)  # never shown, in no message
 FIXES = {
     "bool_type": "write true or false",
     "dict_type": "write a mapping: names, colons, values",
@@ -43,7 +46,8 @@ def message(found: Mapping[str, Any]) -> str:
     said = str(found["msg"]).removeprefix("Value error, ")
     if found["type"] == "value_error":
         return f"{name}: {said}" if name else said
-    return f"{name}: {said[:1].lower()}{said[1:]}, not {_shown(found['input'])}"
+    seen = "what stands there" if SECRET.search(name) else _shown(found["input"])
+    return f"{name}: {said[:1].lower()}{said[1:]}, not {seen}"
 
 
 def fix(found: Mapping[str, Any], model: type[BaseModel]) -> str:
@@ -65,18 +69,27 @@ def dotted(path: Sequence[Any]) -> str:
 def fields_at(model: Any, path: Sequence[Any]) -> list[str]:
     """Return the keys that a model allows at `path`; empty where it cannot be told."""
     for step in path:
-        if isinstance(model, type) and issubclass(model, BaseModel):
-            field = model.model_fields.get(str(step))
-            model = field.annotation if field is not None else None
-        model = next((one for one in _inside(model)), None)
-    return list(model.model_fields) if isinstance(model, type) and issubclass(model, BaseModel) else []
+        model = _below(model, str(step))
+    return [name for one in _alternatives(model) if _is_model(one) for name in one.model_fields]
 
 
-def _inside(annotation: Any) -> list[type[BaseModel]]:
-    """Return the models that an annotation such as `dict[str, Limit] | None` holds."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return [annotation]
-    return [model for part in get_args(annotation) for model in _inside(part)]
+def _below(annotation: Any, step: str) -> Any:
+    """Return the annotation of what stands at `step` below a value of this annotation."""
+    for one in _alternatives(annotation):
+        if _is_model(one) and step in one.model_fields:
+            return one.model_fields[step].annotation
+        if get_origin(one) in (dict, list):
+            return get_args(one)[-1]
+    return None
+
+
+def _alternatives(annotation: Any) -> list[Any]:
+    """Return the members of a union, or the annotation alone."""
+    return list(get_args(annotation)) if get_origin(annotation) in (Union, UnionType) else [annotation]
+
+
+def _is_model(annotation: Any) -> bool:
+    return isinstance(annotation, type) and get_origin(annotation) is None and issubclass(annotation, BaseModel)
 
 
 def _nearest(name: str, known: Sequence[str]) -> str:

@@ -1,0 +1,50 @@
+"""The example's firmware images are what the generator makes, and what the bundle says they are."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from assay.fleet.load import load_fleet
+from assay.lab.images import IMAGES, SIZE, header, image, path, write
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_committed_images_are_the_generated_ones(tmp_path: Path) -> None:
+    generated = {made.relative_to(tmp_path).as_posix(): made.read_bytes() for made in write(tmp_path)}
+    committed = {f"firmware/{found.name}": found.read_bytes() for found in (ROOT / "firmware").iterdir()}
+    assert generated == committed
+
+
+def test_every_component_of_the_bundle_has_its_image_with_its_digest_version_and_inventory() -> None:
+    components = load_fleet(ROOT).bundles["hgx-h100-2026-10"].components
+    assert {component.name for component in components} == set(IMAGES)
+    for component in components:
+        content = (ROOT / component.artifact).read_bytes()
+        assert hashlib.sha256(content).hexdigest() == component.sha256
+        expected = {"component": component.name, "version": component.version, "inventory": component.inventory}
+        assert header(content) == expected
+        assert component.artifact == path(component.name, component.version)
+
+
+def test_the_bundle_mixes_both_ways_to_push_and_every_kind_of_reset() -> None:
+    components = load_fleet(ROOT).bundles["hgx-h100-2026-10"].components
+    assert {component.push for component in components} == {"simple", "multipart"}
+    assert {component.reset for component in components} == {"bmc", "host", "ac"}
+    assert [component.name for component in components if component.hca] == ["hca"]
+    assert len([id_ for component in components for id_ in component.inventory]) == 31
+
+
+def test_an_image_is_always_the_same_bytes_of_the_same_size() -> None:
+    assert image("bmc", "1", ["BMC"]) == image("bmc", "1", ["BMC"])
+    assert image("bmc", "1", ["BMC"]) != image("bmc", "2", ["BMC"])
+    assert len(image("bmc", "1", ["BMC"])) == SIZE
+
+
+@pytest.mark.parametrize("content", [b"", b"\x7fELF", b"[]\n", b'{"component": "bmc"}\n'])
+def test_bytes_that_are_no_image_are_refused(content: bytes) -> None:
+    with pytest.raises(ValueError, match=r"image|Expecting|decode"):
+        header(content)

@@ -1,0 +1,170 @@
+"""A Fleet is what the repository says, with the line of everything, or Trouble that names the line at fault."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from assay.fleet.check import problems
+from assay.fleet.load import load_fleet
+from assay.model.errors import Trouble
+
+Write = Callable[[Mapping[str, "str | None"]], Path]
+
+
+def test_the_example_fleet_is_twenty_nodes_in_two_pools_and_five_racks(example: Path) -> None:
+    fleet = load_fleet(example)
+    assert list(fleet.nodes) == [f"n{number:04}" for number in [*range(17, 21), *range(1, 17)]]
+    assert {name: len(fleet.pool(name)) for name in ("h100-a", "byo-b")} == {"h100-a": 16, "byo-b": 4}
+    racks = [node.rack for node in fleet.nodes.values()]
+    assert {rack: racks.count(rack) for rack in racks} == {f"r0{number}": 4 for number in range(1, 6)}
+
+
+def test_an_example_node_knows_its_place_its_spec_and_its_rails(example: Path) -> None:
+    fleet = load_fleet(example)
+    node = fleet.nodes["n0007"]
+    assert (node.subject, node.site, node.rack, node.u) == ("h100-a/n0007", "lab1", "r02", 24)
+    assert (fleet.spec_of("n0007").gpus.count, len(node.hca_guids)) == (8, 8)
+    assert fleet.bundle_of("n0007").name == "hgx-h100-2026-10"
+    assert (fleet.profile_of("n0007").name, fleet.profile_of("n0017").name) == ("managed", "unmanaged")
+    starts = {name: node.variables["lifecycle_start"] for name, node in fleet.nodes.items()}
+    assert [name for name, start in starts.items() if start == "onboard"] == ["n0001", "n0002"]
+
+
+def test_the_example_fleet_has_no_problem(example: Path) -> None:
+    assert [f"{problem.where} {problem.code} {problem.message}" for problem in problems(example)] == []
+
+
+def test_every_limit_of_the_example_names_its_unit_and_its_source(example: Path) -> None:
+    for spec in load_fleet(example).node_specs.values():
+        assert spec.limits["all_reduce_bus_bandwidth"].value == 460
+        assert all(limit.unit and len(limit.source) > 10 for limit in spec.limits.values())
+
+
+def test_a_limit_is_found_at_its_line(example: Path) -> None:
+    file, line = load_fleet(example).lines["NodeSpec/hgx-h100", "limits.gpu_temperature"].split(":")
+    assert (example / file).read_text().splitlines()[int(line) - 1].strip().startswith("gpu_temperature:")
+
+
+def test_lists_and_the_document_itself_have_lines_too(fleet_with: Write) -> None:
+    lines = load_fleet(fleet_with({})).lines
+    assert lines["FirmwareBundle/bundle", "components.0.sha256"] == "specs/bundle.yaml:9"
+    assert lines["FirmwareBundle/bundle", ""] == "specs/bundle.yaml:2"
+
+
+def test_loading_the_example_costs_little(example: Path) -> None:
+    load_fleet(example)
+    begun = time.process_time()
+    load_fleet(example)
+    assert time.process_time() - begun < 0.2
+
+
+def test_an_overlay_changes_only_what_it_says(fleet_with: Write, tmp_path: Path) -> None:
+    overlay = tmp_path / "lab.yml"
+    overlay.write_text("all:\n  hosts:\n    n1: {bmc_address: 127.0.0.1, bmc_port: 8443, reach: [python3, shell.py]}\n")
+    fleet = load_fleet(fleet_with({}), [overlay])
+    assert fleet.nodes["n1"].pool == "pool-a"
+    assert fleet.nodes["n1"].variables["bmc_port"] == 8443
+    assert "bmc_port" not in fleet.nodes["n2"].variables
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"specs/node.yaml": "kind: NodeSpec\nname: small\n"}, "specs/node.yaml:1:1: cpu_sockets is missing (and 1"),
+        ({"specs/node.yaml": "a: 1\na: 2\n"}, "specs/node.yaml:2:1: the key 'a' stands twice"),
+        ({"specs/node.yaml": "- 1\n"}, "specs/node.yaml:1:1: a spec is a mapping that begins with its kind"),
+        ({"inventory/pool.yml": "pool-a: [n1]\n"}, "inventory/pool.yml:1:1: 'pool-a' is no group"),
+        ({"inventory/pool.yml": None}, "inventory: inventory/ names no node"),
+        ({"inventory/pool.ini": "[pool]\nn1\n"}, "inventory/pool.ini: .ini is no inventory format"),
+    ],
+)
+def test_a_fleet_that_cannot_be_read_is_trouble_with_its_place(
+    changes: dict[str, str | None], says: str, fleet_with: Write
+) -> None:
+    with pytest.raises(Trouble) as caught:
+        load_fleet(fleet_with(changes))
+    assert str(caught.value).startswith(says)
+    assert "`assay check` lists every problem" in caught.value.fix
+
+
+def test_a_folder_without_an_inventory_is_no_fleet(tmp_path: Path) -> None:
+    with pytest.raises(Trouble, match="this is no fleet repository"):
+        load_fleet(tmp_path)
+
+
+def test_yaml_s_booleans_are_not_taken_for_text(fleet_with: Write) -> None:
+    root = fleet_with({})
+    pool = root / "inventory" / "pool.yml"
+    pool.write_text(pool.read_text().replace("site: lab", "site: no", 1))
+    with pytest.raises(Trouble, match="n1: site: input should be a valid string, not False") as caught:
+        load_fleet(root)
+    assert "quote it" in caught.value.fix
+
+
+def test_a_misspelt_key_is_told_the_right_one(fleet_with: Write) -> None:
+    root = fleet_with({})
+    node = root / "specs" / "node.yaml"
+    node.write_text(node.read_text().replace("unit: °C", "units: °C"))
+    found = {problem.message: problem.fix for problem in problems(root)}
+    assert found["limits.gpu_temperature.units is not known here"] == "did you mean unit?"
+    assert found["limits.gpu_temperature.unit is missing"] == "add unit"
+
+
+def test_a_model_s_own_objection_is_told_at_the_entry_that_it_names(fleet_with: Write) -> None:
+    root = fleet_with({})
+    policy = root / "specs" / "policy.yaml"
+    policy.write_text(policy.read_text().replace("certified_to: production", "certified_to: attic"))
+    (found,) = problems(root)
+    assert (found.where, found.code) == ("specs/policy.yaml:6:27", "ASY0003")
+    assert "'attic' is no state" in found.message
+
+
+@pytest.mark.parametrize(
+    ("credentials", "right"),
+    [("{env: BMC}", True), ("{file: bmc.txt}", True), ("{env: BMC, file: bmc.txt}", False), ("admin:secret", False)],
+)
+def test_credentials_are_references_and_never_the_secret_itself(
+    credentials: str, right: bool, fleet_with: Write
+) -> None:
+    root = fleet_with({})
+    pool = root / "inventory" / "pool.yml"
+    pool.write_text(pool.read_text().replace("u: 1", f"u: 1, bmc_credentials: {credentials}"))
+    found = problems(root)
+    assert (found == []) is right
+    assert "admin:secret" not in str(found)
+
+
+def test_groups_that_contain_themselves_are_named(fleet_with: Write) -> None:
+    root = fleet_with({"inventory/more.yml": "a: {children: {b: }}\nb: {children: {a: }}\n"})
+    assert [problem.message for problem in problems(root)] == ["groups contain themselves: a → b → a"]
+
+
+def test_a_long_chain_of_groups_is_no_reason_to_give_up(fleet_with: Write) -> None:
+    chain = "".join(f"g{number}: {{children: {{g{number + 1}: }}}}\n" for number in range(3000))
+    assert len(load_fleet(fleet_with({"inventory/chain.yml": chain})).nodes) == 2
+
+
+def test_the_fleet_knows_its_commit_and_whether_it_was_changed_since(fleet_with: Write) -> None:
+    root = fleet_with({})
+    assert (load_fleet(root).commit, load_fleet(root).dirty) == ("", False)
+    _git(root, "init", "-q")
+    assert (load_fleet(root).commit, load_fleet(root).dirty) == ("", True)
+    _git(root, "add", ".")
+    _git(root, "-c", "user.name=t", "-c", "user.email=t@example.org", "commit", "-q", "-m", "first")
+    fleet = load_fleet(root)
+    assert (fleet.commit, fleet.dirty) == (_git(root, "rev-parse", "HEAD"), False)
+    (root / "reports").mkdir()
+    (root / "reports" / "x").write_text("no declaration")
+    assert not load_fleet(root).dirty
+    (root / "specs" / "new.txt").write_text("a declaration, perhaps")
+    assert load_fleet(root).dirty
+
+
+def _git(root: Path, *arguments: str) -> str:
+    run = subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, text=True, check=True)
+    return run.stdout.strip()
