@@ -176,6 +176,14 @@ def test_a_replaced_leaf_is_one_discrepancy(small):
     assert (one.kind, one.device, len(one.cables)) == ("device-replaced", "leaf-1-0", 14)
 
 
+def test_one_new_device_in_the_places_of_two_is_two_discrepancies(small):
+    new = FoundDevice("0x00000000000000fb", "hca", 2, "n01 mlx5_0")
+    cables = as_built(small)
+    cables[0], cables[1] = cables[0]._replace(a=Port(new.guid, 1)), cables[1]._replace(a=Port(new.guid, 2))
+    found = compare(small, seen(small, cables, extra=[new])).discrepancies
+    assert [one.kind for one in found] == ["device-replaced", "moved"]
+
+
 def test_a_device_that_the_design_does_not_know_is_named_once(small):
     storage = FoundDevice("0x00000000000000fd", "hca", 2, "storage-1 HCA-1")
     leaf = small.cables[0].b.guid

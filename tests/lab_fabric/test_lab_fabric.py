@@ -204,11 +204,13 @@ def test_where_the_tools_are_missing_the_recording_stands_in(world, monkeypatch)
     monkeypatch.setattr(ibsim, "LIBRARIES", ())
     assert ibsim.installed() is None
     assert fabric.mode() == "recorded"
+    assert ibsim.PACKAGES in fabric.describe()
 
 
 @needs_ibsim
 def test_where_the_tools_are_the_lab_says_ibsim():
     assert fabric.mode() == "ibsim"
+    assert "NDR" in fabric.describe()
 
 
 def test_a_lab_without_a_fabric_says_so(tmp_path):

@@ -10,8 +10,8 @@ from assay.fabric.discovery import Discovery
 from assay.fabric.discrepancy import Discrepancy, Kind, Pair
 from assay.model.cable import Cable, End
 
-Cause = tuple[Kind, str]
-"""A kind and what names the device: its name, or for a replacement the GUID that is there now."""
+Cause = tuple[Kind, str, str]
+"""A kind, what names the device (its name, or the GUID of one that is not designed), and whose place it took."""
 
 
 def fold(found: list[Discrepancy], plan: Plan, discovery: Discovery) -> list[Discrepancy]:
@@ -20,7 +20,7 @@ def fold(found: list[Discrepancy], plan: Plan, discovery: Discovery) -> list[Dis
 
     def cause(one: Discrepancy) -> Cause | None:
         if one.kind == "missing":
-            return ("device-missing", dead[_ports(one)]) if _ports(one) in dead else None
+            return ("device-missing", dead[_ports(one)], "") if _ports(one) in dead else None
         return _newcomer(one, plan, discovery)
 
     grouped: dict[Cause | int, list[Discrepancy]] = defaultdict(list)
@@ -71,10 +71,10 @@ def _newcomer(one: Discrepancy, plan: Plan, discovery: Discovery) -> Cause | Non
     if len(strangers) != 1:
         return None
     if expected is None:
-        return "device-unknown", strangers[0].guid
+        return "device-unknown", strangers[0].guid, ""
     gone = _left_out(expected, observed)
     same_place = gone.guid not in discovery.devices and gone.port == strangers[0].port
-    return ("device-replaced", strangers[0].guid) if same_place else None
+    return ("device-replaced", strangers[0].guid, gone.guid) if same_place else None
 
 
 def _left_out(expected: Cable, observed: Cable) -> End:

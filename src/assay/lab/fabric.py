@@ -60,6 +60,13 @@ def mode() -> str:
     return "ibsim" if ibsim.installed() else "recorded"
 
 
+def describe() -> str:
+    """Say in words where discoveries come from."""
+    if mode() == "ibsim":
+        return "ibsim with the real ibnetdiscover (ibsim cannot speak NDR: it is told one speed less, put right after)"
+    return f"a discovery recorded from ibsim and ibnetdiscover, which are not installed here ({ibsim.PACKAGES})"
+
+
 def lay(world: World, plan: Plan) -> None:
     """Cable the lab as designed."""
     devices = {one.guid: FoundDevice(one.guid, one.kind, one.ports, one.description) for one in plan.devices.values()}
