@@ -213,7 +213,7 @@ def test_errors_move_nothing_whatever_state_the_node_is_in(paper):
 
 def test_an_application_fault_is_recorded_once_however_often_it_is_seen(paper):
     paper.add("n1")
-    fault = paper.fault("n1", "gpu.xid.13", "gpu0")
+    paper.fault("n1", "gpu.xid.13", "gpu0")
     assert records(paper.step()) == [("none", "fault")]
     assert paper.step() == []
 

@@ -8,7 +8,7 @@ Kinds and their bodies (all ids are strings, all times ISO 8601 UTC):
 | transition | from, to, decision |
 | decision | from, to, timing (immediate, pending, record), rule (`file:line name`), remedy, because [Cause] |
 | decision.withdrawn | decision, reason |
-| fault | fault (id), class, subject, severity, blame, remedy, count, first_seen, last_seen, detail, marks {source: read so far}, times |
+| fault | fault (id), class, subject, severity, blame, remedy, count, first_seen, last_seen, detail, marks, times |
 | fault.cleared | fault, because |
 | observe.failed | channel, reason |
 | effect.intent | effect, action, decision, before {…}, params {…} |

@@ -1,0 +1,90 @@
+"""`assay explain NODE`: why a node is where it is, as a chain of evidence."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from assay.cli.chain import Plain, chain
+from assay.cli.desk import Desk, FleetDir, Format
+from assay.cli.roll import story_of
+from assay.cli.status import as_json
+
+if TYPE_CHECKING:
+    from rich.tree import Tree
+
+app = typer.Typer(help="Show why, as a chain of evidence.")
+
+Last = Annotated[int, typer.Option("--last", min=0, help="How many decisions to explain; 0 for all.")]
+_COLOURS = {"verified": "green", "failed": "red", "unknown": "yellow"}
+
+
+@app.command()
+def explain(
+    node: Annotated[str, typer.Argument(metavar="NODE")],
+    last: Last = 8,
+    fleet: FleetDir = Path(),
+    form: Format = "text",
+) -> None:
+    """Show the decisions that brought a node to where it is: what caused each, by which rule, and what was done."""
+    desk = Desk(fleet.resolve())
+    story = story_of(desk, node)
+    links = chain(desk.ledger, story, last)
+    if form == "json":
+        typer.echo(json.dumps({**as_json(story), "chain": links}, indent=1, ensure_ascii=False))
+        return
+    _print(_tree(as_json(story), links))
+
+
+def _print(tree: Tree) -> None:
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = 200
+    console.print(tree)
+
+
+def _tree(now: Plain, links: list[Plain]) -> Tree:
+    from rich.markup import escape
+    from rich.tree import Tree
+
+    tree = Tree(
+        f"[bold]{now['node']}[/] is in [bold]{now['state']}[/] since {_short(now['since'])}: {escape(now['because'])}"
+    )
+    if held := now["held"]:
+        tree.add(f"[yellow]held by {escape(held['who'])}[/] since {_short(held['since'])}: {escape(held['reason'])}")
+    if pending := now["pending"]:
+        tree.add(f"[yellow]will go to {pending['to']}[/], waits for {escape(', '.join(pending['waiting_for']))}")
+    for link in links:
+        _link(tree.add(_headline(link)), link)
+    return tree
+
+
+def _headline(link: Plain) -> str:
+    if link["timing"] == "record":
+        what = {"ticket": "a technician was asked for", "wait": f"[yellow]not yet to {link['to']}[/]"}
+        return f"{_short(link['at'])}  {what.get(link['remedy'], 'noted, nothing done')}"
+    arrow = f"[bold]{link['from']} → {link['to']}[/]"
+    return f"{_short(link['at'])}  {arrow}{' when idle' if link['timing'] == 'pending' else ''}"
+
+
+def _link(branch: Tree, link: Plain) -> None:
+    from rich.markup import escape
+
+    for cause in link["because"]:
+        leaf = branch.add(f"[dim]because of[/] {cause['kind']}: {escape(cause['text'])}")
+        if cause.get("evidence"):
+            leaf.add(f"[dim]evidence {cause['evidence'][:12]} of {_short(cause['evidence_at'])}, run {cause['run']}[/]")
+    branch.add(f"[dim]by the rule[/] {escape(link['rule'])}")
+    for effect in link["effects"]:
+        colour = _COLOURS.get(effect["standing"], "dim")
+        reason = f": {escape(effect['reason'])}" if effect["reason"] else ""
+        branch.add(f"[dim]did[/] {effect['action']} [{colour}]{effect['standing']}[/] {_short(effect['at'])}{reason}")
+
+
+def _short(at: str) -> str:
+    return at[:19].replace("T", " ")

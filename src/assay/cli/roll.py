@@ -1,0 +1,36 @@
+"""Who is on the roll: the stories of the enrolled nodes, and what to say about a name that is not among them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from difflib import get_close_matches
+
+from assay.cli.desk import Desk
+from assay.lifecycle.fold import fold
+from assay.lifecycle.story import Story
+from assay.lifecycle.when import moment, spoken
+from assay.model.errors import Trouble
+
+
+def stories(desk: Desk) -> list[Story]:
+    """Return the story of every enrolled node, by pool and name. Makes no ledger where there is none."""
+    if not (desk.home / "ledger.sqlite").exists():
+        return []
+    return sorted(fold(desk.ledger.entries()).values(), key=lambda story: (story.pool, story.node))
+
+
+def story_of(desk: Desk, name: str) -> Story:
+    """Return the story of one node. Raises Trouble for an unknown one, with the names that are near."""
+    known = {story.node: story for story in stories(desk)}
+    if name in known:
+        return known[name]
+    declared = list(desk.fleet.nodes)
+    if name in declared:
+        raise Trouble(f"{name} is in the inventory, but was never looked at", fix="run: assay reconcile --once")
+    near = get_close_matches(name, {*known, *declared}, n=3, cutoff=0.5)
+    raise Trouble(f"no node is called {name}", fix=f"did you mean {', '.join(sorted(near))}?" if near else "")
+
+
+def ago(at: str, now: datetime) -> str:
+    """Return how long ago something was, for people."""
+    return f"{spoken(max(now - moment(at), moment(at) - moment(at)))} ago"

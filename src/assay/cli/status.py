@@ -1,0 +1,95 @@
+"""`assay status`: where every node is, since when, and why."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from assay.cli.desk import Desk, FleetDir, Format
+from assay.cli.roll import ago, stories
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from rich.table import Table
+
+    from assay.lifecycle.story import Story
+
+app = typer.Typer(help="Show where every node is.")
+
+
+@app.command()
+def status(fleet: FleetDir = Path(), form: Format = "text") -> None:
+    """Show where every node is, since when, what it waits for, who holds it, and why it is there."""
+    desk = Desk(fleet.resolve())
+    known = stories(desk)
+    if form == "json":
+        typer.echo(json.dumps({"nodes": [as_json(story) for story in known]}, indent=1))
+    elif known:
+        _show(known, desk.clock.now())
+    else:
+        typer.echo("No node was looked at yet. Run: assay reconcile --once")
+
+
+def as_json(story: Story) -> dict[str, Any]:
+    """Return one node's line of `status --format json`."""
+    pending, held = story.pending, story.held
+    return {
+        "node": story.node,
+        "pool": story.pool,
+        "state": story.state,
+        "since": story.since,
+        "pending": pending
+        and {
+            "to": pending.to,
+            "since": pending.since,
+            "waiting_for": list(pending.blockers),
+            "because": "; ".join(cause.text for cause in pending.because),
+        },
+        "held": held and {"who": held.who, "reason": held.reason, "since": held.at},
+        "because": story.because,
+    }
+
+
+def _show(known: list[Story], now: datetime) -> None:
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = 160
+    console.print(_table(known, now))
+    counts = Counter(story.state for story in known)
+    console.print("[dim]" + ", ".join(f"{count} {state}" for state, count in counts.most_common()) + "[/]")
+
+
+def _table(known: list[Story], now: datetime) -> Table:
+    from rich import box
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim")
+    for title, wraps in (("node", False), ("pool", False), ("state", False), ("since", False), ("why", True)):
+        table.add_column(title, no_wrap=not wraps, overflow="fold")
+    for story in known:
+        table.add_row(story.node, story.pool, _state(story), ago(story.since, now), escape(_why(story, now)))
+    return table
+
+
+def _state(story: Story) -> str:
+    if story.pending:
+        return f"[yellow]{story.state} → {story.pending.to}[/]"
+    return story.state if story.state == "production" else f"[cyan]{story.state}[/]"
+
+
+def _why(story: Story, now: datetime) -> str:
+    lines = []
+    if story.held:
+        lines.append(f"held by {story.held.who}, {ago(story.held.at, now)}: {story.held.reason}")
+    if pending := story.pending:
+        because = "; ".join(cause.text for cause in pending.because)
+        lines.append(f"waits for {', '.join(pending.blockers)}, {ago(pending.since, now)}: {because}")
+    return "\n".join([*lines, story.because])
