@@ -116,9 +116,17 @@ def test_nothing_is_partial():
     assert parse("").problems == ("no cable was discovered",)
 
 
-def test_a_timeout_on_stderr_makes_it_partial():
-    said = "src/query_smp.c:195; umad (DR path slid 0; dlid 0; 0,1,19) bad status 110; Connection timed out\n"
-    assert any("bad status 110" in problem for problem in parse(DUMP, said).problems)
+@pytest.mark.parametrize(
+    "said",
+    [
+        "src/query_smp.c:195; umad (DR path slid 0; dlid 0; 0,1,19) bad status 110; Connection timed out",
+        "ibwarn: [7] mad_rpc: unexpected answer",
+        "ssh: connect to host ufm-1 port 22: Operation timed out",
+        "src/ibnetdisc.c: ERROR; cannot discover further",
+    ],
+)
+def test_a_lost_answer_on_stderr_makes_it_partial(said):
+    assert parse(DUMP, said + "\n").problems == (f"stderr: {said}",)
 
 
 def test_a_timeout_among_the_lines_makes_it_partial():
@@ -127,6 +135,7 @@ def test_a_timeout_among_the_lines_makes_it_partial():
 
 def test_a_greeting_on_stderr_is_no_problem():
     assert not parse(DUMP, "ibwarn: [12399] sim_connect: attached as client 0\n").partial
+    assert not parse(DUMP, "Warning: Permanently added 'ufm-1' to the list of known hosts.\n").partial
 
 
 @pytest.mark.parametrize(

@@ -99,7 +99,7 @@ def swap_and_back(world, compute):
 
 def repaired(world, compute):
     one_swap(world, compute)
-    dead_leaf(world, compute)
+    node_off(world, compute)
     repair(world)
 
 

@@ -32,7 +32,12 @@ PORT = re.compile(
 )
 PLAIN = re.compile(r"\s*$|\s*#|(?:vendid|devid|sysimgguid|switchguid|caguid|rtguid)=")
 FABRIC_LINE = re.compile(r'\[|Switch|Ca\b|Rt\b|.*"[SHR]-')
-LOST = re.compile(r"time[d ]*out|bad status|fail|error|abort|incomplete|unreachable|unable|can't|cannot", re.IGNORECASE)
+LOST = re.compile(
+    r"time[d ]*out|bad status|fail|error|abort|incomplete|unreachable|invalid|unable|can't|cannot"
+    r"|ib(?:warn|panic): (?!\[\d+\] sim_connect: attached)",
+    re.IGNORECASE,
+)
+"""What libibmad, libibumad and ssh say when an answer did not come. ibsim's greeting is none of it."""
 KINDS: dict[str, DeviceKind] = {"Switch": "switch", "Ca": "hca", "Rt": "router"}
 
 
