@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -16,16 +17,13 @@ import requests
 
 from assay.fleet.load import load_fleet
 from assay.lab.bmc import Bmcs
+from assay.lab.bmc.door import Door
 from assay.lab.node import initial_state
 from assay.lab.world import World
 from assay.model.fleet import Fleet
 
 USER, PASSWORD = "operator", "a-long-secret"
 START = datetime(2026, 11, 1, 8, 0, tzinfo=UTC)
-ROOT = "/redfish/v1"
-SYSTEM = f"{ROOT}/Systems/System_0"
-RESET = f"{SYSTEM}/Actions/ComputerSystem.Reset"
-INVENTORY = f"{ROOT}/UpdateService/FirmwareInventory"
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 
@@ -82,35 +80,78 @@ def healthy(fleet: Fleet) -> dict[str, Any]:
     return initial_state(fleet.nodes["n0003"], fleet.spec_of("n0003"), fleet.bundle_of("n0003"), START)
 
 
+class Loop:
+    """An asyncio loop in a thread of its own, as the lab's daemon has one in a process of its own."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self.thread = threading.Thread(target=self.loop.run_forever, daemon=True)
+        self.thread.start()
+
+    def run(self, work: Coroutine[Any, Any, Any]) -> Any:
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result(30)
+
+    async def _cancel_the_rest(self) -> None:
+        rest = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in rest:
+            task.cancel()
+        await asyncio.gather(*rest, return_exceptions=True)
+
+    def close(self) -> None:
+        self.run(self._cancel_the_rest())
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self.thread.join(10)
+        self.loop.close()
+
+
+def furnish(world: World, fleet: Fleet, nodes: Sequence[str]) -> None:
+    """Make the nodes healthy and new, and the time START, almost standing still."""
+    world.home.mkdir(exist_ok=True)
+    world.set_clock(START, 0.001)
+    for node in nodes:
+        with world.change(node) as state:
+            state.clear()
+            state.update(initial_state(fleet.nodes[node], fleet.spec_of(node), fleet.bundle_of(node), START))
+
+
+def started(world: World, loop: Loop) -> Lab:
+    bmcs = Bmcs(world, credentials=f"{USER}:{PASSWORD}")
+    begin = time.monotonic()
+    loop.run(bmcs.start())
+    return Lab(world, bmcs, time.monotonic() - begin)
+
+
 @pytest.fixture
 def build(fleet: Fleet, tmp_path: Path) -> Iterator[Callable[..., Lab]]:
     """Start a lab of the named nodes; it is stopped after the test."""
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever, daemon=True)
-    thread.start()
-    started: list[Bmcs] = []
+    loop, labs = Loop(), []
 
-    def start(*nodes: str, rate: float = 0.001) -> Lab:
+    def start(*nodes: str) -> Lab:
         world = World(tmp_path / "lab")
-        world.home.mkdir(exist_ok=True)
-        world.set_clock(START, rate)
-        for node in nodes:
-            with world.change(node) as state:
-                state.update(initial_state(fleet.nodes[node], fleet.spec_of(node), fleet.bundle_of(node), START))
-        bmcs = Bmcs(world, credentials=f"{USER}:{PASSWORD}")
-        begin = loop.time()
-        asyncio.run_coroutine_threadsafe(bmcs.start(), loop).result(30)
-        started.append(bmcs)
-        return Lab(world, bmcs, loop.time() - begin)
+        furnish(world, fleet, nodes)
+        labs.append(started(world, loop))
+        return labs[-1]
 
     yield start
-    for bmcs in started:
-        asyncio.run_coroutine_threadsafe(bmcs.stop(), loop).result(10)
-    loop.call_soon_threadsafe(loop.stop)
-    thread.join(10)
+    for lab in labs:
+        loop.run(lab.bmcs.stop())
+    loop.close()
+
+
+@pytest.fixture(scope="session")
+def standing(fleet: Fleet, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """A lab of one node that all tests share, since starting one takes longer than most tests."""
+    world, loop = World(tmp_path_factory.mktemp("standing") / "lab"), Loop()
+    furnish(world, fleet, ["n0003"])
+    lab = started(world, loop)
+    yield lab
+    loop.run(lab.bmcs.stop())
     loop.close()
 
 
 @pytest.fixture
-def lab(build: Callable[..., Lab]) -> Lab:
-    return build("n0003")
+def lab(standing: Lab, fleet: Fleet) -> Lab:
+    """The shared lab with its node healthy and new, and nobody logged in."""
+    furnish(standing.world, fleet, ["n0003"])
+    standing.bmcs.machines["n0003"].door = Door(f"{USER}:{PASSWORD}")
+    return standing

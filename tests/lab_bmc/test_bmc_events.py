@@ -23,6 +23,12 @@ SUBSCRIPTIONS = f"{ROOT}/EventService/Subscriptions"
 AT = datetime(2026, 11, 1, 9, 0, tzinfo=UTC)
 
 
+@pytest.fixture
+def lab(build: Any) -> Any:
+    """A lab of this test's own: nobody listens to it yet."""
+    return build("n0003")
+
+
 def plant(lab: Any, message: str, node: str = "n0003") -> None:
     with lab.world.change(node) as state:
         state.update(logged(state, AT, "Critical", message, "ResourceEvent.1.3.ResourceErrorsDetected"))
@@ -76,8 +82,9 @@ def test_a_quiet_stream_keeps_its_heart_beating(lab: Any, monkeypatch: pytest.Mo
 
 def test_a_listener_that_goes_away_leaves_nothing_behind(lab: Any) -> None:
     with lab.http() as session:
-        listen(lab, session)
+        lines = listen(lab, session)
         assert wait_for(lambda: lab.ask("GET", SUBSCRIPTIONS).json()["Members@odata.count"] == 1)
+        del lines
     assert wait_for(lambda: lab.ask("GET", SUBSCRIPTIONS).json()["Members@odata.count"] == 0)
 
 
@@ -117,8 +124,11 @@ def test_a_subscriber_is_called_until_it_is_deleted(lab: Any, called: tuple[str,
 
 @pytest.mark.parametrize(
     "body",
-    [{"Destination": "ftp://x", "Protocol": "Redfish"}, {"Destination": "http://127.0.0.1:1/", "Protocol": "SNMPv2c"}]
-    + [{"Protocol": "Redfish"}],
+    [
+        {"Destination": "ftp://x", "Protocol": "Redfish"},
+        {"Destination": "http://127.0.0.1:1/", "Protocol": "SNMPv2c"},
+        {"Protocol": "Redfish"},
+    ],
 )
 def test_a_subscription_that_could_never_be_called_is_refused(lab: Any, body: dict[str, Any]) -> None:
     assert lab.ask("POST", SUBSCRIPTIONS, json=body).status_code == 400

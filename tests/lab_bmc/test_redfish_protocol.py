@@ -6,7 +6,7 @@ import logging
 from typing import Any
 
 import pytest
-from redfish_protocol_validator import console_scripts, resources, service_details, sessions, utils
+from redfish_protocol_validator import console_scripts, resources, sessions, utils
 from redfish_protocol_validator.constants import Result
 from redfish_protocol_validator.system_under_test import SystemUnderTest
 
@@ -15,9 +15,6 @@ SYSTEM = f"{ROOT}/Systems/System_0"
 RESET = f"{SYSTEM}/Actions/ComputerSystem.Reset"
 INVENTORY = f"{ROOT}/UpdateService/FirmwareInventory"
 ACCOUNTS = f"{ROOT}/AccountService/Accounts"
-
-# What the validator finds wrong and we leave so, with the reason.
-ACCEPTED: dict[str, str] = {}
 
 
 @pytest.fixture
@@ -52,18 +49,12 @@ def judged(lab: Any) -> SystemUnderTest:
     return sut
 
 
+@pytest.mark.filterwarnings("ignore:ssl:DeprecationWarning")  # the validator tries TLS versions one by one
 def test_dmtfs_protocol_validator_finds_nothing_wrong(trusting: Any) -> None:
     sut = judged(trusting)
-    failures = {
-        f"{assertion.name} {method} {uri}: {entry['msg']}"
-        for assertion, by_method in sut.results.items()
-        for method, by_uri in by_method.items()
-        for uri, entry in by_uri.items()
-        if entry["result"] is Result.FAIL and assertion.name not in ACCEPTED
-    }
-    assert failures == set()
+    found = [entry for entries in sut.results.values() for entry in entries if entry["result"] is Result.FAIL]
+    assert [f"{entry['assertion'].name} {entry['uri']}: {entry['msg']}" for entry in found] == []
     assert sut.summary_count(Result.PASS) > 300
-    assert service_details.utils.discover_ssdp(protocol="ipv4") == {}
 
 
 @pytest.mark.parametrize("path", ["/redfish", ROOT, f"{ROOT}/", f"{ROOT}/odata", f"{ROOT}/$metadata"])
@@ -84,8 +75,12 @@ def test_everything_else_does(lab: Any, path: str) -> None:
 
 @pytest.mark.parametrize(
     "headers",
-    [{"X-Auth-Token": "0" * 48}, {"Authorization": "Basic !!!"}, {"Authorization": "Basic bm9ib2R5OnBhc3N3b3Jk"}]
-    + [{"Authorization": "Bearer x"}],
+    [
+        {"X-Auth-Token": "0" * 48},
+        {"Authorization": "Basic !!!"},
+        {"Authorization": "Basic bm9ib2R5OnBhc3N3b3Jk"},
+        {"Authorization": "Bearer x"},
+    ],
 )
 def test_wrong_credentials_are_a_401(lab: Any, headers: dict[str, str]) -> None:
     with lab.http() as session:
@@ -183,8 +178,14 @@ def test_expand_select_skip_top_and_only_shape_a_collection(lab: Any) -> None:
 
 @pytest.mark.parametrize(
     ("query", "status"),
-    [("$filter=Id eq 'BMC'", 501), ("$expand=everything", 400), ("$expand=.($levels=3)", 400), ("$top=-1", 400)]
-    + [("$skip=x", 400), ("only=1", 400)],
+    [
+        ("$filter=Id eq 'BMC'", 501),
+        ("$expand=everything", 400),
+        ("$expand=.($levels=3)", 400),
+        ("$top=-1", 400),
+        ("$skip=x", 400),
+        ("only=1", 400),
+    ],
 )
 def test_a_query_that_is_not_understood_is_refused_and_never_ignored(lab: Any, query: str, status: int) -> None:
     assert lab.ask("GET", f"{INVENTORY}?{query}").status_code == status

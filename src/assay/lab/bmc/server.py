@@ -24,6 +24,7 @@ class Bmcs:
     def __init__(self, world: World, *, credentials: str) -> None:
         self.world, self.credentials = world, credentials
         self.ports: dict[str, int] = {}
+        self.machines: dict[str, Machine] = {}
         self._running: list[asyncio.Task[None]] = []
         self._server: uvicorn.Server | None = None
 
@@ -34,10 +35,11 @@ class Bmcs:
         """
         sockets = {node: _listen((ports or {}).get(node, 0)) for node in self.world.nodes()}
         self.ports = {node: sock.getsockname()[1] for node, sock in sockets.items()}
-        machines = {port: Machine(self.world, node, self.credentials) for node, port in self.ports.items()}
-        self._server = _Server(self._config(Service(machines)))
+        self.machines = {node: Machine(self.world, node, self.credentials) for node in self.ports}
+        by_port = {self.ports[node]: machine for node, machine in self.machines.items()}
+        self._server = _Server(self._config(Service(by_port)))
         self._running = [asyncio.create_task(self._server.serve(list(sockets.values())))]
-        self._running += [asyncio.create_task(deliver(machine)) for machine in machines.values()]
+        self._running += [asyncio.create_task(deliver(machine)) for machine in self.machines.values()]
         while not self._server.started and not self._running[0].done():
             await asyncio.sleep(0.005)
         return self.ports
