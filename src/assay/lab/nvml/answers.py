@@ -24,7 +24,7 @@ def answers(state: State) -> dict[str, int | str]:
 
 
 def _device(gpu: State, vbios: str) -> dict[str, int | str]:
-    ecc = {key: gpu[key] for key in gpu if key.startswith(("ecc_", "remap_"))}
+    ecc = {key: int(gpu[key]) for key in gpu if key.startswith(("ecc_", "remap_"))}
     return {
         "rc": GPU_IS_LOST if gpu["lost"] else 0,
         "pci": gpu["pci"].upper(),
@@ -32,17 +32,17 @@ def _device(gpu: State, vbios: str) -> dict[str, int | str]:
         "serial": gpu["serial"],
         "uuid": gpu["uuid"],
         "vbios": vbios,
-        "pcie_generation": gpu["pcie_generation"],
-        "pcie_width": gpu["pcie_width"],
-        "pcie_replays": gpu["pcie_replays"],
-        "temperature_c": gpu["temperature_c"],
-        "memory_temperature_c": gpu.get("memory_temperature_c", gpu["temperature_c"] + MEMORY_ABOVE_GPU_C),
+        "pcie_generation": int(gpu["pcie_generation"]),
+        "pcie_width": int(gpu["pcie_width"]),
+        "pcie_replays": int(gpu["pcie_replays"]),
+        "temperature_c": int(gpu["temperature_c"]),
+        "memory_temperature_c": int(gpu.get("memory_temperature_c", gpu["temperature_c"] + MEMORY_ABOVE_GPU_C)),
         "power_mw": int(gpu["power_w"] * 1000),
         "power_limit_mw": int(gpu.get("power_limit_w", 700) * 1000),
-        "throttle": gpu["throttle"],
+        "throttle": int(gpu["throttle"]),
         "ecc_enabled": int(gpu.get("ecc_enabled", True)),
         "nvlink_links": HGX_NVLINKS,
-        "nvlink_up": gpu["nvlink_up"],
+        "nvlink_up": int(gpu["nvlink_up"]),
         "persistence": int(gpu.get("persistence", True)),
         **ecc,
     }

@@ -1,0 +1,193 @@
+"""sysfs and procfs are read as Linux writes them; what is not there is absent and what makes no sense failed."""
+
+from __future__ import annotations
+
+import tarfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assay.probe.aer import read_aer, total
+from assay.probe.files import Root, understood, unread
+from assay.probe.hca import guid, port_state, rate_gbps, read_hcas
+from assay.probe.host import memory_bytes, read_host, root_is_read_only, sockets, threads
+from assay.probe.nic import carrier, read_nics
+from assay.probe.nvme import read_drives
+
+H100_SYSFS = Path(__file__).parents[3] / "shared/samples/infiniband/sysfs-class-infiniband-h100.tar.xz"
+CORRECTABLE = "RxErr 3\nBadTLP 1\nTOTAL_ERR_COR 4\n"
+
+
+def root_with(folder: Path, files: Mapping[str, str]) -> Root:
+    for path, content in files.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(content)
+    return Root(str(folder))
+
+
+def test_errors_are_told_apart() -> None:
+    assert "absent" in unread("/x", OSError(2, "No such file or directory"))
+    assert "absent" in unread("/x", OSError(19, "No such device"))
+    assert "unsupported" in unread("/x", OSError(22, "Invalid argument"))
+    assert "unsupported" in unread("/x", OSError(95, "Operation not supported"))
+    assert unread("/x", OSError(5, "Input/output error")) == {"failed": "/x: Input/output error"}
+    assert "failed" in unread("/x", OSError(13, "Permission denied"))
+
+
+@pytest.mark.parametrize("read", [read_hcas, read_nics, read_drives, read_aer])
+def test_on_an_empty_root_a_whole_branch_is_absent_and_nothing_is_zero(read: Any, tmp_path: Path) -> None:
+    assert list(read(Root(str(tmp_path)))) == ["absent"]
+
+
+def test_a_host_without_any_file_has_a_stated_reason_for_each(tmp_path: Path) -> None:
+    host = read_host(Root(str(tmp_path)))
+    without = {name: leaf for name, leaf in host.items() if name != "root_fs"}
+    assert all(list(leaf) == ["absent"] for leaf in without.values()), without
+    assert host["root_fs"]["read_only"] == {"absent": "/proc/mounts: No such file or directory"}
+    assert 0 <= host["root_fs"]["used_percent"]["value"] <= 100
+
+
+def test_an_empty_hostname_is_not_a_name(tmp_path: Path) -> None:
+    root = root_with(tmp_path, {"proc/sys/kernel/hostname": "\n"})
+    assert "failed" in read_host(root)["hostname"]
+
+
+def test_sockets_and_threads_are_counted() -> None:
+    cpuinfo = "".join(f"processor\t: {cpu}\nphysical id\t: {cpu % 2}\n\n" for cpu in range(8))
+    assert (sockets(cpuinfo), threads(cpuinfo)) == (2, 8)
+
+
+def test_an_architecture_that_names_no_socket_has_no_count_of_zero() -> None:
+    assert "failed" in understood("/proc/cpuinfo", "processor\t: 0\n", sockets)
+
+
+def test_memory_is_in_bytes() -> None:
+    assert memory_bytes("MemTotal:       2048 kB\nMemFree: 1 kB\n") == 2 * 2**20
+
+
+@pytest.mark.parametrize(
+    ("mounts", "read_only"),
+    [
+        ("/dev/md0 / ext4 rw,relatime 0 0\n", False),
+        ("/dev/md0 / ext4 ro,relatime 0 0\n", True),
+        ("rootfs / rootfs ro 0 0\n/dev/md0 / ext4 rw,errors=remount-ro 0 0\n", False),
+    ],
+)
+def test_the_last_mount_on_the_root_says_whether_it_is_read_only(mounts: str, read_only: bool) -> None:
+    assert root_is_read_only(mounts) is read_only
+
+
+def test_a_real_h100_nodes_adapters_are_read(tmp_path: Path) -> None:
+    if not H100_SYSFS.exists():
+        pytest.skip("the sample of an H100's /sys/class/infiniband is not on this machine")
+    with tarfile.open(H100_SYSFS) as archive:
+        archive.extractall(tmp_path, filter="data")
+    (tmp_path / "sys/class").mkdir(parents=True)
+    (recorded,) = tmp_path.glob("sys-class-infiniband-*")
+    recorded.rename(tmp_path / "sys/class/infiniband")
+    hcas = read_hcas(Root(str(tmp_path)))
+    assert len(hcas) == 9
+    assert hcas["mlx5_0"]["rate_gbps"] == {"value": 400}
+    assert hcas["mlx5_0"]["firmware"] == {"value": "28.41.1000"}
+    assert hcas["mlx5_0"]["state"] == {"value": "ACTIVE"}
+    assert hcas["mlx5_1"]["counters"]["link_downed"] == {"value": 255}
+    assert hcas["mlx5_bond_0"]["link_layer"] == {"value": "Ethernet"}
+    assert "absent" in hcas["mlx5_0"]["guid"], "the recording has no node_guid, and that is no zero"
+
+
+def test_an_adapters_spellings() -> None:
+    assert guid("b83f:d203:00a1:0000") == "0xb83fd20300a10000"
+    assert port_state("1: DOWN") == "DOWN"
+    assert (rate_gbps("400 Gb/sec (4X NDR)"), rate_gbps("2.5 Gb/sec (1X SDR)")) == (400, 2.5)
+
+
+def test_only_hardware_ethernet_counts_as_a_network_interface(tmp_path: Path) -> None:
+    def interface(name: str, type_: str, *, device: bool) -> dict[str, str]:
+        folder = f"sys/class/net/{name}"
+        files = {
+            "type": type_,
+            "carrier": "1",
+            "speed": "100000",
+            "address": "b8:3f:d2:00:00:01",
+            "carrier_changes": "2",
+        }
+        found = {f"{folder}/{file}": f"{content}\n" for file, content in files.items()}
+        return found | ({f"{folder}/device/vendor": "0x15b3\n"} if device else {})
+
+    files = (
+        interface("eth0", "1", device=True) | interface("ib0", "32", device=True) | interface("lo", "772", device=False)
+    )
+    assert read_nics(root_with(tmp_path, files)) == {
+        "eth0": {
+            "carrier": {"value": True},
+            "speed_mbps": {"value": 100000},
+            "mac": {"value": "b8:3f:d2:00:00:01"},
+            "carrier_changes": {"value": 2},
+        }
+    }
+
+
+def test_a_link_without_a_known_speed_has_none(tmp_path: Path) -> None:
+    folder = "sys/class/net/eth0"
+    root = root_with(tmp_path, {f"{folder}/type": "1", f"{folder}/device/vendor": "x", f"{folder}/speed": "-1\n"})
+    assert "absent" in read_nics(root)["eth0"]["speed_mbps"]
+
+
+def test_a_drives_namespaces_add_up_and_a_drive_without_one_has_no_size(tmp_path: Path) -> None:
+    root = root_with(
+        tmp_path,
+        {
+            "sys/class/nvme/nvme0/model": "SAMSUNG MZ      \n",
+            "sys/class/nvme/nvme0/nvme0n1/size": "1000\n",
+            "sys/class/nvme/nvme0/nvme0c0n2/size": "24\n",
+            "sys/class/nvme/nvme1/model": "SAMSUNG MZ\n",
+        },
+    )
+    drives = read_drives(root)
+    assert drives["nvme0"]["model"] == {"value": "SAMSUNG MZ"}
+    assert drives["nvme0"]["size_bytes"] == {"value": 1024 * 512}
+    assert "absent" in drives["nvme1"]["size_bytes"]
+
+
+def test_pcie_errors_are_the_totals_of_devices_that_report_them(tmp_path: Path) -> None:
+    device = "sys/bus/pci/devices/0000:1B:00.0"
+    root = root_with(
+        tmp_path,
+        {
+            f"{device}/aer_dev_correctable": CORRECTABLE,
+            f"{device}/aer_dev_nonfatal": "TOTAL_ERR_NONFATAL 0\n",
+            f"{device}/aer_dev_fatal": "garbage\n",
+            "sys/bus/pci/devices/0000:00:00.0/vendor": "0x8086\n",
+        },
+    )
+    (name, counts), *others = read_aer(root).items()
+    assert (name, others) == ("0000:1b:00.0", [])
+    assert (counts["correctable"], counts["nonfatal"]) == ({"value": 4}, {"value": 0})
+    assert counts["fatal"] == {
+        "failed": "/sys/bus/pci/devices/0000:1B:00.0/aer_dev_fatal: cannot make sense of 'garbage'"
+    }
+
+
+CONVERTERS = [
+    guid,
+    port_state,
+    rate_gbps,
+    carrier,
+    total,
+    sockets,
+    threads,
+    memory_bytes,
+    root_is_read_only,
+    int,
+    float,
+]
+
+
+@pytest.mark.parametrize("convert", CONVERTERS)
+@given(text=st.text())
+def test_no_content_whatever_raises(convert: Any, text: str) -> None:
+    assert list(understood("/some/file", text, convert)) in (["value"], ["failed"])
