@@ -150,8 +150,8 @@ def test_an_answer_that_is_not_redfish_fails_its_branch_only(tiny: Any, ca_file:
     assert tree["system"]["serial"] == {"value": "S42"}
 
 
-def _say(call: BaseHTTPRequestHandler, body: bytes) -> None:
-    call.send_response(200)
+def _say(call: BaseHTTPRequestHandler, body: bytes, code: int = 200) -> None:
+    call.send_response(code)
     call.send_header("Content-Length", str(len(body)))
     call.end_headers()
     call.wfile.write(body)
@@ -192,12 +192,19 @@ def test_the_password_is_never_shown_whatever_goes_wrong(
     monkeypatch.setenv("TINY_BMC", f'watcher:wrong"{TAIL}')
     with pytest.raises(Trouble) as refused, open_bmc(tiny.node(bmc_ca=str(ca_file))):
         pass
-    tiny.odd["/redfish/v1/SessionService/Sessions"] = tiny.status(500, "cannot")
+    tiny.odd["/redfish/v1/SessionService/Sessions"] = tiny.status(400, f'{{"Password": "wrong\\"{TAIL}"}} is bad')
     shown = (
         str(read(tiny, ca_file)) + repr(refused.value) + str(refused.value) + caplog.text + "".join(capfd.readouterr())
     )
     assert TAIL not in shown
     assert "token-" not in shown
+
+
+def test_a_bmc_that_wants_a_new_password_first_says_so(tiny: Any, ca_file: Path) -> None:
+    message = {"MessageId": "Base.1.8.PasswordChangeRequired", "MessageArgs": ["/redfish/v1/Accounts/1"]}
+    body = json.dumps({"error": {"@Message.ExtendedInfo": [message]}}).encode()
+    tiny.odd["/redfish/v1/SessionService/Sessions"] = lambda call: _say(call, body, 403)
+    assert read(tiny, ca_file) == {"failed": "the BMC wants its password changed before it answers anything"}
 
 
 def test_a_wrong_password_is_said_with_node_address_and_what_to_do(

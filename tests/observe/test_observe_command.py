@@ -32,6 +32,9 @@ def test_every_node_gets_a_calm_line_and_its_evidence_is_kept(rehearsal: Any) ->
     latest = EvidenceStore(rehearsal.root / ".assay/evidence").latest("n0017")
     assert latest is not None
     assert latest.read("bmc", "system", "power").value == "On"
+    secret = (rehearsal.world.home / "credentials").read_text().strip().partition(":")[2]
+    assert secret not in done.stdout + done.stderr
+    assert not any(secret in path.read_text() for path in rehearsal.root.glob(".assay/evidence/**/*.json"))
 
 
 def test_what_failed_is_named_with_its_reason_and_exit_1(rehearsal: Any) -> None:

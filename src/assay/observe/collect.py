@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from assay.model.clock import Clock
 from assay.model.errors import Trouble
@@ -13,6 +13,7 @@ from assay.model.evidence import Evidence
 from assay.model.fleet import Fleet, Node
 from assay.model.reading import absent, as_reading, failed
 from assay.observe.bmc import open_bmc
+from assay.observe.bmc_tree import Tree
 from assay.observe.fanout import WORKERS, Question, fan_out
 from assay.observe.reach import probe
 
@@ -41,40 +42,46 @@ def collect(
     unknown = [name for name in names if name not in fleet.nodes]
     if unknown:
         raise Trouble(f"the inventory has no node {', '.join(unknown)}", where=str(fleet.root / "inventory"))
-    since, active = since or {}, active or {}
-    questions = [
-        question
-        for name in names
-        for question in _questions(fleet, fleet.nodes[name], since, active, (deadline_s, active_deadline_s), clock.now)
-    ]
-    started = {name: clock.now() for name in names}
-    return _gather(names, questions, workers, started, progress)
+    names = list(dict.fromkeys(names))
+    one = _Pass(fleet, clock, since or {}, active or {}, deadline_s, active_deadline_s)
+    questions = [question for name in names for question in one.questions(fleet.nodes[name])]
+    channels = _gather(names, questions, workers, progress)
+    return {name: Evidence(name, one.begun[name], channels[name]) for name in names}
 
 
-def _questions(
-    fleet: Fleet,
-    node: Node,
-    since: Mapping[str, int | str],
-    active: Mapping[str, Collection[str]],
-    limits_s: tuple[float, float],
-    now: Callable[[], datetime],
-) -> Iterator[Question]:
-    deadline_s, active_deadline_s = limits_s
-    passive = ["--since", str(since[node.name])] if node.name in since else []
-    parts = ",".join(sorted(active.get(node.name, ())))
+@dataclass(frozen=True)
+class _Pass:
+    """What one pass asks of every node, and when (by `clock`) it began to ask each."""
 
-    def probe_after_active() -> dict[str, Any]:
-        made = probe(node, ["--active", parts, "--at", now().isoformat()], active_deadline_s)
-        return made | probe(node, passive, deadline_s)
+    fleet: Fleet
+    clock: Clock
+    since: Mapping[str, int | str]
+    active: Mapping[str, Collection[str]]
+    deadline_s: float
+    active_deadline_s: float
+    begun: dict[str, datetime] = field(default_factory=dict)
 
-    yield Question((node.name, "bmc"), lambda: {"bmc": read_bmc(node, fleet.root, deadline_s)}, deadline_s)
-    if parts:
-        yield Question((node.name, "probe"), probe_after_active, active_deadline_s + deadline_s)
-    else:
-        yield Question((node.name, "probe"), lambda: probe(node, passive, deadline_s), deadline_s)
+    def questions(self, node: Node) -> Iterator[Question]:
+        """Yield the questions to one node: its BMC and its probe."""
+        active_s = self.active_deadline_s if self.active.get(node.name) else 0.0
+        yield Question((node.name, "bmc"), lambda: self._bmc(node), self.deadline_s)
+        yield Question((node.name, "probe"), lambda: self._probe(node), active_s + self.deadline_s)
+
+    def _bmc(self, node: Node) -> Tree:
+        self.begun.setdefault(node.name, self.clock.now())
+        return {"bmc": read_bmc(node, self.fleet.root, self.deadline_s)}
+
+    def _probe(self, node: Node) -> Tree:
+        now = self.clock.now()
+        self.begun.setdefault(node.name, now)
+        made: Tree = {}
+        if parts := ",".join(sorted(self.active.get(node.name, ()))):
+            made = probe(node, ["--active", parts, "--at", now.isoformat()], self.active_deadline_s)
+        passive = ["--since", str(self.since[node.name])] if node.name in self.since else []
+        return made | probe(node, passive, self.deadline_s)
 
 
-def read_bmc(node: Node, root: Path, deadline_s: float) -> dict[str, Any]:
+def read_bmc(node: Node, root: Path, deadline_s: float) -> Tree:
     """Return the tree of a node's BMC; one leaf where it has none, or where nothing at all was answered."""
     if not node.variables.get("bmc_address"):
         return absent(f"no bmc_address is declared for {node.name}")
@@ -91,13 +98,9 @@ def read_bmc(node: Node, root: Path, deadline_s: float) -> dict[str, Any]:
 
 
 def _gather(
-    names: Sequence[str],
-    questions: Sequence[Question],
-    workers: int,
-    started: Mapping[str, datetime],
-    progress: Callable[[str], None] | None,
-) -> dict[str, Evidence]:
-    channels: dict[str, dict[str, Any]] = {name: {} for name in names}
+    names: Sequence[str], questions: Sequence[Question], workers: int, progress: Callable[[str], None] | None
+) -> dict[str, Tree]:
+    channels: dict[str, Tree] = {name: {} for name in names}
     left = {name: sum(question.key[0] == name for question in questions) for name in names}
     for question, answer in fan_out(questions, workers):
         name, channel = question.key
@@ -105,7 +108,7 @@ def _gather(
         left[name] -= 1
         if progress is not None and not left[name]:
             progress(name)
-    return {name: Evidence(name, started[name], channels[name]) for name in names}
+    return channels
 
 
 def _reason(error: BaseException) -> str:

@@ -6,7 +6,7 @@ import ssl
 from collections.abc import Iterator
 
 import requests
-from redfish.rest.v1 import RestResponse
+from redfish.rest.v1 import JsonDecodingError, RestResponse
 
 from assay.model.errors import Trouble
 
@@ -41,6 +41,8 @@ def words_for(error: BaseException, limit_s: float, authority: str, *, late: boo
             return f"no TLS: {cause.reason or 'handshake failed'}".lower().replace("_", " ")
         if isinstance(cause, OSError) and cause.errno and cause.strerror:
             return cause.strerror.lower()
+    if isinstance(error, JsonDecodingError):
+        return "its answer is no JSON"
     return f"the line broke ({type(chain[-1]).__name__})"
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from redfish import redfish_client
+from redfish.messages.messages import RedfishPasswordChangeRequiredError
 from redfish.rest.v1 import InvalidCredentialsError, RestResponse, SessionCreationError
 
 from assay.model.errors import Trouble
@@ -134,9 +135,11 @@ class Session:
     def _send(self, method: str, path: str, timeout_s: float, request: Mapping[str, Any]) -> RestResponse:
         limit_s = self._time_left(timeout_s)
         try:
-            return getattr(self._client, method)(path, timeout=limit_s, **request)
+            response: RestResponse = getattr(self._client, method)(path, timeout=limit_s, **request)
         except Exception as error:  # the library raises a dozen kinds, some of them bare
             raise self._no_answer(error, limit_s) from None
+        self._lost = False
+        return response
 
     def _time_left(self, at_most_s: float) -> float:
         left = self._ends_at - time.monotonic()
@@ -186,8 +189,14 @@ class Session:
                 where=self.where,
                 fix="correct what bmc_credentials refers to",
             ) from None
-        except SessionCreationError as error:
-            raise Trouble(f"the BMC opens no session: {' '.join(str(error).split())[:200]}", where=self.where) from None
+        except RedfishPasswordChangeRequiredError:
+            raise Trouble(
+                "the BMC wants its password changed before it answers anything",
+                where=self.where,
+                fix="change it there, and where bmc_credentials refers to",
+            ) from None
+        except SessionCreationError as error:  # its second line is the BMC's own and may repeat what we sent
+            raise Trouble(f"the BMC opens no session: {str(error).splitlines()[0]}", where=self.where) from None
         except Exception as error:
             raise self._no_answer(error, limit_s) from None
 
