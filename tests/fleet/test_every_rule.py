@@ -16,6 +16,7 @@ POOL = (SMALLEST / "inventory/pool.yml").read_text()
 NODE = (SMALLEST / "specs/node.yaml").read_text()
 BUNDLE = (SMALLEST / "specs/bundle.yaml").read_text()
 POLICY = (SMALLEST / "specs/policy.yaml").read_text()
+FAULTS = (SMALLEST / "specs/faults.yaml").read_text()
 CHECKS = (SMALLEST / "specs/checks.yaml").read_text()
 SUITE = (SMALLEST / "suites/test_heat.py").read_text()
 SECOND = """  - name: bios
@@ -47,7 +48,7 @@ Write = Callable[[Mapping[str, "str | None"]], Path]
 
 TWO = BUNDLE + SECOND
 COLD = CHECKS + '  - {id: "suites/test_heat.py::test_cold", subject: gpu, phases: [test]}\n'
-COLD_TEST = SUITE + "\n\ndef test_cold(gpu):\n    assert gpu\n"
+COLD_TEST = SUITE + '\n\n@pytest.mark.phase("test")\ndef test_cold(gpu):\n    assert gpu\n'
 IDLE = NODE + "  idle: {value: 1, unit: W, source: us}\n"
 IDLE_TEST = SUITE + "    assert limits.idle\n"
 LOW = NODE + "  gpu_temperature_low: {value: 5, unit: °C, source: us}\n"
@@ -165,7 +166,7 @@ CASES: dict[str, Case] = {
     "ASY0053": Case(
         {"suites/test_heat.py": IDLE_TEST},
         one("suites/test_heat.py", IDLE_TEST, "limits.idle", "spec.idle"),
-        "suites/test_heat.py:6:12",
+        "suites/test_heat.py:10:12",
     ),
     # suites
     "ASY0060": Case(
@@ -176,11 +177,24 @@ CASES: dict[str, Case] = {
     "ASY0061": Case(
         {"suites/test_heat.py": COLD_TEST},
         one("suites/test_heat.py", COLD_TEST, "test_cold", "cold"),
-        "suites/test_heat.py:8:1",
+        "suites/test_heat.py:13:1",
     ),
     "ASY0062": Case({"specs/checks.yaml": CHECKS + CHECKS.splitlines()[-1] + "\n"}, {}, "specs/checks.yaml:6:5"),
     "ASY0063": Case({"suites/test_bad.py": "def t(:\n"}, {"suites/bad.py": "def t(:\n"}, "suites/test_bad.py:1:7"),
     "ASY0064": Case(one("specs/checks.yaml", CHECKS, "gpu.hot", "gpu.hut"), {}, "specs/checks.yaml:5:5"),
+    "ASY0065": Case(
+        one("specs/faults.yaml", FAULTS, "  gpu.hot:", "  gpu.cold:"),
+        one("specs/faults.yaml", FAULTS, "  gpu.hot: {", "  gpu.cold: {xid: [3], "),
+        "specs/faults.yaml:7:3",
+    ),
+    "ASY0066": Case(
+        one("specs/checks.yaml", CHECKS, "[production]", "[production], active: true"),
+        {
+            **one("specs/checks.yaml", CHECKS, "[production]", "[production], active: true"),
+            **one("suites/test_heat.py", SUITE, '")\ndef', '")\n@pytest.mark.active\ndef'),
+        },
+        "specs/checks.yaml:5:5",
+    ),
     # policy
     "ASY0070": Case(
         {"specs/policy.yaml": ATTIC},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -19,11 +19,29 @@ class Mention:
     column: int
 
 
+Marks = dict[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Test(Mention):
+    """A test function by its pytest id, with its marks: each name and its literal arguments.
+
+    A mark on the function hides the module's of that name, as for pytest's `get_closest_marker`.
+    """
+
+    marks: Marks
+
+    @property
+    def active(self) -> bool:
+        """Whether it loads the hardware."""
+        return "active" in self.marks
+
+
 @dataclass(slots=True)
 class Suites:
-    """The test functions (by pytest id), the limits they read, and files that are no Python."""
+    """The test functions, the limits they read, and files that are no Python."""
 
-    tests: list[Mention] = field(default_factory=list)
+    tests: list[Test] = field(default_factory=list)
     limits: list[Mention] = field(default_factory=list)
     broken: list[tuple[Mention, str]] = field(default_factory=list)
 
@@ -41,23 +59,53 @@ def _read(root: Path, files: tuple[tuple[Path, int], ...]) -> Suites:
         file = path.relative_to(root).as_posix()
         try:
             tree = ast.parse(path.read_bytes())
-        except (SyntaxError, ValueError) as wrong:
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as wrong:
             line, column = getattr(wrong, "lineno", 0) or 0, getattr(wrong, "offset", 0) or 0
-            suites.broken.append((Mention(file, file, line, column), getattr(wrong, "msg", str(wrong))))
+            suites.broken.append((Mention(file, file, line, column), getattr(wrong, "msg", "") or "too deeply nested"))
             continue
         suites.tests += _tests(tree, file)
         suites.limits += _limits(tree, file)
     return suites
 
 
-def _tests(tree: ast.Module, file: str) -> Iterator[Mention]:
+def _tests(tree: ast.Module, file: str) -> Iterator[Test]:
+    module = _module_marks(tree)
     for node in tree.body:
         if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
-            yield Mention(f"{file}::{node.name}", file, node.lineno, node.col_offset + 1)
+            marks = {**module, **_marks(node.decorator_list)}
+            yield Test(f"{file}::{node.name}", file, node.lineno, node.col_offset + 1, marks)
+
+
+def _module_marks(tree: ast.Module) -> Marks:
+    """Return the marks in `pytestmark = …`, one or a list."""
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and any(_named(target, "pytestmark") for target in node.targets):
+            return _marks(node.value.elts if isinstance(node.value, ast.List | ast.Tuple) else [node.value])
+    return {}
+
+
+def _marks(expressions: Iterable[ast.expr]) -> Marks:
+    """Return `pytest.mark.NAME` and `pytest.mark.NAME("…")`."""
+    marks: Marks = {}
+    for expression in expressions:
+        call = expression if isinstance(expression, ast.Call) else None
+        target = call.func if call else expression
+        if (
+            isinstance(target, ast.Attribute)
+            and isinstance(target.value, ast.Attribute)
+            and target.value.attr == "mark"
+        ):
+            arguments = call.args if call else []
+            marks[target.attr] = tuple(str(one.value) for one in arguments if isinstance(one, ast.Constant))
+    return marks
+
+
+def _named(node: ast.expr, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name
 
 
 def _limits(tree: ast.Module, file: str) -> Iterator[Mention]:
     """Yield every `limits.NAME`."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "limits":
+        if isinstance(node, ast.Attribute) and _named(node.value, "limits"):
             yield Mention(node.attr, file, node.lineno, node.col_offset + 1)

@@ -60,6 +60,36 @@ def unknown_fault(draft: Draft) -> Iterator[Finding]:
             yield Finding(place, said, nearest(check.fault, known))
 
 
+@rule("ASY0065", "a fault class that nothing recognises", why="It waits for a check that does not exist.")
+def silent_class(draft: Draft) -> Iterator[Finding]:
+    """Find fault classes that only a check could recognise, and that no check carries."""
+    carried = {check.fault for _, check in declared(draft)}
+    for catalog in draft.of(FaultCatalog).values():
+        for name, fault in catalog.classes.items():
+            if not (fault.xid or fault.kernel_log or fault.sel or fault.measurement or name in carried):
+                place = draft.at(f"FaultCatalog/{catalog.name}", "classes", name)
+                said = f"{name} is recognised by a check, but no check carries it"
+                yield Finding(place, said, "name it as the `fault` of a check in specs/checks")
+
+
+@rule("ASY0066", "a check declared otherwise than it is written", why="Outcomes would say one thing, the plan another.")
+def contradicted_check(draft: Draft) -> Iterator[Finding]:
+    """Find checks whose phases, fault class or kind differ between catalogue and suite."""
+    tests = {test.name: test for test in read_suites(draft.root).tests}
+    for place, check in declared(draft):
+        test = tests.get(check.id)
+        if test is None:
+            continue
+        for called, promise, mark in (
+            ("phases", sorted(check.phases), sorted(test.marks.get("phase", ()))),
+            ("fault", check.fault, "".join(test.marks.get("fault", ()))),
+            ("active", check.active, test.active),
+        ):
+            if promise != mark:
+                where = f"{test.file}:{test.line}"
+                yield Finding(place, f"{check.id}: {called} is {promise}, but {mark} at {where}", "make the two agree")
+
+
 def declared(draft: Draft) -> Iterator[tuple[Place, Check]]:
     """Yield every check of every catalogue, and where it is declared."""
     for catalog in draft.of(CheckCatalog).values():
