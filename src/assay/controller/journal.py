@@ -50,7 +50,7 @@ def intent_entry(intent: Intent, at: str, before: Facts) -> Entry:
 
 def done_entry(intent: Intent, at: str, reason: str) -> Entry:
     """Return the line that says that the doing is over, well or (with a reason) not. It proves nothing."""
-    body = {"effect": intent.effect, "reason": reason, "facts": {}}
+    body = {"effect": intent.effect, "action": intent.action, "reason": reason, "facts": {}}
     return Entry(derived_id(intent.effect, "done"), at, "effect.done", intent.node, body)
 
 
@@ -64,7 +64,12 @@ def ending(verification: Verification) -> Standing:
 def ending_entry(intent: Intent, at: str, verification: Verification) -> Entry:
     """Return the line that a reading of the world earns. Appending it again changes nothing."""
     standing = ending(verification)
-    body = {"effect": intent.effect, "reason": verification.reason, "facts": verification.facts}
+    body = {
+        "effect": intent.effect,
+        "action": intent.action,
+        "reason": verification.reason,
+        "facts": verification.facts,
+    }
     return Entry(derived_id(intent.effect, standing), at, f"effect.{standing}", intent.node, body)
 
 

@@ -14,6 +14,10 @@ TEMPLATES = {
     "fault.cleared": "fault over: {because}",
     "observe.failed": "no answer from {channel}: {reason}",
     "effect.intent": "{action} begins",
+    "effect.done": "{action} was done {reason}",
+    "effect.verified": "{action} verified: {reason}",
+    "effect.failed": "{action} failed: {reason}",
+    "effect.unknown": "{action}: it is not known what happened: {reason}",
     "ticket.opened": "ticket {ticket} opened: {title}",
     "ticket.updated": "ticket {ticket} updated: {title}",
     "ticket.closed": "ticket {ticket} closed by {by}",
@@ -32,7 +36,7 @@ def _text(kind: str, body: dict[str, Any]) -> str:
     if kind == "decision":
         return _decision(body)
     if template := TEMPLATES.get(kind):
-        return template.format(**body)
+        return template.format(**body).strip()
     return f"{kind}: {body.get('reason', '')}".rstrip(": ")
 
 
