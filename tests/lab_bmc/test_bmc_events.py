@@ -66,6 +66,27 @@ def test_a_planted_event_comes_down_an_open_stream_within_a_second(lab: Any) -> 
     assert event["Events"][0]["Severity"] == "Critical"
 
 
+def test_what_time_brings_comes_down_the_stream_though_nobody_asks(lab: Any) -> None:
+    with lab.http() as session:
+        lab.ask("POST", f"{ROOT}/Systems/System_0/Actions/ComputerSystem.Reset", json={"ResetType": "ForceRestart"})
+        lines = listen(lab, session)
+        assert wait_for(lambda: lab.ask("GET", SUBSCRIPTIONS).json()["Members@odata.count"] == 1)
+        lab.pass_s(61)
+        assert next_event(lines)["Events"][0]["Message"] == "System power is on"
+
+
+def test_a_silent_bmc_streams_nothing_and_makes_up_for_it_later(lab: Any) -> None:
+    with lab.http() as session:
+        lines = listen(lab, session)
+        with lab.world.change("n0003") as state:
+            state["fails"]["bmc_silent"] = True
+            state.update(logged(state, AT, "Critical", "while silent", "Assay.1.0.Test"))
+        time.sleep(0.6)
+        with lab.world.change("n0003") as state:
+            state["fails"]["bmc_silent"] = False
+        assert next_event(lines)["Events"][0]["Message"] == "while silent"
+
+
 def test_a_stream_starts_with_what_comes_and_a_returning_listener_misses_nothing(lab: Any) -> None:
     plant(lab, "before")
     known = lab.ask("GET", f"{SEL}/Entries").json()["Members"][-1]["Id"]

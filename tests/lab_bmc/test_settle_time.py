@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from assay.lab.bmc import flash
 from assay.lab.bmc.flash import Busy, Image, progress, read_image, start
 from assay.lab.bmc.power import RESET_TYPES, NotPossible, power_state, reset
-from assay.lab.bmc.settle import settle
+from assay.lab.bmc.settle import pending, settle
 from assay.lab.images import IMAGES, image
 
 START = datetime(2026, 11, 1, 8, 0, tzinfo=UTC)
@@ -69,6 +69,12 @@ def histories(draw: st.DrawFn) -> dict[str, Any]:
 def test_settling_twice_is_settling_once(state: dict[str, Any], later: timedelta) -> None:
     once = settle(state, START + later)
     assert settle(once, START + later) is once
+
+
+@given(histories(), seconds)
+def test_only_a_pending_state_is_changed_by_time(state: dict[str, Any], later: timedelta) -> None:
+    assert pending(state) or settle(state, START + later) is state
+    assert not pending(settle(state, START + timedelta(days=1)))
 
 
 @given(histories(), seconds, seconds)

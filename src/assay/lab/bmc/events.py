@@ -18,8 +18,10 @@ from assay.lab.bmc.errors import conflict, not_found, not_in_list
 from assay.lab.bmc.journal import logged
 from assay.lab.bmc.machine import Call, Machine, text
 from assay.lab.bmc.root import TREE
+from assay.lab.bmc.settle import pending
 from assay.lab.bmc.subscriptions import ALL, payload
 from assay.lab.bmc.tree import ROOT
+from assay.lab.world import State
 
 LOOK_S = 0.25
 HEARTBEAT_S = 5
@@ -29,17 +31,14 @@ Key = tuple[str, str]
 
 async def new_events(machine: Machine, after: str | None = None) -> AsyncIterator[dict[str, Any]]:
     """Yield each event that is logged from now on (or after the event with id `after`), soon after it is there."""
-    file = machine.world.folder(machine.node) / "state.json"
-    told = _known(machine, after)
-    last = 0
+    told, seen = _known(machine, after), None
     while True:
-        if (stamp := file.stat().st_mtime_ns) != last and not machine.silent():
-            last = stamp
-            events = (await machine.view()).state.get("events", [])
-            for event in events:
+        state = seen if machine.silent() else await _latest(machine)
+        if state is not None and state is not seen:
+            for event in state.get("events", []):
                 if _key(event) not in told:
                     yield event
-            told = {_key(event) for event in events}
+            told, seen = {_key(event) for event in state.get("events", [])}, state
         await asyncio.sleep(LOOK_S)
 
 
@@ -64,7 +63,7 @@ def stream(machine: Machine, last_id: str | None) -> Response:
 async def deliver(machine: Machine) -> None:
     """Call every subscriber of this BMC with each new event, for ever. One that does not answer misses it."""
     async for event in new_events(machine):
-        known = machine.world.load(machine.node).get("subscriptions", {})
+        known = machine.stored().get("subscriptions", {})
         calls = [asyncio.to_thread(_call, entry, event) for entry in known.values()]
         await asyncio.gather(*calls, return_exceptions=True)
 
@@ -112,8 +111,14 @@ async def submit_test_event(call: Call) -> Response:
     return nothing()
 
 
+async def _latest(machine: Machine) -> State:
+    """Return the state, with what time has brought; the clock is only asked while something waits for it."""
+    state = machine.stored()
+    return (await machine.view()).state if pending(state) else state
+
+
 def _known(machine: Machine, after: str | None) -> set[Key]:
-    keys = [_key(event) for event in machine.world.load(machine.node).get("events", [])]
+    keys = [_key(event) for event in machine.stored().get("events", [])]
     ids = [ident for ident, _ in keys]
     return set(keys[: ids.index(after) + 1] if after in ids else keys)
 

@@ -28,10 +28,20 @@ class Machine:
     def __init__(self, world: World, node: str, credentials: str) -> None:
         self.world, self.node, self.door = world, node, Door(credentials)
         self.listeners: set[str] = set()
+        self._file = world.folder(node) / "state.json"
+        self._read: tuple[tuple[int, ...], State] | None = None
+
+    def stored(self) -> State:
+        """Return the state on disk, never to be changed in place; it is parsed anew only when the file is another."""
+        stat = self._file.stat()
+        stamp = (stat.st_mtime_ns, stat.st_ino, stat.st_size)
+        if self._read is None or self._read[0] != stamp:
+            self._read = (stamp, self.world.load(self.node))
+        return self._read[1]
 
     async def view(self) -> View:
         """Look: what fell due since the last look is folded into the state on disk first."""
-        stored, now = self.world.load(self.node), self.world.clock().now()
+        stored, now = self.stored(), self.world.clock().now()
         if settle(stored, now) is not stored:
             stored = await self.change(lambda state, _: state)
         return View(self.node, stored, now, self.door, tuple(self.listeners))
@@ -42,7 +52,7 @@ class Machine:
 
     def silent(self) -> bool:
         """Whether the BMC does not answer at all just now."""
-        return bool(self.world.load(self.node).get("fails", {}).get("bmc_silent"))
+        return bool(self.stored().get("fails", {}).get("bmc_silent"))
 
     def _change(self, edit: Edit) -> State:
         with self.world.change(self.node) as state:

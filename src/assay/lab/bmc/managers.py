@@ -29,6 +29,7 @@ def manager(view: View) -> Resource:
         ServiceEntryPointUUID=service_uuid(view),
         DateTime=view.now.isoformat(timespec="seconds"),
         DateTimeLocalOffset="+00:00",
+        LastResetTime=view.state.get("bmc", {}).get("reset_at"),
         PowerState="On",
         Status=status(),
         LogServices=link("/Systems/System_0/LogServices"),

@@ -64,7 +64,7 @@ def reset_bmc(state: State, now: datetime, why: str = "BMC reset") -> State:
     """Return the state after `Manager.Reset`: the BMC is away for a while and every running update is lost."""
     state = _cut(settle(state, now), now, why, everything=True)
     away = now + timedelta(seconds=state["timing"]["bmc_reset_s"])
-    state = _activated({**state, "bmc": {"ready_at": away.isoformat()}}, {"bmc"})
+    state = _activated({**state, "bmc": {"ready_at": away.isoformat(), "reset_at": now.isoformat()}}, {"bmc"})
     return logged(state, now, "OK", f"{why} was requested", "Assay.1.0.BmcReset")
 
 
@@ -86,7 +86,7 @@ def _booting(state: State, now: datetime) -> State:
     """A boot starts: new boot id at once, nothing in the kernel's log, and what a reset heals is healed."""
     on_at = now + timedelta(seconds=state["timing"]["power_on_s"])
     ready_at = on_at + timedelta(seconds=state["timing"]["boot_s"])
-    boot = {**state["boot"], "id": str(uuid.uuid4()), "ready_at": ready_at.isoformat()}
+    boot = {**state["boot"], "id": str(uuid.uuid4()), "reset_at": now.isoformat(), "ready_at": ready_at.isoformat()}
     override = state.get("boot_override", {})
     return {
         **state,

@@ -23,6 +23,11 @@ def settle(state: State, now: datetime) -> State:
     return state
 
 
+def pending(state: State) -> bool:
+    """Whether time alone will change this state."""
+    return bool(state["power"].get("on_at")) or any(running(task) for task in state.get("tasks", []))
+
+
 def running(task: Task) -> bool:
     """Whether an update task has not ended yet."""
     return bool(task.get("state", "Running") == "Running")

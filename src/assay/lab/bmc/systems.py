@@ -37,7 +37,7 @@ def system(view: View) -> Resource:
         BiosVersion=state["firmware"].get("BIOS", ""),
         PowerState=power_state(state, view.now),
         BootProgress=boot_progress(state, view.now),
-        LastResetTime=_started(state),
+        LastResetTime=state["boot"].get("reset_at") or state["boot"]["ready_at"],
         Status=status(health(state)),
         Boot=_boot(state),
         LogServices=link(f"{PATH}/LogServices"),
@@ -76,12 +76,6 @@ def health(state: dict[str, Any]) -> str:
     """Return the worst health among the power supplies and fans."""
     parts = {part.get("health", "OK") for part in [*state.get("psus", []), *state.get("fans", [])]}
     return next((level for level in WORST if level in parts), "OK")
-
-
-def _started(state: dict[str, Any]) -> str:
-    timing = state["timing"]
-    length = timedelta(seconds=timing["boot_s"] + timing["power_on_s"])
-    return (datetime.fromisoformat(state["boot"]["ready_at"]) - length).isoformat()
 
 
 def _boot(state: dict[str, Any]) -> dict[str, Any]:
