@@ -6,6 +6,7 @@ from datetime import datetime
 from difflib import get_close_matches
 
 from assay.cli.desk import Desk
+from assay.ledger.glance import glance
 from assay.lifecycle.fold import fold
 from assay.lifecycle.story import Story
 from assay.lifecycle.when import moment, spoken
@@ -14,9 +15,8 @@ from assay.model.errors import Trouble
 
 def stories(desk: Desk) -> list[Story]:
     """Return the story of every enrolled node, by pool and name. Makes no ledger where there is none."""
-    if not (desk.home / "ledger.sqlite").exists():
-        return []
-    return sorted(fold(desk.ledger.entries()).values(), key=lambda story: (story.pool, story.node))
+    told = fold(glance(desk.home / "ledger.sqlite"))
+    return sorted(told.values(), key=lambda story: (story.pool, story.node))
 
 
 def story_of(desk: Desk, name: str) -> Story:

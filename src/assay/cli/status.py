@@ -51,7 +51,7 @@ def as_json(story: Story) -> dict[str, Any]:
             "because": "; ".join(cause.text for cause in pending.because),
         },
         "held": held and {"who": held.who, "reason": held.reason, "since": held.at},
-        "because": story.because,
+        "because": story.note or story.because,
     }
 
 
@@ -92,4 +92,4 @@ def _why(story: Story, now: datetime) -> str:
     if pending := story.pending:
         because = "; ".join(cause.text for cause in pending.because)
         lines.append(f"waits for {', '.join(pending.blockers)}, {ago(pending.since, now)}: {because}")
-    return "\n".join([*lines, story.because])
+    return "\n".join([*lines, story.note or story.because])

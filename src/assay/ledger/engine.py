@@ -11,6 +11,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, m
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from assay.ledger import tables
+from assay.ledger.words import VERSION, no_ledger, other_version, plainly
 from assay.model.errors import Trouble
 
 PATIENCE_S = 10.0
@@ -83,12 +84,8 @@ def _ensure(engine: Engine) -> None:
         version = _version(connection)
     if version is None:
         _found(engine)
-    elif version != tables.VERSION:
-        raise Trouble(
-            f"the ledger has schema version {version}, this assay writes {tables.VERSION}",
-            where=_name(engine),
-            fix="use the assay that wrote it, or point --fleet at another fleet",
-        )
+    elif version != VERSION:
+        raise other_version(version, _name(engine))
 
 
 def _found(engine: Engine) -> None:
@@ -105,10 +102,9 @@ def _version(connection: Connection) -> int | None:
         version: int = connection.execute(select(tables.about.c.version)).scalar_one()
         return version
     if names and connection.dialect.name == "sqlite":
-        raise Trouble(f"a database, but no ledger (its tables: {', '.join(names[:5])})", fix="move it out of the way")
-    taken = sorted(set(names) & set(tables.metadata.tables))
-    if taken:
-        raise Trouble(f"no ledger, but tables of its names: {', '.join(taken)}", fix="give the ledger its own database")
+        raise no_ledger(names, _name(connection.engine))
+    if taken := sorted(set(names) & set(tables.metadata.tables)):
+        raise no_ledger(taken, _name(connection.engine))
     return None
 
 
@@ -117,30 +113,10 @@ def telling(engine: Engine) -> Iterator[None]:
     """Turn what a database says into Trouble for a person, naming the ledger without its password."""
     try:
         yield
-    except Trouble as trouble:
-        raise Trouble(trouble.what, where=trouble.where or _name(engine), fix=trouble.fix) from None
     except DBAPIError as error:
-        what, fix = _plainly(str(error.orig))
-        raise Trouble(what, where=_name(engine), fix=fix) from error
+        raise plainly(str(error.orig), _name(engine)) from error
     except SQLAlchemyError as error:
         raise Trouble(f"the ledger failed: {error}", where=_name(engine)) from error
-
-
-_SAYINGS = (
-    ("database is locked", "the ledger is locked by another process", "wait for it, or end the process that holds it"),
-    ("file is not a database", "this file is no ledger", "move it out of the way"),
-    ("malformed", "the ledger's file is damaged", "restore it from a copy; keep this one for the salvage"),
-    ("readonly database", "the ledger cannot be written", "check who owns the file and its folder"),
-    ("unable to open", "the ledger cannot be opened", "check that its folder exists and may be written"),
-    ("disk is full", "the disk that holds the ledger is full", "make room; nothing acknowledged was lost"),
-)
-
-
-def _plainly(said: str) -> tuple[str, str]:
-    for sign, what, fix in _SAYINGS:
-        if sign in said:
-            return what, fix
-    return f"the ledger's database says: {' '.join(said.split())}", "check that it runs and may be reached"
 
 
 def _name(engine: Engine) -> str:

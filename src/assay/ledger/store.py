@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, Engine, RowMapping, Select, Table, func, insert, select
-from sqlalchemy.dialects.postgresql import insert as postgres_insert
-from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 from sqlalchemy.sql.dml import ReturningInsert
 
 from assay.ledger import rows, tables
@@ -147,5 +145,9 @@ def _add(connection: Connection, table: Table, row: rows.Row) -> int | None:
 
 def _insert_once(dialect: str, table: Table) -> ReturningInsert[Any]:
     if dialect == "postgresql":
+        from sqlalchemy.dialects.postgresql import insert as postgres_insert
+
         return postgres_insert(table).on_conflict_do_nothing(index_elements=["id"]).returning(table.c.seq)
+    from sqlalchemy.dialects.sqlite import insert as sqlite_insert
+
     return sqlite_insert(table).on_conflict_do_nothing(index_elements=["id"]).returning(table.c.seq)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from sqlalchemy import Boolean, Column, Connection, Float, ForeignKey, Index, Integer, MetaData, Table, Text
 from sqlalchemy.schema import CreateIndex, CreateTable
 
-VERSION = 1
+from assay.ledger.words import VERSION
 
 metadata = MetaData()
 

@@ -12,9 +12,10 @@ from assay.lifecycle.situation import NodeView, Situation
 from assay.lifecycle.story import Known
 from assay.lifecycle.verdicts import Wish
 from assay.lifecycle.when import moment
+from assay.model.action import REPAIRS
 from assay.model.decision import Cause
 from assay.model.faults import Severity
-from assay.model.policy import REPAIRS, FaultRule
+from assay.model.policy import FaultRule
 
 _RANK = {severity: rank for rank, severity in enumerate(get_args(Severity))}
 

@@ -8,9 +8,9 @@ from typing import Any, get_args
 
 from assay.lifecycle.story import Effect, Known, Move, Pending, Repair, Standing, Story, Word
 from assay.lifecycle.when import written
+from assay.model.action import REPAIRS
 from assay.model.decision import Cause
 from assay.model.entry import Entry
-from assay.model.policy import REPAIRS
 
 
 def fold(entries: Iterable[Entry]) -> dict[str, Story]:
@@ -40,6 +40,7 @@ class _Tale:
     decisions: dict[str, dict[str, Any]] = field(default_factory=dict)
     repairs: list[Repair] = field(default_factory=list)
     moves: list[Move] = field(default_factory=list)
+    noted: tuple[Cause, ...] = ()
 
     def hear(self, entry: Entry) -> None:
         """Take in one entry; kinds that move nothing (tickets, failed observations) are passed over."""
@@ -84,6 +85,7 @@ class _Tale:
             stay=entry.id,
             decision=decision,
             because=said(_causes(reasons)) or body.get("reason", ""),
+            note="",
             pending=None,
             certified=None,
         )
@@ -98,6 +100,8 @@ class _Tale:
             self._answer(causes, "acted", entry.at)
         elif any(cause.kind == "breaker" for cause in causes):
             self._answer(causes, "breaker", entry.at)
+        if body["timing"] == "record" and body.get("remedy") in ("ticket", "wait"):
+            self.story, self.noted = replace(self.story, note=said(causes)), causes
 
     def _answer(self, causes: tuple[Cause, ...], answer: Any, at: str) -> None:
         for cause in causes:
@@ -131,6 +135,8 @@ class _Tale:
     def _cleared(self, entry: Entry) -> None:
         if known := self.faults.get(entry.body["fault"]):
             self.faults[known.id] = replace(known, cleared_at=written(entry.at))
+            if known.id in {cause.id for cause in self.noted}:
+                self.story = replace(self.story, note="")
 
     def _intent(self, entry: Entry) -> None:
         body = entry.body

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from assay.lifecycle.situation import NodeView, Situation
 from assay.lifecycle.story import Story
 from assay.lifecycle.when import hours, moment
-from assay.model.policy import RESTARTS, LifecyclePolicy
+from assay.model.action import RESTARTS
+from assay.model.policy import LifecyclePolicy
 
 
 @dataclass(frozen=True, slots=True)

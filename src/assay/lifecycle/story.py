@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from assay.model.decision import Cause
-from assay.model.faults import Blame, Remedy, Severity
+
+if TYPE_CHECKING:  # history is read without the specs' machinery, which takes its time to load
+    from assay.model.faults import Blame, Remedy, Severity
 
 Standing = Literal["intent", "done", "verified", "failed", "unknown"]
 Answer = Literal["", "acted", "breaker"]
@@ -102,6 +104,7 @@ class Word:
 class Story:
     """One node. `stay` is the id of the entry that brought it here, `decision` the decision behind that ("": none).
 
+    `because` is why it came here; `note` what was recorded since that needs hands or keeps it here.
     `certified` is a certification given during this stay. `decided` holds the id of every decision ever made here.
     """
 
@@ -113,6 +116,7 @@ class Story:
     because: str
     enrolled_at: str
     decision: str = ""
+    note: str = ""
     pending: Pending | None = None
     held: Word | None = None
     certified: Word | None = None

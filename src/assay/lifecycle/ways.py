@@ -127,7 +127,8 @@ def _phase_passed(judgement: Judgement) -> Cause:
     """Return one link for a whole phase; it names the run of its oldest outcome, the one that freshness hangs on."""
     oldest = min(judgement.passed, key=lambda one: (one.outcome.evidence_at, one.id))
     phase = judgement.requirement.phase
-    text = f"all {len(judgement.passed)} checks of phase {phase} passed, oldest evidence {oldest.outcome.evidence_at}"
+    count, seen = len(judgement.passed), oldest.outcome.evidence_at[:19]
+    text = f"{count} of {count} checks of phase {phase} passed, on evidence since {seen}"
     return Cause("outcome", f"{oldest.run}/{phase}", text)
 
 

@@ -11,14 +11,11 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
+from assay.model.action import Action
 from assay.model.checks import Phase
 from assay.model.decision import Timing
 from assay.model.faults import Blame, Remedy, Severity
 from assay.model.spec import Spec, Strict
-
-Action = Literal["cordon", "uncordon", "drain", "drain-now", "reboot", "powercycle", "zap", "ticket", "dossier"]
-REPAIRS: frozenset[Action] = frozenset({"reboot", "powercycle", "zap"})
-RESTARTS: frozenset[Action] = frozenset({"reboot", "powercycle"})
 
 
 class Requirement(Strict):

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from assay.model.policy import Action
+from assay.model.action import Action
 from assay.model.spec import Spec
 
 
