@@ -79,6 +79,7 @@ def one(file: str, text: str, old: str, new: str) -> dict[str, str | None]:
     return {file: text.replace(old, new, 1)}
 
 
+FIRST_NODE = "inventory/pool.yml:4:73"
 CASES: dict[str, Case] = {
     # what cannot be read
     "ASY0001": Case({"specs/x.yaml": "a: 1\na: 2\n"}, {"specs/x.txt": "a: 1\na: 2\n"}, "specs/x.yaml:2:1"),
@@ -103,12 +104,13 @@ CASES: dict[str, Case] = {
     "ASY0023": Case(
         pool("u: 1,", "u: 1, fabric: net,"),
         {**pool("u: 1,", "u: 1, fabric: net,"), "specs/fabric.yaml": FABRIC},
-        "inventory/pool.yml:4:73",
+        FIRST_NODE,
     ),
     "ASY0024": Case(one("specs/node.yaml", NODE, "firmware: bundle", "firmware: bundel"), {}, "specs/node.yaml:15:1"),
     "ASY0025": Case(
         one("specs/fabric.yaml", FABRIC, "[n1, n2]", "[n1, n3]"), {"specs/fabric.yaml": FABRIC}, "specs/fabric.yaml:4:1"
     ),
+    "ASY0026": Case(pool("u: 1,", "u: 1, workloads: slurn,"), pool("u: 1,", "u: 1, workloads: none,"), FIRST_NODE),
     # nodes
     "ASY0030": Case(pool("S2", "S1"), pool("S2", "S3"), "inventory/pool.yml:5:73"),
     "ASY0031": Case(

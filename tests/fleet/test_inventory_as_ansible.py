@@ -33,7 +33,7 @@ all:
       vars: {who: other, deep: {c: 3}}
       hosts: {n02: , n04: {who: n04}}
     zebra:
-      vars: {who: zebra, ansible_group_priority: 20}
+      vars: {who: zebra, ansible_group_priority: "20"}
       hosts: {n03: , n06: }
 ungrouped:
   hosts: {lonely: {y: 2}}

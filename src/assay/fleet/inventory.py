@@ -130,9 +130,9 @@ class _Reading:
         for name in layer.variables:
             if not isinstance(name, str):
                 self.wrong(layer.document, (*layer.path, name), f"{name!r} is no variable name", "quote it")
-        priority = layer.variables.get(PRIORITY)
-        if group is not None and isinstance(priority, int):
-            group.priority = priority
+        priority = str(layer.variables.get(PRIORITY, ""))
+        if group is not None and priority.isdigit():
+            group.priority = int(priority)
         into.append(layer)
 
     def take_hosts(self, document: Document, path: tuple[Any, ...], group: Group, content: Any) -> None:

@@ -57,15 +57,22 @@ def _read(root: Path, files: tuple[tuple[Path, int], ...]) -> Suites:
     suites = Suites()
     for path, _ in files:
         file = path.relative_to(root).as_posix()
-        try:
-            tree = ast.parse(path.read_bytes())
-        except (SyntaxError, ValueError, RecursionError, MemoryError) as wrong:
-            line, column = getattr(wrong, "lineno", 0) or 0, getattr(wrong, "offset", 0) or 0
-            suites.broken.append((Mention(file, file, line, column), getattr(wrong, "msg", "") or "too deeply nested"))
-            continue
-        suites.tests += _tests(tree, file)
-        suites.limits += _limits(tree, file)
+        tree = _parsed(path, file, suites)
+        if tree is not None:
+            suites.tests += _tests(tree, file)
+            suites.limits += _limits(tree, file)
     return suites
+
+
+def _parsed(path: Path, file: str, suites: Suites) -> ast.Module | None:
+    """Return the module's tree, or note why it has none."""
+    try:
+        return ast.parse(path.read_bytes())
+    except SyntaxError as wrong:
+        suites.broken.append((Mention(file, file, wrong.lineno or 0, wrong.offset or 0), wrong.msg))
+    except (ValueError, RecursionError, MemoryError) as wrong:
+        suites.broken.append((Mention(file, file, 0, 0), str(wrong) or "too deeply nested"))
+    return None
 
 
 def _tests(tree: ast.Module, file: str) -> Iterator[Test]:
@@ -89,14 +96,10 @@ def _marks(expressions: Iterable[ast.expr]) -> Marks:
     marks: Marks = {}
     for expression in expressions:
         call = expression if isinstance(expression, ast.Call) else None
-        target = call.func if call else expression
-        if (
-            isinstance(target, ast.Attribute)
-            and isinstance(target.value, ast.Attribute)
-            and target.value.attr == "mark"
-        ):
-            arguments = call.args if call else []
-            marks[target.attr] = tuple(str(one.value) for one in arguments if isinstance(one, ast.Constant))
+        match call.func if call else expression:
+            case ast.Attribute(value=ast.Attribute(attr="mark"), attr=name):
+                arguments = call.args if call else []
+                marks[name] = tuple(str(one.value) for one in arguments if isinstance(one, ast.Constant))
     return marks
 
 

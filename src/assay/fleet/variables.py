@@ -28,9 +28,9 @@ class Credentials(Strict):
 class NodeVariables(BaseModel):
     """The variables of one node, groups and host merged.
 
-    `serial_number` is not called `serial` because Ansible reserves that name and warns for every host;
-    `hca_guids` are in rail order; `reach` is the argv prefix of a remote command (default: ssh to the node's name);
-    `pool` is needed only where a host is in several groups.
+    `serial_number` is not called `serial` because Ansible reserves that name and warns for every host.
+    `hca_guids` are in rail order. `reach` is the argv prefix of a remote command (default: ssh to the node's name),
+    `fabric_discover` the command that discovers the fabric. `pool` is needed only where several groups list a host.
     """
 
     model_config = ConfigDict(extra="ignore", frozen=True, strict=True)
@@ -50,4 +50,5 @@ class NodeVariables(BaseModel):
     workloads: Name = "none"
     lifecycle_start: Literal["onboard", "production"] = "onboard"
     reach: list[str] = Field(default=[])
+    fabric_discover: list[str] = Field(default=[])
     pool: str = ""

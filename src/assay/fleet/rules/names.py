@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from difflib import get_close_matches
+from importlib.metadata import entry_points
 
 from assay.fleet.draft import Draft, HostEntry
 from assay.fleet.rules.book import Finding, rule
@@ -61,6 +62,14 @@ def strange_fabric_node(draft: Draft) -> Iterator[Finding]:
         if strange:
             said = f"{design.name}: {_few(strange)} not in the inventory"
             yield Finding(draft.at(f"FabricDesign/{design.name}", "nodes"), said, nearest(strange[0], names))
+
+
+@rule("ASY0026", "a workloads adapter that is not installed", why="Nobody could tell whether the node is in use.")
+def unknown_adapter(draft: Draft) -> Iterator[Finding]:
+    """Find nodes whose `workloads` is no entry point of the group `assay.workloads`."""
+    if any(host.read and host.read.workloads != "none" for host in draft.hosts):
+        installed = {"none", *entry_points(group="assay.workloads").names}
+        yield from _dangling(draft, "workloads", installed, "workloads adapter")
 
 
 def nearest(name: str, known: Collection[str]) -> str:
