@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import socket
 import sys
 import time
 from datetime import timedelta
@@ -120,6 +122,16 @@ def test_ssh_reaches_a_node_that_names_no_other_way(tmp_path: Path, monkeypatch:
     answer = probe(node(), ["--since", "7"], 5)
     words = ["-o", "BatchMode=yes", "n1", "python3", "-m", "assay.probe", "--since", "7"]
     assert answer["probe"]["argv"] == {"value": words}
+
+
+@pytest.mark.skipif(not shutil.which("ssh"), reason="no ssh here (Debian: openssh-client)")
+def test_the_real_ssh_is_refused_in_its_own_words_and_not_waited_for_when_nobody_speaks() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        port = mute.getsockname()[1]
+        reach = ["ssh", "-F", "none", "-o", "BatchMode=yes", "-p", str(port), "127.0.0.1"]
+        assert probe(node(reach), [], 0.6) == {"probe": {"failed": "no answer within 0.6 s"}}
+    refused = f"ssh: connect to host 127.0.0.1 port {port}: Connection refused"
+    assert probe(node(reach), [], 5) == {"probe": {"failed": refused}}
 
 
 def test_an_active_run_that_brings_no_active_channel_reads_failed() -> None:
