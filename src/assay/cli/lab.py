@@ -100,11 +100,10 @@ def _node(world: Any, name: str) -> dict[str, Any]:
 
 
 def _parts(world: Any) -> str:
-    from assay.lab.fabric import mode
-    from assay.lab.nvml.build import describe
+    from assay.lab import fabric
+    from assay.lab.nvml import build
 
-    fabric = {"ibsim": "ibsim with the real ibnetdiscover", "recorded": "a recorded discovery, ibsim is not installed"}
-    return f"Fabric: {fabric[mode()]}. {describe(world.home / 'lib')}."
+    return f"Fabric: {fabric.describe()}. {build.describe(world.home / 'lib')}."
 
 
 def _pair(text: str) -> tuple[str, int | float | str]:
