@@ -139,6 +139,16 @@ def test_credentials_are_references_and_never_the_secret_itself(
     assert "admin:secret" not in str(found)
 
 
+def test_a_group_s_mistake_is_told_once_and_a_host_s_by_its_name(fleet_with: Write) -> None:
+    root = fleet_with({})
+    pool = root / "inventory" / "pool.yml"
+    pool.write_text(pool.read_text().replace("  hosts:", "  vars: {bmc_port: 0}\n  hosts:").replace("u: 2", "u: 99"))
+    assert [(problem.where, problem.message.split(":")[0]) for problem in problems(root)] == [
+        ("inventory/pool.yml:3:10", "bmc_port"),
+        ("inventory/pool.yml:6:67", "n2"),
+    ]
+
+
 def test_groups_that_contain_themselves_are_named(fleet_with: Write) -> None:
     root = fleet_with({"inventory/more.yml": "a: {children: {b: }}\nb: {children: {a: }}\n"})
     assert [problem.message for problem in problems(root)] == ["groups contain themselves: a → b → a"]

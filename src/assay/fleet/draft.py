@@ -30,6 +30,7 @@ class HostEntry:
     read: NodeVariables | None
     pools: Sequence[str]
     layers: Sequence[Layer]
+    own: Layer
 
     @property
     def pool(self) -> str:
@@ -38,12 +39,15 @@ class HostEntry:
 
     def place(self, variable: str = "") -> tuple[str, int, int]:
         """Return file, line and column of a variable, or of the host itself."""
-        layer = origin(list(self.layers), variable) if variable else None
-        if layer is not None:
-            return (layer.document.file, *layer.document.place((*layer.path, variable)))
-        first = self.layers[-1] if self.layers else None
-        mine = next((layer for layer in self.layers if layer.path and layer.path[-2:-1] == ("hosts",)), first)
-        return (mine.document.file, *mine.document.place(mine.path)) if mine else ("inventory", 0, 0)
+        layer = origin(self.layers, variable)
+        if layer is None:
+            return (self.own.document.file, *self.own.document.place(self.own.path))
+        return (layer.document.file, *layer.document.place((*layer.path, variable)))
+
+    def says(self, variable: str) -> bool:
+        """Whether the host itself, and not one of its groups, decides a variable, or nobody does."""
+        layer = origin(self.layers, variable)
+        return layer is None or layer.path == self.own.path
 
 
 class Draft:
@@ -55,6 +59,7 @@ class Draft:
         self.inventory, wrong = self._inventory(overlays)
         self.problems += wrong
         self.hosts = [self._host(name) for name in self.inventory.hosts]
+        self.problems = list(dict.fromkeys(self.problems))
 
     def _inventory(self, overlays: Sequence[Path]) -> tuple[Inventory, list[Problem]]:
         if not (self.root / "inventory").is_dir():
@@ -70,19 +75,21 @@ class Draft:
         variables = merged(layers)
         pools = [group for group in host.groups if group not in ("all", "ungrouped")]
         try:
-            return HostEntry(name, variables, NodeVariables.model_validate(variables), pools, layers)
+            read = NodeVariables.model_validate(variables)
+            return HostEntry(name, variables, read, pools, layers, host.inline[0])
         except ValidationError as error:
-            entry = HostEntry(name, variables, None, pools, layers)
+            entry = HostEntry(name, variables, None, pools, layers, host.inline[0])
             self.problems += self._refused(entry, error)
             return entry
 
     @staticmethod
     def _refused(entry: HostEntry, error: ValidationError) -> list[Problem]:
-        found = violations(error, NodeVariables)
-        return [
-            Problem(*entry.place(str(path[0]) if path else ""), _code(what), "error", f"{entry.name}: {what}", fix)
-            for path, what, fix in found
-        ]
+        problems = []
+        for path, what, fix in violations(error, NodeVariables):
+            variable = str(path[0]) if path else ""
+            said = f"{entry.name}: {what}" if entry.says(variable) else what
+            problems.append(Problem(*entry.place(variable), _code(what), "error", said, fix))
+        return problems
 
     def at(self, key: str, *path: Any) -> tuple[str, int, int]:
         """Return file, line and column of an entry of the spec `Kind/name`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
@@ -129,6 +129,6 @@ def merged(layers: Iterable[Layer]) -> dict[str, Any]:
     return variables
 
 
-def origin(layers: list[Layer], variable: str) -> Layer | None:
+def origin(layers: Sequence[Layer], variable: str) -> Layer | None:
     """Return the layer that decides a variable."""
     return next((layer for layer in reversed(layers) if variable in layer.variables), None)

@@ -19,6 +19,7 @@ EXTENSIONS = ("", ".yml", ".yaml", ".json")
 _IGNORED = re.compile(
     r"^\.|^(host_vars|group_vars|vars_plugins)$|(\.pyc|\.pyo|\.swp|\.bak|~|\.rpm|\.md|\.txt|\.rst|\.orig|\.cfg|\.retry)$"
 )
+MEND = "write one `name: value` a line"
 SECTIONS = ("vars", "children", "hosts")
 
 
@@ -62,7 +63,7 @@ class _Reading:
     inventory: Inventory = field(default_factory=Inventory)
     problems: list[Problem] = field(default_factory=list)
 
-    def wrong(self, document: Document, path: tuple[Any, ...], message: str, fix: str = "") -> None:
+    def wrong(self, document: Document, path: tuple[Any, ...], message: str, fix: str) -> None:
         """Note that an entry is not what Ansible's format has there."""
         line, column = document.place(path)
         self.problems.append(Problem(document.file, line, column, "ASY0010", "error", message, fix))
@@ -85,7 +86,9 @@ class _Reading:
         if document is None or document.data is None:
             return
         if not isinstance(document.data, dict) or "plugin" in document.data:
-            self.wrong(document, (), "an inventory file is a mapping of group names to groups")
+            self.wrong(
+                document, (), "an inventory file is a mapping of group names to groups", "begin with a pool's name"
+            )
             return
         for name, content in document.data.items():
             self.take_group(document, (name,), name, content)
@@ -93,7 +96,7 @@ class _Reading:
     def take_group(self, document: Document, path: tuple[Any, ...], name: Any, content: Any) -> Group | None:
         """Read one group and what is below it."""
         if not is_name(name) or not isinstance(content, dict | None):
-            self.wrong(document, path, f"{name!r} is no group: it needs a name and vars, hosts or children below it")
+            self.wrong(document, path, f"{name!r} is no group", "give it a name, and vars, hosts or children below it")
             return None
         group = self.inventory.group(name)
         for section, entries in (content or {}).items():
@@ -138,12 +141,12 @@ class _Reading:
     def take_hosts(self, document: Document, path: tuple[Any, ...], group: Group, content: Any) -> None:
         """Read one entry of `hosts`, which may stand for many."""
         if not is_name(path[-1]) or not isinstance(content, dict | None):
-            self.wrong(document, path, f"{path[-1]!r} is no host: it needs a name and variables below it")
+            self.wrong(document, path, f"{path[-1]!r} is no host", "give it a name, a colon, and variables below it")
             return
         try:
             names, port = expand(path[-1])
         except ValueError as wrong:
-            self.wrong(document, path, str(wrong))
+            self.wrong(document, path, str(wrong), "write a name, or a range as n[0001:0016]")
             return
         layer = Layer(content or {}, document, path)
         for name in names:
@@ -171,7 +174,7 @@ class _Reading:
                     if document is not None and isinstance(document.data, dict):
                         self.take_vars(owner.files, Layer(document.data, document))
                     elif document is not None and document.data is not None:
-                        self.wrong(document, (), "a file of variables is a mapping of names to values")
+                        self.wrong(document, (), "a file of variables is a mapping of names to values", MEND)
 
 
 def variable_files(folder: Path, name: str) -> list[Path]:
