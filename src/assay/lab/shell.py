@@ -23,6 +23,7 @@ from assay.lab.tree import started
 from assay.lab.world import State, World
 
 SSH_FAILED = 255
+NO_COMMAND = 127
 
 
 def main() -> None:
@@ -62,7 +63,16 @@ def _run(world: World, state: State, now: datetime, command: list[str]) -> NoRet
     environment = {**os.environ, **_environment(world, folder, now, library)}
     if library is None and command[1:3] == ["-m", "assay.probe"]:
         _run_and_fill(command, environment, state)
-    os.execvpe(command[0], command, environment)  # noqa: S606  # no shell: the words as they are
+    _become(command, environment)
+
+
+def _become(command: list[str], environment: Mapping[str, str]) -> NoReturn:
+    """Replace this process, so that whoever kills it kills the command."""
+    try:
+        os.execvpe(command[0], command, environment)  # noqa: S606  # no shell: the words as they are
+    except OSError:
+        sys.stderr.write(f"{command[0]}: command not found\n")
+        sys.exit(NO_COMMAND)
 
 
 def _write_uptime(folder: Path, state: State, now: datetime) -> None:

@@ -16,7 +16,7 @@ typedef unsigned int uint;
 typedef unsigned long long ulong64;
 typedef struct device { int index; } *nvml_device;
 
-enum { SUCCESS = 0, UNINITIALIZED = 1, INVALID_ARGUMENT = 2, NOT_SUPPORTED = 3, INSUFFICIENT_SIZE = 7,
+enum { SUCCESS = 0, INVALID_ARGUMENT = 2, NOT_SUPPORTED = 3, INSUFFICIENT_SIZE = 7,
        DRIVER_NOT_LOADED = 9, MAX_DEVICES = 64, MEMORY_TEMPERATURE = 82, VALUE_IS_UNSIGNED = 1 };
 
 static struct device devices[MAX_DEVICES];
@@ -114,19 +114,8 @@ nvml_return nvmlInitWithFlags(uint flags) { (void)flags; return find("count") ? 
 nvml_return nvmlInit_v2(void) { return nvmlInitWithFlags(0); }
 nvml_return nvmlShutdown(void) { return SUCCESS; }
 
-const char *nvmlErrorString(nvml_return code) {
-  switch (code) {
-    case SUCCESS: return "Success";
-    case UNINITIALIZED: return "Uninitialized";
-    case INVALID_ARGUMENT: return "Invalid Argument";
-    case NOT_SUPPORTED: return "Not Supported";
-    case INSUFFICIENT_SIZE: return "Insufficient Size";
-    case DRIVER_NOT_LOADED: return "Driver Not Loaded";
-    case 15: return "GPU is lost";
-    case 16: return "GPU requires reset";
-    default: return "Unknown Error";
-  }
-}
+/* The bindings know the text of every published code; they ask for that of others. */
+const char *nvmlErrorString(nvml_return code) { (void)code; return "Unknown Error"; }
 
 nvml_return nvmlSystemGetDriverVersion(char *out, uint size) { return string("driver", out, size); }
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 
-from assay.lab.tools.state import node_state, say, working_gpus
-from assay.lab.world import State
+from assay.lab.tools.state import State, node_state, say, working_gpus
 
 SIZES = [2**30 * step for step in (1, 2, 4, 8)]
 FLOAT = 4

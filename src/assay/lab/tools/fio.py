@@ -6,8 +6,7 @@ import json
 import sys
 from typing import Any
 
-from assay.lab.tools.state import node_state, say
-from assay.lab.world import State
+from assay.lab.tools.state import State, node_state, say
 
 NO_SUCH_DEVICE = 2
 

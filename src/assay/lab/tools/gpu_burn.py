@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from assay.lab.tools.state import node_state, say, working_gpus
-from assay.lab.world import State
+from assay.lab.tools.state import State, node_state, say, working_gpus
 
 H100_TENSOR_GFLOPS = 48_000
 ITERATIONS = 28_000

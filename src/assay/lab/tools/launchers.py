@@ -6,6 +6,7 @@ import os
 import sys
 from pathlib import Path
 
+SOURCES = Path(__file__).parents[3]
 TOOLS = {
     "all_reduce_perf": "all_reduce_perf",
     "gpu_burn": "gpu_burn",
@@ -15,9 +16,12 @@ TOOLS = {
 
 
 def install(folder: Path) -> Path:
-    """Make `folder` hold an executable for every tool, and return it. They run with this Python."""
+    """Make `folder` hold an executable for every tool, and return it.
+
+    They run with this Python, without its site packages: they need none, and start in half the time.
+    """
     for name, module in TOOLS.items():
-        script = f'#!/bin/sh\nexec "{sys.executable}" -m assay.lab.tools.{module} "$@"\n'
+        script = f'#!/bin/sh\nPYTHONPATH="{SOURCES}" exec "{sys.executable}" -S -m assay.lab.tools.{module} "$@"\n'
         launcher = folder / name
         if launcher.exists() and launcher.read_text() == script:
             continue

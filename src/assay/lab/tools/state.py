@@ -6,14 +6,15 @@ import json
 import os
 import sys
 from collections.abc import Iterable
-from pathlib import Path
+from typing import Any
 
-from assay.lab.world import State
+State = dict[str, Any]
 
 
 def node_state() -> State:
     """Return the state of the node that this tool runs on."""
-    state: State = json.loads(Path(os.environ["ASSAY_LAB_STATE"]).read_text())
+    with open(os.environ["ASSAY_LAB_STATE"]) as file:  # noqa: PTH123  # a tool starts often: few imports
+        state: State = json.load(file)
     return state
 
 

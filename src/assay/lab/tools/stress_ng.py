@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from assay.lab.tools.state import node_state, say
-from assay.lab.world import State
+from assay.lab.tools.state import State, node_state, say
 
 PID = 4242
 

@@ -1,0 +1,149 @@
+"""The stub libnvidia-ml.so.1, asked through NVIDIA's own bindings exactly as they come from the wheel."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import importlib.metadata
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assay.lab.nvml import build as builder
+from assay.lab.nvml.answers import answers
+from assay.lab.nvml.build import SONAME, SOURCE, build, describe
+from assay.lab.nvml.replay import replay
+from assay.lab.world import State
+
+Healthy = Callable[[str], State]
+Ask = Callable[..., dict[str, Any]]
+
+needs_compiler = pytest.mark.skipif(not shutil.which("cc"), reason="no C compiler (package gcc) for the stub NVML")
+READ = """
+import json
+from assay.probe.files import Root
+from assay.probe.gpu import read_gpus
+print(json.dumps(read_gpus(Root())))
+"""
+
+
+@pytest.fixture
+def ask(world: Any, tmp_path: Path) -> Ask:
+    """Read the GPUs through a library that answers from a flat dict."""
+
+    def read(flat: dict[str, Any], library: Path | None = None) -> dict[str, Any]:
+        (tmp_path / "nvml.json").write_text(json.dumps(flat))
+        found = library or build(world.home / "lib")
+        assert found is not None
+        environment = {**os.environ, "LD_LIBRARY_PATH": str(found.parent), "NVML_STUB": str(tmp_path / "nvml.json")}
+        done = subprocess.run(
+            [sys.executable, "-c", READ], capture_output=True, text=True, env=environment, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    return read
+
+
+def test_the_bindings_are_nvidias_own_unmodified() -> None:
+    files = importlib.metadata.files("nvidia-ml-py")
+    assert files is not None
+    (module,) = [file for file in files if str(file) == "pynvml.py"]
+    content = Path(str(module.locate())).read_bytes()
+    assert module.hash is not None
+    assert base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode() == module.hash.value
+
+
+@needs_compiler
+def test_the_source_compiles_without_a_warning(tmp_path: Path) -> None:
+    command = ["cc", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror", "-o", str(tmp_path / SONAME), str(SOURCE)]
+    assert subprocess.run(command, capture_output=True, text=True, check=False).stderr == ""
+
+
+@needs_compiler
+def test_what_is_asked_and_what_is_replayed_are_the_same(healthy: Healthy, ask: Ask) -> None:
+    state = healthy("n0001")
+    state["gpus"][2] |= {"temperature_c": 93.0, "throttle": 0x60, "remap_pending": 1, "ecc_volatile_corrected": 12}
+    state["gpus"][6]["present"] = False
+    assert ask(answers(state)) == replay(state)
+
+
+@needs_compiler
+def test_a_question_that_the_hardware_cannot_answer_is_unsupported(healthy: Healthy, ask: Ask) -> None:
+    flat = answers(healthy("n0001"))
+    for key in ("g0.remap_correctable", "g0.nvlink_links", "g0.memory_temperature_c", "g0.ecc_enabled"):
+        del flat[key]
+    device = ask(flat)["devices"]["0000:1b:00.0"]
+    assert list(device["remap"]) == list(device["nvlink"]) == ["unsupported"]
+    assert device["temperature"]["memory_c"] == {"unsupported": "Not Supported"}
+    assert device["ecc"]["enabled"] == {"unsupported": "Not Supported"}
+    assert device["ecc"]["volatile"]["corrected"] == {"value": 0}
+
+
+@needs_compiler
+def test_an_older_driver_lacks_calls_and_the_rest_is_read(healthy: Healthy, ask: Ask, tmp_path: Path) -> None:
+    source = SOURCE.read_text()
+    for function in ("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetRemappedRows", "nvmlDeviceGetIndex"):
+        source = source.replace(function, f"absent_{function}")
+    (tmp_path / "old.c").write_text(source)
+    library = tmp_path / SONAME
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", str(library), str(tmp_path / "old.c")], check=True)
+    state = healthy("n0001")
+    state["gpus"][0]["throttle"] = 0x8
+    device = ask(answers(state), library)["devices"]["0000:1b:00.0"]
+    assert device["throttle"] == {"value": ["hw_slowdown"]}, "asked by its older name"
+    assert device["remap"] == {"unsupported": "Function Not Found"}
+    assert device["index"] == {"unsupported": "Function Not Found"}
+    assert device["pcie"]["width"] == {"value": 16}
+
+
+@needs_compiler
+def test_a_gpu_that_asks_for_a_reset_failed_for_that_reason(healthy: Healthy, ask: Ask) -> None:
+    flat = answers(healthy("n0001")) | {"g1.rc": 16}
+    devices = ask(flat)["devices"]
+    assert devices["index 1"] == {"failed": "GPU requires restart"}, "no driver list on this machine names its place"
+    assert len(devices) == 8
+
+
+@needs_compiler
+def test_a_library_without_a_driver_behind_it_failed(ask: Ask) -> None:
+    assert ask({}) == {"failed": "NVML did not start: Driver Not Loaded"}
+
+
+@needs_compiler
+def test_no_gpu_at_all_is_absent_not_an_empty_list(ask: Ask) -> None:
+    gpu = ask({"count": 0, "driver": "570"})
+    assert gpu["count"] == {"value": 0}
+    assert gpu["devices"] == {"absent": "NVML counts no GPU"}
+
+
+def test_without_a_library_the_branch_is_absent() -> None:
+    environment = {name: text for name, text in os.environ.items() if name != "LD_LIBRARY_PATH"}
+    done = subprocess.run([sys.executable, "-c", READ], capture_output=True, text=True, env=environment, check=False)
+    gpu = json.loads(done.stdout)
+    assert gpu == {"absent": "no NVIDIA driver: libnvidia-ml.so.1 not found"} or "driver" in gpu
+
+
+@needs_compiler
+def test_the_library_is_built_once(tmp_path: Path) -> None:
+    first = build(tmp_path)
+    assert first is not None
+    stamp = first.stat().st_mtime_ns
+    assert build(tmp_path) == first
+    assert first.stat().st_mtime_ns == stamp
+    assert describe(tmp_path) == f"NVML: stub {first}"
+
+
+def test_no_compiler_or_a_broken_one_means_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(builder, "find_compiler", lambda: None)
+    assert build(tmp_path / "a") is None
+    assert "replayed" in describe(tmp_path / "a")
+    monkeypatch.setattr(builder, "find_compiler", lambda: "/bin/false")
+    assert build(tmp_path / "b") is None

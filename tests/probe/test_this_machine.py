@@ -1,0 +1,79 @@
+"""The probe on the machine that runs the tests: real, cheap, on time, and honest about what is not there."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assay.model.reading import as_reading
+
+AREAS = ["host", "gpu", "hca", "nic", "nvme", "aer", "kernel_log"]
+
+
+def probe(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    clean = {name: text for name, text in os.environ.items() if name not in ("ASSAY_ROOT", "ASSAY_AT")}
+    command = [sys.executable, "-m", "assay.probe", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, env=clean | environment, check=False)
+
+
+def leaves(tree: Any) -> list[dict[str, Any]]:
+    if as_reading(tree) is not None:
+        return [tree]
+    return [leaf for branch in tree.values() for leaf in leaves(branch)]
+
+
+def test_one_document_with_every_area_and_nothing_on_standard_error() -> None:
+    done = probe()
+    assert (done.returncode, done.stderr) == (0, "")
+    assert list(json.loads(done.stdout)["probe"]) == AREAS
+
+
+def test_every_leaf_is_one_of_the_four_kinds_with_a_reason() -> None:
+    for leaf in leaves(json.loads(probe().stdout)["probe"]):
+        ((kind, content),) = leaf.items()
+        assert kind == "value" or content, leaf
+
+
+def test_this_machines_own_name_and_boot_are_read() -> None:
+    host = json.loads(probe().stdout)["probe"]["host"]
+    assert host["hostname"] == {"value": Path("/proc/sys/kernel/hostname").read_text().strip()}
+    assert host["uptime_s"]["value"] > 0
+    assert host["memory_bytes"]["value"] > 2**20
+
+
+def test_an_empty_root_has_nothing_and_says_so_for_each(tmp_path: Path) -> None:
+    tree = json.loads(probe("--root", str(tmp_path)).stdout)["probe"]
+    values = [leaf for area in AREAS if area not in ("gpu", "host") for leaf in leaves(tree[area]) if "value" in leaf]
+    assert values == []
+
+
+def test_the_root_may_come_from_the_environment(tmp_path: Path) -> None:
+    tree = json.loads(probe(ASSAY_ROOT=str(tmp_path)).stdout)["probe"]
+    assert "absent" in tree["host"]["hostname"]
+
+
+def test_pretty_is_the_same_document_to_read() -> None:
+    done = probe("--pretty")
+    assert done.stdout.count("\n") > 20
+    assert json.loads(done.stdout)["probe"]
+
+
+@pytest.mark.parametrize("arguments", [["--since", "yesterday"], ["--bogus"]])
+def test_wrong_usage_is_two_and_prints_no_document(arguments: list[str]) -> None:
+    done = probe(*arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "Traceback" not in done.stderr
+
+
+def test_it_costs_less_than_half_a_cpu_second_and_sixty_megabytes() -> None:
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    probe()
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert (after.ru_utime + after.ru_stime) - (before.ru_utime + before.ru_stime) < 0.5
