@@ -32,13 +32,20 @@ def address(where: Path | str) -> URL:
 def connect(url: URL, patience_s: float = PATIENCE_S) -> Engine:
     """Return an engine for the ledger at `url`, made there if there is nothing yet. Raises Trouble."""
     if url.get_backend_name() == "sqlite":
-        Path(str(url.database)).parent.mkdir(parents=True, exist_ok=True)
+        _make_folder(Path(str(url.database)).parent)
         engine = _sqlite(url, patience_s)
     else:
         engine = create_engine(url, connect_args={"connect_timeout": max(2, round(patience_s))})
     with telling(engine):
         _ensure(engine)
     return engine
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise Trouble(f"no folder for the ledger: {error.strerror}", where=str(folder), fix="make it") from error
 
 
 def _sqlite(url: URL, patience_s: float) -> Engine:

@@ -1,0 +1,145 @@
+"""What is appended is there, in order, once, for ever; on SQLite and on PostgreSQL alike."""
+
+from __future__ import annotations
+
+from itertools import count
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
+
+from assay.ledger.engine import address
+from assay.ledger.store import Ledger
+from assay.model.entry import Entry
+from assay.model.outcome import Measurement, Outcome, Run
+
+AT = "2026-11-21T12:00:00+00:00"
+HOT = Measurement("gpu_temperature", 91.0, "°C", at_most=90.0, source="specs/nodes/hgx-h100.yaml:41")
+numbers = count(1)
+
+
+def entry(id_: str, node: str = "n1", kind: str = "hold", **body: object) -> Entry:
+    return Entry(id_, AT, kind, node, {"who": "ann", **body})
+
+
+def outcome(verdict: str = "pass", at: str = AT, subject: str = "a/n1", **other: object) -> Outcome:
+    plain = {"check": "suites/p.py::test_heat", "node": "n1", "reason": "" if verdict == "pass" else "hot"}
+    return Outcome(**{**plain, "subject": subject, "verdict": verdict, "evidence_at": at, **other})  # type: ignore[arg-type]
+
+
+def record(ledger: Ledger, *outcomes: Outcome, at: str = AT) -> str:
+    name = f"run-{next(numbers)}"
+    assert ledger.record(Run(name, at, phases=("production",), nodes=("n1",), who="ann"), outcomes)
+    return name
+
+
+def test_entries_come_back_as_they_were_written_and_in_order(ledger):
+    assert ledger.append(entry("a", reason="fans · 45 °C"), entry("b", "n2"), entry("c", kind="release")) == [True] * 3
+    assert [one.id for one in ledger.entries()] == ["a", "b", "c"]
+    assert ledger.entries()[0].body == {"who": "ann", "reason": "fans · 45 °C"}
+    assert [one.id for one in ledger.entries("n1")] == ["a", "c"]
+    assert [one.id for one in ledger.entries(kinds=["release"])] == ["c"]
+    assert [one.id for one in ledger.entries(after=ledger.entries()[1].seq)] == ["c"]
+
+
+def test_an_id_that_is_known_changes_nothing(ledger):
+    assert ledger.append(entry("a", reason="first"), entry("a", reason="second")) == [True, False]
+    assert ledger.append(entry("a", reason="third")) == [False]
+    assert [one.body["reason"] for one in ledger.entries()] == ["first"]
+
+
+def test_nothing_to_append_is_nothing_to_do(ledger):
+    assert ledger.append() == []
+
+
+def test_a_second_opening_finds_what_the_first_wrote(place):
+    first = Ledger.open(place)
+    first.append(entry("a"))
+    assert [one.id for one in Ledger.open(place).entries()] == ["a"]
+
+
+def test_outcomes_come_back_with_their_run_and_their_numbers(ledger):
+    run = record(ledger, outcome("fail", measurements=(HOT,), phases=("production",), fault="gpu.thermal"), outcome())
+    first, second = ledger.outcomes(run)
+    assert first.outcome.measurements == (HOT,)
+    assert (first.run, first.at, first.outcome.fault, first.outcome.phases) == (run, AT, "gpu.thermal", ("production",))
+    assert second.outcome.measurements == ()
+    assert first.id == f"{run}/suites/p.py::test_heat[a/n1]"
+    assert [one.id for one in ledger.runs()] == [run]
+    assert ledger.runs()[0].nodes == ("n1",)
+
+
+def test_a_run_is_recorded_once(ledger):
+    run = Run("again", AT)
+    assert ledger.record(run, [outcome()])
+    assert not ledger.record(run, [outcome("fail")])
+    assert [one.outcome.verdict for one in ledger.outcomes("again")] == ["pass"]
+
+
+def test_the_newest_outcome_is_the_one_with_the_newest_evidence_however_late_it_was_written(ledger):
+    record(ledger, outcome("fail", at="2026-11-21T14:00:00+00:00"))
+    record(ledger, outcome("pass", at="2026-11-21T13:00:00.5+00:00"))
+    assert [one.outcome.verdict for one in ledger.latest("n1")] == ["fail"]
+
+
+def test_times_in_another_zone_are_compared_as_times(ledger):
+    record(ledger, outcome("pass", at="2026-11-21T13:00:00+00:00"))
+    record(ledger, outcome("fail", at="2026-11-21T15:30:00+03:00"))
+    assert [one.outcome.verdict for one in ledger.latest("n1")] == ["pass"]
+
+
+def test_an_error_without_evidence_is_as_new_as_its_run(ledger):
+    record(ledger, outcome())
+    record(ledger, outcome("error", at=""), at="2026-11-21T15:00:00+00:00")
+    assert [one.outcome.verdict for one in ledger.latest("n1")] == ["error"]
+
+
+def test_latest_keeps_subjects_apart_and_nodes_too(ledger):
+    record(ledger, outcome(subject="a/n1/gpu0"), outcome(subject="a/n1/gpu1"), outcome(subject="a/n2", node="n2"))
+    assert [one.outcome.subject for one in ledger.latest("n1")] == ["a/n1/gpu0", "a/n1/gpu1"]
+    assert len(ledger.latest()) == 3
+
+
+def test_the_last_pass_is_found_behind_later_failures(ledger):
+    record(ledger, outcome("pass", at="2026-11-21T10:00:00+00:00"))
+    good = record(ledger, outcome("pass", at="2026-11-21T11:00:00+00:00"))
+    record(ledger, outcome("fail", at="2026-11-21T12:00:00+00:00"))
+    found = ledger.last_pass("suites/p.py::test_heat", "a/n1")
+    assert found is not None
+    assert found.run == good
+    assert ledger.last_pass("suites/p.py::test_heat", "a/n9") is None
+
+
+def test_many_outcomes_keep_their_own_numbers(ledger):
+    run = record(ledger, *(outcome(subject=f"a/n1/gpu{i}", measurements=(Measurement("m", i),)) for i in range(1200)))
+    assert all(one.outcome.measurements[0].value == i for i, one in enumerate(ledger.outcomes(run)))
+
+
+TABLES = ("entry", "run", "outcome", "measurement", "assay_ledger")
+
+
+def test_the_database_itself_refuses_to_change_or_lose_anything(ledger):
+    ledger.append(entry("a"))
+    record(ledger, outcome(measurements=(HOT,)))
+    deeds = [f"DELETE FROM {table}" for table in TABLES]
+    deeds += [f"UPDATE {table} SET {'version = 2' if table == 'assay_ledger' else 'seq = 9'}" for table in TABLES]
+    if ledger._engine.dialect.name == "postgresql":
+        deeds += [f"TRUNCATE {table} CASCADE" for table in TABLES]
+    for deed in deeds:
+        with pytest.raises(DBAPIError, match="append-only"), ledger._engine.begin() as connection:
+            connection.execute(text(deed))
+    assert len(ledger.entries()) == len(ledger.outcomes()) == 1
+
+
+def test_replacing_a_line_by_its_id_or_its_number_changes_nothing(tmp_path):
+    ledger = Ledger.open(tmp_path / "ledger.sqlite")
+    ledger.append(entry("a", reason="true"))
+    with ledger._engine.begin() as connection:
+        for columns in ("id, at, kind, node, body) VALUES ('a'", "seq, at, kind, node, body, id) VALUES (1"):
+            rest = "'', '', '', '{}')" if columns.startswith("id") else "'', '', '', '{}', 'z')"
+            connection.execute(text(f"INSERT OR REPLACE INTO entry ({columns}, {rest}"))
+    assert [(one.id, one.body["reason"]) for one in ledger.entries()] == [("a", "true")]
+
+
+def test_a_plain_postgresql_url_is_spoken_with_the_driver_that_we_have():
+    assert address("postgresql://host/fleet").drivername == "postgresql+psycopg"

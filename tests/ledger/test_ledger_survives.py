@@ -1,0 +1,158 @@
+"""Killed writers, crowds of writers, and files that are no ledgers."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from assay.ledger.glance import glance
+from assay.ledger.store import Ledger
+from assay.model.entry import Entry
+from assay.model.errors import Trouble
+from assay.model.outcome import Outcome, Run
+
+AT = "2026-11-21T12:00:00+00:00"
+WRITER = """
+import sys
+from assay.ledger.store import Ledger
+from assay.model.entry import Entry
+from assay.model.outcome import Outcome, Run
+ledger, name, number = Ledger.open(sys.argv[1]), sys.argv[2], 0
+while True:
+    number += 1
+    pair = [Entry(f"{name}-{number}-{half}", "2026-11-21T12:00:00+00:00", "hold", "n1") for half in "ab"]
+    ledger.append(*pair)
+    judged = [Outcome("c", f"a/n{i}", f"n{i}", "pass") for i in range(3)]
+    ledger.record(Run(f"{name}-{number}", "2026-11-21T12:00:00+00:00"), judged)
+    print(number, flush=True)
+"""
+RACER = """
+import sys
+from assay.ledger.store import Ledger
+from assay.model.entry import Entry
+ledger = Ledger.open(sys.argv[1])
+print("ready", flush=True)
+sys.stdin.readline()
+new = [ledger.append(Entry(f"e{i}", "2026-11-21T12:00:00+00:00", "hold", sys.argv[2]))[0] for i in range(60)]
+print(sum(new))
+"""
+
+
+def start(program: str, *words: object) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", program, *map(str, words)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.PIPE, text=True)
+
+
+def test_a_writer_killed_at_any_moment_loses_nothing_acknowledged_and_breaks_nothing(place):
+    chance = random.Random(79)
+    Ledger.open(place).close()
+    for turn in range(3):
+        writer = start(WRITER, place, f"w{turn}")
+        assert writer.stdout is not None
+        acknowledged = [writer.stdout.readline()]
+        time.sleep(chance.uniform(0, 0.2))
+        os.kill(writer.pid, signal.SIGKILL)
+        acknowledged += writer.stdout.read().splitlines()
+        writer.wait()
+        count = len([line for line in acknowledged if line.strip()])
+        ledger = Ledger.open(place)
+        mine = [entry.id for entry in ledger.entries() if entry.id.startswith(f"w{turn}-")]
+        assert len(mine) in (2 * count, 2 * count + 2), "an append is whole or not there"
+        runs = [run.id for run in ledger.runs() if run.id.startswith(f"w{turn}-")]
+        assert len(runs) in (count, count + 1)
+        assert all(len(ledger.outcomes(run)) == 3 for run in runs[-2:]), "a run is whole or not there"
+        ledger.close()
+
+
+def test_two_processes_that_append_the_same_ids_make_one_row_each(place):
+    Ledger.open(place).close()
+    racers = [start(RACER, place, name) for name in ("left", "right")]
+    for racer in racers:
+        assert racer.stdout is not None
+        racer.stdout.readline()
+    told = [int(racer.communicate("go\n")[0]) for racer in racers]
+    assert sum(told) == 60, "each id was new to exactly one of them"
+    entries = Ledger.open(place).entries()
+    assert sorted(entry.id for entry in entries) == sorted(f"e{i}" for i in range(60))
+    assert [entry.seq for entry in entries] == sorted(entry.seq for entry in entries)
+
+
+def test_processes_that_open_a_new_ledger_at_once_found_it_once(tmp_path):
+    racers = [start(RACER, tmp_path / "ledger.sqlite", "n") for _ in range(3)]
+    assert sum(int(racer.communicate("go\n")[0].split()[-1]) for racer in racers) == 60
+
+
+def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path):
+    stranger = tmp_path / "ledger.sqlite"
+    stranger.write_text("Dear diary, today the fans were loud. " * 40)
+    before = stranger.read_bytes()
+    for look in (Ledger.open, glance):
+        with pytest.raises(Trouble, match="no ledger") as told:
+            look(stranger)
+        assert str(stranger) in str(told.value)
+    assert stranger.read_bytes() == before
+
+
+def test_a_database_of_something_else_is_refused(tmp_path):
+    stranger = tmp_path / "ledger.sqlite"
+    sqlite3.connect(stranger).executescript("CREATE TABLE recipes (name TEXT)")
+    for look in (Ledger.open, glance):
+        with pytest.raises(Trouble, match="recipes"):
+            look(stranger)
+
+
+def test_a_ledger_of_another_version_is_refused(tmp_path):
+    where = tmp_path / "ledger.sqlite"
+    Ledger.open(where).close()
+    other = sqlite3.connect(where)
+    other.executescript("DROP TRIGGER assay_ledger_no_update; UPDATE assay_ledger SET version = 7")
+    other.close()
+    for look in (Ledger.open, glance):
+        with pytest.raises(Trouble, match="schema version 7"):
+            look(where)
+
+
+def test_a_locked_ledger_says_so_after_its_patience_and_works_again_when_it_is_free(tmp_path):
+    where = tmp_path / "ledger.sqlite"
+    ledger = Ledger.open(where, patience_s=0.1)
+    bully = sqlite3.connect(where, isolation_level=None)
+    bully.execute("BEGIN IMMEDIATE")
+    with pytest.raises(Trouble, match="locked"):
+        ledger.append(Entry("a", AT, "hold"))
+    assert ledger.entries() == [], "reading goes on"
+    bully.execute("ROLLBACK")
+    assert ledger.append(Entry("a", AT, "hold")) == [True]
+
+
+def test_a_server_that_does_not_answer_is_named_without_its_password():
+    with pytest.raises(Trouble, match=r"127\.0\.0\.1") as told:
+        Ledger.open("postgresql://ann:hunter2@127.0.0.1:1/fleet", patience_s=1)
+    assert "hunter2" not in str(told.value)
+
+
+def test_another_kind_of_database_is_no_place_for_a_ledger():
+    with pytest.raises(Trouble, match="mysql"):
+        Ledger.open("mysql://ann:hunter2@db/fleet")
+
+
+def test_a_place_that_cannot_be_written_is_trouble_and_no_traceback():
+    with pytest.raises(Trouble):
+        Ledger.open(Path("/proc/assay/ledger.sqlite"))
+
+
+def test_a_glance_sees_what_the_ledger_holds_and_makes_nothing(tmp_path):
+    where = tmp_path / "ledger.sqlite"
+    assert glance(where) == []
+    assert not where.exists()
+    ledger = Ledger.open(where)
+    ledger.append(Entry("a", AT, "hold", "n1", {"who": "ann", "reason": "45 °C"}))
+    ledger.record(Run("r", AT), [Outcome("c", "a/n1", "n1", "pass")])
+    assert glance(where) == ledger.entries()
