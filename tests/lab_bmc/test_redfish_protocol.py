@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -199,6 +200,19 @@ def test_an_etag_saves_a_transfer_and_a_lost_update(lab: Any) -> None:
     assert (changed.status_code, changed.json()["Boot"]["BootSourceOverrideTarget"]) == (200, "Pxe")
     assert changed.headers["ETag"] == lab.ask("GET", SYSTEM).headers["ETag"] != tag
     assert lab.ask("PATCH", SYSTEM, json=boot, headers={"If-Match": tag}).status_code == 412
+
+
+def test_of_many_writers_that_saw_the_same_version_one_wins(lab: Any) -> None:
+    tag = lab.ask("GET", SYSTEM).headers["ETag"]
+    targets = ["Pxe", "Hdd", "Cd", "BiosSetup", "UefiHttp"]
+
+    def write(target: str) -> int:
+        boot = {"Boot": {"BootSourceOverrideTarget": target}}
+        return int(lab.ask("PATCH", SYSTEM, json=boot, headers={"If-Match": tag}).status_code)
+
+    with ThreadPoolExecutor(5) as pool:
+        answers = sorted(pool.map(write, targets))
+    assert answers == [200, 412, 412, 412, 412]
 
 
 @pytest.mark.parametrize(

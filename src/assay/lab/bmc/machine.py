@@ -28,6 +28,7 @@ class Machine:
     def __init__(self, world: World, node: str, credentials: str) -> None:
         self.world, self.node, self.door = world, node, Door(credentials)
         self.listeners: set[str] = set()
+        self.writing = asyncio.Lock()
         self._file = world.folder(node) / "state.json"
         self._read: tuple[tuple[int, ...], State] | None = None
 
@@ -74,7 +75,13 @@ class Call:
     ids: tuple[str, ...] = ()
 
     async def content(self, limit: int = MAX_BODY_BYTES) -> bytes:
-        """Return the request's body. Raises a 413 for more than `limit` bytes."""
+        """Return the request's body, the same at each call. Raises a 413 for more than `limit` bytes."""
+        if not hasattr(self.request.state, "content"):
+            self.request.state.content = await self._received(limit)
+        content: bytes = self.request.state.content
+        return content
+
+    async def _received(self, limit: int) -> bytes:
         content = bytearray()
         try:
             async for chunk in self.request.stream():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -135,9 +136,17 @@ async def _act(machine: Machine, view: View, request: Request, path: str, accoun
         if method == request.method and (match := pattern.fullmatch(path)):
             call = Call(machine, view, request, account, match.groups())
             logins.demand(call, privilege)
-            _unchanged_since(call, path)
-            return await action(call)
+            return await (_edit(call, path, action) if method in {"PATCH", "DELETE"} else action(call))
     raise _nothing_here(request.method, path)
+
+
+async def _edit(call: Call, path: str, action: Action) -> Response:
+    """Check the precondition and act as one step. The body comes before, so that a slow sender holds up nobody."""
+    await call.content()
+    async with call.machine.writing:
+        call = replace(call, view=await call.machine.view())
+        _unchanged_since(call, path)
+        return await action(call)
 
 
 def _unchanged_since(call: Call, path: str) -> None:
