@@ -77,7 +77,7 @@ def test_an_overlay_changes_only_what_it_says(fleet_with: Write, tmp_path: Path)
     [
         ({"specs/node.yaml": "kind: NodeSpec\nname: small\n"}, "specs/node.yaml:1:1: cpu_sockets is missing (and 1"),
         ({"specs/node.yaml": "a: 1\na: 2\n"}, "specs/node.yaml:2:1: the key 'a' stands twice"),
-        ({"specs/node.yaml": "- 1\n"}, "specs/node.yaml:1:1: a spec is a mapping that begins with its kind"),
+        ({"specs/node.yaml": "- 1\n"}, "specs/node.yaml:1:1: a spec is a mapping that has a kind"),
         ({"inventory/pool.yml": "pool-a: [n1]\n"}, "inventory/pool.yml:1:1: 'pool-a' is no group"),
         ({"inventory/pool.yml": None}, "inventory: inventory/ names no node"),
         ({"inventory/pool.ini": "[pool]\nn1\n"}, "inventory/pool.ini: .ini is no inventory format"),
@@ -125,8 +125,33 @@ def test_a_model_s_own_objection_is_told_at_the_entry_that_it_names(fleet_with: 
 
 
 @pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("  production: [onboard]", "  production: [attic]", "edges.production: 'attic' is no state"),
+        ("edges:\n", "  attic: {summary: lost}\nedges:\n", "no way back into service from: attic"),
+        ("certified_to: production", "certified_to: production, fail_to: onboard", "edges draw no onboard → onboard"),
+        ("{timing: pending, to: onboard}", "{timing: pending, severity: [degraded]}", "must match everything"),
+    ],
+)
+def test_a_policy_with_a_hole_is_refused(old: str, new: str, says: str, fleet_with: Write) -> None:
+    root = fleet_with({})
+    policy = root / "specs" / "policy.yaml"
+    assert old in policy.read_text()
+    policy.write_text(policy.read_text().replace(old, new, 1))
+    (found,) = [problem for problem in problems(root) if problem.file == "specs/policy.yaml"]
+    assert found.code == "ASY0003"
+    assert says in found.message
+
+
+@pytest.mark.parametrize(
     ("credentials", "right"),
-    [("{env: BMC}", True), ("{file: bmc.txt}", True), ("{env: BMC, file: bmc.txt}", False), ("admin:secret", False)],
+    [
+        ("{env: BMC}", True),
+        ("{file: bmc.txt}", True),
+        ("{env: BMC, file: bmc.txt}", False),
+        ("admin:secret", False),
+        ("[{env: 'admin:secret'}]", False),
+    ],
 )
 def test_credentials_are_references_and_never_the_secret_itself(
     credentials: str, right: bool, fleet_with: Write

@@ -67,9 +67,7 @@ def read_spec(path: Path, file: str) -> SpecFile | list[Problem]:
     except Unreadable as wrong:
         return [wrong.as_problem()]
     if not isinstance(document.data, dict):
-        return [
-            _problem(document, (), "ASY0003", "a spec is a mapping that begins with its kind", "begin with `kind:`")
-        ]
+        return [_problem(document, (), "ASY0003", "a spec is a mapping that has a kind", "begin with `kind:`")]
     kind = document.data.get("kind")
     model = KINDS.get(kind) if isinstance(kind, str) else None
     if model is None:

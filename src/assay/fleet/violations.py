@@ -100,5 +100,8 @@ def _nearest(name: str, known: Sequence[str]) -> str:
 
 
 def _shown(value: Any) -> str:
+    """Return a value for a message. What is inside of mappings and lists stays there: it may be a secret."""
+    if isinstance(value, dict | list):
+        return "a mapping" if isinstance(value, dict) else "a list"
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}…"
