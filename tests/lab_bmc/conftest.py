@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Coroutine, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -121,21 +121,29 @@ def started(world: World, loop: Loop) -> Lab:
     return Lab(world, bmcs, time.monotonic() - begin)
 
 
+class Builder:
+    """Starts labs of the named nodes, which live until the test ends."""
+
+    def __init__(self, fleet: Fleet, folder: Path) -> None:
+        self.fleet, self.folder, self.loop, self.labs = fleet, folder, Loop(), list[Lab]()
+
+    def __call__(self, *nodes: str) -> Lab:
+        world = World(self.folder / "lab")
+        furnish(world, self.fleet, nodes)
+        self.labs.append(started(world, self.loop))
+        return self.labs[-1]
+
+    def stop(self) -> None:
+        for lab in self.labs:
+            self.loop.run(lab.bmcs.stop())
+
+
 @pytest.fixture
-def build(fleet: Fleet, tmp_path: Path) -> Iterator[Callable[..., Lab]]:
-    """Start a lab of the named nodes; it is stopped after the test."""
-    loop, labs = Loop(), []
-
-    def start(*nodes: str) -> Lab:
-        world = World(tmp_path / "lab")
-        furnish(world, fleet, nodes)
-        labs.append(started(world, loop))
-        return labs[-1]
-
-    yield start
-    for lab in labs:
-        loop.run(lab.bmcs.stop())
-    loop.close()
+def build(fleet: Fleet, tmp_path: Path) -> Iterator[Builder]:
+    builder = Builder(fleet, tmp_path)
+    yield builder
+    builder.stop()
+    builder.loop.close()
 
 
 @pytest.fixture(scope="session")

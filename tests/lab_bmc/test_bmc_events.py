@@ -101,6 +101,11 @@ def test_a_quiet_stream_keeps_its_heart_beating(lab: Any, monkeypatch: pytest.Mo
         assert next(line for line in listen(lab, session) if line).startswith(":")
 
 
+def test_the_stream_is_for_those_who_take_event_streams(lab: Any) -> None:
+    assert lab.ask("GET", STREAM, headers={"Accept": "application/json"}).status_code == 406
+    assert lab.ask("HEAD", STREAM).status_code == 405
+
+
 def test_a_listener_that_goes_away_leaves_nothing_behind(lab: Any) -> None:
     with lab.http() as session:
         lines = listen(lab, session)

@@ -6,6 +6,8 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import requests
+
 NODES = [f"n{number:04}" for number in range(1, 21)]
 SYSTEM = "/redfish/v1/Systems/System_0"
 
@@ -26,6 +28,20 @@ def test_twenty_idle_bmcs_take_next_to_no_processor_time(build: Any) -> None:
     before, begin = time.process_time(), time.monotonic()
     time.sleep(1.5)
     assert (time.process_time() - before) / (time.monotonic() - begin) < 0.10
+
+
+def test_they_stop_at_once_though_clients_hang_and_listen(build: Any) -> None:
+    lab = build("n0001", "n0002")
+    with lab.world.change("n0001") as state:
+        state["fails"]["bmc_silent"] = True
+    with ThreadPoolExecutor(2) as pool, lab.http() as session:
+        hanging = pool.submit(lab.ask, "GET", SYSTEM, node="n0001", timeout=20)
+        listening = session.get(lab.base("n0002") + "/redfish/v1/EventService/SSE", stream=True)
+        begin = time.monotonic()
+        build.stop()
+        assert time.monotonic() - begin < 2
+        assert isinstance(hanging.exception(), requests.ConnectionError)
+        listening.close()
 
 
 def test_they_come_back_on_the_same_ports(build: Any) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import json
 import secrets
 import urllib.request
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -14,7 +14,7 @@ from sse_starlette import EventSourceResponse, ServerSentEvent
 from starlette.responses import Response
 
 from assay.lab.bmc.answers import COMMON, nothing, resource_answer
-from assay.lab.bmc.errors import conflict, not_found, not_in_list
+from assay.lab.bmc.errors import RedfishError, conflict, not_found, not_in_list
 from assay.lab.bmc.journal import logged
 from assay.lab.bmc.machine import Call, Machine, text
 from assay.lab.bmc.root import TREE
@@ -42,17 +42,19 @@ async def new_events(machine: Machine, after: str | None = None) -> AsyncIterato
         await asyncio.sleep(LOOK_S)
 
 
-def stream(machine: Machine, last_id: str | None) -> Response:
+def stream(machine: Machine, headers: Mapping[str, str]) -> Response:
     """Return the stream of ServerSentEventUri; comments keep it alive while nothing happens.
 
-    While it is open it is one of the subscriptions.
+    While it is open it is one of the subscriptions. Raises a 406 for a client that takes no event stream.
     """
+    if not {"*/*", "text/*", "text/event-stream"} & _media_types(headers.get("accept", "*/*")):
+        raise RedfishError(406, "HeaderInvalid", "This is a stream of text/event-stream", "Accept")
     ident = secrets.token_hex(4)
 
     async def messages() -> AsyncIterator[ServerSentEvent]:
         machine.listeners.add(ident)
         try:
-            async for event in new_events(machine, last_id):
+            async for event in new_events(machine, headers.get("last-event-id")):
                 yield ServerSentEvent(json.dumps(payload(event)), id=event["id"])
         finally:
             machine.listeners.discard(ident)
@@ -115,6 +117,10 @@ async def _latest(machine: Machine) -> State:
     """Return the state, with what time has brought; the clock is only asked while something waits for it."""
     state = machine.stored()
     return (await machine.view()).state if pending(state) else state
+
+
+def _media_types(accept: str) -> set[str]:
+    return {part.partition(";")[0].strip().lower() for part in accept.split(",")}
 
 
 def _known(machine: Machine, after: str | None) -> set[Key]:

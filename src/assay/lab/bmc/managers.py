@@ -17,7 +17,8 @@ def managers(_: View) -> Resource:
 
 
 def manager(view: View) -> Resource:
-    """The BMC: its version and time."""
+    """The BMC: its version and time; when it was last reset, if it remembers."""
+    reset_at = view.state.get("bmc", {}).get("reset_at")
     return resource(
         "Manager",
         "1_19_0",
@@ -29,7 +30,7 @@ def manager(view: View) -> Resource:
         ServiceEntryPointUUID=service_uuid(view),
         DateTime=view.now.isoformat(timespec="seconds"),
         DateTimeLocalOffset="+00:00",
-        LastResetTime=view.state.get("bmc", {}).get("reset_at"),
+        **({"LastResetTime": reset_at} if reset_at else {}),
         PowerState="On",
         Status=status(),
         LogServices=link("/Systems/System_0/LogServices"),

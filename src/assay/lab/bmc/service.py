@@ -110,8 +110,8 @@ async def _dispatch(machine: Machine, view: View, request: Request, path: str) -
 async def _read(machine: Machine, view: View, request: Request, path: str) -> Response:
     if path == metadata.PATH:
         return metadata.answer()
-    if path == subscriptions.STREAM:
-        return events.stream(machine, request.headers.get("last-event-id"))
+    if path == subscriptions.STREAM and request.method == "GET":
+        return events.stream(machine, request.headers)
     if match := MONITOR.fullmatch(path):
         return await _monitor(view, match[1])
     if TREE.find(path) is None:
@@ -166,7 +166,9 @@ def _nothing_here(method: str, path: str) -> RedfishError:
 
 
 def _methods(path: str) -> Iterator[str]:
-    if TREE.find(path) or path in {subscriptions.STREAM, metadata.PATH} or MONITOR.fullmatch(path):
+    if path == subscriptions.STREAM:
+        yield "GET"
+    if TREE.find(path) or path == metadata.PATH or MONITOR.fullmatch(path):
         yield from ("GET", "HEAD")
     if path == LOGIN:
         yield "POST"

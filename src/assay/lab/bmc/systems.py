@@ -33,7 +33,6 @@ def system(view: View) -> Resource:
         Manufacturer="NVIDIA",
         Model=state["product"],
         SerialNumber=state["serial"],
-        UUID=state["boot"].get("system_uuid") or None,
         BiosVersion=state["firmware"].get("BIOS", ""),
         PowerState=power_state(state, view.now),
         BootProgress=boot_progress(state, view.now),
