@@ -6,11 +6,12 @@ import subprocess
 from pathlib import Path
 
 DECLARED = ("inventory", "specs", "suites", "playbooks")
+CAREFUL = ("--no-optional-locks", "-c", "core.fsmonitor=false")  # a look takes no lock and runs no hook
 
 
 def revision(root: Path) -> tuple[str, bool]:
     """Return the commit and whether what the repository declares differs from it. No git: `("", False)`."""
-    command = ["git", "-C", str(root), "status", "--porcelain=v2", "--branch", "--no-ahead-behind", "--", *DECLARED]
+    command = ["git", "-C", str(root), *CAREFUL, "status", "--porcelain=v2", "--branch", "--", *DECLARED]
     try:
         run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
     except (OSError, subprocess.TimeoutExpired):

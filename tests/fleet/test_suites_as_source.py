@@ -1,0 +1,89 @@
+"""The suites' own words, read without running them: tests, marks, limits."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from assay.fleet.suites import read_suites
+
+SUITE = '''
+"""A suite."""
+import pytest
+
+pytestmark = [pytest.mark.phase("seatrial", "production"), pytest.mark.passive]
+
+
+def test_plain(gpu):
+    assert gpu.heat
+
+
+@pytest.mark.phase("test")
+@pytest.mark.fault("gpu.hot")
+@pytest.mark.active
+def test_marked(gpu, limits):
+    assert gpu.heat < limits.gpu_temperature < other.limits.elsewhere
+
+
+def helper(limits):
+    return limits.idle
+
+
+class TestNothing:
+    def test_method(self):
+        assert True
+'''
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A fleet that is nothing but one suite."""
+    (tmp_path / "suites").mkdir()
+    (tmp_path / "suites" / "test_a.py").write_text(SUITE)
+    return tmp_path
+
+
+def test_only_functions_of_the_module_are_checks(root: Path) -> None:
+    names = ["suites/test_a.py::test_plain", "suites/test_a.py::test_marked"]
+    assert [test.name for test in read_suites(root).tests] == names
+
+
+def test_a_function_s_mark_hides_the_module_s_of_that_name(root: Path) -> None:
+    plain, marked = read_suites(root).tests
+    assert (plain.marks["phase"], plain.active) == (("seatrial", "production"), False)
+    assert (marked.marks["phase"], marked.marks["fault"], marked.active) == (("test",), ("gpu.hot",), True)
+
+
+def test_limits_are_found_wherever_they_are_read(root: Path) -> None:
+    assert {(limit.name, limit.line) for limit in read_suites(root).limits} == {("gpu_temperature", 16), ("idle", 20)}
+
+
+def test_a_suite_that_changes_is_read_again(root: Path) -> None:
+    assert len(read_suites(root).tests) == 2
+    (root / "suites" / "test_b.py").write_text("def test_more(node):\n    assert node\n")
+    assert len(read_suites(root).tests) == 3
+
+
+def test_a_suite_that_is_no_python_is_kept_apart(root: Path) -> None:
+    (root / "suites" / "test_b.py").write_text("def test_more(:\n")
+    ((where, said),) = read_suites(root).broken
+    assert (where.file, where.line, said) == ("suites/test_b.py", 1, "invalid syntax")
+    assert len(read_suites(root).tests) == 2
+
+
+def test_a_folder_without_suites_has_none(tmp_path: Path) -> None:
+    assert read_suites(tmp_path).tests == []
+
+
+def test_the_example_s_suites_read_as_python_reads_them() -> None:
+    example = Path(__file__).parents[2]
+    expected = [
+        f"{path.relative_to(example).as_posix()}::{node.name}"
+        for path in sorted((example / "suites").rglob("test_*.py"))
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
+    ]
+    assert [test.name for test in read_suites(example).tests] == expected
+    assert len(expected) >= 25
