@@ -29,7 +29,7 @@ def labels(fleet: Fleet, node: str, subject: str, phases: Iterable[str], fault: 
         yield "phase", phase
     if fault:
         yield "fault", fault
-    yield "spec", f"{fleet.commit[:12]}{'+changes' if fleet.dirty else ''}"
+    yield "spec", f"{fleet.commit[:12] or 'no commit'}{'+changes' if fleet.dirty else ''}"
 
 
 def write_results(folder: Path, fleet: Fleet, told: Iterable[tuple[Run, Outcome]]) -> int:

@@ -50,14 +50,14 @@ class Tools:
 def build(fleet: Fleet, reports: Path, points: int = 3) -> Path:
     """Build `reports/allure` from the runs so far and return its page.
 
-    Each of the newest `points` runs that the history does not have yet adds a point to it. Raises Trouble.
+    Each run since the last report, of the newest `points`, adds a point to the history. Raises Trouble.
     """
     runs = read_runs(reports / "runs")
     if not runs:
         raise Trouble(f"there is no run in {reports / 'runs'} to report on", fix="run `assay validate` first")
     page = reports / "allure" / "index.html"
-    known = told_runs(reports / "history.jsonl")
-    new = [run for run, _ in runs if run.id not in known][-points:]
+    last = last_told(reports / "history.jsonl")
+    new = [run for run, _ in runs if run.id > last][-points:]
     if not new and page.exists():
         return page
     tools = Tools.find(fleet.root)
@@ -90,12 +90,12 @@ def newest(runs: Sequence[tuple[Run, Path]], until: str) -> list[Told]:
     return list(latest.values())
 
 
-def told_runs(history: Path) -> set[str]:
-    """Return the runs that Allure's history has a point for; each point is named after its run."""
+def last_told(history: Path) -> str:
+    """Return the newest run that Allure's history has a point for, "" for none; a point is named after its run."""
     if not history.exists():
-        return set()
+        return ""
     with history.open() as file:
-        return {json.loads(line)["name"].split()[-1] for line in file if line.strip()}
+        return max((json.loads(line)["name"].split()[-1] for line in file if line.strip()), default="")
 
 
 def _measured(run: Run, outcome: Outcome) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from assay.fleet.load import load_fleet
-from assay.harness import calm
+from assay.harness import adhoc, calm
 from assay.harness.choose import chosen, kind_of
 from assay.harness.fixtures import Fixtures
 from assay.harness.marks import Marks
@@ -59,7 +59,7 @@ class Suites:
         self.selection = chosen(self.fleet, config)
         self.phases = {name for given in option("--phase") for name in given.split(",")}
         self.shelf = Shelf(Path(option("--evidence") or home / ".assay" / "evidence" / "latest"))
-        self.calm = calm.is_asked_for(config)
+        self.calm, self.allure = calm.is_asked_for(config), adhoc.is_asked_for(config)
         config.pluginmanager.register(
             Fixtures(self.fleet, option("--ledger") or os.environ.get("ASSAY_LEDGER", ""), TRIAL), "assay-fixtures"
         )
@@ -107,6 +107,8 @@ class Suites:
         """Open the trial."""
         if self.owns(item):
             item.stash[TRIAL], item.stash[HEARD] = self._trial(item), []
+            if self.allure:
+                adhoc.label(self.fleet, item.stash[TRIAL])
             if item.get_closest_marker("xfail"):
                 raise Unjudgeable("xfail does not exist here; a known issue is data, not code")
             if not hasattr(item, "callspec"):
@@ -123,6 +125,8 @@ class Suites:
             result = yield
         except ENDINGS as raised:
             error = raised
+        if self.allure and TRIAL in item.stash:
+            adhoc.show_measurements(item.stash[TRIAL])
         ending = settle(error, item.stash[TRIAL]) if TRIAL in item.stash else error
         if ending is not None:
             raise ending
