@@ -89,3 +89,16 @@ def test_a_lab_that_was_killed_is_seen_as_down_and_comes_up_again(fleet: Path) -
     assert lab(fleet, "down").stdout.strip() == "the lab is down"
     assert not (fleet / ".assay/lab/inventory.yml").exists()
     assert lab(fleet, "down").stdout.strip() == "the lab was not up"
+
+
+def test_the_ledger_of_a_real_fleet_is_never_overwritten(tmp_path: Path) -> None:
+    for folder in ("inventory", "specs", "firmware"):
+        shutil.copytree(ROOT / folder, tmp_path / folder)
+    ledger = tmp_path / ".assay" / "ledger.sqlite"
+    ledger.parent.mkdir()
+    ledger.write_bytes(b"years of history")
+    for words in (["up"], ["tour", str(ROOT / "scenarios" / "the-loop.yaml")]):
+        answer = lab(tmp_path, *words)
+        assert answer.returncode == 2
+        assert "another clone" in answer.stderr
+    assert ledger.read_bytes() == b"years of history"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import sys
+import tempfile
+import traceback
 from typing import Any
 
 import typer
@@ -56,9 +58,23 @@ def _assay() -> None:
 
 
 def main() -> None:
-    """Run one verb. Trouble ends with a message for people and exit code 2, never a traceback."""
+    """Run one verb. Whatever goes wrong ends with a message for people and exit code 2, never a traceback."""
     try:
         app()
     except Trouble as trouble:
-        print(f"assay: {trouble}", file=sys.stderr)  # noqa: T201 — this is the place that talks to people
+        _say(str(trouble))
         sys.exit(2)
+    except Exception as error:
+        _say(f"a mistake of assay itself: {type(error).__name__}: {error}\n  → please report it, with {_kept()}")
+        sys.exit(2)
+
+
+def _kept() -> str:
+    """Write the traceback to a file and return its path."""
+    with tempfile.NamedTemporaryFile("w", prefix="assay-crash-", suffix=".txt", delete=False) as file:
+        file.write(traceback.format_exc())
+    return file.name
+
+
+def _say(text: str) -> None:
+    print(f"assay: {text}", file=sys.stderr)  # noqa: T201 — this is the place that talks to people

@@ -30,7 +30,7 @@ def up(fleet: FleetDir = Path(), scenario: Story = None) -> None:
         raise Trouble("the lab is up already", where=str(world.home), fix="`assay lab down` first")
     story = load_scenario(scenario) if scenario else None
     start, rate = (story.starts_at, story.rate) if story else (datetime.now(UTC), RATE)
-    (world.home / "inventory.yml").unlink(missing_ok=True)
+    keeper.clear(desk.home)
     keeper.prepare(desk.fleet, world, start, rate, story)
     keeper.start(world)
     _say(f"the lab is up: {len(world.nodes())} nodes, {rate:g} lab seconds in a second. {_parts(world)}")

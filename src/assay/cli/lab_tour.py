@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 import time
@@ -18,7 +17,6 @@ from assay.lab.expect import Finding
 from assay.lab.scenario import load_scenario
 from assay.lab.tour import Teller, Tour
 from assay.lab.world import World
-from assay.model.errors import Trouble
 
 LINES_SHOWN = 24
 """Lines of one command's answer that the story repeats; the rest is in the ledger."""
@@ -65,7 +63,7 @@ def play(desk: Desk, scenario: Path) -> bool:
     """Play `scenario` from a fresh lab and ledger; return whether it came out as declared."""
     console, story, began = Console(highlight=False), load_scenario(scenario), time.monotonic()
     world = World(desk.lab)
-    _fresh(desk, world)
+    keeper.clear(desk.home)
     with console.status("building a virtual data hall"):
         keeper.prepare(desk.fleet, world, story.starts_at, story.rate, story)
         keeper.start(world)
@@ -80,18 +78,6 @@ def play(desk: Desk, scenario: Path) -> bool:
         keeper.stop(world)
     _end(console, desk, tour, time.monotonic() - began)
     return well
-
-
-def _fresh(desk: Desk, world: World) -> None:
-    """Clear what an earlier rehearsal left. A ledger that no lab made is never touched."""
-    if (desk.home / "ledger.sqlite").exists() and not desk.lab.exists():
-        raise Trouble(
-            "this repository has a ledger of a real fleet; a rehearsal would overwrite it",
-            where=str(desk.home / "ledger.sqlite"),
-            fix="rehearse in another clone",
-        )
-    keeper.stop(world)
-    shutil.rmtree(desk.home, ignore_errors=True)
 
 
 def _end(console: Console, desk: Desk, tour: Tour, seconds: float) -> None:

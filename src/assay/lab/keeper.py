@@ -23,9 +23,20 @@ UP_WITHIN_S = 30.0
 DOWN_WITHIN_S = 10.0
 
 
+def clear(home: Path) -> None:
+    """Take away what an earlier rehearsal left in `home`, with its ledger. A ledger that no lab made is never touched."""
+    if (home / "ledger.sqlite").exists() and not (home / "lab").exists():
+        raise Trouble(
+            "this repository has the ledger of a real fleet; a rehearsal would overwrite it",
+            where=str(home / "ledger.sqlite"),
+            fix="rehearse in another clone",
+        )
+    stop(World(home / "lab"))
+    shutil.rmtree(home, ignore_errors=True)
+
+
 def prepare(fleet: Fleet, world: World, start: datetime, rate: float, scenario: Scenario | None) -> None:
-    """Make the world anew, with what the scenario plants."""
-    shutil.rmtree(world.home, ignore_errors=True)
+    """Make the world, with what the scenario plants."""
     build_world(fleet, world, start, rate)
     for wish in scenario.plant if scenario else ():
         inject(world, wish.fault, wish.node, wish.arguments)

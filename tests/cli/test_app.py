@@ -1,0 +1,81 @@
+"""The command line itself: every verb is there, mistakes get sentences, and starting costs little."""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from assay.cli import app as cli
+from assay.cli.app import VERBS
+from assay.model.errors import Trouble
+
+ROOT = Path(__file__).parents[2]
+
+
+def assay(*words: str) -> subprocess.CompletedProcess[str]:
+    """Run `assay` as a person does."""
+    return subprocess.run([sys.executable, "-m", "assay", *words], capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_explains_itself(verb: str) -> None:
+    answer = assay(verb, "--help")
+    assert answer.returncode == 0, answer.stderr
+    assert "Usage" in answer.stdout
+
+
+def test_the_verbs_are_listed_in_the_order_of_the_loop() -> None:
+    listed = assay("--help").stdout
+    places = [listed.index(f" {verb} ") for verb in VERBS]
+    assert places == sorted(places)
+
+
+def test_an_unknown_verb_is_a_mistake_of_use() -> None:
+    answer = assay("reconcil")
+    assert answer.returncode == 2
+    assert "reconcil" in answer.stderr
+
+
+def test_trouble_is_said_with_its_place_and_its_fix(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def trouble() -> None:
+        raise Trouble("no such rail", where="specs/fabrics/compute.yaml:7", fix="rails count from 0")
+
+    monkeypatch.setattr(cli, "app", trouble)
+    with pytest.raises(SystemExit, match="2"):
+        cli.main()
+    assert capsys.readouterr().err == "assay: specs/fabrics/compute.yaml:7: no such rail\n  → rails count from 0\n"
+
+
+def test_a_mistake_of_ours_is_said_plainly_and_its_traceback_kept(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken() -> None:
+        raise KeyError("rails")
+
+    monkeypatch.setattr(cli, "app", broken)
+    with pytest.raises(SystemExit, match="2"):
+        cli.main()
+    said = capsys.readouterr().err
+    assert "Traceback" not in said
+    kept = Path(said.strip().rpartition("with ")[2])
+    assert "KeyError" in kept.read_text()
+    kept.unlink()
+
+
+def test_every_verb_is_documented() -> None:
+    documented = (ROOT / "docs" / "commands.md").read_text()
+    assert [verb for verb in VERBS if f"assay {verb}" not in documented] == []
+
+
+@pytest.mark.parametrize("words", [("status", "--help"), ("tickets", "--help"), ("hold", "--help")], ids=" ".join)
+def test_a_small_verb_starts_on_little_cpu(words: tuple[str, ...]) -> None:
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assay(*words)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert after.ru_utime - before.ru_utime < 1.0  # 0.2 s on an idle machine; the bound leaves room for a busy one
