@@ -34,6 +34,7 @@ def test_a_healthy_node_reads_as_its_spec_says(node: Any) -> None:
     assert (value(probe, "host/cpu_sockets"), value(probe, "host/cpu_threads")) == (2, 224)
     assert value(probe, "host/memory_bytes") == 2048 * 2**30
     assert value(probe, "host/root_fs/read_only") is False
+    assert value(probe, "host/root_fs/used_percent") == 31.0
     assert "iommu=pt" in value(probe, "host/cmdline")
     assert 14 * 86400 < value(probe, "host/uptime_s") < 15 * 86400
     assert (value(probe, "gpu/driver"), value(probe, "gpu/count")) == ("570.172.08", 8)
@@ -127,6 +128,11 @@ def test_a_missing_gpu_is_counted_out_and_the_rest_keep_their_places(node: Any) 
     serial = node.world.load(node.name)["gpus"][7]["serial"]
     assert (value(last, "index"), value(last, "serial")) == (6, serial), "NVML's index moved, the place did not"
     assert GPU3 not in probe["aer"]
+
+
+def test_a_full_and_read_only_root_shows(node: Any) -> None:
+    node.change(lambda state: state.update(root_fs="ro", root_fs_used_percent=97))
+    assert node.probe()["host"]["root_fs"] == {"read_only": {"value": True}, "used_percent": {"value": 97.0}}
 
 
 @needs_compiler

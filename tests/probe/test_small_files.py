@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from assay.probe.aer import read_aer, total
 from assay.probe.files import Root, understood, unread
 from assay.probe.hca import guid, port_state, rate_gbps, read_hcas
-from assay.probe.host import memory_bytes, read_host, root_is_read_only, sockets, threads
+from assay.probe.host import memory_bytes, read_host, root_is_read_only, sockets, threads, used_percent
 from assay.probe.nic import carrier, read_nics
 from assay.probe.nvme import read_drives
 
@@ -65,6 +65,11 @@ def test_sockets_and_threads_are_counted() -> None:
 
 def test_an_architecture_that_names_no_socket_has_no_count_of_zero() -> None:
     assert "failed" in understood("/proc/cpuinfo", "processor\t: 0\n", sockets)
+
+
+def test_a_file_system_is_as_full_as_df_counts_it() -> None:
+    heading = "Filesystem     1024-blocks      Used Available Capacity Mounted on\n"
+    assert used_percent(f"{heading}/dev/md0 1000 300 600 34% /\n") == 33.3
 
 
 def test_memory_is_in_bytes() -> None:
@@ -174,7 +179,7 @@ def test_pcie_errors_are_the_totals_of_devices_that_report_them(tmp_path: Path) 
     }
 
 
-HOST = [sockets, threads, memory_bytes, root_is_read_only]
+HOST = [sockets, threads, memory_bytes, root_is_read_only, used_percent]
 CONVERTERS = [*HOST, guid, port_state, rate_gbps, carrier, total, int, float]
 
 

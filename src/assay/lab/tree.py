@@ -13,6 +13,7 @@ from assay.lab.world import State
 Files = Iterator[tuple[str, str]]
 
 SECTOR = 512
+ROOT_FS_KIB = 1_840_000_000
 PORT_STATE = {"DOWN": 1, "INIT": 2, "ARMED": 3, "ACTIVE": 4}
 SPEED_NAME = {10: "SDR", 20: "DDR", 40: "QDR", 56: "FDR", 100: "EDR", 200: "HDR", 400: "NDR", 800: "XDR"}
 AER = {
@@ -44,8 +45,15 @@ def _host(state: State) -> Files:
     yield "proc/cpuinfo", _cpuinfo(state["cpu_sockets"], state["cpu_threads"])
     yield "proc/meminfo", f"MemTotal:       {state['memory_bytes'] // 1024} kB\n"
     yield "proc/mounts", f"/dev/md0 / ext4 {state.get('root_fs', 'rw')},relatime 0 0\nproc /proc proc rw,relatime 0 0\n"
+    yield "run/df", _df(state.get("root_fs_used_percent", 31))
     yield "sys/class/dmi/id/product_name", f"{state['product']}\n"
     yield "sys/class/dmi/id/product_serial", f"{state['serial']}\n"
+
+
+def _df(used_percent: int) -> str:
+    used, free = ROOT_FS_KIB * used_percent // 100, ROOT_FS_KIB * (100 - used_percent) // 100
+    heading = "Filesystem     1024-blocks      Used Available Capacity Mounted on"
+    return f"{heading}\n/dev/md0       {ROOT_FS_KIB} {used} {free}      {used_percent}% /\n"
 
 
 def _cpuinfo(sockets: int, threads: int) -> str:

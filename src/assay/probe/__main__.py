@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import sys
 from functools import partial
 
@@ -24,6 +25,7 @@ GPU_DEADLINE_S = 6.0  # without persistence mode, NVML wakes eight GPUs first
 
 def main() -> None:
     """Print `{"probe": TREE}`, with `--active` also `"active": TREE`, and leave."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # a caller that ignores its children must not make us ignore ours
     asked = _arguments()
     root = Root(asked.root)
     document: Tree = {"probe": _passive(root, asked.since, asked.deadline)}

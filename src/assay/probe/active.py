@@ -5,9 +5,6 @@ Only ever on request. The tools are the node's own, found in its PATH.
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
 import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
@@ -20,9 +17,11 @@ from assay.probe.files import Root, Tree, unread
 from assay.probe.gpu import DRIVER_LIST
 from assay.probe.nvme import CLASS as NVME
 from assay.probe.nvme import namespaces
+from assay.probe.tools import read_tool
 
 GRACE_S = 120  # to start, to allocate, to print
 NVME_READ_S = 5
+CUDA = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}  # so that CUDA's index is NVML's
 
 Part = Callable[[Root, int], Tree]
 
@@ -111,22 +110,4 @@ PARTS: dict[str, Part] = {
 
 
 def _read(tool: str, arguments: Sequence[str], seconds: int, understand: Callable[[str], Tree]) -> Tree:
-    """Run a tool for `seconds` and some grace and return what `understand` makes of its output."""
-    path = shutil.which(tool)
-    if path is None:
-        return absent(f"{tool} is not installed")
-    environment = {**os.environ, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}  # so that CUDA's index is NVML's
-    try:
-        done = subprocess.run(
-            [path, *arguments],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            env=environment,
-            timeout=seconds + GRACE_S,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return failed(f"{tool} did not end within {seconds + GRACE_S} s")
-    except OSError as error:
-        return failed(f"{tool} could not be started: {error.strerror}")
-    return understand(done.stdout.decode(errors="replace"))
+    return read_tool([tool, *arguments], seconds + GRACE_S, understand, CUDA)

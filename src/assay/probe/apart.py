@@ -66,6 +66,7 @@ def _answer(read: Callable[[], Tree], into: int, allowed_s: float) -> None:
 
     It lets go of the terminal's files, so that nobody waits for the end of output of a child left behind.
     """
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.alarm(int(allowed_s) + 2)  # the end of a child whose parent was killed
     nothing = os.open(os.devnull, os.O_RDWR)
     for standard in (0, 1, 2):

@@ -62,5 +62,5 @@ def understood(what: str, content: str, convert: Callable[[str], Any]) -> Tree:
     """Return `content` converted as a leaf; failed with the content quoted where it makes no sense."""
     try:
         return value(convert(content))
-    except (ValueError, IndexError, OverflowError):
+    except (ValueError, IndexError, ArithmeticError):
         return failed(f"{what}: cannot make sense of {content[:80]!r}")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
 
-from assay.model.reading import value
-from assay.probe.files import Root, Tree, unread
+from assay.probe.files import Root, Tree, understood
+from assay.probe.tools import read_tool
+
+DF_S = 2
 
 
 def read_host(root: Root) -> Tree:
@@ -22,7 +23,7 @@ def read_host(root: Root) -> Tree:
         "cpu_sockets": root.read("/proc/cpuinfo", sockets),
         "cpu_threads": root.read("/proc/cpuinfo", threads),
         "memory_bytes": root.read("/proc/meminfo", memory_bytes),
-        "root_fs": {"read_only": root.read("/proc/mounts", root_is_read_only), "used_percent": _used_percent(root)},
+        "root_fs": {"read_only": root.read("/proc/mounts", root_is_read_only), "used_percent": _how_full(root)},
     }
 
 
@@ -62,11 +63,12 @@ def root_is_read_only(mounts: str) -> bool:
     return "ro" in options[-1].split(",")
 
 
-def _used_percent(root: Root) -> Tree:
-    """Return how full the file system of `/` is, as df counts: used of used and available."""
-    try:
-        disk = os.statvfs(root.here("/"))
-    except OSError as error:
-        return unread("/", error)
-    used = disk.f_blocks - disk.f_bfree
-    return value(round(100 * used / max(1, used + disk.f_bavail), 1))
+def _how_full(root: Root) -> Tree:
+    """Ask df, as a person would: what a root is mounted from is for the node to say."""
+    return read_tool(["df", "-P", "-k", root.here("/")], DF_S, lambda text: understood("df", text, used_percent))
+
+
+def used_percent(df: str) -> float:
+    """Return how full `df -P` says a file system is, of what it lets anyone use. Raises ValueError."""
+    _, _, used, available = df.splitlines()[-1].split()[:4]
+    return round(100 * int(used) / (int(used) + int(available)), 1)
