@@ -232,6 +232,11 @@ def test_the_fleet_beside_it_is_left_in_peace(code: str, fleet_with: Write) -> N
     assert [problem for problem in problems(fleet_with(CASES[code].right)) if problem.code == code] == []
 
 
+def test_a_fabric_is_not_blamed_for_nodes_that_could_not_be_read(fleet_with: Write) -> None:
+    found = problems(fleet_with({"specs/fabric.yaml": FABRIC, "inventory/pool.yml": POOL + "  hosts: {}\n"}))
+    assert [problem.code for problem in found] == ["ASY0001"]
+
+
 def test_every_rule_of_the_book_has_its_case() -> None:
     assert set(CASES) == set(rules())
 

@@ -174,6 +174,34 @@ def test_a_group_s_mistake_is_told_once_and_a_host_s_by_its_name(fleet_with: Wri
     ]
 
 
+@pytest.mark.parametrize(
+    ("file", "old", "new", "code", "fix"),
+    [
+        ("specs/bundle.yaml", "reset: bmc", "reset: bcm", "ASY0003", "did you mean bmc?"),
+        ("specs/bundle.yaml", 'version: "1"', "version: 1.10", "ASY0003", "quote it"),
+        ("specs/bundle.yaml", "sha256: ba", "sha256: xx", "ASY0003", "write it in that form"),
+        ("specs/node.yaml", "name: small", "name: small\nname: small", "ASY0001", "keep one of the two"),
+        ("specs/node.yaml", "needed: 1", "needed: 3", "ASY0003", "correct the value"),
+        ("specs/node.yaml", "size_gb: 10", "size_gb: ten", "ASY0003", "write a whole number"),
+        ("specs/policy.yaml", "timing: pending", "timing: soon", "ASY0003", "use one of immediate, pending, record"),
+        ("specs/faults.yaml", "check: true", "check: maybe", "ASY0003", "write true or false"),
+        ("specs/checks.yaml", "[production]", "production", "ASY0003", "write a list"),
+        ("specs/checks.yaml", "kind: CheckCatalog", "kind: Checks", "ASY0002", "use one of CheckCatalog"),
+        ("suites/test_heat.py", "def test_heat(", "def test_heat(:", "ASY0063", "correct the syntax"),
+    ],
+)
+def test_one_mistake_is_told_once_and_not_as_all_that_follows_from_it(
+    file: str, old: str, new: str, code: str, fix: str, fleet_with: Write
+) -> None:
+    root = fleet_with({})
+    path = root / file
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, new, 1))
+    (found,) = problems(root)
+    assert (found.file, found.code) == (file, code)
+    assert found.fix.startswith(fix)
+
+
 def test_groups_that_contain_themselves_are_named(fleet_with: Write) -> None:
     root = fleet_with({"inventory/more.yml": "a: {children: {b: }}\nb: {children: {a: }}\n"})
     assert [problem.message for problem in problems(root)] == ["groups contain themselves: a → b → a"]

@@ -55,9 +55,11 @@ class Draft:
 
     def __init__(self, root: Path, overlays: Sequence[Path] = ()) -> None:
         self.root = root
-        self.specs, self.problems = read_specs(root)
+        self.specs, self.refused = read_specs(root)
+        self.problems = [problem for refused in self.refused for problem in refused.problems]
         self.inventory, wrong = self._inventory(overlays)
         self.problems += wrong
+        self.all_hosts_read = not wrong
         self.hosts = [self._host(name) for name in self.inventory.hosts]
         self.problems = list(dict.fromkeys(self.problems))
 
@@ -103,6 +105,16 @@ class Draft:
             if isinstance(entry.spec, kind):
                 found.setdefault(entry.spec.name, entry.spec)
         return found
+
+    def names(self, kind: type[Spec]) -> set[str]:
+        """Return the names of one kind, also of specs that were refused: they exist, and are told of already."""
+        refused = {one.name for one in self.refused if one.kind == kind.__name__}
+        return {*self.of(kind), *refused}
+
+    def whole(self, *kinds: type[Spec]) -> bool:
+        """Whether every spec of these kinds could be read, so that what is missing among them is really missing."""
+        lost = {one.kind for one in self.refused}
+        return "" not in lost and lost.isdisjoint(kind.__name__ for kind in kinds)
 
     @cached_property
     def files(self) -> dict[str, SpecFile]:

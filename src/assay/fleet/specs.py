@@ -42,17 +42,19 @@ class SpecFile:
             yield from self._lines(below, path)
 
 
-def read_specs(root: Path) -> tuple[list[SpecFile], list[Problem]]:
+@dataclass(frozen=True)
+class Refused:
+    """A spec that could not be read: what is known of it, and why not. `kind` or `name` may be unknown ("")."""
+
+    problems: list[Problem]
+    kind: str = ""
+    name: str = ""
+
+
+def read_specs(root: Path) -> tuple[list[SpecFile], list[Refused]]:
     """Read every YAML file below `root/specs`, in order of their paths."""
-    specs: list[SpecFile] = []
-    problems: list[Problem] = []
-    for path in spec_paths(root):
-        found = read_spec(path, path.relative_to(root).as_posix())
-        if isinstance(found, SpecFile):
-            specs.append(found)
-        else:
-            problems += found
-    return specs, problems
+    found = [read_spec(path, path.relative_to(root).as_posix()) for path in spec_paths(root)]
+    return [one for one in found if isinstance(one, SpecFile)], [one for one in found if isinstance(one, Refused)]
 
 
 def spec_paths(root: Path) -> list[Path]:
@@ -60,23 +62,25 @@ def spec_paths(root: Path) -> list[Path]:
     return sorted(path for path in (root / "specs").rglob("*") if path.suffix in (".yaml", ".yml") and path.is_file())
 
 
-def read_spec(path: Path, file: str) -> SpecFile | list[Problem]:
+def read_spec(path: Path, file: str) -> SpecFile | Refused:
     """Read one spec document, or say what is wrong with it."""
     try:
         document = read_file(path, file)
     except Unreadable as wrong:
-        return [wrong.as_problem()]
+        return Refused([wrong.as_problem()])
     if not isinstance(document.data, dict):
-        return [_problem(document, (), "ASY0003", "a spec is a mapping that has a kind", "begin with `kind:`")]
-    kind = document.data.get("kind")
+        said = "a spec is a mapping that has a kind"
+        return Refused([_problem(document, (), "ASY0003", said, "begin with `kind:`")])
+    kind, name = document.data.get("kind"), document.data.get("name")
     model = KINDS.get(kind) if isinstance(kind, str) else None
     if model is None:
         said = f"kind {kind!r} is not known" if kind else "kind is missing"
-        return [_problem(document, ("kind",), "ASY0002", said, f"use one of {', '.join(KINDS)}")]
+        return Refused([_problem(document, ("kind",), "ASY0002", said, f"use one of {', '.join(KINDS)}")])
     try:
         return SpecFile(model.model_validate(document.data), document)
     except ValidationError as error:
-        return [_problem(document, path, "ASY0003", what, fix) for path, what, fix in violations(error, model)]
+        problems = [_problem(document, at, "ASY0003", what, fix) for at, what, fix in violations(error, model)]
+        return Refused(problems, model.__name__, name if isinstance(name, str) else "")
 
 
 def _problem(document: Document, path: tuple[Any, ...], code: str, message: str, fix: str) -> Problem:

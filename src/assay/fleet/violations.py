@@ -19,6 +19,7 @@ FIXES = {
     "int_type": "write a whole number, without quotes",
     "list_type": "write a list: one item a line, each after a dash",
     "model_type": "write a mapping: names, colons, values",
+    "string_pattern_mismatch": "write it in that form",
     "string_type": "quote it: YAML reads it as something other than text",
 }
 
@@ -58,6 +59,8 @@ def fix(found: Mapping[str, Any], model: type[BaseModel]) -> str:
         return _nearest(str(found["loc"][-1]), fields_at(model, found["loc"][:-1]))
     if found["type"] == "string_type" and isinstance(found["input"], bool):
         return "quote it: YAML reads yes, no, on and off as true and false"
+    if found["type"] == "literal_error":
+        return _nearest(str(found["input"]), re.findall(r"'([^']*)'", found["ctx"]["expected"]))
     return FIXES.get(found["type"], "correct the value")
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from assay.fleet.draft import Draft
 from assay.fleet.problem import Problem, Severity
+from assay.model.spec import Spec
 
 THEMES = ("names", "nodes", "firmware", "limits", "suites", "policy")
 
@@ -35,10 +36,13 @@ class Rule:
     why: str
     severity: Severity
     find: Find | None = None
+    needs: tuple[type[Spec], ...] = ()
 
     def problems(self, draft: Draft) -> Iterable[Problem]:
-        """Yield what this rule finds in a fleet."""
-        for found in self.find(draft) if self.find else ():
+        """Yield what this rule finds in a fleet; nothing where specs that it `needs` could not be read."""
+        if self.find is None or (self.needs and not draft.whole(*self.needs)):
+            return
+        for found in self.find(draft):
             yield Problem(*found.place, self.code, self.severity, found.message, found.fix)
 
 
@@ -51,11 +55,13 @@ def _enter(entry: Rule) -> None:
     _RULES[entry.code] = entry
 
 
-def rule(code: str, title: str, *, why: str, severity: Severity = "error") -> Callable[[Find], Find]:
-    """Enter the function below as the one that finds `code`."""
+def rule(
+    code: str, title: str, *, why: str, severity: Severity = "error", needs: tuple[type[Spec], ...] = ()
+) -> Callable[[Find], Find]:
+    """Enter the function below as the one that finds `code`. It `needs` kinds whose specs it misses by name."""
 
     def enter(find: Find) -> Find:
-        _enter(Rule(code, title, why, severity, find))
+        _enter(Rule(code, title, why, severity, find, needs))
         return find
 
     return enter

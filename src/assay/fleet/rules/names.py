@@ -12,6 +12,7 @@ from assay.model.design import FabricDesign
 from assay.model.firmware import FirmwareBundle
 from assay.model.nodespec import NodeSpec
 from assay.model.profile import ManagementProfile
+from assay.model.spec import Spec
 
 
 @rule("ASY0020", "two specs share a name", why="Whoever refers to the name gets one of them, and nobody sees which.")
@@ -28,27 +29,27 @@ def shared_names(draft: Draft) -> Iterator[Finding]:
 @rule("ASY0021", "a node spec that does not exist", why="A node that refers to no spec cannot be validated.")
 def dangling_node_spec(draft: Draft) -> Iterator[Finding]:
     """Find nodes whose `node_spec` is no NodeSpec."""
-    yield from _dangling(draft, "node_spec", draft.of(NodeSpec), "NodeSpec")
+    yield from _missing(draft, "node_spec", NodeSpec)
 
 
 @rule("ASY0022", "a management profile that does not exist", why="Nobody could say what automation may do there.")
 def dangling_profile(draft: Draft) -> Iterator[Finding]:
     """Find nodes whose `profile` is no ManagementProfile."""
-    yield from _dangling(draft, "profile", draft.of(ManagementProfile), "ManagementProfile")
+    yield from _missing(draft, "profile", ManagementProfile)
 
 
 @rule("ASY0023", "a fabric that does not exist", why="The node's cables could not be compared with any design.")
 def dangling_fabric(draft: Draft) -> Iterator[Finding]:
     """Find nodes whose `fabric` is no FabricDesign."""
-    yield from _dangling(draft, "fabric", draft.of(FabricDesign), "FabricDesign")
+    yield from _missing(draft, "fabric", FabricDesign)
 
 
 @rule("ASY0024", "a firmware bundle that does not exist", why="Zap would have nothing to bring the node to.")
 def dangling_firmware(draft: Draft) -> Iterator[Finding]:
     """Find node specs whose `firmware` is no FirmwareBundle."""
-    bundles = draft.of(FirmwareBundle)
+    bundles = draft.names(FirmwareBundle)
     for spec in draft.of(NodeSpec).values():
-        if spec.firmware not in bundles:
+        if spec.firmware not in bundles and draft.whole():
             place = draft.at(f"NodeSpec/{spec.name}", "firmware")
             yield Finding(place, f"there is no FirmwareBundle {spec.firmware}", nearest(spec.firmware, bundles))
 
@@ -57,7 +58,7 @@ def dangling_firmware(draft: Draft) -> Iterator[Finding]:
 def strange_fabric_node(draft: Draft) -> Iterator[Finding]:
     """Find nodes of a fabric design that the inventory does not have."""
     names = set(draft.inventory.hosts)
-    for design in draft.of(FabricDesign).values():
+    for design in draft.of(FabricDesign).values() if draft.all_hosts_read else ():
         strange = [name for name in design.node_names() if name not in names]
         if strange:
             said = f"{design.name}: {_few(strange)} not in the inventory"
@@ -82,6 +83,12 @@ def nearest(name: str, known: Collection[str]) -> str:
 
 def _few(names: list[str]) -> str:
     return ", ".join(names) if len(names) <= 4 else f"{', '.join(names[:3])} and {len(names) - 3} more"
+
+
+def _missing(draft: Draft, variable: str, kind: type[Spec]) -> Iterator[Finding]:
+    """Yield variables that name no spec of a kind. A file that cannot be read may hold any of them."""
+    if draft.whole():
+        yield from _dangling(draft, variable, draft.names(kind), kind.__name__)
 
 
 def _dangling(draft: Draft, variable: str, known: Collection[str], kind: str) -> Iterator[Finding]:

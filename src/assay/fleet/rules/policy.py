@@ -11,6 +11,7 @@ from assay.fleet.draft import Draft
 from assay.fleet.rules.book import Finding, rule
 from assay.fleet.rules.names import nearest
 from assay.fleet.rules.suites import declared
+from assay.model.checks import CheckCatalog
 from assay.model.faults import FaultCatalog
 from assay.model.policy import LifecyclePolicy
 
@@ -26,7 +27,12 @@ def unreachable_state(draft: Draft) -> Iterator[Finding]:
                 yield Finding(place, f"no edges lead to {state}", "draw an edge to it, or remove it")
 
 
-@rule("ASY0071", "a state that requires checks that do not exist", why="Nothing would be proved before it is left.")
+@rule(
+    "ASY0071",
+    "a state that requires checks that do not exist",
+    why="Nothing would be proved before it is left.",
+    needs=(CheckCatalog,),
+)
 def empty_requirement(draft: Draft) -> Iterator[Finding]:
     """Find states that require or watch a phase for which no check is declared."""
     checks = [check for _, check in declared(draft)]
@@ -41,7 +47,7 @@ def empty_requirement(draft: Draft) -> Iterator[Finding]:
                     yield Finding(place, f"{name}: no {kind} has the phase {phase}", "declare one in specs/checks")
 
 
-@rule("ASY0072", "a rule for an unknown fault class", why="The rule would never match.")
+@rule("ASY0072", "a rule for an unknown fault class", why="The rule would never match.", needs=(FaultCatalog,))
 def unknown_class(draft: Draft) -> Iterator[Finding]:
     """Find fault rules whose classes no catalogue holds. A class may be one XID: `gpu.xid.79`."""
     catalogs = draft.of(FaultCatalog).values()
@@ -54,7 +60,9 @@ def unknown_class(draft: Draft) -> Iterator[Finding]:
                     yield Finding(place, f"{title}: no FaultCatalog holds the class {name}", nearest(name, known))
 
 
-@rule("ASY0073", "a node that starts in no state", why="Its first step would lead from nowhere.")
+@rule(
+    "ASY0073", "a node that starts in no state", why="Its first step would lead from nowhere.", needs=(LifecyclePolicy,)
+)
 def unknown_start(draft: Draft) -> Iterator[Finding]:
     """Find nodes whose `lifecycle_start` is no state of any policy."""
     states = {state for policy in draft.of(LifecyclePolicy).values() for state in policy.states}

@@ -15,13 +15,19 @@ from assay.model.faults import FaultCatalog
 @rule("ASY0060", "a declared check that does not exist", why="Every run would miss its outcomes, and so fail.")
 def missing_check(draft: Draft) -> Iterator[Finding]:
     """Find checks of a catalogue for which the suites hold no test function."""
-    tests = {test.name for test in read_suites(draft.root).tests}
+    suites = read_suites(draft.root)
+    tests, broken = {test.name for test in suites.tests}, {where.file for where, _ in suites.broken}
     for place, check in declared(draft):
-        if check.id not in tests:
+        if check.id not in tests and check.id.partition("::")[0] not in broken:
             yield Finding(place, f"the suites hold no {check.id}", nearest(check.id, tests))
 
 
-@rule("ASY0061", "a check that no catalogue declares", why="Nobody would miss its outcomes if it vanished.")
+@rule(
+    "ASY0061",
+    "a check that no catalogue declares",
+    why="Nobody would miss its outcomes if it vanished.",
+    needs=(CheckCatalog,),
+)
 def undeclared_check(draft: Draft) -> Iterator[Finding]:
     """Find test functions of the suites that no catalogue lists."""
     known = {check.id for _, check in declared(draft)}
@@ -49,7 +55,12 @@ def broken_suite(draft: Draft) -> Iterator[Finding]:
         yield Finding((where.file, where.line, where.column), said, "correct the syntax")
 
 
-@rule("ASY0064", "a check of an unknown fault class", why="Its failures would be treated as something unknown.")
+@rule(
+    "ASY0064",
+    "a check of an unknown fault class",
+    why="Its failures would be treated as something unknown.",
+    needs=(FaultCatalog,),
+)
 def unknown_fault(draft: Draft) -> Iterator[Finding]:
     """Find checks whose fault class no catalogue holds."""
     catalogs = draft.of(FaultCatalog).values()
@@ -60,7 +71,12 @@ def unknown_fault(draft: Draft) -> Iterator[Finding]:
             yield Finding(place, said, nearest(check.fault, known))
 
 
-@rule("ASY0065", "a fault class that nothing recognises", why="It waits for a check that does not exist.")
+@rule(
+    "ASY0065",
+    "a fault class that nothing recognises",
+    why="It waits for a check that does not exist.",
+    needs=(CheckCatalog,),
+)
 def silent_class(draft: Draft) -> Iterator[Finding]:
     """Find fault classes that only a check could recognise, and that no check carries."""
     carried = {check.fault for _, check in declared(draft)}
