@@ -19,7 +19,7 @@ from assay.harness.marks import Marks
 from assay.harness.shelf import Shelf
 from assay.harness.silence import Unjudgeable
 from assay.harness.trial import Trial
-from assay.harness.verdict import said, settle, verdict_of
+from assay.harness.verdict import said, settled, unearned, verdict_of
 from assay.model.errors import Trouble
 from assay.model.outcome import Outcome, Verdict
 from assay.model.subject import Subject
@@ -105,32 +105,45 @@ class Suites:
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None, object, object]:
         """Open the trial."""
-        if self.owns(item):
-            item.stash[TRIAL], item.stash[HEARD] = self._trial(item), []
-            if self.allure:
-                adhoc.label(self.fleet, item.stash[TRIAL])
-            if item.get_closest_marker("xfail"):
-                raise Unjudgeable("xfail does not exist here; a known issue is data, not code")
-            if not hasattr(item, "callspec"):
-                raise Unjudgeable("asks for no subject: node, gpu, hca, nic, nvme, psu, link, rack or fabric")
-        return (yield)
+        __tracebackhide__ = True
+        if not self.owns(item):
+            return (yield)
+        item.stash[TRIAL], item.stash[HEARD] = self._trial(item), []
+        if self.allure:
+            adhoc.label(self.fleet, item.stash[TRIAL])
+        try:
+            return (yield)
+        except ENDINGS as raised:
+            raise settled(raised) from None
+
+    @pytest.hookimpl(specname="pytest_runtest_setup", tryfirst=True)
+    def pytest_refuse(self, item: pytest.Item) -> None:
+        """Refuse what suites may not do, before pytest makes something else of it. Raises Unjudgeable."""
+        if not self.owns(item):
+            return
+        if item.get_closest_marker("xfail"):
+            raise Unjudgeable("xfail does not exist here; a known issue is data, not code")
+        if not hasattr(item, "callspec"):
+            raise Unjudgeable("asks for no subject: node, gpu, hca, nic, nvme, psu, link, rack or fabric")
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
         """Let the check end as the rules of suites say it ends."""
         __tracebackhide__ = True
-        error: BaseException | None = None
-        result: object = None
+        trial = item.stash.get(TRIAL, None)
+        if trial is None:
+            return (yield)
         try:
             result = yield
         except ENDINGS as raised:
-            error = raised
-        if self.allure and TRIAL in item.stash:
-            adhoc.show_measurements(item.stash[TRIAL])
-        ending = settle(error, item.stash[TRIAL]) if TRIAL in item.stash else error
-        if ending is not None:
-            raise ending
-        return result
+            raise settled(raised) from None
+        else:
+            if ending := unearned(trial):
+                raise ending
+            return result
+        finally:
+            if self.allure:
+                adhoc.show_measurements(trial)
 
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_runtest_makereport(

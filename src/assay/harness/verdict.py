@@ -13,24 +13,25 @@ LONGEST = 500
 UNREASONED = ("", "unconditional skip", "Skipped")
 
 
-def settle(error: BaseException | None, trial: Trial) -> BaseException | None:
-    """Return what really ends a check that returned (None) or raised `error`; None is a pass.
-
-    Skips need a reason, expected failures do not exist here, an unsupported reading skips, and a check that
-    returned although it met a silent reading, or looked at nothing at all, did not judge.
-    """
+def settled(error: BaseException) -> BaseException:
+    """Return what an exception of a check stands for: skips need a reason, xfail is refused, unsupported skips."""
     if isinstance(error, pytest.xfail.Exception):
-        return Unjudgeable("expected failures do not exist here; a known issue is data, not code")
+        return Unjudgeable("xfail does not exist here; a known issue is data, not code")
     if isinstance(error, pytest.skip.Exception) and str(error).strip() in UNREASONED:
         return Unjudgeable("skipped without a reason")
-    if error is None and trial.silences:
-        first = trial.silences[0]
-        error = Silence(first.kind, first.where, f"{first.reason} (the check went on without it)")
-    if isinstance(error, Silence):
-        return pytest.skip.Exception(said(error)) if error.kind == "unsupported" else error
-    if error is None and not trial.documents:
-        return Unjudgeable("passed without looking at any evidence")
+    if isinstance(error, Silence) and error.kind == "unsupported":
+        return pytest.skip.Exception(said(error))
     return error
+
+
+def unearned(trial: Trial) -> BaseException | None:
+    """Return why a check that returned did not judge: it went on past a silent reading, or looked at nothing."""
+    if trial.silences:
+        first = trial.silences[0]
+        return settled(Silence(first.kind, first.where, f"{first.reason} (the check went on without it)"))
+    if not trial.documents:
+        return Unjudgeable("passed without looking at any evidence")
+    return None
 
 
 def verdict_of(error: BaseException | None, when: str) -> Verdict:

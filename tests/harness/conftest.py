@@ -1,0 +1,78 @@
+"""A copy of the example fleet whose suites and evidence a test may rewrite, judged by real pytest."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import assay.harness.suites  # noqa: F401 — once for all sessions inside the tests
+from assay.harness.recordings import recording
+from assay.model.outcome import Outcome
+
+ROOT = Path(__file__).parents[2]
+RECORDINGS = ROOT / "suites" / "recordings"
+
+
+@dataclass
+class Copy:
+    """A fleet repository below `root` and a way to run its suites inside this process."""
+
+    root: Path
+    pytester: pytest.Pytester
+
+    @property
+    def evidence(self) -> Path:
+        return self.root / ".assay" / "evidence" / "latest"
+
+    def suite(self, text: str, name: str = "test_own.py") -> None:
+        """Replace the suites by one module."""
+        shutil.rmtree(self.root / "suites", ignore_errors=True)
+        (self.root / "suites").mkdir()
+        (self.root / "suites" / name).write_text(text)
+
+    def collected(self, *nodes: str, channels: dict[str, Any] | None = None) -> None:
+        """Lay down evidence: the recording under these nodes' names, or other channels."""
+        self.evidence.mkdir(parents=True, exist_ok=True)
+        document = recording(RECORDINGS, "hgx-h100")
+        for node in nodes:
+            about = {**document, "node": node} | ({"channels": channels} if channels is not None else {})
+            (self.evidence / f"{node}.json").write_text(json.dumps(about))
+
+    def pytest(self, *options: str) -> pytest.RunResult:
+        """Run pytest over the suites, outcomes written to `written`."""
+        fixed = ("--import-mode=importlib", "-p", "no:cacheprovider", "-p", "assay.harness.plugin")
+        self.written.unlink(missing_ok=True)
+        return self.pytester.runpytest_inprocess(
+            *options, str(self.root / "suites"), *fixed, f"--rootdir={self.root}", f"--outcomes={self.written}"
+        )
+
+    @property
+    def written(self) -> Path:
+        return self.root / "outcomes.jsonl"
+
+    def outcomes(self, *options: str) -> list[Outcome]:
+        """Run pytest over the suites and return what was written down."""
+        self.pytest(*options)
+        lines = self.written.read_text().splitlines() if self.written.exists() else []
+        return [Outcome.from_json(json.loads(line)) for line in lines]
+
+
+@pytest.fixture
+def fleet_copy(tmp_path: Path, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Copy:
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    home = tmp_path / "fleet"
+    for folder in ("inventory", "specs", "suites"):
+        shutil.copytree(ROOT / folder, home / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    return Copy(home, pytester)
+
+
+@pytest.fixture
+def verdicts() -> Callable[[list[Outcome]], dict[str, str]]:
+    """Return how to read outcomes: the test's name → its verdict and reason."""
+    return lambda outcomes: {one.check.split("::test_")[1]: f"{one.verdict}: {one.reason}" for one in outcomes}
