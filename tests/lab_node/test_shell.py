@@ -37,6 +37,12 @@ def test_a_node_that_the_lab_does_not_have_has_no_address(node: Any) -> None:
     assert "Could not resolve hostname n9999" in done.stderr
 
 
+def test_without_a_command_it_says_how_it_is_used(node: Any) -> None:
+    done = node.run()
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("usage: ")
+
+
 def test_a_probe_that_hangs_never_answers_and_leaves_nothing_when_killed(node: Any) -> None:
     node.change(lambda state: state["fails"].update(probe_hangs=True))
     with pytest.raises(subprocess.TimeoutExpired):

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -73,3 +76,37 @@ def test_a_child_holds_none_of_our_standard_files() -> None:
         return {"value": [str(Path(f"/proc/self/fd/{number}").readlink()) for number in (0, 1, 2)]}
 
     assert gather({"a": (where, 5.0)}) == {"a": {"value": ["/dev/null"] * 3}}
+
+
+def test_a_child_left_by_a_killed_probe_ends_by_its_own_alarm(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    script = f"""
+import os
+from assay.probe.apart import gather
+def hang():
+    with open("{tmp_path}/pid", "w") as file:
+        file.write(str(os.getpid()))
+    open("{tmp_path}/pipe")
+gather({{"a": (hang, 0.9)}})
+"""
+    probe = subprocess.Popen([sys.executable, "-c", script])
+    until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text() != "")
+    child = int((tmp_path / "pid").read_text())
+    probe.kill()
+    probe.wait()
+    assert alive(child)
+    until(lambda: not alive(child))
+
+
+def alive(pid: int) -> bool:
+    try:
+        return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+
+
+def until(true: Callable[[], bool], limit_s: float = 8.0) -> None:
+    end = time.monotonic() + limit_s
+    while not true():
+        assert time.monotonic() < end, "it did not come true in time"
+        time.sleep(0.02)

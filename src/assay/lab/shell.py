@@ -28,6 +28,8 @@ NO_COMMAND = 127
 
 def main() -> None:
     """Become the command on the node, or fail as ssh does."""
+    if len(sys.argv) < 4:
+        sys.exit("usage: python -m assay.lab.shell LABDIR NODE COMMAND…")
     lab, node, *words = sys.argv[1:]
     world = World(Path(lab).resolve())
     if not (world.folder(node) / "state.json").exists():

@@ -10,8 +10,8 @@ from typing import Any
 
 from assay.model.reading import absent, failed
 from assay.probe.files import Root, Tree
-from assay.probe.gpu_device import Lost, read_device
-from assay.probe.nvml import Nvml
+from assay.probe.gpu_device import read_device
+from assay.probe.nvml import Lost, Nvml
 
 DRIVER_LIST = "/proc/driver/nvidia/gpus"
 

@@ -7,9 +7,7 @@ from typing import Any
 
 from assay.model.reading import failed, value
 from assay.probe.files import Tree
-from assay.probe.nvml import Lost, Nvml
-
-__all__ = ["Lost", "read_device"]
+from assay.probe.nvml import Nvml
 
 MEMORY_TEMPERATURE = 82  # NVML_FI_DEV_MEMORY_TEMP
 GPU_SENSOR = 0  # NVML_TEMPERATURE_GPU
