@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -78,6 +79,20 @@ def test_a_silent_bmc_does_not_hold_up_its_neighbours(build: Any) -> None:
         assert lab.ask("GET", SYSTEM, node="n0004").status_code == 200
         assert not any(future.done() for future in hanging)
         assert all(isinstance(future.exception(), requests.ReadTimeout) for future in hanging)
+
+
+def test_images_that_never_come_do_not_hold_up_a_reset(lab: Any) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as nowhere, ThreadPoolExecutor(10) as pool:
+        image = {"ImageURI": f"http://127.0.0.1:{nowhere.getsockname()[1]}/never.bin"}
+        update = f"{ROOT}/UpdateService/Actions/UpdateService.SimpleUpdate"
+        waiting = [pool.submit(lab.ask, "POST", update, json=image) for _ in range(10)]
+        time.sleep(0.3)
+        off = lab.ask("POST", f"{SYSTEM}/Actions/ComputerSystem.Reset", json={"ResetType": "ForceOff"}, timeout=3)
+        assert off.status_code == 204
+        assert not any(future.done() for future in waiting)
+        for _ in waiting:
+            nowhere.accept()[0].close()
+        assert {future.result().json()["TaskState"] for future in waiting} == {"Exception"}
 
 
 def test_a_bmc_that_restarts_is_away_for_its_time_and_has_forgotten_its_sessions(lab: Any) -> None:

@@ -11,6 +11,8 @@ from redfish_protocol_validator import console_scripts, resources, sessions, uti
 from redfish_protocol_validator.constants import Result
 from redfish_protocol_validator.system_under_test import SystemUnderTest
 
+from assay.lab.bmc import answers
+
 ROOT = "/redfish/v1"
 SYSTEM = f"{ROOT}/Systems/System_0"
 RESET = f"{SYSTEM}/Actions/ComputerSystem.Reset"
@@ -56,6 +58,13 @@ def test_dmtfs_protocol_validator_finds_nothing_wrong(trusting: Any) -> None:
     found = [entry for entries in sut.results.values() for entry in entries if entry["result"] is Result.FAIL]
     assert [f"{entry['assertion'].name} {entry['uri']}: {entry['msg']}" for entry in found] == []
     assert sut.summary_count(Result.PASS) > 300
+
+
+@pytest.mark.filterwarnings("ignore:ssl:DeprecationWarning")
+def test_the_judge_does_find_what_is_wrong(trusting: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(answers.COMMON, "OData-Version", "3.0")
+    found = [entry for entries in judged(trusting).results.values() for entry in entries]
+    assert "RESP_HEADERS_ODATA_VERSION" in {e["assertion"].name for e in found if e["result"] is Result.FAIL}
 
 
 @pytest.mark.parametrize("path", ["/redfish", ROOT, f"{ROOT}/", f"{ROOT}/odata", f"{ROOT}/$metadata"])

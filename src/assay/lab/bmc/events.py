@@ -7,6 +7,7 @@ import json
 import secrets
 import urllib.request
 from collections.abc import AsyncIterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -26,6 +27,7 @@ from assay.lab.world import State
 LOOK_S = 0.25
 HEARTBEAT_S = 5
 CALL_S = 5.0
+CALLERS = ThreadPoolExecutor(8, thread_name_prefix="bmc-call")
 Key = tuple[str, str]
 
 
@@ -66,7 +68,8 @@ async def deliver(machine: Machine) -> None:
     """Call every subscriber of this BMC with each new event, for ever. One that does not answer misses it."""
     async for event in new_events(machine):
         known = machine.stored().get("subscriptions", {})
-        calls = [asyncio.to_thread(_call, entry, event) for entry in known.values()]
+        loop = asyncio.get_running_loop()
+        calls = [loop.run_in_executor(CALLERS, _call, entry, event) for entry in known.values()]
         await asyncio.gather(*calls, return_exceptions=True)
 
 

@@ -8,6 +8,7 @@ import json
 import urllib.error
 import urllib.request
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import datetime
 from email import message_from_bytes, policy
@@ -27,6 +28,8 @@ from assay.lab.bmc.update import INVENTORY
 from assay.lab.world import State
 
 FETCH_S = 10.0
+# Fetching has threads of its own: an image that never comes must not hold up changes of state.
+FETCHERS = ThreadPoolExecutor(32, thread_name_prefix="bmc-fetch")
 FORM_BYTES = 64 << 10
 APPLY_TIME = "@Redfish.OperationApplyTime"
 
@@ -43,7 +46,7 @@ async def simple_update(call: Call) -> Response:
         raise not_in_list(uri, "ImageURI")
     targets = _targets(plain.get("Targets"))
     try:
-        content = await asyncio.to_thread(_fetch, uri)
+        content = await asyncio.get_running_loop().run_in_executor(FETCHERS, _fetch, uri)
     except (OSError, ValueError) as error:
         why = f"no image from {uri}: {error}"
         return await _accepted(call, lambda state, now: flash.start_refused(state, "", why, now))
