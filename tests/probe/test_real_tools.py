@@ -14,8 +14,6 @@ from assay.probe.tools import read_tool
 needs_fio = pytest.mark.skipif(not Path("/usr/bin/fio").exists(), reason="fio is not installed (package fio)")
 no_stress_ng = not shutil.which("stress-ng")
 needs_stress_ng = pytest.mark.skipif(no_stress_ng, reason="stress-ng is not installed (package stress-ng)")
-    not shutil.which("stress-ng"), reason="stress-ng is not installed (package stress-ng)"
-)
 
 
 @needs_fio
