@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.server
+import socket
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -131,6 +132,29 @@ def test_an_image_that_cannot_be_fetched_is_a_failed_task(lab: Any, file_server:
     assert "404" in task["Messages"][0]["Message"]
     assert answer.monitor(client).status == 500
     assert lab.state()["flashes"] == []
+
+
+def test_an_answer_that_is_no_http_is_a_failed_task(lab: Any) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as garbler:
+
+        def garble() -> None:
+            connection = garbler.accept()[0]
+            connection.recv(1000)
+            connection.sendall(b"220 welcome to ftp\r\n\r\n")
+            connection.close()
+
+        threading.Thread(target=garble, daemon=True).start()
+        client = lab.client()
+        answer = redfish_utilities.simple_update(client, f"http://127.0.0.1:{garbler.getsockname()[1]}/gpu.bin")
+    assert client.get(answer.dict["@odata.id"]).dict["TaskState"] == "Exception"
+
+
+def test_the_bmc_goes_straight_to_the_image_whatever_the_environment_says(
+    lab: Any, gpu_image: Path, file_server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = lab.client()
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    assert redfish_utilities.simple_update(client, f"{file_server}/{gpu_image.name}").dict["TaskState"] == "Running"
 
 
 def test_a_file_that_is_no_image_is_a_failed_task(lab: Any, tmp_path: Path) -> None:

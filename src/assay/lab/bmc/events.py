@@ -5,15 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
-import urllib.request
 from collections.abc import AsyncIterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from urllib.parse import urlsplit
 
 from sse_starlette import EventSourceResponse, ServerSentEvent
 from starlette.responses import Response
 
+from assay.lab.bmc import outward
 from assay.lab.bmc.answers import COMMON, nothing, resource_answer
 from assay.lab.bmc.errors import RedfishError, conflict, not_found, not_in_list
 from assay.lab.bmc.journal import logged
@@ -26,8 +25,6 @@ from assay.lab.world import State
 
 LOOK_S = 0.25
 HEARTBEAT_S = 5
-CALL_S = 5.0
-CALLERS = ThreadPoolExecutor(8, thread_name_prefix="bmc-call")
 Key = tuple[str, str]
 
 
@@ -68,8 +65,7 @@ async def deliver(machine: Machine) -> None:
     """Call every subscriber of this BMC with each new event, for ever. One that does not answer misses it."""
     async for event in new_events(machine):
         known = machine.stored().get("subscriptions", {})
-        loop = asyncio.get_running_loop()
-        calls = [loop.run_in_executor(CALLERS, _call, entry, event) for entry in known.values()]
+        calls = [outward.call(entry["destination"], _body(entry, event)) for entry in known.values()]
         await asyncio.gather(*calls, return_exceptions=True)
 
 
@@ -137,9 +133,5 @@ def _key(event: dict[str, Any]) -> Key:
     return event["id"], event["at"]
 
 
-def _call(entry: dict[str, str], event: dict[str, Any]) -> None:
-    body = json.dumps(payload(event, entry["context"])).encode()
-    request = urllib.request.Request(  # noqa: S310 — the scheme was checked
-        entry["destination"], body, {"Content-Type": "application/json"}, method="POST"
-    )
-    urllib.request.urlopen(request, timeout=CALL_S).close()  # noqa: S310
+def _body(entry: dict[str, str], event: dict[str, Any]) -> bytes:
+    return json.dumps(payload(event, entry["context"])).encode()

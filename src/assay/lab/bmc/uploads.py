@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
-import urllib.error
-import urllib.request
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import datetime
 from email import message_from_bytes, policy
@@ -21,15 +17,13 @@ from assay.lab.bmc import flash, tasks
 from assay.lab.bmc.answers import json_answer, resource_answer
 from assay.lab.bmc.errors import RedfishError, malformed, missing, not_in_list
 from assay.lab.bmc.machine import Call, Edit, json_object, text
+from assay.lab.bmc.outward import Unreachable, fetch
 from assay.lab.bmc.root import TREE
 from assay.lab.bmc.settle import running
 from assay.lab.bmc.tree import ROOT, View
 from assay.lab.bmc.update import INVENTORY
 from assay.lab.world import State
 
-FETCH_S = 10.0
-# Fetching has threads of its own: an image that never comes must not hold up changes of state.
-FETCHERS = ThreadPoolExecutor(32, thread_name_prefix="bmc-fetch")
 FORM_BYTES = 64 << 10
 APPLY_TIME = "@Redfish.OperationApplyTime"
 
@@ -46,8 +40,8 @@ async def simple_update(call: Call) -> Response:
         raise not_in_list(uri, "ImageURI")
     targets = _targets(plain.get("Targets"))
     try:
-        content = await asyncio.get_running_loop().run_in_executor(FETCHERS, _fetch, uri)
-    except (OSError, ValueError) as error:
+        content = await fetch(uri, flash.MAX_IMAGE_BYTES)
+    except Unreachable as error:
         why = f"no image from {uri}: {error}"
         return await _accepted(call, lambda state, now: flash.start_refused(state, "", why, now))
     return await _begin(call, content, targets)
@@ -118,12 +112,3 @@ def _targets(plain: Any) -> list[str]:
         if not isinstance(target, str) or not target.startswith(prefix):
             raise not_in_list(json.dumps(target), "Targets")
     return [target.removeprefix(prefix) for target in plain or []]
-
-
-def _fetch(uri: str) -> bytes:
-    """GET an image. Raises OSError (URLError and HTTPError are such) or ValueError for one that is too large."""
-    with urllib.request.urlopen(uri, timeout=FETCH_S) as answer:  # noqa: S310 — the scheme was checked
-        content: bytes = answer.read(flash.MAX_IMAGE_BYTES + 1)
-    if len(content) > flash.MAX_IMAGE_BYTES:
-        raise ValueError(f"it is larger than {flash.MAX_IMAGE_BYTES} bytes")
-    return content
