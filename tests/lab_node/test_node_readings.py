@@ -170,22 +170,25 @@ def test_after_a_reboot_an_old_cursor_hides_no_line(node: Any) -> None:
     assert "Xid" in value(after, "kernel_log/lines")[-1]["text"]
 
 
-@pytest.mark.parametrize(
-    ("area", "file"),
-    [
-        ("hca", "sys/class/infiniband/mlx5_2/ports/1/state"),
-        ("host", "proc/meminfo"),
-        ("nvme", "sys/class/nvme/nvme0/serial"),
-        ("aer", "sys/bus/pci/devices/0000:1b:00.0/aer_dev_fatal"),
-    ],
-)
-def test_an_area_that_hangs_does_not_take_the_rest_along(node: Any, area: str, file: str) -> None:
-    (node.folder / "root" / file).unlink()
-    os.mkfifo(node.folder / "root" / file)
+HANGING = {
+    "hca": "sys/class/infiniband/mlx5_2/ports/1/state",
+    "host": "proc/meminfo",
+    "nvme": "sys/class/nvme/nvme0/serial",
+    "aer": "sys/bus/pci/devices/0000:1b:00.0/aer_dev_fatal",
+}
+
+
+@pytest.mark.parametrize("areas", [["hca"], ["host", "nvme", "aer"]])
+def test_areas_that_hang_do_not_take_the_rest_along(node: Any, areas: list[str]) -> None:
+    """A pipe that nobody writes to stands in for a file that the kernel never answers for."""
+    for area in areas:
+        (node.folder / "root" / HANGING[area]).unlink()
+        os.mkfifo(node.folder / "root" / HANGING[area])
     begun = time.monotonic()
-    probe = node.probe("--deadline", "0.7")
-    assert time.monotonic() - begun < 5
-    assert probe.pop(area) == {"failed": "no answer within 0.7 s"}
+    probe = node.probe("--deadline", "1.5")
+    assert time.monotonic() - begun < 6
+    for area in areas:
+        assert probe.pop(area) == {"failed": "no answer within 1.5 s"}
     assert all("failed" not in branch for branch in probe.values())
 
 
