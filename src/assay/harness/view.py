@@ -14,7 +14,8 @@ from assay.model.reading import as_reading
 class View:
     """A branch of one document, by attribute or by key; iterating gives its keys.
 
-    A leaf that holds a value reads as that plain value. Any other leaf raises Silence, which the trial remembers.
+    A leaf that holds a value reads as that plain value. Any other leaf raises Silence, which the trial remembers;
+    so does a branch that is taken for a value (`assert gpu.pcie`).
     """
 
     def __init__(self, trial: Trial, document: str, path: tuple[str, ...]) -> None:
@@ -42,7 +43,12 @@ class View:
         return len(self._branch())
 
     def __bool__(self) -> bool:
-        return True
+        raise self._no_value()
+
+    def __eq__(self, other: object) -> bool:
+        raise self._no_value()
+
+    __hash__ = object.__hash__
 
     def __repr__(self) -> str:
         return f"<{'.'.join((self._document, *self._path))}>"
@@ -78,6 +84,10 @@ class View:
     def _unknown(self, key: str, branch: Mapping[str, Any]) -> Exception:
         self._silent("failed", (*self._path, key), "is not in the evidence")
         return no_such(key, ".".join((self._document, *self._path)), branch)
+
+    def _no_value(self) -> Silence:
+        """Return the complaint about a branch that a check takes for a value; it must not count as true."""
+        return self._silent("failed", self._path, "is a branch of the evidence and no value")
 
     def _silent(self, kind: str, path: tuple[str, ...], reason: str) -> Silence:
         return self._trial.silent(Silence(kind, ".".join((self._document, *path)), reason))
