@@ -11,7 +11,7 @@ import os
 import selectors
 import signal
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from assay.model.reading import failed
@@ -34,21 +34,26 @@ class Child:
 
 def gather(areas: Mapping[str, tuple[Callable[[], Tree], float]]) -> Tree:
     """Return each area's branch. An area is a function and the seconds that it may take, all counted from now."""
-    tree: Tree = {}
     with selectors.DefaultSelector() as pipes:
         for area, (read, allowed_s) in areas.items():
             child = _start(area, read, allowed_s)
             pipes.register(child.pipe, selectors.EVENT_READ, child)
-        while pipes.get_map():
-            waiting = [key.data for key in pipes.get_map().values()]
-            for key, _ in pipes.select(max(0.0, min(child.deadline for child in waiting) - time.monotonic())):
-                if not _take(key.data):
-                    pipes.unregister(key.data.pipe)
-                    tree[key.data.area] = _ended(key.data)
-            for child in [child for child in waiting if child.deadline <= time.monotonic() and child.area not in tree]:
+        branches = dict(_branches(pipes))
+    return {area: branches[area] for area in areas}
+
+
+def _branches(pipes: selectors.BaseSelector) -> Iterator[tuple[str, Tree]]:
+    """Yield the branch of each area as it ends or runs out of time."""
+    while waiting := [key.data for key in pipes.get_map().values()]:
+        soonest = min(child.deadline for child in waiting)
+        for key, _ in pipes.select(max(0.0, soonest - time.monotonic())):
+            if not _take(key.data):
+                pipes.unregister(key.data.pipe)
+                yield key.data.area, _ended(key.data)
+        for child in waiting:
+            if child.deadline <= time.monotonic() and child.pipe in pipes.get_map():
                 pipes.unregister(child.pipe)
-                tree[child.area] = _given_up(child)
-    return {area: tree[area] for area in areas}
+                yield child.area, _given_up(child)
 
 
 def _start(area: str, read: Callable[[], Tree], allowed_s: float) -> Child:
