@@ -169,6 +169,26 @@ def test_a_bad_reset_is_a_400_and_resets_nothing(lab: Any, body: bytes, code: st
     assert lab.state()["boot"] == before
 
 
+@pytest.mark.parametrize(
+    "wish",
+    [
+        {"ImageURI": "ftp://127.0.0.1/gpu.bin"},
+        {"ImageURI": "127.0.0.1/gpu.bin", "TransferProtocol": "NFS"},
+        {"ImageURI": ["http://127.0.0.1:9/gpu.bin"]},
+        {"ImageURI": "http://127.0.0.1:9/gpu.bin", "Targets": [SYSTEM]},
+        {"ImageURI": "http://127.0.0.1:9/gpu.bin", "Targets": 7},
+        {"ImageURI": "http://127.0.0.1:9/gpu.bin", "@Redfish.OperationApplyTime": "OnReset"},
+        {"ImageURI": "http://127.0.0.1:9/gpu.bin", "Password": "for the file server"},
+        {},
+    ],
+)
+def test_an_update_that_is_asked_for_in_a_way_we_do_not_have_is_refused_and_no_task(
+    lab: Any, wish: dict[str, Any]
+) -> None:
+    assert lab.ask("POST", f"{ROOT}/UpdateService/Actions/UpdateService.SimpleUpdate", json=wish).status_code == 400
+    assert lab.state()["tasks"] == []
+
+
 def test_a_restart_of_a_system_that_is_off_is_a_409(lab: Any) -> None:
     lab.ask("POST", RESET, json={"ResetType": "ForceOff"})
     assert lab.ask("POST", RESET, json={"ResetType": "ForceRestart"}).status_code == 409

@@ -71,8 +71,8 @@ async def deliver(machine: Machine) -> None:
 
 async def subscribe(call: Call) -> Response:
     """POST to Subscriptions."""
-    names = {"Destination", "Context", "Protocol", "SubscriptionType", "EventFormatType", "DeliveryRetryPolicy"}
-    plain = await call.parameters(names | {"EventTypes", "HttpHeaders"}, ("Destination", "Protocol"))
+    names = {"Destination", "Context", "Protocol", "SubscriptionType", "EventFormatType", "EventTypes"}
+    plain = await call.parameters(names, ("Destination", "Protocol"))
     for name, allowed in (("Protocol", "Redfish"), ("SubscriptionType", "RedfishEvent"), ("EventFormatType", "Event")):
         if plain.get(name, allowed) != allowed:
             raise not_in_list(plain[name], name)

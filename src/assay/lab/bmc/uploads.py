@@ -30,15 +30,12 @@ APPLY_TIME = "@Redfish.OperationApplyTime"
 
 async def simple_update(call: Call) -> Response:
     """UpdateService.SimpleUpdate: GET the image from ImageURI, then write it. A fetch that fails is a failed task."""
-    plain = await call.parameters(
-        {"ImageURI", "TransferProtocol", "Targets", "Username", "Password", "ForceUpdate", APPLY_TIME}, ("ImageURI",)
-    )
-    uri = text(plain, "ImageURI")
+    plain = await call.parameters({"ImageURI", "TransferProtocol", "Targets", APPLY_TIME}, ("ImageURI",))
+    targets, uri = _targets(plain), text(plain, "ImageURI")
     if "://" not in uri:
-        uri = f"{plain.get('TransferProtocol', 'HTTP').lower()}://{uri}"
+        uri = f"{text({'TransferProtocol': 'HTTP', **plain}, 'TransferProtocol').lower()}://{uri}"
     if urlsplit(uri).scheme not in {"http", "https"}:
         raise not_in_list(uri, "ImageURI")
-    targets = _targets(plain.get("Targets"))
     try:
         content = await fetch(uri, flash.MAX_IMAGE_BYTES)
     except Unreachable as error:
@@ -54,7 +51,7 @@ async def push(call: Call) -> Response:
         raise missing("UpdateFile")
     if "UpdateParameters" not in parts:
         raise missing("UpdateParameters")
-    return await _begin(call, parts["UpdateFile"], _targets(json_object(parts["UpdateParameters"]).get("Targets")))
+    return await _begin(call, parts["UpdateFile"], _targets(json_object(parts["UpdateParameters"])))
 
 
 async def monitor(view: View, ident: str) -> Response:
@@ -105,10 +102,15 @@ def _under_way(view: View, ident: str) -> Response:
     return resource_answer(body, 202, Location=f"{tasks.MONITORS}/{ident}", Retry_After="1")
 
 
-def _targets(plain: Any) -> list[str]:
-    """Return the inventory ids that `Targets` names. Raises a 400 for anything that is no link to the inventory."""
-    prefix = f"{ROOT}{INVENTORY}/"
-    for target in plain or []:
+def _targets(parameters: dict[str, Any]) -> list[str]:
+    """Return the inventory ids that `Targets` names.
+
+    Raises a 400 for anything that is no link to the inventory, and for another apply time than at once.
+    """
+    if (when := parameters.get(APPLY_TIME, "Immediate")) != "Immediate":
+        raise not_in_list(when, APPLY_TIME)
+    prefix, plain = f"{ROOT}{INVENTORY}/", parameters.get("Targets") or []
+    for target in plain if isinstance(plain, list) else [plain]:
         if not isinstance(target, str) or not target.startswith(prefix):
             raise not_in_list(json.dumps(target), "Targets")
-    return [target.removeprefix(prefix) for target in plain or []]
+    return [target.removeprefix(prefix) for target in plain]
