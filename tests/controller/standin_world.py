@@ -1,6 +1,6 @@
 """A world of one number, and an action that raises it: small enough to be killed anywhere. Also a program, for that."""
 
-# ruff: noqa: ARG002, ARG005, T201 — a stand-in has the shape of the real thing; the program answers on stdout
+# ruff: noqa: T201 — a stand-in has the shape of the real thing; the program answers on stdout
 from __future__ import annotations
 
 import json

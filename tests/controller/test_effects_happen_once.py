@@ -9,14 +9,12 @@ import time
 from pathlib import Path
 
 import pytest
+import standin_world as world
 
 from assay.actions.action import Intent
 from assay.controller import effect as steps
 from assay.controller.journal import KINDS, effects_in
 from assay.ledger.store import Ledger
-
-sys.path.insert(0, str(Path(__file__).parent))
-import standin_world as world
 
 WISH = Intent("e1", "cordon", "n0001", "d1", "because")
 

@@ -1,7 +1,6 @@
 """Runs one of the repository's playbooks on one node with ansible-runner. What it claims is proved elsewhere.
 
-Everything of a run lies in `.assay/runner/<effect>/`. The environment is kept out of there, since it may hold a
-BMC's password.
+Everything of a run lies in `.assay/runner/<effect>/`, but for the BMCs' passwords: those are handed over in memory.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from assay.actions import hand_over
 from assay.actions.action import Context, Intent
 from assay.fleet.load import load_fleet
 from assay.model.errors import Trouble
@@ -31,7 +31,8 @@ def run_playbook(ctx: Context, intent: Intent, name: str, variables: Mapping[str
     listener = _Listener(ctx, intent)
     folder = ctx.home / "runner" / intent.effect
     folder.mkdir(parents=True, exist_ok=True)
-    runner = ansible_runner.run(
+    secrets = secrets_of(ctx.fleet)
+    runner = ansible_runner.interface.init_runner(
         private_data_dir=str(folder),
         playbook=str(playbook),
         inventory=[str(path) for path in inventories(ctx.fleet.root)],
@@ -42,8 +43,19 @@ def run_playbook(ctx: Context, intent: Intent, name: str, variables: Mapping[str
         event_handler=listener.hear,
         quiet=True,
     )
+    runner.config.command = [sys.executable, "-m", hand_over.__name__, *runner.config.command]
+    with hand_over.handed_over(secrets) as place:
+        runner.config.env = {name: text for name, text in runner.config.env.items() if name not in secrets} | place
+        runner.run()
     if runner.status != "successful":
         raise Trouble(f"{name}: {listener.complaint or f'ansible-playbook ended {runner.status}'}", where=intent.node)
+
+
+def secrets_of(fleet: Fleet) -> dict[str, str]:
+    """Return the environment variables that the inventory names as holding secrets, as far as they are set."""
+    references = [node.variables.get("bmc_credentials") for node in fleet.nodes.values()]
+    names = {reference["env"] for reference in references if isinstance(reference, dict) and "env" in reference}
+    return {name: os.environ[name] for name in names if name in os.environ}
 
 
 def inventories(root: Path) -> list[Path]:

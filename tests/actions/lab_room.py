@@ -1,0 +1,97 @@
+"""This fleet repository with a lab that is up: real BMCs over HTTPS, real probes, a real scheduler, real playbooks."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from assay.actions.action import Context, Intent
+from assay.actions.workloads import workloads_of
+from assay.fleet.load import load_fleet
+from assay.lab.build import build_world
+from assay.lab.keeper import start, stop
+from assay.lab.scheduler import LabWorkloads
+from assay.lab.world import World
+from assay.ledger.store import Ledger
+from assay.model.fleet import Fleet
+from assay.observe.store import EvidenceStore
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+START = datetime(2026, 11, 1, 8, 0, tzinfo=UTC)
+RATE = 600.0
+
+
+@dataclass
+class Room:
+    """The repository at `root`, its lab, and a context for actions; `told` is the progress that they showed."""
+
+    root: Path
+    world: World
+    fleet: Fleet
+    told: list[str] = field(default_factory=list)
+
+    def context(self) -> Context:
+        home = self.root / ".assay"
+        return Context(
+            self.fleet,
+            Ledger.open(home / "ledger.sqlite"),
+            self.world.clock(),
+            home,
+            self.root / "reports",
+            workloads_of,
+            EvidenceStore(home / "evidence"),
+            self.told.append,
+        )
+
+    def scheduler(self, node: str) -> LabWorkloads:
+        return LabWorkloads(self.fleet.nodes[node].variables)
+
+    def state(self, node: str) -> dict[str, Any]:
+        return self.world.load(node)
+
+    def change(self, node: str, edit: Callable[[dict[str, Any]], None]) -> None:
+        with self.world.change(node) as state:
+            edit(state)
+
+    def fresh(self, node: str, **firmware: str) -> None:
+        """Make a node as new, with some firmware at other versions."""
+        from assay.lab.node import initial_state
+
+        now = self.world.clock().now()
+        new = initial_state(self.fleet.nodes[node], self.fleet.spec_of(node), self.fleet.bundle_of(node), now)
+        with self.world.change(node) as state:
+            state.clear()
+            state.update(new)
+            state["firmware"] |= firmware
+
+    def flashes(self, node: str) -> list[str]:
+        return [flash["component"] for flash in self.state(node)["flashes"]]
+
+
+def wish(action: str, node: str, **more: Any) -> Intent:
+    """Return an intent of a decision that never was."""
+    return Intent(f"{action}-{node}", action, node, "d1", "a test wants it", **more)
+
+
+@contextmanager
+def lab_room(root: Path, rate: float = RATE) -> Iterator[Room]:
+    """Lay out a fleet at `root` and keep its lab up while the block lasts."""
+    lay_out(root)
+    world = World(root / ".assay" / "lab")
+    build_world(load_fleet(root), world, START, rate)
+    start(world)
+    try:
+        yield Room(root, world, load_fleet(root, [world.home / "inventory.yml"]))
+    finally:
+        stop(world)
+
+
+def lay_out(root: Path) -> None:
+    """Copy this repository's fleet to `root`."""
+    for folder in ("inventory", "specs", "playbooks", "firmware"):
+        shutil.copytree(REPOSITORY / folder, root / folder)

@@ -1,0 +1,112 @@
+"""assay is killed while a BMC writes an image; the next pass finishes the zap, and no image was sent twice."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from act_once import desk_of
+from lab_room import Room, lab_room
+
+from assay.controller.journal import KINDS
+from assay.lifecycle import journal
+from assay.model.entry import Entry
+
+SCRIPT = Path(__file__).parent / "act_once.py"
+NODE = "n0003"
+pytestmark = pytest.mark.xdist_group("a lab to be killed in")
+
+
+@pytest.fixture(scope="module")
+def room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Room]:
+    with lab_room(tmp_path_factory.mktemp("fleet"), rate=120.0) as room:
+        yield room
+
+
+@pytest.fixture
+def owed(room: Room) -> Room:
+    """A node with two old components that a decision has just sent to zap, and an empty history but for that."""
+    for name in (".assay/ledger.sqlite", ".assay/dbos.sqlite"):
+        for path in room.root.glob(f"{name}*"):
+            path.unlink()
+    room.fresh(NODE, BMC="01.00.00", BIOS="2.0.0")
+    now = room.world.clock().now()
+    decision = {"decision": "d1", "from": "seatrial", "to": "zap", "timing": "immediate", "rule": "a rule"}
+    decision |= {"remedy": "", "because": [], "blockers": []}
+    moved = {"from": "seatrial", "to": "zap", "decision": "d1"}
+    desk_of(room.root).ledger.append(
+        journal.enrolled(NODE, "h100-a", "seatrial", now),
+        Entry("d1", now.isoformat(), "decision", NODE, decision),
+        Entry("t1", now.isoformat(), "transition", NODE, moved),
+    )
+    return room
+
+
+@pytest.mark.parametrize(
+    ("component", "children"),
+    [
+        ("bmc", "orphaned"),
+        ("bios", "killed"),
+        pytest.param("bios", "orphaned", marks=pytest.mark.slow),
+        pytest.param("bmc", "killed", marks=pytest.mark.slow),
+    ],
+)
+def test_each_image_is_sent_once_and_the_ledger_has_one_journal_of_it(owed: Room, component: str, children: str):
+    first = _start(owed)
+    _until(lambda: _writing(owed, component), first)
+    _kill(first, children)
+
+    second = _start(owed)
+    err = second.communicate(timeout=120)[1]
+
+    assert second.returncode == 0, err
+    assert owed.flashes(NODE) == ["bmc", "bios"]
+    lines = [(entry.kind, entry.body["action"]) for entry in desk_of(owed.root).ledger.entries(NODE, KINDS)]
+    assert lines.count(("effect.intent", "zap")) == 1
+    assert lines.count(("effect.verified", "zap")) == 1
+    assert not {kind for kind, _ in lines} & {"effect.failed", "effect.unknown"}
+
+
+def _start(room: Room) -> subprocess.Popen[str]:
+    command = [sys.executable, str(SCRIPT), str(room.root)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+
+
+def _writing(room: Room, component: str) -> bool:
+    now = room.world.clock().now().isoformat()
+    tasks = [task for task in room.state(NODE)["tasks"] if task["component"] == component]
+    return any(task["started_at"] <= now < task["ends_at"] for task in tasks)
+
+
+def _kill(process: subprocess.Popen[str], children: str) -> None:
+    """SIGKILL the process, alone or with everything that it started, ansible-playbook's own session included."""
+    victims = [process.pid] if children == "orphaned" else [process.pid, *_offspring(process.pid)]
+    for pid in victims:
+        os.kill(pid, signal.SIGKILL)
+    process.communicate()
+
+
+def _offspring(pid: int) -> list[int]:
+    found: list[int] = []
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            child, rest = status.read_text().split(" ", 1)
+        except OSError:
+            continue
+        if int(rest.rpartition(")")[2].split()[1]) == pid:
+            found += [int(child), *_offspring(int(child))]
+    return found
+
+
+def _until(come: Callable[[], bool], process: subprocess.Popen[str]) -> None:
+    deadline = time.monotonic() + 60
+    while not come():
+        assert process.poll() is None, process.communicate()[1]
+        assert time.monotonic() < deadline, "the BMC never wrote it"
+        time.sleep(0.02)
