@@ -1,4 +1,4 @@
-"""Cordon, drain and uncordon against the lab's scheduler: jobs are named, ended only when asked, and others' cordons stay."""
+"""Cordon, drain and uncordon on the lab's scheduler: jobs are named, ended only when asked; others' cordons stay."""
 
 from __future__ import annotations
 
