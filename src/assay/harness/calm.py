@@ -51,11 +51,15 @@ def hush(config: pytest.Config) -> None:
 
 
 def tell(reporter: pytest.TerminalReporter, outcomes: list[Outcome]) -> None:
-    """Print what did not pass."""
+    """Print what could not be collected, and what did not pass."""
     colours = {"fail": {"red": True}, "error": {"yellow": True}, "skip": {}}
     told = lines(outcomes)
-    if told:
+    broken = [report for report in reporter.stats.get("error", []) if isinstance(report, pytest.CollectReport)]
+    if told or broken:
         reporter.write_line("")
+    for report in broken:
+        said = [line for line in report.longreprtext.splitlines() if line.startswith("E ")] or [report.longreprtext]
+        reporter.write_line(f"ERROR {report.nodeid}  {said[-1].removeprefix('E').strip()}", red=True)
     for verdict, line in told:
         reporter.write_line(line, **colours[verdict])
 
