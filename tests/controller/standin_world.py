@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from assay.actions.action import Context, Facts, Intent, Verification
@@ -74,6 +75,11 @@ def context(home: Path) -> Context:
         evidence=EvidenceStore(home / "evidence"),
         tell=lambda line: None,
     )
+
+
+def replace_tell(ctx: Context, tell) -> Context:
+    """Return the context with another listener."""
+    return replace(ctx, tell=tell)
 
 
 def main(home: Path, hang: str) -> None:

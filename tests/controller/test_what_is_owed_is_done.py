@@ -1,0 +1,175 @@
+"""What decisions ask for is brought about in order; what waits, waits by name; what is unknown is only looked at."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import standin_world as world
+
+from assay.actions.action import Intent
+from assay.actions.workloads import Job, workloads_of
+from assay.controller import act as acting
+from assay.controller import durable, journal
+from assay.controller.desk import Desk
+from assay.controller.lock import only_controller
+from assay.fleet.load import load_fleet
+from assay.ledger.store import Ledger
+from assay.lifecycle import journal as lines
+from assay.model.clock import SystemClock
+from assay.model.entry import Entry
+from assay.model.errors import Trouble
+from assay.observe.store import EvidenceStore
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+NODE = "n0003"
+
+
+class Scheduler:
+    """A scheduler of one node, in memory."""
+
+    places = True
+
+    def __init__(self) -> None:
+        self.reason, self.running, self.silent = "", [Job("7", "llama-405b", "customer", "")], False
+
+    def jobs(self, node: str) -> tuple[Job, ...]:
+        self._answer()
+        return tuple(self.running)
+
+    def cordoned(self, node: str) -> str:
+        self._answer()
+        return self.reason
+
+    def cordon(self, node: str, reason: str) -> None:
+        self._answer()
+        self.reason = self.reason or f"assay: {reason}"
+
+    def uncordon(self, node: str) -> None:
+        self._answer()
+        self.reason = ""
+
+    def drain(self, node: str, reason: str, now: bool = False) -> None:
+        self.cordon(node, reason)
+        self.running = [] if now else self.running
+
+    def _answer(self) -> None:
+        if self.silent:
+            raise Trouble("slurmctld does not answer")
+
+
+@pytest.fixture
+def scheduler() -> Scheduler:
+    return Scheduler()
+
+
+@pytest.fixture
+def desk(tmp_path: Path, scheduler: Scheduler) -> Desk:
+    ledger = Ledger.open(tmp_path / "ledger.sqlite")
+    store = EvidenceStore(tmp_path / "evidence")
+    reports, clock = tmp_path / "reports", SystemClock()
+    return Desk(load_fleet(REPOSITORY), ledger, store, clock, tmp_path, reports, lambda _: scheduler)
+
+
+def send(desk: Desk, origin: str, to: str, decision: str = "d1") -> None:
+    """Let a decision have moved the node."""
+    now = desk.now
+    body = {"decision": decision, "from": origin, "to": to, "timing": "immediate", "rule": "a rule", "remedy": ""}
+    moved = {"from": origin, "to": to, "decision": decision}
+    desk.ledger.append(
+        lines.enrolled(NODE, "h100-a", origin, desk.clock.now()),
+        Entry(decision, now, "decision", NODE, body | {"because": [], "blockers": []}),
+        Entry(f"{decision}-moved", now, "transition", NODE, moved),
+    )
+
+
+def told(desk: Desk) -> list[tuple[str, str]]:
+    return [(one.kind.removeprefix("effect."), one.body["action"]) for one in desk.ledger.entries(NODE, journal.KINDS)]
+
+
+def test_the_actions_on_arrival_are_done_in_their_order(desk: Desk, scheduler: Scheduler):
+    send(desk, "production", "draining")
+    acting.act(desk)
+
+    assert [action for kind, action in told(desk) if kind == "verified"] == ["cordon", "drain-now"]
+    assert scheduler.reason.startswith("assay:")
+    assert scheduler.running == []
+
+
+def test_what_is_done_is_not_done_again_by_the_next_pass(desk: Desk):
+    send(desk, "production", "draining")
+    acting.act(desk)
+    first = told(desk)
+    acting.act(desk)
+    assert told(desk) == first
+
+
+def test_a_silent_scheduler_leaves_the_effect_unknown_and_its_return_settles_it(desk: Desk, scheduler: Scheduler):
+    scheduler.silent = True
+    send(desk, "production", "draining")
+    acting.act(desk)
+    assert told(desk)[-1] == ("unknown", "cordon")
+    assert ("intent", "drain-now") not in told(desk), "nothing rests on what is not proved"
+
+    acting.act(desk)
+    assert told(desk)[-1] == ("unknown", "cordon"), "silence settles nothing"
+
+    scheduler.silent = False
+    acting.act(desk)
+    assert told(desk).count(("intent", "cordon")) == 1
+    assert told(desk).count(("verified", "cordon")) == 1
+    assert told(desk)[-1] == ("verified", "drain-now")
+
+
+def test_an_unknown_effect_that_proves_done_is_not_done_a_second_time(desk: Desk, scheduler: Scheduler):
+    scheduler.silent = True
+    send(desk, "production", "draining")
+    acting.act(desk)
+    scheduler.silent, scheduler.reason = False, "assay: it had been done after all"
+
+    acting.act(desk)
+
+    assert scheduler.reason == "assay: it had been done after all"
+    assert told(desk).count(("verified", "cordon")) == 1
+
+
+def test_a_waiting_drain_stays_open_names_its_job_and_ends_with_it(desk: Desk, scheduler: Scheduler):
+    intent = Intent(journal.effect_id("d1", "drain"), "drain", NODE, "d1", "because")
+    with durable.durable(desk.context()):
+        durable.carry(intent)
+    assert told(desk) == [("intent", "drain"), ("done", "drain")]
+
+    said: list[str] = []
+    context = world.replace_tell(desk.context(), said.append)
+    with durable.durable(context):
+        durable.carry(intent, 2)
+    assert "under way: waits for job 7 (llama-405b, customer)" in said[-1]
+
+    scheduler.running = []
+    with durable.durable(context):
+        durable.carry(intent, 3)
+    assert told(desk)[-1] == ("verified", "drain")
+
+
+def test_a_held_node_is_owed_nothing_new(desk: Desk):
+    send(desk, "production", "draining")
+    desk.ledger.append(Entry("h1", desk.now, "hold", NODE, {"who": "kim", "reason": "looking"}))
+    acting.act(desk)
+    assert told(desk) == []
+
+
+def test_a_second_controller_is_refused_and_told_of_the_first(tmp_path: Path):
+    enter = f"only_controller(__import__('pathlib').Path({str(tmp_path)!r})).__enter__()"
+    script = f"from assay.controller.lock import only_controller; {enter}"
+    with only_controller(tmp_path):
+        second = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert second.returncode
+    assert "another controller (process" in second.stderr
+    with only_controller(tmp_path):
+        pass
+
+
+def test_adapters_are_found_by_entry_point(desk: Desk):
+    assert workloads_of(desk.fleet.nodes["n0017"]).jobs("n0017") == ()
