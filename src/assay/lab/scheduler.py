@@ -81,6 +81,8 @@ def scheduler_app(world: World) -> Starlette:
 class LabWorkloads:
     """The adapter `lab`. Built from a node's inventory variables."""
 
+    places = True
+
     def __init__(self, variables: Mapping[str, Any]) -> None:
         self.address = str(variables.get("lab_scheduler", ""))
         if not self.address:
