@@ -11,7 +11,7 @@ from assay.cli.roll import story_of
 from assay.cli.word import NodeName, Reason, who, write_down
 from assay.model.errors import Trouble
 
-app = typer.Typer(help="Certify a technician's inspection of a node.")
+app = typer.Typer(add_completion=False, help="Certify a technician's inspection of a node.")
 
 
 @app.command()

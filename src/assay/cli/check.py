@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from assay.fleet.check import Report
     from assay.fleet.problem import Problem
 
-app = typer.Typer()
+app = typer.Typer(add_completion=False)
 
 
 @app.command()

@@ -16,7 +16,7 @@ from assay.cli.status import as_json
 if TYPE_CHECKING:
     from rich.tree import Tree
 
-app = typer.Typer(help="Show why, as a chain of evidence.")
+app = typer.Typer(add_completion=False, help="Show why, as a chain of evidence.")
 
 Last = Annotated[int, typer.Option("--last", min=0, help="How many decisions to explain; 0 for all.")]
 _COLOURS = {"verified": "green", "failed": "red", "unknown": "yellow"}

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from assay.model.design import FabricDesign
     from assay.model.fleet import Fleet
 
-app = typer.Typer(no_args_is_help=True, help="Compare the InfiniBand fabric with its design.")
+app = typer.Typer(add_completion=False, no_args_is_help=True, help="Compare the InfiniBand fabric with its design.")
 
 EXIT = {"match": 0, "mismatch": 1, "partial": 2}
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from assay.lifecycle.story import Story
     from assay.model.entry import Entry
 
-app = typer.Typer(help="Show how a node got there.")
+app = typer.Typer(add_completion=False, help="Show how a node got there.")
 
 
 @app.command()

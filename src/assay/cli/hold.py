@@ -11,7 +11,7 @@ from assay.cli.roll import story_of
 from assay.cli.word import NodeName, Reason, who, write_down
 from assay.model.errors import Trouble
 
-app = typer.Typer(help="Freeze a node: automation looks and reports, but never acts.")
+app = typer.Typer(add_completion=False, help="Freeze a node: automation looks and reports, but never acts.")
 
 
 @app.command()

@@ -12,7 +12,7 @@ import typer
 from assay.cli.desk import Desk, FleetDir, Format
 from assay.model.errors import Trouble
 
-app = typer.Typer(no_args_is_help=True, help="Run the virtual fleet.")
+app = typer.Typer(add_completion=False, no_args_is_help=True, help="Run the virtual fleet.")
 
 Story = Annotated[Path | None, typer.Option("--scenario", help="Plant the story of this YAML file.")]
 

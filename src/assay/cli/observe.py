@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from assay.model.fleet import Fleet
     from assay.model.reading import Reading
 
-app = typer.Typer(help="Collect evidence now.")
+app = typer.Typer(add_completion=False, help="Collect evidence now.")
 
 Names = Annotated[list[str] | None, typer.Argument(metavar="[NODE]...", help="Which nodes; all where none is named.")]
 Pool = Annotated[str, typer.Option("--pool", help="Only the nodes of this pool.")]

@@ -16,7 +16,7 @@ from assay.model.errors import Trouble
 if TYPE_CHECKING:
     from assay.controller.once import PassReport
 
-app = typer.Typer(help="Observe, validate, decide and act.")
+app = typer.Typer(add_completion=False, help="Observe, validate, decide and act.")
 
 Once = Annotated[bool, typer.Option("--once", help="One pass, instead of one after the other until Ctrl-C.")]
 Nodes = Annotated[list[str] | None, typer.Option("--node", help="Only this node; may be repeated.")]

@@ -11,7 +11,7 @@ from assay.cli.roll import story_of
 from assay.cli.word import NodeName, Reason, write_down
 from assay.model.errors import Trouble
 
-app = typer.Typer(help="End a hold.")
+app = typer.Typer(add_completion=False, help="End a hold.")
 
 
 @app.command()

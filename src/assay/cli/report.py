@@ -10,12 +10,10 @@ import typer
 
 from assay.cli.desk import Desk, FleetDir, Format
 
-app = typer.Typer(help="Build the Allure report.")
+app = typer.Typer(add_completion=False, help="Build the Allure report.")
 
 Open = Annotated[bool, typer.Option("--open", help="Open the page in the browser.")]
-Points = Annotated[
-    int, typer.Option("--points", min=1, help="Add at most this many new runs to the history.")
-]
+Points = Annotated[int, typer.Option("--points", min=1, help="Add at most this many new runs to the history.")]
 
 
 @app.command()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from assay.lifecycle.story import Story
 
-app = typer.Typer(help="Show where every node is.")
+app = typer.Typer(add_completion=False, help="Show where every node is.")
 
 
 @app.command()

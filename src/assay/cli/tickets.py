@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from assay.controller.ticket_list import Listed
     from assay.model.ticket import Place
 
-app = typer.Typer(help="Show the work for technicians.")
+app = typer.Typer(add_completion=False, help="Show the work for technicians.")
 
 
 @app.command()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from assay.harness.run import RunResult
     from assay.model.fleet import Fleet
 
-app = typer.Typer(help="Run the suites and write down the outcomes.")
+app = typer.Typer(add_completion=False, help="Run the suites and write down the outcomes.")
 
 Pools = Annotated[list[str] | None, typer.Option("--pool", help="Judge the nodes of this pool.")]
 Nodes = Annotated[list[str] | None, typer.Option("--node", help="Judge this node.")]

@@ -24,7 +24,7 @@ DOWN_WITHIN_S = 10.0
 
 
 def clear(home: Path) -> None:
-    """Take away what an earlier rehearsal left in `home`, with its ledger. A ledger that no lab made is never touched."""
+    """Take away an earlier rehearsal in `home`, with its ledger. A ledger that no lab made is never touched."""
     if (home / "ledger.sqlite").exists() and not (home / "lab").exists():
         raise Trouble(
             "this repository has the ledger of a real fleet; a rehearsal would overwrite it",
