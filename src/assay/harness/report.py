@@ -21,7 +21,7 @@ from assay.model.outcome import Outcome, Run
 
 HISTORY_LIMIT = 20
 DEADLINE_S = 300
-CHARTS = ("currentStatus", "statusDynamics", "statusTransitions", "successRateDistribution")
+CHARTS = ("currentStatus", "statusDynamics", "statusTransitions")
 Told = tuple[Run, Outcome]
 
 
