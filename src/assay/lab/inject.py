@@ -13,6 +13,7 @@ from difflib import get_close_matches
 from inspect import signature
 from typing import Any
 
+from assay.lab.bmc.journal import logged
 from assay.lab.world import State, World
 from assay.model.errors import Trouble
 
@@ -64,7 +65,8 @@ def ib_link_flap(state: State, now: datetime, hca: str, times: int = 3) -> None:
 def psu_failed(state: State, now: datetime, psu: int) -> None:
     """A power supply that lost its input."""
     state["psus"][psu] |= {"health": "Critical", "input_v": 0.0, "output_w": 0.0}
-    event(state, now, "Critical", f"Power supply {psu} input lost.", "ResourceEvent.1.3.ResourceErrorsDetected")
+    said = (f"Power supply {psu} input lost.", "ResourceEvent.1.3.ResourceErrorsDetected")
+    state.update(logged(state, now, "Critical", *said))
 
 
 def bmc_silent(state: State, now: datetime) -> None:
@@ -139,9 +141,3 @@ def inject(world: World, fault: str, node: str, arguments: Mapping[str, Any]) ->
 def kernel_line(state: State, at: datetime, text: str) -> None:
     """Append a line to the node's kernel log."""
     state["kernel_log"].append({"at": at.isoformat(), "text": text})
-
-
-def event(state: State, at: datetime, severity: str, message: str, message_id: str) -> None:
-    """Append an entry to the BMC's event log."""
-    entry = {"id": str(len(state["events"]) + 1), "at": at.isoformat(), "severity": severity}
-    state["events"].append({**entry, "message": message, "message_id": message_id})
