@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 
+sys.path.insert(0, str(Path(__file__).parent))
 collect_ignore = ["smallest"]
 SMALLEST = Path(__file__).parent / "smallest"
 Write = Callable[[Mapping[str, "str | None"]], Path]

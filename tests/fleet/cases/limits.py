@@ -1,0 +1,31 @@
+"""Limits: each code, wrong and right."""
+
+from __future__ import annotations
+
+from cases.case import NODE, SUITE, Case, one
+
+IDLE = NODE + "  idle: {value: 1, unit: W, source: us}\n"
+IDLE_TEST = SUITE + "    assert limits.idle\n"
+LOW = NODE + "  gpu_temperature_low: {value: 5, unit: °C, source: us}\n"
+LOW_TEST = SUITE + "    assert limits.gpu_temperature_low\n"
+
+CASES: dict[str, Case] = {
+    "ASY0050": Case(
+        one("specs/node.yaml", NODE, "value: 85", "value: 850"),
+        one("specs/node.yaml", NODE, "value: 85", "value: 95"),
+        "specs/node.yaml:17:3",
+    ),
+    "ASY0051": Case(
+        {**one("specs/node.yaml", LOW, "value: 5", "value: 85"), "suites/test_heat.py": LOW_TEST},
+        {"specs/node.yaml": LOW, "suites/test_heat.py": LOW_TEST},
+        "specs/node.yaml:18:3",
+    ),
+    "ASY0052": Case(
+        {"specs/node.yaml": IDLE}, {"specs/node.yaml": IDLE, "suites/test_heat.py": IDLE_TEST}, "specs/node.yaml:18:3"
+    ),
+    "ASY0053": Case(
+        {"suites/test_heat.py": IDLE_TEST},
+        one("suites/test_heat.py", IDLE_TEST, "limits.idle", "spec.idle"),
+        "suites/test_heat.py:10:12",
+    ),
+}

@@ -1,0 +1,39 @@
+"""Nodes that contradict each other or their spec: each code, wrong and right."""
+
+from __future__ import annotations
+
+from cases.case import NODE, POOL, Case, pool
+
+GUID = '"0xa088c203009a0106"'
+HCA = 'hcas: [{name: mlx5_0, rail: 0, pci: "0000:18:00.0"}]'
+RAIL = {"specs/node.yaml": NODE.replace("hcas: []", HCA)}
+FIRST_BMC = POOL.replace("rack:", "bmc_address: 10.0.0.1, rack:", 1)
+FIRST_GUID = POOL.replace("rack:", f"hca_guids: [{GUID}], rack:", 1)
+
+CASES: dict[str, Case] = {
+    "ASY0030": Case(pool("S2", "S1"), pool("S2", "S3"), "inventory/pool.yml:5:73"),
+    "ASY0031": Case(
+        {"inventory/pool.yml": POOL.replace("rack:", "bmc_address: 10.0.0.1, rack:")},
+        {"inventory/pool.yml": FIRST_BMC.replace("rack: r1, u: 2", "bmc_address: 10.0.0.2, rack: r1, u: 2")},
+        "inventory/pool.yml:5:57",
+    ),
+    "ASY0032": Case(
+        {"inventory/pool.yml": POOL.replace("rack:", f"hca_guids: [{GUID}], rack:")},
+        {"inventory/pool.yml": FIRST_GUID.replace("u: 2", f"hca_guids: [{GUID.replace('06', '16')}], u: 2")},
+        "inventory/pool.yml:5:57",
+    ),
+    "ASY0033": Case(pool("u: 2", "u: 1"), pool("rack: r1, u: 2", "rack: r2, u: 1"), "inventory/pool.yml:5:67"),
+    "ASY0034": Case(
+        {"inventory/pool.yml": POOL + "pool-b:\n  hosts: {n2: }\n"},
+        {"inventory/pool.yml": POOL + "pool-b:\n  hosts: {n2: {pool: pool-b}}\n"},
+        "inventory/pool.yml:5:5",
+    ),
+    "ASY0035": Case(
+        {"inventory/pool.yml": FIRST_GUID},
+        {"inventory/pool.yml": FIRST_GUID.replace("u: 2", f"hca_guids: [{GUID.replace('06', '16')}], u: 2"), **RAIL},
+        "inventory/pool.yml:4:57",
+    ),
+    "ASY0036": Case(
+        pool("u: 2", "u: 2, bmc_adress: 10.0.0.1"), pool("u: 2", "u: 2, our_own: 1"), "inventory/pool.yml:5:73"
+    ),
+}

@@ -1,0 +1,37 @@
+"""Checks and suites: each code, wrong and right."""
+
+from __future__ import annotations
+
+from cases.case import CHECKS, FAULTS, SUITE, Case, one
+
+COLD = CHECKS + '  - {id: "suites/test_heat.py::test_cold", subject: gpu, phases: [test]}\n'
+COLD_TEST = SUITE + '\n\n@pytest.mark.phase("test")\ndef test_cold(gpu):\n    assert gpu\n'
+
+CASES: dict[str, Case] = {
+    "ASY0060": Case(
+        {"specs/checks.yaml": COLD},
+        {"specs/checks.yaml": COLD, "suites/test_heat.py": COLD_TEST},
+        "specs/checks.yaml:6:5",
+    ),
+    "ASY0061": Case(
+        {"suites/test_heat.py": COLD_TEST},
+        one("suites/test_heat.py", COLD_TEST, "test_cold", "cold"),
+        "suites/test_heat.py:13:1",
+    ),
+    "ASY0062": Case({"specs/checks.yaml": CHECKS + CHECKS.splitlines()[-1] + "\n"}, {}, "specs/checks.yaml:6:5"),
+    "ASY0063": Case({"suites/test_bad.py": "def t(:\n"}, {"suites/bad.py": "def t(:\n"}, "suites/test_bad.py:1:7"),
+    "ASY0064": Case(one("specs/checks.yaml", CHECKS, "gpu.hot", "gpu.hut"), {}, "specs/checks.yaml:5:5"),
+    "ASY0065": Case(
+        one("specs/faults.yaml", FAULTS, "  gpu.hot:", "  gpu.cold:"),
+        one("specs/faults.yaml", FAULTS, "  gpu.hot: {", "  gpu.cold: {xid: [3], "),
+        "specs/faults.yaml:7:3",
+    ),
+    "ASY0066": Case(
+        one("specs/checks.yaml", CHECKS, "[production]", "[production], active: true"),
+        {
+            **one("specs/checks.yaml", CHECKS, "[production]", "[production], active: true"),
+            **one("suites/test_heat.py", SUITE, '")\ndef', '")\n@pytest.mark.active\ndef'),
+        },
+        "specs/checks.yaml:5:5",
+    ),
+}
