@@ -70,6 +70,7 @@ _TOLD: Mapping[str, Callable[[Body], str]] = {
     "hold": _person("held"),
     "release": _person("released"),
     "certified": _person("certified"),
+    "commit.accepted": lambda body: f"acts on commit {body['commit'][:12]}, signed by {body['signer']}",
     "ticket.opened": _ticket("opened"),
     "ticket.updated": _ticket("updated"),
     "ticket.closed": _ticket("closed"),

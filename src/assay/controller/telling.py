@@ -18,6 +18,7 @@ TEMPLATES = {
     "effect.verified": "{action} verified: {reason}",
     "effect.failed": "{action} failed: {reason}",
     "effect.unknown": "{action}: it is not known what happened: {reason}",
+    "commit.accepted": "acts on commit {commit}, signed by {signer} with {key}",
     "ticket.opened": "ticket {ticket} opened: {title}",
     "ticket.updated": "ticket {ticket} updated: {title}",
     "ticket.closed": "ticket {ticket} closed by {by}",

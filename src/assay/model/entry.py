@@ -16,6 +16,7 @@ Kinds and their bodies (all ids are strings, all times ISO 8601 UTC):
 | hold, release | who, reason |
 | certified | who, reason |
 | ticket.opened, ticket.updated, ticket.closed | ticket, and on opening the Ticket; on closing `by` |
+| commit.accepted (of no node) | commit, signer, key (the fingerprint) |
 """
 
 from __future__ import annotations

@@ -105,6 +105,16 @@ class FaultRule(Strict):
         """Whether no fault can pass this rule by."""
         return not (self.severity or self.classes or self.states or self.blame) and self.in_use is None
 
+    def matches(self, state: str, fault_class: str, severity: Severity, blame: Blame, in_use: bool) -> bool:
+        """Whether the rule answers such a fault on a node in `state`."""
+        return (
+            (not self.severity or severity in self.severity)
+            and (not self.classes or fault_class in self.classes)
+            and (not self.states or state in self.states)
+            and (not self.blame or blame in self.blame)
+            and self.in_use in (None, in_use)
+        )
+
 
 class Rung(Strict):
     """One step of the ladder: `to` this state, at most `times` per node within the window, `then` the next step."""
@@ -146,6 +156,16 @@ class Holds(Strict):
     remind_hours: float = Field(gt=0)
 
 
+class Commits(Strict):
+    """Which commits of the fleet repository may be acted on.
+
+    `signed`: only those with an SSH signature by a key that the file `allowed_signers` names (see ssh-keygen(1)).
+    """
+
+    signed: bool
+    allowed_signers: str = Field(default="specs/allowed_signers", pattern=r"^\w[\w-]*([./]\w[\w-]*)*$")
+
+
 class LifecyclePolicy(Spec):
     """The lifecycle as data. `settle_minutes`: what is seen so soon after a repair is not yet held against a node."""
 
@@ -160,10 +180,18 @@ class LifecyclePolicy(Spec):
     breaker: Breaker
     holds: Holds
     settle_minutes: float = Field(ge=0)
+    commits: Commits | None = None
 
     def may_go(self, origin: str, target: str) -> bool:
         """Whether the policy draws an edge from `origin` to `target`."""
         return target in self.edges.get(origin, ()) or target in self.anywhere
+
+    def answer(
+        self, state: str, fault_class: str, severity: Severity, blame: Blame, in_use: bool
+    ) -> tuple[str, FaultRule]:
+        """Return the rule that answers such a fault, with its name: the first that matches; the last matches all."""
+        asked = (state, fault_class, severity, blame, in_use)
+        return next((name, rule) for name, rule in self.faults.items() if rule.matches(*asked))
 
     @model_validator(mode="after")
     def _names_are_states(self) -> LifecyclePolicy:
