@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from assay.actions.workloads import Workloads, workloads_of
+from assay.controller.accepted import accept_commit
 from assay.controller.act import act
 from assay.controller.desk import Desk
 from assay.controller.faults import classify
@@ -59,7 +60,8 @@ def reconcile_once(
     """Take `nodes` (all by default) once round the loop. Limits count the whole fleet all the same.
 
     `home` is `.assay/` and `reports/` lies beside it, both below the fleet's root by default. Raises Trouble when
-    another controller works on this ledger, or when the fleet's specs do not allow a decision.
+    another controller works on this ledger, when the commit may not be acted on, or when the fleet's specs do not
+    allow a decision.
     """
     root = fleet.root
     desk = Desk(
@@ -82,6 +84,7 @@ def settle(again: Callable[[int], PassReport]) -> list[PassReport]:
 
 def _once(desk: Desk, names: list[str], *, scan_fabric: bool) -> PassReport:
     at, start = desk.now, _length(desk.ledger)
+    accept_commit(desk)
     _enroll(desk)
     act(desk, names)
     if scan_fabric:

@@ -1,0 +1,89 @@
+"""The smallest fleet in a real git repository, its policy asking for signatures by real SSH keys."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from assay.controller.accepted import accept_commit
+from assay.controller.desk import Desk
+from assay.fleet.load import load_fleet
+from assay.ledger.store import Ledger
+from assay.model.clock import SystemClock
+from assay.observe.store import EvidenceStore
+
+SMALLEST = Path(__file__).parents[1] / "fleet" / "smallest"
+ASKS = "commits: {signed: true}\n"
+HERE = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
+
+
+@dataclass
+class SignedFleet:
+    """A fleet at `root` that alice may sign; `told` is what the gate says on the way."""
+
+    root: Path
+    keys: Path
+    told: list[str] = field(default_factory=list)
+
+    def lay_out(self) -> None:
+        shutil.copytree(SMALLEST, self.root, ignore=shutil.ignore_patterns("__pycache__"))
+        self.write(".gitignore", ".assay/\nreports/\n")
+        self.write("specs/allowed_signers", self.signer("alice"))
+        self.write("specs/policy.yaml", self.text("specs/policy.yaml") + ASKS)
+        self.git("init", "--quiet", "--initial-branch=main")
+
+    def text(self, name: str) -> str:
+        return (self.root / name).read_text()
+
+    def write(self, name: str, text: str) -> None:
+        (self.root / name).write_text(text)
+
+    def key(self, who: str) -> Path:
+        """Return the path of a person's private key, made on first use."""
+        path = self.keys / who
+        if not path.exists():
+            run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", who, "-f", str(path))
+        return path
+
+    def signer(self, who: str, options: str = "") -> str:
+        """Return a person's line in allowed_signers."""
+        public = self.key(who).with_suffix(".pub").read_text()
+        return f'{who}@example.org {options}{"," if options else ""}namespaces="git" {public}'
+
+    def git(self, *command: str, **environment: str) -> str:
+        author = ["-c", "user.name=someone", "-c", "user.email=someone@example.org"]
+        return run("git", "-C", str(self.root), *author, *command, **environment)
+
+    def commit(self, by: str = "", *, at: str = "") -> str:
+        """Commit all that there is, signed by somebody or by nobody; return the commit."""
+        self.git("add", "--all")
+        key = ["-c", "gpg.format=ssh", "-c", f"user.signingKey={self.key(by)}"] if by else []
+        dates = {"GIT_COMMITTER_DATE": at, "GIT_AUTHOR_DATE": at} if at else {}
+        sign = "--gpg-sign" if by else "--no-gpg-sign"
+        self.git(*key, "commit", "--quiet", "--allow-empty", "--message=change", sign, **dates)
+        return self.git("rev-parse", "HEAD").strip()
+
+    def desk(self) -> Desk:
+        home, fleet = self.root / ".assay", load_fleet(self.root)
+        ledger = Ledger.open(home / "ledger.sqlite")
+        store = EvidenceStore(home / "evidence")
+        return Desk(fleet, ledger, store, SystemClock(), home, self.root / "reports", progress=self.told.append)
+
+    def accept(self) -> None:
+        accept_commit(self.desk())
+
+    def accepted(self) -> list[tuple[str, str]]:
+        """Return commit and signer of what the ledger says was accepted."""
+        entries = self.desk().ledger.entries(kinds=["commit.accepted"])
+        return [(entry.body["commit"], entry.body["signer"]) for entry in entries]
+
+
+def run(*command: str, **environment: str) -> str:
+    """Run a program as on a machine where nobody configured git, and return what it prints."""
+    assert shutil.which(command[0]), f"{command[0]} is missing: as root, `make system` installs it"
+    told = subprocess.run(command, env=os.environ | HERE | environment, capture_output=True, text=True, check=False)
+    assert told.returncode == 0, f"{' '.join(command)}: {told.stderr}"
+    return told.stdout
