@@ -12,8 +12,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from assay.fleet.builder import MAX_ALIASED, MAX_DEPTH
-from assay.fleet.document import MAX_BYTES, read, read_file
+from assay.fleet.document import read, read_file
 from assay.fleet.marks import Unreadable
+from assay.fleet.tree import MOST, Folder
 from assay.model.errors import Trouble
 
 PLAIN = st.recursive(
@@ -144,14 +145,14 @@ def test_merge_keys_that_explode_end_at_a_limit_and_quickly() -> None:
 def test_a_file_that_is_too_large_is_refused_without_being_parsed(tmp_path: Path) -> None:
     big = tmp_path / "big.yaml"
     with big.open("wb") as stream:
-        stream.truncate(MAX_BYTES + 1)
+        stream.truncate(MOST + 1)
     with pytest.raises(Unreadable, match="larger than 64 MiB"):
-        read_file(big, "big.yaml")
+        read_file(Folder(tmp_path), "big.yaml", "big.yaml")
 
 
 def test_a_file_that_is_not_there_is_trouble_too(tmp_path: Path) -> None:
     with pytest.raises(Unreadable, match="cannot be read"):
-        read_file(tmp_path / "none.yaml", "none.yaml")
+        read_file(Folder(tmp_path), "none.yaml", "none.yaml")
 
 
 def test_places_are_found_by_path_and_unknown_steps_are_passed_over() -> None:

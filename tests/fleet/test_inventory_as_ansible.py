@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from assay.fleet.groups import Inventory, merged
-from assay.fleet.inventory import read_inventory
+from assay.fleet.inventory import on_disk, read_inventory
 
 LAYERED = {
     "inventory/a.yml": """
@@ -71,13 +71,13 @@ def layered(tmp_path: Path) -> list[Path]:
 
 
 def test_every_host_of_a_layered_inventory_has_the_variables_that_ansible_gives_it(layered: list[Path]) -> None:
-    inventory, problems = read_inventory(layered[0].parent, layered)
+    inventory, problems = read_inventory([on_disk(path, layered[0].parent) for path in layered])
     assert problems == []
     assert _ours(inventory) == _theirs(layered)
 
 
 def test_every_host_of_the_example_fleet_has_the_variables_that_ansible_gives_it(example: Path) -> None:
-    inventory, problems = read_inventory(example, [example / "inventory"])
+    inventory, problems = read_inventory([on_disk(example / "inventory", example)])
     assert problems == []
     assert len(inventory.hosts) == 20
     assert _ours(inventory) == _theirs([example / "inventory"])

@@ -79,7 +79,7 @@ def test_an_overlay_changes_only_what_it_says(fleet_with: Write, tmp_path: Path)
         ({"specs/node.yaml": "a: 1\na: 2\n"}, "specs/node.yaml:2:1: the key 'a' stands twice"),
         ({"specs/node.yaml": "- 1\n"}, "specs/node.yaml:1:1: a spec is a mapping that has a kind"),
         ({"inventory/pool.yml": "pool-a: [n1]\n"}, "inventory/pool.yml:1:1: 'pool-a' is no group"),
-        ({"inventory/pool.yml": None}, "inventory: inventory/ names no node"),
+        ({"inventory/pool.yml": "# nobody\n"}, "inventory: inventory/ names no node"),
         ({"inventory/pool.ini": "[pool]\nn1\n"}, "inventory/pool.ini: .ini is no inventory format"),
     ],
 )
@@ -120,7 +120,7 @@ def test_a_model_s_own_objection_is_told_at_the_entry_that_it_names(fleet_with: 
     policy = root / "specs" / "policy.yaml"
     policy.write_text(policy.read_text().replace("certified_to: production", "certified_to: attic"))
     (found,) = problems(root)
-    assert (found.where, found.code) == ("specs/policy.yaml:6:27", "ASY0003")
+    assert (found.where, found.code) == ("specs/policy.yaml:6:27", "ASY0004")
     assert "'attic' is no state" in found.message
 
 
@@ -139,7 +139,7 @@ def test_a_policy_with_a_hole_is_refused(old: str, new: str, says: str, fleet_wi
     assert old in policy.read_text()
     policy.write_text(policy.read_text().replace(old, new, 1))
     (found,) = [problem for problem in problems(root) if problem.file == "specs/policy.yaml"]
-    assert found.code == "ASY0003"
+    assert found.code == "ASY0004"
     assert says in found.message
 
 
@@ -181,7 +181,7 @@ def test_a_group_s_mistake_is_told_once_and_a_host_s_by_its_name(fleet_with: Wri
         ("specs/bundle.yaml", 'version: "1"', "version: 1.10", "ASY0003", "quote it"),
         ("specs/bundle.yaml", "sha256: ba", "sha256: xx", "ASY0003", "write it in that form"),
         ("specs/node.yaml", "name: small", "name: small\nname: small", "ASY0001", "keep one of the two"),
-        ("specs/node.yaml", "needed: 1", "needed: 3", "ASY0003", "correct the value"),
+        ("specs/node.yaml", "needed: 1", "needed: 3", "ASY0004", "correct the value"),
         ("specs/node.yaml", "size_gb: 10", "size_gb: ten", "ASY0003", "write a whole number"),
         ("specs/policy.yaml", "timing: pending", "timing: soon", "ASY0003", "use one of immediate, pending, record"),
         ("specs/faults.yaml", "check: true", "check: maybe", "ASY0003", "write true or false"),

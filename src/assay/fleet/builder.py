@@ -17,6 +17,7 @@ from assay.fleet.scalars import MERGE, UnknownTag, scalar
 
 MAX_DEPTH = 48
 MAX_ALIASED = 20_000
+MAX_VALUES = 4_000_000
 
 
 @dataclass(slots=True)
@@ -41,7 +42,7 @@ class Builder:
         self.marks: Marks | int = 0
         self.stack: list[_Open] = []
         self.anchors: dict[str, tuple[Any, Marks | int] | None] = {}
-        self.aliased = 0
+        self.aliased = self.values = 0
         self.documents = 0
         self.at = 0
         self.steps: dict[type, Callable[[Any], None]] = {
@@ -119,6 +120,9 @@ class Builder:
         self._put(*meant)
 
     def _put(self, value: Any, marks: Marks | int) -> None:
+        self.values += 1
+        if self.values > MAX_VALUES:
+            raise self._wrong(f"more than {MAX_VALUES} values", "split it into several files")
         if not self.stack:
             self.data, self.marks = value, marks
         elif isinstance(self.stack[-1].data, list):

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import Any
 
 import yaml
 
 from assay.fleet.builder import Builder
 from assay.fleet.marks import COLUMNS, Marks, Unreadable, place_of
+from assay.fleet.tree import MOST, Tree
 
-MAX_BYTES = 64 * 1024 * 1024
 MEND = "correct the YAML at or just before this place"
 
 
@@ -37,25 +37,47 @@ class Document:
         """Return `file:line` of the entry at `path`."""
         return f"{self.file}:{self.place(path)[0]}"
 
+    @property
+    def start(self) -> tuple[str, int, int]:
+        """File, line and column of the document itself."""
+        return (self.file, *self.place())
+
+    def at(self, at: int) -> tuple[str, int, int]:
+        """Return file, line and column (from 1) of a place in the marks."""
+        return self.file, at // COLUMNS + 1, at % COLUMNS + 1
+
     def line_at(self, at: int) -> str:
         """Return `file:line` of a place in the marks."""
         return f"{self.file}:{at // COLUMNS + 1}"
 
 
-def read_file(path: Path, file: str) -> Document:
-    """Read the file at `path`, which is called `file` in messages. Raises Unreadable."""
+@dataclass(frozen=True)
+class Shelf:
+    """What was read already, by content, so that two revisions share what they have in common."""
+
+    documents: dict[bytes, Document] = field(default_factory=dict)
+    hosts: dict[tuple[Any, ...], list[Any]] = field(default_factory=dict)
+
+
+def read_file(tree: Tree, path: str, file: str, most: int = MOST, shelf: Shelf | None = None) -> Document:
+    """Read the file at `path` of a tree, which is called `file` in messages. Raises Unreadable."""
     try:
-        with path.open("rb") as stream:
-            content = stream.read(MAX_BYTES + 1)
+        content = tree.read(path, most + 1)
     except OSError as error:
         raise Unreadable(f"cannot be read: {error.strerror}", file, fix="make it a readable file") from error
-    return read(content, file)
+    if shelf is None:
+        return read(content, file, most)
+    digest = hashlib.sha256(content).digest()
+    known = shelf.documents.get(digest)
+    if known is None:
+        known = shelf.documents[digest] = read(content, file, most)
+    return Document(file, known.data, known.marks)
 
 
-def read(content: bytes, file: str) -> Document:
+def read(content: bytes, file: str, most: int = MOST) -> Document:
     """Read YAML. Raises Unreadable, and nothing else, whatever the bytes are."""
-    if len(content) > MAX_BYTES:
-        raise Unreadable(f"larger than {MAX_BYTES // 1024 // 1024} MiB", file, fix="split it into several files")
+    if len(content) > most:
+        raise Unreadable(f"larger than {most // 1024 // 1024} MiB", file, fix="split it into several files")
     try:
         text = content.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -10,10 +10,13 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
+from assay.fleet.document import Shelf
 from assay.fleet.groups import Inventory, Layer, merged, origin
-from assay.fleet.inventory import read_inventory
+from assay.fleet.inventory import Source, on_disk, read_inventory
 from assay.fleet.problem import Problem
 from assay.fleet.specs import SpecFile, read_specs
+from assay.fleet.suites import Suites, read_suites
+from assay.fleet.tree import Folder, Revision, Tree
 from assay.fleet.variables import NodeVariables
 from assay.fleet.violations import violations
 from assay.model.spec import Spec
@@ -51,25 +54,41 @@ class HostEntry:
 
 
 class Draft:
-    """Everything that could be read of the repository at `root`, and the problems met on the way."""
+    """Everything that could be read of the repository at `root`, and the problems met on the way.
 
-    def __init__(self, root: Path, overlays: Sequence[Path] = ()) -> None:
+    `commit` reads that commit instead of the folder as it is; `overlays` are inventory sources over its own.
+    """
+
+    def __init__(self, root: Path, overlays: Sequence[Path] = (), commit: str = "", shelf: Shelf | None = None) -> None:
         self.root = root
-        self.specs, self.refused = read_specs(root)
+        self.tree: Tree = Revision(root, commit) if commit else Folder(root)
+        self.specs, self.refused = read_specs(self.tree, shelf)
         self.problems = [problem for refused in self.refused for problem in refused.problems]
-        self.inventory, wrong = self._inventory(overlays)
+        self.inventory, wrong = self._inventory(overlays, shelf)
         self.problems += wrong
         self.all_hosts_read = not wrong
-        self.hosts = [self._host(name) for name in self.inventory.hosts]
+        self.hosts = self._hosts(shelf)
         self.problems = list(dict.fromkeys(self.problems))
 
-    def _inventory(self, overlays: Sequence[Path]) -> tuple[Inventory, list[Problem]]:
-        if not (self.root / "inventory").is_dir():
+    def _inventory(self, overlays: Sequence[Path], shelf: Shelf | None) -> tuple[Inventory, list[Problem]]:
+        if not self.tree.files("inventory"):
             return Inventory(), [_no_nodes("there is no inventory/: this is no fleet repository")]
-        inventory, problems = read_inventory(self.root, [self.root / "inventory", *overlays])
+        sources = [Source(self.tree, "inventory", "inventory"), *(on_disk(path, self.root) for path in overlays)]
+        inventory, problems = read_inventory(sources, shelf)
         if not inventory.hosts and not problems:
             problems.append(_no_nodes("inventory/ names no node"))
         return inventory, problems
+
+    def _hosts(self, shelf: Shelf | None) -> list[HostEntry]:
+        """Return the hosts, shared with an earlier draft whose inventory was the same."""
+        said = {id(layer.document.marks): layer.document for layer in self.inventory.every_layer()}
+        key = tuple((document.file, marks) for marks, document in said.items())
+        if shelf is None or key not in shelf.hosts:
+            hosts = [self._host(name) for name in self.inventory.hosts]
+            if shelf is None or self.problems:
+                return hosts
+            shelf.hosts[key] = hosts
+        return shelf.hosts[key]
 
     def _host(self, name: str) -> HostEntry:
         host = self.inventory.hosts[name]
@@ -87,16 +106,15 @@ class Draft:
     @staticmethod
     def _refused(entry: HostEntry, error: ValidationError) -> list[Problem]:
         problems = []
-        for path, what, fix in violations(error, NodeVariables):
+        for path, what, fix, code in violations(error, NodeVariables):
             variable = str(path[0]) if path else ""
             said = f"{entry.name}: {what}" if entry.says(variable) else what
-            problems.append(Problem(*entry.place(variable), _code(what), "error", said, fix))
+            problems.append(Problem(*entry.place(variable), code or _code(what), "error", said, fix))
         return problems
 
     def at(self, key: str, *path: Any) -> tuple[str, int, int]:
         """Return file, line and column of an entry of the spec `Kind/name`."""
-        document = self.files[key].document
-        return (document.file, *document.place(path))
+        return self.files[key].place(path)
 
     def of(self, kind: type[S]) -> dict[str, S]:
         """Return the specs of one kind by name; of two with one name, the first."""
@@ -115,6 +133,11 @@ class Draft:
         """Whether every spec of these kinds could be read, so that what is missing among them is really missing."""
         lost = {one.kind for one in self.refused}
         return "" not in lost and lost.isdisjoint(kind.__name__ for kind in kinds)
+
+    @cached_property
+    def suites(self) -> Suites:
+        """What the suites say about themselves."""
+        return read_suites(self.tree)
 
     @cached_property
     def files(self) -> dict[str, SpecFile]:

@@ -70,6 +70,12 @@ class Inventory:
             self._inherited[key] = list(self._of_groups(key))
         return [*self._inherited[key], *host.inline, *host.files]
 
+    def every_layer(self) -> Iterator[Layer]:
+        """Yield every layer of every group and host."""
+        for owner in (*self.groups.values(), *self.hosts.values()):
+            yield from owner.inline
+            yield from owner.files
+
     def _of_groups(self, direct: Iterable[str]) -> Iterator[Layer]:
         every = self.groups["all"]
         groups = [group for group in self.ordered(self.ancestry(direct)) if group is not every]

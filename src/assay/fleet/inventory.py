@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import os
+import posixpath
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from assay.fleet.document import Document, read_file
+from assay.fleet.document import Document, Shelf, read_file
 from assay.fleet.groups import PRIORITY, Group, Inventory, Layer
 from assay.fleet.marks import Unreadable
 from assay.fleet.problem import Problem
 from assay.fleet.ranges import expand
+from assay.fleet.tree import Folder, Tree
 
 EXTENSIONS = ("", ".yml", ".yaml", ".json")
 _IGNORED = re.compile(
@@ -23,21 +24,46 @@ MEND = "write one `name: value` a line"
 SECTIONS = ("vars", "children", "hosts")
 
 
-def read_inventory(root: Path, sources: Sequence[Path]) -> tuple[Inventory, list[Problem]]:
-    """Read the sources in order, later ones over earlier ones. Files are named relative to `root`."""
-    reading = _Reading(root)
+@dataclass(frozen=True)
+class Source:
+    """An inventory file, or a folder of them, in a tree; variables lie in folders `beside` it.
+
+    In messages its paths begin with `shown`.
+    """
+
+    tree: Tree
+    path: str
+    beside: str
+    shown: str = ""
+
+    def files(self) -> list[str]:
+        """Return the inventory files of the source, in Ansible's order."""
+        start = len(self.path) + 1 if self.path else 0
+        below = [path for path in self.tree.files(self.path) if not _passed_over(path[start:])]
+        return below if self.beside == self.path else [self.path]
+
+
+def on_disk(path: Path, root: Path) -> Source:
+    """Return the source at `path`, which may lie outside of the repository at `root`."""
+    folder = path if path.is_dir() else path.parent
+    shown = f"{folder.relative_to(root).as_posix()}/" if folder.is_relative_to(root) else f"{folder.as_posix()}/"
+    return Source(Folder(folder), "" if path.is_dir() else path.name, "", shown.removeprefix("./"))
+
+
+def _passed_over(path: str) -> bool:
+    return any(_IGNORED.search(step) for step in path.split("/"))
+
+
+def read_inventory(sources: Sequence[Source], shelf: Shelf | None = None) -> tuple[Inventory, list[Problem]]:
+    """Read the sources in order, later ones over earlier ones."""
+    reading = _Reading(shelf)
     for source in sources:
-        for path in _files(source):
-            reading.take_file(path)
+        for path in source.files():
+            reading.take_file(source, path)
     reading.connect()
     for source in sources:
-        reading.take_variables(source if source.is_dir() else source.parent)
+        reading.take_variables(source)
     return reading.inventory, reading.problems
-
-
-def named(path: Path, root: Path) -> str:
-    """Return how a file is called in messages: relative to the fleet repository where it lies inside."""
-    return path.relative_to(root).as_posix() if path.is_relative_to(root) else path.as_posix()
 
 
 def is_name(name: Any) -> bool:
@@ -45,21 +71,11 @@ def is_name(name: Any) -> bool:
     return isinstance(name, str) and 0 < len(name) <= 200 and name.isprintable() and "/" not in name
 
 
-def _files(source: Path) -> Iterator[Path]:
-    if source.is_file():
-        yield source
-    if not source.is_dir():
-        return
-    for entry in sorted(source.iterdir(), key=lambda path: os.fsencode(path.name)):
-        if not _IGNORED.search(entry.name):
-            yield from _files(entry)
-
-
 @dataclass
 class _Reading:
     """What has been read so far."""
 
-    root: Path
+    shelf: Shelf | None = None
     inventory: Inventory = field(default_factory=Inventory)
     problems: list[Problem] = field(default_factory=list)
 
@@ -68,21 +84,22 @@ class _Reading:
         line, column = document.place(path)
         self.problems.append(Problem(document.file, line, column, "ASY0010", "error", message, fix))
 
-    def read(self, path: Path) -> Document | None:
+    def read(self, source: Source, path: str) -> Document | None:
         """Read one file; a file that is no YAML is a problem of its own."""
         try:
-            return read_file(path, named(path, self.root))
+            return read_file(source.tree, path, source.shown + path, shelf=self.shelf)
         except Unreadable as wrong:
             self.problems.append(wrong.as_problem())
             return None
 
-    def take_file(self, path: Path) -> None:
+    def take_file(self, source: Source, path: str) -> None:
         """Read one inventory file."""
-        if path.suffix not in EXTENSIONS:
-            message = f"{path.suffix} is no inventory format that assay reads"
-            self.problems.append(Problem(named(path, self.root), 0, 0, "ASY0010", "error", message, "write it as YAML"))
+        extension = posixpath.splitext(path)[1]
+        if extension not in EXTENSIONS:
+            message = f"{extension} is no inventory format that assay reads"
+            self.problems.append(Problem(source.shown + path, 0, 0, "ASY0010", "error", message, "write it as YAML"))
             return
-        document = self.read(path)
+        document = self.read(source, path)
         if document is None or document.data is None:
             return
         if not isinstance(document.data, dict) or "plugin" in document.data:
@@ -163,36 +180,36 @@ class _Reading:
             said = f"groups contain themselves: {' → '.join(circle)}"
             self.problems.append(Problem("inventory", 0, 0, "ASY0010", "error", said, "take one of them out"))
 
-    def take_variables(self, folder: Path) -> None:
+    def take_variables(self, source: Source) -> None:
         """Read `group_vars/` and `host_vars/` beside a source."""
         for kind, owners in (("group_vars", self.inventory.groups), ("host_vars", self.inventory.hosts)):
-            if not (folder / kind).is_dir():
-                continue
-            for name, owner in owners.items():
-                for path in variable_files(folder / kind, name):
-                    document = self.read(path)
+            folder = posixpath.join(source.beside, kind)
+            files = variable_files(folder, source.tree.files(folder))
+            for name in owners if files else ():
+                for path in files.get(name, ()):
+                    document = self.read(source, path)
                     if document is not None and isinstance(document.data, dict):
-                        self.take_vars(owner.files, Layer(document.data, document))
+                        self.take_vars(owners[name].files, Layer(document.data, document))
                     elif document is not None and document.data is not None:
                         self.wrong(document, (), "a file of variables is a mapping of names to values", MEND)
 
 
-def variable_files(folder: Path, name: str) -> list[Path]:
-    """Return the files that hold the variables of a group or host: `NAME`, `NAME.yml` … or all below `NAME/`."""
-    for extension in EXTENSIONS:
-        path = folder / f"{name}{extension}"
-        if path.is_dir():
-            return list(_all_below(path))
-        if path.exists():
-            return [path]
-    return []
+def variable_files(folder: str, paths: Sequence[str]) -> dict[str, list[str]]:
+    """Return the files that hold variables by group or host: `NAME`, `NAME.yml` … or all below `NAME/`.
+
+    Of several the first of EXTENSIONS counts, as for Ansible.
+    """
+    found: dict[str, dict[str, list[str]]] = {}
+    for path in paths:
+        first, *deeper = path[len(folder) + 1 :].split("/")
+        if not deeper or _holds_variables(deeper):
+            stem, extension = posixpath.splitext(first)
+            name, kind = (stem, extension) if extension in EXTENSIONS else (first, "")
+            found.setdefault(name, {}).setdefault(kind, []).append(path)
+    return {name: kinds[min(kinds, key=EXTENSIONS.index)] for name, kinds in found.items()}
 
 
-def _all_below(folder: Path) -> Iterator[Path]:
-    for path in sorted(folder.iterdir()):
-        if path.name.startswith(".") or path.name.endswith("~"):
-            continue
-        if path.is_dir() and not path.suffix:
-            yield from _all_below(path)
-        elif path.is_file() and path.suffix in EXTENSIONS:
-            yield path
+def _holds_variables(steps: Sequence[str]) -> bool:
+    """Whether Ansible reads the file at these steps below a folder of variables."""
+    hidden = any(step.startswith(".") or step.endswith("~") for step in steps)
+    return not hidden and not any("." in step for step in steps[:-1]) and posixpath.splitext(steps[-1])[1] in EXTENSIONS

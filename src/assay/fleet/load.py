@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from assay.fleet.document import Shelf
 from assay.fleet.draft import Draft, HostEntry
-from assay.fleet.git import revision
+from assay.fleet.git import commit_of, revision
 from assay.fleet.problem import Problem
+from assay.fleet.tree import Revision
 from assay.fleet.variables import NodeVariables
 from assay.model.checks import CheckCatalog
 from assay.model.design import FabricDesign
@@ -20,19 +22,29 @@ from assay.model.policy import LifecyclePolicy
 from assay.model.profile import ManagementProfile
 
 
-def load_fleet(root: Path, overlays: Sequence[Path] = ()) -> Fleet:
+def load_fleet(root: Path, overlays: Sequence[Path] = (), rev: str | None = None) -> Fleet:
     """Read the repository at `root`; `overlays` are inventory sources that go over its own.
 
-    Raises Trouble with the first mistake where a file cannot be read or does not fit its model. Mistakes of
-    meaning (a dangling name, a serial number given twice) are for `assay.fleet.check` to find.
+    `rev` is a revision of git, read without a checkout; None the folder as it is, dirty or not. Raises Trouble with
+    the first mistake where a file cannot be read or does not fit its model. Mistakes of meaning (a dangling name, a
+    serial number given twice) are for `assay.fleet.check` to find.
     """
+    return fleet_of(draft_of(root, overlays, rev))
+
+
+def draft_of(root: Path, overlays: Sequence[Path] = (), rev: str | None = None, shelf: Shelf | None = None) -> Draft:
+    """Read what `load_fleet` reads, mistakes and all. Two revisions that share a shelf share what is the same."""
     root = root.absolute()
-    draft = Draft(root, overlays)
+    return Draft(root, overlays, "" if rev is None else commit_of(root, rev), shelf)
+
+
+def fleet_of(draft: Draft) -> Fleet:
+    """Return the fleet that was read. Raises Trouble with the first mistake."""
     if draft.problems:
         raise _trouble(draft.problems)
-    commit, dirty = revision(root)
+    commit, dirty = (draft.tree.commit, False) if isinstance(draft.tree, Revision) else revision(draft.root)
     return Fleet(
-        root=root,
+        root=draft.root,
         nodes={host.name: node_of(host, host.read) for host in draft.hosts if host.read},
         node_specs=draft.of(NodeSpec),
         bundles=draft.of(FirmwareBundle),

@@ -10,14 +10,56 @@ from typing import Any
 
 from assay.fleet.kinds import KINDS
 from assay.fleet.variables import NodeVariables
+from assay.model.spec import Spec
 
+NOTHING = {"type": "null"}
+SAID_ALWAYS = ("kind", "name", "extends")
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def schemas() -> dict[str, dict[str, Any]]:
     """Return every schema by the name of its file."""
-    specs = {f"{kebab(kind)}.json": {"$schema": DIALECT, **model.model_json_schema()} for kind, model in KINDS.items()}
+    specs = {f"{kebab(kind)}.json": spec_schema(model) for kind, model in KINDS.items()}
     return {**specs, "inventory.json": inventory_schema()}
+
+
+def spec_schema(model: type[Spec]) -> dict[str, Any]:
+    """Return the schema of one kind: a whole spec, or, where it `extends` another, what differs from that one."""
+    whole = model.model_json_schema()
+    defs = whole.pop("$defs", {})
+    parts = {f"{name}.layer": _layer(part) for name, part in defs.items()}
+    layer = _layer(whole) | {"required": list(SAID_ALWAYS)}
+    return {
+        "$schema": DIALECT,
+        "title": whole["title"],
+        "description": whole["description"],
+        "type": "object",
+        "if": {"required": ["extends"]},
+        "then": {"$ref": f"#/$defs/{model.__name__}.layer"},
+        "else": {"$ref": f"#/$defs/{model.__name__}"},
+        "$defs": {**defs, **parts, model.__name__: whole, f"{model.__name__}.layer": layer},
+    }
+
+
+def _layer(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return what may stand in place of a value of `schema` in a spec that extends another: any part, or null.
+
+    Lists stand whole, so what they hold is as it was. What is required cannot be taken out.
+    """
+    layer = {key: value for key, value in schema.items() if key != "required"}
+    if "$ref" in layer:
+        layer["$ref"] += ".layer"
+    if "anyOf" in layer:
+        layer["anyOf"] = [_layer(one) for one in layer["anyOf"]]
+    if "properties" in layer:
+        kept = {*schema.get("required", ()), *SAID_ALWAYS}
+        layer["properties"] = {
+            name: _layer(one) if name in kept else {"anyOf": [_layer(one), NOTHING]}
+            for name, one in layer["properties"].items()
+        }
+    if isinstance(layer.get("additionalProperties"), dict):
+        layer["additionalProperties"] = {"anyOf": [_layer(layer["additionalProperties"]), NOTHING]}
+    return layer
 
 
 def kebab(kind: str) -> str:
@@ -31,16 +73,15 @@ def inventory_schema() -> dict[str, Any]:
     defs = variables.pop("$defs", {})
     variables.pop("required")
     vars_, group = {"$ref": "#/$defs/NodeVariables"}, {"$ref": "#/$defs/Group"}
-    nothing = {"type": "null"}
     defs["NodeVariables"] = variables
     defs["Group"] = {
         "anyOf": [
-            nothing,
+            NOTHING,
             {
                 "type": "object",
                 "properties": {
-                    "vars": {"anyOf": [vars_, nothing]},
-                    "hosts": {"type": ["object", "null"], "additionalProperties": {"anyOf": [vars_, nothing]}},
+                    "vars": {"anyOf": [vars_, NOTHING]},
+                    "hosts": {"type": ["object", "null"], "additionalProperties": {"anyOf": [vars_, NOTHING]}},
                     "children": {"type": ["object", "null"], "additionalProperties": group},
                 },
                 "additionalProperties": False,

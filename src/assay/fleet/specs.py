@@ -2,44 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
-from assay.fleet.document import Document, read_file
+from assay.fleet.document import Document, Shelf, read_file
 from assay.fleet.kinds import KINDS
-from assay.fleet.marks import Marks, Unreadable
+from assay.fleet.layers import entries, layered, place
+from assay.fleet.marks import Unreadable
 from assay.fleet.problem import Problem
+from assay.fleet.tree import Tree
 from assay.fleet.violations import violations
 from assay.model.spec import Spec
+
+MOST = 16 * 1024 * 1024  # bytes of one spec
 
 
 @dataclass(frozen=True)
 class SpecFile:
-    """One spec and the file it stands in."""
+    """One spec, the file it stands in, and the files of the specs that it extends, nearest first."""
 
     spec: Spec
     document: Document
+    bases: tuple[Document, ...] = ()
 
     @property
     def key(self) -> str:
         """`NodeSpec/hgx-h100`."""
         return f"{self.spec.kind}/{self.spec.name}"
 
+    def place(self, path: Sequence[Any]) -> tuple[str, int, int]:
+        """Return file, line and column of the entry at `path`."""
+        return place((self.document, *self.bases), path)
+
     def lines(self) -> Iterator[tuple[tuple[str, str], str]]:
         """Yield the file and line of every entry, by dotted path; `""` is the document."""
-        yield (self.key, ""), self.document.where()
-        yield from self._lines(self.document.marks, "")
+        for path, _, line in self.entries():
+            yield (self.key, ".".join(map(str, path))), line
 
-    def _lines(self, marks: Marks | int, above: str) -> Iterator[tuple[tuple[str, str], str]]:
-        for step, below in marks.of.items() if isinstance(marks, Marks) else ():
-            path = f"{above}.{step}" if above else str(step)
-            at = below.at if isinstance(below, Marks) else below
-            yield (self.key, path), self.document.line_at(at)
-            yield from self._lines(below, path)
+    def entries(self) -> Iterator[tuple[tuple[Any, ...], Any, str]]:
+        """Yield path, data and `file:line` of every entry."""
+        return entries((self.document, *self.bases))
 
 
 @dataclass(frozen=True)
@@ -51,38 +56,83 @@ class Refused:
     name: str = ""
 
 
-def read_specs(root: Path) -> tuple[list[SpecFile], list[Refused]]:
-    """Read every YAML file below `root/specs`, in order of their paths."""
-    found = [read_spec(path, path.relative_to(root).as_posix()) for path in spec_paths(root)]
+@dataclass(frozen=True)
+class _Read:
+    """A document of a known kind, before its model has seen it."""
+
+    document: Document
+    model: type[Spec]
+
+    @property
+    def name(self) -> str:
+        return _text(self.document, "name")
+
+    @property
+    def base(self) -> str:
+        return _text(self.document, "extends")
+
+
+def read_specs(tree: Tree, shelf: Shelf | None = None) -> tuple[list[SpecFile], list[Refused]]:
+    """Read every YAML file below `specs/`, in order of their paths."""
+    read = [_read(tree, path, shelf) for path in tree.files("specs") if path.endswith((".yaml", ".yml"))]
+    by_name: dict[tuple[type[Spec], str], _Read] = {}
+    for one in read:
+        if isinstance(one, _Read):
+            by_name.setdefault((one.model, one.name), one)
+    found = [_spec(one, by_name) if isinstance(one, _Read) else one for one in read]
     return [one for one in found if isinstance(one, SpecFile)], [one for one in found if isinstance(one, Refused)]
 
 
-def spec_paths(root: Path) -> list[Path]:
-    """Return the YAML files below `root/specs`."""
-    return sorted(path for path in (root / "specs").rglob("*") if path.suffix in (".yaml", ".yml") and path.is_file())
-
-
-def read_spec(path: Path, file: str) -> SpecFile | Refused:
-    """Read one spec document, or say what is wrong with it."""
+def _read(tree: Tree, path: str, shelf: Shelf | None) -> _Read | Refused:
+    """Read one document, or say why it is no spec of any kind."""
     try:
-        document = read_file(path, file)
+        document = read_file(tree, path, path, MOST, shelf)
     except Unreadable as wrong:
         return Refused([wrong.as_problem()])
     if not isinstance(document.data, dict):
         said = "a spec is a mapping that has a kind"
-        return Refused([_problem(document, (), "ASY0003", said, "begin with `kind:`")])
-    kind, name = document.data.get("kind"), document.data.get("name")
+        return Refused([Problem(*document.start, "ASY0003", "error", said, "begin with `kind:`")])
+    kind = document.data.get("kind")
     model = KINDS.get(kind) if isinstance(kind, str) else None
     if model is None:
         said = f"kind {kind!r} is not known" if kind else "kind is missing"
-        return Refused([_problem(document, ("kind",), "ASY0002", said, f"use one of {', '.join(KINDS)}")])
+        where = place([document], ("kind",))
+        return Refused([Problem(*where, "ASY0002", "error", said, f"use one of {', '.join(KINDS)}")])
+    return _Read(document, model)
+
+
+def _spec(one: _Read, by_name: Mapping[tuple[type[Spec], str], _Read]) -> SpecFile | Refused:
+    """Read a document into its model, laid over what it extends, or say what is wrong with it."""
+    chain, problem = _chain(one, by_name)
+    if problem is not None:
+        return Refused([problem], one.model.__name__, one.name)
+    documents = [read.document for read in chain]
     try:
-        return SpecFile(model.model_validate(document.data), document)
+        data = one.document.data if len(documents) == 1 else layered(documents)
+        return SpecFile(one.model.model_validate(data), one.document, tuple(documents[1:]))
     except ValidationError as error:
-        problems = [_problem(document, at, "ASY0003", what, fix) for at, what, fix in violations(error, model)]
-        return Refused(problems, model.__name__, name if isinstance(name, str) else "")
+        problems = [
+            Problem(*place(documents, found.path), found.code or "ASY0003", "error", found.message, found.fix)
+            for found in violations(error, one.model)
+        ]
+        return Refused(problems, one.model.__name__, one.name)
 
 
-def _problem(document: Document, path: tuple[Any, ...], code: str, message: str, fix: str) -> Problem:
-    line, column = document.place(path)
-    return Problem(document.file, line, column, code, "error", message, fix)
+def _chain(one: _Read, by_name: Mapping[tuple[type[Spec], str], _Read]) -> tuple[list[_Read], Problem | None]:
+    """Return a document and all that it extends, nearest first; and what is wrong with that chain."""
+    chain = [one]
+    while (base := chain[-1].base) != "":
+        found = by_name.get((one.model, base))
+        if found is None:
+            said, fix = f"there is no {one.model.__name__} {base} to extend", "correct the name, or write that spec"
+            return chain, Problem(*place([chain[-1].document], ("extends",)), "ASY0005", "error", said, fix)
+        if found in chain:
+            said = f"specs extend each other in a circle: {' → '.join([*(read.name for read in chain), base])}"
+            return chain, Problem(*place([one.document], ("extends",)), "ASY0006", "error", said, "cut it open")
+        chain.append(found)
+    return chain, None
+
+
+def _text(document: Document, key: str) -> str:
+    value = document.data.get(key)
+    return value if isinstance(value, str) else ""

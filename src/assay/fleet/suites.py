@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import lru_cache
-from pathlib import Path
+
+from assay.fleet.tree import MOST, Tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,31 +46,26 @@ class Suites:
     broken: list[tuple[Mention, str]] = field(default_factory=list)
 
 
-def read_suites(root: Path) -> Suites:
-    """Read `root/suites`. The same files are read once, however many rules ask."""
-    paths = sorted((root / "suites").rglob("test_*.py"))
-    return _read(root, tuple((path, path.stat().st_mtime_ns) for path in paths))
-
-
-@lru_cache(maxsize=4)
-def _read(root: Path, files: tuple[tuple[Path, int], ...]) -> Suites:
+def read_suites(tree: Tree) -> Suites:
+    """Read the suites of a tree."""
     suites = Suites()
-    for path, _ in files:
-        file = path.relative_to(root).as_posix()
-        tree = _parsed(path, file, suites)
-        if tree is not None:
-            suites.tests += _tests(tree, file)
-            suites.limits += _limits(tree, file)
+    for file in tree.files("suites"):
+        name = file.rpartition("/")[2]
+        if name.startswith("test_") and name.endswith(".py"):
+            module = _parsed(tree, file, suites)
+            if module is not None:
+                suites.tests += _tests(module, file)
+                suites.limits += _limits(module, file)
     return suites
 
 
-def _parsed(path: Path, file: str, suites: Suites) -> ast.Module | None:
+def _parsed(tree: Tree, file: str, suites: Suites) -> ast.Module | None:
     """Return the module's tree, or note why it has none."""
     try:
-        return ast.parse(path.read_bytes())
+        return ast.parse(tree.read(file, MOST))
     except SyntaxError as wrong:
         suites.broken.append((Mention(file, file, wrong.lineno or 0, wrong.offset or 0), wrong.msg))
-    except (ValueError, RecursionError, MemoryError) as wrong:
+    except (OSError, ValueError, RecursionError, MemoryError) as wrong:
         suites.broken.append((Mention(file, file, 0, 0), str(wrong) or "too deeply nested"))
     return None
 

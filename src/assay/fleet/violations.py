@@ -6,11 +6,14 @@ import re
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from types import UnionType
-from typing import Any, Union, get_args, get_origin
+from typing import Any, NamedTuple, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
+from assay.model.errors import Contradiction
+
 SECRET = re.compile(r"credential|password|secret|token|key", re.IGNORECASE)  # never shown, in no message
+FIX = "correct one of the two"
 FIXES = {
     "bool_type": "write true or false",
     "dict_type": "write a mapping: names, colons, values",
@@ -24,17 +27,34 @@ FIXES = {
 }
 
 
-def violations(error: ValidationError, model: type[BaseModel]) -> list[tuple[tuple[Any, ...], str, str]]:
-    """Return path, message and fix of everything that `model` refused."""
-    return [(_path(found), message(found), fix(found, model)) for found in error.errors(include_url=False)]
+class Violation(NamedTuple):
+    """One entry that a model refused. `code` is empty where the schema refuses it too."""
+
+    path: tuple[Any, ...]
+    message: str
+    fix: str
+    code: str = ""
 
 
-def _path(found: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return where it is. A model that judges itself as a whole begins its message with the path it means."""
+def violations(error: ValidationError, model: type[BaseModel]) -> list[Violation]:
+    """Return everything that `model` refused."""
+    return [one for found in error.errors(include_url=False) for one in _violations(found, model)]
+
+
+def _violations(found: Mapping[str, Any], model: type[BaseModel]) -> list[Violation]:
+    loc = tuple(found["loc"])
     if found["type"] != "value_error":
-        return tuple(found["loc"])
-    meant = str(found["ctx"]["error"]).split(" ", 1)[0].rstrip(":").split(".")
-    return (*found["loc"], *(int(step) if step.isdigit() else step for step in meant))
+        return [Violation(loc, message(found), fix(found, model))]
+    cause = found["ctx"]["error"]
+    if isinstance(cause, Contradiction):
+        return [Violation((*loc, *one.path), one.what, one.fix or FIX, one.code) for one in cause.found]
+    return [Violation((*loc, *_meant(cause)), message(found), fix(found, model), "ASY0004")]
+
+
+def _meant(cause: ValueError) -> tuple[Any, ...]:
+    """Return the path that a complaint begins with, as far as it can be one."""
+    steps = str(cause).split(" ", 1)[0].rstrip(":").split(".")
+    return tuple(int(step) if step.isdigit() else step for step in steps)
 
 
 def message(found: Mapping[str, Any]) -> str:

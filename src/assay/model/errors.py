@@ -1,6 +1,8 @@
-"""The one way to tell a person that something could not be done."""
+"""How a person is told that something could not be done, or does not fit together."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 
 class Trouble(Exception):
@@ -15,3 +17,20 @@ class Trouble(Exception):
         if self.fix:
             lines.append(f"  → {self.fix}")
         return "\n".join(lines)
+
+
+class Misfit(NamedTuple):
+    """One entry of a spec that contradicts another: the rule's code, the entry's path, what is wrong, the way out."""
+
+    code: str
+    path: tuple[str | int, ...]
+    what: str
+    fix: str = ""
+
+
+class Contradiction(ValueError):
+    """A spec whose parts fit their schema, but not each other. Models raise it, so that none can be used wrongly."""
+
+    def __init__(self, *found: Misfit) -> None:
+        super().__init__("; ".join(f"{'.'.join(map(str, one.path))}: {one.what}" for one in found))
+        self.found = found

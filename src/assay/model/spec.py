@@ -13,10 +13,18 @@ class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
+Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")]
+
+
 class Spec(Strict):
-    """A whole spec document: `kind` says which, `name` is how others refer to it."""
+    """A whole spec document: `kind` says which, `name` is how others refer to it.
+
+    It may be laid over one other of its kind, which it `extends`: mappings merge key by key, `null` takes a key out,
+    anything else stands in place of what was there (JSON Merge Patch, RFC 7396).
+    """
 
     kind: str
-    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")]
+    name: Name
+    extends: Name = ""
     description: str = ""
     owner: str = ""

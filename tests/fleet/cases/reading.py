@@ -12,6 +12,27 @@ CASES: dict[str, Case] = {
         one("specs/node.yaml", NODE, "fans: 1", "fans: 2"),
         "specs/node.yaml:10:1",
     ),
+    "ASY0004": Case(
+        one("specs/node.yaml", NODE, "needed: 1", "needed: 3"),
+        one("specs/node.yaml", NODE, "needed: 1", "needed: 2"),
+        "specs/node.yaml:9:18",
+    ),
+    "ASY0005": Case(
+        {"specs/large.yaml": "kind: NodeSpec\nname: large\nextends: smal\n"},
+        {"specs/large.yaml": "kind: NodeSpec\nname: large\nextends: small\n"},
+        "specs/large.yaml:3:1",
+    ),
+    "ASY0006": Case(
+        {
+            "specs/a.yaml": "kind: NodeSpec\nname: a\nextends: b\n",
+            "specs/b.yaml": "kind: NodeSpec\nname: b\nextends: a\n",
+        },
+        {
+            "specs/a.yaml": "kind: NodeSpec\nname: a\nextends: b\n",
+            "specs/b.yaml": "kind: NodeSpec\nname: b\nextends: small\n",
+        },
+        "specs/a.yaml:3:1",
+    ),
     "ASY0010": Case(
         pool("  hosts", "  var: {}\n  hosts"), pool("  hosts", "  vars: {}\n  hosts"), "inventory/pool.yml:3:3"
     ),

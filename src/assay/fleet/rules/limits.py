@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from assay.fleet.draft import Draft
 from assay.fleet.rules.book import Finding, rule
 from assay.fleet.rules.names import nearest
-from assay.fleet.suites import read_suites
 from assay.model.nodespec import NodeSpec
 
 HARDWARE = {
@@ -49,7 +48,7 @@ def crossed_limits(draft: Draft) -> Iterator[Finding]:
 @rule("ASY0052", "a limit that no check reads", why="It promises a bound that nothing holds.", severity="warning")
 def unread_limit(draft: Draft) -> Iterator[Finding]:
     """Find limits that no suite uses. A fleet without suites is not told."""
-    suites = read_suites(draft.root)
+    suites = draft.suites
     used = {limit.name for limit in suites.limits}
     for spec in draft.of(NodeSpec).values() if suites.tests and not suites.broken else ():
         for name in spec.limits:
@@ -61,7 +60,7 @@ def unread_limit(draft: Draft) -> Iterator[Finding]:
 @rule("ASY0053", "a check reads a limit that a spec lacks", why="On such nodes the check could only end in an error.")
 def missing_limit(draft: Draft) -> Iterator[Finding]:
     """Find limits that a suite uses and some node spec does not have."""
-    for limit in read_suites(draft.root).limits:
+    for limit in draft.suites.limits:
         lacking = [spec for spec in draft.of(NodeSpec).values() if limit.name not in spec.limits]
         if lacking:
             said = f"{', '.join(spec.name for spec in lacking)} has no limit {limit.name}"

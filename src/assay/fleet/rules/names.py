@@ -21,7 +21,7 @@ def shared_names(draft: Draft) -> Iterator[Finding]:
     for spec in draft.specs:
         first = draft.files[spec.key]
         if first is not spec:
-            place = (spec.document.file, *spec.document.place(("name",)))
+            place = spec.place(("name",))
             taken = f"{spec.spec.kind} {spec.spec.name} is already given in {first.document.where(('name',))}"
             yield Finding(place, taken, "rename one of the two")
 

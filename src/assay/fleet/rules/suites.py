@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from assay.fleet.draft import Draft
 from assay.fleet.rules.book import Finding, Place, rule
 from assay.fleet.rules.names import nearest
-from assay.fleet.suites import read_suites
 from assay.model.checks import Check, CheckCatalog
 from assay.model.faults import FaultCatalog
 
@@ -15,7 +14,7 @@ from assay.model.faults import FaultCatalog
 @rule("ASY0060", "a declared check that does not exist", why="Every run would miss its outcomes, and so fail.")
 def missing_check(draft: Draft) -> Iterator[Finding]:
     """Find checks of a catalogue for which the suites hold no test function."""
-    suites = read_suites(draft.root)
+    suites = draft.suites
     tests, broken = {test.name for test in suites.tests}, {where.file for where, _ in suites.broken}
     for place, check in declared(draft):
         if check.id not in tests and check.id.partition("::")[0] not in broken:
@@ -31,7 +30,7 @@ def missing_check(draft: Draft) -> Iterator[Finding]:
 def undeclared_check(draft: Draft) -> Iterator[Finding]:
     """Find test functions of the suites that no catalogue lists."""
     known = {check.id for _, check in declared(draft)}
-    for test in read_suites(draft.root).tests:
+    for test in draft.suites.tests:
         if test.name not in known:
             place = (test.file, test.line, test.column)
             yield Finding(place, f"no CheckCatalog declares {test.name}", "add it to specs/checks")
@@ -51,7 +50,7 @@ def repeated_check(draft: Draft) -> Iterator[Finding]:
 @rule("ASY0063", "a suite that is no Python", why="pytest could not collect it, and its checks would not run.")
 def broken_suite(draft: Draft) -> Iterator[Finding]:
     """Find suites that cannot be parsed."""
-    for where, said in read_suites(draft.root).broken:
+    for where, said in draft.suites.broken:
         yield Finding((where.file, where.line, where.column), said, "correct the syntax")
 
 
@@ -91,7 +90,7 @@ def silent_class(draft: Draft) -> Iterator[Finding]:
 @rule("ASY0066", "a check declared otherwise than it is written", why="Outcomes would say one thing, the plan another.")
 def contradicted_check(draft: Draft) -> Iterator[Finding]:
     """Find checks whose phases, fault class or kind differ between catalogue and suite."""
-    tests = {test.name: test for test in read_suites(draft.root).tests}
+    tests = {test.name: test for test in draft.suites.tests}
     for place, check in declared(draft):
         test = tests.get(check.id)
         if test is None:

@@ -1,0 +1,118 @@
+"""A spec may be laid over one other: mappings merge, lists stand whole, null takes out, each value has its line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assay.fleet.check import problems
+from assay.fleet.document import Document, read
+from assay.fleet.layers import entries, layered
+from assay.fleet.load import load_fleet
+
+Write = Callable[[Mapping[str, "str | None"]], Path]
+LARGE = """kind: NodeSpec
+name: large
+extends: small
+gpus: {pci: ["0000:1b:00.0", "0000:1c:00.0"]}
+limits:
+  gpu_temperature: {value: 80}
+"""
+DATA = st.recursive(
+    st.integers(0, 3),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from("abc"), inner, max_size=3),
+    max_leaves=8,
+)
+MAPPING = st.dictionaries(st.sampled_from("abc"), DATA, max_size=3)
+
+
+def test_a_spec_says_only_what_differs(fleet_with: Write) -> None:
+    specs = load_fleet(fleet_with({"specs/large.yaml": LARGE})).node_specs
+    large, small = specs["large"], specs["small"]
+    assert (large.gpus.model, large.gpus.count) == (small.gpus.model, 2)
+    assert (large.limits["gpu_temperature"].value, large.limits["gpu_temperature"].source) == (80, "datasheet")
+    assert large.psus == small.psus
+
+
+def test_each_value_is_found_in_the_file_that_says_it(fleet_with: Write) -> None:
+    lines = load_fleet(fleet_with({"specs/large.yaml": LARGE})).lines
+    assert lines["NodeSpec/large", "gpus.pci"] == "specs/large.yaml:4"
+    assert lines["NodeSpec/large", "gpus.model"] == "specs/node.yaml:5"
+    assert lines["NodeSpec/large", "limits.gpu_temperature.value"] == "specs/large.yaml:6"
+    assert lines["NodeSpec/large", "limits.gpu_temperature.source"] == "specs/node.yaml:17"
+    assert lines["NodeSpec/large", "gpus.pci.1"] == "specs/large.yaml:4"
+
+
+def test_null_takes_an_entry_out(fleet_with: Write) -> None:
+    text = LARGE.replace("{value: 80}", "null")
+    fleet = load_fleet(fleet_with({"specs/large.yaml": text}))
+    assert "gpu_temperature" not in fleet.node_specs["large"].limits
+    assert ("NodeSpec/large", "limits.gpu_temperature") not in fleet.lines
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "where"),
+    [
+        ("{value: 80}", "{value: hot}", "specs/large.yaml:6:21"),
+        ("{value: 80}", "{valu: 80}", "specs/large.yaml:6:21"),
+        ("gpus: {", "fans: null\ngpus: {", "specs/large.yaml"),
+        ("limits:\n  gpu_temperature", "limits:\n  nothing: null\n  gpu_temperature", "specs/large.yaml:6:3"),
+    ],
+)
+def test_a_mistake_in_either_file_is_told_where_it_stands(fleet_with: Write, old: str, new: str, where: str) -> None:
+    found = problems(fleet_with({"specs/large.yaml": LARGE.replace(old, new)}))
+    assert [problem.where.startswith(where) for problem in found] == [True]
+    assert found[0].code == "ASY0003"
+
+
+def test_a_mistake_of_the_base_is_told_once(fleet_with: Write) -> None:
+    node = (Path(__file__).parent / "smallest/specs/node.yaml").read_text().replace("fans: 1", "fans: one")
+    found = problems(fleet_with({"specs/large.yaml": LARGE, "specs/node.yaml": node}))
+    assert [(problem.where, problem.code) for problem in found] == [("specs/node.yaml:10:1", "ASY0003")]
+
+
+def test_a_chain_of_three_takes_the_nearest_word(fleet_with: Write) -> None:
+    huge = "kind: NodeSpec\nname: huge\nextends: large\nfans: 4\n"
+    fleet = load_fleet(fleet_with({"specs/large.yaml": LARGE, "specs/huge.yaml": huge}))
+    spec = fleet.node_specs["huge"]
+    assert (spec.fans, spec.gpus.count, spec.cpu_threads) == (4, 2, 2)
+    assert fleet.lines["NodeSpec/huge", "cpu_threads"] == "specs/node.yaml:12"
+
+
+@given(MAPPING, MAPPING)
+def test_a_layer_s_own_words_always_count(under: dict[str, Any], over: dict[str, Any]) -> None:
+    documents = [_document(over, "over"), _document(under, "under")]
+    result = layered(documents)
+    assert set(result) == {*under, *over}
+    for key, value in over.items():
+        if not isinstance(value, dict):
+            assert result[key] == value
+
+
+@given(MAPPING, MAPPING)
+def test_the_entries_are_those_of_the_result(under: dict[str, Any], over: dict[str, Any]) -> None:
+    documents = [_document(over, "over"), _document(under, "under")]
+    found = {path: where for path, _, where in entries(documents)}
+    assert set(found) == set(_paths((), layered(documents)))
+    assert all(found[(key,)].startswith("over:") for key in over)
+
+
+@given(MAPPING)
+def test_nothing_laid_over_a_spec_leaves_it_as_it_is(under: dict[str, Any]) -> None:
+    assert layered([_document({}, "over"), _document(under, "under")]) == under
+
+
+def _document(data: dict[str, Any], name: str) -> Document:
+    import json
+
+    return read(json.dumps(data).encode(), name)
+
+
+def _paths(path: tuple[Any, ...], data: Any) -> list[tuple[Any, ...]]:
+    steps = data if isinstance(data, dict) else range(len(data)) if isinstance(data, list) else ()
+    return [path, *(below for step in steps for below in _paths((*path, step), data[step]))]
