@@ -38,17 +38,17 @@ def test_power_limit(gpu, limits, measure):
 @pytest.mark.fault("gpu.memory.uncorrectable")
 def test_no_uncorrectable_memory_errors(gpu, limits, measure, since_last_pass):
     """Count the uncorrectable memory errors since the last pass."""
-    measure("uncorrected", since_last_pass(gpu.ecc.volatile.uncorrected), at_most=limits.ecc_uncorrected)
+    measure("uncorrected", since_last_pass(gpu.ecc.volatile.uncorrected), at_most=limits.ecc_uncorrected, unit="count")
 
 
 @pytest.mark.fault("gpu.memory.remap")
 def test_corrected_memory_errors(gpu, limits, measure):
     """Hold the corrected memory errors, since boot and over the GPU's life, to what a healthy GPU collects."""
-    measure("corrected", gpu.ecc.volatile.corrected, at_most=limits.ecc_corrected)
-    measure("corrected_ever", gpu.ecc.aggregate.corrected, at_most=limits.ecc_aggregate_corrected)
+    measure("corrected", gpu.ecc.volatile.corrected, at_most=limits.ecc_corrected, unit="count")
+    measure("corrected_ever", gpu.ecc.aggregate.corrected, at_most=limits.ecc_aggregate_corrected, unit="count")
 
 
 @pytest.mark.fault("gpu.pcie.degraded")
 def test_pcie_replays(gpu, limits, measure, since_last_pass):
     """Count the PCIe replays since the last pass."""
-    measure("pcie_replays", since_last_pass(gpu.pcie.replays), at_most=limits.pcie_replays)
+    measure("pcie_replays", since_last_pass(gpu.pcie.replays), at_most=limits.pcie_replays, unit="count")

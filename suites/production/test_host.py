@@ -38,6 +38,6 @@ def test_pcie_errors(node, limits, measure, since_last_pass):
     """Count the PCIe errors of all devices since the last pass."""
     for device in node.aer:
         errors = node.aer[device]
-        measure("aer_fatal", since_last_pass(errors.fatal), at_most=limits.aer_fatal)
-        measure("aer_nonfatal", since_last_pass(errors.nonfatal), at_most=limits.aer_nonfatal)
-        measure("aer_correctable", since_last_pass(errors.correctable), at_most=limits.aer_correctable)
+        measure("aer_fatal", since_last_pass(errors.fatal), at_most=limits.aer_fatal, unit="count")
+        measure("aer_nonfatal", since_last_pass(errors.nonfatal), at_most=limits.aer_nonfatal, unit="count")
+        measure("aer_correctable", since_last_pass(errors.correctable), at_most=limits.aer_correctable, unit="count")

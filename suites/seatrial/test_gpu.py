@@ -27,14 +27,14 @@ def test_gpu_model(gpu, spec, measure):
 @pytest.mark.fault("gpu.pcie.degraded")
 def test_pcie_link(gpu, limits, measure):
     """Hold the PCIe link to its full width and generation."""
-    measure("pcie_width", gpu.pcie.width, at_least=limits.pcie_width)
-    measure("pcie_generation", gpu.pcie.generation, at_least=limits.pcie_generation)
+    measure("pcie_width", gpu.pcie.width, at_least=limits.pcie_width, unit="lanes")
+    measure("pcie_generation", gpu.pcie.generation, at_least=limits.pcie_generation, unit="generation")
 
 
 @pytest.mark.fault("gpu.nvlink.down")
 def test_nvlinks_are_up(gpu, limits, measure):
     """Count the NVLinks that are up."""
-    measure("nvlinks_up", gpu.nvlink.up, at_least=limits.nvlink_links)
+    measure("nvlinks_up", gpu.nvlink.up, at_least=limits.nvlink_links, unit="links")
 
 
 @pytest.mark.phase("seatrial")
@@ -49,5 +49,5 @@ def test_no_row_remap_is_due(gpu, limits, measure):
     """Refuse a GPU with rows waiting to be remapped, with none left to remap to, or with many remapped."""
     assert not gpu.remap.failed, "a row could not be remapped"
     assert not gpu.remap.pending, "a row waits to be remapped at the next reset"
-    measure("rows_remapped_early", gpu.remap.correctable, at_most=limits.remap_correctable)
-    measure("rows_remapped", gpu.remap.uncorrectable, at_most=limits.remap_uncorrectable)
+    measure("rows_remapped_early", gpu.remap.correctable, at_most=limits.remap_correctable, unit="rows")
+    measure("rows_remapped", gpu.remap.uncorrectable, at_most=limits.remap_uncorrectable, unit="rows")

@@ -29,4 +29,9 @@ def test_cpus(node, spec, measure):
 @pytest.mark.fault("host.memory.missing")
 def test_memory_size(node, spec, limits, measure):
     """Compare the memory that the kernel has with what is plugged in."""
-    measure("memory_usable", 100 * node.host.memory_bytes / (spec.memory_gib * 2**30), at_least=limits.memory_usable)
+    measure(
+        "memory_usable",
+        100 * node.host.memory_bytes / (spec.memory_gib * 2**30),
+        at_least=limits.memory_usable,
+        unit="%",
+    )

@@ -15,4 +15,4 @@ def test_drive_answers(nvme):
 @pytest.mark.fault("nvme.missing")
 def test_drive_size(nvme, limits, measure):
     """Compare the drive's size with the limit."""
-    measure("nvme_size", nvme.size_bytes / 1e9, at_least=limits.nvme_size)
+    measure("nvme_size", nvme.size_bytes / 1e9, at_least=limits.nvme_size, unit="GB")

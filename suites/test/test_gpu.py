@@ -17,4 +17,4 @@ def test_gpu_burn(gpu, node, limits, measure):
 def test_gpus_burn_alike(node, limits, measure):
     """Compare the slowest GPU with the fastest of the node."""
     speeds = [node.active.gpu_burn.devices[str(gpu.index)].gflops for gpu in node.gpus]
-    measure("gpu_burn_spread", 100 * (1 - min(speeds) / max(speeds)), at_most=limits.gpu_burn_spread)
+    measure("gpu_burn_spread", 100 * (1 - min(speeds) / max(speeds)), at_most=limits.gpu_burn_spread, unit="%")

@@ -80,6 +80,38 @@ def test_a_limit_that_is_no_number_is_refused():
         Measure(trial())("x", 3, at_least="2")
 
 
+def reading(value: float, name: str):
+    return told(value, path=("n0003", "probe", "hca", "mlx5_0", name))
+
+
+def in_gb(value: float):
+    return told(value, source="specs/nodes/a.yaml:7", unit="GB/s")
+
+
+@pytest.mark.parametrize(
+    ("seen", "unit", "says"),
+    [
+        (400, "Gb/s", "rate cannot be compared: the check says Gb/s, the limit (specs/nodes/a.yaml:7) says GB/s"),
+        (reading(400, "rate_gbps"), "", "its reading rate_gbps says Gb/s, the limit (specs/nodes/a.yaml:7) says GB/s"),
+        (reading(400, "rate_gbps"), "GB/s", "the check says GB/s, its reading rate_gbps says Gb/s"),
+    ],
+    ids=["the check's", "the reading's", "the check's, not the reading's"],
+)
+def test_a_number_in_another_unit_than_its_limit_is_never_compared(seen, unit, says):
+    judged = trial()
+    with pytest.raises(Unjudgeable) as raised:
+        Measure(judged)("rate", seen, at_least=in_gb(50.0), unit=unit)
+    assert says in str(raised.value)
+    assert judged.measurements == []
+
+
+def test_a_number_in_its_limit_s_unit_is_recorded_in_it():
+    judged = trial()
+    Measure(judged)("bandwidth", reading(470.0, "bus_bandwidth_gb_s"), at_least=in_gb(460.0))
+    Measure(judged)("errors", reading(0, "errors"), at_most=0)
+    assert [measurement.unit for measurement in judged.measurements] == ["GB/s", ""]
+
+
 def test_measurements_are_written_as_bare_numbers():
     judged = trial()
     Measure(judged)("width", told(16, path=("n", "probe")), at_least=limit(16.0))

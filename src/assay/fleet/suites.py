@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from assay.fleet.measures import Measured, measures
 from assay.fleet.tree import MOST, Tree
 
 
@@ -39,10 +40,11 @@ class Test(Mention):
 
 @dataclass(slots=True)
 class Suites:
-    """The test functions, the limits they read, and files that are no Python."""
+    """The test functions, the limits they read, what they measure, and files that are no Python."""
 
     tests: list[Test] = field(default_factory=list)
     limits: list[Mention] = field(default_factory=list)
+    measures: list[Measured] = field(default_factory=list)
     broken: list[tuple[Mention, str]] = field(default_factory=list)
 
 
@@ -56,6 +58,7 @@ def read_suites(tree: Tree) -> Suites:
             if module is not None:
                 suites.tests += _tests(module, file)
                 suites.limits += _limits(module, file)
+                suites.measures += measures(module, file)
     return suites
 
 

@@ -6,9 +6,10 @@ from math import isfinite
 from typing import Any
 
 from assay.harness.silence import Unjudgeable
-from assay.harness.told import plainly
+from assay.harness.told import Told, plainly
 from assay.harness.trial import Trial
 from assay.model.outcome import Measurement
+from assay.model.units import unit_of_name
 
 
 class Measure:
@@ -24,10 +25,13 @@ class Measure:
     def __call__(
         self, name: str, seen: Any, *, at_least: Any = None, at_most: Any = None, equals: Any = None, unit: str = ""
     ) -> None:
-        """Measure one thing. `unit` is needed only where the limit does not bring its own."""
+        """Measure one thing. `unit` is the unit of what was seen, where its reading's name does not say it.
+
+        A limit in another unit cannot be held: that is an error, and no comparison takes place.
+        """
         __tracebackhide__ = True
         low, high = (equals, equals) if equals is not None else (at_least, at_most)
-        unit = unit or next((bound.unit for bound in (low, high, seen) if getattr(bound, "unit", "")), "")
+        unit = agreed(name, unit, seen, low, high)
         if _is_number(seen):
             self._record(name, seen, low, high, unit)
         elif equals is None or type(seen) is bool is not type(equals):
@@ -43,6 +47,21 @@ class Measure:
             raise Unjudgeable(f"{name} cannot be compared: {seen!r} with {wrong[0] if wrong else (low, high)!r}")
         source = next((bound.source for bound in (low, high) if getattr(bound, "source", "")), "")
         self._trial.measurements.append(Measurement(name, _bare(seen), unit, _bare(low), _bare(high), source))
+
+
+def agreed(name: str, unit: str, seen: Any, *bounds: Any) -> str:
+    """Return the one unit that a check, the name of its reading and its limits have. Raises Unjudgeable for two.
+
+    "" where none of them has any.
+    """
+    read = seen.path[-1] if isinstance(seen, Told) and seen.path else ""
+    said = [("the check", unit), (f"its reading {read}", unit_of_name(read))]
+    said += [(f"the limit ({bound.source})", bound.unit) for bound in bounds if isinstance(bound, Told)]
+    given = [(who, its) for who, its in said if its]
+    for who, its in given[1:]:
+        if its != given[0][1]:
+            raise Unjudgeable(f"{name} cannot be compared: {given[0][0]} says {given[0][1]}, {who} says {its}")
+    return given[0][1] if given else ""
 
 
 def expectation(at_least: Any = None, at_most: Any = None, equals: Any = None) -> str:

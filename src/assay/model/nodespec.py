@@ -6,7 +6,9 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
+from assay.model.errors import Contradiction, Misfit
 from assay.model.spec import Spec, Strict
+from assay.model.units import UNITS, spelling
 
 
 class Gpus(Strict):
@@ -44,10 +46,10 @@ class Nvme(Strict):
 
 
 class Psus(Strict):
-    """Power supplies; `needed` of them must carry the load."""
+    """Power supplies; `needed` of them must carry the load. None where the rack feeds the node by a busbar."""
 
-    count: int = Field(gt=0)
-    needed: int = Field(gt=0)
+    count: int = Field(ge=0)
+    needed: int = Field(ge=0)
 
     @model_validator(mode="after")
     def _no_more_needed_than_there_are(self) -> Psus:
@@ -60,15 +62,37 @@ class Limit(Strict):
     """One threshold. `source` names where the number comes from (a document, a measurement)."""
 
     value: float
-    unit: str
+    unit: str = Field(json_schema_extra={"enum": list(UNITS)})
     source: str
+
+    @model_validator(mode="after")
+    def _in_a_known_unit(self) -> Limit:
+        if self.unit not in UNITS:
+            raise Contradiction(
+                Misfit("ASY0056", ("unit",), f"{self.unit!r} is no unit that assay knows", spelling(self.unit))
+            )
+        return self
+
+
+class RackScale(Strict):
+    """What one whole rack of such nodes holds, where its nodes work as one machine (one NVLink domain)."""
+
+    nodes: int = Field(gt=0)
+    gpus: int = Field(gt=0)
+    switch_trays: int = Field(ge=0)
+    power_shelves: int = Field(ge=0)
 
 
 class NodeSpec(Spec):
-    """What a node of one kind must be. `firmware` names a FirmwareBundle; `limits` are per metric."""
+    """What a node of one kind must be. `firmware` names a FirmwareBundle; `limits` are per metric.
+
+    `height_u` says how many rack units a node fills, upwards from its own; `rack` that a rack of them is one machine.
+    """
 
     kind: Literal["NodeSpec"]
     product: str
+    height_u: int = Field(default=1, gt=0, le=60)
+    rack: RackScale | None = None
     gpus: Gpus
     hcas: list[Hca]
     nics: list[Nic]

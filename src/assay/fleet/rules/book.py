@@ -10,7 +10,7 @@ from assay.fleet.draft import Draft
 from assay.fleet.problem import Problem, Severity
 from assay.model.spec import Spec
 
-THEMES = ("names", "nodes", "firmware", "limits", "suites", "policy")
+THEMES = ("names", "nodes", "firmware", "limits", "units", "suites", "policy")
 
 Place = tuple[str, int, int]
 
@@ -88,6 +88,7 @@ for _code, _title, _why in (
     ("ASY0010", "an inventory file is not in Ansible's format", "Ansible skips such entries with a warning, or fails."),
     ("ASY0011", "there is no inventory", "Without nodes there is no fleet."),
     ("ASY0012", "a node's variables do not fit", "Every node needs its place, its serial number and what it must be."),
+    ("ASY0056", "a unit that is not known", "GB/s and Gb/s differ by eight: what is almost a unit is none."),
     ("ASY0013", "a node without a spec", "Nothing can be validated on a node that promises nothing."),
 ):
     _enter(Rule(_code, _title, _why, "error"))

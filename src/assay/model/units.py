@@ -1,0 +1,98 @@
+"""The units that numbers may stand in: a closed vocabulary, so that GB/s and Gb/s cannot be taken for each other."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import NamedTuple
+
+
+class Unit(NamedTuple):
+    """One unit: what it measures, and how much of that dimension's smallest unit it is."""
+
+    symbol: str
+    dimension: str
+    factor: float
+
+
+# Decimal prefixes are powers of 1000 and binary ones of 1024 (ISO/IEC 80000-13); a byte is eight bits.
+_DIMENSIONS: dict[str, dict[str, float]] = {
+    "a data rate": {
+        "Mb/s": 1e6, "Gb/s": 1e9, "Tb/s": 1e12,
+        "MB/s": 8e6, "GB/s": 8e9, "TB/s": 8e12,
+        "MiB/s": 8 * 2**20, "GiB/s": 8 * 2**30,
+    },
+    "an amount of data": {
+        "B": 1, "MB": 1e6, "GB": 1e9, "TB": 1e12,
+        "MiB": 2**20, "GiB": 2**30, "TiB": 2**40,
+    },
+    "a computing speed": {"Gflop/s": 1e9, "Tflop/s": 1e12},
+    "a time": {"µs": 1e-6, "ms": 1e-3, "s": 1, "min": 60, "h": 3600},
+    "a frequency": {"Hz": 1, "MHz": 1e6, "GHz": 1e9},
+    "a power": {"mW": 1e-3, "W": 1, "kW": 1e3},
+    "a voltage": {"mV": 1e-3, "V": 1},
+    "a current": {"A": 1},
+    "a temperature": {"°C": 1},
+    "a speed of rotation": {"rpm": 1},
+    "a share": {"%": 1},
+    "a number of things": {"count": 1},
+    "a number of lanes": {"lanes": 1},
+    "a number of links": {"links": 1},
+    "a number of memory rows": {"rows": 1},
+    "a generation": {"generation": 1},
+}  # fmt: skip
+UNITS = {
+    symbol: Unit(symbol, dimension, factor)
+    for dimension, symbols in _DIMENSIONS.items()
+    for symbol, factor in symbols.items()
+}
+
+# How the names of readings end, as the probe and the BMC's tree have them: `bus_bandwidth_gb_s`, `limit_w`.
+SUFFIXES = {
+    "gb_s": "GB/s", "mb_s": "MB/s", "gib_s": "GiB/s", "gbps": "Gb/s", "mbps": "Mb/s",
+    "bytes": "B", "gb": "GB", "gib": "GiB", "tb": "TB", "gflops": "Gflop/s", "tflops": "Tflop/s",
+    "us": "µs", "ms": "ms", "s": "s", "mhz": "MHz", "w": "W", "v": "V", "a": "A", "c": "°C",
+    "rpm": "rpm", "percent": "%",
+}  # fmt: skip
+_WORDS = {
+    "c": "°C", "degc": "°C", "deg c": "°C", "℃": "°C", "celsius": "°C", "º c": "°C", "ºc": "°C",
+    "watt": "W", "watts": "W", "kilowatt": "kW", "volt": "V", "volts": "V", "vac": "V", "amp": "A", "amps": "A",
+    "percent": "%", "pct": "%", "sec": "s", "secs": "s", "seconds": "s", "us": "µs", "μs": "µs", "hours": "h",
+    "minutes": "min", "bytes": "B", "gflops": "Gflop/s", "gflop": "Gflop/s", "tflops": "Tflop/s", "tflop": "Tflop/s",
+    "counts": "count", "errors": "count", "lane": "lanes", "link": "links", "row": "rows", "gen": "generation",
+    "generations": "generation", "x": "lanes",
+}  # fmt: skip
+_PER_SECOND = (("bits/s", "b/s"), ("bit/s", "b/s"), ("bytes/s", "B/s"), ("byte/s", "B/s"), ("ps", "/s"), ("/sec", "/s"))
+
+
+def unit_of_name(name: str) -> str:
+    """Return the unit that ends a reading's name: `W` for `limit_w`; "" where the name has none."""
+    parts = name.split("_")
+    ends = ("_".join(parts[-2:]), parts[-1])
+    return next((SUFFIXES[end] for end in ends if end in SUFFIXES), "")
+
+
+def meant(symbol: str) -> list[str]:
+    """Return the units that someone who wrote `symbol` may have meant, best first; none where nothing is near."""
+    written = symbol.strip()
+    for long, short in _PER_SECOND:
+        written = written.removesuffix(long) + short if written.endswith(long) else written
+    if written in UNITS:
+        return [written]
+    folded = written.casefold()
+    if folded in _WORDS:
+        return [_WORDS[folded]]
+    return [known for known in UNITS if known.casefold() == folded] or get_close_matches(symbol, UNITS, n=1)
+
+
+def spelling(symbol: str) -> str:
+    """Return how to write a unit that is not in the vocabulary, as a piece of advice."""
+    near = meant(symbol)
+    if len(near) > 1 and near[0].endswith("/s"):
+        return "write " + " or ".join(f"{one} ({'bytes' if 'B' in one else 'bits'})" for one in near)
+    return f"write {' or '.join(near)}" if near else f"use one of {', '.join(UNITS)}"
+
+
+def converted(value: float, unit: str, into: str) -> float | None:
+    """Return a value in another unit, None where the two do not measure the same thing."""
+    given, wanted = UNITS[unit], UNITS[into]
+    return value * given.factor / wanted.factor if given.dimension == wanted.dimension else None
