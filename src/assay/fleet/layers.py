@@ -26,9 +26,11 @@ class Said:
 
     def below(self, step: Any) -> Said | None:
         """Return the entry one step down, None where the document says nothing there."""
-        if isinstance(self.data, dict | list) and isinstance(self.marks, Marks) and step in self.marks.of:
-            return Said(self.data[step], self.marks.of[step], self.document)
-        return None
+        if not isinstance(self.marks, Marks) or step not in self.marks.of:
+            return None
+        if isinstance(self.data, dict) and step not in self.data:
+            return None
+        return Said(self.data[step], self.marks.of[step], self.document)
 
     @property
     def at(self) -> int:
@@ -39,11 +41,19 @@ class Said:
 def layered(documents: Sequence[Document]) -> Any:
     """Return the data of the first document laid over those after it, each over the next."""
     data: Any = {}
-    for number, document in enumerate(reversed(documents)):
-        inherited = number < len(documents) - 1
-        own = {key: value for key, value in document.data.items() if not (inherited and key in NOT_INHERITED)}
-        data = _patched(data, own)
+    for said in reversed(_said(documents)):
+        data = _patched(data, said.data)
     return data
+
+
+def _said(documents: Sequence[Document]) -> list[Said]:
+    """Return the whole of each document; what is not inherited counts in the first one only."""
+    own, *bases = documents
+    inherited = [
+        Said({key: value for key, value in base.data.items() if key not in NOT_INHERITED}, base.marks, base)
+        for base in bases
+    ]
+    return [Said(own.data, own.marks, own), *inherited]
 
 
 def _patched(under: Any, over: Any) -> Any:
@@ -60,7 +70,7 @@ def _patched(under: Any, over: Any) -> Any:
 
 def place(documents: Sequence[Document], path: Sequence[Any]) -> tuple[str, int, int]:
     """Return file, line and column of the entry at `path`, or of what is nearest above it."""
-    said = [Said(document.data, document.marks, document) for document in documents]
+    said = _said(documents)
     for step in path:
         deeper = _below(said, step)
         if not deeper:
@@ -71,15 +81,16 @@ def place(documents: Sequence[Document], path: Sequence[Any]) -> tuple[str, int,
 
 def entries(documents: Sequence[Document]) -> Iterator[tuple[tuple[Any, ...], Any, str]]:
     """Yield path, data and `file:line` of every entry of the result, parents before what they hold."""
-    yield from _entries((), [Said(document.data, document.marks, document) for document in documents])
+    yield from entries_of((), _said(documents))
 
 
-def _entries(path: tuple[Any, ...], said: list[Said]) -> Iterator[tuple[tuple[Any, ...], Any, str]]:
+def entries_of(path: tuple[Any, ...], said: list[Said]) -> Iterator[tuple[tuple[Any, ...], Any, str]]:
+    """Yield `path` itself and all below it, as layers say them, the nearest first."""
     yield path, said[0].data, said[0].document.line_at(said[0].at)
     for step in _steps(said):
         below = _below(said, step)
         if below and not (below[0].data is None and len(said) > 1):
-            yield from _entries((*path, step), below)
+            yield from entries_of((*path, step), below)
 
 
 def _steps(said: list[Said]) -> list[Any]:

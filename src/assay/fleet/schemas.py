@@ -14,6 +14,7 @@ from assay.model.spec import Spec
 
 NOTHING = {"type": "null"}
 SAID_ALWAYS = ("kind", "name", "extends")
+NEVER_NULL = (*SAID_ALWAYS, "description")
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
@@ -52,7 +53,7 @@ def _layer(schema: dict[str, Any]) -> dict[str, Any]:
     if "anyOf" in layer:
         layer["anyOf"] = [_layer(one) for one in layer["anyOf"]]
     if "properties" in layer:
-        kept = {*schema.get("required", ()), *SAID_ALWAYS}
+        kept = {*schema.get("required", ()), *NEVER_NULL}
         layer["properties"] = {
             name: _layer(one) if name in kept else {"anyOf": [_layer(one), NOTHING]}
             for name, one in layer["properties"].items()

@@ -1,0 +1,183 @@
+"""Editors judge by the exported JSON Schemas, assay by its models: on a corpus of files they say the same.
+
+A file that fits its schema and contradicts itself (ASY0004 and the other codes of meaning) is for the reader alone.
+The corpus: the example fleet's specs, each good; and each of them spoilt at every entry in every way below.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from assay.fleet.document import read
+from assay.fleet.inventory import on_disk, read_inventory
+from assay.fleet.kinds import KINDS
+from assay.fleet.schemas import kebab, schemas
+from assay.fleet.specs import Refused, read_specs
+from assay.fleet.tree import Folder
+from assay.fleet.variables import NodeVariables
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = sorted((ROOT / "specs").rglob("*.yaml"))
+SHAPE = {"ASY0002", "ASY0003"}
+SPOILERS: dict[str, Callable[[Any], Any]] = {
+    "text": lambda _: "text!",
+    "number": lambda _: -7,
+    "large": lambda _: 10**9,
+    "fraction": lambda _: 0.5,
+    "truth": lambda _: True,
+    "nothing": lambda _: None,
+    "list": lambda _: [],
+    "mapping": lambda _: {"strange": 1},
+}
+
+
+class Memory:
+    """A tree of one spec, held in memory."""
+
+    def __init__(self, *documents: Any) -> None:
+        self.content = {f"specs/{number}.yaml": json.dumps(one).encode() for number, one in enumerate(documents)}
+
+    def files(self, folder: str) -> list[str]:
+        return [path for path in self.content if path.startswith(folder)]
+
+    def read(self, path: str, most: int) -> bytes:
+        return self.content[path]
+
+
+@cache
+def validator(kind: str) -> jsonschema.Draft202012Validator:
+    return jsonschema.Draft202012Validator(schemas()[f"{kebab(kind)}.json"])
+
+
+def agree(*documents: Any) -> bool:
+    """Whether schema and reader say the same of the last document's shape."""
+    _, refused = read_specs(Memory(*documents))
+    last = f"specs/{len(documents) - 1}.yaml"
+    codes = {problem.code for one in refused for problem in one.problems if problem.file == last}
+    return not codes & SHAPE if fits(documents[-1]) else bool(codes)
+
+
+def fits(document: Any) -> bool:
+    """Whether a document fits its schema."""
+    return validator(document["kind"]).is_valid(document)
+
+
+def spoilt(document: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the document with one entry replaced, left out or added, once for each entry and each way."""
+    for path in paths(document):
+        if path in ((), ("kind",)):
+            continue
+        for name, spoil in SPOILERS.items():
+            yield f"{'.'.join(map(str, path))} = {name}", changed(document, path, spoil)
+        yield f"without {'.'.join(map(str, path))}", without(document, path)
+    yield "with a strange key", {**document, "strange": 1}
+
+
+def paths(data: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield every path."""
+    yield above
+    for step in data if isinstance(data, dict) else range(len(data)) if isinstance(data, list) else ():
+        yield from paths(data[step], (*above, step))
+
+
+def example(kind: str) -> Any:
+    """Return the first example of a kind, its long lists and mappings cut short: their entries are alike."""
+    return short(next(data for data in map(loaded, EXAMPLES) if data["kind"] == kind))
+
+
+def short(data: Any) -> Any:
+    if isinstance(data, list):
+        return [short(one) for one in data[:2]]
+    alike = isinstance(data, dict) and len(data) > 2 and all(isinstance(one, dict) for one in data.values())
+    return {key: short(data[key]) for key in list(data)[: 4 if alike else None]} if isinstance(data, dict) else data
+
+
+def changed(document: Any, path: tuple[Any, ...], spoil: Callable[[Any], Any]) -> Any:
+    twin = copy.deepcopy(document)
+    holder = twin
+    for step in path[:-1]:
+        holder = holder[step]
+    holder[path[-1]] = spoil(holder[path[-1]])
+    return twin
+
+
+def without(document: Any, path: tuple[Any, ...]) -> Any:
+    twin = copy.deepcopy(document)
+    holder = twin
+    for step in path[:-1]:
+        holder = holder[step]
+    del holder[path[-1]]
+    return twin
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_both_accept_every_example(path: Path) -> None:
+    document = yaml.safe_load(path.read_text())
+    assert fits(document)
+    assert agree(document)
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_both_refuse_the_same_spoilt_files(kind: str) -> None:
+    document = example(kind)
+    bad = dict(spoilt(document))
+    assert [name for name, one in bad.items() if not agree(one)] == []
+    assert sum(not fits(one) for one in bad.values()) > 40  # the corpus is no list of good files
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_what_a_spec_lays_over_another_is_judged_alike(kind: str) -> None:
+    base = example(kind)
+    layer = {**base, "name": "layer", "extends": base["name"]}
+    assert fits(layer)
+    bad = {name: one for name, one in spoilt(layer) if one.get("extends") == base["name"]}
+    assert [name for name, one in bad.items() if not agree(base, one)] == []
+
+
+@pytest.mark.parametrize("name", ["h100-a.yml", "byo-b.yml"])
+def test_an_inventory_s_hosts_are_judged_alike(name: str, tmp_path: Path) -> None:
+    document = yaml.safe_load((ROOT / "inventory" / name).read_text())
+    pool, host = next(iter(document)), next(iter(document[next(iter(document))]["hosts"]))
+    check = jsonschema.Draft202012Validator(schemas()["inventory.json"])
+    assert check.is_valid(document)
+    for label, bad in spoilt({"kind": "", **document[pool]["hosts"][host]}):
+        if label.startswith(("without", "with")):
+            continue  # a variable may stand in another layer, and others are Ansible's own business
+        del bad["kind"]
+        twin = {pool: {"hosts": {host: bad}}}
+        variables = {**document[pool]["vars"], **bad}
+        assert check.is_valid(twin) == reads(variables, bad), label
+
+
+def reads(variables: dict[str, Any], changed: dict[str, Any]) -> bool:
+    """Whether the reader takes a host's variables."""
+    from pydantic import ValidationError
+
+    try:
+        NodeVariables.model_validate(variables)
+    except ValidationError as error:
+        return all(found["type"] == "value_error" for found in error.errors())
+    return True
+
+
+@cache
+def loaded(path: Path) -> Any:
+    return yaml.safe_load(path.read_text())
+
+
+def test_both_read_the_same_yaml() -> None:
+    for path in EXAMPLES:
+        assert read(path.read_bytes(), path.name).data == loaded(path)
+    inventory, problems = read_inventory([on_disk(ROOT / "inventory", ROOT)])
+    assert (len(inventory.hosts), problems) == (20, [])
+    specs, refused = read_specs(Folder(ROOT))
+    assert (len(specs), refused) == (len(EXAMPLES), list[Refused]())
