@@ -1,8 +1,8 @@
-"""Hands secrets to a program that is started through something that writes its environment to disk.
+"""Hands an environment to a program that is started through something that writes its environment to disk.
 
-ansible-runner keeps the whole environment of a run in a file. So secrets stay out of that environment: they lie in
-an unnamed file in memory, whose place under /proc is all that the environment tells, and `python -m
-assay.actions.hand_over PROGRAM …` puts them back just before it becomes PROGRAM.
+ansible-runner keeps the whole environment of a run in a file, and nobody can say which of its variables are secret.
+So it lies in an unnamed file in memory, whose place under /proc is all that the runner is told, and `python -m
+assay.actions.hand_over PROGRAM …` puts it back just before it becomes PROGRAM.
 """
 
 from __future__ import annotations
@@ -15,26 +15,30 @@ from contextlib import contextmanager
 from pathlib import Path
 
 PLACE = "ASSAY_HANDED_OVER"
+OPEN = frozenset(("HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "PATH", "PYTHONPATH", "TMPDIR"))
+"""What a Python program needs to start at all, and may be seen by anybody."""
 
 
 @contextmanager
-def handed_over(secrets: Mapping[str, str]) -> Iterator[dict[str, str]]:
-    """Yield the environment variable that tells the started program where `secrets` are, while the block lasts."""
-    number = os.memfd_create("assay-secrets")
+def handed_over(environment: Mapping[str, str]) -> Iterator[dict[str, str]]:
+    """Yield the variables that the started program needs to find the whole of `environment`, while the block lasts."""
+    number = os.memfd_create("assay-environment")
     try:
-        os.write(number, json.dumps(dict(secrets)).encode())
-        yield {PLACE: f"/proc/{os.getpid()}/fd/{number}"}
+        with os.fdopen(os.dup(number), "w") as file:
+            json.dump(dict(environment), file)
+        shown = {name: text for name, text in environment.items() if name in OPEN}
+        yield shown | {PLACE: f"/proc/{os.getpid()}/fd/{number}"}
     finally:
         os.close(number)
 
 
 def main() -> None:
-    """Become the program, with the secrets in the environment; without them where their giver is gone."""
+    """Become the program, in the environment that was handed over. Where its giver is gone, end: nobody waits."""
     place = os.environ.pop(PLACE, "")
     try:
         os.environ.update(json.loads(Path(place).read_bytes()))
     except (OSError, ValueError):
-        sys.stderr.write("assay: whoever started this is gone, and its secrets with it\n")
+        sys.exit("assay: whoever started this is gone")
     os.execvp(sys.argv[1], sys.argv[1:])  # noqa: S606 — a list, never a shell
 
 

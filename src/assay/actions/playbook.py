@@ -1,10 +1,12 @@
 """Runs one of the repository's playbooks on one node with ansible-runner. What it claims is proved elsewhere.
 
-Everything of a run lies in `.assay/runner/<effect>/`, but for the BMCs' passwords: those are handed over in memory.
+Everything of a run lies in `.assay/runner/<effect>/`, but for its environment, which is handed over in memory, and
+for secrets that a task printed, which are covered.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Mapping
@@ -14,8 +16,12 @@ from typing import Any
 from assay.actions import hand_over
 from assay.actions.action import Context, Intent
 from assay.fleet.load import load_fleet
+from assay.fleet.telltale import Hint, hint
 from assay.model.errors import Trouble
 from assay.model.fleet import Fleet, Node
+from assay.model.secrets import hidden, hidden_bytes, remember
+from assay.observe.credentials import reference_of
+from assay.observe.references import handed_name, secret
 
 
 def run_playbook(ctx: Context, intent: Intent, name: str, variables: Mapping[str, Any]) -> None:
@@ -31,31 +37,57 @@ def run_playbook(ctx: Context, intent: Intent, name: str, variables: Mapping[str
     listener = _Listener(ctx, intent)
     folder = ctx.home / "runner" / intent.effect
     folder.mkdir(parents=True, exist_ok=True)
-    secrets = secrets_of(ctx.fleet)
     runner = ansible_runner.interface.init_runner(
         private_data_dir=str(folder),
         playbook=str(playbook),
         inventory=[str(path) for path in inventories(ctx.fleet.root)],
         limit=intent.node,
         extravars=dict(variables),
-        envvars=_environment(folder),
+        envvars=_environment(folder, ctx.fleet.root),
         suppress_env_files=True,
         event_handler=listener.hear,
         quiet=True,
     )
     runner.config.command = [sys.executable, "-m", hand_over.__name__, *runner.config.command]
-    with hand_over.handed_over(secrets) as place:
-        runner.config.env = {name: text for name, text in runner.config.env.items() if name not in secrets} | place
-        runner.run()
+    remember_environment()
+    try:
+        with hand_over.handed_over(runner.config.env | credentials_for(ctx.fleet, intent.node)) as environment:
+            runner.config.env = environment
+            runner.run()
+    finally:
+        cover(folder)
     if runner.status != "successful":
         raise Trouble(f"{name}: {listener.complaint or f'ansible-playbook ended {runner.status}'}", where=intent.node)
 
 
-def secrets_of(fleet: Fleet) -> dict[str, str]:
-    """Return the environment variables that the inventory names as holding secrets, as far as they are set."""
-    references = [node.variables.get("bmc_credentials") for node in fleet.nodes.values()]
-    names = {reference["env"] for reference in references if isinstance(reference, dict) and "env" in reference}
-    return {name: os.environ[name] for name in names if name in os.environ}
+def credentials_for(fleet: Fleet, name: str) -> dict[str, str]:
+    """Return the variable in which a node's credentials are handed over, so that nobody need fetch them once more.
+
+    Where they cannot be had, none: a playbook that needs them will say so.
+    """
+    reference = reference_of(fleet.nodes[name])
+    if reference is None:
+        return {}
+    try:
+        return {handed_name(reference): secret(reference, fleet.root)}
+    except Trouble:
+        return {}
+
+
+def remember_environment() -> None:
+    """Hide what the environment holds under names of secrets: a playbook may print what it was given."""
+    for name, text in os.environ.items():
+        if hint(name) is Hint.SURELY:
+            remember(text)
+
+
+def cover(folder: Path) -> None:
+    """Cover every secret that this process knows in the files below a folder."""
+    for path in folder.rglob("*"):
+        if path.is_file() and not path.is_symlink():
+            content = path.read_bytes()
+            if (covered := hidden_bytes(content)) != content:
+                path.write_bytes(covered)
 
 
 def inventories(root: Path) -> list[Path]:
@@ -77,13 +109,16 @@ def node_of(variables: Mapping[str, Any]) -> tuple[Fleet, Node]:
     return fleet, fleet.nodes[name]
 
 
-def _environment(folder: Path) -> dict[str, str]:
+def _environment(folder: Path, root: Path) -> dict[str, str]:
     here = Path(sys.executable).parent
+    found = {"ANSIBLE_CONFIG": root / "ansible.cfg", "ANSIBLE_VAULT_PASSWORD_FILE": None}
+    named = {name: os.environ.get(name) or path for name, path in found.items()}
     return {
         "PATH": f"{here}{os.pathsep}{os.environ.get('PATH', '')}",
         "ANSIBLE_HOME": str(folder / "home"),
         "ANSIBLE_NOCOLOR": "1",
         "ANSIBLE_LOCALHOST_WARNING": "0",
+        **{name: str(Path(path).absolute()) for name, path in named.items() if path and Path(path).exists()},
     }
 
 
@@ -95,6 +130,9 @@ class _Listener:
         self._ctx, self._intent = ctx, intent
 
     def hear(self, event: dict[str, Any]) -> bool:
+        said = json.dumps(event)
+        if (covered := hidden(said)) != said:  # the runner keeps the event as we leave it
+            event.update(json.loads(covered))
         data = event.get("event_data", {})
         answer = data.get("res") or {}
         match event["event"]:

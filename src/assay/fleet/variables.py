@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
 from assay.model.spec import Strict
 
@@ -12,16 +12,50 @@ Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")]
 Guid = Annotated[str, Field(pattern=r"^0x[0-9a-f]{16}$")]
 
 
-class Credentials(Strict):
-    """Where the BMC's `user:password` is found: an environment variable, or the first line of a file."""
+def _sealed(value: Any) -> Any:
+    """Return the text of a `!vault` scalar, as our reader and Ansible's JSON give it."""
+    return value["__ansible_vault"] if isinstance(value, dict) and list(value) == ["__ansible_vault"] else value
 
-    env: str = ""
-    file: str = ""
+
+SEALED: dict[str, Any] = {"type": "string", "pattern": r"^\$ANSIBLE_VAULT;"}
+"""The text that `ansible-vault encrypt_string` prints after the tag `!vault`."""
+
+Vault = Annotated[
+    str,
+    Field(pattern=SEALED["pattern"]),
+    BeforeValidator(_sealed),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                SEALED,
+                {
+                    "type": "object",
+                    "properties": {"__ansible_vault": SEALED},
+                    "required": ["__ansible_vault"],
+                    "additionalProperties": False,
+                },
+            ]
+        }
+    ),
+]
+
+
+class Credentials(Strict):
+    """Where the BMC's `user:password` is found. Exactly one of: an environment variable, a file (its first line),
+    a command (an argv, no shell; the first line that it prints), Ansible's vault (`!vault`, inline).
+    """
+
+    model_config = ConfigDict(json_schema_extra={"minProperties": 1, "maxProperties": 1})
+
+    env: str = Field(default="", min_length=1)
+    file: str = Field(default="", min_length=1)
+    command: list[str] = Field(default=[], min_length=1)
+    vault: Vault = ""
 
     @model_validator(mode="after")
     def _exactly_one(self) -> Credentials:
-        if bool(self.env) == bool(self.file):
-            raise ValueError("give exactly one of env and file")
+        if len(self.model_fields_set) != 1:
+            raise ValueError("give exactly one of env, file, command and vault")
         return self
 
 

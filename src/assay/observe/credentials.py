@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pydantic import ValidationError
+
+from assay.fleet.variables import Credentials as Reference
 from assay.model.errors import Trouble
 from assay.model.fleet import Node
+from assay.observe.references import called, secret
+
+FIX = "name them: {env: NAME}, {file: PATH}, {command: [PROGRAM, …]} or {vault: !vault …}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,33 +24,28 @@ class Credentials:
 
 
 def credentials_of(node: Node, root: Path) -> Credentials:
-    """Resolve `bmc_credentials` of a node: `{env: NAME}` or `{file: PATH below root}`, holding `user:password`."""
-    reference = node.variables.get("bmc_credentials")
+    """Return what `bmc_credentials` of a node lead to, which must hold `user:password`. Raises Trouble."""
     where = f"{node.name} bmc_credentials"
-    match reference:
-        case {"env": str(name)}:
-            text = os.environ.get(name, "")
-            source = f"the environment variable {name}"
-        case {"file": str(path)}:
-            text = _first_line(root / path, where)
-            source = str(path)
-        case _:
-            raise Trouble("no credentials are declared", where=where, fix="name them: {env: NAME} or {file: PATH}")
-    return _split(text, source, where)
-
-
-def _first_line(path: Path, where: str) -> str:
+    reference = reference_of(node)
+    if reference is None:
+        raise Trouble("no credentials are declared", where=where, fix=FIX)
     try:
-        with path.open() as lines:
-            return lines.readline().rstrip("\r\n")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "not a text file"
-        raise Trouble(f"{path} cannot be read: {reason}", where=where) from None
+        return _split(secret(reference, root), called(reference))
+    except Trouble as trouble:
+        raise Trouble(trouble.what, where=where, fix=trouble.fix) from None
 
 
-def _split(text: str, source: str, where: str) -> Credentials:
+def reference_of(node: Node) -> Reference | None:
+    """Return where the credentials of a node's BMC are, None where nobody says it in a way that can be followed."""
+    try:
+        return Reference.model_validate(node.variables.get("bmc_credentials"))
+    except ValidationError:
+        return None
+
+
+def _split(text: str, source: str) -> Credentials:
     user, colon, password = text.partition(":")
     if not (user and colon and password):
-        state = "is not set" if not text else 'does not hold "user:password"'
-        raise Trouble(f"{source} {state}", where=where, fix='put "user:password" there')
+        state = 'does not hold "user:password"' if text else "is not set" if "variable" in source else "gives nothing"
+        raise Trouble(f"{source} {state}", fix='put "user:password" there')
     return Credentials(user, password)

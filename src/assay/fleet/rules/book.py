@@ -10,7 +10,7 @@ from assay.fleet.draft import Draft
 from assay.fleet.problem import Problem, Severity
 from assay.model.spec import Spec
 
-THEMES = ("names", "nodes", "firmware", "limits", "units", "suites", "policy")
+THEMES = ("names", "nodes", "firmware", "limits", "units", "suites", "policy", "secrets")
 
 Place = tuple[str, int, int]
 
