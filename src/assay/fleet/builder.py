@@ -17,7 +17,7 @@ from assay.fleet.scalars import MERGE, UnknownTag, scalar
 
 MAX_DEPTH = 48
 MAX_ALIASED = 20_000
-MAX_VALUES = 4_000_000
+MAX_VALUES = 2_000_000
 
 
 @dataclass(slots=True)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from typing import Any
 
 import yaml
 
+ELSEWHERE = re.compile(r"[-+]?(\.\d+|\d+(\.\d*)?)[eE][-+]?\d+")
+"""What YAML 1.2 calls a number and YAML 1.1 text: an editor and assay would not read the same."""
 CORE = "tag:yaml.org,2002:"
 _RESOLVERS: dict[str, list[tuple[str, Any]]] = yaml.SafeLoader.yaml_implicit_resolvers
 _CONSTRUCTOR = yaml.constructor.SafeConstructor()
@@ -35,6 +38,8 @@ def _plain(text: str) -> Any:
     for tag, pattern in _RESOLVERS.get(text[:1], ()):
         if pattern.match(text):
             return _SPECIAL[tag] or text if tag in _SPECIAL else _typed(text, tag)
+    if ELSEWHERE.fullmatch(text):
+        raise ValueError(f"{text} is text to some readers of YAML and a number to others")
     return text
 
 
