@@ -1,62 +1,43 @@
-"""`make bench`: what should be fast, measured against its floor in one run. CPU seconds, best of three."""
+"""`make bench`: what should be fast, each against its bound, measured in one run.
+
+One JSON line a measurement on stdout; progress and a table for people on stderr. Exit code 1 when a bound does not
+hold. A run takes some minutes: Ansible's share of it is most. `python -m bench starting` or `big` runs one part.
+"""
 
 from __future__ import annotations
 
 import json
-import resource
-import subprocess
 import sys
-from collections.abc import Callable, Sequence
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
-BIN = Path(sys.executable).parent
+from bench import big, starting
+from bench.measurement import Measurement
+from bench.table import told
+
+PARTS: dict[str, Callable[[Path], Iterator[Measurement]]] = {
+    "starting": starting.measurements,
+    "big": big.measurements,
+}
 
 
-def cpu(command: Sequence[str]) -> float:
-    """Return the CPU seconds of a command, its children too; the best of three."""
-    return min(_once(command) for _ in range(3))
+def main(names: list[str]) -> int:
+    """Measure the parts named, or all; print, and return the exit code."""
+    with tempfile.TemporaryDirectory(prefix="assay-bench-") as folder:
+        taken = [said for name in names or PARTS for said in _told(PARTS[name](Path(folder)))]
+    print(told(taken), file=sys.stderr)  # noqa: T201 — for people
+    return 0 if all(one.holds for one in taken) else 1
 
 
-def _once(command: Sequence[str]) -> float:
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run(command, cwd=ROOT, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+def _told(measurements: Iterator[Measurement]) -> Iterator[Measurement]:
+    """Print each measurement as it is taken; people who keep the answer in a file see that it goes on."""
+    for one in measurements:
+        print(json.dumps(one.as_json(), ensure_ascii=False), flush=True)  # noqa: T201 — the answer
+        if not sys.stdout.isatty():
+            print(f"· {one.what}", file=sys.stderr, flush=True)  # noqa: T201 — progress
+        yield one
 
 
-def against(name: str, ours: Sequence[str], floor_name: str, floor: Sequence[str]) -> Callable[[], dict[str, object]]:
-    """Return a measurement of `ours` against `floor`."""
-
-    def measure() -> dict[str, object]:
-        mine, theirs = cpu(ours), cpu(floor)
-        return {"what": name, "cpu_s": mine, "against": floor_name, "against_cpu_s": theirs, "ratio": mine / theirs}
-
-    return measure
-
-
-PYTHON = [sys.executable, "-c", "pass"]
-MEASUREMENTS = [
-    against(
-        "assay check, the example fleet",
-        [str(BIN / "assay"), "check"],
-        "ansible-inventory --list",
-        [str(BIN / "ansible-inventory"), "--list"],
-    ),
-    against("assay status --help", [str(BIN / "assay"), "status", "--help"], "python -c pass", PYTHON),
-    against(
-        "the probe on this machine",
-        [sys.executable, "-m", "assay.probe"],
-        "python -c pass",
-        PYTHON,
-    ),
-]
-
-
-def main() -> None:
-    """Print one JSON line for each measurement."""
-    for measure in MEASUREMENTS:
-        print(json.dumps(measure()), flush=True)  # noqa: T201 — the answer
-
-
-main()
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

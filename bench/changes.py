@@ -1,0 +1,45 @@
+"""Changes to a big fleet that touch every node, as a person makes them: in files, not yet committed."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+Change = Callable[[Path], None]
+
+SPEC = Path("specs/nodes/hgx-h100.yaml")
+BUNDLE = Path("specs/firmware/hgx-h100-2026-10.yaml")
+
+
+def move_firmware(fleet: Path) -> None:
+    """Ask for another driver and for another BIOS: two lines that every node follows."""
+    _put(fleet / SPEC, r"(?m)^driver: .*$", "driver: 570.195.03")
+    _put(fleet / BUNDLE, r'(?s)(- name: bios\n    version: )"[^"]*"', r'\1"2.7.9"')
+
+
+def respecify(fleet: Path) -> None:
+    """Give every pool another node spec: a variable that every node inherits, in every file of the inventory."""
+    text = (fleet / SPEC).read_text().replace("name: hgx-h100\n", "name: hgx-h100-next\n")
+    (fleet / SPEC).with_name("hgx-h100-next.yaml").write_text(text)
+    _put(fleet / SPEC.with_name("hgx-h100-next.yaml"), r"(?m)^memory_gib: .*$", "memory_gib: 4096")
+    for file in sorted((fleet / "inventory").glob("*.yml")):
+        _put(file, "node_spec: hgx-h100$", "node_spec: hgx-h100-next")
+
+
+def undo(fleet: Path) -> None:
+    """Bring the fleet back to its commit."""
+    for words in (["checkout", "--quiet", "--", "."], ["clean", "--quiet", "-fd"]):
+        subprocess.run(["git", "-C", str(fleet), *words], check=True)
+
+
+CHANGES: dict[str, Change] = {"firmware and driver": move_firmware, "another node spec": respecify}
+
+
+def _put(file: Path, pattern: str, text: str) -> None:
+    """Replace the one place that matches. A file that has it no more is a mistake of the bench."""
+    changed, times = re.subn(pattern, text, file.read_text(), flags=re.MULTILINE)
+    if times != 1:
+        raise RuntimeError(f"{file}: {pattern!r} stands {times} times, not once")
+    file.write_text(changed)

@@ -1,0 +1,17 @@
+"""The programs that are measured, and the floors that they are measured against."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+BIN = Path(sys.executable).parent
+
+ASSAY = [str(BIN / "assay")]
+CHECK = [*ASSAY, "check"]
+PLAN = [*ASSAY, "plan", "--base", "HEAD"]
+STATUS = [*ASSAY, "status"]
+ANSIBLE = [str(BIN / "ansible-inventory"), "--list"]
+PROBE = [sys.executable, "-m", "assay.probe"]
+PYTHON = [sys.executable, "-c", "pass"]

@@ -1,0 +1,73 @@
+"""The fleets that `make bench` measures: right, the same each time, and checked far sooner than Ansible lists them."""
+
+from __future__ import annotations
+
+import filecmp
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from assay.fleet.check import examine
+from assay.fleet.load import load_fleet
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT))  # bench/ is no part of the package
+
+from bench import big, changes  # noqa: E402 — see above
+from bench.big_fleet import make  # noqa: E402
+from bench.cost import cost  # noqa: E402
+from bench.measurement import Measurement  # noqa: E402
+from bench.programs import CHECK  # noqa: E402
+
+
+def test_a_made_fleet_has_no_problems_and_a_full_set_of_specs(tmp_path: Path) -> None:
+    fleet = make(tmp_path / "fleet", 600)
+    report = examine(fleet)
+    assert (report.problems, report.nodes) == ([], 600)
+    assert {file.parent.name for file in (fleet / "specs").rglob("*.yaml")} == {
+        file.parent.name for file in (ROOT / "specs").rglob("*.yaml")
+    }
+
+
+def test_a_fleet_is_the_same_each_time(tmp_path: Path) -> None:
+    one, other = (make(tmp_path / name, 40) for name in ("one", "other"))
+    for part in ("inventory", "specs/fabrics"):
+        names = sorted(file.name for file in (one / part).iterdir())
+        assert filecmp.cmpfiles(one / part, other / part, names, shallow=False) == (names, [], [])
+
+
+@pytest.mark.parametrize("name", changes.CHANGES)
+def test_a_change_touches_every_node_and_can_be_undone(tmp_path: Path, name: str) -> None:
+    fleet = make(tmp_path / "fleet", 40)
+    before = load_fleet(fleet)
+    changes.CHANGES[name](fleet)
+    after = load_fleet(fleet)
+    assert examine(fleet).problems == []
+    assert [
+        node.name
+        for node in before.nodes.values()
+        if before.node_specs[node.spec] == after.node_specs[after.nodes[node.name].spec]
+    ] == []
+    changes.undo(fleet)
+    assert subprocess.run(["git", "-C", fleet, "status", "--porcelain"], capture_output=True, check=True).stdout == b""
+
+
+@pytest.mark.parametrize(("side", "figure", "holds"), [("at most", 2.1, False), ("at least", 2.1, True)])
+def test_a_bound_holds_on_its_own_side(side: str, figure: float, holds: bool) -> None:
+    one = Measurement("x", figure, "×", side, 2)
+    assert (one.holds, one.as_json()["holds"]) == (holds, holds)
+
+
+def test_a_command_that_does_not_end_well_is_no_measurement(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError, match="ended 3"):
+        cost([sys.executable, "-c", "raise SystemExit(3)"], tmp_path)
+
+
+@pytest.mark.slow
+def test_checking_ten_thousand_nodes_takes_an_eighth_of_the_time_in_which_ansible_lists_them(tmp_path: Path) -> None:
+    fleet = make(tmp_path / "big", big.BIG)
+    check = cost(CHECK, fleet)
+    assert check.peak_mb < big.PEAK_MB
+    assert big.against_ansible(fleet, check, times=1).holds
