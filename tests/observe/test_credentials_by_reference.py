@@ -1,4 +1,4 @@
-"""A BMC's user and password come from where the inventory says: environment, file, command or vault. Nothing shows them."""
+"""A BMC's user and password come from where the inventory says: four kinds of places. Nothing shows them."""
 
 from __future__ import annotations
 

@@ -16,10 +16,10 @@ from typing import Any
 from assay.actions import hand_over
 from assay.actions.action import Context, Intent
 from assay.fleet.load import load_fleet
-from assay.fleet.telltale import Hint, hint
+from assay.fleet.telltale import remember_environment
 from assay.model.errors import Trouble
 from assay.model.fleet import Fleet, Node
-from assay.model.secrets import hidden, hidden_bytes, remember
+from assay.model.secrets import hidden, hidden_bytes
 from assay.observe.credentials import reference_of
 from assay.observe.references import handed_name, secret
 
@@ -72,13 +72,6 @@ def credentials_for(fleet: Fleet, name: str) -> dict[str, str]:
         return {handed_name(reference): secret(reference, fleet.root)}
     except Trouble:
         return {}
-
-
-def remember_environment() -> None:
-    """Hide what the environment holds under names of secrets: a playbook may print what it was given."""
-    for name, text in os.environ.items():
-        if hint(name) is Hint.SURELY:
-            remember(text)
 
 
 def cover(folder: Path) -> None:

@@ -7,12 +7,15 @@ A library was tried first: detect-secrets 1.5 reads some 3,000 lines a CPU secon
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections import Counter
 from collections.abc import Sequence
 from enum import IntEnum
 from functools import lru_cache
 from typing import Any, NamedTuple
+
+from assay.model.secrets import remember
 
 
 class Hint(IntEnum):
@@ -163,6 +166,13 @@ def by_chance(text: str) -> bool:
     if _HEX.fullmatch(text):
         return len(text) >= 32 and _entropy(text) >= HEX_LIMIT
     return _entropy(text) >= OTHER_LIMIT
+
+
+def remember_environment() -> None:
+    """Hide from now on what this process holds in variables that are named as secrets."""
+    for name, text in os.environ.items():
+        if hint(name) is Hint.SURELY and not text.startswith("/"):
+            remember(text)
 
 
 def shape_of(text: str, shapes: Sequence[Shape] = SHAPES) -> Shape | None:

@@ -41,8 +41,10 @@ Vault = Annotated[
 
 
 class Credentials(Strict):
-    """Where the BMC's `user:password` is found. Exactly one of: an environment variable, a file (its first line),
-    a command (an argv, no shell; the first line that it prints), Ansible's vault (`!vault`, inline).
+    """Where the BMC's `user:password` is found: exactly one of four places.
+
+    `env`: an environment variable. `file`: the first line of a file. `command`: the first line that a program prints
+    (its argv, no shell). `vault`: Ansible's vault, inline, as `!vault`.
     """
 
     model_config = ConfigDict(json_schema_extra={"minProperties": 1, "maxProperties": 1})

@@ -10,9 +10,10 @@ from typing import Any, NamedTuple, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
+from assay.fleet.telltale import shape_of
 from assay.model.errors import Contradiction
 
-SECRET = re.compile(r"credential|password|secret|token|key", re.IGNORECASE)  # never shown, in no message
+SECRET = re.compile(r"credential|passw|_pass\b|secret|token|key|community", re.IGNORECASE)  # never shown, in no message
 FIX = "correct one of the two"
 FIXES = {
     "bool_type": "write true or false",
@@ -67,7 +68,7 @@ def message(found: Mapping[str, Any]) -> str:
     said = str(found["msg"]).removeprefix("Value error, ")
     if found["type"] == "value_error":
         return f"{name}: {said}" if name else said
-    seen = "what stands there" if SECRET.search(name) else _shown(found["input"])
+    seen = "what stands there" if _secret(name, found["input"]) else _shown(found["input"])
     return f"{name}: {said[:1].lower()}{said[1:]}, not {seen}"
 
 
@@ -120,6 +121,10 @@ def _nearest(name: str, known: Sequence[str]) -> str:
     if near:
         return f"did you mean {near[0]}?"
     return f"use one of {', '.join(known)}" if known else "remove it"
+
+
+def _secret(name: str, value: Any) -> bool:
+    return bool(SECRET.search(name) or (isinstance(value, str) and shape_of(value)))
 
 
 def _shown(value: Any) -> str:
