@@ -49,7 +49,7 @@ def run_playbook(ctx: Context, intent: Intent, name: str, variables: Mapping[str
         quiet=True,
     )
     runner.config.command = [sys.executable, "-m", hand_over.__name__, *runner.config.command]
-    remember_environment()
+    remember_environment(*named_in_environment(ctx.fleet))
     try:
         with hand_over.handed_over(runner.config.env | credentials_for(ctx.fleet, intent.node)) as environment:
             runner.config.env = environment
@@ -58,6 +58,12 @@ def run_playbook(ctx: Context, intent: Intent, name: str, variables: Mapping[str
         cover(folder)
     if runner.status != "successful":
         raise Trouble(f"{name}: {listener.complaint or f'ansible-playbook ended {runner.status}'}", where=intent.node)
+
+
+def named_in_environment(fleet: Fleet) -> set[str]:
+    """Return the environment variables that the inventory names as holding credentials."""
+    references = [node.variables.get("bmc_credentials") for node in fleet.nodes.values()]
+    return {str(one["env"]) for one in references if isinstance(one, dict) and "env" in one}
 
 
 def credentials_for(fleet: Fleet, name: str) -> dict[str, str]:

@@ -168,10 +168,10 @@ def by_chance(text: str) -> bool:
     return _entropy(text) >= OTHER_LIMIT
 
 
-def remember_environment() -> None:
-    """Hide from now on what this process holds in variables that are named as secrets."""
+def remember_environment(*named: str) -> None:
+    """Hide from now on what this process holds in the variables `named`, and in those whose name says secret."""
     for name, text in os.environ.items():
-        if hint(name) is Hint.SURELY and not text.startswith("/"):
+        if name in named or (hint(name) is Hint.SURELY and len(text) >= 8 and not text.startswith("/")):
             remember(text)
 
 
