@@ -75,18 +75,8 @@ def _worst_first(faults: Iterable[Known]) -> list[Known]:
 
 
 def _rule(situation: Situation, view: NodeView, known: Known) -> tuple[str, FaultRule]:
-    return next((name, rule) for name, rule in situation.policy.faults.items() if _matches(rule, view, known))
-
-
-def _matches(rule: FaultRule, view: NodeView, known: Known) -> bool:
     in_use = view.jobs is None or bool(view.jobs)
-    return (
-        (not rule.severity or known.severity in rule.severity)
-        and (not rule.classes or known.fault_class in rule.classes)
-        and (not rule.states or view.story.state in rule.states)
-        and (not rule.blame or known.blame in rule.blame)
-        and rule.in_use in (None, in_use)
-    )
+    return situation.policy.answer(view.story.state, known.fault_class, known.severity, known.blame, in_use)
 
 
 def _wish(situation: Situation, view: NodeView, known: Known, name: str, rule: FaultRule) -> Wish:
