@@ -15,6 +15,7 @@ from assay.model.errors import Trouble
 
 VERBS = {
     "check": "Find every problem in the inventory and the specs.",
+    "plan": "Show what merging would do to the fleet.",
     "show": "Show what a node must be, and which line says so.",
     "observe": "Collect evidence now.",
     "validate": "Run the suites and write down the outcomes.",

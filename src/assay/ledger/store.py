@@ -70,13 +70,19 @@ class Ledger:
             query = select(tables.runs).order_by(tables.runs.c.seq)
             return [rows.run(row) for row in connection.execute(query).mappings()]
 
-    def outcomes(self, run: str | None = None, node: str | None = None) -> list[Recorded]:
-        """Return outcomes in the order they were written: of one run, of one node."""
+    def outcomes(
+        self, run: str | None = None, node: str | None = None, checks: Collection[str] = (), since: str = ""
+    ) -> list[Recorded]:
+        """Return outcomes in the order they were written: of one run, of one node, of some checks, since a time."""
         query = _outcomes().order_by(tables.outcomes.c.seq)
         if run is not None:
             query = query.where(tables.runs.c.id == run)
         if node is not None:
             query = query.where(tables.outcomes.c.node == node)
+        if checks:
+            query = query.where(tables.outcomes.c.check.in_(sorted(checks)))
+        if since:
+            query = query.where(tables.outcomes.c.measured_s >= rows.seconds(since))
         return self._recorded(query)
 
     def latest(self, node: str | None = None) -> list[Recorded]:

@@ -1,0 +1,117 @@
+"""What the policy and the fault catalogue will say otherwise: answers by state and fault class, and every setting."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from assay.lifecycle.answers import Answer, answer_to
+from assay.model.faults import Blame, FaultCatalog, Remedy, Severity
+from assay.model.policy import LifecyclePolicy
+from assay.plan.declared import Declared, line_of
+
+PAPER = {"kind", "name", "extends", "description", "owner", "sources", "source", "summary"}
+UNKNOWN = "any other"
+Kind = tuple[str, Severity, Blame, Remedy]
+
+
+@dataclass(frozen=True, slots=True)
+class Reanswered:
+    """Cases whose answer changes from `old` to `new`. None: the state or the class is not there.
+
+    `cases` are (state, fault class, in use: None for either way).
+    """
+
+    old: Answer | None
+    new: Answer | None
+    cases: tuple[tuple[str, str, bool | None], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reset:
+    """One setting that is said otherwise, by its dotted path; "" where there was or will be none."""
+
+    path: str
+    old: str
+    new: str
+    line: str
+
+
+def reanswered(before: Declared, after: Declared) -> tuple[Reanswered, ...]:
+    """Return every case whose answer changes, grouped by what it was and will be."""
+    if before.policy == after.policy and before.catalog == after.catalog:
+        return ()
+    states = dict.fromkeys([*before.policy.states, *after.policy.states])
+    old, new = dict(_kinds(before.catalog)), dict(_kinds(after.catalog))
+    groups: dict[tuple[Answer | None, Answer | None], dict[tuple[str, str], set[bool]]] = defaultdict(dict)
+    for state in states:
+        for fault in dict.fromkeys([*old, *new]):
+            for in_use in (False, True):
+                said = (
+                    _answer(before.policy, state, old.get(fault), in_use),
+                    _answer(after.policy, state, new.get(fault), in_use),
+                )
+                if said[0] != said[1]:
+                    groups[said].setdefault((state, fault), set()).add(in_use)
+    return tuple(Reanswered(*said, tuple(_cases(cases))) for said, cases in groups.items())
+
+
+def _kinds(catalog: FaultCatalog) -> Iterator[tuple[str, Kind]]:
+    """Yield every fault that can come, each XID under its own name, and as it comes before its count is reached."""
+    for title, fault in catalog.classes.items():
+        otherwise = fault.kernel_log or fault.sel or fault.measurement or fault.check
+        for name in (*(f"gpu.xid.{xid}" for xid in fault.xid), *([title] if otherwise or not fault.xid else [])):
+            yield name, (name, fault.severity, fault.blame, fault.remedy)
+            if fault.count > 1:
+                yield f"{name} below its count", (name, "informational", fault.blame, fault.remedy)
+    other = catalog.unknown
+    yield UNKNOWN, (UNKNOWN, other.severity, other.blame, other.remedy)
+
+
+def _answer(policy: LifecyclePolicy, state: str, kind: Kind | None, in_use: bool) -> Answer | None:
+    return answer_to(policy, state, *kind, in_use) if kind and state in policy.states else None
+
+
+def _cases(cases: Mapping[tuple[str, str], set[bool]]) -> Iterator[tuple[str, str, bool | None]]:
+    for (state, fault), uses in cases.items():
+        yield state, fault, None if len(uses) == 2 else next(iter(uses))
+
+
+def resets(before: Declared, after: Declared) -> tuple[Reset, ...]:
+    """Return every setting of the policy that changes, but the faults' rules, whose effect `reanswered` tells."""
+    document = f"LifecyclePolicy/{after.policy.name}"
+    return _resets(after, before.policy, after.policy, document, skip={*PAPER, "faults"})
+
+
+def reclassed(before: Declared, after: Declared) -> tuple[Reset, ...]:
+    """Return every change of how faults are recognised and treated."""
+    return _resets(after, before.catalog, after.catalog, f"FaultCatalog/{after.catalog.name}", skip=PAPER)
+
+
+def _resets(after: Declared, old: Any, new: Any, document: str, skip: set[str]) -> tuple[Reset, ...]:
+    if old == new:
+        return ()
+    was, will = dict(_flat(old.model_dump(), skip)), dict(_flat(new.model_dump(), skip))
+    paths = [path for path in dict.fromkeys([*was, *will]) if was.get(path, "") != will.get(path, "")]
+    return tuple(
+        Reset(path, was.get(path, ""), will.get(path, ""), line_of(after.fleet, document, path)) for path in paths
+    )
+
+
+def _flat(value: Any, skip: set[str], path: str = "") -> Iterator[tuple[str, str]]:
+    """Yield every plain value by its dotted path; a list of plain values is one."""
+    if isinstance(value, Mapping):
+        for name, item in value.items():
+            if name not in skip:
+                yield from _flat(item, skip, f"{path}.{name}".lstrip("."))
+    elif isinstance(value, list) and any(isinstance(item, Mapping) for item in value):
+        for number, item in enumerate(value):
+            yield from _flat(item, skip, f"{path}.{number}")
+    elif value is not None and value != []:
+        yield path, ", ".join(map(str, value)) if isinstance(value, list) else _plain(value)
+
+
+def _plain(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)

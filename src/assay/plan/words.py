@@ -1,0 +1,278 @@
+"""A plan in words: sections of lines for people, which text and Markdown lay out each in their way."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from assay.lifecycle.answers import Answer
+from assay.plan.estimate import Stage
+from assay.plan.follows import Follows
+from assay.plan.nodes import Changed
+from assay.plan.plan import Plan
+from assay.plan.rules import Reanswered, Reset
+from assay.plan.spans import counted, folded, listed, nodes
+from assay.plan.suites import Rerun
+from assay.plan.waves import Schedule
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A title, and one line for each thing; a line may hold further ones, indented."""
+
+    title: str
+    lines: tuple[str, ...]
+
+
+def headline(plan: Plan) -> str:
+    """Return the whole plan in one sentence."""
+    if not plan.changes:
+        return "nothing changes"
+    said = [*_node_counts(plan), *_work_counts(plan)]
+    return listed(said, 12) if said else "no node changes; what is said about them does"
+
+
+def _node_counts(plan: Plan) -> Iterator[str]:
+    changed = {name for change in plan.nodes.changed for name in change.nodes}
+    counts = [("added", len(plan.nodes.added)), ("removed", len(plan.nodes.removed)), ("changed", len(changed))]
+    yield from (f"{counted(count, 'node')} {what}" for what, count in counts if count)
+
+
+def _work_counts(plan: Plan) -> Iterator[str]:
+    moved = {name for move in plan.firmware for name in move.nodes}
+    if moved:
+        yield f"firmware on {counted(len(moved), 'node')}"
+    if plan.configuration:
+        yield f"{counted(len(plan.configuration), 'setting')} of specs"
+    if plan.limits:
+        yield counted(len(plan.limits), "limit")
+    if plan.reruns:
+        yield f"checks to run again on {counted(sum(len(one.nodes) for one in plan.reruns), 'node')}"
+    if plan.cables:
+        yield f"{counted(len(plan.cables), 'job')} of cabling"
+    cases = sum(len(one.cases) for one in plan.answers)
+    if cases:
+        yield f"{counted(cases, 'answer')} of the policy"
+    if plan.work.schedule.waves:
+        yield time_said(plan.work.schedule)
+
+
+def time_said(schedule: Schedule) -> str:
+    """Return what the waves cost, in one clause."""
+    waves = counted(len(schedule.waves), "wave")
+    return f"{waves} of {hours(schedule.hours)}, {schedule.node_hours:.0f} node-hours out of service"
+
+
+def hours(count: float) -> str:
+    """Return hours for people: `45 min`, `6 h`, `3.5 days`."""
+    if count < 2:
+        return f"{count * 60:.0f} min"
+    return f"{count:.3g} h" if count < 48 else f"{count / 24:.3g} days"
+
+
+def sections(plan: Plan) -> list[Section]:
+    """Return everything that the plan says, in sections; empty ones are left out."""
+    made = (Section(title, tuple(lines(plan))) for title, lines in SECTIONS)
+    return [section for section in made if section.lines]
+
+
+def _refused(plan: Plan) -> Iterator[str]:
+    for one in plan.refused:
+        yield f"{one.limit} ({one.where}): {one.why}"
+
+
+def _nodes(plan: Plan) -> Iterator[str]:
+    for what, some in (("added", plan.nodes.added), ("removed", plan.nodes.removed)):
+        pools: dict[str, list[str]] = defaultdict(list)
+        for node in some:
+            pools[node.pool].append(node.name)
+        yield from (f"{what}: {nodes(names)}, pool {pool}" for pool, names in pools.items())
+    kinds: dict[str, list[Changed]] = defaultdict(list)
+    for change in plan.nodes.changed:
+        kinds[change.what].append(change)
+    for what, changes in kinds.items():
+        yield from _changed(what, changes)
+
+
+def _changed(what: str, changes: list[Changed], most: int = 6) -> Iterator[str]:
+    """Yield one line for each way to change, or one for all where every node has its own."""
+    if len(changes) <= most:
+        yield from (f"{what}: {nodes(one.nodes)}: {one.old} → {one.new}" for one in changes)
+        return
+    names = [name for one in changes for name in one.nodes]
+    first = changes[0]
+    yield f"{what}: {nodes(names)}, each its own; {first.nodes[0]}: {first.old} → {first.new}"
+
+
+def _firmware(plan: Plan) -> Iterator[str]:
+    for one in plan.firmware:
+        move = one.move
+        resets = f"resets {move.reset}" if move.reset != "none" else "no reset"
+        yield f"{nodes(one.nodes)}: {move.component} {move.old or 'none'} → {move.new}, {resets}, order {move.order}"
+
+
+def _configuration(plan: Plan) -> Iterator[str]:
+    for one in plan.configuration:
+        how = (
+            f"to apply, resets {one.setting.reset}" if one.setting.how == "applied" else "re-judged, nothing is applied"
+        )
+        seen = f"seen by {listed(map(_test, one.seen_by), 3)}" if one.seen_by else "no check reads it"
+        yield f"{nodes(one.nodes)}: {one.setting.field} {one.setting.old} → {one.setting.new}: {how}; {seen}"
+
+
+def _limits(plan: Plan) -> Iterator[str]:
+    for one in plan.limits:
+        bound = one.threshold
+        read = listed(map(_test, one.checks), 3) or "no check"
+        yield f"{bound.limit} of {one.spec}: {bound.old or 'none'} → {bound.new or 'none'} ({one.line}), read by {read}"
+
+
+def _reruns(plan: Plan) -> Iterator[str]:
+    merged: dict[tuple[tuple[str, tuple[str, ...]], ...], tuple[list[str], Rerun]] = {}
+    for one in plan.reruns:
+        merged.setdefault(tuple(one.phases.items()), ([], one))[0].extend(one.nodes)
+    for phases, (names, one) in merged.items():
+        counts = [f"{phase} {len(checks)}" for phase, checks in phases]
+        reasons = list(dict.fromkeys(why for stale in one.stale for why in stale.because))
+        why = listed([*reasons, *(["the repair"] if one.repair else [])], 4)
+        yield f"{nodes(names)}: {listed(counts)} (because of {why})"
+    if plan.checks_gone:
+        yield f"no longer judged: {listed(map(_test, plan.checks_gone), 6)}"
+
+
+def _follows(plan: Plan) -> Iterator[str]:
+    for one in plan.follows:
+        yield f"{nodes(one.nodes)} in {one.state}: {_what_follows(one)}"
+
+
+def _what_follows(one: Follows) -> str:
+    seen = f"seen as {one.fault} by {listed(map(_test, one.checks), 2)}"
+    said = {
+        "moves": f"{seen}; {one.answer} [{one.rule}]",
+        "noted": f"{seen}; {_noted(one.answer)} [{one.rule}]",
+        "tracked": f"{seen}; tracked and never acted on, by their profile",
+        "fails": f"{listed(map(_test, one.checks), 2)} will fail, and lead to {one.to} [{one.rule}]",
+        "stays": f"{listed(map(_test, one.checks), 2)} will fail; they stay, on a ticket [{one.rule}]",
+        "ahead": "they take it when they come to the repair",
+        "unseen": "no check of this state looks at it",
+    }
+    return said[one.what]
+
+
+def _noted(answer: Answer | None) -> str:
+    asks = "asks for a technician" if answer and answer.remedy == "ticket" else "is recorded"
+    return f"the policy {asks} and moves no node: the waves are the order for the people who do it"
+
+
+def _cables(plan: Plan) -> Iterator[str]:
+    for job in plan.cables:
+        yield "\n".join([f"{job.fabric}: {job.steps[0]}", *(f"  {step}" for step in job.steps[1:])])
+
+
+def _answers(plan: Plan) -> Iterator[str]:
+    for one in plan.answers:
+        yield f"{_said(one.old)} → {_said(one.new)}: {listed(_cases(one), 6)}"
+
+
+def _cases(one: Reanswered) -> Iterator[str]:
+    states: dict[tuple[str, bool | None], list[str]] = defaultdict(list)
+    for state, fault, in_use in one.cases:
+        states[fault, in_use].append(state)
+    grouped: dict[tuple[tuple[str, ...], bool | None], list[str]] = defaultdict(list)
+    for (fault, in_use), some in states.items():
+        grouped[tuple(some), in_use].append(fault)
+    for (places, in_use), faults in grouped.items():
+        use = {None: "", True: ", in use", False: ", idle"}[in_use]
+        yield f"{listed(faults, 5)} in {listed(places, 4)}{use}"
+
+
+def _said(answer: Answer | None) -> str:
+    return f"{answer} [{answer.rule}]" if answer else "not there"
+
+
+def _policy(plan: Plan) -> Iterator[str]:
+    yield from map(_reset, plan.policy)
+
+
+def _faults(plan: Plan) -> Iterator[str]:
+    yield from map(_reset, plan.faults)
+
+
+def _reset(one: Reset) -> str:
+    return f"{one.path}: {one.old or 'none'} → {one.new or 'none'} ({one.line})"
+
+
+def _waves(plan: Plan) -> Iterator[str]:
+    for wave in plan.work.schedule.waves:
+        kind = "canary" if wave.canary else f"wave {wave.number}"
+        pools = listed(f"{count} of {pool}" for pool, count in wave.pools.items())
+        cost = f"{hours(wave.hours)}, {wave.node_hours:.0f} node-hours"
+        yield f"{kind}: {listed(folded(wave.nodes), 6)} ({pools}), {cost}"
+
+
+def _ways(plan: Plan) -> Iterator[str]:
+    for way in plan.work.ways:
+        yield f"{hours(way.hours)} out: {' → '.join(way.route.states)}"
+        yield listed(map(_stage, way.stages), 20)
+    stages = [stage for way in plan.work.ways for stage in way.stages]
+    for source in dict.fromkeys(source for stage in stages if stage.basis == "assumed" for source in stage.sources):
+        yield f"assumed, nothing is recorded: {source}"
+
+
+def _others(plan: Plan) -> Iterator[str]:
+    for waiting in plan.work.schedule.waiting:
+        yield f"waits: {nodes(waiting.nodes)}: {waiting.why}"
+    if plan.work.under_way:
+        yield f"on their way already, they take it as they come: {nodes(plan.work.under_way)}"
+    if plan.work.left_alone:
+        yield f"left alone, by their profile: {nodes(plan.work.left_alone)}"
+
+
+def _stage(stage: Stage) -> str:
+    basis = {"policy": "by the policy"}.get(stage.basis, stage.basis)
+    return f"{stage.state} {hours(stage.hours)} ({basis})"
+
+
+def _backtest(plan: Plan) -> Iterator[str]:
+    test = plan.backtest
+    if test is None:
+        return
+    said = f"{test.days:.3g} days of history: {counted(test.measurements, 'measurement')} of changed limits"
+    lost = f"; of {test.unmapped} nobody can say to which limit they were held" if test.unmapped else ""
+    yield f"{said}, {counted(test.faults, 'fault')}{lost}"
+    for acts, title in ((True, "would have acted, and does not now"), (False, "acts now, and would not have")):
+        for one in (one for one in test.found if one.acts == acts):
+            still = "; it is still so" if one.still else ""
+            times = f", {one.times} times" if one.times > 1 else ""
+            yield f"{title}: {one.node}: {one.because}: {one.then} → {one.now}{times}{still}"
+    if not test.found:
+        yield "on no node would anything have been decided otherwise"
+
+
+def _notes(plan: Plan) -> Iterable[str]:
+    return plan.notes
+
+
+def _test(check: str) -> str:
+    return check.rpartition("::")[2]
+
+
+SECTIONS: tuple[tuple[str, Callable[[Plan], Iterable[str]]], ...] = (
+    ("Refused", _refused),
+    ("Notes", _notes),
+    ("Nodes", _nodes),
+    ("Firmware", _firmware),
+    ("Configuration", _configuration),
+    ("Limits", _limits),
+    ("Checks to run again", _reruns),
+    ("What follows", _follows),
+    ("Cables to move", _cables),
+    ("Answers of the policy", _answers),
+    ("Settings of the policy", _policy),
+    ("Fault classes", _faults),
+    ("Waves", _waves),
+    ("The way of a node", _ways),
+    ("Not in a wave", _others),
+    ("Backtest", _backtest),
+)
