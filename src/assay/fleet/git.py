@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,6 +57,18 @@ def blobs(root: Path, commit: str) -> dict[str, Blob]:
             mode, _, name, size = facts.split()
             found[path] = Blob(mode, name, int(size) if size.isdigit() else 0)
     return found
+
+
+def tracked(root: Path, paths: list[str]) -> set[str]:
+    """Return which of these paths git keeps. No git: none."""
+    if not paths:
+        return set()
+    try:
+        run = _git(root, "--literal-pathspecs", "ls-files", "-z", "--", *paths)
+    except Trouble:
+        return set()
+    kept = set(run.stdout.decode("utf-8", "surrogateescape").split("\0"))
+    return {path for path in paths if posixpath.normpath(path) in kept}
 
 
 def contents(root: Path, objects: list[str]) -> dict[str, bytes]:

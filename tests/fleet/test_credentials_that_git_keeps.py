@@ -1,0 +1,26 @@
+"""A file of credentials may lie beside the inventory, as long as git does not keep it."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from cases.case import pool
+
+from assay.fleet.check import problems
+
+Write = Callable[[Mapping[str, "str | None"]], Path]
+
+
+def test_a_file_that_git_keeps_is_found_and_one_that_it_ignores_is_not(fleet_with: Write) -> None:
+    referring = pool("u: 2", "u: 2, bmc_credentials: {file: secret/../secret/bmc}")
+    root = fleet_with({**referring, "secret/bmc": "me:x\n", ".gitignore": "secret/\n"})
+    subprocess.run(["git", "init", "--quiet", str(root)], check=True)
+    assert codes(root) == []
+    subprocess.run(["git", "-C", str(root), "add", "--force", "secret/bmc"], check=True)
+    assert codes(root) == ["ASY0095"]
+
+
+def codes(root: Path) -> list[str]:
+    return [problem.code for problem in problems(root)]
