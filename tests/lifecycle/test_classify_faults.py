@@ -200,7 +200,7 @@ def test_silence_is_no_fault(node, leaf):
 
 
 def test_a_measurement_out_of_bounds_is_a_fault_though_its_check_passed(node):
-    plain = node.paper.catalog.model_dump()
+    plain = node.paper.catalog.model_dump(exclude_unset=True)
     plain["classes"] = {
         "gpu.warm": {
             **plain["classes"]["gpu.thermal"],
@@ -217,7 +217,7 @@ def test_a_measurement_out_of_bounds_is_a_fault_though_its_check_passed(node):
 
 
 def test_a_class_that_nothing_recognises_and_an_xid_with_two_owners_are_refused(catalog):
-    plain = catalog.model_dump()
+    plain = catalog.model_dump(exclude_unset=True)
     nothing = {**plain["classes"]["gpu.thermal"], "check": False}
     with pytest.raises(ValueError, match="nothing recognises"):
         FaultCatalog.model_validate({**plain, "classes": {"gpu.odd": nothing}})

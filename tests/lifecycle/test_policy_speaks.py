@@ -12,7 +12,7 @@ from assay.model.policy import LifecyclePolicy
 
 
 def changed(policy: LifecyclePolicy, path: str, new: Any) -> dict[str, Any]:
-    plain = policy.model_dump()
+    plain = policy.model_dump(exclude_unset=True)
     here = plain
     *steps, last = path.split(".")
     for step in steps:

@@ -14,7 +14,9 @@ from pydantic import Field, model_validator
 from assay.model.action import Action
 from assay.model.checks import Phase
 from assay.model.decision import Timing
+from assay.model.errors import Contradiction
 from assay.model.faults import Blame, Remedy, Severity
+from assay.model.policy_sense import misfits
 from assay.model.spec import Spec, Strict
 
 
@@ -194,49 +196,7 @@ class LifecyclePolicy(Spec):
         return next((name, rule) for name, rule in self.faults.items() if rule.matches(*asked))
 
     @model_validator(mode="after")
-    def _names_are_states(self) -> LifecyclePolicy:
-        for origin, targets in self.edges.items():
-            for name in (origin, *targets):
-                self._known(name, f"edges.{origin}")
-        for name in self.anywhere:
-            self._known(name, "anywhere")
-        for remedy, rung in self.ladder.rungs.items():
-            self._known(rung.to, f"ladder.rungs.{remedy}")
-        for title, rule in self.faults.items():
-            for name in (*rule.states, *([rule.to] if rule.to else [])):
-                self._known(name, f"faults.{title}")
+    def _makes_sense(self) -> LifecyclePolicy:
+        if found := misfits(self):
+            raise Contradiction(*found)
         return self
-
-    @model_validator(mode="after")
-    def _ways_out_are_edges(self) -> LifecyclePolicy:
-        for name, state in self.states.items():
-            for field, target in state.ways_out():
-                self._known(target, f"states.{name}.{field}")
-                if not self.may_go(name, target):
-                    raise ValueError(f"states.{name}.{field} leads to {target}, but edges draw no {name} → {target}")
-        return self
-
-    @model_validator(mode="after")
-    def _nothing_is_stuck(self) -> LifecyclePolicy:
-        home = {name for name, state in self.states.items() if state.in_service}
-        if not home:
-            raise ValueError("no state is in_service")
-        while grown := {name for name, targets in self.edges.items() if home & set(targets)} - home:
-            home |= grown
-        stuck = [name for name, state in self.states.items() if name not in home and not state.final]
-        if stuck:
-            raise ValueError(f"no way back into service from: {', '.join(sorted(stuck))}")
-        return self
-
-    @model_validator(mode="after")
-    def _every_fault_is_answered(self) -> LifecyclePolicy:
-        if not self.faults or not list(self.faults.values())[-1].matches_everything:
-            raise ValueError("the last of the faults' rules must match everything, so that none goes unanswered")
-        for remedy, rung in self.ladder.rungs.items():
-            if rung.then is not None and rung.then not in self.ladder.rungs:
-                raise ValueError(f"ladder.rungs.{remedy}.then is {rung.then}, which is no rung")
-        return self
-
-    def _known(self, name: str, where: str) -> None:
-        if name not in self.states:
-            raise ValueError(f"{where}: {name!r} is no state")

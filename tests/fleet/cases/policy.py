@@ -6,7 +6,8 @@ from cases.case import POLICY, POOL, Case, one
 
 ATTIC = POLICY.replace("edges:", "  attic: {summary: lost}\nedges:\n  attic: [production]")
 ARRIVAL = POLICY.replace("onboard", "arrival")
-HOT = POLICY.replace("faults:\n", "faults:\n  hot: {classes: [gpu.hot], timing: record}\n")
+LADDER = POLICY.replace("rungs: {}", "rungs: {triage: {to: onboard}}")
+CLOSED = POLICY.replace("certified_to: production", "fail_to: production")
 
 CASES: dict[str, Case] = {
     "ASY0070": Case(
@@ -19,13 +20,30 @@ CASES: dict[str, Case] = {
         one("specs/policy.yaml", POLICY, "watch: [production]", "watch: []"),
         "specs/policy.yaml:7:51",
     ),
-    "ASY0072": Case(
-        one("specs/policy.yaml", HOT, "gpu.hot", "gpu.hut"), {"specs/policy.yaml": HOT}, "specs/policy.yaml:12:9"
-    ),
     "ASY0073": Case(
         {"specs/policy.yaml": ARRIVAL},
         {"specs/policy.yaml": ARRIVAL, "inventory/pool.yml": POOL.replace("u:", "lifecycle_start: production, u:")},
         "inventory/pool.yml:4:5",
     ),
     "ASY0074": Case(one("specs/policy2.yaml", POLICY, "name: policy", "name: other"), {}, "specs/policy2.yaml:3:1"),
+    "ASY0075": Case(
+        {"specs/policy.yaml": CLOSED},
+        one("specs/policy.yaml", CLOSED, "fail_to", "deadline: {hours: 1, to: production}, fail_to"),
+        "specs/policy.yaml:6:3",
+    ),
+    "ASY0076": Case(
+        one("specs/policy.yaml", LADDER, "certified_to", "pass_to"),
+        {"specs/policy.yaml": LADDER},
+        "specs/policy.yaml:13:35",
+    ),
+    "ASY0077": Case(
+        one("specs/policy.yaml", POLICY, "any: {", "any: {severity: [degraded], "),
+        one("specs/policy.yaml", POLICY, "  any: {", "  some: {severity: [degraded], timing: record}\n  any: {"),
+        "specs/policy.yaml:12:3",
+    ),
+    "ASY0088": Case(
+        one("specs/policy.yaml", POLICY, "certified_to: production", "certified_to: productoin"),
+        {},
+        "specs/policy.yaml:6:27",
+    ),
 }

@@ -1,6 +1,6 @@
-"""Lifecycle policies that name what is not there, or hold states that no node ever reaches.
+"""Lifecycle policies that name what is not there, or hold states that no node ever reaches, or ever leaves.
 
-That edges lead to states, that ways out are edges and that no state is a trap is the policy's own schema.
+What needs nothing but the policy's own text, it refuses itself: see assay.model.policy_sense.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from assay.fleet.rules.book import Finding, rule
 from assay.fleet.rules.names import nearest
 from assay.fleet.rules.suites import declared
 from assay.model.checks import CheckCatalog
-from assay.model.faults import FaultCatalog
-from assay.model.policy import LifecyclePolicy
+from assay.model.policy import LifecyclePolicy, State
 
 
 @rule("ASY0070", "a state that no node ever reaches", why="What the policy promises there would never happen.")
@@ -47,19 +46,6 @@ def empty_requirement(draft: Draft) -> Iterator[Finding]:
                     yield Finding(place, f"{name}: no {kind} has the phase {phase}", "declare one in specs/checks")
 
 
-@rule("ASY0072", "a rule for an unknown fault class", why="The rule would never match.", needs=(FaultCatalog,))
-def unknown_class(draft: Draft) -> Iterator[Finding]:
-    """Find fault rules whose classes no catalogue holds. A class may be one XID: `gpu.xid.79`."""
-    catalogs = draft.of(FaultCatalog).values()
-    known = {name for catalog in catalogs for name in catalog.classes}
-    for policy in draft.of(LifecyclePolicy).values():
-        for title, answer in policy.faults.items():
-            for name in answer.classes:
-                if not any(catalog.class_of(name) for catalog in catalogs):
-                    place = draft.at(f"LifecyclePolicy/{policy.name}", "faults", title, "classes")
-                    yield Finding(place, f"{title}: no FaultCatalog holds the class {name}", nearest(name, known))
-
-
 @rule(
     "ASY0073", "a node that starts in no state", why="Its first step would lead from nowhere.", needs=(LifecyclePolicy,)
 )
@@ -80,6 +66,58 @@ def several_policies(draft: Draft) -> Iterator[Finding]:
     for name in policies[1:]:
         place = draft.at(f"LifecyclePolicy/{name}", "name")
         yield Finding(place, f"{name} stands beside {policies[0]}", "keep one of the two")
+
+
+@rule("ASY0075", "a state that no node ever leaves", why="Nodes would gather there, and nobody would be told.")
+def inescapable_state(draft: Draft) -> Iterator[Finding]:
+    """Find states with edges out that nothing takes: no pass, no certification, no deadline leads back into service."""
+    for policy in draft.of(LifecyclePolicy).values():
+        home = {name for name, state in policy.states.items() if state.in_service}
+        while grown := {name for name, state in policy.states.items() if home & set(_healthy_ways(state))} - home:
+            home |= grown
+        for name, state in policy.states.items():
+            if name not in home and not state.final:
+                place = draft.at(f"LifecyclePolicy/{policy.name}", "states", name)
+                said = f"a node in {name} has no way that ends in service, however well it is"
+                yield Finding(place, said, "give it pass_to, certified_to or a deadline, or say final: true")
+
+
+@rule(
+    "ASY0076", "a ladder of remedies that cannot end", why="Automation would repeat itself, and no person would look."
+)
+def endless_ladder(draft: Draft) -> Iterator[Finding]:
+    """Find last steps, which are never used up, after which a node is back in service without a person."""
+    for policy in draft.of(LifecyclePolicy).values():
+        for remedy, rung in policy.ladder.rungs.items():
+            way = _unattended(policy, rung.to) if rung.then is None else []
+            if way:
+                place = draft.at(f"LifecyclePolicy/{policy.name}", "ladder", "rungs", remedy)
+                said = f"{remedy} is a last step, but {' → '.join(way)} takes no person"
+                yield Finding(place, said, "let a last step lead to a state that is left by certified_to")
+
+
+def _healthy_ways(state: State) -> list[str]:
+    """Return where a node without any fault goes."""
+    deadline = state.deadline.to if state.deadline else None
+    return [target for target in (state.pass_to, state.certified_to, deadline) if target]
+
+
+def _unattended(policy: LifecyclePolicy, start: str) -> list[str]:
+    """Return a way from a state into service that no person has to open, state by state; empty where there is none."""
+    came_from = {start: ""}
+    waiting = [start]
+    while waiting:
+        here = waiting.pop(0)
+        if policy.states[here].in_service:
+            way = [here]
+            while came_from[way[0]]:
+                way.insert(0, came_from[way[0]])
+            return way
+        for field, target in policy.states[here].ways_out():
+            if field != "certified_to" and target not in came_from:
+                came_from[target] = here
+                waiting.append(target)
+    return []
 
 
 def _starts(draft: Draft) -> set[str]:
