@@ -1,4 +1,4 @@
-"""The example's firmware images are what the generator makes, and what the bundle says they are."""
+"""The example's firmware images are what the generator makes, and what the bundles say they are."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from assay.fleet.load import load_fleet
-from assay.lab.images import IMAGES, SIZE, header, image, path, write
+from assay.lab.images import BUNDLES, SIZE, header, image, path, write
 
 ROOT = Path(__file__).parents[2]
 
@@ -19,9 +19,14 @@ def test_the_committed_images_are_the_generated_ones(tmp_path: Path) -> None:
     assert generated == committed
 
 
-def test_every_component_of_the_bundle_has_its_image_with_its_digest_version_and_inventory() -> None:
-    components = load_fleet(ROOT).bundles["hgx-h100-2026-10"].components
-    assert {component.name for component in components} == set(IMAGES)
+def test_the_images_are_those_of_the_fleet_s_bundles() -> None:
+    assert set(BUNDLES) == set(load_fleet(ROOT).bundles)
+
+
+@pytest.mark.parametrize("bundle", BUNDLES)
+def test_every_component_of_a_bundle_has_its_image_with_its_digest_version_and_inventory(bundle: str) -> None:
+    components = load_fleet(ROOT).bundles[bundle].components
+    assert {component.name for component in components} == set(BUNDLES[bundle])
     for component in components:
         content = (ROOT / component.artifact).read_bytes()
         assert hashlib.sha256(content).hexdigest() == component.sha256

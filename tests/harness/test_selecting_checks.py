@@ -152,10 +152,10 @@ def test_a_name_that_does_not_exist_is_a_usage_error_in_one_message(small, optio
 
 
 def test_a_fleet_that_cannot_be_read_is_a_usage_error_with_its_line(small):
-    (small.root / "specs" / "nodes" / "hgx-h100.yaml").write_text("kind: NodeSpec\nname: [")
+    (small.root / "specs" / "nodes" / "gb200-nvl72.yaml").write_text("kind: NodeSpec\nname: [")
     result = small.pytest()
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    assert "specs/nodes/hgx-h100.yaml" in result.stderr.str()
+    assert "specs/nodes/gb200-nvl72.yaml" in result.stderr.str()
 
 
 def test_outside_suites_the_plugin_is_inert(pytester):
