@@ -25,7 +25,8 @@ RECORDINGS = ROOT / "suites" / "recordings"
 FLEET = load_fleet(ROOT)
 CHECKS = {check.id: check for catalogue in FLEET.checks.values() for check in catalogue.checks}
 CASES = must_fail(RECORDINGS)
-NODE_FILES = sorted({check.split("::")[0] for check in CHECKS if not check.startswith("suites/fabric/")})
+WHOLE_RACKS = "suites/production/test_whole_rack.py"
+NODE_FILES = sorted({check.split("::")[0] for check in CHECKS if not check.startswith(("suites/fabric/", WHOLE_RACKS))})
 FABRIC_CASES = [(check, case) for check in CASES if check.startswith("suites/fabric/") for case in CASES[check]]
 
 
@@ -81,6 +82,30 @@ def test_a_check_passes_on_the_recording_and_fails_for_its_stated_reason(file, p
         assert case.case.says in seen.reason, case.case.name
 
 
+@pytest.mark.parametrize("check", [check for check in CHECKS if check.startswith(WHOLE_RACKS)])
+def test_a_check_of_a_whole_rack_passes_on_eighteen_recorded_trays_and_fails_for_its_stated_reason(
+    check, pytester, tmp_path
+):
+    racks = {"well": None, **{f"case{number}": case for number, case in enumerate(CASES[check])}}
+    home = fleet_of_trays(tmp_path, list(racks))
+    well = recording(RECORDINGS, "gb200-nvl72")
+    for rack, case in racks.items():
+        for number in range(18):
+            write(home, f"{rack}-{number:02}", changed(well, case) if case and number == 11 else well)
+    outcomes = {outcome.subject: outcome for outcome in judge(pytester, home, WHOLE_RACKS) if outcome.check == check}
+    assert set(outcomes) == {f"trays/rack-{rack}" for rack in racks}
+    assert outcomes["trays/rack-well"].verdict == "pass", outcomes["trays/rack-well"].reason
+    for rack, case in racks.items():
+        if case:
+            assert outcomes[f"trays/rack-{rack}"].verdict == case.verdict, case.name
+            assert case.says in outcomes[f"trays/rack-{rack}"].reason
+
+
+def test_racks_of_ordinary_nodes_have_no_checks_of_a_whole_rack(pytester, tmp_path):
+    home = copy_of_the_fleet(tmp_path)
+    assert judge(pytester, home, WHOLE_RACKS) == []
+
+
 def test_the_fabric_checks_pass_on_the_recorded_discovery(pytester, tmp_path):
     home = copy_of_the_fleet(tmp_path)
     write(home, "fabric-compute", recording(RECORDINGS, "fabric-compute"))
@@ -111,7 +136,8 @@ def test_only_the_ends_of_a_swap_fail(pytester, tmp_path):
 def test_the_catalogue_says_what_the_marks_say(pytester, tmp_path):
     home = copy_of_the_fleet(tmp_path)
     outcomes = judge(pytester, home, "suites", "--node", "n0003", "--node", "n0001,n0002,n0004")
-    assert {outcome.check for outcome in outcomes} == {one.id for one in CHECKS.values() if one.subject != "fabric"}
+    ordinary = {one.id for one in CHECKS.values() if one.subject not in ("fabric", "whole_rack")}
+    assert {outcome.check for outcome in outcomes} == ordinary
     for outcome in outcomes:
         declared = CHECKS[outcome.check]
         assert (set(declared.phases), declared.fault, declared.active) == (
@@ -148,7 +174,8 @@ def judge(pytester, home: Path, *arguments: str) -> list[Outcome]:
         "assay.harness.plugin",
         f"--outcomes={written}",
     )
-    return [Outcome.from_json(json.loads(line)) for line in written.read_text().splitlines()]
+    lines = written.read_text().splitlines() if written.exists() else []
+    return [Outcome.from_json(json.loads(line)) for line in lines]
 
 
 def write(home: Path, name: str, document: dict) -> None:
@@ -182,4 +209,19 @@ def fleet_of(home: Path, nodes: list[str]) -> Path:
     }
     pool = {"vars": {"node_spec": "hgx-h100", "profile": "managed", "site": "lab1"}, "hosts": hosts}
     (home / "inventory" / "cases.yml").write_text(yaml.safe_dump({"cases": pool}))
+    return home
+
+
+def fleet_of_trays(home: Path, racks: list[str]) -> Path:
+    """Make a fleet of whole racks, eighteen trays each."""
+    copy_of_the_fleet(home)
+    shutil.rmtree(home / "inventory")
+    (home / "inventory").mkdir()
+    hosts = {
+        f"{rack}-{number:02}": {"rack": rack, "u": number + 1, "serial_number": f"{rack}-{number:02}"}
+        for rack in racks
+        for number in range(18)
+    }
+    pool = {"vars": {"node_spec": "gb200-nvl72", "profile": "managed", "site": "lab1"}, "hosts": hosts}
+    (home / "inventory" / "trays.yml").write_text(yaml.safe_dump({"trays": pool}))
     return home

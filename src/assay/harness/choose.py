@@ -14,7 +14,14 @@ from assay.model.errors import Trouble
 from assay.model.fleet import Fleet
 
 # The first of these among a check's arguments decides what it is repeated over.
-ASKS = {**{part: part for part in PARTS}, "link": "hca", "node": "node", "bmc": "node", "rack": "rack"}
+ASKS = {
+    **{part: part for part in PARTS},
+    "link": "hca",
+    "node": "node",
+    "bmc": "node",
+    "rack": "rack",
+    "whole_rack": "whole_rack",
+}
 ASKS |= {"fabric": "fabric", "spec": "node", "limits": "node", "bundle": "node", "profile": "node"}
 
 

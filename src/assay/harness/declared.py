@@ -27,14 +27,21 @@ class Selection:
     def subjects(self, kind: str) -> list[tuple[Subject, str]]:
         """Return the subjects of a kind, each with its node's name ("" for racks and fabrics).
 
-        A rack or a fabric is judged only when all of its nodes are.
+        A rack or a fabric is judged only when all of its nodes are. In a whole rack they work as one machine.
         """
-        if kind == "rack":
-            return [(subject, "") for subject in self._mine(self._whole(_racks(self.fleet.nodes.values())))]
+        if kind in ("rack", "whole_rack"):
+            racks = _racks(
+                node for node in self.fleet.nodes.values() if kind == "rack" or self._is_of_a_whole_rack(node)
+            )
+            return [(subject, "") for subject in self._mine(self._whole(racks))]
         if kind == "fabric":
             return [(subject, "") for subject in self._mine(self._whole(_fabrics(self.fleet.nodes.values())))]
         mine = [self.fleet.nodes[name] for name in self._mine(self.nodes)]
         return [(subject, node.name) for node in mine for subject in of_node(self.fleet, node.name, kind)]
+
+    def _is_of_a_whole_rack(self, node: Node) -> bool:
+        spec = self.fleet.node_specs.get(node.spec)
+        return spec is not None and spec.rack is not None
 
     def _whole(self, groups: dict[Subject, set[str]]) -> list[Subject]:
         chosen = set(self.nodes)

@@ -78,6 +78,11 @@ class Fixtures:
         return RackView(trial, self._fleet, trial.subject)
 
     @pytest.fixture
+    def whole_rack(self, rack: RackView) -> RackView:
+        """A rack whose nodes work as one machine (their spec has `rack`), and its nodes."""
+        return rack
+
+    @pytest.fixture
     def fabric(self, trial: Trial) -> FabricView:
         """The fabric, or the one that the node hangs on."""
         node = self._fleet.nodes.get(trial.node)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:  # the node's shell starts often and needs none of pydantic
 Part = dict[str, Any]
 
 NDR_GBPS = 400  # ConnectX-7, 4X NDR
-HGX_NVLINKS = 18  # per H100 on an HGX baseboard
+HGX_NVLINKS = 18  # per GPU, from H100 to GB200
 NOTHING_WRONG = (
     "pcie_replays",
     "throttle",
@@ -43,7 +43,7 @@ def gpus(node: Node, spec: NodeSpec) -> list[Part]:
             "pcie_generation": 5,
             "pcie_width": 16,
             "power_w": 71,
-            "power_limit_w": 700,
+            "power_limit_w": round(limit(spec, "gpu_power_limit", 700)),
             "nvlink_up": HGX_NVLINKS,
             "burn_ok": True,
             **dict.fromkeys(NOTHING_WRONG, 0),
@@ -61,7 +61,7 @@ def hcas(node: Node, spec: NodeSpec) -> list[Part]:
             "guid": _guid(node, hca.rail),
             "rail": hca.rail,
             "state": "ACTIVE",
-            "rate_gbps": NDR_GBPS,
+            "rate_gbps": round(limit(spec, "hca_rate", NDR_GBPS)),
             "link_downed": 0,
             "symbol_error": 0,
         }
@@ -117,6 +117,11 @@ def psus(spec: NodeSpec) -> list[Part]:
 def fans(spec: NodeSpec) -> list[Part]:
     """Return the fans."""
     return [{"rpm": 8200 + 20 * slot, "health": "OK"} for slot in range(spec.fans)]
+
+
+def limit(spec: NodeSpec, name: str, otherwise: float) -> float:
+    """Return what the spec's limit of that name asks for, else a usual figure."""
+    return spec.limits[name].value if name in spec.limits else otherwise
 
 
 def number_below(node: str, what: str, bound: int) -> int:
