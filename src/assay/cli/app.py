@@ -14,6 +14,7 @@ from typer.core import TyperGroup
 from assay.model.errors import Trouble
 
 VERBS = {
+    "init": "Make a fleet repository of your own.",
     "check": "Find every problem in the inventory and the specs.",
     "plan": "Show what merging would do to the fleet.",
     "show": "Show what a node must be, and which line says so.",

@@ -10,6 +10,7 @@ from typing import Any
 from assay.model.fleet import Node
 from assay.plan.plan import Plan
 from assay.plan.suites import Rerun
+from assay.plan.touched import pools
 from assay.plan.work import Way
 
 
@@ -25,6 +26,7 @@ def document(plan: Plan) -> dict[str, Any]:
         "base": plan.base,
         "head": plan.head,
         "changes": plan.changes,
+        "pools": pools(plan),
         "refused": plain(plan.refused),
         "nodes": {name: plain(getattr(nodes, name)) for name in ("added", "removed", "changed")},
         "firmware": [{**plain(one.move), "nodes": list(one.nodes)} for one in plan.firmware],
