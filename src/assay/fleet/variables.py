@@ -10,6 +10,7 @@ from assay.model.spec import Strict
 
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")]
 Guid = Annotated[str, Field(pattern=r"^0x[0-9a-f]{16}$")]
+Mac = Annotated[str, Field(pattern=r"^([0-9A-Fa-f]{2}[:-]){5}[0-9A-Fa-f]{2}$")]
 
 
 def _sealed(value: Any) -> Any:
@@ -65,8 +66,9 @@ class NodeVariables(BaseModel):
     """The variables of one node, groups and host merged.
 
     `serial_number` is not called `serial` because Ansible reserves that name and warns for every host.
-    `hca_guids` are in rail order. `reach` is the argv prefix of a remote command (default: ssh to the node's name),
-    `fabric_discover` the command that discovers the fabric. `pool` is needed only where several groups list a host.
+    `mac` is of the interface that the node boots from. `hca_guids` are in rail order. `reach` is the argv prefix of a
+    remote command (default: ssh to the node's name), `fabric_discover` the command that discovers the fabric. `pool`
+    is needed only where several groups list a host.
     """
 
     model_config = ConfigDict(extra="ignore", frozen=True, strict=True)
@@ -77,6 +79,8 @@ class NodeVariables(BaseModel):
     rack: str
     u: int = Field(ge=1, le=60)
     serial_number: str = Field(min_length=1)
+    mac: Mac | None = None
+    bmc_mac: Mac | None = None
     hca_guids: list[Guid] = Field(default=[])
     bmc_address: str = Field(default="", pattern=r"^[\w.:-]*$")
     bmc_port: int = Field(default=443, ge=1, le=65535)

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field, model_validator
 
+from assay.model.errors import Contradiction, Misfit
 from assay.model.spec import Spec, Strict
 
 Reset = Literal["none", "bmc", "host", "ac"]
 Push = Literal["simple", "multipart"]
+
+
+def _given(digest: Any) -> Any:
+    if digest in (None, ""):
+        said = "an artifact without its sha256: nobody could tell whether it is the image that was qualified"
+        raise Contradiction(Misfit("ASY0048", (), said, "add `sha256:`, as `sha256sum FILE` prints it"))
+    return digest
+
+
+Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$"), BeforeValidator(_given)]
 
 
 class Component(Strict):
@@ -17,17 +28,25 @@ class Component(Strict):
 
     `inventory` lists every id under the BMC's `UpdateService/FirmwareInventory` that must read `version`;
     `artifact` is a path below the fleet repository; `reset` what must restart before the version counts.
+    `after` names components that must be on the node before this one is pushed.
     """
 
     name: str
     version: str
     inventory: list[str] = Field(min_length=1)
     artifact: str = Field(pattern=r"^[\w.+-][\w./+-]*$")
-    sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
+    sha256: Digest
     push: Push
     reset: Reset
     order: int = Field(ge=0)
+    after: list[str] = Field(default=[])
     hca: bool = False
+
+    @model_validator(mode="before")
+    @classmethod
+    def _a_digest_that_is_left_out_is_missing(cls, data: Any) -> Any:
+        """Hand a digest that is left out to the field's own validator, which says what is lacking and why."""
+        return {"sha256": None, **data} if isinstance(data, dict) else data
 
 
 class FirmwareBundle(Spec):

@@ -14,6 +14,9 @@ SECOND = """  - name: bios
     order: 2
 """
 TWO = BUNDLE + SECOND
+AFTER = TWO + "    after: [bmc]\n"
+FILE = "specs/bundle.yaml"
+SHA256 = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
 
 CASES: dict[str, Case] = {
     "ASY0040": Case({"firmware/bmc.bin": None}, {}, "specs/bundle.yaml:8:5"),
@@ -28,5 +31,15 @@ CASES: dict[str, Case] = {
     ),
     "ASY0044": Case(
         one("specs/bundle.yaml", TWO, "name: bios", "name: bmc"), {"specs/bundle.yaml": TWO}, "specs/bundle.yaml:13:5"
+    ),
+    "ASY0045": Case(
+        one(FILE, AFTER, "order: 1\n", "order: 1\n    after: [bios]\n"), {FILE: AFTER}, "specs/bundle.yaml:13:5"
+    ),
+    "ASY0046": Case(one(FILE, AFTER, "[bmc]", "[bmcc]"), {FILE: AFTER}, "specs/bundle.yaml:21:5"),
+    "ASY0047": Case(one(FILE, AFTER, "order: 2", "order: 0"), {FILE: AFTER}, "specs/bundle.yaml:20:5"),
+    "ASY0048": Case(
+        one(FILE, BUNDLE, f"    sha256: {SHA256}\n", ""),
+        one(FILE, BUNDLE, SHA256, f'"{SHA256}"'),
+        "specs/bundle.yaml:5:5",
     ),
 }

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from cases.case import NODE, POOL, Case, pool
 
+MACS = POOL.replace("rack:", 'mac: "02:00:00:00:00:0a", rack:', 1)
+OTHER_POOL = "pool-b:\n  hosts: {n2: {site: lab}}\n"
 GUID = '"0xa088c203009a0106"'
 HCA = 'hcas: [{name: mlx5_0, rail: 0, pci: "0000:18:00.0"}]'
 RAIL = {"specs/node.yaml": NODE.replace("hcas: []", HCA)}
@@ -35,5 +37,15 @@ CASES: dict[str, Case] = {
     ),
     "ASY0036": Case(
         pool("u: 2", "u: 2, bmc_adress: 10.0.0.1"), pool("u: 2", "u: 2, our_own: 1"), "inventory/pool.yml:5:73"
+    ),
+    "ASY0037": Case(
+        {"inventory/other.yml": OTHER_POOL},
+        {"inventory/other.yml": OTHER_POOL.replace("site: lab", "our_own: 1")},
+        "inventory/pool.yml:5:5",
+    ),
+    "ASY0038": Case(
+        {"inventory/pool.yml": MACS.replace("u: 2", 'u: 2, bmc_mac: "02-00-00-00-00-0A"')},
+        {"inventory/pool.yml": MACS.replace("u: 2", 'u: 2, bmc_mac: "02-00-00-00-00-0B"')},
+        "inventory/pool.yml:5:73",
     ),
 }

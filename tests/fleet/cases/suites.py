@@ -34,4 +34,9 @@ CASES: dict[str, Case] = {
         },
         "specs/checks.yaml:5:5",
     ),
+    "ASY0067": Case(
+        {"specs/checks.yaml": COLD},
+        one("specs/checks.yaml", COLD, "[test]", "[test, production]"),
+        "specs/checks.yaml:6:5",
+    ),
 }

@@ -10,7 +10,7 @@ from assay.fleet.draft import Draft
 from assay.fleet.problem import Problem, Severity
 from assay.model.spec import Spec
 
-THEMES = ("names", "nodes", "firmware", "limits", "units", "suites", "policy", "answers", "secrets")
+THEMES = ("names", "nodes", "firmware", "limits", "units", "suites", "policy", "answers", "racks", "secrets")
 
 Place = tuple[str, int, int]
 
@@ -92,5 +92,6 @@ for _code, _title, _why in (
     ("ASY0013", "a node without a spec", "Nothing can be validated on a node that promises nothing."),
     ("ASY0077", "a fault that no rule answers", "It would be seen, and nobody could say what follows."),
     ("ASY0088", "a policy that names no state", "A node sent there would be nowhere."),
+    ("ASY0048", "an artifact without a digest", "Any bytes of that name would be flashed."),
 ):
     _enter(Rule(_code, _title, _why, "error"))

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 from assay.fleet.draft import Draft
 from assay.fleet.rules.book import Finding, rule
+from assay.fleet.rules.names import nearest
 from assay.model.firmware import Component, FirmwareBundle
+
+POINTER_MOST = 1024  # bytes: docs/spec.md of git-lfs has a pointer file smaller than that
+POINTER = re.compile(
+    rb"\Aversion https://git-lfs\.github\.com/spec/v1\n(?:[a-z0-9.-]+ [^\n]*\n)*?"
+    rb"oid sha256:([0-9a-f]{64})\nsize \d+\n\Z"
+)
 
 
 @rule("ASY0040", "a firmware artifact that is not there", why="Zap would find out with the node already drained.")
@@ -25,7 +34,7 @@ def wrong_digest(draft: Draft) -> Iterator[Finding]:
     """Find components whose artifact does not have the bundle's sha256."""
     for bundle, number, component in _components(draft):
         path = inside(draft.root, component.artifact)
-        if path.is_file() and (found := _sha256(path)) != component.sha256:
+        if path.is_file() and (found := digest_of(path)) != component.sha256:
             said = f"{component.name}: {component.artifact} has the sha256 {found}"
             yield Finding(_at(draft, bundle, number, "sha256"), said, "bring the qualified image, or qualify this one")
 
@@ -64,6 +73,46 @@ def shared_component(draft: Draft) -> Iterator[Finding]:
         seen.add((bundle.name, component.name))
 
 
+@rule("ASY0045", "components that wait for each other", why="None of them could be the first.")
+def order_in_a_circle(draft: Draft) -> Iterator[Finding]:
+    """Find components that come after themselves, directly or by way of others."""
+    for bundle in draft.of(FirmwareBundle).values():
+        if circle := _circle(bundle):
+            number = next(number for number, one in enumerate(bundle.components) if one.name == circle[0])
+            said = f"{' after '.join(circle)}: a circle"
+            yield Finding(_at(draft, bundle, number, "after"), said, "take one of them out of `after`")
+
+
+@rule("ASY0046", "a component after one that is not there", why="What it waits for would never come onto the node.")
+def after_a_stranger(draft: Draft) -> Iterator[Finding]:
+    """Find names in `after` that are no component of the bundle."""
+    for bundle, number, component in _components(draft):
+        names = [one.name for one in bundle.components]
+        for name in component.after:
+            if name not in names:
+                said = f"{component.name} comes after {name}, which {bundle.name} does not have"
+                yield Finding(_at(draft, bundle, number, "after"), said, nearest(name, names))
+
+
+@rule("ASY0047", "an order that contradicts `after`", why="Zap goes by the order, and would push it too early.")
+def contradicted_order(draft: Draft) -> Iterator[Finding]:
+    """Find components whose order is not above that of what they come after: one order is one reset."""
+    for bundle, number, component in _components(draft):
+        first = [one for one in bundle.components if one.name in component.after and one.order >= component.order]
+        if first and not _circle(bundle):
+            said = f"{component.name} comes after {first[0].name}, but has the order {component.order}"
+            fix = f"give {component.name} an order above {first[0].order}"
+            yield Finding(_at(draft, bundle, number, "order"), said, fix)
+
+
+def digest_of(path: Path) -> str:
+    """Return the sha256 of an artifact, also where a checkout without Git LFS has only the pointer to it."""
+    with path.open("rb") as stream:
+        pointer = POINTER.match(stream.read(POINTER_MOST + 1))
+        stream.seek(0)
+        return pointer[1].decode() if pointer else hashlib.file_digest(stream, "sha256").hexdigest()
+
+
 def inside(root: Path, path: str) -> Path:
     """Return `path` below the repository; a path that leads out of it is no file at all."""
     target = (root / path).resolve()
@@ -80,6 +129,10 @@ def _at(draft: Draft, bundle: FirmwareBundle, number: int, entry: str) -> tuple[
     return draft.at(f"FirmwareBundle/{bundle.name}", "components", number, entry)
 
 
-def _sha256(path: Path) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+def _circle(bundle: FirmwareBundle) -> list[str]:
+    """Return a circle in which components come after each other, its first name again at the end."""
+    try:
+        TopologicalSorter({one.name: one.after for one in bundle.components}).prepare()
+    except CycleError as found:
+        return list(reversed(found.args[1]))
+    return []

@@ -61,7 +61,7 @@ def strange_fabric_node(draft: Draft) -> Iterator[Finding]:
     for design in draft.of(FabricDesign).values() if draft.all_hosts_read else ():
         strange = [name for name in design.node_names() if name not in names]
         if strange:
-            said = f"{design.name}: {_few(strange)} not in the inventory"
+            said = f"{design.name}: {few(strange)} not in the inventory"
             yield Finding(draft.at(f"FabricDesign/{design.name}", "nodes"), said, nearest(strange[0], names))
 
 
@@ -78,10 +78,11 @@ def nearest(name: str, known: Collection[str]) -> str:
     near = get_close_matches(name, list(known), n=1)
     if near:
         return f"did you mean {near[0]}?"
-    return f"there is {_few(sorted(known))}" if known else "there is none yet: write one"
+    return f"there is {few(sorted(known))}" if known else "there is none yet: write one"
 
 
-def _few(names: list[str]) -> str:
+def few(names: list[str]) -> str:
+    """Return some names of many, for a sentence."""
     return ", ".join(names) if len(names) <= 4 else f"{', '.join(names[:3])} and {len(names) - 3} more"
 
 
@@ -99,5 +100,5 @@ def _dangling(draft: Draft, variable: str, known: Collection[str], kind: str) ->
             lost.setdefault(host.place(variable), []).append(host)
     for place, hosts in lost.items():
         name = hosts[0].variables[variable]
-        said = f"there is no {kind} {name}, which {_few([host.name for host in hosts])} would use"
+        said = f"there is no {kind} {name}, which {few([host.name for host in hosts])} would use"
         yield Finding(place, said, nearest(name, known))

@@ -2,40 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from functools import lru_cache
 
 from assay.fleet.draft import Draft, HostEntry
-from assay.fleet.rules.book import Finding, rule
+from assay.fleet.groups import Host, Layer
+from assay.fleet.rules.book import Finding, Place, rule
+from assay.fleet.rules.names import few
 from assay.fleet.variables import NodeVariables
 from assay.model.nodespec import NodeSpec
 
 KNOWN = tuple(NodeVariables.model_fields)
+Keys = Callable[[NodeVariables], Iterable[str]]
 
 
 @rule("ASY0030", "two nodes share a serial number", why="History and RMA follow the serial number, not the name.")
 def shared_serial(draft: Draft) -> Iterator[Finding]:
     """Find serial numbers given twice."""
-    yield from _shared(draft, "serial_number", lambda node: [node.serial_number], "serial number {}")
+    yield from _shared(draft, {"serial_number": lambda node: [node.serial_number]}, "serial number {}")
 
 
 @rule("ASY0031", "two nodes share a BMC address", why="A power cycle would hit the wrong machine.")
 def shared_bmc(draft: Draft) -> Iterator[Finding]:
     """Find BMC addresses (with port) given twice."""
-    yield from _shared(draft, "bmc_address", _bmc, "BMC address {}")
+    yield from _shared(draft, {"bmc_address": _bmc}, "BMC address {}")
 
 
 @rule("ASY0032", "an HCA's GUID is given twice", why="A cable found at the GUID would belong to two ports.")
 def shared_guid(draft: Draft) -> Iterator[Finding]:
     """Find HCA GUIDs given twice."""
-    yield from _shared(draft, "hca_guids", lambda node: node.hca_guids, "HCA GUID {}")
+    yield from _shared(draft, {"hca_guids": lambda node: node.hca_guids}, "HCA GUID {}")
 
 
 @rule("ASY0033", "two nodes stand in the same place", why="A ticket would send hands to the wrong machine.")
 def shared_place(draft: Draft) -> Iterator[Finding]:
     """Find rack units given twice."""
-    yield from _shared(draft, "u", lambda node: [f"{node.site} {node.rack} U{node.u}"], "place {}")
+    yield from _shared(draft, {"u": lambda node: [f"{node.site} {node.rack} U{node.u}"]}, "place {}")
 
 
 @rule("ASY0034", "a node in several pools", why="Limits count per pool, and a node must count once.")
@@ -76,6 +79,41 @@ def misspelt(draft: Draft) -> Iterator[Finding]:
                 yield Finding(place, f"assay reads no variable {name}", f"did you mean {meant}?")
 
 
+@rule("ASY0037", "a node described twice", why="Which description counts hangs on the order of files.")
+def described_twice(draft: Draft) -> Iterator[Finding]:
+    """Find hosts of whose variables some stand in two entries of the inventory, so that one entry hides the other."""
+    again: dict[Place, tuple[list[str], str, Layer]] = {}
+    for host in draft.inventory.hosts.values():
+        for first, later, variable in _overlaps(host) if len(host.inline) > 1 else ():
+            again.setdefault(_of(later), ([], variable, first))[0].append(host.name)
+    for place, (names, variable, first) in again.items():
+        where = first.document.where(first.path)
+        said = f"{few(names)}: {variable} is given in {where} too"
+        yield Finding(place, said, "rename the node, or describe it in one place")
+
+
+@rule("ASY0038", "a MAC address is given twice", why="Two machines would answer to one address, and to one lease.")
+def shared_mac(draft: Draft) -> Iterator[Finding]:
+    """Find MAC addresses of nodes and BMCs given twice, however they are written."""
+    yield from _shared(
+        draft, {"mac": lambda node: _mac(node.mac), "bmc_mac": lambda node: _mac(node.bmc_mac)}, "MAC {}"
+    )
+
+
+def _overlaps(host: Host) -> Iterator[tuple[Layer, Layer, str]]:
+    """Yield pairs of entries that describe one host, and a variable that both give."""
+    given: dict[str, Layer] = {}
+    for layer in host.inline:
+        common = next((name for name in layer.variables if name in given and _of(given[name]) != _of(layer)), None)
+        if common is not None:
+            yield given[common], layer, common
+        given.update(dict.fromkeys(layer.variables, layer))
+
+
+def _of(layer: Layer) -> Place:
+    return (layer.document.file, *layer.document.place(layer.path))
+
+
 @lru_cache(maxsize=1024)
 def _meant(name: str) -> str:
     if name in KNOWN or name.startswith("ansible_"):
@@ -87,15 +125,26 @@ def _bmc(node: NodeVariables) -> list[str]:
     return [f"{node.bmc_address}:{node.bmc_port}"] if node.bmc_address else []
 
 
-def _shared(draft: Draft, variable: str, keys: Callable[[NodeVariables], list[str]], called: str) -> Iterator[Finding]:
+def _mac(address: str | None) -> list[str]:
+    return [address.lower().replace("-", ":")] if address else []
+
+
+def _shared(draft: Draft, variables: Mapping[str, Keys], called: str) -> Iterator[Finding]:
+    """Find nodes of which one of these variables gives what one of them has given before, one finding a variable."""
     owners: dict[str, HostEntry] = {}
     for host in draft.hosts:
-        mine: set[str] = set()
-        for key in keys(host.read) if host.read else ():
-            first = owners.setdefault(key, host)
-            if first is not host or key in mine:
-                other = "twice" if first is host else f"by {first.name} too"
-                said = f"{host.name}: {called.format(key)} is given {other}"
-                yield Finding(host.place(variable), said, "correct one of the two")
-                break
-            mine.add(key)
+        if host.read:
+            mine: set[str] = set()
+            for variable, keys in variables.items():
+                twice = next((key for key in keys(host.read) if _taken(key, host, owners, mine)), None)
+                if twice is not None:
+                    other = "twice" if owners[twice] is host else f"by {owners[twice].name} too"
+                    said = f"{host.name}: {called.format(twice)} is given {other}"
+                    yield Finding(host.place(variable), said, "correct one of the two")
+
+
+def _taken(key: str, host: HostEntry, owners: dict[str, HostEntry], mine: set[str]) -> bool:
+    """Whether another host, or this one, has given the key before; now this one has."""
+    taken = owners.setdefault(key, host) is not host or key in mine
+    mine.add(key)
+    return taken

@@ -9,6 +9,7 @@ from assay.fleet.rules.book import Finding, Place, rule
 from assay.fleet.rules.names import nearest
 from assay.model.checks import Check, CheckCatalog
 from assay.model.faults import FaultCatalog
+from assay.model.policy import LifecyclePolicy
 
 
 @rule("ASY0060", "a declared check that does not exist", why="Every run would miss its outcomes, and so fail.")
@@ -103,6 +104,25 @@ def contradicted_check(draft: Draft) -> Iterator[Finding]:
             if promise != mark:
                 where = f"{test.file}:{test.line}"
                 yield Finding(place, f"{check.id}: {called} is {promise}, but {mark} at {where}", "make the two agree")
+
+
+@rule(
+    "ASY0067",
+    "a check that no state asks for",
+    why="It would be run by nobody, and its failures would follow no node.",
+    needs=(LifecyclePolicy,),
+)
+def idle_check(draft: Draft) -> Iterator[Finding]:
+    """Find checks none of whose phases a state of the policy watches or requires.
+
+    What is checked of a whole fabric belongs to no node's state: it is judged with every scan.
+    """
+    states = [state for policy in draft.of(LifecyclePolicy).values() for state in policy.states.values()]
+    wanted = {phase for state in states for phase in (*state.watch, *(need.phase for need in state.requires))}
+    for place, check in declared(draft) if states else ():
+        if check.subject != "fabric" and wanted.isdisjoint(check.phases):
+            said = f"{check.id}: no state watches or requires the phase {' or '.join(check.phases)}"
+            yield Finding(place, said, "give it a phase that a state asks for, or let a state require it")
 
 
 def declared(draft: Draft) -> Iterator[tuple[Place, Check]]:

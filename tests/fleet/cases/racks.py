@@ -1,0 +1,26 @@
+"""Racks: each code, wrong and right."""
+
+from __future__ import annotations
+
+from cases.case import NODE, POOL, Case, one, pool
+
+TALL = {"specs/node.yaml": NODE.replace("fans:", "height_u: 2\nfans:")}
+WHOLE = NODE.replace("fans:", "rack: {nodes: 2, gpus: 2, switch_trays: 1, power_shelves: 1}\nfans:")
+PAIR = {"specs/node.yaml": WHOLE}
+LONE = {"specs/lone.yaml": NODE.replace("name: small", "name: lone")}
+THIRD = POOL + "    n3: {node_spec: lone, profile: managed, site: lab, rack: r1, u: 3, serial_number: S3}\n"
+
+CASES: dict[str, Case] = {
+    "ASY0039": Case(TALL, {**TALL, **pool("u: 2", "u: 3")}, "inventory/pool.yml:5:67"),
+    "ASY0105": Case(
+        {**PAIR, **pool("rack: r1, u: 2", "rack: r2, u: 2")},
+        {**PAIR, **pool("rack: r1, u: 2", "rack: r1, u: 5")},
+        "inventory/pool.yml:4:57",
+    ),
+    "ASY0106": Case(
+        {**PAIR, **LONE, "inventory/pool.yml": THIRD},
+        {**PAIR, **LONE, "inventory/pool.yml": THIRD.replace("rack: r1, u: 3", "rack: r2, u: 3")},
+        "inventory/pool.yml:6:56",
+    ),
+    "ASY0107": Case(one("specs/node.yaml", WHOLE, "gpus: 2", "gpus: 4"), PAIR, "specs/node.yaml:10:18"),
+}
