@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -14,6 +14,7 @@ from assay.fabric.discrepancy import Discrepancy, Pair
 from assay.model.cable import Cable, End, Port
 from assay.model.design import FabricDesign
 from assay.model.fleet import Fleet
+from assay.plan.replug import best_pairs, shift
 
 What = Literal["swap", "move", "lay", "take-out", "device-moves", "device-changes", "rate", "length"]
 
@@ -100,7 +101,7 @@ class _Change:
                 yield self._job(one)
 
     def _job(self, one: Discrepancy) -> Job:
-        steps = tuple(step for pair in one.cables for step in self._steps(pair))
+        steps = tuple(step for pair in self._pairs(one) for step in self._steps(pair))
         what: What = "move"
         if one.kind == "swap":
             what, steps = "swap", (one.corrections[0], *(self._lands(pair) for pair in one.cables))
@@ -113,10 +114,14 @@ class _Change:
             what = "take-out"
         return Job(self.name, what, steps, self._nodes(one), self._first_place(one))
 
+    def _pairs(self, one: Discrepancy) -> Sequence[Pair]:
+        """Return the cables as they are best turned into the others; only plugs that moved leave a choice."""
+        return best_pairs(one.cables) if one.kind == "moved" else one.cables
+
     def _steps(self, pair: Pair) -> Iterator[str]:
         """Say one cable: lay it, take it out, or move one plug of it."""
         if pair.expected and pair.observed:
-            kept, wrong, right = _shift(pair.expected, pair.observed)
+            kept, wrong, right = shift(pair.expected, pair.observed)
             yield f"move the plug from {self._end(wrong)} to {self._end(right)}{self._length(pair.expected)}"
             yield f"the other plug stays in {self._end(kept)}"
         elif pair.expected:
@@ -176,15 +181,6 @@ def _as_found(compiled: Plan) -> Discovery:
 
 def _found(device: Device) -> FoundDevice:
     return FoundDevice(device.guid, device.kind, device.ports, device.description)
-
-
-def _shift(expected: Cable, observed: Cable) -> tuple[End, End, End]:
-    """Return the end that both cables share, where the other plug is, and where it belongs."""
-    seen = {end.at for end in observed.ends}
-    kept = next(end for end in expected.ends if end.at in seen)
-    right = next(end for end in expected.ends if end.at != kept.at)
-    wrong = next(end for end in observed.ends if end.at != kept.at)
-    return kept, wrong, right
 
 
 def _named(old: Device, new: Device) -> str:

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from assay.model.fleet import Node
-from assay.plan.nodes import NodeChanges
+from assay.plan.nodes import FIELDS, PLACE, NodeChanges
 from assay.plan.pairs import Pair, PairKey, key_of
 
-PLACE = ("site", "rack", "u")
+FIELD_OF = {what: field for field, what in FIELDS.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ def _said(changes: NodeChanges, recabled: set[str]) -> dict[str, frozenset[str]]
     fields: dict[str, set[str]] = defaultdict(set)
     for change in changes.changed:
         for name in change.nodes:
-            fields[name].update(PLACE if change.what == "place" else (change.what,))
+            fields[name].update(PLACE if change.what == "place" else (FIELD_OF.get(change.what, change.what),))
     for name in recabled:
         fields[name].add("cables")
     return {name: frozenset(some) for name, some in fields.items()}

@@ -14,7 +14,6 @@ from assay.plan.facts import Facts, Standing
 from assay.plan.follows import Follows
 from assay.plan.nodes import NodeChanges
 from assay.plan.spans import counted, nodes
-from assay.plan.waves import Rack
 from assay.plan.work import rack_of
 
 
@@ -52,13 +51,9 @@ class Case:
         one = self.standings[name]
         return one.serves and not one.out
 
-    def out_of_pools(self) -> Counter[str]:
-        """Return how many nodes of each pool are out already."""
-        return Counter(node.pool for name, node in self.before.fleet.nodes.items() if self.standings[name].out)
-
-    def out_of_racks(self) -> Counter[Rack]:
-        """Return how many nodes of each rack are out already."""
-        return Counter(rack_of(node) for name, node in self.before.fleet.nodes.items() if self.standings[name].out)
+    def out(self, declared: Declared) -> list[Node]:
+        """Return the nodes of a revision that are out already."""
+        return [node for name, node in declared.fleet.nodes.items() if self.standings[name].out]
 
     def too_many(self, gone: list[Node], what: str, racks: list[Node] | None = None) -> Iterator[Refused]:
         """Yield the pools and racks that lose more nodes at once than their limits allow."""
@@ -67,7 +62,8 @@ class Case:
 
     def too_many_of_pools(self, gone: list[Node], what: str) -> Iterator[Refused]:
         """Yield the pools that lose more nodes at once than may be out."""
-        sizes, out = Counter(node.pool for node in self.before.fleet.nodes.values()), self.out_of_pools()
+        sizes = Counter(node.pool for node in self.before.fleet.nodes.values())
+        out = Counter(node.pool for node in self.out(self.before))
         for pool, count in sorted(Counter(node.pool for node in gone).items()):
             allowed = allowance(sizes[pool], self.after.policy.limits.pool_percent)
             if out[pool] + count > allowed:
@@ -76,7 +72,8 @@ class Case:
                 yield self.refused("limits.pool_percent", why)
 
     def _too_many_of_racks(self, gone: list[Node], what: str) -> Iterator[Refused]:
-        sizes, out = Counter(rack_of(node) for node in self.before.fleet.nodes.values()), self.out_of_racks()
+        sizes = Counter(rack_of(node) for node in self.before.fleet.nodes.values())
+        out = Counter(rack_of(node) for node in self.out(self.before))
         allowed = self.after.policy.limits.rack_concurrent
         for rack, count in sorted(Counter(rack_of(node) for node in gone).items()):
             if out[rack] + count > allowed:
@@ -104,15 +101,15 @@ def taken_away(case: Case) -> Iterator[Refused]:
 
 
 def lowered_beneath(case: Case) -> Iterator[Refused]:
-    """Find limits that are lowered beneath what is out at present."""
+    """Find limits that are lowered beneath what is out at present. What is removed is nobody's to count any more."""
     old, new = case.before.policy.limits, case.after.policy.limits
     sizes, left = (Counter(node.pool for node in one.fleet.nodes.values()) for one in (case.before, case.after))
-    for pool, out in sorted(case.out_of_pools().items()):
+    for pool, out in sorted(Counter(node.pool for node in case.out(case.after)).items()):
         allowed = allowance(left[pool], new.pool_percent)
         if out > allowed < allowance(sizes[pool], old.pool_percent):
             why = f"pool {pool}: {counted(out, 'node')} out at present, {allowed} of {left[pool]} could be"
             yield case.refused("limits.pool_percent", why)
-    for rack, out in sorted(case.out_of_racks().items()):
+    for rack, out in sorted(Counter(map(rack_of, case.out(case.after))).items()):
         if out > new.rack_concurrent < old.rack_concurrent:
             why = f"rack {rack[1]}: {counted(out, 'node')} out at present, {new.rack_concurrent} could be"
             yield case.refused("limits.rack_concurrent", why)

@@ -1,0 +1,124 @@
+"""The example fleet as a git repository of its own, to be changed, and planned against what was committed."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from assay.fleet.load import draft_of, fleet_of
+from assay.fleet.reads import read_checks
+from assay.lifecycle.fold import fold
+from assay.model.entry import Entry, derived_id
+from assay.plan.declared import Declared
+from assay.plan.facts import Facts
+from assay.plan.plan import Plan, plan
+
+ROOT = Path(__file__).resolve().parents[2]
+AT = "2026-11-21T12:00:00+00:00"
+
+
+class Repository:
+    """A fleet repository with one commit."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        for folder in ("inventory", "specs", "suites", "playbooks"):
+            shutil.copytree(ROOT / folder, root / folder, ignore=shutil.ignore_patterns("__pycache__"))
+        self.git("init", "-q", "-b", "main")
+        self.commit()
+
+    def git(self, *words: str) -> str:
+        person = ("-c", "user.name=ann", "-c", "user.email=ann@example.org", "-c", "commit.gpgsign=false")
+        run = subprocess.run(["git", *person, *words], cwd=self.root, capture_output=True, text=True, check=True)
+        return run.stdout.strip()
+
+    def commit(self) -> str:
+        self.git("add", "-A")
+        self.git("commit", "-q", "--allow-empty", "-m", "a change")
+        return self.git("rev-parse", "HEAD")
+
+    def edit(self, path: str, old: str, new: str, times: int = -1) -> Repository:
+        """Replace text that must be there."""
+        file = self.root / path
+        text = file.read_text()
+        assert old in text, f"{path} holds no {old!r}"
+        file.write_text(text.replace(old, new, times))
+        return self
+
+    def spec(self, old: str, new: str) -> Repository:
+        return self.edit("specs/nodes/hgx-h100.yaml", old, new)
+
+    def policy(self, old: str, new: str) -> Repository:
+        return self.edit("specs/lifecycle/default.yaml", old, new)
+
+    def firmware(self, old: str, new: str) -> Repository:
+        return self.edit("specs/firmware/hgx-h100-2026-10.yaml", f'version: "{old}"', f'version: "{new}"')
+
+    def host(self, name: str) -> str:
+        """Return the lines of a node of pool h100-a, from its name to the next."""
+        text = (self.root / "inventory/h100-a.yml").read_text()
+        start = text.index(f"    {name}:\n")
+        end = text.find("    n0", start + 5)
+        return text[start:] if end < 0 else text[start:end]
+
+    def remove(self, *names: str) -> Repository:
+        """Take nodes out of pool h100-a, and out of the fabric, whose ends they must be."""
+        for name in names:
+            self.edit("inventory/h100-a.yml", self.host(name), "")
+        left = [f"n{number:04}" for number in range(1, 21) if f"n{number:04}" not in names]
+        return self.edit("specs/fabrics/compute.yaml", 'nodes: ["n0001..n0020"]', f"nodes: [{', '.join(left)}]")
+
+    def declared(self, rev: str | None = None) -> Declared:
+        draft = draft_of(self.root, rev=rev)
+        return Declared(fleet_of(draft), read_checks(draft.tree), rev or "the working tree")
+
+    def plan(self, facts: Facts | None = None, base: str = "HEAD") -> Plan:
+        """Plan the folder as it is over a commit."""
+        return plan(self.declared(base), self.declared(), facts or Facts())
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    return Repository(tmp_path / "fleet")
+
+
+def entries_of(*path: str, node: str, start: str = "production", actions: tuple[str, ...] = ()) -> list[Entry]:
+    """Return the history of a node that went along a path; `actions` were verified in the last state."""
+    told = [Entry(f"enrolled {node}", AT, "node.enrolled", node, {"pool": "h100-a", "state": start})]
+    here = start
+    for state in path:
+        decision = f"{node} to {state}"
+        told.append(
+            Entry(f"move {decision}", AT, "transition", node, {"from": here, "to": state, "decision": decision})
+        )
+        here = state
+    for action in actions:
+        effect, decision = derived_id(node, here, action), f"{node} to {here}"
+        body = {"effect": effect, "action": action, "decision": decision}
+        told.append(Entry(f"begin {effect}", AT, "effect.intent", node, body))
+        told.append(Entry(f"end {effect}", AT, "effect.verified", node, {"effect": effect, "reason": "", "facts": {}}))
+    return told
+
+
+@pytest.fixture
+def out_of_service() -> Callable[..., Facts]:
+    """Facts of a fleet where these nodes are drained."""
+
+    def made(*names: str) -> Facts:
+        return Facts(fold(entry for name in names for entry in entries_of("draining", node=name)))
+
+    return made
+
+
+@pytest.fixture
+def known() -> Callable[..., Facts]:
+    """Facts of one node that went along a path of states."""
+
+    def made(node: str, *path: str, start: str = "production", actions: tuple[str, ...] = ()) -> Facts:
+        return Facts(fold(entries_of(*path, node=node, start=start, actions=actions)))
+
+    return made

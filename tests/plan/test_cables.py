@@ -1,0 +1,77 @@
+"""Cables to move, as a work order: told as hands find them, rack by rack, and no more than is needed."""
+
+from __future__ import annotations
+
+DESIGN = "specs/fabrics/compute.yaml"
+
+
+def test_two_adapters_in_each_other_s_place_are_one_swap(repository) -> None:
+    host = repository.host("n0006")
+    first, second = '"0xa088c203009a0606"', '"0xa088c203009a0616"'
+    swapped = host.replace(first, "FIRST").replace(second, first).replace("FIRST", second)
+    (job,) = repository.edit("inventory/h100-a.yml", host, swapped).plan().cables
+    assert (job.what, job.nodes) == ("swap", ("n0006",))
+    assert job.steps[0] == "exchange the plugs at n0006 mlx5_0 port R0 (r02 U14) and n0006 mlx5_1 port R1 (r02 U14)"
+    assert job.steps[1].endswith("leads to leaf-su01-r0 port 3/2 (r06 U30), 10 m")
+
+
+def test_an_adapter_that_is_replaced_keeps_its_cable(repository) -> None:
+    (job,) = repository.edit("inventory/h100-a.yml", "9a0606", "9a06ff").plan().cables
+    assert job.what == "device-changes"
+    assert job.steps[-1] == "its cables stay"
+
+
+def test_a_node_that_goes_leaves_cables_to_take_out_and_moves_the_others_up(repository) -> None:
+    cables = repository.remove("n0016").plan().cables
+    assert {job.what for job in cables} == {"move"}
+    assert len(cables) == 8  # one chain of plugs on each rail
+    steps = cables[0].steps
+    assert steps[:3] == (
+        "take out the cable between n0016 mlx5_0 port R0 (r04 U34) and leaf-su01-r0 port 8/2 (r06 U30)",
+        "move the plug from leaf-su01-r0 port 9/1 (r06 U30) to leaf-su01-r0 port 8/2 (r06 U30), 10 m",
+        "the other plug stays in n0017 mlx5_0 port R0 (r05 U4)",
+    )
+
+
+def test_a_node_that_is_new_at_the_end_only_needs_cables_laid(repository) -> None:
+    repository.edit(DESIGN, "n0001..n0020", "n0001..n0015").commit()
+    made = repository.edit(DESIGN, "n0001..n0015", "n0001..n0016").plan()
+    (job,) = made.cables
+    assert (job.what, len(job.steps)) == ("lay", 8)
+    assert job.steps[0] == "lay a cable from n0016 mlx5_0 port R0 (r04 U34) to leaf-su01-r0 port 8/2 (r06 U30), 10 m"
+
+
+def test_a_switch_that_moves_takes_its_cables_along(repository) -> None:
+    (job,) = repository.edit(DESIGN, "rack: r06, u: 30", "rack: r09, u: 12").plan().cables
+    assert job.what == "device-moves"
+    assert job.steps == ("move the switch leaf-su01-r0 from r06 U30 to r09 U12", "its 52 cables go with it")
+
+
+def test_another_rate_or_length_is_one_line_and_not_one_for_each_cable(repository) -> None:
+    repository.edit(DESIGN, "rate: 4xNDR", "rate: 4xXDR").edit(DESIGN, "node_leaf: 10", "node_leaf: 12")
+    cables = repository.plan().cables
+    assert sorted((job.what, job.steps) for job in cables) == [
+        ("length", ("160 cables: 10 m → 12 m",)),
+        ("rate", ("416 cables: 4xNDR → 4xXDR",)),
+    ]
+
+
+def test_a_fabric_that_is_new_or_gone_is_told_by_rack(repository) -> None:
+    (repository.root / DESIGN).unlink()
+    (job,) = repository.plan().cables
+    assert (job.what, job.steps[0]) == ("take-out", "the fabric is no longer designed: 416 cables")
+    assert "rack r01: take out 32 cables" in job.steps
+
+
+def test_the_round_goes_from_rack_to_rack(repository) -> None:
+    for name in ("9a0a06", "9a0506", "9a0f06"):
+        repository.edit("inventory/h100-a.yml", name, f"{name[:-2]}ff")
+    assert [job.nodes for job in repository.plan().cables] == [("n0005",), ("n0010",), ("n0015",)]
+
+
+def test_checks_of_the_links_that_are_moved_are_stale(repository) -> None:
+    repository.edit("inventory/h100-a.yml", "9a0606", "9a06ff")
+    (rerun,) = repository.plan().reruns
+    checks = {one.check.rpartition("::")[2] for one in rerun.stale}
+    assert {"test_link_leads_where_it_should", "test_hca_guid_is_the_inventorys"} <= checks
+    assert rerun.nodes == ("n0006",)

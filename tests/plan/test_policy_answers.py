@@ -1,0 +1,75 @@
+"""A change of the policy is told as the cases whose answer changes, and every setting besides by its line."""
+
+from __future__ import annotations
+
+from assay.plan.as_text import as_text
+
+
+def cases(made) -> set[tuple[str, str, bool | None]]:
+    return {case for one in made.answers for case in one.cases}
+
+
+def test_a_class_that_leaves_a_rule_is_answered_by_the_next(repository) -> None:
+    made = repository.policy("psu.failed, ", "").plan()
+    ((one),) = made.answers
+    assert one.cases == (("production", "psu.failed", None),)
+    assert (one.old.rule, one.new.rule) == ("for-people", "degraded-in-production")
+
+
+def test_a_severity_that_changes_counts_through_the_same_cases(repository) -> None:
+    fault = (
+        '    check: true\n    severity: degraded\n    blame: hardware\n    remedy: triage\n    source: "AWS HyperPod 85'
+    )
+    repository.edit("specs/faults/hgx.yaml", fault, fault.replace("degraded", "catastrophic"))
+    made = repository.plan()
+    said = {case: (str(one.old), str(one.new)) for one in made.answers for case in one.cases}
+    assert said["production", "gpu.thermal", None] == ("triage, to draining, when idle", "triage, to draining, at once")
+    assert said["production-reboot", "gpu.thermal", None][1] == "triage, to draining, at once"
+    assert [(one.path, one.old, one.new) for one in made.faults] == [
+        ("classes.gpu.thermal.severity", "degraded", "catastrophic")
+    ]
+    assert made.faults[0].line.startswith("specs/faults/hgx.yaml:")
+
+
+def test_a_rule_for_nodes_in_use_changes_the_answer_for_those_only(repository) -> None:
+    rule = "  degraded-in-production:\n    severity: [degraded]\n"
+    made = repository.policy(rule, f"{rule}    in_use: true\n").plan()
+    assert {in_use for _, _, in_use in cases(made)} == {False}
+    assert {str(one.new) for one in made.answers} <= {"noted"}
+
+
+def test_every_xid_of_a_class_is_a_case_of_its_own(repository) -> None:
+    made = repository.edit("specs/faults/hgx.yaml", "xid: [63, 92, 94]", "xid: [63, 92]").plan()
+    assert {fault for _, fault, _ in cases(made)} == {"gpu.xid.94"}
+
+
+def test_a_state_that_is_new_has_answers_where_there_were_none(repository) -> None:
+    repository.policy("  retired:\n", "  parked:\n    summary: Kept aside.\n    certified_to: onboard\n  retired:\n")
+    repository.policy("  rma: [onboard]\n", "  rma: [onboard]\n  parked: [onboard]\n")
+    made = repository.plan()
+    assert {state for state, _, _ in cases(made)} == {"parked"}
+    assert {one.old for one in made.answers} == {None}
+
+
+def test_limits_deadlines_and_requirements_are_told_by_their_lines(repository) -> None:
+    repository.policy("pool_percent: 25", "pool_percent: 10").policy("deadline: {hours: 6", "deadline: {hours: 8")
+    repository.policy("soak_hours: 24", "soak_hours: 48").policy("window_hours: 168", "window_hours: 72")
+    repository.policy("min_nodes: 4", "min_nodes: 5").policy(
+        "{phase: seatrial, fresh_hours: 24}", "{phase: seatrial, fresh_hours: 12}"
+    )
+    made = repository.plan()
+    assert {(one.path, one.old, one.new) for one in made.policy} == {
+        ("limits.pool_percent", "25", "10"),
+        ("states.zap.deadline.hours", "6", "8"),
+        ("states.test.soak_hours", "24", "48"),
+        ("states.seatrial.requires.0.fresh_hours", "24", "12"),
+        ("ladder.window_hours", "168", "72"),
+        ("breaker.min_nodes", "4", "5"),
+    }
+    assert all(one.line.startswith("specs/lifecycle/default.yaml:") for one in made.policy)
+    assert "limits.pool_percent: 25 → 10" in as_text(made)
+
+
+def test_words_about_the_policy_change_no_answer(repository) -> None:
+    repository.policy("summary: Gone for good.", "summary: Scrapped.")
+    assert not repository.plan().changes

@@ -1,0 +1,100 @@
+"""A pass stops counting when what it was judged by is said otherwise, and no sooner."""
+
+from __future__ import annotations
+
+import pytest
+
+from assay.plan.suites import Rerun
+
+
+def stale(repository) -> dict[str, tuple[str, ...]]:
+    """Return the stale checks with their reasons, over all nodes."""
+    found = {}
+    for rerun in repository.plan().reruns:
+        found.update({one.check.rpartition("::")[2]: one.because for one in rerun.stale})
+    return found
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("gpu_temperature: {value: 85", "gpu_temperature: {value: 84", {"test_gpu_temperature"}),
+        ("driver: 570", "driver: 580", {"test_driver_version"}),
+        ("model: NVIDIA H100", "model: NVIDIA H200", {"test_gpu_model"}),
+        ("memory_gib: 2048", "memory_gib: 1024", {"test_memory_size"}),
+        ("psus: {count: 6, needed: 4}", "psus: {count: 6, needed: 5}", {"test_enough_power_supplies"}),
+        ("source: NVIDIA ConnectX-7 datasheet", "source: another page of the datasheet", set()),
+        ("description: Eight", "description: 8", set()),
+    ],
+)
+def test_only_checks_that_read_what_changed_are_stale(repository, old, new, expected) -> None:
+    assert set(stale(repository.spec(old, new))) == expected
+
+
+def test_slots_are_what_every_check_of_the_part_rests_on(repository) -> None:
+    found = stale(repository.spec('"0000:df:00.0"', '"0000:e0:00.0"'))
+    checks = repository.declared().checks.values()
+    assert {check.id.rpartition("::")[2] for check in checks if check.subject == "gpu"} <= set(found)
+    assert "test_cpus" not in found
+
+
+def test_a_check_is_stale_where_its_source_means_something_else(repository) -> None:
+    repository.edit("suites/zap/test_firmware.py", "!= component.version\n", "is not component.version\n")
+    assert stale(repository) == dict.fromkeys(
+        ("test_firmware_is_the_bundles", "test_hca_firmware_is_the_bundles"), ("written otherwise",)
+    )
+
+
+def test_a_docstring_is_no_source(repository) -> None:
+    repository.edit("suites/zap/test_firmware.py", "Compare every component but", "Hold every component but")
+    assert stale(repository) == {}
+
+
+def test_a_check_is_stale_where_the_catalogue_declares_it_otherwise_or_newly(repository) -> None:
+    catalogue = "specs/checks/checks.yaml"
+    text = (repository.root / catalogue).read_text()
+    start = text.index("  - id: suites/seatrial/test_storage.py::test_drive_size")
+    entry = text[start : text.index("  # ", start)]
+    repository.edit(catalogue, entry, "").commit()
+    repository.edit(catalogue, "fault: collective.slow", "fault: collective.wrong")
+    repository.edit(catalogue, "checks:\n", f"checks:\n{entry}")
+    assert stale(repository) == {
+        "test_all_reduce_bandwidth": ("declared otherwise",),
+        "test_drive_size": ("a new check",),
+    }
+
+
+def test_a_check_that_goes_is_told(repository) -> None:
+    catalogue = "specs/checks/checks.yaml"
+    text = (repository.root / catalogue).read_text()
+    start = text.index("  - id: suites/seatrial/test_storage.py::test_drive_size")
+    repository.edit(catalogue, text[start : text.index("  # ", start)], "")
+    assert repository.plan().checks_gone == ("suites/seatrial/test_storage.py::test_drive_size",)
+
+
+def test_what_the_inventory_says_of_a_node_makes_its_own_checks_stale(repository) -> None:
+    repository.edit("inventory/h100-a.yml", "A520112X4400006", "A520112X4409999")
+    (rerun,) = repository.plan().reruns
+    assert rerun.nodes == ("n0006",)
+    assert [one.check.rpartition("::")[2] for one in rerun.stale] == ["test_serial_is_the_inventorys"]
+
+
+def test_the_profile_that_a_check_reads_makes_it_stale(repository) -> None:
+    repository.edit("specs/profiles/managed.yaml", "hca_firmware: true", "hca_firmware: false")
+    rerun = repository.plan().reruns[0]
+    assert {one.check.rpartition("::")[2]: one.because for one in rerun.stale} == {
+        "test_hca_firmware_is_the_bundles": ("profile.hca_firmware",)
+    }
+
+
+def test_a_repair_makes_every_phase_stale_that_must_be_newer_than_it(repository) -> None:
+    by_node = {name: one for one in repository.firmware("01.05.11", "01.05.12").plan().reruns for name in one.nodes}
+    leaves, watched = by_node["n0005"], by_node["n0017"]
+    assert [phase for phase, _ in leaves.repair] == ["zap", "test", "production"]
+    assert len(leaves.phases["test"]) == sum("test" in one.phases for one in repository.declared().checks.values())
+    assert watched.repair == ()
+
+
+def test_checks_are_told_by_phase_and_each_once() -> None:
+    rerun = Rerun(("n1",), (), (("zap", ("a", "b")), ("test", ("a",))))
+    assert rerun.phases == {"zap": ("a", "b"), "test": ("a",)}

@@ -1,0 +1,80 @@
+"""What the policy will do at the next look about nodes that are no longer what their spec says."""
+
+from __future__ import annotations
+
+from assay.plan.as_text import as_text
+
+
+def told(made) -> set[tuple[str, str, str, str]]:
+    return {(one.state, one.what, one.fault, one.to) for one in made.follows}
+
+
+def test_with_the_default_policy_drift_asks_for_a_technician_and_moves_nobody(repository) -> None:
+    made = repository.firmware("01.05.11", "01.05.12").plan()
+    assert told(made) == {
+        ("production", "noted", "firmware.drift", ""),
+        ("production", "tracked", "firmware.drift", ""),
+        ("onboard", "ahead", "", ""),
+    }
+    noted = next(one for one in made.follows if one.what == "noted")
+    assert len(noted.nodes) == 14
+    assert noted.rule.endswith(" for-people")
+    assert "moves no node: the waves are the order for the people who do it" in as_text(made)
+
+
+def test_a_policy_that_acts_on_drift_says_where_the_nodes_go(repository) -> None:
+    repository.policy("firmware.drift, ", "").commit()
+    made = repository.firmware("01.05.11", "01.05.12").plan()
+    assert ("production", "noted", "firmware.drift", "") in told(made)  # its remedy, a ticket, is no step of the ladder
+    repository.edit(
+        "specs/faults/hgx.yaml",
+        'remedy: ticket\n    source: "CoreWeave day 1',
+        'remedy: reboot\n    source: "CoreWeave day 1',
+    )
+    repository.commit()
+    made = repository.firmware("01.05.12", "01.05.13").plan()
+    assert ("production", "moves", "firmware.drift", "production-reboot") in told(made)
+
+
+def test_the_whole_pool_that_drifts_opens_its_own_breaker(repository) -> None:
+    (note,) = repository.firmware("01.05.11", "01.05.12").plan().notes
+    assert note.startswith("the breaker of pool h100-a will open: 14 of 14 serving nodes")
+
+
+def test_a_drift_of_few_nodes_opens_no_breaker(repository) -> None:
+    text = (repository.root / "specs/nodes/hgx-h100.yaml").read_text()
+    other = text.replace("name: hgx-h100\n", "name: hgx-canary\n").replace("driver: 570", "driver: 580")
+    (repository.root / "specs/nodes/canary.yaml").write_text(other)
+    for name in ("n0004", "n0008", "n0012"):
+        repository.edit("inventory/h100-a.yml", host := repository.host(name), f"{host}      node_spec: hgx-canary\n")
+    made = repository.plan()
+    assert made.notes == ()
+    assert next(one for one in made.follows if one.what == "noted").nodes == ("n0004", "n0008", "n0012")
+
+
+def test_a_node_in_burn_in_fails_it_and_is_said_to(repository, known) -> None:
+    made = repository.spec("driver: 570", "driver: 580").plan(known("n0005", "test", start="zap"))
+    failing = next(one for one in made.follows if one.state == "test")
+    assert (failing.what, failing.nodes, failing.to) == ("fails", ("n0005",), "triage")
+    assert failing.rule.startswith("specs/lifecycle/default.yaml:")
+
+
+def test_a_node_that_is_not_yet_flashed_takes_the_new_bundle(repository, known) -> None:
+    repository.firmware("01.05.11", "01.05.12")
+    made = repository.plan(known("n0005", "zap", start="seatrial"))
+    assert next(one for one in made.follows if one.state == "zap").what == "ahead"
+
+
+def test_a_node_that_was_just_flashed_fails_what_zap_requires(repository, known) -> None:
+    repository.firmware("01.05.11", "01.05.12")
+    made = repository.plan(known("n0005", "zap", start="seatrial", actions=("zap",)))
+    failing = next(one for one in made.follows if one.state == "zap")
+    assert (failing.what, failing.to) == ("fails", "zapfail")
+
+
+def test_nodes_on_their_way_and_unmanaged_ones_are_in_no_wave(repository, known) -> None:
+    made = repository.firmware("01.05.11", "01.05.12").plan(known("n0005", "draining"))
+    scheduled = {name for wave in made.work.schedule.waves for name in wave.nodes}
+    assert set(made.work.under_way) == {"n0001", "n0002", "n0005"}
+    assert set(made.work.left_alone) == {"n0017", "n0018", "n0019", "n0020"}
+    assert scheduled == {f"n{number:04}" for number in range(3, 17)} - {"n0005"}
