@@ -131,6 +131,20 @@ def test_secrets_reach_the_program_and_nothing_else_tells_them():
     assert told.stdout.strip() == "['WORD']"
 
 
+def test_what_anybody_may_see_of_an_environment_is_where_things_are():
+    with handed_over({"PATH": "/bin", "HOME": "/root", "VAULT_TOKEN": "xyzzy", "ASSAY_BMC": "xyzzy"}) as shown:
+        assert set(shown) == {"PATH", "HOME", "ASSAY_HANDED_OVER"}
+
+
+def test_a_program_whose_giver_is_gone_never_starts():
+    with handed_over({"WORD": "xyzzy"}) as place:
+        pass
+    command = [sys.executable, "-m", "assay.actions.hand_over", sys.executable, "-c", "print('started')"]
+    told = subprocess.run(command, env=os.environ | place, capture_output=True, text=True, check=False)
+    assert (told.returncode, told.stdout) == (1, "")
+    assert "whoever started this is gone" in told.stderr
+
+
 def test_a_playbook_that_is_not_there_is_trouble_with_its_name(room: Room):
     from assay.actions.playbook import run_playbook
 

@@ -232,6 +232,16 @@ def test_a_fleet_that_does_not_ask_is_not_asked(fleet: SignedFleet) -> None:
     assert fleet.accepted() == []
 
 
+def test_a_fleet_that_does_not_ask_may_mend_a_policy_that_was_committed_broken(fleet: SignedFleet) -> None:
+    (fleet.root / ".assay/ledger.sqlite").unlink()
+    whole = fleet.text("specs/policy.yaml").replace(ASKS, "")
+    fleet.write("specs/policy.yaml", whole + "]\n")
+    fleet.commit()
+    fleet.write("specs/policy.yaml", whole)
+    fleet.accept()
+    assert fleet.accepted() == []
+
+
 def test_a_dirty_policy_does_not_switch_the_question_off_before_the_first_use(fleet: SignedFleet) -> None:
     (fleet.root / ".assay/ledger.sqlite").unlink()
     fleet.write("specs/policy.yaml", fleet.text("specs/policy.yaml").replace(ASKS, ""))

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-PLACE = "ASSAY_HANDED_OVER"
+PLACE, CALLED = "ASSAY_HANDED_OVER", "assay-environment"
 OPEN = frozenset(("HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "PATH", "PYTHONPATH", "TMPDIR"))
 """What a Python program needs to start at all, and may be seen by anybody."""
 
@@ -22,7 +22,7 @@ OPEN = frozenset(("HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "PATH", "PYTHONPA
 @contextmanager
 def handed_over(environment: Mapping[str, str]) -> Iterator[dict[str, str]]:
     """Yield the variables that the started program needs to find the whole of `environment`, while the block lasts."""
-    number = os.memfd_create("assay-environment")
+    number = os.memfd_create(CALLED)
     try:
         with os.fdopen(os.dup(number), "w") as file:
             json.dump(dict(environment), file)
@@ -36,6 +36,8 @@ def main() -> None:
     """Become the program, in the environment that was handed over. Where its giver is gone, end: nobody waits."""
     place = os.environ.pop(PLACE, "")
     try:
+        if not str(Path(place).readlink()).startswith(f"/memfd:{CALLED}"):  # another file has that number by now
+            raise FileNotFoundError(place)
         os.environ.update(json.loads(Path(place).read_bytes()))
     except (OSError, ValueError):
         sys.exit("assay: whoever started this is gone")

@@ -44,7 +44,8 @@ def _asked(desk: Desk, last: str) -> tuple[str, Commits | None]:
     if wanted and wanted.signed:
         return last, wanted
     committed = signing.asked(root, commit) if commit else None
-    return "", committed if committed and committed.signed else desk.policy.commits
+    written = [policy.commits for policy in desk.fleet.policies.values()]
+    return "", next((one for one in (committed, *written) if one and one.signed), None)
 
 
 def _examined(desk: Desk, wanted: Commits, trusted: str, last: str) -> Signature | None:

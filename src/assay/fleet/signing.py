@@ -18,6 +18,7 @@ from pydantic import ValidationError
 
 from assay.fleet.document import read
 from assay.fleet.git import DECLARED
+from assay.fleet.marks import Unreadable
 from assay.fleet.violations import violations
 from assay.model.errors import Trouble
 from assay.model.policy import Commits
@@ -75,7 +76,11 @@ def asked(root: Path, commit: str) -> Commits | None:
 
 
 def _commits(root: Path, commit: str, path: str) -> Commits | None:
-    spec = read(content_of(root, commit, path), f"{commit[:12]}:{path}").data
+    """Return the section of one spec, None where there is none. What is no YAML was never accepted: it asks nothing."""
+    try:
+        spec = read(content_of(root, commit, path), f"{commit[:12]}:{path}").data
+    except Unreadable:
+        return None
     section = spec.get("commits") if isinstance(spec, dict) and spec.get("kind") == "LifecyclePolicy" else None
     try:
         return Commits.model_validate(section) if section is not None else None

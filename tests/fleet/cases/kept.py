@@ -13,7 +13,5 @@ CASES: dict[str, Case] = {
         pool("u: 2", "u: 2, bmc_credentials: {file: /etc/assay/bmc}"),
         "inventory/pool.yml:5:73",
     ),
-    "ASY0096": Case(
-        {**ASKS, "specs/allowed_signers": "# nobody yet\n"}, {**ASKS, **SIGNERS}, "specs/policy.yaml:18:1"
-    ),
+    "ASY0096": Case({**ASKS, "specs/allowed_signers": "# nobody yet\n"}, {**ASKS, **SIGNERS}, "specs/policy.yaml:18:1"),
 }
