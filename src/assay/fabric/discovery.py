@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from assay.fabric.port_facts import FabricEvent, PortFacts
 from assay.model.cable import DeviceKind, Port
 
 AGGREGATION = "Mellanox Technologies Aggregation Node"
@@ -38,11 +39,16 @@ class FoundDevice(NamedTuple):
 
 @dataclass(frozen=True)
 class Discovery:
-    """Every cable once and every device by GUID. `problems` says what could not be read; then it is `partial`."""
+    """Every cable once and every device by GUID. `problems` says what could not be read; then it is `partial`.
+
+    `facts` are what was said of single ports, `events` what a fabric manager reported; many tools say neither.
+    """
 
     cables: Sequence[FoundCable]
     devices: Mapping[str, FoundDevice]
     problems: Sequence[str] = ()
+    facts: Mapping[Port, PortFacts] = field(default_factory=dict)
+    events: Sequence[FabricEvent] = ()
 
     @property
     def partial(self) -> bool:
