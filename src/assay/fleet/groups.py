@@ -72,7 +72,8 @@ class Inventory:
 
     def every_layer(self) -> Iterator[Layer]:
         """Yield every layer of every group and host."""
-        for owner in (*self.groups.values(), *self.hosts.values()):
+        owners: list[Group | Host] = [*self.groups.values(), *self.hosts.values()]
+        for owner in owners:
             yield from owner.inline
             yield from owner.files
 
