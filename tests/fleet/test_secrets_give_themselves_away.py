@@ -11,7 +11,9 @@ import pytest
 from cases.case import POLICY, POOL
 from hypothesis import given
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
+from assay.cli.show import app
 from assay.fleet.check import examine, problems
 from assay.fleet.rules.secrets import FIX
 from assay.fleet.telltale import SHAPES, Hint, Shape, by_chance, hint, shape_of
@@ -154,3 +156,19 @@ def test_whatever_has_a_shape_has_one_of_its_needles(shape: Shape, data: st.Data
     text = data.draw(st.from_regex(shape.pattern))
     assert any(needle in text for needle in shape.needles)
     assert shape.source
+
+
+@pytest.mark.parametrize(
+    "variable",
+    [
+        "bmc_password: CANARY",
+        "ipmi: {user: admin, password: CANARY, more: [{api_token: CANARY}]}",
+        'proxy: "http://me:CANARY@proxy"',
+        "bmc_credentials: {vault: !vault '$ANSIBLE_VAULT;1.1;CANARY'}",
+    ],
+)
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_what_a_node_must_be_is_shown_without_its_secrets(variable: str, form: str, fleet_with: Write) -> None:
+    told = CliRunner().invoke(app, ["n1", "--fleet", str(fleet_with(with_variable(variable))), "--format", form])
+    assert variable.partition(":")[0] in told.output
+    assert CANARY not in told.output

@@ -11,6 +11,7 @@ from pydantic import BaseModel
 from assay.fleet.draft import Draft, HostEntry
 from assay.fleet.groups import Layer, origin
 from assay.fleet.layers import Said, entries_of
+from assay.fleet.telltale import shape_of
 from assay.fleet.variables import NodeVariables
 from assay.fleet.violations import SECRET
 from assay.model.errors import Trouble
@@ -64,7 +65,7 @@ def _of_node(host: HostEntry) -> Iterator[Value]:
             yield Value(document, (name,), _hidden(content), layer.document.where((*layer.path, name)))
             continue
         for path, data, where in entries_of((name,), [_said(layer, name)]):
-            yield Value(document, path, data, where)
+            yield Value(document, path, _covered(str(path[-1]), data), where)
     yield from _defaults(document, NodeVariables, host.variables)
 
 
@@ -74,6 +75,15 @@ def _said(layer: Layer, name: str) -> Said:
     for step in (*layer.path, name):
         said = said.below(step) if said else None
     return said or Said(layer.variables[name], 0, layer.document)
+
+
+def _covered(name: str, data: Any) -> Any:
+    """Return data without what may be a secret, by the name it stands under or by its form."""
+    if isinstance(data, Mapping):
+        return {key: _covered(str(key), value) for key, value in data.items()}
+    if isinstance(data, list):
+        return [_covered(name, value) for value in data]
+    return HIDDEN if isinstance(data, str) and (SECRET.search(name) or shape_of(data)) else data
 
 
 def _hidden(content: Any) -> Any:

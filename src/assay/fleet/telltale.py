@@ -118,7 +118,7 @@ _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[^A-Za-z0-9]+")
 _JINJA = re.compile(r"\{[{%].*[}%]\}", re.DOTALL)
 _CHANCE = re.compile(r"[A-Za-z0-9+/=_.-]{20,}")
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
-_WORDS = re.compile(r"[A-Za-z]+[0-9]*(?:[._/-][A-Za-z0-9]{1,12})+")
+_WORDS = re.compile(r"[A-Za-z0-9]{1,12}(?:[._/-][A-Za-z0-9]{1,12})+")
 _HEX = re.compile(r"(?:0x)?[0-9a-fA-F]+")
 HEX_LIMIT, OTHER_LIMIT = 3.0, 3.9
 """Bits a character. detect-secrets takes 3.0 for hexadecimal and 4.5 for base64 under any name; we ask names first."""
