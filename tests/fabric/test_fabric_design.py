@@ -90,7 +90,7 @@ def test_the_example_design_names_its_schema_in_its_first_line():
         ({"switch": {"product": "small", "ports": 12}}, "a small has 12 ports"),
         ({"spines": {"name": "s", "per_pair": 3, "at": [{"guid": "0x" + "1" * 16, "rack": "a", "u": 1}]}}, "up ports"),
         ({"spines": {"name": "s", "per_pair": 4, "at": SPINES_AT_LEAVES}},
-         "place r09 U10 is given twice; place r09 U11 is given twice"),
+         "spines.at.0.u: place r09 U10 is given twice; spines.at.1.u: place r09 U11 is given twice"),
         ({"racks": 3}, "racks"),
     ],
 )  # fmt: skip

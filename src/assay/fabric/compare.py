@@ -89,6 +89,8 @@ class _Look:
     def __init__(self, plan: Plan, discovery: Discovery) -> None:
         self.plan, self.discovery = plan, discovery
         self.rates: Mapping[frozenset[Port], str] = {}
+        listed = plan.cables[len(plan.cables) - len(plan.design.cables) :]  # the rules' cables have the design's rate
+        self.listed = {frozenset((one.a.at, one.b.at)): one.rate for one in listed}
 
     def inside_a_switch(self, cable: FoundCable) -> bool:
         return any(
@@ -108,7 +110,8 @@ class _Look:
     def cable(self, a: Port, b: Port, designed: bool) -> Cable:
         """Return a cable between two ports, its ends in the order asked for."""
         if designed:
-            return Cable(self.end(a), self.end(b), self.plan.design.rate)
+            rate = self.listed.get(frozenset((a, b)), self.plan.design.rate)
+            return Cable(self.end(a), self.end(b), rate)
         self.rates = self.rates or {frozenset((one.a, one.b)): one.rate for one in self.discovery.cables}
         return Cable(self.end(a), self.end(b), self.rates[frozenset((a, b))])
 

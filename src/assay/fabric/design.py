@@ -35,7 +35,7 @@ class Device:
     @property
     def description(self) -> str:
         """The NodeDesc that such a device announces by default."""
-        return f"MF0;{self.name}:{self.product}/U1" if self.kind == "switch" else self.name
+        return f"MF0;{self.name}:{self.product}/U1" if self.product else self.name
 
 
 @dataclass(frozen=True)
@@ -62,24 +62,23 @@ def expected(design: FabricDesign, fleet: Fleet) -> list[Cable]:
 
 
 def plan(design: FabricDesign, fleet: Fleet) -> Plan:
-    """Compile a design. Raises Trouble for a node that the inventory lacks, or whose GUIDs are missing or repeated."""
-    leaves = [_switch(design, leaf, name) for leaf, name in zip(design.leaves.at, _leaf_names(design), strict=True)]
-    spines = [
-        _switch(design, spine, spine.name or design.spines.name.format(index=index))
-        for index, spine in enumerate(design.spines.at, start=1)
-    ]
+    """Compile a design.
+
+    Raises Trouble for a node that the inventory lacks, or whose GUIDs are missing or repeated, and for a listed cable
+    that leads nowhere, or to a port that has one.
+    """
+    switches = [(tier, _switch(design, switch, name)) for name, tier, _, switch in design.switches()]
+    leaves = [switch for tier, switch in switches if tier == "leaves"]
+    spines = [switch for tier, switch in switches if tier == "spines"]
     hcas = [_hcas(design, _node(design, fleet, name), fleet) for name in design.node_names()]
-    devices = [*leaves, *spines, *(hca for node in hcas for hca in node)]
+    devices = _by_guid(design, [*leaves, *spines, *(hca for node in hcas for hca in node)])
     cables = (*_node_cables(design, hcas, leaves), *_spine_cables(design, leaves, spines))
-    return Plan(design, _by_guid(design, devices), cables)
+    if design.cables:
+        from assay.fabric.listed import Listed
 
-
-def _leaf_names(design: FabricDesign) -> list[str]:
-    places = ((unit, rail) for unit in range(1, design.units + 1) for rail in range(design.rails))
-    return [
-        leaf.name or design.leaves.name.format(unit=unit, rail=rail)
-        for leaf, (unit, rail) in zip(design.leaves.at, places, strict=True)
-    ]
+        listed = Listed(design, fleet, devices)
+        return Plan(design, listed.devices, (*cables, *listed.cables(cables)))
+    return Plan(design, devices, cables)
 
 
 def _switch(design: FabricDesign, at: Switch, name: str) -> Device:
@@ -98,13 +97,17 @@ def _node(design: FabricDesign, fleet: Fleet, name: str) -> Node:
 
 
 def _hcas(design: FabricDesign, node: Node, fleet: Fleet) -> list[Device]:
-    """Return the node's adapters in rail order, named as its spec names them."""
     if len(node.hca_guids) != design.rails:
         raise Trouble(
             f"{node.name} has {len(node.hca_guids)} hca_guids, but the fabric {design.name} has {design.rails} rails",
             where=f"inventory: {node.name}",
             fix="list the GUID of one adapter per rail, in rail order, in the host's hca_guids",
         )
+    return adapters(design, node, fleet)
+
+
+def adapters(design: FabricDesign, node: Node, fleet: Fleet) -> list[Device]:
+    """Return the node's adapters in rail order, named as its spec names them."""
     spec = fleet.node_specs.get(node.spec)
     names = {hca.rail: hca.name for hca in spec.hcas} if spec else {}
     return [

@@ -6,7 +6,9 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-SPEEDS = ("SDR", "DDR", "QDR", "FDR10", "FDR", "EDR", "HDR", "NDR", "XDR")
+from assay.model.speed import LANE_GBPS
+
+SPEEDS = tuple(LANE_GBPS)
 """Lane speeds, slowest first (InfiniBand Architecture Specification, link speeds)."""
 
 

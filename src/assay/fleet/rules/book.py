@@ -10,7 +10,7 @@ from assay.fleet.draft import Draft
 from assay.fleet.problem import Problem, Severity
 from assay.model.spec import Spec
 
-THEMES = ("names", "nodes", "firmware", "limits", "units", "suites", "policy", "answers", "racks", "secrets")
+THEMES = ("names", "nodes", "firmware", "limits", "units", "suites", "policy", "answers", "racks", "fabric", "secrets")
 
 Place = tuple[str, int, int]
 

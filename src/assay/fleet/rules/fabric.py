@@ -1,0 +1,166 @@
+"""Fabric designs: ports that are cabled twice or not there, rails that mix, bandwidth other than declared.
+
+What needs nothing but the design's own rules, it refuses itself: see assay.model.design_sense.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from assay.fleet.cabled import Cabling, Plug, pairs
+from assay.fleet.draft import Draft
+from assay.fleet.rules.book import Finding, Place, rule
+from assay.fleet.rules.names import few
+from assay.model.cable import Port
+from assay.model.design import FabricDesign, Switch
+from assay.model.speed import gbps
+from assay.model.units import UNITS, converted
+
+NEARLY = 0.005  # ratios are written with two or three figures
+
+
+@rule("ASY0080", "a port that is cabled twice", why="A port takes one plug, and the other cable would be missing.")
+def port_twice(draft: Draft) -> Iterator[Finding]:
+    """Find ports that two cables use: of one list, of list and rules, or of two designs."""
+    seen: dict[Port, str] = {}
+    every = _cablings(draft)
+    for cabling in every:
+        for plug in cabling.plugs():
+            if plug.port is None:
+                continue
+            by_rule = next((one.design.name for one in every if one.uses(plug.port)), "")
+            other = f"the rules of {by_rule}" if by_rule else seen.get(plug.port, "")
+            if other:
+                yield Finding(plug.place, f"{_called(plug)} is cabled by {other} already", "take another port")
+            seen.setdefault(plug.port, f"{plug.place[0]}:{plug.place[1]}")
+    yield from _shared_nodes(draft)
+    yield from _shared_switches(draft)
+
+
+@rule("ASY0081", "a device short of ports", why="Some cable of the design could not be plugged in.")
+def short_of_ports(draft: Draft) -> Iterator[Finding]:
+    """Find listed cables to a port that the device does not have."""
+    for cabling in _cablings(draft):
+        for plug in cabling.plugs():
+            most = cabling.most(plug.port) if plug.port else None
+            if most is not None and plug.end.port > most:
+                yield Finding(plug.place, f"{plug.end.device} has {most} ports", f"take a port of 1 to {most}")
+
+
+@rule("ASY0082", "rails that mix", why="Traffic of one rail would cross to another, and collectives would crawl.")
+def mixed_rails(draft: Draft) -> Iterator[Finding]:
+    """Find specs that do not have each rail of their fabric once, and listed cables between two rails."""
+    for design, spec in pairs(draft):
+        rails = sorted(hca.rail for hca in spec.hcas)
+        if rails != list(range(design.rails)):
+            said = f"{spec.name} has the rails {_listed(rails)}; {design.name} has {_listed(range(design.rails))}"
+            yield Finding(draft.at(f"NodeSpec/{spec.name}", "hcas"), said, "give every rail of the fabric to one HCA")
+    for cabling in _cablings(draft):
+        plugs = list(cabling.plugs())
+        for one, other in zip(plugs[::2], plugs[1::2], strict=True):
+            yield from _between_rails(cabling, one, other)
+
+
+@rule("ASY0083", "oversubscription other than declared", why="Collectives would be slower than anybody planned for.")
+def oversubscribed(draft: Draft) -> Iterator[Finding]:
+    """Find designs whose leaves have more bandwidth down to nodes, against that up to spines, than they declare."""
+    for design in draft.of(FabricDesign).values():
+        really = max(1.0, len(design.down) / len(design.up))
+        if abs(really - design.oversubscription) > NEARLY * really:
+            said = f"{len(design.down)} ports down to {len(design.up)} up are {really:.4g}:1"
+            fix = f"write `oversubscription: {really:.4g}` if that is meant, or correct `down` and `up`"
+            place = draft.at(f"FabricDesign/{design.name}", "oversubscription")
+            yield Finding(place, f"{design.name}: {said}, not {design.oversubscription:g}:1", fix)
+
+
+@rule("ASY0084", "a design that does not add up", why="It would promise cables that nobody can lay.")
+def nowhere(draft: Draft) -> Iterator[Finding]:
+    """Find listed cables to a device that neither the design nor the inventory has."""
+    for cabling in _cablings(draft) if draft.all_hosts_read and draft.whole() else ():
+        for plug in cabling.plugs():
+            if plug.port is None:
+                fix = "name a switch of the design or an adapter (`n0001 mlx5_0`), or give its `guid`"
+                yield Finding(plug.place, f"there is no device {plug.end.device}", fix)
+
+
+@rule("ASY0085", "one device or place twice in the fabrics", why="A cable found there would belong to two designs.")
+def twice(draft: Draft) -> Iterator[Finding]:
+    """Find GUIDs that a switch shares with an adapter, and places or names that two designs give to two switches."""
+    guids = {switch.guid for _, _, _, switch in _switches(draft)}
+    shared = [host for host in draft.hosts if host.read and not guids.isdisjoint(host.read.hca_guids)]
+    adapters = {guid: host.name for host in shared if host.read for guid in host.read.hca_guids}
+    places: dict[tuple[str, str, int], str] = {}
+    for design, place, name, switch in _switches(draft):
+        if switch.guid in adapters:
+            said = f"{name} has the GUID {switch.guid} of an adapter of {adapters[switch.guid]}"
+            yield Finding(place, said, "read it from the switch's label")
+        first = places.setdefault((design.site, switch.rack, switch.u), switch.guid)
+        if first != switch.guid:
+            said = f"{name} stands in {switch.rack} U{switch.u}, where {first} stands"
+            yield Finding(place, said, "correct one of the two")
+
+
+@rule("ASY0086", "a fabric slower than its nodes ask for", why="Every HCA would fail its check, on every node.")
+def too_slow(draft: Draft) -> Iterator[Finding]:
+    """Find designs whose rate is below the limit `hca_rate` of a node spec of theirs."""
+    for design, spec in pairs(draft):
+        limit = spec.limits.get("hca_rate")
+        asked = converted(limit.value, limit.unit, "Gb/s") if limit and limit.unit in UNITS else None
+        if asked is not None and asked > gbps(design.rate):
+            said = f"{design.rate} is {gbps(design.rate):g} Gb/s, but {spec.name} asks for {asked:g} (hca_rate)"
+            yield Finding(draft.at(f"FabricDesign/{design.name}", "rate"), said, "correct the rate, or the limit")
+
+
+def _cablings(draft: Draft) -> list[Cabling]:
+    """Return the cabling of every design, where any of them lists cables."""
+    designs = draft.of(FabricDesign).values()
+    if not any(design.cables for design in designs):
+        return []
+    hosts = {host.name: host for host in draft.hosts}
+    return [Cabling(draft, design, hosts) for design in designs]
+
+
+def _called(plug: Plug) -> str:
+    return f"port {plug.end.port} of {plug.end.device}"
+
+
+def _shared_nodes(draft: Draft) -> Iterator[Finding]:
+    owners: dict[str, FabricDesign] = {}
+    for design in draft.of(FabricDesign).values():
+        shared = [name for name in design.node_names() if owners.setdefault(name, design) is not design]
+        if shared:
+            place = draft.at(f"FabricDesign/{design.name}", "nodes")
+            said = f"{few(shared)}: the adapters are cabled by {owners[shared[0]].name} already"
+            yield Finding(place, said, "let a node hang on one fabric")
+
+
+def _shared_switches(draft: Draft) -> Iterator[Finding]:
+    used: dict[str, tuple[FabricDesign, set[int]]] = {}
+    for design in draft.of(FabricDesign).values() if len(draft.of(FabricDesign)) > 1 else ():
+        for name, tier, number, switch in design.switches():
+            ports = design.ports_used(tier, number)
+            first, theirs = used.setdefault(switch.guid, (design, ports))
+            common = sorted(ports & theirs) if first is not design else []
+            if common:
+                place = draft.at(f"FabricDesign/{design.name}", tier, "at", number)
+                said = f"port {common[0]} of {name} is cabled by {first.name} already"
+                yield Finding(place, said, "take other ports, or another switch")
+
+
+def _between_rails(cabling: Cabling, one: Plug, other: Plug) -> Iterator[Finding]:
+    if one.port is None or other.port is None or cabling.is_leaf(one.port) == cabling.is_leaf(other.port):
+        return
+    rails = cabling.rail(one.port), cabling.rail(other.port)
+    if None not in rails and rails[0] != rails[1]:
+        said = f"{one.end.device} is on rail {rails[0]}, {other.end.device} on rail {rails[1]}"
+        yield Finding(one.place, said, "lead the adapter to the leaf of its rail")
+
+
+def _switches(draft: Draft) -> Iterator[tuple[FabricDesign, Place, str, Switch]]:
+    for design in draft.of(FabricDesign).values():
+        for name, tier, number, switch in design.switches():
+            yield design, draft.at(f"FabricDesign/{design.name}", tier, "at", number), name, switch
+
+
+def _listed(rails: range | list[int]) -> str:
+    return ", ".join(map(str, rails)) or "none"

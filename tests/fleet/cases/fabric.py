@@ -1,0 +1,28 @@
+"""Fabric designs: each code, wrong and right."""
+
+from __future__ import annotations
+
+from cases.case import FABRIC, NODE, Case, one
+
+FILE = "specs/fabric.yaml"
+STORAGE = '{device: storage, guid: "0x0000000000000009", port: 1}'
+LISTED = FABRIC + f"cables:\n  - {{a: {{device: leaf, port: 5}}, b: {STORAGE}}}\n"
+TWO_TO_ONE = FABRIC.replace("down: 1..2, up: 3..4", "down: 1..4, up: 5..6")
+RAIL = {"specs/node.yaml": NODE.replace("hcas: []", 'hcas: [{name: mlx5_0, rail: 0, pci: "0000:18:00.0"}]')}
+RATED = NODE + "  hca_rate: {value: 400, unit: Gb/s, source: us}\n"
+
+CASES: dict[str, Case] = {
+    "ASY0080": Case(one(FILE, LISTED, "port: 5", "port: 3"), {FILE: LISTED}, f"{FILE}:11:6"),
+    "ASY0081": Case(one(FILE, LISTED, "port: 5", "port: 9"), one(FILE, LISTED, "port: 5", "port: 8"), f"{FILE}:11:6"),
+    "ASY0082": Case({FILE: FABRIC}, {FILE: FABRIC, **RAIL}, "specs/node.yaml:6:1"),
+    "ASY0083": Case(
+        {FILE: TWO_TO_ONE}, one(FILE, TWO_TO_ONE, "rails: 1", "rails: 1\noversubscription: 2"), f"{FILE}:2:1"
+    ),
+    "ASY0084": Case(one(FILE, LISTED, "device: leaf", "device: lef"), {FILE: LISTED}, f"{FILE}:11:6"),
+    "ASY0085": Case(one(FILE, FABRIC, "0002", "0001"), {FILE: FABRIC}, f"{FILE}:9:42"),
+    "ASY0086": Case(
+        {FILE: FABRIC, **one("specs/node.yaml", RATED, "400", "800")},
+        {FILE: FABRIC, "specs/node.yaml": RATED},
+        f"{FILE}:6:1",
+    ),
+}

@@ -1,0 +1,144 @@
+"""What `check` says of fabric designs beyond the smallest cases: lists of cables, adapters, several designs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+from cases.case import FABRIC, NODE, POOL
+
+from assay.fleet.check import problems
+
+Write = Callable[[Mapping[str, "str | None"]], Path]
+SPEC = NODE.replace("hcas: []", 'hcas: [{name: mlx5_0, rail: 0, pci: "0000:18:00.0"}]')
+NODES = POOL.replace("u: 1,", 'hca_guids: ["0x00000000000000a1"], u: 1,').replace(
+    "u: 2,", 'hca_guids: ["0x00000000000000a2"], u: 2,'
+)
+THIRD = NODES + (
+    '    n3: {hca_guids: ["0x00000000000000a3"], node_spec: small, profile: managed, site: lab, rack: r1, u: 3, '
+    "serial_number: S3}\n"
+)
+OTHER = (
+    FABRIC.replace("name: net", "name: other").replace("000000000000000", "100000000000000").replace("n1, u", "n9, u")
+)
+
+
+@pytest.fixture
+def told(fleet_with: Write) -> Callable[..., list[str]]:
+    def told(design: str, **more: str) -> list[str]:
+        files = {"specs/node.yaml": SPEC, "inventory/pool.yml": NODES, "specs/fabric.yaml": design}
+        found = problems(fleet_with({**files, **{f"specs/{name}.yaml": text for name, text in more.items()}}))
+        return [f"{problem.code} {problem.message}" for problem in found]
+
+    return told
+
+
+def listed(*cables: str) -> str:
+    return FABRIC + "cables:\n" + "".join(f"  - {{{cable}}}\n" for cable in cables)
+
+
+def test_a_design_whose_nodes_have_its_rails_has_no_problem(told: Callable[..., list[str]]) -> None:
+    assert told(FABRIC) == []
+
+
+def test_a_listed_cable_may_not_take_a_port_of_the_list(told: Callable[..., list[str]]) -> None:
+    cable = 'a: {device: leaf, port: 5}, b: {device: s, guid: "0x0000000000000009", port: 1}'
+    assert told(listed(cable)) == []
+    assert told(listed(cable, cable)) == [
+        "ASY0080 port 5 of leaf is cabled by specs/fabric.yaml:11 already",
+        "ASY0080 port 1 of s is cabled by specs/fabric.yaml:11 already",
+    ]
+
+
+def test_a_device_of_its_own_is_named_by_its_name_afterwards(told: Callable[..., list[str]]) -> None:
+    first = 'a: {device: leaf, port: 5}, b: {device: s, guid: "0x0000000000000009", port: 1}'
+    assert told(listed(first, "a: {device: leaf, port: 6}, b: {device: s, port: 2}")) == []
+
+
+def test_an_adapter_has_one_port_and_the_rules_may_use_it(told: Callable[..., list[str]]) -> None:
+    assert told(listed("a: {device: n1 mlx5_0, port: 1}, b: {device: leaf, port: 5}")) == [
+        "ASY0080 port 1 of n1 mlx5_0 is cabled by the rules of net already"
+    ]
+    assert told(listed("a: {device: n1 mlx5_0, port: 2}, b: {device: leaf, port: 5}")) == [
+        "ASY0081 n1 mlx5_0 has 1 ports"
+    ]
+
+
+def test_a_spine_s_ports_count_as_far_as_the_leaves_need_them(told: Callable[..., list[str]]) -> None:
+    other = 'b: {device: s, guid: "0x0000000000000009", port: 1}'
+    assert told(listed(f"a: {{device: spine, port: 3}}, {other}")) == []
+    assert told(listed(f"a: {{device: spine, port: 2}}, {other}")) == [
+        "ASY0080 port 2 of spine is cabled by the rules of net already"
+    ]
+
+
+def test_a_node_outside_of_the_rules_keeps_to_its_rail(fleet_with: Write) -> None:
+    two_rails = SPEC.replace("hcas: [", 'hcas: [{name: mlx5_1, rail: 1, pci: "0000:40:00.0"}, ')
+    nodes = THIRD
+    for number in "123":
+        nodes = nodes.replace(
+            f'"0x00000000000000a{number}"', f'"0x00000000000000a{number}", "0x00000000000000b{number}"'
+        )
+    design = FABRIC.replace("rails: 1", "rails: 2").replace("name: leaf", 'name: "leaf{rail}"')
+    design = design.replace("per_pair: 2", "per_pair: 2").replace(
+        "u: 1}]", 'u: 1}, {guid: "0x0000000000000003", rack: n1, u: 3}]'
+    )
+
+    def told(leaf: str) -> list[str]:
+        cable = f"cables:\n  - {{a: {{device: n3 mlx5_1, port: 1}}, b: {{device: {leaf}, port: 5}}}}\n"
+        files = {"specs/node.yaml": two_rails, "inventory/pool.yml": nodes, "specs/fabric.yaml": design + cable}
+        return [f"{problem.code} {problem.message}" for problem in problems(fleet_with(files))]
+
+    assert told("leaf1") == []
+    assert told("leaf0") == ["ASY0082 n3 mlx5_1 is on rail 1, leaf0 on rail 0"]
+
+
+def test_two_designs_may_not_share_a_node_s_adapters(told: Callable[..., list[str]]) -> None:
+    assert told(FABRIC, other=OTHER) == ["ASY0080 n1, n2: the adapters are cabled by net already"]
+
+
+def test_two_designs_may_share_a_switch_but_no_port_of_it(told: Callable[..., list[str]]) -> None:
+    spine = '{guid: "0x0000000000000002", rack: n1, u: 2}'
+    other = OTHER.replace("[n1, n2]", "[n3]").replace('{guid: "0x1000000000000002", rack: n9, u: 2}', spine)
+    found = told(FABRIC, other=other)
+    assert "ASY0080 port 1 of spine is cabled by net already" in found
+
+
+def test_two_designs_may_not_give_one_place_to_two_switches(told: Callable[..., list[str]]) -> None:
+    found = told(FABRIC, other=OTHER.replace("rack: n9, u: 2", "rack: n1, u: 2").replace("[n1, n2]", "[n3]"))
+    assert "ASY0085 spine stands in n1 U2, where 0x0000000000000002 stands" in found
+
+
+def test_a_switch_may_not_have_an_adapter_s_guid(told: Callable[..., list[str]]) -> None:
+    found = told(FABRIC.replace("0x0000000000000002", "0x00000000000000a2"))
+    assert found == ["ASY0085 spine has the GUID 0x00000000000000a2 of an adapter of n2"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code", "says"),
+    [
+        ("up: 3..4", "up: 2..3", "ASY0080", "`down` and `up` overlap"),
+        ("ports: 8", "ports: 3", "ASY0081", "a S has 3 ports, `up` ends at 4"),
+        ("down: 1..2, up: 3..4", "down: 1..1, up: 3..4", "ASY0081", "2 units × 1 rails need 2 leaves, not 1"),
+        ("per_pair: 2", "per_pair: 3", "ASY0081", "do not use the leaves' 2 up ports"),
+        ("per_pair: 2", "per_pair: 1", "ASY0084", "do not use the leaves' 2 up ports"),
+        ("[n1, n2]", "[n2..n1]", "ASY0084", "is no range of names"),
+        ("[n1, n2]", "[n1..n999999999]", "ASY0084", "more than 200000 names"),
+        ("[n1, n2]", "[n1, n1]", "ASY0085", "node n1 is given twice"),
+        ("name: spine", "name: leaf", "ASY0085", "name leaf is given twice"),
+        ("up: 3..4", "up: 4..3", "ASY0084", "'4..3' holds no ports"),
+        ("name: spine", 'name: "spine{rail}"', "ASY0003", "should match pattern"),
+        ("down: 1..2", "down: 1..999999999", "ASY0003", "should match pattern"),
+    ],
+)
+def test_rules_that_do_not_fit_together_have_their_code(
+    old: str, new: str, code: str, says: str, told: Callable[..., list[str]]
+) -> None:
+    assert old in FABRIC
+    found = told(FABRIC.replace(old, new))
+    assert any(said.startswith(code) and says in said for said in found), found
+
+
+def test_fewer_ports_down_than_up_oversubscribe_nothing(told: Callable[..., list[str]]) -> None:
+    assert told(FABRIC.replace("up: 3..4", "up: 3..6").replace("per_pair: 2", "per_pair: 4")) == []
