@@ -72,14 +72,17 @@ class Builder:
 
     def _scalar(self, event: Any) -> None:
         try:
-            value = scalar(event.value, plain=event.implicit[0], tag=event.tag)
+            value = event.value
+            if event.tag is not None or event.implicit[0]:
+                value = scalar(value, plain=event.implicit[0], tag=event.tag)
         except UnknownTag as tag:
             raise self._wrong(f"the tag {tag} is not allowed here", "write plain data, without tags") from None
         except ValueError as wrong:
             raise self._wrong(str(wrong), "quote it if it is meant as text") from None
         if value is MERGE and not self._awaits_key():
             value = event.value
-        self._name(event.anchor, (value, self.at))
+        if event.anchor is not None:
+            self._name(event.anchor, (value, self.at))
         self._put(value, self.at)
 
     def _name(self, anchor: str | None, meant: tuple[Any, Marks | int] | None) -> None:
@@ -125,12 +128,14 @@ class Builder:
             raise self._wrong(f"more than {MAX_VALUES} values", "split it into several files")
         if not self.stack:
             self.data, self.marks = value, marks
-        elif isinstance(self.stack[-1].data, list):
-            self._put_item(self.stack[-1], value, marks)
-        elif self.stack[-1].has_key:
-            self._put_entry(self.stack[-1], value, marks)
+            return
+        top = self.stack[-1]
+        if top.has_key:
+            self._put_entry(top, value, marks)
+        elif type(top.data) is list:
+            self._put_item(top, value, marks)
         else:
-            self._put_key(self.stack[-1], value)
+            self._put_key(top, value)
 
     def _put_item(self, top: _Open, value: Any, marks: Marks | int) -> None:
         top.marks.of[len(top.data)] = marks

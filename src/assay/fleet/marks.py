@@ -36,7 +36,8 @@ class Unreadable(Trouble):
 
 def place_of(mark: Any) -> int:
     """Return the place of a parser's mark."""
-    return int(mark.line) * COLUMNS + min(int(mark.column), COLUMNS - 1)
+    place: int = mark.line * COLUMNS + (mark.column if mark.column < COLUMNS else COLUMNS - 1)
+    return place
 
 
 def size_of(marks: Marks | int) -> int:

@@ -52,7 +52,7 @@ class Credentials(Strict):
 
     env: str = Field(default="", min_length=1)
     file: str = Field(default="", min_length=1)
-    command: list[str] = Field(default=[], min_length=1)
+    command: list[str] = Field(default_factory=list, min_length=1)
     vault: Vault = ""
 
     @model_validator(mode="after")
@@ -81,7 +81,7 @@ class NodeVariables(BaseModel):
     serial_number: str = Field(min_length=1)
     mac: Mac | None = None
     bmc_mac: Mac | None = None
-    hca_guids: list[Guid] = Field(default=[])
+    hca_guids: list[Guid] = Field(default_factory=list)
     bmc_address: str = Field(default="", pattern=r"^[\w.:-]*$")
     bmc_port: int = Field(default=443, ge=1, le=65535)
     bmc_credentials: Credentials | None = None
@@ -89,6 +89,6 @@ class NodeVariables(BaseModel):
     fabric: Name | None = None
     workloads: Name = "none"
     lifecycle_start: Literal["onboard", "production"] = "onboard"
-    reach: list[str] = Field(default=[])
-    fabric_discover: list[str] = Field(default=[])
+    reach: list[str] = Field(default_factory=list)
+    fabric_discover: list[str] = Field(default_factory=list)
     pool: str = ""
