@@ -46,6 +46,9 @@ def test_a_device_of_its_own_has_as_many_ports_as_are_named(with_cables):
     compiled = with_cables(CABLE, more)
     device = compiled.devices[STORAGE["guid"]]
     assert (device.name, device.kind, device.ports, device.description) == ("storage-sw1", "switch", 40, "storage-sw1")
+    named = {"a": {"device": "leaf-1-1", "port": 33}, "b": {"device": "storage-sw1", "port": 41}}
+    assert with_cables(CABLE, named).devices[STORAGE["guid"]].ports == 41
+    assert with_cables(named, CABLE).devices[STORAGE["guid"]].ports == 41
 
 
 def test_an_end_may_name_a_node_s_adapter(make_design, make_fleet):

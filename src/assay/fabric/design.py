@@ -74,10 +74,11 @@ def plan(design: FabricDesign, fleet: Fleet) -> Plan:
     devices = _by_guid(design, [*leaves, *spines, *(hca for node in hcas for hca in node)])
     cables = (*_node_cables(design, hcas, leaves), *_spine_cables(design, leaves, spines))
     if design.cables:
-        from assay.fabric.listed import Listed
+        from assay.fabric.explicit import Explicit
 
-        listed = Listed(design, fleet, devices)
-        return Plan(design, listed.devices, (*cables, *listed.cables(cables)))
+        explicit = Explicit(design, fleet, devices)
+        more = explicit.cables(cables)
+        return Plan(design, explicit.devices, (*cables, *more))
     return Plan(design, devices, cables)
 
 
