@@ -103,5 +103,6 @@ def _of_spec(draft: Draft, spec: Spec) -> Iterator[Value]:
 def _defaults(document: str, model: type[BaseModel], said: Any) -> Iterator[Value]:
     """Yield what is taken for granted where nobody says it. What is empty says nothing."""
     for name, field in model.model_fields.items():
-        if name not in said and field.default and not field.is_required():
-            yield Value(document, (name,), field.default, DEFAULT)
+        default = None if field.is_required() else field.get_default(call_default_factory=True)
+        if name not in said and default:
+            yield Value(document, (name,), default, DEFAULT)
