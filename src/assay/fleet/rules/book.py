@@ -10,7 +10,20 @@ from assay.fleet.draft import Draft
 from assay.fleet.problem import Problem, Severity
 from assay.model.spec import Spec
 
-THEMES = ("names", "nodes", "firmware", "limits", "units", "suites", "policy", "answers", "racks", "fabric", "secrets")
+THEMES = (
+    "names",
+    "nodes",
+    "firmware",
+    "limits",
+    "units",
+    "suites",
+    "policy",
+    "answers",
+    "racks",
+    "fabric",
+    "secrets",
+    "kept",
+)
 
 Place = tuple[str, int, int]
 
@@ -90,8 +103,8 @@ for _code, _title, _why in (
     ("ASY0012", "a node's variables do not fit", "Every node needs its place, its serial number and what it must be."),
     ("ASY0056", "a unit that is not known", "GB/s and Gb/s differ by eight: what is almost a unit is none."),
     ("ASY0013", "a node without a spec", "Nothing can be validated on a node that promises nothing."),
+    ("ASY0048", "an artifact without a digest", "Any bytes of that name would be flashed."),
     ("ASY0077", "a fault that no rule answers", "It would be seen, and nobody could say what follows."),
     ("ASY0088", "a policy that names no state", "A node sent there would be nowhere."),
-    ("ASY0048", "an artifact without a digest", "Any bytes of that name would be flashed."),
 ):
     _enter(Rule(_code, _title, _why, "error"))
