@@ -47,6 +47,11 @@ def test_every_schema_is_a_valid_schema(name: str) -> None:
     [
         ({"vars": {"node_spec": "a", "our_own": 1}, "hosts": {"n1": {"u": 3}, "n2": None}}, True),
         ({"children": {"inner": {"hosts": {"n1": {"bmc_credentials": {"env": "X"}}}}, "empty": None}}, True),
+        ({"vars": {"bmc_credentials": {"command": ["pass", "show", "bmc"]}}}, True),
+        ({"vars": {"bmc_credentials": {"vault": {"__ansible_vault": "$ANSIBLE_VAULT;1.1;AES256\n3031"}}}}, True),
+        ({"vars": {"bmc_credentials": {"vault": "watcher:x"}}}, False),
+        ({"vars": {"bmc_credentials": {"env": "A", "file": "b"}}}, False),
+        ({"vars": {"bmc_credentials": {}}}, False),
         (None, True),
         ({"host": {"n1": None}}, False),
         ({"hosts": {"n1": {"u": "three"}}}, False),
