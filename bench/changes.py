@@ -28,13 +28,23 @@ def respecify(fleet: Path) -> None:
         _put(file, "node_spec: hgx-h100$", "node_spec: hgx-h100-next")
 
 
+def replace_adapters(fleet: Path) -> None:
+    """Give every adapter another GUID: a line for every rail of every node, and every cable has another end."""
+    for file in sorted((fleet / "inventory").glob("*.yml")):
+        file.write_text(file.read_text().replace('"0xa088c2', '"0xa088c3'))
+
+
 def undo(fleet: Path) -> None:
     """Bring the fleet back to its commit."""
     for words in (["checkout", "--quiet", "--", "."], ["clean", "--quiet", "-fd"]):
         subprocess.run(["git", "-C", str(fleet), *words], check=True)
 
 
-CHANGES: dict[str, Change] = {"firmware and driver": move_firmware, "another node spec": respecify}
+CHANGES: dict[str, Change] = {
+    "firmware and driver": move_firmware,
+    "another node spec": respecify,
+    "other adapters": replace_adapters,
+}
 
 
 def _put(file: Path, pattern: str, text: str) -> None:

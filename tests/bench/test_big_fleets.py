@@ -45,11 +45,9 @@ def test_a_change_touches_every_node_and_can_be_undone(tmp_path: Path, name: str
     changes.CHANGES[name](fleet)
     after = load_fleet(fleet)
     assert examine(fleet).problems == []
-    assert [
-        node.name
-        for node in before.nodes.values()
-        if before.node_specs[node.spec] == after.node_specs[after.nodes[node.name].spec]
-    ] == []
+    for node in before.nodes.values():
+        new = after.nodes[node.name]
+        assert (node.hca_guids, before.node_specs[node.spec]) != (new.hca_guids, after.node_specs[new.spec])
     changes.undo(fleet)
     assert subprocess.run(["git", "-C", fleet, "status", "--porcelain"], capture_output=True, check=True).stdout == b""
 
