@@ -18,7 +18,11 @@ def test_two_adapters_in_each_other_s_place_are_one_swap(repository) -> None:
 def test_an_adapter_that_is_replaced_keeps_its_cable(repository) -> None:
     (job,) = repository.edit("inventory/h100-a.yml", "9a0606", "9a06ff").plan().cables
     assert job.what == "device-changes"
-    assert job.steps[-1] == "its cables stay"
+    assert job.steps == (
+        "n0006 (r02 U14): replace",
+        "mlx5_0, port R0: 0xa088c203009a0606 by 0xa088c203009a06ff",
+        "their cables stay",
+    )
 
 
 def test_a_node_that_goes_leaves_cables_to_take_out_and_moves_the_others_up(repository) -> None:
@@ -51,8 +55,8 @@ def test_another_rate_or_length_is_one_line_and_not_one_for_each_cable(repositor
     repository.edit(DESIGN, "rate: 4xNDR", "rate: 4xXDR").edit(DESIGN, "node_leaf: 10", "node_leaf: 12")
     cables = repository.plan().cables
     assert sorted((job.what, job.steps) for job in cables) == [
-        ("length", ("160 cables: 10 m → 12 m",)),
-        ("rate", ("416 cables: 4xNDR → 4xXDR",)),
+        ("length", ("160 cables between nodes and leaves: 10 m → 12 m",)),
+        ("rate", ("all 416 cables: 4xNDR → 4xXDR",)),
     ]
 
 
@@ -75,3 +79,26 @@ def test_checks_of_the_links_that_are_moved_are_stale(repository) -> None:
     checks = {one.check.rpartition("::")[2] for one in rerun.stale}
     assert {"test_link_leads_where_it_should", "test_hca_guid_is_the_inventorys"} <= checks
     assert rerun.nodes == ("n0006",)
+
+
+def test_an_adapter_that_goes_to_another_node_is_no_replacement_but_cables_that_move(repository) -> None:
+    first, second = "0xa088c203009a0606", "0xa088c203009a0906"
+    for name, old, new in (("n0006", first, second), ("n0009", second, first)):
+        host = repository.host(name)
+        repository.edit("inventory/h100-a.yml", host, host.replace(old, new))
+    (job,) = repository.plan().cables
+    assert (job.what, job.nodes) == ("swap", ("n0006", "n0009"))
+
+
+def test_a_switch_that_is_replaced_keeps_its_cables(repository) -> None:
+    (job,) = repository.edit(DESIGN, "0xb83fd20300100000", "0xb83fd203001000ff").plan().cables
+    assert job.what == "device-changes"
+    assert job.steps == (
+        "replace the switch leaf-su01-r0 (r06 U30): 0xb83fd20300100000 by 0xb83fd203001000ff",
+        "its cables stay",
+    )
+
+
+def test_a_place_or_name_that_is_corrected_moves_no_cable(repository) -> None:
+    repository.edit("inventory/h100-a.yml", "rack: r02", "rack: r09").edit(DESIGN, "leaf-su{unit:02}", "leaf-{unit:02}")
+    assert repository.plan().cables == ()

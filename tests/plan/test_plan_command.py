@@ -79,6 +79,11 @@ def test_a_folder_that_is_no_git_repository_ends_with_2(repository, tmp_path) ->
     assert "Traceback" not in run.stderr
 
 
+def test_a_folder_that_is_not_there_ends_with_2(tmp_path) -> None:
+    run = assay_plan(tmp_path / "nowhere", "--base", "main")
+    assert (run.returncode, run.stderr.partition("\n")[0]) == (2, f"assay: there is no folder {tmp_path / 'nowhere'}")
+
+
 def test_planning_leaves_no_trace(repository) -> None:
     repository.spec("gpu_temperature: {value: 85", "gpu_temperature: {value: 84")
     before = repository.git("status", "--porcelain", "--ignored")

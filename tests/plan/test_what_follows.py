@@ -78,3 +78,10 @@ def test_nodes_on_their_way_and_unmanaged_ones_are_in_no_wave(repository, known)
     assert set(made.work.under_way) == {"n0001", "n0002", "n0005"}
     assert set(made.work.left_alone) == {"n0017", "n0018", "n0019", "n0020"}
     assert scheduled == {f"n{number:04}" for number in range(3, 17)} - {"n0005"}
+
+
+def test_a_rack_that_is_one_machine_is_said_to_run_mixed(repository) -> None:
+    whole = "rack: {nodes: 4, gpus: 32, switch_trays: 0, power_shelves: 0}\nfans: 10"
+    repository.spec("fans: 10", whole).commit()
+    notes = repository.firmware("01.05.11", "01.05.12").plan().notes
+    assert notes[-1].startswith("4 racks (hgx-h100), each one machine, will run mixed over 4 waves: rack_concurrent")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -38,6 +39,9 @@ def plan(
     from assay.fleet.document import Shelf
     from assay.plan.plan import plan as compare
 
+    if not fleet.is_dir():
+        raise Trouble(f"there is no folder {fleet}", fix="`--fleet DIR` names the fleet repository")
+    gc.disable()  # what is read lives until the end; looking for garbage in it takes a quarter of the time
     desk, shelf = Desk(fleet.resolve()), Shelf()
     before = _declared(desk, base, shelf)
     after = _declared(desk, head, shelf)

@@ -63,8 +63,8 @@ def _differences(old: Node, new: Node) -> Iterator[tuple[str, str, str]]:
         was, will = getattr(old, field), getattr(new, field)
         if was != will:
             yield what, was, will
-    if (was := _place(old)) != (will := _place(new)):
-        yield "place", was, will
+    if (old.site, old.rack, old.u) != (new.site, new.rack, new.u):
+        yield "place", _place(old), _place(new)
     if old.hca_guids != new.hca_guids:
         yield "hca_guids", *_guids(old.hca_guids, new.hca_guids)
     yield from _variables(old.variables, new.variables)

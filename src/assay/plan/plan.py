@@ -7,11 +7,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from assay.model.backtest import Backtest
-from assay.plan.cabling import Job, cabling, nodes_of
+from assay.plan.cabling import cabling
 from assay.plan.declared import Declared, must_be_whole
 from assay.plan.facts import Facts, Standing, standing
 from assay.plan.follows import Drifting, Follows, follows
 from assay.plan.groups import Group, groups
+from assay.plan.job import Job, nodes_of
 from assay.plan.nodes import NodeChanges, node_changes
 from assay.plan.notes import notes
 from assay.plan.pairs import pairs

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 from assay.lifecycle.limits import allowance
 from assay.model.fleet import Node
-from assay.plan.cabling import Job, nodes_of
 from assay.plan.declared import Declared
 from assay.plan.facts import Facts, Standing
 from assay.plan.follows import Follows
+from assay.plan.job import Job, nodes_of
 from assay.plan.nodes import NodeChanges
 from assay.plan.spans import counted, nodes
 from assay.plan.work import rack_of
+
+K = TypeVar("K", str, tuple[str, str])
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +67,10 @@ class Case:
         """Yield the pools that lose more nodes at once than may be out."""
         sizes = Counter(node.pool for node in self.before.fleet.nodes.values())
         out = Counter(node.pool for node in self.out(self.before))
-        for pool, count in sorted(Counter(node.pool for node in gone).items()):
+        for pool, names in _by(gone, lambda node: node.pool):
             allowed = allowance(sizes[pool], self.after.policy.limits.pool_percent)
-            if out[pool] + count > allowed:
-                named = nodes(node.name for node in gone if node.pool == pool)
+            if out[pool] + len(names) > allowed:
+                named = nodes(names)
                 why = f"pool {pool}: {named} {what}; {_room(allowed, sizes[pool], out[pool])}"
                 yield self.refused("limits.pool_percent", why)
 
@@ -75,11 +78,19 @@ class Case:
         sizes = Counter(rack_of(node) for node in self.before.fleet.nodes.values())
         out = Counter(rack_of(node) for node in self.out(self.before))
         allowed = self.after.policy.limits.rack_concurrent
-        for rack, count in sorted(Counter(rack_of(node) for node in gone).items()):
-            if out[rack] + count > allowed:
-                named = nodes(node.name for node in gone if rack_of(node) == rack)
+        for rack, names in _by(gone, rack_of):
+            if out[rack] + len(names) > allowed:
+                named = nodes(names)
                 why = f"rack {rack[1]}: {named} {what}; {_room(allowed, sizes[rack], out[rack])}"
                 yield self.refused("limits.rack_concurrent", why)
+
+
+def _by(some: Iterable[Node], key: Callable[[Node], K]) -> list[tuple[K, list[str]]]:
+    """Return the names of nodes by what they share, in its order."""
+    found: dict[K, list[str]] = {}
+    for node in some:
+        found.setdefault(key(node), []).append(node.name)
+    return sorted(found.items())
 
 
 def _room(allowed: int, size: int, out: int) -> str:
@@ -129,10 +140,9 @@ def acts_at_once(case: Case) -> Iterator[Refused]:
 def _trips(case: Case, acted: list[Node], what: str) -> Iterator[Refused]:
     breaker = case.after.policy.breaker
     served = Counter(node.pool for node in case.serving(case.before.fleet.nodes))
-    for pool, count in sorted(Counter(node.pool for node in acted).items()):
-        if count >= breaker.min_nodes and count * 100 >= breaker.percent * served[pool]:
-            named = nodes(node.name for node in acted if node.pool == pool)
-            why = f"pool {pool}: {named} {what}; {breaker.percent:g} % of {served[pool]} open the breaker"
+    for pool, names in _by(acted, lambda node: node.pool):
+        if len(names) >= breaker.min_nodes and len(names) * 100 >= breaker.percent * served[pool]:
+            why = f"pool {pool}: {nodes(names)} {what}; {breaker.percent:g} % of {served[pool]} open the breaker"
             yield case.refused("breaker.percent", why)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from assay.lifecycle.limits import allowance
 from assay.model.fleet import Fleet, Node
@@ -31,16 +31,16 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """One way out of service and back, with its stays, and how many nodes go it."""
+    """One way out of service and back, with its stays and their sum, and how many nodes go it.
+
+    `restarts`: a host restarts on it, which counts against the fleet's restarts of an hour.
+    """
 
     route: Route
     stages: tuple[Stage, ...]
-    nodes: int
-
-    @property
-    def hours(self) -> float:
-        """How long a node is out."""
-        return sum(stage.hours for stage in self.stages)
+    hours: float
+    restarts: bool
+    nodes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +59,8 @@ class Work:
 
 
 def work(policy: LifecyclePolicy, facts: Facts, changes: Iterable[Change], room: Room) -> Work:
-    """Share out the nodes that must leave service."""
-    leaving = [change for change in changes if change.pair.leaves]
+    """Share out the nodes whose pair of specs makes them leave service."""
+    leaving = list(changes)
     serving = [change for change in leaving if change.acts and change.standing.serves and not change.standing.out]
     ways = _Ways(policy, facts)
     going = [(change, ways.of(change)) for change in serving if not change.standing.held]
@@ -88,13 +88,14 @@ class _Ways:
         key = change.standing.state, id(change.pair)
         if key not in self._known:
             route = route_for(self._policy, change.standing.state, change.pair)
-            self._known[key] = Way(route, stages(self._policy, self._facts, route), 0)
+            stays = stages(self._policy, self._facts, route)
+            hours, restarts = sum(stay.hours for stay in stays), change.pair.reset in REBOOTING
+            self._known[key] = Way(route, stays, hours, restarts)
         return self._known[key]
 
     def gone(self, ways: Sequence[Way]) -> tuple[Way, ...]:
-        counts = Counter(way.route for way in ways)
-        first = {way.route: way for way in reversed(ways)}
-        return tuple(Way(route, first[route].stages, count) for route, count in counts.items())
+        counts = Counter(id(way) for way in ways)
+        return tuple(replace(way, nodes=counts[id(way)]) for way in {id(way): way for way in ways}.values())
 
 
 def room_of(policy: LifecyclePolicy, fleet: Fleet, standings: Mapping[str, Standing]) -> Room:
@@ -117,9 +118,8 @@ def rack_of(node: Node) -> Rack:
 
 
 def _candidate(change: Change, way: Way) -> Candidate:
-    node, pair = change.new, change.pair
-    restarts = pair.reset in REBOOTING
-    return Candidate(node.name, node.pool, rack_of(node), node.spec, way.hours, restarts)
+    node = change.new
+    return Candidate(node.name, node.pool, rack_of(node), node.spec, way.hours, way.restarts)
 
 
 def _held(serving: Iterable[Change]) -> list[Waiting]:
