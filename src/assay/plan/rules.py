@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from assay.fleet.answers import names_of
 from assay.lifecycle.answers import Answer, answer_to
 from assay.model.faults import Blame, FaultCatalog, Remedy, Severity
 from assay.model.policy import LifecyclePolicy
@@ -61,8 +62,7 @@ def reanswered(before: Declared, after: Declared) -> tuple[Reanswered, ...]:
 def _kinds(catalog: FaultCatalog) -> Iterator[tuple[str, Kind]]:
     """Yield every fault that can come, each XID under its own name, and as it comes before its count is reached."""
     for title, fault in catalog.classes.items():
-        otherwise = fault.kernel_log or fault.sel or fault.measurement or fault.check
-        for name in (*(f"gpu.xid.{xid}" for xid in fault.xid), *([title] if otherwise or not fault.xid else [])):
+        for name in names_of(title, fault):
             yield name, (name, fault.severity, fault.blame, fault.remedy)
             if fault.count > 1:
                 yield f"{name} below its count", (name, "informational", fault.blame, fault.remedy)
