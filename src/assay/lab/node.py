@@ -23,7 +23,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from assay.lab.nvml.answers import answers
-from assay.lab.parts import fans, gpus, hcas, nics, nvme, psus
+from assay.lab.parts import fans, gpus, hcas, limit, nics, nvme, psus
 from assay.lab.tree import files
 from assay.lab.world import State, write_json
 from assay.lab.writer import write_tree
@@ -64,7 +64,11 @@ def initial_state(node: Node, spec: NodeSpec, bundle: FirmwareBundle, now: datet
         "fans": fans(spec),
         "inlet_c": 24,
         "kernel_log": [],
-        "active": {"bus_bandwidth_gb_s": 470.0, "wrong": 0, "memory_errors": 0},
+        "active": {
+            "bus_bandwidth_gb_s": max(470.0, round(1.02 * limit(spec, "all_reduce_bus_bandwidth", 460))),
+            "wrong": 0,
+            "memory_errors": 0,
+        },
         "fails": {"probe_hangs": False, "bmc_silent": False, "flash": []},
     }
 

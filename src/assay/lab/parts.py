@@ -46,6 +46,7 @@ def gpus(node: Node, spec: NodeSpec) -> list[Part]:
             "power_limit_w": round(limit(spec, "gpu_power_limit", 700)),
             "nvlink_up": HGX_NVLINKS,
             "burn_ok": True,
+            "burn_gflops": round(1.2 * limit(spec, "gpu_burn_gflops", 40_000)),
             **dict.fromkeys(NOTHING_WRONG, 0),
         }
         for index, pci in enumerate(spec.gpus.pci)

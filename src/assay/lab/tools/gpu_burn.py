@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from assay.lab.tools.state import State, node_state, say, working_gpus
 
-H100_TENSOR_GFLOPS = 48_000
 ITERATIONS = 28_000
 
 
@@ -19,7 +18,7 @@ def report(state: State) -> Iterator[str]:
     yield "Using compare file: compare.ptx"
     for index, gpu in enumerate(gpus):
         yield f"GPU {index}: {gpu['name']} (UUID: {gpu['uuid']})"
-    work = " - ".join(f"{ITERATIONS} ({H100_TENSOR_GFLOPS - 40 * index} Gflop/s)" for index in range(len(gpus)))
+    work = " - ".join(f"{ITERATIONS} ({gpu['burn_gflops'] - 40 * index} Gflop/s)" for index, gpu in enumerate(gpus))
     errors = " - ".join("0" if gpu["burn_ok"] else "312  (WARNING!)" for gpu in gpus)
     heat = " - ".join(f"{gpu['temperature_c'] + 30} C" for gpu in gpus)
     yield f"100.0%  proc'd: {work}   errors: {errors}   temps: {heat} "
