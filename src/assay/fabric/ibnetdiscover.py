@@ -14,15 +14,21 @@ A port belongs to the device above it. Each cable is printed twice, once at eith
 that lost a part betrays itself: an end without its other end. Between tokens there may be any blanks, tabs or
 nothing; lines end in LF or CRLF; records may follow each other without a blank line. `noise` is a terminal's
 header or footer; in the middle of a record it means that something was overwritten.
-Source: infiniband-diags 44, `ibnetdiscover.c`, and dumps of real fabrics.
+
+A text in which every line is what it should be, as nearly all are, is taken apart record by record (`_listed`).
+Any other is read line by line, which can say what is wrong with it, and where.
+Source: infiniband-diags 44, `ibnetdiscover.c`, and dumps of real fabrics. `ibnetdiscover -p` is another format:
+`readers/port_report.py`.
 """
 
 from __future__ import annotations
 
 import re
 
-from assay.fabric.discovery import Discovery, FoundCable, FoundDevice
+from assay.fabric.discovery import Discovery, FoundDevice
+from assay.fabric.listed import Head, ListedDiscovery, Row
 from assay.fabric.rate import rate_of
+from assay.fabric.ends import LOST, Ends, cables_of, guid, lost_on, named, whole
 from assay.model.cable import DeviceKind, Port
 
 DEVICE = re.compile(r'(Switch|Ca|Rt)\s*(\d+)\s*"[SHR]-([0-9a-fA-F]{1,16})"\s*#\s*"(.*)"')
@@ -32,26 +38,54 @@ PORT = re.compile(
 )
 PLAIN = re.compile(r"\s*$|\s*#|(?:vendid|devid|sysimgguid|switchguid|caguid|rtguid)=")
 FABRIC_LINE = re.compile(r'\[|Switch|Ca\b|Rt\b|.*"[SHR]-')
-LOST = re.compile(
-    r"time[d ]*out|bad status|fail|error|abort|incomplete|unreachable|invalid|unable|can't|cannot"
-    r"|ib(?:warn|panic): (?!\[\d+\] sim_connect: attached)",
-    re.IGNORECASE,
-)
-"""What libibmad, libibumad and ssh say when an answer did not come. ibsim's greeting is none of it."""
 KINDS: dict[str, DeviceKind] = {"Switch": "switch", "Ca": "hca", "Rt": "router"}
+
+_RECORD = re.compile(
+    r"vendid=.*\ndevid=.*\nsysimgguid=.*\n(?:switch|ca|rt)guid=.*\n"
+    r'(Switch|Ca|Rt)[ \t]*(\d+)[ \t]*"[SHR]-([0-9a-f]{16})"[ \t]*#[ \t]*"(.*)".*'
+)
+"""The head of a record. None of these patterns is anchored at a line's start, which costs much; see `_listed`."""
+_EXTRA = r"[ \t]*(?:\[ext \d+\][ \t]*)?(?:\([0-9a-f]+\))?[ \t]*"
+_ROW = re.compile(
+    rf'\n\[(\d+)\]{_EXTRA}"[SHR]-([0-9a-f]{{16}})"\[(\d+)\]{_EXTRA}#.*[ \t](\d+x[A-Z0-9]+)(?!.)'
+)  # fmt: skip
+_PREAMBLE = re.compile(r"(?:(?:#.*)?\n)*")
 
 
 def parse(text: str, stderr: str = "") -> Discovery:
     """Read a discovery. Never raises: what cannot be read is said in `problems`, which makes it partial."""
+    unix = text.replace("\r\n", "\n") if "\r" in text else text
+    return _listed(unix, stderr) or _line_by_line(unix, stderr)
+
+
+def _listed(text: str, stderr: str) -> ListedDiscovery | None:
+    """Take a flawless text apart; None for a text with any line that is not exactly what it should be.
+
+    A record's body, between its head and the next one, begins with the line feed before its first row. Were any line
+    of it not a row, or did one begin with something else, it would have more line feeds than rows and blank lines.
+    """
+    parts = iter(_RECORD.split(text))
+    if not _PREAMBLE.fullmatch(next(parts)):
+        return None
+    heads: dict[str, Head] = {}
+    rows: dict[str, list[Row]] = {}
+    records = 0
+    for kind, ports, digits, description, body in zip(parts, parts, parts, parts, parts, strict=True):
+        rows[digits] = found = _ROW.findall(body)
+        if body.count("\n") != len(found) + len(body) - len(body.rstrip("\n")):
+            return None
+        heads[digits] = (KINDS[kind], ports, description)
+        records += 1
+    return ListedDiscovery(heads, rows, lost_on(stderr)) if records == len(heads) else None
+
+
+def _line_by_line(text: str, stderr: str) -> Discovery:
     reader = _Reader()
     for number, line in enumerate(text.split("\n"), start=1):
         reader.line(number, line.rstrip("\r"))
-    problems = [f"stderr: {line.strip()}" for line in stderr.splitlines() if LOST.search(line)]
-    problems += reader.problems
-    cables = _cables(reader.ends, reader.devices, problems)
-    if not cables:
-        problems.append("no cable was discovered")
-    return Discovery(cables, reader.devices, tuple(problems))
+    problems = lost_on(stderr) + reader.problems
+    cables = cables_of(reader.ends, reader.devices, problems)
+    return Discovery(cables, reader.devices, tuple(whole(cables, problems)))
 
 
 class _Reader:
@@ -59,7 +93,7 @@ class _Reader:
 
     def __init__(self) -> None:
         self.devices: dict[str, FoundDevice] = {}
-        self.ends: dict[Port, tuple[Port, str]] = {}
+        self.ends: Ends = {}
         self.problems: list[str] = []
         self.device = ""
         self.noise = 0
@@ -78,7 +112,7 @@ class _Reader:
 
     def start(self, number: int, found: re.Match[str]) -> None:
         kind, ports, digits, description = found.groups()
-        self.device, self.noise = _guid(digits), 0
+        self.device, self.noise = guid(digits), 0
         if self.device in self.devices:
             self.problems.append(f"line {number}: {self.device} is listed twice")
         self.devices[self.device] = FoundDevice(self.device, KINDS[kind], int(ports), description.strip())
@@ -88,42 +122,11 @@ class _Reader:
             self.problems.append(f"line {number}: it is not plain which device this port belongs to")
             self.device = ""
             return
-        here, there = Port(self.device, int(found[1])), Port(_guid(found[2]), int(found[3]))
+        here, there = Port(self.device, int(found[1])), Port(guid(found[2]), int(found[3]))
         rate = line.rsplit(None, 1)[-1]
         if not rate_of(rate):
             self.problems.append(f"line {number}: no rate at the end of {line[-40:]!r}")
             rate = ""
         if here in self.ends:
-            self.problems.append(f"line {number}: port {here.number} of {here.guid} is listed twice")
+            self.problems.append(f"line {number}: {named(here)} is listed twice")
         self.ends[here] = (there, rate)
-
-
-def _guid(digits: str) -> str:
-    return "0x" + digits.lower().zfill(16)
-
-
-def _cables(
-    ends: dict[Port, tuple[Port, str]], devices: dict[str, FoundDevice], problems: list[str]
-) -> list[FoundCable]:
-    """Join the two ends of each cable; say which ones do not agree."""
-    cables, unlisted = [], set()
-    for here, (there, rate) in ends.items():
-        back = ends.get(there)
-        if back is None and there.guid not in devices:
-            unlisted.add(there.guid)
-        elif back is None:
-            problems.append(f"{_name(here)} leads to {_name(there)}, which is not listed there")
-        elif back[0] != here:
-            problems.append(f"{_name(here)} leads to {_name(there)}, but that leads to {_name(back[0])}")
-            continue
-        elif there < here:
-            continue
-        elif back[1] != rate:
-            problems.append(f"{_name(here)} says {rate or 'no rate'}, its other end {back[1] or 'no rate'}")
-        cables.append(FoundCable(here, there, rate))
-    problems += [f"{guid} is cabled but has no record of its own" for guid in sorted(unlisted)]
-    return cables
-
-
-def _name(port: Port) -> str:
-    return f"port {port.number} of {port.guid}"

@@ -1,0 +1,66 @@
+"""Joins the ends that a tool listed into cables, and says which do not agree.
+
+Most tools print each cable twice, once at either device. That is how a text that lost a part betrays itself: an end
+without its other end.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from assay.fabric.discovery import FoundCable, FoundDevice
+from assay.model.cable import Port
+
+Ends = dict[Port, tuple[Port, str]]
+"""Each port with what it is cabled to, and the rate."""
+
+LOST = re.compile(
+    r"time[d ]*out|bad status|fail|error|abort|incomplete|unreachable|invalid|unable|can't|cannot"
+    r"|ib(?:warn|panic): (?!\[\d+\] sim_connect: attached)",
+    re.IGNORECASE,
+)
+"""What libibmad, libibumad and ssh say when an answer did not come. ibsim's greeting is none of it."""
+
+
+def lost_on(stderr: str) -> list[str]:
+    """Return a problem for every line of stderr that says that an answer did not come."""
+    return [f"stderr: {line.strip()}" for line in stderr.splitlines() if LOST.search(line)]
+
+
+def guid(digits: str) -> str:
+    """Return the canonical form of 1 to 16 hex digits, with or without `0x`."""
+    return "0x" + digits.lower().removeprefix("0x").zfill(16)
+
+
+def named(port: Port) -> str:
+    """Return a port for a message."""
+    return f"port {port.number} of {port.guid}"
+
+
+def cables_of(
+    ends: Mapping[Port, tuple[Port, str]], devices: Mapping[str, FoundDevice], problems: list[str]
+) -> list[FoundCable]:
+    """Join the two ends of each cable; add to `problems` which ones do not agree."""
+    cables, unlisted = [], set()
+    for here, (there, rate) in ends.items():
+        back = ends.get(there)
+        if back is None and there.guid not in devices:
+            unlisted.add(there.guid)
+        elif back is None:
+            problems.append(f"{named(here)} leads to {named(there)}, which is not listed there")
+        elif back[0] != here:
+            problems.append(f"{named(here)} leads to {named(there)}, but that leads to {named(back[0])}")
+            continue
+        elif there < here:
+            continue
+        elif back[1] != rate:
+            problems.append(f"{named(here)} says {rate or 'no rate'}, its other end {back[1] or 'no rate'}")
+        cables.append(FoundCable(here, there, rate))
+    problems += [f"{one} is cabled but has no record of its own" for one in sorted(unlisted)]
+    return cables
+
+
+def whole(cables: Sequence[FoundCable], problems: list[str]) -> list[str]:
+    """Return the problems, and one more where there is no cable at all."""
+    return problems if cables else [*problems, "no cable was discovered"]
