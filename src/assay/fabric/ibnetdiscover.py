@@ -26,9 +26,9 @@ from __future__ import annotations
 import re
 
 from assay.fabric.discovery import Discovery, FoundDevice
+from assay.fabric.ends import LOST, Ends, cables_of, guid, lost_on, named, whole
 from assay.fabric.listed import Head, ListedDiscovery, Row
 from assay.fabric.rate import rate_of
-from assay.fabric.ends import LOST, Ends, cables_of, guid, lost_on, named, whole
 from assay.model.cable import DeviceKind, Port
 
 DEVICE = re.compile(r'(Switch|Ca|Rt)\s*(\d+)\s*"[SHR]-([0-9a-fA-F]{1,16})"\s*#\s*"(.*)"')

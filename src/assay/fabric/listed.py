@@ -12,8 +12,8 @@ from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from assay.fabric.discovery import Discovery, FoundCable, FoundDevice
-from assay.fabric.rate import rate_of
 from assay.fabric.ends import Ends, cables_of, named, whole
+from assay.fabric.rate import rate_of
 from assay.model.cable import DeviceKind, Port
 
 Row = tuple[str, str, str, str]
