@@ -1,0 +1,53 @@
+"""A healthy virtual node of every node spec passes every check of its own, active ones too."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from assay.fleet.load import load_fleet
+
+ROOT = Path(__file__).parents[2]
+SPECS = load_fleet(ROOT).node_specs
+
+
+def assay(home: Path, *words: str) -> str:
+    """Run a verb on the fleet at `home` and return what it said."""
+    command = [sys.executable, "-m", "assay", *words, "--fleet", str(home)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=home)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Path]:
+    """A fleet with one node of every spec, its lab up."""
+    for folder in ("specs", "suites", "firmware"):
+        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__", "fabrics"))
+    (tmp_path / "inventory").mkdir()
+    for number, (name, spec) in enumerate(SPECS.items(), 1):
+        guids = [f"0xa088c204{number:02x}00{rail:02x}06" for rail in range(len(spec.hcas))]
+        host = {"rack": f"r{number}", "u": 1, "serial_number": f"S{number:04}", "bmc_address": f"192.0.2.{number}"}
+        variables = {"node_spec": name, "profile": "managed", "site": "lab1", "hca_guids": guids}
+        pool = {name: {"vars": variables, "hosts": {f"one-{name}": host}}}
+        (tmp_path / "inventory" / f"{name}.yml").write_text(yaml.safe_dump(pool))
+    assay(tmp_path, "lab", "up")
+    yield tmp_path
+    assay(tmp_path, "lab", "down")
+
+
+def test_a_healthy_node_of_every_spec_passes_every_check_of_its_own(home: Path) -> None:
+    assay(home, "observe", "--active", "all_reduce,gpu_burn,nvme_read,memory")
+    judge = [sys.executable, "-m", "pytest", "suites", "-q", "--import-mode=importlib", "-p", "no:cacheprovider"]
+    own = ["--ignore=suites/fabric", "-k", "not whole_rack", f"--rootdir={home}", "--outcomes=outcomes.jsonl"]
+    subprocess.run([*judge, *own], capture_output=True, check=False, cwd=home)
+    outcomes = [json.loads(line) for line in (home / "outcomes.jsonl").read_text().splitlines()]
+    assert [one for one in outcomes if one["verdict"] != "pass"] == []
+    assert {one["subject"].split("/")[0] for one in outcomes} == set(SPECS)
