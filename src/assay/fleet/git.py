@@ -10,7 +10,7 @@ from pathlib import Path
 from assay.model.errors import Trouble
 
 DECLARED = ("inventory", "specs", "suites", "playbooks")
-CAREFUL = ("--no-optional-locks", "-c", "core.fsmonitor=false")
+CAREFUL = ("--no-optional-locks", "--no-replace-objects", "-c", "core.fsmonitor=false")
 REGULAR, LINK = ("100644", "100755"), "120000"
 
 
