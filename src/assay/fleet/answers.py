@@ -94,6 +94,25 @@ def among(kinds: Sequence[Kind], bits: int) -> list[Kind]:
     return [kind for number, kind in enumerate(kinds) if bits >> number & 1]
 
 
+def remedy_of(rule: FaultRule, kind: Kind) -> str:
+    """Return the remedy with which a rule starts."""
+    return kind.remedy if rule.remedy == "class" else rule.remedy
+
+
+def targets(policy: LifecyclePolicy, rule: FaultRule, kinds: Sequence[Kind]) -> list[str]:
+    """Return the states to which a rule sends nodes with these faults, all the way up the ladder."""
+    if rule.timing == "record" or rule.to:
+        return [rule.to] if rule.to and rule.timing != "record" and kinds else []
+    rungs = {str(name): rung for name, rung in policy.ladder.rungs.items()}
+    found: dict[str, None] = {}
+    for remedy in sorted({remedy_of(rule, kind) for kind in kinds}):
+        here: str | None = remedy
+        while here in rungs:
+            found[rungs[here].to] = None
+            here = rungs[here].then
+    return list(found)
+
+
 def _matches(rule: FaultRule, kind: Kind) -> bool:
     return (
         (not rule.severity or kind.severity in rule.severity)

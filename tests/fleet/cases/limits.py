@@ -6,6 +6,7 @@ from cases.case import NODE, SUITE, Case, one
 
 IDLE = NODE + "  idle: {value: 1, unit: W, source: us}\n"
 IDLE_TEST = SUITE + "    assert limits.idle\n"
+DRIVE = "  nvme_size: {{value: {}, unit: GB, source: us}}\n"
 LOW = NODE + "  gpu_temperature_low: {value: 5, unit: °C, source: us}\n"
 LOW_TEST = SUITE + "    assert limits.gpu_temperature_low\n"
 
@@ -27,5 +28,10 @@ CASES: dict[str, Case] = {
         {"suites/test_heat.py": IDLE_TEST},
         one("suites/test_heat.py", IDLE_TEST, "limits.idle", "spec.idle"),
         "suites/test_heat.py:10:12",
+    ),
+    "ASY0055": Case(
+        {"specs/node.yaml": NODE + DRIVE.format(11)},
+        {"specs/node.yaml": NODE + DRIVE.format(10)},
+        "specs/node.yaml:18:3",
     ),
 }

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import combinations
 from typing import Any
 
-from assay.fleet.answers import Kind, Reach, among, kinds_of, names_of, reaches
+from assay.fleet.answers import Kind, Reach, among, kinds_of, names_of, reaches, remedy_of, targets
 from assay.fleet.draft import Draft
 from assay.fleet.rules.book import Finding, Place, rule
 from assay.fleet.rules.names import nearest
@@ -73,7 +73,7 @@ def missing_rung(draft: Draft) -> Iterator[Finding]:
         lost: dict[Place, str] = {}
         for one in rules:
             for kind in among(kinds, one.answers) if _climbs(one.rule) else []:
-                if (remedy := _remedy(one.rule, kind)) not in policy.ladder.rungs:
+                if (remedy := remedy_of(one.rule, kind)) not in policy.ladder.rungs:
                     said = f"{kind.name}: {one.title} sends it up the ladder, which has no rung {remedy}"
                     lost.setdefault(_said_at(draft, policy, one, kind), said)
         for place, said in lost.items():
@@ -86,8 +86,8 @@ def undrawn_way(draft: Draft) -> Iterator[Finding]:
     for policy, kinds, rules in _answers(draft):
         for one in rules:
             for (state, _), bits in one.left.items() if one.rule.states and one.rule.timing != "record" else ():
-                targets = _targets(policy, one.rule, among(kinds, bits))
-                undrawn = sorted(target for target in targets if not policy.may_go(state, target))
+                meant = targets(policy, one.rule, among(kinds, bits))
+                undrawn = sorted(target for target in meant if not policy.may_go(state, target))
                 if undrawn:
                     said = f"{one.title} leads from {state} to {undrawn[0]}, but edges draw no {state} → {undrawn[0]}"
                     fix = f"add {undrawn[0]} to edges.{state}, or take {state} out of the rule"
@@ -117,26 +117,8 @@ def _climbs(answer: FaultRule) -> bool:
     return answer.timing != "record" and answer.to is None
 
 
-def _remedy(answer: FaultRule, kind: Kind) -> str:
-    return kind.remedy if answer.remedy == "class" else answer.remedy
-
-
 def _said_at(draft: Draft, policy: LifecyclePolicy, one: Reach, kind: Kind) -> Place:
     """Return where a remedy is said: in the rule, or in the catalogue's entry."""
     if one.rule.remedy != "class":
         return _at(draft, policy, one.title, "remedy")
     return draft.at(f"FaultCatalog/{kind.catalog}", *kind.entry)
-
-
-def _targets(policy: LifecyclePolicy, answer: FaultRule, kinds: list[Kind]) -> set[str]:
-    """Return the states to which a rule sends nodes for these faults, all the way up the ladder."""
-    if answer.to:
-        return {answer.to} if kinds else set()
-    rungs = {str(name): rung for name, rung in policy.ladder.rungs.items()}
-    found: set[str] = set()
-    for remedy in {_remedy(answer, kind) for kind in kinds}:
-        here: str | None = remedy
-        while here in rungs:
-            found.add(rungs[here].to)
-            here = rungs[here].then
-    return found

@@ -21,6 +21,7 @@ THEMES = (
     "answers",
     "racks",
     "fabric",
+    "profiles",
     "secrets",
     "kept",
 )

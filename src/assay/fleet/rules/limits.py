@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import inf
 
+from assay.fleet.cabled import pairs
 from assay.fleet.draft import Draft
+from assay.fleet.hardware import BOUNDS, GPU_UNITS, OF_UNIT, Bound, gpu_of
 from assay.fleet.rules.book import Finding, rule
 from assay.fleet.rules.names import nearest
 from assay.model.nodespec import NodeSpec
-
-HARDWARE = {
-    "pcie_width": (1, 16, "PCI Express has at most 16 lanes a device"),
-    "pcie_generation": (1, 6, "PCI Express 6 is the newest there is in servers"),
-    "nvlink_links": (1, 18, "no GPU has more than 18 NVLink links"),
-    "gpu_temperature": (30, 100, "a GPU shuts itself down before 100 °C, and no data centre runs it below 30 °C"),
-    "inlet_temperature": (10, 50, "ASHRAE's widest class allows 5 to 45 °C"),
-    "remap_uncorrectable": (0, 512, "a GPU has 512 spare rows"),
-    "remap_correctable": (0, 512, "a GPU has 512 spare rows"),
-}
+from assay.model.speed import gbps, next_slower
+from assay.model.units import converted
 
 
 @rule("ASY0050", "a limit that can never fire", why="A check held to it could not fail, or could not pass.")
@@ -25,12 +20,14 @@ def impossible_limit(draft: Draft) -> Iterator[Finding]:
     """Find limits outside what the hardware can read."""
     for spec in draft.of(NodeSpec).values():
         for name, limit in spec.limits.items():
-            low, high, because = HARDWARE.get(name, (float("-inf"), float("inf"), ""))
-            if limit.unit == "%":
-                low, high, because = 0, 100, "a share is at most 100 %"
-            if not low <= limit.value <= high:
-                said = f"{name} is {limit.value:g} {limit.unit}, but {because}"
-                yield Finding(draft.at(f"NodeSpec/{spec.name}", "limits", name), said, f"use {low:g} to {high:g}")
+            bound = BOUNDS.get(name) or OF_UNIT.get(limit.unit) or Bound(0, inf, limit.unit, "nothing counts below 0")
+            value = converted(limit.value, limit.unit, bound.unit)
+            if value is not None and not bound.low <= value <= bound.high:
+                said = f"{name} is {limit.value:g} {limit.unit}, but {bound.because}"
+                reach = (
+                    f"{bound.low:g} or more" if bound.high == inf else f"{bound.low:g} to {bound.high:g} {bound.unit}"
+                )
+                yield Finding(draft.at(f"NodeSpec/{spec.name}", "limits", name), said, f"use {reach}")
 
 
 @rule("ASY0051", "a lower limit above its upper one", why="No reading lies between them, so every node would fail.")
@@ -65,3 +62,35 @@ def missing_limit(draft: Draft) -> Iterator[Finding]:
         if lacking:
             said = f"{', '.join(spec.name for spec in lacking)} has no limit {limit.name}"
             yield Finding((limit.file, limit.line, limit.column), said, nearest(limit.name, lacking[0].limits))
+
+
+@rule("ASY0055", "a limit that contradicts the hardware", why="Every node would fail, or a degraded one would pass.")
+def contradicted_limit(draft: Draft) -> Iterator[Finding]:
+    """Find limits that no part of the spec itself can reach, or that a link of half its fabric's rate would pass."""
+    for spec in draft.of(NodeSpec).values():
+        for name, most, unit, what in _at_most(spec):
+            limit = spec.limits.get(name)
+            value = converted(limit.value, limit.unit, unit) if limit else None
+            if limit and value is not None and value > most:
+                said = f"{name} is {limit.value:g} {limit.unit}, but {what}"
+                place = draft.at(f"NodeSpec/{spec.name}", "limits", name)
+                yield Finding(place, said, f"use at most {most:g} {unit}, or correct the hardware")
+    for design, spec in pairs(draft):
+        rate = spec.limits.get("hca_rate")
+        value, slower = converted(rate.value, rate.unit, "Gb/s") if rate else None, next_slower(design.rate)
+        if value is not None and value <= slower:
+            full = gbps(design.rate)
+            said = (
+                f"hca_rate is {value:g} Gb/s, but {design.name} runs at {full:g} ({design.rate}): {slower:g} would pass"
+            )
+            yield Finding(draft.at(f"NodeSpec/{spec.name}", "limits", "hca_rate"), said, f"use {full:g} Gb/s")
+
+
+def _at_most(spec: NodeSpec) -> Iterator[tuple[str, float, str, str]]:
+    """Yield the limits that the spec's hardware bounds: name, bound, unit, and what bounds it."""
+    yield "nvme_size", spec.nvme.size_gb, "GB", f"its drives hold {spec.nvme.size_gb} GB (nvme.size_gb)"
+    gpu = gpu_of(spec.gpus.model)
+    for name, unit in GPU_UNITS.items() if gpu else ():
+        most = getattr(gpu, name)
+        if gpu and most is not None:
+            yield name, most, unit, f"{spec.gpus.model} does {most:g} {unit} at most ({gpu.source})"
