@@ -10,6 +10,8 @@ import yaml
 from assay.fleet.load import load_fleet
 from assay.harness.declared import Selection, promised
 
+pytest_plugins = ["pytester"]
+
 SUITE = '''
 """What a rack is."""
 import pytest
