@@ -76,6 +76,11 @@ def test_a_mistake_of_the_base_is_told_once(fleet_with: Write) -> None:
     assert [(problem.where, problem.code) for problem in found] == [("specs/node.yaml:10:1", "ASY0003")]
 
 
+def test_a_base_that_is_no_yaml_is_all_that_is_told(fleet_with: Write) -> None:
+    found = problems(fleet_with({"specs/large.yaml": LARGE, "specs/node.yaml": "a: 1\na: 2\n"}))
+    assert [problem.code for problem in found] == ["ASY0001"]
+
+
 def test_a_chain_of_three_takes_the_nearest_word(fleet_with: Write) -> None:
     huge = "kind: NodeSpec\nname: huge\nextends: large\nfans: 4\n"
     fleet = load_fleet(fleet_with({"specs/large.yaml": LARGE, "specs/huge.yaml": huge}))

@@ -79,7 +79,8 @@ def read_specs(tree: Tree, shelf: Shelf | None = None) -> tuple[list[SpecFile], 
     for one in read:
         if isinstance(one, _Read):
             by_name.setdefault((one.model, one.name), one)
-    found = [_spec(one, by_name) if isinstance(one, _Read) else one for one in read]
+    whole = all(isinstance(one, _Read) for one in read)
+    found = [_spec(one, by_name, whole) if isinstance(one, _Read) else one for one in read]
     return [one for one in found if isinstance(one, SpecFile)], [one for one in found if isinstance(one, Refused)]
 
 
@@ -101,11 +102,15 @@ def _read(tree: Tree, path: str, shelf: Shelf | None) -> _Read | Refused:
     return _Read(document, model)
 
 
-def _spec(one: _Read, by_name: Mapping[tuple[type[Spec], str], _Read]) -> SpecFile | Refused:
-    """Read a document into its model, laid over what it extends, or say what is wrong with it."""
+def _spec(one: _Read, by_name: Mapping[tuple[type[Spec], str], _Read], whole: bool) -> SpecFile | Refused:
+    """Read a document into its model, laid over what it extends, or say what is wrong with it.
+
+    Where not all documents could be read (`whole`), what seems to lack may stand in one of the others.
+    """
     chain, problem = _chain(one, by_name)
     if problem is not None:
-        return Refused([problem], one.model.__name__, one.name)
+        told = [problem] if whole or problem.code != "ASY0005" else []
+        return Refused(told, one.model.__name__, one.name)
     documents = [read.document for read in chain]
     try:
         data = one.document.data if len(documents) == 1 else layered(documents)
