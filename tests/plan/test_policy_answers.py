@@ -70,6 +70,24 @@ def test_limits_deadlines_and_requirements_are_told_by_their_lines(repository) -
     assert "limits.pool_percent: 25 → 10" in as_text(made)
 
 
+def test_what_automation_may_do_to_a_profile_s_nodes_is_told(repository) -> None:
+    repository.edit("specs/profiles/managed.yaml", "acts_on_faults: true", "acts_on_faults: false")
+    (one,) = repository.plan().profiles
+    assert (one.path, one.old, one.new) == ("managed.acts_on_faults", "true", "false")
+    assert one.line.startswith("specs/profiles/managed.yaml:")
+
+
+def test_an_artifact_that_changes_behind_its_version_is_told_and_flashes_nothing(repository) -> None:
+    bundle = "specs/firmware/hgx-h100-2026-10.yaml"
+    repository.edit(bundle, "firmware/bmc-01.05.11.bin", "firmware/bmc-again.bin")
+    made = repository.plan()
+    assert made.firmware == ()
+    (one,) = made.bundles
+    assert (one.path, one.new) == ("hgx-h100-2026-10.bmc.artifact", "firmware/bmc-again.bin")
+    assert one.line.startswith(f"{bundle}:")
+
+
 def test_words_about_the_policy_change_no_answer(repository) -> None:
     repository.policy("summary: Gone for good.", "summary: Scrapped.")
+    repository.edit("specs/firmware/hgx-h100-2026-10.yaml", "owner: hardware-platform", "owner: somebody")
     assert not repository.plan().changes

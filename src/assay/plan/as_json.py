@@ -48,6 +48,8 @@ def document(plan: Plan) -> dict[str, Any]:
         "cables": [{name: value for name, value in plain(job).items() if name != "place"} for job in plan.cables],
         "policy": {"answers": plain(plan.answers), "settings": plain(plan.policy)},
         "faults": plain(plan.faults),
+        "profiles": plain(plan.profiles),
+        "bundles": plain(plan.bundles),
         "schedule": _schedule(plan),
         "backtest": plain(plan.backtest),
         "notes": list(plan.notes),
@@ -57,7 +59,14 @@ def document(plan: Plan) -> dict[str, Any]:
 def plain(value: Any) -> Any:
     """Return plain JSON data. Nothing is copied that JSON takes as it is."""
     if isinstance(value, Node):
-        return {"node": value.name, "pool": value.pool, "spec": value.spec, "rack": value.rack, "u": value.u}
+        return {
+            "node": value.name,
+            "pool": value.pool,
+            "spec": value.spec,
+            "rack": value.rack,
+            "u": value.u,
+            "start": value.variables.get("lifecycle_start", "onboard"),
+        }
     if is_dataclass(value):
         return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):

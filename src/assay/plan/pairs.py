@@ -102,7 +102,7 @@ def _pair(before: Fleet, after: Fleet, old: Node, new: Node) -> Pair:
         moves=_moves(_owed(before, old), _owed(after, new)),
         settings=tuple(_settings(was, will)),
         thresholds=tuple(_thresholds(was, will)),
-        bundle=before.bundle_of(old.name) != after.bundle_of(new.name),
+        bundle=before.bundle_of(old.name).components != after.bundle_of(new.name).components,
         respecced=was.name != will.name,
     )
 

@@ -17,7 +17,7 @@ from assay.plan.nodes import NodeChanges, node_changes
 from assay.plan.notes import notes
 from assay.plan.pairs import pairs
 from assay.plan.refusals import Case, Refused, refusals
-from assay.plan.rules import Reanswered, Reset, reanswered, reclassed, resets
+from assay.plan.rules import Reanswered, Reset, bundle_resets, profile_resets, reanswered, reclassed, resets
 from assay.plan.specs import Configuration, FirmwareMove, LimitChange, configuration, firmware_moves, limit_changes
 from assay.plan.stale import Staleness
 from assay.plan.suites import Rerun, reruns
@@ -41,6 +41,8 @@ class Plan:
     answers: tuple[Reanswered, ...]
     policy: tuple[Reset, ...]
     faults: tuple[Reset, ...]
+    profiles: tuple[Reset, ...]
+    bundles: tuple[Reset, ...]
     work: Work
     backtest: Backtest | None
     notes: tuple[str, ...]
@@ -51,7 +53,8 @@ class Plan:
         """Whether merging changes anything for the fleet."""
         nodes = (self.nodes.added, self.nodes.removed, self.nodes.changed)
         specs = (self.firmware, self.configuration, self.limits, self.reruns, self.checks_gone)
-        return any((*nodes, *specs, self.cables, self.answers, self.policy, self.faults))
+        nodes_or_specs = any((*nodes, *specs, self.cables))
+        return nodes_or_specs or any((self.answers, self.policy, self.faults, self.profiles, self.bundles))
 
 
 def plan(before: Declared, after: Declared, facts: Facts) -> Plan:
@@ -82,6 +85,8 @@ def plan(before: Declared, after: Declared, facts: Facts) -> Plan:
         answers=reanswered(before, after),
         policy=resets(before, after),
         faults=reclassed(before, after),
+        profiles=profile_resets(before, after),
+        bundles=bundle_resets(before, after),
         work=planned,
         backtest=facts.backtest,
         notes=notes(after, standings, following, settings, planned),

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from assay.fleet.answers import names_of
 from assay.lifecycle.answers import Answer, answer_to
 from assay.model.faults import Blame, FaultCatalog, Remedy, Severity
+from assay.model.firmware import FirmwareBundle
 from assay.model.policy import LifecyclePolicy
 from assay.plan.declared import Declared, line_of
 
@@ -90,6 +91,44 @@ def reclassed(before: Declared, after: Declared) -> tuple[Reset, ...]:
     return _resets(after, before.catalog, after.catalog, f"FaultCatalog/{after.catalog.name}", skip=PAPER)
 
 
+def profile_resets(before: Declared, after: Declared) -> tuple[Reset, ...]:
+    """Return every change of what automation may do to the nodes of a profile."""
+    was, will = before.fleet.profiles, after.fleet.profiles
+    return tuple(
+        replace(one, path=f"{name}.{one.path}")
+        for name in sorted(was.keys() & will.keys())
+        for one in _resets(after, was[name], will[name], f"ManagementProfile/{name}", skip=PAPER)
+    )
+
+
+def bundle_resets(before: Declared, after: Declared) -> tuple[Reset, ...]:
+    """Return what else than a version changes of a component that a bundle had before."""
+    was, will = before.fleet.bundles, after.fleet.bundles
+    return tuple(
+        replace(one, path=f"{name}.{one.path}", line=_line_of_component(after, name, one.path))
+        for name in sorted(was.keys() & will.keys())
+        for one in _resets(after, _Parts(was[name], will[name]), _Parts(will[name], was[name]), "", skip={"version"})
+    )
+
+
+class _Parts:
+    """The components of a bundle that another one has as well, by name."""
+
+    def __init__(self, bundle: FirmwareBundle, other: FirmwareBundle) -> None:
+        shared = {part.name for part in other.components}
+        self._parts = {part.name: part.model_dump() for part in bundle.components if part.name in shared}
+
+    def model_dump(self) -> dict[str, Any]:
+        """Return plain data, as models do."""
+        return self._parts
+
+
+def _line_of_component(after: Declared, bundle: str, path: str) -> str:
+    name, _, field = path.partition(".")
+    places = [part.name for part in after.fleet.bundles[bundle].components]
+    return line_of(after.fleet, f"FirmwareBundle/{bundle}", f"components.{places.index(name)}.{field}")
+
+
 def _resets(after: Declared, old: Any, new: Any, document: str, skip: set[str]) -> tuple[Reset, ...]:
     if old == new:
         return ()
@@ -114,4 +153,7 @@ def _flat(value: Any, skip: set[str], path: str = "") -> Iterator[tuple[str, str
 
 
 def _plain(value: Any) -> str:
+    """Return a value as YAML writes it."""
+    if isinstance(value, bool):
+        return str(value).lower()
     return f"{value:g}" if isinstance(value, float) else str(value)

@@ -84,10 +84,11 @@ def _refused(plan: Plan) -> Iterator[str]:
 
 def _nodes(plan: Plan) -> Iterator[str]:
     for what, some in (("added", plan.nodes.added), ("removed", plan.nodes.removed)):
-        pools: dict[str, list[str]] = defaultdict(list)
+        pools: dict[tuple[str, str], list[str]] = defaultdict(list)
         for node in some:
-            pools[node.pool].append(node.name)
-        yield from (f"{what}: {nodes(names)}, pool {pool}" for pool, names in pools.items())
+            start = str(node.variables.get("lifecycle_start", "onboard"))
+            pools[node.pool, f", starts in {start}" if what == "added" else ""].append(node.name)
+        yield from (f"{what}: {nodes(names)}, pool {pool}{start}" for (pool, start), names in pools.items())
     kinds: dict[str, list[Changed]] = defaultdict(list)
     for change in plan.nodes.changed:
         kinds[change.what].append(change)
@@ -199,6 +200,14 @@ def _faults(plan: Plan) -> Iterator[str]:
     yield from map(_reset, plan.faults)
 
 
+def _profiles(plan: Plan) -> Iterator[str]:
+    yield from map(_reset, plan.profiles)
+
+
+def _bundles(plan: Plan) -> Iterator[str]:
+    yield from map(_reset, plan.bundles)
+
+
 def _reset(one: Reset) -> str:
     return f"{one.path}: {one.old or 'none'} → {one.new or 'none'} ({one.line})"
 
@@ -271,6 +280,8 @@ SECTIONS: tuple[tuple[str, Callable[[Plan], Iterable[str]]], ...] = (
     ("Answers of the policy", _answers),
     ("Settings of the policy", _policy),
     ("Fault classes", _faults),
+    ("Profiles", _profiles),
+    ("Firmware bundles", _bundles),
     ("Waves", _waves),
     ("The way of a node", _ways),
     ("Not in a wave", _others),
