@@ -102,17 +102,17 @@ def test_two_designs_may_share_a_switch_but_no_port_of_it(told: Callable[..., li
     spine = '{guid: "0x0000000000000002", rack: n1, u: 2}'
     other = OTHER.replace("[n1, n2]", "[n3]").replace('{guid: "0x1000000000000002", rack: n9, u: 2}', spine)
     found = told(FABRIC, other=other)
-    assert "ASY0080 port 1 of spine is cabled by net already" in found
+    assert "ASY0080 port 1 of the switch 0x0000000000000002 is cabled by net already" in found
 
 
 def test_two_designs_may_not_give_one_place_to_two_switches(told: Callable[..., list[str]]) -> None:
     found = told(FABRIC, other=OTHER.replace("rack: n9, u: 2", "rack: n1, u: 2").replace("[n1, n2]", "[n3]"))
-    assert "ASY0085 spine stands in n1 U2, where 0x0000000000000002 stands" in found
+    assert "ASY0085 the switch 0x1000000000000002 stands in n1 U2, where 0x0000000000000002 stands" in found
 
 
 def test_a_switch_may_not_have_an_adapter_s_guid(told: Callable[..., list[str]]) -> None:
     found = told(FABRIC.replace("0x0000000000000002", "0x00000000000000a2"))
-    assert found == ["ASY0085 spine has the GUID 0x00000000000000a2 of an adapter of n2"]
+    assert found == ["ASY0085 the switch has the GUID 0x00000000000000a2 of an adapter of n2"]
 
 
 @pytest.mark.parametrize(

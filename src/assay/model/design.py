@@ -18,6 +18,7 @@ from pydantic import AfterValidator, Field, model_validator
 from assay.model.design_sense import misfits, no_ports
 from assay.model.errors import Contradiction
 from assay.model.explicit import ExplicitCable, Guid, LinkRate
+from assay.model.nodespec import Limit
 from assay.model.spec import Spec, Strict
 
 MOST_NODES = 200_000  # of one range: more is a slip of the pen
@@ -40,6 +41,7 @@ LeafName = Annotated[str, Field(pattern=r"^([^{}]|\{(unit|rail)(:0?\d)?\})+$")]
 SpineName = Annotated[str, Field(pattern=r"^([^{}]|\{index(:0?\d)?\})+$")]
 HcaLabel = Annotated[str, Field(pattern=r"^([^{}]|\{rail(:0?\d)?\})*$")]
 LabelRule = Literal["number", "cage/port"]
+Tier = Literal["leaves", "spines"]
 
 
 class Switch(Strict):
@@ -92,6 +94,7 @@ class FabricDesign(Spec):
 
     `hca_label` is what is printed at a node's port and may use `{rail}`; `rate` is width and speed, `4xNDR`.
     `oversubscription` is a leaf's bandwidth down to nodes divided by that up to spines, where down is more.
+    `limits` are what links, optics and switches are held to.
     """
 
     kind: Literal["FabricDesign"]
@@ -106,6 +109,7 @@ class FabricDesign(Spec):
     spines: Spines
     lengths: Lengths = Lengths()
     cables: list[ExplicitCable] = Field(default=[])
+    limits: dict[str, Limit] = Field(default={})
 
     def node_names(self) -> list[str]:
         """Return the nodes, ranges written out."""
@@ -135,7 +139,7 @@ class FabricDesign(Spec):
         """How many scalable units the nodes fill."""
         return -(-len(self.node_names()) // len(self.down))
 
-    def switches(self) -> Iterator[tuple[str, Literal["leaves", "spines"], int, Switch]]:
+    def switches(self) -> Iterator[tuple[str, Tier, int, Switch]]:
         """Yield every switch: its name, its tier, and its number there."""
         for number, leaf in enumerate(self.leaves.at):
             unit, rail = divmod(number, self.rails)
@@ -143,7 +147,7 @@ class FabricDesign(Spec):
         for number, spine in enumerate(self.spines.at):
             yield spine.name or self.spines.name.format(index=number + 1), "spines", number, spine
 
-    def ports_used(self, tier: Literal["leaves", "spines"], number: int) -> set[int]:
+    def ports_used(self, tier: Tier, number: int) -> set[int]:
         """Return the ports of a switch that the rules cable."""
         if tier == "spines":
             return set(range(1, len(self.leaves.at) * self.spines.per_pair + 1))

@@ -12,7 +12,7 @@ from assay.fleet.draft import Draft
 from assay.fleet.rules.book import Finding, Place, rule
 from assay.fleet.rules.names import few
 from assay.model.cable import Port
-from assay.model.design import FabricDesign, Switch
+from assay.model.design import FabricDesign, Switch, Tier
 from assay.model.speed import gbps
 from assay.model.units import UNITS, converted
 
@@ -90,14 +90,14 @@ def twice(draft: Draft) -> Iterator[Finding]:
     shared = [host for host in draft.hosts if host.read and not guids.isdisjoint(host.read.hca_guids)]
     adapters = {guid: host.name for host in shared if host.read for guid in host.read.hca_guids}
     places: dict[tuple[str, str, int], str] = {}
-    for design, place, name, switch in _switches(draft):
-        if switch.guid in adapters:
-            said = f"{name} has the GUID {switch.guid} of an adapter of {adapters[switch.guid]}"
-            yield Finding(place, said, "read it from the switch's label")
+    for design, tier, number, switch in _switches(draft):
         first = places.setdefault((design.site, switch.rack, switch.u), switch.guid)
+        if switch.guid in adapters:
+            said = f"the switch has the GUID {switch.guid} of an adapter of {adapters[switch.guid]}"
+            yield Finding(_place(draft, design, tier, number), said, "read it from the switch's label")
         if first != switch.guid:
-            said = f"{name} stands in {switch.rack} U{switch.u}, where {first} stands"
-            yield Finding(place, said, "correct one of the two")
+            said = f"the switch {switch.guid} stands in {switch.rack} U{switch.u}, where {first} stands"
+            yield Finding(_place(draft, design, tier, number), said, "correct one of the two")
 
 
 @rule("ASY0086", "a fabric slower than its nodes ask for", why="Every HCA would fail its check, on every node.")
@@ -135,16 +135,14 @@ def _shared_nodes(draft: Draft) -> Iterator[Finding]:
 
 
 def _shared_switches(draft: Draft) -> Iterator[Finding]:
-    used: dict[str, tuple[FabricDesign, set[int]]] = {}
-    for design in draft.of(FabricDesign).values() if len(draft.of(FabricDesign)) > 1 else ():
-        for name, tier, number, switch in design.switches():
-            ports = design.ports_used(tier, number)
-            first, theirs = used.setdefault(switch.guid, (design, ports))
-            common = sorted(ports & theirs) if first is not design else []
-            if common:
-                place = draft.at(f"FabricDesign/{design.name}", tier, "at", number)
-                said = f"port {common[0]} of {name} is cabled by {first.name} already"
-                yield Finding(place, said, "take other ports, or another switch")
+    owners: dict[str, tuple[FabricDesign, Tier, int]] = {}
+    for design, tier, number, switch in _switches(draft):
+        first, its_tier, its_number = owners.setdefault(switch.guid, (design, tier, number))
+        if first is design:
+            continue
+        if common := design.ports_used(tier, number) & first.ports_used(its_tier, its_number):
+            said = f"port {min(common)} of the switch {switch.guid} is cabled by {first.name} already"
+            yield Finding(_place(draft, design, tier, number), said, "take other ports, or another switch")
 
 
 def _between_rails(cabling: Cabling, one: Plug, other: Plug) -> Iterator[Finding]:
@@ -156,10 +154,15 @@ def _between_rails(cabling: Cabling, one: Plug, other: Plug) -> Iterator[Finding
         yield Finding(one.place, said, "lead the adapter to the leaf of its rail")
 
 
-def _switches(draft: Draft) -> Iterator[tuple[FabricDesign, Place, str, Switch]]:
+def _switches(draft: Draft) -> Iterator[tuple[FabricDesign, Tier, int, Switch]]:
+    """Yield every switch of every design, by its tier and its number there."""
     for design in draft.of(FabricDesign).values():
-        for name, tier, number, switch in design.switches():
-            yield design, draft.at(f"FabricDesign/{design.name}", tier, "at", number), name, switch
+        yield from ((design, "leaves", number, switch) for number, switch in enumerate(design.leaves.at))
+        yield from ((design, "spines", number, switch) for number, switch in enumerate(design.spines.at))
+
+
+def _place(draft: Draft, design: FabricDesign, tier: Tier, number: int) -> Place:
+    return draft.at(f"FabricDesign/{design.name}", tier, "at", number)
 
 
 def _listed(rails: range | list[int]) -> str:

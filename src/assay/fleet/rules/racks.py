@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from operator import itemgetter
 from typing import NamedTuple
 
 from assay.fleet.draft import Draft, HostEntry
-from assay.fleet.rules.book import Finding, Place, rule
+from assay.fleet.rules.book import Finding, rule
 from assay.fleet.rules.names import few
 from assay.model.design import FabricDesign
 from assay.model.nodespec import NodeSpec
@@ -17,27 +18,29 @@ Rack = tuple[str, str]
 
 
 class Mounted(NamedTuple):
-    """What fills a rack from the unit `u` up to `top`; `host` is None for a switch."""
+    """What fills a rack from the unit `u` up to `top`. A switch has no `host`, and a `path` in its design `key`."""
 
     u: int
     top: int
     name: str
     host: HostEntry | None
-    place: Place | None = None
+    key: str = ""
+    path: tuple[str | int, ...] = ()
 
 
 @rule("ASY0039", "two devices that overlap in a rack", why="One of them is not where hands would be sent to.")
 def overlapping(draft: Draft) -> Iterator[Finding]:
     """Find nodes that reach, by the height of their chassis, into the units of another node or of a switch."""
     for (site, rack), devices in _mounted(draft).items():
-        devices.sort(key=lambda device: device[:3])
+        devices.sort(key=_order)
         below = devices[0]
         for device in devices[1:]:
             if device.u <= below.top and _not_told_elsewhere(below, device):
                 units = f"U{below.u} to U{below.top}" if below.top > below.u else f"U{below.u}"
                 said = f"{device.name} stands in U{device.u} of {site} {rack}, but {below.name} fills {units}"
-                yield Finding(_at(device), said, "correct a `u`, or the `height_u` of a node spec")
-            below = max(below, device, key=lambda one: one.top)
+                place = device.host.place("u") if device.host else draft.at(device.key, *device.path)
+                yield Finding(place, said, "correct a `u`, or the `height_u` of a node spec")
+            below = device if device.top > below.top else below
 
 
 @rule(
@@ -74,6 +77,9 @@ def wrong_sum(draft: Draft) -> Iterator[Finding]:
             yield Finding(place, f"{said}, not {spec.rack.gpus}", "correct one of the three")
 
 
+_order = itemgetter(0, 1, 2)
+
+
 def _mounted(draft: Draft) -> Mapping[Rack, list[Mounted]]:
     """Return what stands in each rack."""
     heights = {spec.name: spec.height_u for spec in draft.of(NodeSpec).values()}
@@ -93,11 +99,11 @@ def _switches(draft: Draft) -> Iterator[tuple[str, str, Mounted]]:
     for design in draft.of(FabricDesign).values():
         for tier, switches in (("leaves", design.leaves.at), ("spines", design.spines.at)):
             for number, switch in enumerate(switches):
-                place = draft.at(f"FabricDesign/{design.name}", tier, "at", number, "u")
-                name = switch.name or f"the switch {switch.guid}"
                 if switch.guid not in seen:
                     seen.add(switch.guid)
-                    yield design.site, switch.rack, Mounted(switch.u, switch.u, name, None, place)
+                    name, path = switch.name or f"the switch {switch.guid}", (tier, "at", number, "u")
+                    mounted = Mounted(switch.u, switch.u, name, None, f"FabricDesign/{design.name}", path)
+                    yield design.site, switch.rack, mounted
 
 
 def _not_told_elsewhere(one: Mounted, other: Mounted) -> bool:
@@ -105,10 +111,6 @@ def _not_told_elsewhere(one: Mounted, other: Mounted) -> bool:
     if one.host and other.host:
         return one.u != other.u
     return bool(one.host or other.host)
-
-
-def _at(device: Mounted) -> Place:
-    return device.host.place("u") if device.host else device.place or ("", 0, 0)
 
 
 def _whole_racks(draft: Draft) -> Iterator[tuple[Rack, NodeSpec, list[HostEntry]]]:
