@@ -18,6 +18,7 @@ from pydantic import AfterValidator, Field, model_validator
 from assay.model.design_sense import misfits, no_ports
 from assay.model.errors import Contradiction
 from assay.model.explicit import ExplicitCable, Guid, LinkRate
+from assay.model.labels import Labels
 from assay.model.nodespec import Limit
 from assay.model.spec import Spec, Strict
 
@@ -62,7 +63,12 @@ class SwitchModel(Strict):
 
     def label(self, port: int) -> str:
         """Return what is printed at a port."""
-        return str(port) if self.labels == "number" else f"{(port + 1) // 2}/{2 - port % 2}"
+        return self.printed.label(port)
+
+    @property
+    def printed(self) -> Labels:
+        """How its ports are labelled."""
+        return Labels(2 if self.labels == "cage/port" else 0)
 
 
 class Leaves(Strict):

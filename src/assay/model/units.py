@@ -30,11 +30,14 @@ _DIMENSIONS: dict[str, dict[str, float]] = {
     "a frequency": {"Hz": 1, "MHz": 1e6, "GHz": 1e9},
     "a power": {"mW": 1e-3, "W": 1, "kW": 1e3},
     "a voltage": {"mV": 1e-3, "V": 1},
-    "a current": {"A": 1},
+    "a current": {"mA": 1e-3, "A": 1},
+    "an optical power": {"dBm": 1},
     "a temperature": {"°C": 1},
     "a speed of rotation": {"rpm": 1},
     "a share": {"%": 1},
     "a number of things": {"count": 1},
+    "a rate of events": {"count/h": 1, "count/min": 60},
+    "a bit error ratio": {"errors/bit": 1},
     "a number of lanes": {"lanes": 1},
     "a number of links": {"links": 1},
     "a number of memory rows": {"rows": 1},
@@ -50,7 +53,8 @@ UNITS = {
 SUFFIXES = {
     "gb_s": "GB/s", "mb_s": "MB/s", "gib_s": "GiB/s", "gbps": "Gb/s", "mbps": "Mb/s",
     "bytes": "B", "gb": "GB", "gib": "GiB", "tb": "TB", "gflops": "Gflop/s", "tflops": "Tflop/s",
-    "us": "µs", "ms": "ms", "s": "s", "mhz": "MHz", "w": "W", "v": "V", "a": "A", "c": "°C",
+    "us": "µs", "ms": "ms", "s": "s", "mhz": "MHz", "w": "W", "mv": "mV", "v": "V", "ma": "mA", "a": "A",
+    "dbm": "dBm", "c": "°C",
     "rpm": "rpm", "percent": "%",
 }  # fmt: skip
 _WORDS = {
