@@ -80,6 +80,12 @@ def test_nodes_on_their_way_and_unmanaged_ones_are_in_no_wave(repository, known)
     assert scheduled == {f"n{number:04}" for number in range(3, 17)} - {"n0005"}
 
 
+def test_a_node_that_nobody_acts_on_is_left_alone_wherever_it_is(repository, known) -> None:
+    made = repository.firmware("01.05.11", "01.05.12").plan(known("n0017", "draining"))
+    assert "n0017" in made.work.left_alone
+    assert "n0017" not in made.work.under_way
+
+
 def test_a_rack_that_is_one_machine_is_said_to_run_mixed(repository) -> None:
     whole = "rack: {nodes: 4, gpus: 32, switch_trays: 0, power_shelves: 0}\nfans: 10"
     repository.spec("fans: 10", whole).commit()
