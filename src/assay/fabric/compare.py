@@ -68,9 +68,7 @@ def compare(plan: Plan, discovery: Discovery) -> Comparison:
     discrepancies = tuple(one for one in (*misplaced, *slow) if not problems or _seen_whole(one))
     verdict: FabricVerdict = "partial" if problems else "mismatch" if discrepancies else "match"
     matching_count = len(in_place) - len(slow)
-    return Comparison(
-        plan.design.name, verdict, len(plan.cables), len(found), matching_count, discrepancies, tuple(problems)
-    )
+    return Comparison(plan.name, verdict, len(plan.cables), len(found), matching_count, discrepancies, tuple(problems))
 
 
 def _misplaced(plan: Plan, found: Iterable[FoundCable], look: _Look) -> list[Discrepancy]:
@@ -89,8 +87,6 @@ class _Look:
     def __init__(self, plan: Plan, discovery: Discovery) -> None:
         self.plan, self.discovery = plan, discovery
         self.rates: Mapping[frozenset[Port], str] = {}
-        listed = plan.cables[len(plan.cables) - len(plan.design.cables) :]  # the rules' cables have the design's rate
-        self.listed = {frozenset((one.a.at, one.b.at)): one.rate for one in listed}
 
     def inside_a_switch(self, cable: FoundCable) -> bool:
         return any(
@@ -109,9 +105,8 @@ class _Look:
 
     def cable(self, a: Port, b: Port, designed: bool) -> Cable:
         """Return a cable between two ports, its ends in the order asked for."""
-        if designed:
-            rate = self.listed.get(frozenset((a, b)), self.plan.design.rate)
-            return Cable(self.end(a), self.end(b), rate)
+        if designed and (cable := self.plan.cable_at(a)):
+            return cable
         self.rates = self.rates or {frozenset((one.a, one.b)): one.rate for one in self.discovery.cables}
         return Cable(self.end(a), self.end(b), self.rates[frozenset((a, b))])
 

@@ -2,58 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from itertools import repeat
 
-from assay.model.cable import Cable, DeviceKind, End, Port
-from assay.model.design import FabricDesign, Switch, SwitchModel, span
+from assay.fabric.planned import Device, Links, Plan
+from assay.model.cable import Cable
+from assay.model.design import FabricDesign, Switch
 from assay.model.errors import Trouble
 from assay.model.fleet import Fleet, Node
 
-
-@dataclass(frozen=True, slots=True)
-class Device:
-    """One designed device: what it is called, where it is, and how its ports are labelled."""
-
-    guid: str
-    name: str
-    kind: DeviceKind
-    ports: int
-    rack: str
-    u: int
-    site: str = ""
-    node: str = ""
-    product: str = ""
-    labels: SwitchModel | None = None
-    hca_label: str = ""
-
-    def end(self, port: int) -> End:
-        """Return one of the device's ports as hands find it."""
-        label = self.labels.label(port) if self.labels else self.hca_label
-        return End(self.name, self.guid, port, label, self.rack, self.u, self.site, self.node)
-
-    @property
-    def description(self) -> str:
-        """The NodeDesc that such a device announces by default."""
-        return f"MF0;{self.name}:{self.product}/U1" if self.product else self.name
-
-
-@dataclass(frozen=True)
-class Plan:
-    """A design compiled for one fleet: its devices by GUID and every cable."""
-
-    design: FabricDesign
-    devices: Mapping[str, Device] = field(default_factory=dict)
-    cables: tuple[Cable, ...] = ()
-
-    def of_node(self, node: str) -> list[Cable]:
-        """Return the cables that one node hangs on, in rail order."""
-        return [cable for cable in self.cables if node in (cable.a.node, cable.b.node)]
-
-    def end(self, port: Port) -> End | None:
-        """Return a port of a designed device, None for a device that the design does not know."""
-        device = self.devices.get(port.guid)
-        return device.end(port.number) if device else None
+__all__ = ["Device", "Plan", "adapters", "expected", "plan"]
 
 
 def expected(design: FabricDesign, fleet: Fleet) -> list[Cable]:
@@ -70,21 +27,25 @@ def plan(design: FabricDesign, fleet: Fleet) -> Plan:
     switches = [(tier, _switch(design, switch, name)) for name, tier, _, switch in design.switches()]
     leaves = [switch for tier, switch in switches if tier == "leaves"]
     spines = [switch for tier, switch in switches if tier == "spines"]
-    hcas = [_hcas(design, _node(design, fleet, name), fleet) for name in design.node_names()]
-    devices = _by_guid(design, [*leaves, *spines, *(hca for node in hcas for hca in node)])
-    cables = (*_node_cables(design, hcas, leaves), *_spine_cables(design, leaves, spines))
+    hcas = [hca for name in design.node_names() for hca in _hcas(design, _node(design, fleet, name), fleet)]
+    devices = _by_guid(design, [*hcas, *leaves, *spines])
+    links = Links()
+    _node_cables(design, links, len(hcas))
+    _spine_cables(design, links, len(hcas), len(leaves))
     if design.cables:
         from assay.fabric.explicit import Explicit
 
         explicit = Explicit(design, fleet, devices)
-        more = explicit.cables(cables)
-        return Plan(design, explicit.devices, (*cables, *more))
-    return Plan(design, devices, cables)
+        explicit.add(links)
+        return Plan(design.name, explicit.devices.values(), links)
+    return Plan(design.name, devices.values(), links)
 
 
 def _switch(design: FabricDesign, at: Switch, name: str) -> Device:
     model = design.switch
-    return Device(at.guid, name, "switch", model.ports, at.rack, at.u, design.site, product=model.product, labels=model)
+    return Device(
+        at.guid, name, "switch", model.ports, at.rack, at.u, design.site, product=model.product, labels=model.printed
+    )
 
 
 def _node(design: FabricDesign, fleet: Fleet, name: str) -> Node:
@@ -120,25 +81,24 @@ def adapters(design: FabricDesign, node: Node, fleet: Fleet) -> list[Device]:
     ]  # fmt: skip
 
 
-def _node_cables(design: FabricDesign, hcas: list[list[Device]], leaves: list[Device]) -> list[Cable]:
-    down = span(design.leaves.down)
-    cables = []
-    for index, node in enumerate(hcas):
+def _node_cables(design: FabricDesign, links: Links, hcas: int) -> None:
+    """Add the nodes' cables: adapter `n` of the list belongs to node `n // rails`, leaves follow the adapters."""
+    down, rails = design.down, design.rails
+    for index, first in enumerate(range(0, hcas, rails)):
         unit, place = divmod(index, len(down))
-        for rail, hca in enumerate(node):
-            leaf = leaves[unit * design.rails + rail]
-            cables.append(Cable(hca.end(1), leaf.end(down[place]), design.rate, design.lengths.node_leaf))
-    return cables
+        leaf = hcas + unit * rails
+        links.add(range(first, first + rails), repeat(1, rails), range(leaf, leaf + rails), repeat(down[place], rails))
+    links.alike(design.rate, design.lengths.node_leaf)
 
 
-def _spine_cables(design: FabricDesign, leaves: list[Device], spines: list[Device]) -> list[Cable]:
-    up, each = span(design.leaves.up), design.spines.per_pair
-    return [
-        Cable(leaf.end(up[s * each + k]), spine.end(ell * each + k + 1), design.rate, design.lengths.leaf_spine)
-        for ell, leaf in enumerate(leaves)
-        for s, spine in enumerate(spines)
-        for k in range(each)
-    ]
+def _spine_cables(design: FabricDesign, links: Links, first: int, leaves: int) -> None:
+    up, each = design.up, design.spines.per_pair
+    for ell in range(leaves):
+        for s in range(len(design.spines.at)):
+            leaf, spine = first + ell, first + leaves + s
+            ports = up[s * each : (s + 1) * each], range(ell * each + 1, (ell + 1) * each + 1)
+            links.add(repeat(leaf, each), ports[0], repeat(spine, each), ports[1])
+    links.alike(design.rate, design.lengths.leaf_spine)
 
 
 def _by_guid(design: FabricDesign, devices: list[Device]) -> dict[str, Device]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
 
-from assay.fabric.design import Device, adapters
-from assay.model.cable import Cable, End, Port
+from assay.fabric.design import adapters
+from assay.fabric.planned import Device, Links
+from assay.model.cable import Port
 from assay.model.design import FabricDesign
 from assay.model.errors import Trouble
 from assay.model.explicit import ExplicitEnd
@@ -21,26 +21,30 @@ class Explicit:
         self.devices = dict(devices)
         self._names = {device.name: device for device in devices.values()}
 
-    def cables(self, others: Iterable[Cable]) -> list[Cable]:
-        """Return the cables. Raises Trouble for an end that is nowhere, or on a port that `others` or the list use."""
+    def add(self, links: Links) -> None:
+        """Add the cables. Raises Trouble for an end that is nowhere, or on a port that has a cable already."""
         for end in (end for listed in self._design.cables for _, end in listed.ends if end.guid):
             self._own(end, str(end.guid))
-        used = {end.at for cable in others for end in cable.ends}
-        found = []
-        for number, listed in enumerate(self._design.cables):
-            a, b = (self._end(f"cables.{number}.{side}", end, used) for side, end in listed.ends)
-            found.append(Cable(a, b, listed.rate or self._design.rate, listed.length_m))
-        return found
+        guids = list(self.devices)
+        used = {Port(guids[n], p) for a, a_port, b, b_port in links for n, p in ((a, a_port), (b, b_port))}
+        plugs = [
+            [self._port(f"cables.{place}.{side}", end, used) for side, end in listed.ends]
+            for place, listed in enumerate(self._design.cables)
+        ]
+        number = {guid: place for place, guid in enumerate(self.devices)}
+        for (a, b), listed in zip(plugs, self._design.cables, strict=True):
+            links.add([number[a.guid]], [a.number], [number[b.guid]], [b.number])
+            links.alike(listed.rate or self._design.rate, listed.length_m)
 
-    def _end(self, path: str, end: ExplicitEnd, used: set[Port]) -> End:
+    def _port(self, path: str, end: ExplicitEnd, used: set[Port]) -> Port:
         device = self._device(path, end)
         if end.port > device.ports:
             raise self._trouble(path, f"{device.name} has no port {end.port}", f"it has {device.ports}")
-        found = device.end(end.port)
-        if found.at in used:
-            raise self._trouble(path, f"{found} has two cables", "take one of the two out")
-        used.add(found.at)
-        return found
+        port = Port(device.guid, end.port)
+        if port in used:
+            raise self._trouble(path, f"{device.end(end.port)} has two cables", "take one of the two out")
+        used.add(port)
+        return port
 
     def _device(self, path: str, end: ExplicitEnd) -> Device:
         """Return the device of an end: by its GUID, else by its name."""
@@ -62,7 +66,7 @@ class Explicit:
             device = Device(guid, end.device, end.kind, end.port, end.rack, end.u, self._design.site)
             return self._add(device)
         if known.labels is None and not known.node and known.ports < end.port:
-            return self._add(replace(known, ports=end.port))
+            return self._add(known._replace(ports=end.port))
         return known
 
     def _adapters(self, name: str) -> list[Device]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from assay.fabric.design import Plan
 from assay.fabric.discovery import Discovery
@@ -54,7 +54,7 @@ def _dead(plan: Plan, missing: list[Discrepancy]) -> dict[frozenset[object], str
     return explained
 
 
-def _by_unit(cables: tuple[Cable, ...]) -> Mapping[str, list[frozenset[object]]]:
+def _by_unit(cables: Sequence[Cable]) -> Mapping[str, list[frozenset[object]]]:
     by_unit: dict[str, list[frozenset[object]]] = defaultdict(list)
     for cable in cables:
         for name in {unit(end) for end in cable.ends}:

@@ -71,7 +71,7 @@ def lay(world: World, plan: Plan) -> None:
     """Cable the lab as designed."""
     devices = {one.guid: FoundDevice(one.guid, one.kind, one.ports, one.description) for one in plan.devices.values()}
     cables = [FoundCable(cable.a.at, cable.b.at, cable.rate) for cable in plan.cables]
-    _write(world, Wiring(plan.design.name, devices, cables, list(cables)))
+    _write(world, Wiring(plan.name, devices, cables, list(cables)))
 
 
 def wiring(world: World) -> Wiring:

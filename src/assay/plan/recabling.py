@@ -26,7 +26,7 @@ class _Change:
         self.lengths = {_ports(cable): cable.length_m for cable in new.cables}
 
     def jobs(self) -> list[Job]:
-        found = compare(self.new, _as_found(self.old, self.new.design.rate)).discrepancies
+        found = compare(self.new, _as_found(self.old, self.new)).discrepancies
         return [self._job(one) for one in found]
 
     def _job(self, one: Discrepancy) -> Job:
@@ -96,10 +96,15 @@ def _ports(cable: Cable) -> frozenset[Port]:
     return frozenset((cable.a.at, cable.b.at))
 
 
-def _as_found(compiled: Plan, rate: str) -> Discovery:
-    """Return a design as if a scan had found it, at the new rate: another rate is told for all cables at once."""
-    cables = [FoundCable(cable.a.at, cable.b.at, rate) for cable in compiled.cables]
-    return Discovery(cables, {device.guid: _found(device) for device in compiled.devices.values()})
+def _as_found(old: Plan, new: Plan) -> Discovery:
+    """Return a design as if a scan had found it, at the new rates: other rates are told for all cables at once."""
+    cables = [FoundCable(cable.a.at, cable.b.at, _rate(new, cable)) for cable in old.cables]
+    return Discovery(cables, {device.guid: _found(device) for device in old.devices.values()})
+
+
+def _rate(new: Plan, cable: Cable) -> str:
+    now = new.cable_at(cable.a.at) or new.cable_at(cable.b.at)
+    return now.rate if now else cable.rate
 
 
 def _found(device: Device) -> FoundDevice:
