@@ -102,3 +102,28 @@ def test_a_switch_that_is_replaced_keeps_its_cables(repository) -> None:
 def test_a_place_or_name_that_is_corrected_moves_no_cable(repository) -> None:
     repository.edit("inventory/h100-a.yml", "rack: r02", "rack: r09").edit(DESIGN, "leaf-su{unit:02}", "leaf-{unit:02}")
     assert repository.plan().cables == ()
+
+
+LISTED = """\
+cables:
+  - {a: {device: leaf-su01-r0, port: 30}, b: {device: leaf-su01-r1, port: 30}, length_m: 3}
+"""
+
+
+def test_a_cable_that_is_listed_beside_the_rules_is_laid(repository) -> None:
+    file = repository.root / DESIGN
+    file.write_text(f"{file.read_text()}{LISTED}")
+    (job,) = repository.plan().cables
+    assert job.what == "lay"
+    assert job.steps == ("lay a cable from leaf-su01-r0 port 15/2 (r06 U30) to leaf-su01-r1 port 15/2 (r06 U32), 3 m",)
+
+
+def test_a_listed_cable_that_is_written_the_other_way_round_stays(repository) -> None:
+    file = repository.root / DESIGN
+    file.write_text(f"{file.read_text()}{LISTED}")
+    repository.commit()
+    turned = "a: {device: leaf-su01-r1, port: 30}, b: {device: leaf-su01-r0, port: 30}"
+    repository.edit(DESIGN, "a: {device: leaf-su01-r0, port: 30}, b: {device: leaf-su01-r1, port: 30}", turned)
+    assert repository.plan().cables == ()
+    (job,) = repository.edit(DESIGN, "length_m: 3", "length_m: 5").plan().cables
+    assert job.steps == ("the cable from leaf-su01-r1 port 30 to leaf-su01-r0 port 30: 3 m → 5 m",)

@@ -87,6 +87,13 @@ def test_an_artifact_that_changes_behind_its_version_is_told_and_flashes_nothing
     assert one.line.startswith(f"{bundle}:")
 
 
+def test_what_a_fabric_is_held_to_is_told_beside_its_cables(repository) -> None:
+    repository.edit("specs/fabrics/compute.yaml", "rails: 8", "rails: 8\noversubscription: 2.0")
+    made = repository.plan()
+    assert made.cables == ()
+    assert [(one.path, one.old, one.new) for one in made.fabrics] == [("compute.oversubscription", "1", "2")]
+
+
 def test_words_about_the_policy_change_no_answer(repository) -> None:
     repository.policy("summary: Gone for good.", "summary: Scrapped.")
     repository.edit("specs/firmware/hgx-h100-2026-10.yaml", "owner: hardware-platform", "owner: somebody")

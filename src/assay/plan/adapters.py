@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from assay.model.design import FabricDesign
 from assay.model.fleet import Fleet, Node
+from assay.plan import listed
 from assay.plan.job import Job
 
 
@@ -20,7 +21,11 @@ def with_new_adapters(before: Fleet, after: Fleet) -> tuple[list[Job], Fleet]:
         return [], before
     old, new = _guids(before), _guids(after)
     nodes, jobs = dict(before.nodes), []
-    designs = {name: design for design in after.designs.values() for name in design.node_names()}
+    designs = {
+        name: design
+        for design in after.designs.values()
+        for name in (*listed.nodes(design.cables), *design.node_names())
+    }
     for node in touched:
         pairs = zip(before.nodes[node.name].hca_guids, node.hca_guids, strict=False)
         fresh = {rail: two for rail, two in enumerate(pairs) if two[0] not in new and two[1] not in old}

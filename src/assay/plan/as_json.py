@@ -50,6 +50,7 @@ def document(plan: Plan) -> dict[str, Any]:
         "faults": plain(plan.faults),
         "profiles": plain(plan.profiles),
         "bundles": plain(plan.bundles),
+        "fabrics": plain(plan.fabrics),
         "schedule": _schedule(plan),
         "backtest": plain(plan.backtest),
         "notes": list(plan.notes),

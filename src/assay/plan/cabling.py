@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from assay.fabric.design import Device, plan
 from assay.model.design import FabricDesign, span
 from assay.model.fleet import Fleet
+from assay.plan import listed
 from assay.plan.adapters import with_new_adapters
 from assay.plan.job import Job, What
 from assay.plan.recabling import recabling
@@ -35,6 +36,7 @@ def _changed(before: Fleet, after: Fleet, old: FabricDesign, new: FabricDesign) 
     if old != new:
         yield from _moved_switches(before, after, old, new)
         yield from _all_cables(old, new)
+        yield from listed.changed(old, new)
 
 
 def _structure(design: FabricDesign, fleet: Fleet) -> tuple[object, ...]:
@@ -43,7 +45,8 @@ def _structure(design: FabricDesign, fleet: Fleet) -> tuple[object, ...]:
     guids = [node and node.hca_guids for node in nodes]
     leaves, spines = design.leaves, design.spines
     switches = [switch.guid for switch in (*leaves.at, *spines.at)]
-    return design.rails, leaves.down, leaves.up, spines.per_pair, len(spines.at), switches, guids
+    rules = design.rails, leaves.down, leaves.up, spines.per_pair, len(spines.at)
+    return *rules, switches, guids, listed.structure(design, fleet)
 
 
 def _whole(fleet: Fleet, design: FabricDesign, what: What) -> Iterator[Job]:

@@ -17,7 +17,16 @@ from assay.plan.nodes import NodeChanges, node_changes
 from assay.plan.notes import notes
 from assay.plan.pairs import pairs
 from assay.plan.refusals import Case, Refused, refusals
-from assay.plan.rules import Reanswered, Reset, bundle_resets, profile_resets, reanswered, reclassed, resets
+from assay.plan.rules import (
+    Reanswered,
+    Reset,
+    bundle_resets,
+    fabric_resets,
+    profile_resets,
+    reanswered,
+    reclassed,
+    resets,
+)
 from assay.plan.specs import Configuration, FirmwareMove, LimitChange, configuration, firmware_moves, limit_changes
 from assay.plan.stale import Staleness
 from assay.plan.suites import Rerun, reruns
@@ -43,6 +52,7 @@ class Plan:
     faults: tuple[Reset, ...]
     profiles: tuple[Reset, ...]
     bundles: tuple[Reset, ...]
+    fabrics: tuple[Reset, ...]
     work: Work
     backtest: Backtest | None
     notes: tuple[str, ...]
@@ -54,7 +64,9 @@ class Plan:
         nodes = (self.nodes.added, self.nodes.removed, self.nodes.changed)
         specs = (self.firmware, self.configuration, self.limits, self.reruns, self.checks_gone)
         nodes_or_specs = any((*nodes, *specs, self.cables))
-        return nodes_or_specs or any((self.answers, self.policy, self.faults, self.profiles, self.bundles))
+        return nodes_or_specs or any(
+            (self.answers, self.policy, self.faults, self.profiles, self.bundles, self.fabrics)
+        )
 
 
 def plan(before: Declared, after: Declared, facts: Facts) -> Plan:
@@ -87,6 +99,7 @@ def plan(before: Declared, after: Declared, facts: Facts) -> Plan:
         faults=reclassed(before, after),
         profiles=profile_resets(before, after),
         bundles=bundle_resets(before, after),
+        fabrics=fabric_resets(before, after),
         work=planned,
         backtest=facts.backtest,
         notes=notes(after, standings, following, settings, planned),

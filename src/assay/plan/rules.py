@@ -15,6 +15,7 @@ from assay.model.policy import LifecyclePolicy
 from assay.plan.declared import Declared, line_of
 
 PAPER = {"kind", "name", "extends", "description", "owner", "sources", "source", "summary"}
+CABLES = {"site", "nodes", "rails", "rate", "leaves", "spines", "lengths", "cables"}
 UNKNOWN = "any other"
 Kind = tuple[str, Severity, Blame, Remedy]
 
@@ -108,6 +109,16 @@ def bundle_resets(before: Declared, after: Declared) -> tuple[Reset, ...]:
         replace(one, path=f"{name}.{one.path}", line=_line_of_component(after, name, one.path))
         for name in sorted(was.keys() & will.keys())
         for one in _resets(after, _Parts(was[name], will[name]), _Parts(will[name], was[name]), "", skip={"version"})
+    )
+
+
+def fabric_resets(before: Declared, after: Declared) -> tuple[Reset, ...]:
+    """Return what else than its cables changes of a fabric: what it is held to."""
+    was, will = before.fleet.designs, after.fleet.designs
+    return tuple(
+        replace(one, path=f"{name}.{one.path}")
+        for name in sorted(was.keys() & will.keys())
+        for one in _resets(after, was[name], will[name], f"FabricDesign/{name}", skip={*PAPER, *CABLES})
     )
 
 

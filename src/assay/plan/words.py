@@ -208,6 +208,10 @@ def _bundles(plan: Plan) -> Iterator[str]:
     yield from map(_reset, plan.bundles)
 
 
+def _fabrics(plan: Plan) -> Iterator[str]:
+    yield from map(_reset, plan.fabrics)
+
+
 def _reset(one: Reset) -> str:
     return f"{one.path}: {one.old or 'none'} → {one.new or 'none'} ({one.line})"
 
@@ -282,6 +286,7 @@ SECTIONS: tuple[tuple[str, Callable[[Plan], Iterable[str]]], ...] = (
     ("Fault classes", _faults),
     ("Profiles", _profiles),
     ("Firmware bundles", _bundles),
+    ("Fabrics", _fabrics),
     ("Waves", _waves),
     ("The way of a node", _ways),
     ("Not in a wave", _others),
