@@ -125,6 +125,7 @@ def test_a_switch_may_not_have_an_adapter_s_guid(told: Callable[..., list[str]])
         ("per_pair: 2", "per_pair: 1", "ASY0084", "do not use the leaves' 2 up ports"),
         ("[n1, n2]", "[n2..n1]", "ASY0084", "is no range of names"),
         ("[n1, n2]", "[n1..n999999999]", "ASY0084", "more than 200000 names"),
+        ("[n1, n2]", "[a1..a150000, b1..b150000, c1..c150000]", "ASY0084", "more than 200000 nodes"),
         ("[n1, n2]", "[n1, n1]", "ASY0085", "node n1 is given twice"),
         ("name: spine", "name: leaf", "ASY0085", "name leaf is given twice"),
         ("up: 3..4", "up: 4..3", "ASY0084", "'4..3' holds no ports"),

@@ -15,14 +15,12 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from assay.model.design_sense import misfits, no_ports
+from assay.model.design_sense import MOST_NODES, misfits, no_ports
 from assay.model.errors import Contradiction
 from assay.model.explicit import ExplicitCable, Guid, LinkRate
 from assay.model.labels import Labels
 from assay.model.nodespec import Limit
 from assay.model.spec import Spec, Strict
-
-MOST_NODES = 200_000  # of one range: more is a slip of the pen
 
 
 def span(text: str) -> range:

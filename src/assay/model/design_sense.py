@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 Path = tuple[str | int, ...]
 TWICE = "keep one of the two"
+MOST_NODES = 200_000  # of one design: more is a slip of the pen
 
 
 def misfits(design: FabricDesign) -> list[Misfit]:
@@ -21,11 +22,16 @@ def misfits(design: FabricDesign) -> list[Misfit]:
 
 
 def _unread(design: FabricDesign) -> Iterator[Misfit]:
+    count = 0
     for number, entry in enumerate(design.nodes):
         try:
-            design.spelled_out(entry)
+            count += len(design.spelled_out(entry))
         except ValueError as wrong:
             yield Misfit("ASY0084", ("nodes", number), str(wrong), "write a name, or a range as n0001..n0020")
+        if count > MOST_NODES:
+            said = f"more than {MOST_NODES} nodes"
+            yield Misfit("ASY0084", ("nodes", number), said, "split the fabric, or correct the range")
+            return
 
 
 def _leaves(design: FabricDesign) -> Iterator[Misfit]:
