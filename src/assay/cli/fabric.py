@@ -34,11 +34,11 @@ def compare(
     """Compare a recorded discovery with a design. Exit codes: 0 match, 1 mismatch, 2 partial or unreadable."""
     from assay.fabric import compare as comparing
     from assay.fabric.design import plan
-    from assay.fabric.ibnetdiscover import parse
+    from assay.fabric.readers import topology
 
     declared = Desk(fleet).fleet
     chosen = _design(declared, design)
-    _tell(comparing.compare(plan(chosen, declared), parse(_text(dump), _text(stderr) if stderr else "")), format)
+    _tell(comparing.compare(plan(chosen, declared), topology(_text(dump), _text(stderr) if stderr else "")), format)
 
 
 @app.command()

@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from assay.fabric.discovery import FoundCable, FoundDevice
-from assay.model.cable import Port
+from assay.fabric.discovery import Discovery, FoundCable, FoundDevice
+from assay.fabric.port_facts import PortFacts
+from assay.model.cable import DeviceKind, Port
 
 Ends = dict[Port, tuple[Port, str]]
 """Each port with what it is cabled to, and the rate."""
@@ -64,3 +65,40 @@ def cables_of(
 def whole(cables: Sequence[FoundCable], problems: list[str]) -> list[str]:
     """Return the problems, and one more where there is no cable at all."""
     return problems if cables else [*problems, "no cable was discovered"]
+
+
+class Listing:
+    """What a reader has understood so far of a tool that lists ports line by line."""
+
+    def __init__(self, stderr: str) -> None:
+        self.devices: dict[str, FoundDevice] = {}
+        self.ends: Ends = {}
+        self.facts: dict[Port, PortFacts] = {}
+        self.problems = lost_on(stderr)
+
+    def device(self, port: Port, kind: DeviceKind, description: str) -> None:
+        """Take in that a port is listed under its device, which has at least as many ports."""
+        known = self.devices.get(port.guid)
+        self.devices[port.guid] = FoundDevice(
+            port.guid, kind, max(port.number, known.ports if known else 0), description
+        )
+
+    def port(self, where: str, facts: PortFacts, there: Port | None) -> None:
+        """Take in one port; `there` is what it is cabled to."""
+        here = facts.port
+        if here in self.facts:
+            self.problems.append(f"{where}: {named(here)} is listed twice")
+        self.facts[here] = facts
+        if there:
+            self.ends[here] = (there, facts.rate)
+            if not facts.rate:
+                self.problems.append(f"{where}: no rate of {named(here)}")
+
+    def unread(self, number: int, line: str) -> None:
+        """Take in a line that cannot be read."""
+        self.problems.append(f"line {number} cannot be read: {line.strip()[:80]!r}")
+
+    def discovery(self) -> Discovery:
+        """Return all of it, joined into cables."""
+        cables = cables_of(self.ends, self.devices, self.problems)
+        return Discovery(cables, self.devices, tuple(whole(cables, self.problems)), self.facts)

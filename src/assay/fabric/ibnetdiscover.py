@@ -31,10 +31,10 @@ from assay.fabric.listed import Head, ListedDiscovery, Row
 from assay.fabric.rate import rate_of
 from assay.model.cable import DeviceKind, Port
 
-DEVICE = re.compile(r'(Switch|Ca|Rt)\s*(\d+)\s*"[SHR]-([0-9a-fA-F]{1,16})"\s*#\s*"(.*)"')
+DEVICE = re.compile(r'(Switch|Ca|Rt)\s*([0-9]{1,5})\s*"[SHR]-([0-9a-fA-F]{1,16})"\s*#\s*"(.*)"')
 PORT = re.compile(
-    r"\[(\d+)\]\s*(?:\[ext \d+\]\s*)?(?:\([0-9a-fA-F]+\))?\s*"
-    r'"[SHR]-([0-9a-fA-F]{1,16})"\[(\d+)\]\s*(?:\[ext \d+\]\s*)?(?:\([0-9a-fA-F]+\))?\s*#'
+    r"\[([0-9]{1,5})\]\s*(?:\[ext \d+\]\s*)?(?:\([0-9a-fA-F]+\))?\s*"
+    r'"[SHR]-([0-9a-fA-F]{1,16})"\[([0-9]{1,5})\]\s*(?:\[ext \d+\]\s*)?(?:\([0-9a-fA-F]+\))?\s*#'
 )
 PLAIN = re.compile(r"\s*$|\s*#|(?:vendid|devid|sysimgguid|switchguid|caguid|rtguid)=")
 FABRIC_LINE = re.compile(r'\[|Switch|Ca\b|Rt\b|.*"[SHR]-')
@@ -42,12 +42,12 @@ KINDS: dict[str, DeviceKind] = {"Switch": "switch", "Ca": "hca", "Rt": "router"}
 
 _RECORD = re.compile(
     r"vendid=.*\ndevid=.*\nsysimgguid=.*\n(?:switch|ca|rt)guid=.*\n"
-    r'(Switch|Ca|Rt)[ \t]*(\d+)[ \t]*"[SHR]-([0-9a-f]{16})"[ \t]*#[ \t]*"(.*)".*'
+    r'(Switch|Ca|Rt)[ \t]*([0-9]{1,5})[ \t]*"[SHR]-([0-9a-f]{16})"[ \t]*#[ \t]*"(.*)".*'
 )
 """The head of a record. None of these patterns is anchored at a line's start, which costs much; see `_listed`."""
 _EXTRA = r"[ \t]*(?:\[ext \d+\][ \t]*)?(?:\([0-9a-f]+\))?[ \t]*"
 _ROW = re.compile(
-    rf'\n\[(\d+)\]{_EXTRA}"[SHR]-([0-9a-f]{{16}})"\[(\d+)\]{_EXTRA}#.*[ \t](\d+x[A-Z0-9]+)(?!.)'
+    rf'\n\[([0-9]{1,5})\]{_EXTRA}"[SHR]-([0-9a-f]{{16}})"\[([0-9]{1,5})\]{_EXTRA}#.*[ \t](\d+x[A-Z0-9]+)(?!.)'
 )  # fmt: skip
 _PREAMBLE = re.compile(r"(?:(?:#.*)?\n)*")
 

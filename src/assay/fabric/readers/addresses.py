@@ -1,0 +1,62 @@
+"""Whose LID and whose port GUID: what turns the names that some tools use into the GUID that is the identity.
+
+perfquery and smpquery answer for a LID; `ibnetdiscover -p` and iblinkinfo name adapters by their port's GUID, which is
+another than the device's on adapters with several ports, and in the simulator. A plain ibnetdiscover of the same
+fabric has all three.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from assay.fabric.discovery import Discovery, FoundCable
+from assay.fabric.ends import guid
+from assay.model.cable import Port
+
+SWITCH = re.compile(r'(?m)^Switch\s*[0-9]+\s*"S-([0-9a-fA-F]{1,16})"\s*#\s*".*".* lid ([0-9]{1,5})\b')
+ADAPTER = re.compile(r'(?m)^(?:Ca|Rt)\s*[0-9]+\s*"[HR]-([0-9a-fA-F]{1,16})"')
+OWN = re.compile(r'\[([0-9]{1,5})\]\s*\(([0-9a-fA-F]{1,16})\)\s*"[SHR]-.*?#\s*lid ([0-9]{1,5}) ')
+
+
+@dataclass(frozen=True)
+class Addresses:
+    """Devices by LID, and ports by port GUID, for adapters only: a switch's port GUID is its own."""
+
+    lids: Mapping[int, str] = field(default_factory=dict)
+    ports: Mapping[str, Port] = field(default_factory=dict)
+
+
+def addresses(text: str) -> Addresses:
+    """Return the addresses in what ibnetdiscover printed. LID 0 is nobody's: no subnet manager has given any."""
+    lids = {int(found[2]): guid(found[1]) for found in SWITCH.finditer(text)}
+    ports: dict[str, Port] = {}
+    starts = list(ADAPTER.finditer(text))
+    for index, found in enumerate(starts):
+        end = starts[index + 1].start() if index + 1 < len(starts) else len(text)
+        for line in OWN.finditer(text, found.end(), _record_end(text, found.end(), end)):
+            ports[guid(line[2])] = Port(guid(found[1]), int(line[1]))
+            lids[int(line[3])] = guid(found[1])
+    lids.pop(0, None)
+    return Addresses(lids, ports)
+
+
+def _record_end(text: str, start: int, end: int) -> int:
+    following = text.find("\nSwitch", start, end)
+    return end if following < 0 else following
+
+
+def by_device(discovery: Discovery, known: Addresses) -> Discovery:
+    """Return the same discovery with adapters named by their device's GUID where their port's stood."""
+
+    def port(one: Port) -> Port:
+        return known.ports.get(one.guid, one)
+
+    cables = [FoundCable(port(cable.a), port(cable.b), cable.rate) for cable in discovery.cables]
+    devices = {
+        (to := known.ports[key].guid if key in known.ports else key): one._replace(guid=to)
+        for key, one in discovery.devices.items()
+    }
+    facts = {port(one): replace(said, port=port(one)) for one, said in discovery.facts.items()}
+    return Discovery(cables, devices, discovery.problems, facts, discovery.events)

@@ -1,0 +1,61 @@
+r"""Reads what `iblinkinfo -l` (`--line`) prints.
+
+```
+file = { line }
+line = guid '"' desc '"' lid port "[" [ext] "]" "==(" link ")==>" far
+far  = [ guid lid port ] "[" [ext] "]" '"' desc '"' "(" remark ")"
+link = width lane "Gbps" state "/" physical | state "/" physical
+lane = Gbit/s of one lane: "53.125" is HDR
+```
+
+One line a port, each cable twice. A port without a cable is printed with an empty other end (`[  ] "" ( )`); so is one
+whose other end did not answer ("Port not available"), which is a problem. `desc` is padded with blanks at its left.
+`guid` is the PORT's, see `port_report.py`. The text does not say what kind a device is: one with several ports is
+taken for a switch. `Could be 12X` and the like are remarks, not read. Without `-l` the other end is named by its LID
+only: not read either.
+Source: infiniband-diags 44, `iblinkinfo.c`.
+"""
+
+from __future__ import annotations
+
+import re
+
+from assay.fabric.discovery import Discovery
+from assay.fabric.ends import LOST, Listing, guid
+from assay.fabric.link_words import rate_from_lanes, state_of
+from assay.fabric.port_facts import PortFacts
+from assay.model.cable import Port
+
+_EXT = r"\[[ 0-9]*\]"
+LINE = re.compile(
+    rf'0x([0-9a-fA-F]{{1,16}})\s+"(.*)"\s+[0-9]+\s+([0-9]{{1,5}}){_EXT}\s+'
+    r"==\(\s*(?:([0-9]{1,2}X)\s+([0-9.]+|FDR10)(?:\s+Gbps)?\s+(?:\(FDR10\)\s+)?)?([A-Za-z]*)/\s*([A-Za-z ]*)\)==>\s+"
+    rf'(?:0x([0-9a-fA-F]{{1,16}})\s+[0-9]+\s+([0-9]{{1,5}}))?{_EXT}\s+"(.*)"\s+\((.*)\)'
+)
+UNABRIDGED = re.compile(r"(?m)^(?:CA|Switch|Router): .*:$")
+
+
+def parse(text: str, stderr: str = "") -> Discovery:
+    """Read link information, a line a port. Never raises: what cannot be read is said in `problems`."""
+    listing = Listing(stderr)
+    if UNABRIDGED.search(text):
+        listing.problems.append("without -l, iblinkinfo names other ends by their LIDs only: run iblinkinfo -l")
+        return listing.discovery()
+    for number, line in enumerate(text.splitlines(), start=1):
+        if found := LINE.fullmatch(line.strip()):
+            _port(listing, f"line {number}", found)
+        elif line.strip():
+            listing.unread(number, line)
+    return listing.discovery()
+
+
+def _port(listing: Listing, where: str, found: re.Match[str]) -> None:
+    digits, name, port, width, lane, logical, physical, far, far_port, _, remark = found.groups()
+    here = Port(guid(digits), int(port))
+    listing.device(here, "switch" if here.guid in listing.devices else "hca", name.strip())
+    state, place = state_of(logical, physical)
+    if LOST.search(remark) or "not available" in remark or (not far and place == "linkup"):
+        listing.problems.append(f"{where}: the other end of port {here.number} of {here.guid} did not answer")
+    there = Port(guid(far), int(far_port)) if far else None
+    rate = rate_from_lanes(width, lane) if width and there else ""
+    listing.port(where, PortFacts(here, state, place, rate), there)

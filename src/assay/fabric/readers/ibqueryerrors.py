@@ -1,0 +1,114 @@
+r"""Reads what `ibqueryerrors` prints, with or without `--counters`, `--data`, `-r`.
+
+```
+file    = { node } [ summary ]
+node    = ("Errors for" | "Data Counters for") guid '"' desc '"' { sum | port [ link ] }
+sum     = "GUID" guid "port ALL:" { counter }
+port    = "GUID" guid "port" n ":" { counter }
+counter = "[" name "==" value [ "(" rounded ")" ] "]"
+link    = "Link info:" text                              (not read: the topology readers say it better)
+summary = "## Summary:" n "nodes checked," n "bad nodes found"
+          "##" n "ports checked," n "ports have errors beyond threshold"
+          "## Thresholds:" [ text ] "## Suppressed:" [ text ]
+```
+
+- Only ports with errors are listed, so this is no topology.
+- `port ALL` is a sum, no port's fact. It is what shows a lost line: where no threshold hides a port, the ports'
+  counters come to at least as much.
+- The summary counts a switch with errors as one more port, in some versions; `bad nodes` is exact.
+- Classic counters stop at 65535, 255 or 15: `saturated`.
+- `--details` names some counters wrongly (PortLocalPhysicalErrors as PortInactiveDiscards): those of the details are
+  not taken over; `perfquery -E` says them right.
+Source: infiniband-diags 44, `ibqueryerrors.c`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+from assay.fabric.discovery import Discovery
+from assay.fabric.ends import guid, lost_on
+from assay.fabric.port_facts import SATURATION, PortFacts, classic_saturated, joined
+from assay.fabric.readers.perfquery import DATA
+from assay.model.cable import Port
+
+NODE = re.compile(r'(Errors|Data Counters) for 0x([0-9a-fA-F]{1,16}) "(.*)"')
+PORT = re.compile(r"GUID 0x([0-9a-fA-F]{1,16}) port (ALL|[0-9]{1,5}):((?: ?\[[^\[\]]*\])*)")
+COUNTER = re.compile(r"\[(\w{1,60}) == ([0-9]{1,20})(?: \([^()]*\))?\]")
+SUMMARY = re.compile(r"## Summary: ([0-9]{1,9}) nodes checked, ([0-9]{1,9}) bad nodes found")
+TAIL = re.compile(r"##\s+[0-9]+ ports checked, [0-9]+ ports have errors beyond threshold|## Suppressed:.*")
+THRESHOLDS = re.compile(r"## Thresholds:\s*(.*)")
+KNOWN = SATURATION.keys() | DATA
+
+
+def parse(text: str, stderr: str = "") -> Discovery:
+    """Read errors. Never raises: what cannot be read is said in `problems`."""
+    reader = _Reader(lost_on(stderr))
+    for number, line in enumerate(text.splitlines(), start=1):
+        reader.line(number, line.strip())
+    return Discovery([], {}, tuple(reader.done()), joined(reader.facts))
+
+
+class _Reader:
+    def __init__(self, problems: list[str]) -> None:
+        self.problems = problems
+        self.facts: list[PortFacts] = []
+        self.node = ""
+        self.bad: set[str] = set()
+        self.sums: dict[str, dict[str, int]] = {}
+        self.bad_claimed: int | None = None
+        self.thresholds: str | None = None
+        self.ended = False
+
+    def line(self, number: int, line: str) -> None:
+        if found := PORT.fullmatch(line):
+            self.port(number, found)
+        elif found := NODE.fullmatch(line):
+            self.node = guid(found[2])
+            self.bad |= {self.node} if found[1] == "Errors" else set()
+        elif found := SUMMARY.fullmatch(line):
+            self.bad_claimed = int(found[2])
+        elif found := THRESHOLDS.fullmatch(line):
+            self.thresholds = found[1]
+        elif TAIL.fullmatch(line):
+            self.ended = line.startswith("## Suppressed")
+        elif line and not line.startswith("Link info:"):
+            self.problems.append(f"line {number} cannot be read: {line[:80]!r}")
+
+    def port(self, number: int, found: re.Match[str]) -> None:
+        counters = COUNTER.findall(found[3])
+        if len(counters) != found[3].count("["):
+            self.problems.append(f"line {number}: not every counter can be read")
+        if guid(found[1]) != self.node:
+            self.problems.append(f"line {number}: {guid(found[1])} is not the node that was announced")
+        counts = {name: int(count) for name, count in counters if name in KNOWN}
+        if found[2] == "ALL":
+            self.sums[self.node] = counts
+            return
+        port = Port(guid(found[1]), int(found[2]))
+        narrow = {name: count for name, count in counts.items() if name not in DATA}
+        self.facts.append(PortFacts(port, counters=counts, saturated=classic_saturated(narrow)))
+
+    def done(self) -> list[str]:
+        """Return all problems, with those that only the whole text shows."""
+        if self.bad_claimed is None or not self.ended:
+            return [*self.problems, "the summary at the end is missing: the text was cut off"]
+        if self.bad_claimed != len(self.bad):
+            self.problems.append(f"{self.bad_claimed} bad nodes were found, but {len(self.bad)} are listed")
+        listed = {facts.port.guid for facts in self.facts}
+        self.problems += [f"no port of {one} is listed" for one in sorted(self.bad - listed)]
+        if self.thresholds == "":
+            self.problems += self._lost_of_sums()
+        return self.problems
+
+    def _lost_of_sums(self) -> list[str]:
+        found: dict[str, Counter[str]] = {}
+        for facts in self.facts:
+            found.setdefault(facts.port.guid, Counter()).update(facts.counters)
+        return [
+            f"the ports of {node} come to {found.get(node, Counter())[name]} {name}, their sum is {total}"
+            for node, sums in self.sums.items()
+            for name, total in sums.items()
+            if name not in DATA and found.get(node, Counter())[name] < total
+        ]

@@ -1,0 +1,39 @@
+"""Reads JSON that may be anything: other people's tools print it, and it may be cut off."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+NUMBER = re.compile(r"\s*([+-]?[0-9]{1,20}(?:\.[0-9]{1,20})?(?:[eE][+-]?[0-9]{1,4})?)(?![0-9.])")
+
+
+def load(text: str, problems: list[str]) -> Any:
+    """Return the document, None with a problem for a text that is no whole JSON."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        problems.append(f"this is not whole JSON: {str(error)[:120]}")
+        return None
+
+
+def branch(tree: Any, *names: str) -> dict[str, Any]:
+    """Return the object at a path, an empty one where there is none."""
+    for name in names:
+        tree = tree.get(name) if isinstance(tree, dict) else None
+    return tree if isinstance(tree, dict) else {}
+
+
+def number(cell: Any) -> float | None:
+    """Return the number that a cell begins with (`42 [-10..80]`), None for `N/A` and the like."""
+    found = NUMBER.match(str(cell)) if isinstance(cell, str | int | float) and not isinstance(cell, bool) else None
+    return float(found[1]) if found else None
+
+
+def lanes(cell: Any) -> tuple[float, ...]:
+    """Return one number a lane from `{"values": [..]}`, a list, or a text with commas; those that are none left out."""
+    values = cell.get("values") if isinstance(cell, dict) else cell
+    if isinstance(values, str):
+        values = re.split(r"[,\s]*\[", values)[0].split(",")
+    return tuple(one for each in values if (one := number(each)) is not None) if isinstance(values, list) else ()

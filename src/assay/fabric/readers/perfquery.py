@@ -1,0 +1,116 @@
+r"""Reads what `perfquery` and `perfquery -x` print, once or many times.
+
+```
+file  = { block }
+block = "#" kind "counters: Lid" lid "port" port [ "(" masks ")" ] { line }
+kind  = "Port" | "Port extended" | "PortRcvErrorDetails" | "PortXmitDiscardDetails"
+masks = "CapMask:" hex [ "CapMask2:" hex ]
+line  = name ":" { "." } value
+```
+
+- Classic counters stop at their end (65535, 255, 15): those are `saturated`, the truth is "at least".
+- `-x` counts in 64 bits, but its error counters mean something only where CapMask2 has bit 1 (additional extended
+  counters); elsewhere tools print zeros for them, which are not taken over.
+- Port 255 is the sum of all ports: no port's fact.
+- The text names the port by LID. Whose LID it is, `guids` says (`addresses.py`); without it the GUID reads `lid 7`.
+- `CounterSelect` and `PortSelect` are no counters.
+
+A block lacks nothing when it has all counters of its kind; a block that does not is a problem.
+Source: infiniband-diags 44, `perfquery.c`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from assay.fabric.discovery import Discovery
+from assay.fabric.ends import lost_on
+from assay.fabric.port_facts import SATURATION, PortFacts, classic_saturated, joined
+from assay.model.cable import Port
+
+HEADER = re.compile(
+    r"#\s*(\w[\w ]*?) counters: Lid ([0-9]{1,5}) port ([0-9]{1,5})"
+    r"(?: \(CapMask: 0x([0-9A-Fa-f]{1,8})(?: CapMask2: 0x([0-9A-Fa-f]{1,8}))?\))?"
+)
+LINE = re.compile(r"(\w{1,60}):\.*(0x[0-9a-fA-F]{1,16}|[0-9]{1,20})")
+SELECTORS = {"PortSelect", "CounterSelect", "CounterSelect2"}
+DATA = {
+    "PortXmitData", "PortRcvData", "PortXmitPkts", "PortRcvPkts", "PortUnicastXmitPkts", "PortUnicastRcvPkts",
+    "PortMulticastXmitPkts", "PortMulticastRcvPkts",
+}  # fmt: skip
+ERRORS = SATURATION.keys() - DATA
+CLASSIC = SATURATION.keys()
+DETAILS: Mapping[str, set[str]] = {
+    "PortRcvErrorDetails": {
+        "PortLocalPhysicalErrors", "PortMalformedPktErrors", "PortBufferOverrunErrors", "PortDLIDMappingErrors",
+        "PortVLMappingErrors", "PortLoopingErrors",
+    },
+    "PortXmitDiscardDetails": {
+        "PortInactiveDiscards", "PortNeighborMTUDiscards", "PortSwLifetimeLimitDiscards",
+        "PortSwHOQLifetimeLimitDiscards",
+    },
+}  # fmt: skip
+ADDITIONAL = 1 << 1
+"""CapMask2: the extended attribute carries the error counters too."""
+ALL_PORTS = 255
+
+
+def parse(text: str, stderr: str = "", guids: Mapping[int, str] | None = None) -> Discovery:
+    """Read counters. `guids` are the devices' GUIDs by LID. Never raises: what cannot be read is in `problems`."""
+    problems = lost_on(stderr)
+    facts: list[PortFacts] = []
+    block: _Block | None = None
+    for number, line in enumerate(text.splitlines(), start=1):
+        if header := HEADER.fullmatch(line.strip()):
+            facts += block.done(problems, guids or {}) if block else []
+            block = _Block(header)
+        elif (found := LINE.fullmatch(line.strip())) and block:
+            block.counters[found[1]] = int(found[2], 0) if found[2].startswith("0x") else int(found[2])
+        elif line.strip():
+            problems.append(f"line {number} cannot be read: {line.strip()[:80]!r}")
+    facts += block.done(problems, guids or {}) if block else []
+    if not facts and not problems:
+        problems.append("no port's counters were found")
+    return Discovery([], {}, tuple(problems), joined(facts))
+
+
+class _Block:
+    """One port's answer to one question."""
+
+    def __init__(self, header: re.Match[str]) -> None:
+        self.kind, self.lid, self.port = header[1], int(header[2]), int(header[3])
+        self.additional = bool(int(header[5] or "0", 16) & ADDITIONAL)
+        self.counters: dict[str, int] = {}
+
+    def done(self, problems: list[str], guids: Mapping[int, str]) -> list[PortFacts]:
+        """Return what the block says of its port; say what it lacks."""
+        where = f"{self.kind} counters of LID {self.lid} port {self.port}"
+        needed = self._needed()
+        if needed is None:
+            problems.append(f"{where}: this kind is not read")
+            return []
+        if lacking := sorted(needed - self.counters.keys()):
+            problems.append(f"{where}: {', '.join(lacking)} {'is' if len(lacking) == 1 else 'are'} missing")
+        if self.port == ALL_PORTS:
+            return []
+        if self.lid not in guids:
+            problems.append(f"{where}: the text does not say whose LID that is")
+        counters = {name: count for name, count in self.counters.items() if name not in SELECTORS}
+        if self.kind == "Port extended" and not self.additional:
+            counters = {name: count for name, count in counters.items() if name in DATA}
+        port = Port(guids.get(self.lid, f"lid {self.lid}"), self.port)
+        return [PortFacts(port, counters=counters, saturated=self._saturated(counters))]
+
+    def _needed(self) -> set[str] | None:
+        if self.kind == "Port":
+            return set(CLASSIC)
+        if self.kind == "Port extended":
+            return DATA | (ERRORS if self.additional else set())
+        return DETAILS.get(self.kind)
+
+    def _saturated(self, counters: Mapping[str, int]) -> frozenset[str]:
+        if self.kind == "Port":
+            return classic_saturated(counters)
+        narrow = 0xFFFF if self.kind in DETAILS else 1 << 64
+        return frozenset(name for name, count in counters.items() if count >= narrow)

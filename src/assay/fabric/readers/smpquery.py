@@ -1,0 +1,121 @@
+r"""Reads what `smpquery nodeinfo`, `smpquery portinfo` and `smpquery nodedesc` print, once or many times.
+
+```
+file     = { nodeinfo | portinfo | nodedesc }
+nodeinfo = "# Node info:" address { line }
+portinfo = "# Port info:" address "port" n { line }
+address  = "Lid" lid | "DR path" path
+line     = name ":" { "." } text | text                  (a line without a name continues the one before)
+nodedesc = "Node Description:" { "." } text              (belongs to the Node info before it)
+```
+
+Node info gives the GUID of an address; a port whose address has none here is looked up in `guids` (`addresses.py`).
+`LinkSpeedActive: 10.0 Gbps` alone means QDR or anything faster: what counts is LinkSpeedExtActive after it, and
+where that line is not there the rate is not known.
+Source: infiniband-diags 44, `smpquery.c`; PortInfo and NodeInfo of the InfiniBand Architecture Specification.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from assay.fabric.discovery import Discovery, FoundDevice
+from assay.fabric.ends import LOST, guid, lost_on
+from assay.fabric.link_words import rate_from_lanes, state_of
+from assay.fabric.port_facts import PortFacts, joined
+from assay.model.cable import DeviceKind, Port
+
+HEADER = re.compile(
+    r"# (Node|Port) info:\s+(Lid ([0-9]{1,5})|DR path [^A-Za-z]*(?:slid|dlid|[0-9;, ])*)(?: port ([0-9]{1,5}))?"
+)
+LINE = re.compile(r"(\w{1,60}):\.*(.*)")
+DESCRIPTION = re.compile(r"Node Description:\.*(.*)")
+CONTINUED = re.compile(r"\t+\s*\w+")
+KINDS: dict[str, DeviceKind] = {"Switch": "switch", "Channel Adapter": "hca", "Router": "router"}
+NODE_LINES = {"NodeType", "NumPorts", "Guid", "PortGuid"}
+PORT_LINES = {"LinkWidthActive", "LinkState", "PhysLinkState", "LinkSpeedActive"}
+LANE = re.compile(r"([0-9.]{1,12}) Gbps")
+
+
+@dataclass
+class _Block:
+    kind: str
+    address: str
+    lid: int = 0
+    port: int = 0
+    lines: dict[str, str] = field(default_factory=dict)
+    description: str | None = None
+
+
+def parse(text: str, stderr: str = "", guids: Mapping[int, str] | None = None) -> Discovery:
+    """Read nodes and ports. `guids` are the devices' GUIDs by LID. Never raises: see `problems`."""
+    problems = lost_on(stderr)
+    blocks = _blocks(text, problems)
+    known = {f"Lid {lid}": one for lid, one in (guids or {}).items()}
+    devices: dict[str, FoundDevice] = {}
+    for block in blocks:
+        if block.kind == "Node" and (device := _device(block, problems)):
+            known[block.address], devices[device.guid] = device.guid, device
+    facts = [one for block in blocks if block.kind == "Port" and (one := _port(block, known, problems))]
+    if not blocks and not problems:
+        problems.append("no node and no port was found")
+    return Discovery([], devices, tuple(problems), joined(facts))
+
+
+def _blocks(text: str, problems: list[str]) -> list[_Block]:
+    blocks: list[_Block] = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        if header := HEADER.fullmatch(line.strip()):
+            kind, address, lid, port = header.groups()
+            blocks.append(_Block(kind, address.strip(), int(lid or 0), int(port or 0)))
+        elif (found := DESCRIPTION.fullmatch(line)) and blocks and blocks[-1].kind == "Node":
+            blocks[-1].description = found[1].strip()
+        elif (found := LINE.fullmatch(line)) and blocks and not LOST.search(found[1]):
+            blocks[-1].lines[found[1]] = found[2].strip()
+        elif line.strip() and not (blocks and CONTINUED.fullmatch(line)):
+            problems.append(f"line {number} cannot be read: {line.strip()[:80]!r}")
+    return blocks
+
+
+def _lacks(block: _Block, needed: set[str], problems: list[str]) -> bool:
+    lacking = sorted(needed - block.lines.keys())
+    if lacking:
+        problems.append(f"the {block.kind.lower()} info of {block.address} lacks {', '.join(lacking)}")
+    return bool(lacking)
+
+
+def _device(block: _Block, problems: list[str]) -> FoundDevice | None:
+    if _lacks(block, NODE_LINES, problems):
+        return None
+    kind, ports, digits = (block.lines[name] for name in ("NodeType", "NumPorts", "Guid"))
+    if kind not in KINDS or not re.fullmatch("[0-9]{1,5}", ports) or not re.fullmatch("0x[0-9a-fA-F]{16}", digits):
+        problems.append(f"the node info of {block.address} cannot be read")
+        return None
+    return FoundDevice(guid(digits), KINDS[kind], int(ports), block.description or "")
+
+
+def _port(block: _Block, known: Mapping[str, str], problems: list[str]) -> PortFacts | None:
+    if _lacks(block, PORT_LINES, problems):
+        return None
+    lines = block.lines
+    state, place = state_of(lines["LinkState"], lines["PhysLinkState"])
+    if not state:
+        problems.append(f"the state {lines['LinkState']!r} of {block.address} port {block.port} is not known")
+    rate = _rate(lines) if state == "active" else ""
+    if state == "active" and not rate:
+        problems.append(f"the rate of {block.address} port {block.port} is not told")
+    if block.address not in known:
+        problems.append(f"{block.address}: the text does not say whose address that is")
+    name = known.get(block.address, f"lid {block.lid}" if block.lid else block.address)
+    return PortFacts(Port(name, block.port), state, place, rate)
+
+
+def _rate(lines: Mapping[str, str]) -> str:
+    extended = lines.get("LinkSpeedExtActive", "")
+    slow = LANE.fullmatch(lines["LinkSpeedActive"])
+    if fast := LANE.fullmatch(extended):
+        return rate_from_lanes(lines["LinkWidthActive"], fast[1])
+    settled = slow and (extended == "No Extended Speed" or slow[1] in ("2.5", "5.0"))
+    return rate_from_lanes(lines["LinkWidthActive"], slow[1]) if slow and settled else ""

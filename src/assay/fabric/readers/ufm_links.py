@@ -1,0 +1,85 @@
+r"""Reads the links that UFM's REST interface lists (`GET /ufmRest/resources/links`).
+
+```
+file = "[" { link } "]"                                   (JSON)
+link = { "source_guid": guid, "source_port": n, "destination_guid": guid, "destination_port": n, ... }
+```
+
+Also read where they are there: `source_port_node_description`, `destination_port_node_description` (hints),
+`source_port_dname` (the label), `width` with `speed` or `active_speed`. UFM lists no speed in most versions: then a
+cable's rate is empty, and nobody can say of this text whether it runs as fast as designed.
+A link stands here once and nothing counts them, so a link that UFM left out is not seen; a text cut off is.
+Source: NVIDIA UFM Enterprise REST API, Links; public plugins that read it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from assay.fabric.discovery import Discovery, FoundCable, FoundDevice
+from assay.fabric.ends import guid, lost_on, named, whole
+from assay.fabric.link_words import rate_from_lanes
+from assay.fabric.port_facts import PortFacts
+from assay.fabric.rate import SPEEDS, rate_of
+from assay.fabric.readers.json_text import load
+from assay.model.cable import DeviceKind, Port
+
+SIDES = ("source", "destination")
+HOST_PORT = re.compile(r"HCA-\w+/[0-9]+")
+
+
+def parse(text: str, stderr: str = "") -> Discovery:
+    """Read a list of links. Never raises: what cannot be read is said in `problems`."""
+    problems = lost_on(stderr)
+    document = load(text, problems)
+    if document is not None and not isinstance(document, list):
+        problems.append("this is not a list of links")
+    links = document if isinstance(document, list) else []
+    devices: dict[str, FoundDevice] = {}
+    ends: dict[Port, FoundCable] = {}
+    facts: dict[Port, PortFacts] = {}
+    for index, link in enumerate(links):
+        a, b = (_end(link, side, devices, facts) for side in SIDES)
+        if not a or not b:
+            problems.append(f"link {index + 1} has no GUID or port at one end")
+            continue
+        cable = FoundCable(a, b, _rate(link))
+        for port in (a, b):
+            if port in ends and set(ends[port][:2]) != {a, b}:
+                problems.append(f"{named(port)} has two links")
+        ends[a] = ends[b] = cable
+    cables = list(dict.fromkeys(ends.values()))
+    return Discovery(cables, devices, tuple(whole(cables, problems)), facts)
+
+
+def _end(link: Any, side: str, devices: dict[str, FoundDevice], facts: dict[Port, PortFacts]) -> Port | None:
+    """Return one end of a link; take in its device and label."""
+    if not isinstance(link, dict):
+        return None
+    digits = re.fullmatch("(?:0x)?([0-9a-fA-F]{1,16})", str(link.get(f"{side}_guid", "")))
+    number = re.fullmatch("[0-9]{1,5}", str(link.get(f"{side}_port", "")))
+    if not digits or not number:
+        return None
+    port = Port(guid(digits[1]), int(number[0]))
+    label = str(link.get(f"{side}_port_dname", ""))
+    known = devices.get(port.guid)
+    kind: DeviceKind = "hca" if HOST_PORT.fullmatch(label) or (not label and port.number == 1) else "switch"
+    devices[port.guid] = FoundDevice(
+        port.guid, kind, max(port.number, known.ports if known else 0), _description(link, side)
+    )
+    facts[port] = PortFacts(port, label=label.rpartition(":")[2])
+    return port
+
+
+def _description(link: dict[str, Any], side: str) -> str:
+    """Return the device's name: UFM appends a switch's port to it (`leaf-1:33`, `name:L16/U2/20`)."""
+    return re.sub(r":[0-9LU/]+$", "", str(link.get(f"{side}_port_node_description", "")).strip())
+
+
+def _rate(link: dict[str, Any]) -> str:
+    width, speed = str(link.get("width", "")), str(link.get("active_speed") or link.get("speed") or "").upper()
+    if speed in SPEEDS:
+        rate = f"{width}{speed}"
+        return rate if rate_of(rate) else ""
+    return rate_from_lanes(width, speed)
