@@ -55,8 +55,9 @@ def scan(
     desk = Desk(fleet)
     chosen = _design(desk.fleet, design)
     print(f"discovering the fabric {chosen.name} …", file=sys.stderr)  # noqa: T201
-    evidence = scanning.scan(desk.fleet, chosen, deadline, desk.clock)
-    EvidenceStore(desk.evidence).put(evidence)
+    store = EvidenceStore(desk.evidence)
+    evidence = scanning.scan(desk.fleet, chosen, deadline, desk.clock, store.latest(scanning.subject_name(chosen)))
+    store.put(evidence)
     _tell(scanning.judge(desk.fleet, chosen, evidence), format)
 
 

@@ -48,7 +48,8 @@ def look_at_fabrics(desk: Desk, names: Collection[str]) -> dict[str, Comparison]
     """Scan each fabric that one of `names` is cabled to, keep the discovery, and compare it with its design."""
     for design in _designs(desk, names):
         desk.progress(f"discovering the fabric {design.name} …")
-        desk.evidence.put(scan(desk.fleet, design, clock=desk.clock))
+        before = desk.evidence.latest(subject_name(design))
+        desk.evidence.put(scan(desk.fleet, design, clock=desk.clock, before=before))
     return compared(desk, names)
 
 

@@ -6,19 +6,25 @@ import os
 import shlex
 import signal
 import subprocess
+import time
 from collections.abc import Sequence
 
 from assay.fabric.compare import Comparison, compare
 from assay.fabric.design import plan
+from assay.fabric.health.scanned import COUNTERS, earlier
 from assay.fabric.ibnetdiscover import parse
 from assay.model.clock import Clock, SystemClock
 from assay.model.design import FabricDesign
 from assay.model.errors import Trouble
 from assay.model.evidence import Evidence
 from assay.model.fleet import Fleet
-from assay.model.reading import failed, value
+from assay.model.reading import failed, unsupported, value
 
 COMMAND = ("ibnetdiscover",)
+FACTS = {COUNTERS: ("ibqueryerrors",)}
+"""What is asked of the ports where the inventory does not say: error counters, of ports that have any."""
+
+NOBODY = "nobody was asked about ports: the inventory has `fabric_discover` but no `fabric_facts`"
 
 
 def subject_name(design: FabricDesign) -> str:
@@ -41,14 +47,41 @@ def discover_command(fleet: Fleet, design: FabricDesign) -> list[str]:
     return list(COMMAND)
 
 
-def scan(fleet: Fleet, design: FabricDesign, deadline_s: float = 60, clock: Clock | None = None) -> Evidence:
+def facts_commands(fleet: Fleet, design: FabricDesign) -> dict[str, list[str]]:
+    """Return the commands that describe ports, by name: the inventory's `fabric_facts`, else ibqueryerrors.
+
+    A fabric that is discovered by a command of its own, and has no `fabric_facts`, has none: what runs here might see
+    another fabric.
+    """
+    variables = [fleet.nodes[name].variables for name in design.node_names() if name in fleet.nodes]
+    for one in variables:
+        if isinstance(commands := one.get("fabric_facts"), dict) and commands:
+            return {str(name): [str(word) for word in words] for name, words in commands.items()}
+    elsewhere = any(one.get("fabric_discover") for one in variables)
+    return {} if elsewhere else {name: list(words) for name, words in FACTS.items()}
+
+
+def scan(
+    fleet: Fleet,
+    design: FabricDesign,
+    deadline_s: float = 60,
+    clock: Clock | None = None,
+    before: Evidence | None = None,
+) -> Evidence:
     """Discover the fabric now. What cannot be discovered by the deadline is a failed reading, never an exception.
 
-    Channel `discovery`: `text` and `stderr` as printed, `command` as run.
+    Channel `discovery`: `text` and `stderr` as printed, `command` as run. One deadline holds
+    for all commands. Channels `ports` and `earlier`: see `assay.fabric.health.scanned`; growth is counted from the scan
+    `before`.
     """
-    command = discover_command(fleet, design)
+    discover, facts = discover_command(fleet, design), facts_commands(fleet, design)
     at = (clock or SystemClock()).now()
-    return Evidence(subject_name(design), at, {"discovery": _run(command, deadline_s)})
+    end = time.monotonic() + deadline_s
+    channels: dict[str, object] = {"discovery": _run(discover, deadline_s)}
+    ports = {name: _run(command, max(end - time.monotonic(), 0.1)) for name, command in facts.items()}
+    channels["ports"] = ports or unsupported(NOBODY)
+    channels["earlier"] = earlier(before)
+    return Evidence(subject_name(design), at, channels)
 
 
 def judge(fleet: Fleet, design: FabricDesign, evidence: Evidence) -> Comparison:

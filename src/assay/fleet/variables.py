@@ -67,8 +67,9 @@ class NodeVariables(BaseModel):
 
     `serial_number` is not called `serial` because Ansible reserves that name and warns for every host.
     `mac` is of the interface that the node boots from. `hca_guids` are in rail order. `reach` is the argv prefix of a
-    remote command (default: ssh to the node's name), `fabric_discover` the command that discovers the fabric. `pool`
-    is needed only where several groups list a host.
+    remote command (default: ssh to the node's name), `fabric_discover` the command that discovers the fabric,
+    `fabric_facts` those that describe its ports, by name (`errors`: ibqueryerrors). `pool` is needed only where several
+    groups list a host.
     """
 
     model_config = ConfigDict(extra="ignore", frozen=True, strict=True)
@@ -91,4 +92,5 @@ class NodeVariables(BaseModel):
     lifecycle_start: Literal["onboard", "production"] = "onboard"
     reach: list[str] = Field(default_factory=list)
     fabric_discover: list[str] = Field(default_factory=list)
+    fabric_facts: dict[str, list[str]] = Field(default_factory=dict)
     pool: str = ""

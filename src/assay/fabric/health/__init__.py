@@ -1,0 +1,1 @@
+"""How well the links, optics and switches of a fabric are: pure functions over what two scans said of the ports."""

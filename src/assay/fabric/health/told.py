@@ -1,0 +1,76 @@
+"""Facts of ports and switches as any site's own telemetry can hand them over: one JSON document.
+
+```
+{"schema": "assay.fabric-facts/1",
+ "ports":    [{"guid": "0x…", "port": 1, "ber": {"symbol": 1e-16}, "module": {"temperature_c": 48.0, "vendor": "…"}}],
+ "switches": [{"guid": "0x…", "firmware": "31.2014", "temperature_c": 61.0, "psus": {"1": "ok"}, "fans": {"1": 8e3}}]}
+```
+
+For what no fabric-wide tool prints: mlxlink asks one port a time, and fans and power supplies are known to the
+switches' own management only. Names are those of PortFacts; what a site does not know it leaves out.
+"""
+
+from __future__ import annotations
+
+from pydantic import Field, ValidationError
+
+from assay.fabric.health.switches import SwitchFacts
+from assay.fabric.port_facts import PortFacts
+from assay.model.cable import Port
+from assay.model.explicit import Guid
+from assay.model.spec import Strict
+
+SCHEMA = "assay.fabric-facts/1"
+
+
+class ToldPort(Strict):
+    """One port. Lanes are lists, in order."""
+
+    guid: Guid
+    port: int = Field(ge=0, le=254)
+    rate: str = ""
+    counters: dict[str, int] = Field(default={})
+    ber: dict[str, float] = Field(default={})
+    module: dict[str, str | float | list[float]] = Field(default={})
+
+    def facts(self) -> PortFacts:
+        """Return it as every reader does."""
+        module = {name: tuple(said) if isinstance(said, list) else said for name, said in self.module.items()}
+        return PortFacts(
+            Port(self.guid, self.port), rate=self.rate, counters=self.counters, ber=self.ber, module=module
+        )
+
+
+class ToldSwitch(Strict):
+    """One switch: power supplies by name with `ok` or what ails them, fans by name in turns a minute."""
+
+    guid: Guid
+    firmware: str = ""
+    temperature_c: float | None = None
+    psus: dict[str, str] = Field(default={})
+    fans: dict[str, float] = Field(default={})
+
+
+class Facts(Strict):
+    """The document."""
+
+    schema_: str = Field(alias="schema", pattern=f"^{SCHEMA}$")
+    ports: list[ToldPort] = Field(default=[])
+    switches: list[ToldSwitch] = Field(default=[])
+
+
+def is_told(text: str) -> bool:
+    """Say whether a text claims to be such a document."""
+    return text.lstrip().startswith("{") and f'"{SCHEMA}"' in text[:200]
+
+
+def parse(text: str) -> tuple[list[PortFacts], list[SwitchFacts], list[str]]:
+    """Return the ports, the switches, and what could not be read. Never raises; a document with a flaw says nothing."""
+    try:
+        said = Facts.model_validate_json(text)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(step) for step in first["loc"]) or "the document"
+        return [], [], [f"{place}: {first['msg']}"]
+    switches = [SwitchFacts(one.guid, one.firmware, one.temperature_c, one.psus, one.fans) for one in said.switches]
+    return [one.facts() for one in said.ports], switches, []
