@@ -29,6 +29,11 @@ def lost_on(stderr: str) -> list[str]:
     return [f"stderr: {line.strip()}" for line in stderr.splitlines() if LOST.search(line)]
 
 
+def cut_off(text: str) -> list[str]:
+    """Return a problem for a text whose last line does not end, for formats where a number may end a line."""
+    return ["the last line has no end: the text was cut off"] if text and not text.endswith("\n") else []
+
+
 def guid(digits: str) -> str:
     """Return the canonical form of 1 to 16 hex digits, with or without `0x`."""
     return "0x" + digits.lower().removeprefix("0x").zfill(16)

@@ -5,7 +5,7 @@ file     = { nodeinfo | portinfo | nodedesc }
 nodeinfo = "# Node info:" address { line }
 portinfo = "# Port info:" address "port" n { line }
 address  = "Lid" lid | "DR path" path
-line     = name ":" { "." } text | text                  (a line without a name continues the one before)
+line     = name ":" "." { "." } text | text                 (a line without a name continues the one before)
 nodedesc = "Node Description:" { "." } text              (belongs to the Node info before it)
 ```
 
@@ -22,7 +22,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from assay.fabric.discovery import Discovery, FoundDevice
-from assay.fabric.ends import LOST, guid, lost_on
+from assay.fabric.ends import cut_off, guid, lost_on
 from assay.fabric.link_words import rate_from_lanes, state_of
 from assay.fabric.port_facts import PortFacts, joined
 from assay.model.cable import DeviceKind, Port
@@ -30,8 +30,8 @@ from assay.model.cable import DeviceKind, Port
 HEADER = re.compile(
     r"# (Node|Port) info:\s+(Lid ([0-9]{1,5})|DR path [^A-Za-z]*(?:slid|dlid|[0-9;, ])*)(?: port ([0-9]{1,5}))?"
 )
-LINE = re.compile(r"(\w{1,60}):\.*(.*)")
-DESCRIPTION = re.compile(r"Node Description:\.*(.*)")
+LINE = re.compile(r"(\w{1,60}):\.+(.*)")
+DESCRIPTION = re.compile(r"Node Description:\.+(.*)")
 CONTINUED = re.compile(r"\t+\s*\w+")
 KINDS: dict[str, DeviceKind] = {"Switch": "switch", "Channel Adapter": "hca", "Router": "router"}
 NODE_LINES = {"NodeType", "NumPorts", "Guid", "PortGuid"}
@@ -51,7 +51,7 @@ class _Block:
 
 def parse(text: str, stderr: str = "", guids: Mapping[int, str] | None = None) -> Discovery:
     """Read nodes and ports. `guids` are the devices' GUIDs by LID. Never raises: see `problems`."""
-    problems = lost_on(stderr)
+    problems = lost_on(stderr) + cut_off(text)
     blocks = _blocks(text, problems)
     known = {f"Lid {lid}": one for lid, one in (guids or {}).items()}
     devices: dict[str, FoundDevice] = {}
@@ -72,11 +72,18 @@ def _blocks(text: str, problems: list[str]) -> list[_Block]:
             blocks.append(_Block(kind, address.strip(), int(lid or 0), int(port or 0)))
         elif (found := DESCRIPTION.fullmatch(line)) and blocks and blocks[-1].kind == "Node":
             blocks[-1].description = found[1].strip()
-        elif (found := LINE.fullmatch(line)) and blocks and not LOST.search(found[1]):
-            blocks[-1].lines[found[1]] = found[2].strip()
+        elif (found := LINE.fullmatch(line)) and blocks:
+            _enter(blocks[-1], found[1], found[2].strip(), problems)
         elif line.strip() and not (blocks and CONTINUED.fullmatch(line)):
             problems.append(f"line {number} cannot be read: {line.strip()[:80]!r}")
     return blocks
+
+
+def _enter(block: _Block, name: str, said: str, problems: list[str]) -> None:
+    """Enter a line; where it cannot be of this block, the line that began another one was lost."""
+    if name in block.lines or name in (PORT_LINES if block.kind == "Node" else NODE_LINES - PORT_LINES):
+        problems.append(f"{name} stands twice after {block.address}: what belongs to whom is not plain")
+    block.lines[name] = said
 
 
 def _lacks(block: _Block, needed: set[str], problems: list[str]) -> bool:

@@ -20,7 +20,7 @@ from __future__ import annotations
 import re
 
 from assay.fabric.discovery import Discovery
-from assay.fabric.ends import guid, lost_on
+from assay.fabric.ends import cut_off, guid, lost_on
 from assay.fabric.port_facts import FabricEvent
 from assay.model.cable import Port
 
@@ -30,12 +30,12 @@ LINE = re.compile(
 )
 END = re.compile(r"\)(?:0x)?([0-9a-fA-F]{16}):([0-9]{1,5})\b")
 SERIAL = re.compile(r"cable S/N: (\S+)")
-LABEL = re.compile(r"(?:.*/ |^)(?:[0-9]+/)?([0-9]{1,4})(?:/([12]))?$")
+LABEL = re.compile(r"(?:.*/ |^)(?:(?:[0-9]{1,4}/)?([0-9]{1,4})/([12])|([0-9]{1,5}))$")
 
 
 def parse(text: str, stderr: str = "") -> Discovery:
     """Read events, in the order of the log. Never raises: what cannot be read is said in `problems`."""
-    problems = lost_on(stderr)
+    problems = lost_on(stderr) + cut_off(text)
     events = []
     for number, line in enumerate(text.splitlines(), start=1):
         if found := LINE.fullmatch(line.strip()):
@@ -61,4 +61,4 @@ def port_of_label(place: str) -> int:
     found = LABEL.search(place.strip())
     if not found:
         return 0
-    return 2 * (int(found[1]) - 1) + int(found[2]) if found[2] else int(found[1])
+    return int(found[3]) if found[3] else 2 * (int(found[1]) - 1) + int(found[2])

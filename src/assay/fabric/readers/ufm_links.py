@@ -50,6 +50,9 @@ def parse(text: str, stderr: str = "") -> Discovery:
                 problems.append(f"{named(port)} has two links")
         ends[a] = ends[b] = cable
     cables = list(dict.fromkeys(ends.values()))
+    untold = sum(not cable.rate for cable in cables)
+    if 0 < untold < len(cables):
+        problems.append(f"{untold} of {len(cables)} links do not tell their rate")
     return Discovery(cables, devices, tuple(whole(cables, problems)), facts)
 
 

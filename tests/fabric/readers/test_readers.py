@@ -1,0 +1,151 @@
+"""Every reader: one fabric in all its forms, and texts that were cut, garbled or lost a line."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assay.fabric.ibnetdiscover import parse as ibnetdiscover
+from assay.fabric.readers import FORMATS, read, recognise, topology
+from assay.fabric.readers.addresses import addresses, by_device
+from assay.model.errors import Trouble
+
+RECORDINGS = Path(__file__).parent / "recordings"
+FILES = {
+    "ibnetdiscover": "ibnetdiscover.txt",
+    "ibnetdiscover -p": "ibnetdiscover-p.txt",
+    "iblinkinfo -l": "iblinkinfo.txt",
+    "ibdiagnet2.db_csv": "db_csv.txt",
+    "ibdiagnet2.net_dump": "net_dump.txt",
+    "UFM links (JSON)": "ufm_links.json",
+    "ibqueryerrors": "ibqueryerrors.txt",
+    "perfquery": "perfquery.txt",
+    "smpquery": "smpquery.txt",
+    "mlxlink (JSON)": "mlxlink.json",
+    "UFM events": "ufm_events.txt",
+}
+"""The first three, ibqueryerrors, perfquery and smpquery were printed by the real tools for a simulated fabric of three
+adapters on two leaves and a spine; the others are made by hand, of the same fabric."""
+TEXTS = {name: (RECORDINGS / file).read_text() for name, file in FILES.items()}
+TOPOLOGIES = [form.name for form in FORMATS if not form.has]
+SINGLE = [form.name for form in FORMATS if form.has]
+KNOWN = addresses(TEXTS["ibnetdiscover"])
+SEVERAL_ANSWERS = ("UFM events", "smpquery", "perfquery")
+"""Nothing in these texts says how many answers there should be; each by itself is whole or is said not to be."""
+
+NOT_WHOLE_BY_NATURE = {
+    "perfquery": "the text does not say whose LID that is",
+    "mlxlink (JSON)": "mlxlink does not say whose port this is",
+}
+
+
+def links(discovery):
+    return {(frozenset(cable[:2]), cable.rate) for cable in by_device(discovery, KNOWN).cables}
+
+
+def said(discovery):
+    """Return what a text says that must not get lost silently: cables of a topology, facts and events of the others."""
+    devices = {guid: one._replace(description="", ports=0) for guid, one in discovery.devices.items()}
+    return links(discovery), devices, {} if discovery.cables else discovery.facts, discovery.events
+
+
+def complaints(discovery, name):
+    return [one for one in discovery.problems if NOT_WHOLE_BY_NATURE.get(name, "never") not in one]
+
+
+def part_of(cut, whole):
+    """Say whether what is said, is said of the same things and in the same words."""
+    answers = [(facts, whole.facts[port]) for port, facts in cut.facts.items()]
+    return cut.events == whole.events[: len(cut.events)] and all(
+        one.counters.items() <= other.counters.items() and one.state == other.state for one, other in answers
+    )
+
+
+WHOLE = {name: said(read(text)) for name, text in TEXTS.items()}
+
+
+def test_there_is_a_recording_of_every_format():
+    assert list(FILES) == [form.name for form in FORMATS]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_text_is_recognised_by_what_it_looks_like(name):
+    assert recognise(TEXTS[name]).name == name
+    assert recognise("Last login: today\nadmin@ufm:~$ tool\n" + TEXTS[name]).name == name
+    assert recognise(TEXTS[name].replace("\n", "\r\n")).name == name
+    assert recognise("#\n" * 50_000 + TEXTS[name]).name == name
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_whole_text_is_read_whole(name):
+    assert complaints(read(TEXTS[name]), name) == []
+    assert complaints(read(TEXTS[name].replace("\n", "\r\n")), name) == []
+
+
+@pytest.mark.parametrize("name", TOPOLOGIES)
+def test_every_tool_finds_the_same_cables(name):
+    found = topology(TEXTS[name])
+    assert len(found.cables) == 7
+    assert links(found) == links(ibnetdiscover(TEXTS["ibnetdiscover"]))
+    kinds = {guid: device.kind for guid, device in ibnetdiscover(TEXTS["ibnetdiscover"]).devices.items()}
+    assert {guid: device.kind for guid, device in by_device(found, KNOWN).devices.items()} == kinds
+
+
+@pytest.mark.parametrize("name", SINGLE)
+def test_what_carries_no_topology_is_not_compared_with_a_design(name):
+    with pytest.raises(Trouble, match="not of a whole fabric") as trouble:
+        topology(TEXTS[name])
+    assert "ibnetdiscover" in trouble.value.fix
+
+
+@pytest.mark.parametrize("text", ["", "   \n", "hello\n", "{}", "\x00\x01\x02", "[1, 2", "LID 7\n"])
+def test_what_no_tool_prints_is_refused_with_what_is_known(text):
+    for look in (read, topology):
+        with pytest.raises(Trouble) as trouble:
+            look(text)
+        assert all(name in trouble.value.fix for name in FILES)
+
+
+def reader(name):
+    form = next(form for form in FORMATS if form.name == name)
+    return __import__(f"assay.fabric.{form.module}", fromlist=["parse"]).parse
+
+
+@pytest.mark.parametrize("name", FILES)
+@given(data=st.data())
+def test_a_text_cut_anywhere_says_so_or_lacks_nothing(name, data):
+    cut = reader(name)(TEXTS[name][: data.draw(st.integers(0, len(TEXTS[name]) - 1))])
+    if not complaints(cut, name):
+        assert said(cut) == WHOLE[name] or (name in SEVERAL_ANSWERS and part_of(cut, read(TEXTS[name])))
+
+
+@pytest.mark.parametrize("name", [name for name in FILES if name not in ("UFM events", "mlxlink (JSON)")])
+def test_no_line_is_lost_unnoticed(name):
+    lines = TEXTS[name].split("\n")
+    for index in range(len(lines)):
+        rest = reader(name)("\n".join(lines[:index] + lines[index + 1 :]))
+        assert complaints(rest, name) or said(rest) == WHOLE[name], lines[index]
+
+
+@pytest.mark.parametrize("name", FILES)
+@given(data=st.data())
+def test_a_garbled_text_is_read_without_an_exception(name, data):
+    text = TEXTS[name]
+    place, length = data.draw(st.integers(0, len(text))), data.draw(st.integers(0, 60))
+    garbage = data.draw(st.text(max_size=12) | st.sampled_from(["9" * 5000, '"', "\n", "0x", "N/A", "٣", "\x00"]))
+    reader(name)(text[:place] + garbage + text[place + length :])
+
+
+@pytest.mark.parametrize("name", FILES)
+@given(text=st.text(max_size=200), stderr=st.text(max_size=60))
+def test_any_text_at_all_is_partial_and_no_exception(name, text, stderr):
+    assert reader(name)(text, stderr).partial
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_timeout_on_stderr_makes_it_partial(name):
+    lost = "src/query_smp.c:195; umad (DR path slid 0; dlid 0; 0,1,19) bad status 110; Connection timed out"
+    assert f"stderr: {lost}" in read(TEXTS[name], lost).problems
+    greeting = "ibwarn: [7] sim_connect: attached as client 1"
+    assert complaints(read(TEXTS[name], greeting), name) == []

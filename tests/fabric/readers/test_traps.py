@@ -1,0 +1,261 @@
+"""What is easy to read wrongly in these texts, each reader with its own traps."""
+
+from pathlib import Path
+
+import pytest
+
+from assay.fabric.link_words import rate_from_bits, rate_from_lanes, state_of
+from assay.fabric.readers import (
+    addresses,
+    db_csv,
+    iblinkinfo,
+    ibqueryerrors,
+    mlxlink,
+    net_dump,
+    perfquery,
+    port_report,
+    smpquery,
+    ufm_events,
+    ufm_links,
+)
+from assay.model.cable import Port
+
+RECORDINGS = Path(__file__).parent / "recordings"
+LEAF, OTHER, SPINE = "0xb83f000000001000", "0xb83f000000001010", "0xb83f000000002000"
+ONE = "0xa088000000000000"
+
+
+def recorded(file):
+    return (RECORDINGS / file).read_text()
+
+
+KNOWN = addresses.addresses(recorded("ibnetdiscover.txt"))
+
+
+@pytest.mark.parametrize(
+    ("width", "speed", "rate"),
+    [(2, 2048, "4xNDR"), (2, 2052, "4xNDR"), (16, 1024, "2xHDR"), (1, 256 + 4, "1xFDR"), (2, 0, ""), (3, 4, ""),
+     (2, 0x10000 + 4, "4xFDR10"), (2, 4096 + 2048, "4xXDR")],
+)  # fmt: skip
+def test_of_a_speed_that_is_a_bit_field_the_fastest_bit_counts(width, speed, rate):
+    assert rate_from_bits(width, speed) == rate
+
+
+@pytest.mark.parametrize(
+    ("width", "lane", "rate"),
+    [("4X", "53.125", "4xHDR"), ("4x", "106.25", "4xNDR"), ("1x", "200", "1xXDR"), ("4X", "10.0", "4xQDR"),
+     ("4x", "50", "4xHDR"), ("12X", "25.78125", "12xEDR"), ("N/A", "N/A", ""), ("4x", "51", "")],
+)  # fmt: skip
+def test_lanes_are_told_in_gigabits_with_and_without_line_coding(width, lane, rate):
+    assert rate_from_lanes(width, lane) == rate
+
+
+def test_a_disabled_port_says_down_and_only_its_physical_state_says_why():
+    assert state_of("Down", "Disabled") == ("disabled", "disabled")
+    assert state_of("Initialize", "LinkUp") == ("init", "linkup")
+    assert state_of("DOWN", "POLL") == ("down", "poll")
+
+
+def test_a_port_without_a_cable_has_no_rate_although_one_is_printed():
+    found = port_report.parse(recorded("ibnetdiscover-p.txt"))
+    assert found.facts[Port(OTHER, 2)].rate == ""
+    assert not found.partial
+    unquoted = "SW   479 22 0x0002c9020040f161 4x QDR" + " " * 36 + "Infiniscale-IV Mellanox Technologies\n"
+    assert port_report.parse(recorded("ibnetdiscover-p.txt") + unquoted).problems == ()
+
+
+def test_a_rate_of_question_marks_is_no_rate():
+    text = recorded("ibnetdiscover-p.txt").replace("4x HDR - CA", "4x ??? - CA", 1)
+    assert any("no rate" in problem for problem in port_report.parse(text).problems)
+
+
+def test_adapters_named_by_their_port_are_named_by_their_device_again():
+    text = recorded("iblinkinfo.txt")
+    assert "0xa088000000000001" in iblinkinfo.parse(text).devices
+    assert ONE in addresses.by_device(iblinkinfo.parse(text), KNOWN).devices
+    assert KNOWN.lids == {1: LEAF, 2: SPINE, 6: OTHER, 3: ONE, 4: ONE[:-3] + "100", 5: ONE[:-3] + "200"}
+
+
+def test_ports_that_are_down_are_facts_of_iblinkinfo():
+    facts = iblinkinfo.parse(recorded("iblinkinfo.txt")).facts
+    assert (facts[Port(OTHER, 2)].state, facts[Port(OTHER, 2)].physical) == ("down", "polling")
+    assert (facts[Port(OTHER, 1)].state, facts[Port(OTHER, 1)].rate) == ("active", "4xHDR")
+
+
+def test_another_end_that_did_not_answer_is_no_missing_cable():
+    link = "==( 4X        53.125 Gbps Active/  LinkUp)==>"
+    line = f'0xb83f000000001010 "   MF0;leaf-1:MQM9700/U1"      6    2[  ] {link}   [  ] "" (Port not available)'
+    lines = recorded("iblinkinfo.txt").splitlines()
+    index = next(i for i, one in enumerate(lines) if "    2[  ] ==(                Down" in one and "leaf-1" in one)
+    lines[index] = line
+    (problem,) = iblinkinfo.parse("\n".join(lines)).problems
+    assert "did not answer" in problem
+
+
+def test_iblinkinfo_without_l_names_no_other_end():
+    link = "==( 4X        53.125 Gbps Active/  LinkUp)==>"
+    text = f'CA: n02 mlx5_0:\n      0xa088000000000201      5    1[  ] {link}       6    1[  ] "x" ( )\n'
+    assert "run iblinkinfo -l" in iblinkinfo.parse(text).problems[0]
+
+
+def test_the_sum_over_all_ports_is_no_port():
+    found = ibqueryerrors.parse(recorded("ibqueryerrors.txt"))
+    (facts,) = found.facts.values()
+    assert (facts.port, dict(facts.counters)) == (Port(LEAF, 1), {"SymbolErrorCounter": 65535, "LinkDownedCounter": 7})
+    assert facts.saturated == {"SymbolErrorCounter"}
+
+
+def test_counters_of_the_details_are_not_believed():
+    text = recorded("ibqueryerrors.txt").replace(
+        "port 1: [Sym", "port 1: [PortRcvErrors == 33] [PortInactiveDiscards == 33] [Sym"
+    )
+    (facts,) = ibqueryerrors.parse(text).facts.values()
+    assert facts.counters["PortRcvErrors"] == 33
+    assert "PortInactiveDiscards" not in facts.counters
+
+
+def test_classic_counters_stop_and_wide_ones_do_not():
+    (facts,) = perfquery.parse(recorded("perfquery.txt"), guids=KNOWN.lids).facts.values()
+    assert (facts.port, facts.counters["SymbolErrorCounter"]) == (Port(LEAF, 1), 65535)
+    assert facts.saturated == {"SymbolErrorCounter"}
+    assert facts.counters["PortUnicastXmitPkts"] == 0
+
+
+EXTENDED = "# Port extended counters: Lid 1 port 3 (CapMask: 0x5300 CapMask2: 0x000000{})\n" + "".join(
+    f"{name}:....{count}\n"
+    for count, name in enumerate([*sorted(perfquery.DATA), *sorted(perfquery.ERRORS)], start=65535)
+)
+
+
+def test_error_counters_of_an_extended_answer_count_only_where_the_port_has_them():
+    has = perfquery.parse(EXTENDED.format(2), guids=KNOWN.lids)
+    lacks = perfquery.parse(EXTENDED.format(0), guids=KNOWN.lids)
+    assert (has.problems, lacks.problems) == ((), ())
+    assert has.facts[Port(LEAF, 3)].counters["SymbolErrorCounter"] > 65535
+    assert has.facts[Port(LEAF, 3)].saturated == frozenset()
+    assert lacks.facts[Port(LEAF, 3)].counters.keys() == perfquery.DATA
+
+
+def test_port_255_is_all_ports_and_no_fact():
+    text = recorded("perfquery.txt").replace("port 1 (", "port 255 (")
+    assert perfquery.parse(text, guids=KNOWN.lids).facts == {}
+
+
+def test_without_a_map_of_lids_a_port_is_called_by_its_lid_and_that_is_said():
+    found = perfquery.parse(recorded("perfquery.txt"))
+    assert list(found.facts) == [Port("lid 1", 1)]
+    assert found.partial
+
+
+def test_smpquery_tells_a_node_and_its_port():
+    found = smpquery.parse(recorded("smpquery.txt"))
+    assert found.problems == ()
+    assert found.devices[LEAF].name == "leaf-0"
+    facts = found.facts[Port(LEAF, 1)]
+    assert (facts.state, facts.physical, facts.rate) == ("active", "linkup", "4xHDR")
+
+
+def test_ten_gigabits_a_lane_are_qdr_only_where_it_is_said_that_there_is_nothing_faster():
+    text = recorded("smpquery.txt")
+    without = "\n".join(line for line in text.splitlines() if not line.startswith("LinkSpeedExt")) + "\n"
+    assert "the rate of Lid 1 port 1 is not told" in smpquery.parse(without).problems
+    none = text.replace(
+        "LinkSpeedExtActive:..............53.125 Gbps", "LinkSpeedExtActive:..............No Extended Speed"
+    )
+    assert smpquery.parse(none).facts[Port(LEAF, 1)].rate == "4xQDR"
+
+
+def test_labels_of_a_net_dump_are_not_port_numbers():
+    found = net_dump.parse(recorded("net_dump.txt"))
+    assert found.facts[Port(LEAF, 5)].label == "1/3/1"
+    assert Port(SPINE, 1) in {end for cable in found.cables if Port(LEAF, 5) in cable for end in cable[:2]}
+
+
+def test_a_switch_of_a_known_product_that_lists_fewer_ports_was_cut_off():
+    text = recorded("net_dump.txt").replace(":TEST8/U1", ":MQM9700/U1")
+    assert any("a MQM9700 has 64 or more" in problem for problem in net_dump.parse(text).problems)
+
+
+def test_a_switch_without_a_record_is_no_adapter():
+    text = recorded("net_dump.txt")
+    cut = text[: text.index('"MF0;spine-0:TEST8/U1", Mellanox')]
+    assert any(f"{SPINE} (MF0;spine-0:TEST8/U1) is cabled" in problem for problem in net_dump.parse(cut).problems)
+
+
+def test_db_csv_tells_modules_labels_and_counters():
+    facts = db_csv.parse(recorded("db_csv.txt")).facts
+    one, two = facts[Port(LEAF, 1)], facts[Port(LEAF, 2)]
+    assert one.module == {
+        "vendor": "Maker", "part": "PART-1", "serial": "SER0001", "technology": "Active fiber",
+        "temperature_c": 42.0, "length_m": 3.0,
+    }  # fmt: skip
+    assert (one.label, one.rate, one.state) == ("1/1/1", "4xHDR", "active")
+    assert one.counters == {
+        "SymbolErrorCounter": 65535, "LinkDownedCounter": 300, "PortXmitDiscards": 3, "PortXmitWait": 12,
+    }  # fmt: skip
+    assert (one.saturated, two.saturated) == ({"SymbolErrorCounter"}, {"LinkDownedCounter"})
+    assert "temperature_c" not in two.module
+    assert (facts[Port(OTHER, 2)].state, Port(OTHER, 0) in facts) == ("down", False)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("END_LINKS", "END_LINK", "section LINK ends here, but LINKS began"),
+        ("START_LINKS", "START_LANKS", "there is no section LINKS"),
+        (f"{ONE},1,{LEAF},1\n", "", f"port 1 of {ONE} is up, but no link leads to it"),
+        (f"{LEAF},{LEAF},1,1,2,1028,5,4,N/A\n", "", f"port 1 of {LEAF} has a link, but is not among the ports"),
+        (f"{LEAF},{LEAF},1,1,2,1028,5,4,N/A", f"{LEAF},{LEAF},1,1,2,514,5,4,N/A", "say 4xEDR and 4xHDR"),
+        (f"{LEAF},{LEAF},1,1,2,1028,5,4,N/A", f"{LEAF},{LEAF},1,1,N/A,1028,5,4,N/A", "rows cannot be read"),
+        (f"{LEAF},{LEAF},1,1,2,1028,5,4,N/A", f"{LEAF},{LEAF},1,1,2", "too few or too many cells"),
+        ('"n00 mlx5_0",1,1', '"n00 mlx5_0",1,9', f"{ONE} is not among the nodes"),
+    ],
+)
+def test_sections_of_a_db_csv_are_held_against_each_other(old, new, said):
+    text = recorded("db_csv.txt")
+    assert old in text
+    assert any(said in problem for problem in db_csv.parse(text.replace(old, new, 1)).problems)
+
+
+def test_ufm_without_speeds_gives_cables_without_rates():
+    text = "\n".join(line for line in recorded("ufm_links.json").splitlines() if '"speed"' not in line)
+    found = ufm_links.parse(text)
+    assert ({cable.rate for cable in found.cables}, found.problems) == ({""}, ())
+    assert found.devices[LEAF].name == "leaf-0"
+    assert found.facts[Port(LEAF, 5)].label == "1/3/1"
+
+
+def test_a_port_with_two_links_is_a_contradiction():
+    text = recorded("ufm_links.json").replace('"destination_port": 2,', '"destination_port": 1,', 1)
+    assert any("has two links" in problem for problem in ufm_links.parse(text).problems)
+
+
+def test_events_name_their_ports_by_guid_or_by_the_label_of_their_cage():
+    down, ber, up, count = ufm_events.parse(recorded("ufm_events.txt")).events
+    assert (down.code, down.ports, down.serial) == (329, (Port(LEAF, 5), Port(SPINE, 1)), "SER0009")
+    assert (ber.code, ber.severity, ber.ports) == (918, "minor", (Port(LEAF, 6),))
+    assert (up.ports, count.ports) == ((), (Port(OTHER, 7),))
+
+
+@pytest.mark.parametrize(
+    ("label", "port"), [("1/17/1", 33), ("1/4/2", 8), ("17/1", 33), ("default / Switch: x / 1/17/1", 33), ("x", 0)]
+)
+def test_a_twin_port_cage_holds_two_ports(label, port):
+    assert ufm_events.port_of_label(label) == port
+
+
+def test_mlxlink_numbers_are_texts_and_nothing_is_zero_because_it_was_not_read():
+    facts = mlxlink.parse(recorded("mlxlink.json"), port=Port(ONE, 1)).facts[Port(ONE, 1)]
+    assert (facts.state, facts.physical, facts.rate) == ("active", "linkup", "4xNDR")
+    assert facts.ber == {"symbol": 0.0, "effective": 2e-15, "raw": 1e-9}
+    assert facts.counters == {"SymbolErrors": 0, "EffectivePhysicalErrors": 3, "LinkDownedCounter": 1}
+    assert facts.module == {
+        "vendor": "Maker", "part": "PART-1", "serial": "SER0001", "firmware": "46.120.1", "technology": "Optical",
+        "temperature_c": 51.0, "voltage_mv": 3271.2, "bias_ma": (8.1, 8.2, 8.3, 8.4),
+        "rx_power_dbm": (-1.5, -1.6, -1.7), "tx_power_dbm": (0.5, 0.6, 0.7, 0.8),
+    }  # fmt: skip
+
+
+def test_mlxlink_without_a_section_says_so():
+    text = recorded("mlxlink.json").replace('"Module Info"', '"Other"')
+    assert mlxlink.parse(text, port=Port(ONE, 1)).problems == ("there is no 'Module Info'",)
