@@ -47,7 +47,7 @@ _RECORD = re.compile(
 """The head of a record. None of these patterns is anchored at a line's start, which costs much; see `_listed`."""
 _EXTRA = r"[ \t]*(?:\[ext \d+\][ \t]*)?(?:\([0-9a-f]+\))?[ \t]*"
 _ROW = re.compile(
-    rf'\n\[([0-9]{1,5})\]{_EXTRA}"[SHR]-([0-9a-f]{{16}})"\[([0-9]{1,5})\]{_EXTRA}#.*[ \t](\d+x[A-Z0-9]+)(?!.)'
+    rf'\n\[([0-9]{{1,5}})\]{_EXTRA}"[SHR]-([0-9a-f]{{16}})"\[([0-9]{{1,5}})\]{_EXTRA}#.*[ \t](\d+x[A-Z0-9]+)(?!.)'
 )  # fmt: skip
 _PREAMBLE = re.compile(r"(?:(?:#.*)?\n)*")
 
