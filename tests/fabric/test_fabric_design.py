@@ -77,7 +77,7 @@ def test_the_example_design_names_its_schema_in_its_first_line():
     text = (REPOSITORY / "specs/fabrics/compute.yaml").read_text()
     assert text.startswith("# yaml-language-server: $schema=../schemas/fabric-design.json\n")
     assert (REPOSITORY / "specs/schemas/fabric-design.json").exists()
-    assert FabricDesign.model_validate(yaml.safe_load(text)).units == 1
+    assert FabricDesign.model_validate(yaml.safe_load(text)).wiring.units == 1
 
 
 @pytest.mark.parametrize(

@@ -129,7 +129,7 @@ def test_a_switch_may_not_have_an_adapter_s_guid(told: Callable[..., list[str]])
         ("[n1, n2]", "[n1, n1]", "ASY0085", "node n1 is given twice"),
         ("name: spine", "name: leaf", "ASY0085", "name leaf is given twice"),
         ("up: 3..4", "up: 4..3", "ASY0084", "'4..3' holds no ports"),
-        ("name: spine", 'name: "spine{rail}"', "ASY0003", "should match pattern"),
+        ("name: spine", 'name: "spine{unit}"', "ASY0003", "should match pattern"),
         ("down: 1..2", "down: 1..999999999", "ASY0003", "should match pattern"),
     ],
 )

@@ -2,49 +2,50 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import repeat
 
 from assay.fabric.planned import Device, Links, Plan
 from assay.model.cable import Cable
-from assay.model.design import FabricDesign, Switch
+from assay.model.design import FabricDesign
 from assay.model.errors import Trouble
 from assay.model.fleet import Fleet, Node
+from assay.model.switches import Switch, SwitchModel
+from assay.model.wiring import Bundle, Wiring
 
 __all__ = ["Device", "Plan", "adapters", "expected", "plan"]
 
 
 def expected(design: FabricDesign, fleet: Fleet) -> list[Cable]:
-    """Return every cable of the design: nodes to leaves first, then leaves to spines. Raises Trouble as `plan`."""
+    """Return every cable of the design: those of nodes first, then tier by tier. Raises Trouble as `plan`."""
     return list(plan(design, fleet).cables)
 
 
 def plan(design: FabricDesign, fleet: Fleet) -> Plan:
     """Compile a design.
 
-    Raises Trouble for a node that the inventory lacks, or whose GUIDs are missing or repeated, and for a listed cable
-    that leads nowhere, or to a port that has one.
+    Raises Trouble for a node that the inventory lacks, or whose GUIDs are missing or repeated, and for a listed cable,
+    an override or a spare that leads nowhere, or to a port that has a cable.
     """
-    switches = [(tier, _switch(design, switch, name)) for name, tier, _, switch in design.switches()]
-    leaves = [switch for tier, switch in switches if tier == "leaves"]
-    spines = [switch for tier, switch in switches if tier == "spines"]
     hcas = [hca for name in design.node_names() for hca in _hcas(design, _node(design, fleet, name), fleet)]
-    devices = _by_guid(design, [*hcas, *leaves, *spines])
+    switches = [_switch(design, design.switch, at, name) for name, _, _, at in design.switches() if design.switch]
+    devices = _by_guid(design, [*hcas, *switches])
     links = Links()
-    _node_cables(design, links, len(hcas))
-    _spine_cables(design, links, len(hcas), len(leaves))
-    if design.cables:
-        from assay.fabric.explicit import Explicit
+    if design.wiring:
+        _of_rules(design, design.wiring, links, len(hcas))
+    if not (design.cables or design.devices or design.overrides or design.spares):
+        return Plan(design.name, devices.values(), links)
+    from assay.fabric.explicit import Explicit
 
-        explicit = Explicit(design, fleet, devices)
-        explicit.add(links)
-        return Plan(design.name, explicit.devices.values(), links)
-    return Plan(design.name, devices.values(), links)
+    explicit = Explicit(design, fleet, devices)
+    links = explicit.overridden(links)
+    explicit.add(links)
+    return Plan(design.name, explicit.devices.values(), links, spare=explicit.spare(links))
 
 
-def _switch(design: FabricDesign, at: Switch, name: str) -> Device:
-    model = design.switch
+def _switch(design: FabricDesign, model: SwitchModel, at: Switch, name: str) -> Device:
     return Device(
-        at.guid, name, "switch", model.ports, at.rack, at.u, design.site, product=model.product, labels=model.printed
+        at.guid, name, "switch", model.most, at.rack, at.u, design.site, product=model.product, labels=model.printed
     )
 
 
@@ -81,24 +82,32 @@ def adapters(design: FabricDesign, node: Node, fleet: Fleet) -> list[Device]:
     ]  # fmt: skip
 
 
-def _node_cables(design: FabricDesign, links: Links, hcas: int) -> None:
-    """Add the nodes' cables: adapter `n` of the list belongs to node `n // rails`, leaves follow the adapters."""
-    down, rails = design.down, design.rails
+def _of_rules(design: FabricDesign, wiring: Wiring, links: Links, hcas: int) -> None:
+    """Add the cables of the rules. The switches follow the `hcas` adapters, tier by tier."""
+    lengths, leaves, spines = design.lengths, len(wiring.leaves.at), len(wiring.spines.at)
+    _node_cables(wiring, links, hcas)
+    links.alike(design.rate_of("node_leaf"), lengths.node_leaf)
+    _bundles(links, wiring.leaf_spine(), hcas, hcas + leaves)
+    links.alike(design.rate_of("leaf_spine"), lengths.leaf_spine)
+    _bundles(links, wiring.spine_core(), hcas + leaves, hcas + leaves + spines)
+    links.alike(design.rate_of("spine_core"), lengths.spine_core)
+
+
+def _node_cables(wiring: Wiring, links: Links, hcas: int) -> None:
+    """Add the nodes' cables: the adapters are numbered nodes first, then rails."""
+    down, rails = wiring.down, wiring.rails
     for index, first in enumerate(range(0, hcas, rails)):
         unit, place = divmod(index, len(down))
         leaf = hcas + unit * rails
         links.add(range(first, first + rails), repeat(1, rails), range(leaf, leaf + rails), repeat(down[place], rails))
-    links.alike(design.rate, design.lengths.node_leaf)
 
 
-def _spine_cables(design: FabricDesign, links: Links, first: int, leaves: int) -> None:
-    up, each = design.up, design.spines.per_pair
-    for ell in range(leaves):
-        for s in range(len(design.spines.at)):
-            leaf, spine = first + ell, first + leaves + s
-            ports = up[s * each : (s + 1) * each], range(ell * each + 1, (ell + 1) * each + 1)
-            links.add(repeat(leaf, each), ports[0], repeat(spine, each), ports[1])
-    links.alike(design.rate, design.lengths.leaf_spine)
+def _bundles(links: Links, bundles: Iterable[Bundle], lower: int, upper: int) -> None:
+    """Add cables between two tiers, whose first switches are the devices `lower` and `upper`."""
+    for bundle in bundles:
+        many = len(bundle.lower_ports)
+        ends = repeat(lower + bundle.lower, many), repeat(upper + bundle.upper, many)
+        links.add(ends[0], bundle.lower_ports, ends[1], bundle.upper_ports)
 
 
 def _by_guid(design: FabricDesign, devices: list[Device]) -> dict[str, Device]:

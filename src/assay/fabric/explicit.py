@@ -1,32 +1,84 @@
-"""The cables that a design lists one by one: their ends become devices and ports like those of the rules."""
+"""What a design says one by one: its devices, cables, overrides and spares, put beside what its rules give."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 
 from assay.fabric.design import adapters
 from assay.fabric.planned import Device, Links
 from assay.model.cable import Port
 from assay.model.design import FabricDesign
 from assay.model.errors import Trouble
-from assay.model.explicit import ExplicitEnd
-from assay.model.fleet import Fleet
+from assay.model.explicit import ExplicitDevice, ExplicitEnd, Override
+from assay.model.fleet import Fleet, Node
+from assay.model.span import span
+
+NAMED = "name a switch of the design or an adapter (`n0001 mlx5_0`), or give its `guid`"
 
 
 class Explicit:
-    """The list of one design. `devices` holds those of the rules, and grows by those that only the list names."""
+    """The lists of one design. `devices` holds those of the rules, and grows by those that only the lists name."""
 
     def __init__(self, design: FabricDesign, fleet: Fleet, devices: Mapping[str, Device]) -> None:
         self._design, self._fleet = design, fleet
         self.devices = dict(devices)
         self._names = {device.name: device for device in devices.values()}
+        for number, one in enumerate(design.devices):
+            if one.guid in devices:
+                said = f"{one.name} has the GUID {one.guid} of {devices[one.guid].name}"
+                raise self._trouble(f"devices.{number}.guid", said, "a GUID belongs to one device")
+            self._add(self._adapter(one.guid) or self._listed(one))
+
+    def overridden(self, links: Links) -> Links:
+        """Return the cables of the rules with the overrides in place; those that they keep come last."""
+        if not self._design.overrides:
+            return links
+        guids = list(self.devices)
+        plugs = {(guids[n], p): i for i, ends in enumerate(links) for n, p in (ends[:2], ends[2:])}
+        changed: dict[int, list[tuple[int, Override]]] = {}
+        for number, one in enumerate(self._design.overrides):
+            device = self._named(f"overrides.{number}.device", one.device)
+            cable = plugs.get((device.guid, one.port))
+            if cable is None:
+                said = f"the rules have no cable at port {one.port} of {one.device}"
+                raise self._trouble(f"overrides.{number}.port", said, "name a port of the rules, or add to `cables`")
+            changed.setdefault(cable, []).append((number, one))
+        kept = links.without(changed)
+        used = _used(guids, kept)
+        rates = list(links.rates())
+        for cable, overrides in changed.items():
+            self._replug(kept, used, links, cable, overrides, rates[cable])
+        return kept
+
+    def _replug(
+        self, kept: Links, used: set[Port], links: Links, cable: int, overrides: list[tuple[int, Override]], rate: str
+    ) -> None:
+        """Add one cable of the rules again as its overrides have it; not at all where one of them takes it out."""
+        guids = list(self.devices)
+        ends = {Port(guids[n], p): None for n, p in links.ends(cable)}
+        plugs: dict[Port, Port] = {port: port for port in ends}
+        length = links.length(cable)
+        for number, one in overrides:
+            if one.to is None:
+                return
+            here = Port(self._named(f"overrides.{number}.device", one.device).guid, one.port)
+            device = self._named(f"overrides.{number}.to.device", one.to.device)
+            plugs[here] = self._within(f"overrides.{number}.to", device, one.to.port)
+            rate, length = one.rate or rate, length if one.length_m is None else one.length_m
+        for port in plugs.values():
+            if port in used:
+                raise self._taken(f"overrides.{overrides[0][0]}.to", port)
+            used.add(port)
+        self._join(kept, list(self.devices), *plugs.values())
+        kept.alike(rate, length)
 
     def add(self, links: Links) -> None:
-        """Add the cables. Raises Trouble for an end that is nowhere, or on a port that has a cable already."""
-        for end in (end for listed in self._design.cables for _, end in listed.ends if end.guid):
-            self._own(end, str(end.guid))
-        guids = list(self.devices)
-        used = {Port(guids[n], p) for a, a_port, b, b_port in links for n, p in ((a, a_port), (b, b_port))}
+        """Add the listed cables. Raises Trouble for an end that is nowhere, or on a port that has a cable already."""
+        for end in (end for listed in self._design.cables for _, end in listed.ends):
+            if end.known_guid:
+                self._own(end, end.known_guid)
+        used = _used(list(self.devices), links)
         plugs = [
             [self._port(f"cables.{place}.{side}", end, used) for side, end in listed.ends]
             for place, listed in enumerate(self._design.cables)
@@ -36,42 +88,81 @@ class Explicit:
             links.add([number[a.guid]], [a.number], [number[b.guid]], [b.number])
             links.alike(listed.rate or self._design.rate, listed.length_m)
 
+    def spare(self, links: Links) -> Iterator[Port]:
+        """Yield the ports that are free on purpose. Raises Trouble for one that has a cable."""
+        used = _used(list(self.devices), links) if self._design.spares else set()
+        for number, one in enumerate(self._design.spares):
+            device = self._named(f"spares.{number}.device", one.device)
+            for port in span(one.ports) if one.ports else range(1, device.ports + 1):
+                spare = self._within(f"spares.{number}", device, port)
+                if spare in used:
+                    raise self._taken(f"spares.{number}", spare)
+                yield spare
+
     def _port(self, path: str, end: ExplicitEnd, used: set[Port]) -> Port:
-        device = self._device(path, end)
-        if end.port > device.ports:
-            raise self._trouble(path, f"{device.name} has no port {end.port}", f"it has {device.ports}")
-        port = Port(device.guid, end.port)
+        device = self._own(end, end.known_guid) if end.known_guid else self._named(path, end.device)
+        if not end.known_guid:
+            device = self._own(end, device.guid)
+        port = self._within(path, device, end.port)
         if port in used:
-            raise self._trouble(path, f"{device.end(end.port)} has two cables", "take one of the two out")
+            raise self._taken(path, port)
         used.add(port)
         return port
 
-    def _device(self, path: str, end: ExplicitEnd) -> Device:
-        """Return the device of an end: by its GUID, else by its name."""
-        if end.guid is not None:
-            return self._own(end, end.guid)
-        if end.device not in self._names:
-            for device in self._adapters(end.device.partition(" ")[0]):
+    def _within(self, path: str, device: Device, port: int) -> Port:
+        if port > device.ports:
+            raise self._trouble(path, f"{device.name} has no port {port}", f"it has {device.ports}")
+        return Port(device.guid, port)
+
+    def _taken(self, path: str, port: Port) -> Trouble:
+        end = self.devices[port.guid].end(port.number)
+        return self._trouble(path, f"{end} has two cables", "take one of the two out")
+
+    def _named(self, path: str, name: str) -> Device:
+        """Return the device that is called so: a switch, an adapter, or a device by its GUID."""
+        if name not in self._names:
+            for device in self._adapters(name.partition(" ")[0]):
                 self._add(device)
-        if end.device not in self._names:
-            fix = "name a switch of the design or an adapter (`n0001 mlx5_0`), or give its `guid`"
-            raise self._trouble(path, f"there is no device {end.device}", fix)
-        known = self._names[end.device]
-        return self._own(end, known.guid)
+        found = self._names.get(name) or self.devices.get(name)
+        if found is None:
+            raise self._trouble(path, f"there is no device {name}", NAMED)
+        return found
 
     def _own(self, end: ExplicitEnd, guid: str) -> Device:
-        """Return the device of a GUID. One that only the list names has as many ports as the list says."""
-        known = self.devices.get(guid)
+        """Return the device of a GUID. One that only the list of cables names has as many ports as that says."""
+        known = self.devices.get(guid) or self._adapter(guid)
         if known is None:
-            device = Device(guid, end.device, end.kind, end.port, end.rack, end.u, self._design.site)
-            return self._add(device)
+            return self._add(Device(guid, end.device, end.kind, end.port, end.rack, end.u, self._design.site))
+        if guid not in self.devices:
+            return self._add(known)
         if known.labels is None and not known.node and known.ports < end.port:
             return self._add(known._replace(ports=end.port))
         return known
 
+    def _listed(self, one: ExplicitDevice) -> Device:
+        model = self._design.switch if one.kind == "switch" and not one.ports else None
+        ports = model.most if model else one.ports or 1
+        device = Device(one.guid, one.name, one.kind, ports, one.rack, one.u, self._design.site)
+        return device._replace(product=model.product, labels=model.printed) if model else device
+
     def _adapters(self, name: str) -> list[Device]:
         node = self._fleet.nodes.get(name)
         return adapters(self._design, node, self._fleet) if node else []
+
+    def _adapter(self, guid: str) -> Device | None:
+        """Return the inventory's adapter of this GUID."""
+        node = self._owners.get(guid)
+        return (
+            next((one for one in adapters(self._design, node, self._fleet) if one.guid == guid), None) if node else None
+        )
+
+    @cached_property
+    def _owners(self) -> Mapping[str, Node]:
+        return {guid: node for node in self._fleet.nodes.values() for guid in node.hca_guids}
+
+    @staticmethod
+    def _join(links: Links, guids: list[str], a: Port, b: Port) -> None:
+        links.add([guids.index(a.guid)], [a.number], [guids.index(b.guid)], [b.number])
 
     def _add(self, device: Device) -> Device:
         self.devices[device.guid] = self._names[device.name] = device
@@ -80,3 +171,7 @@ class Explicit:
     def _trouble(self, path: str, what: str, fix: str) -> Trouble:
         key = f"FabricDesign/{self._design.name}"
         return Trouble(what, where=self._fleet.lines.get((key, path), f"{key} {path}"), fix=fix)
+
+
+def _used(guids: list[str], links: Iterable[tuple[int, int, int, int]]) -> set[Port]:
+    return {Port(guids[n], p) for a, a_port, b, b_port in links for n, p in ((a, a_port), (b, b_port))}

@@ -5,9 +5,9 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import repeat
+from itertools import islice, repeat
 from typing import NamedTuple, overload
 
 from assay.fabric.listed import Row, Rows
@@ -85,6 +85,28 @@ class Links:
 
     def __iter__(self) -> Iterator[tuple[int, int, int, int]]:
         return zip(self.a, self.a_port, self.b, self.b_port, strict=True)
+
+    def ends(self, number: int) -> tuple[tuple[int, int], tuple[int, int]]:
+        """Return both ends of a cable: device and port."""
+        return (self.a[number], self.a_port[number]), (self.b[number], self.b_port[number])
+
+    def without(self, gone: Container[int]) -> Links:
+        """Return all cables but those with these numbers."""
+        kept, first = Links(), 0
+        for run in self.runs:
+            stay = [number for number in range(first, first + run.many) if number not in gone]
+            kept.add(*([of[number] for number in stay] for of in (self.a, self.a_port, self.b, self.b_port)))
+            kept.alike(run.rate, run.length_m)
+            first += run.many
+        return kept
+
+    def length(self, number: int) -> float:
+        """Return the length of a cable."""
+        return next(islice(self._lengths(), number, None))
+
+    def _lengths(self) -> Iterator[float]:
+        for run in self.runs:
+            yield from repeat(run.length_m, run.many)
 
     def rates(self) -> Iterator[str]:
         """Yield the rate of every cable."""

@@ -54,7 +54,7 @@ class Cabling:
     def most(self, port: Port) -> int | None:
         """Return how many ports the device of a port has; None where nobody says."""
         if port.guid in self._switches:
-            return self.design.switch.ports
+            return self.design.switch.most if self.design.switch else None
         return 1 if port.guid in self.adapters else None
 
     def uses(self, port: Port) -> bool:
@@ -65,8 +65,8 @@ class Cabling:
 
     def rail(self, port: Port) -> int | None:
         """Return the rail of a leaf or of a node's adapter."""
-        if (tier := self._switches.get(port.guid)) is not None:
-            return tier[1] % self.design.rails if tier[0] == "leaves" else None
+        if (place := self._switches.get(port.guid)) is not None:
+            return self.design.wiring.rail(*place) if self.design.wiring and place[0] == "leaves" else None
         return self.adapters[port.guid][1] if port.guid in self.adapters else None
 
     def is_leaf(self, port: Port) -> bool:

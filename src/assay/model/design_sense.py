@@ -5,27 +5,32 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from assay.model.errors import Contradiction, Misfit
+from assay.model.errors import Misfit
+from assay.model.span import MOST_NODES, spelled_out
 
 if TYPE_CHECKING:
     from assay.model.design import FabricDesign
+    from assay.model.switches import SwitchModel
+    from assay.model.wiring import Wiring
 
 Path = tuple[str | int, ...]
 TWICE = "keep one of the two"
-MOST_NODES = 200_000  # of one design: more is a slip of the pen
 
 
 def misfits(design: FabricDesign) -> list[Misfit]:
     """Return what is wrong. Where the nodes' names cannot be read, nothing that counts them is said."""
-    unread = list(_unread(design))
-    return unread or [*_leaves(design), *_spines(design), *_repeated(design)]
+    if unfit := list(_unread(design)) or list(_incomplete(design)):
+        return unfit
+    wiring, model = design.wiring, design.switch
+    rules = [*_leaves(wiring, model), *_spines(wiring, model), *_cores(wiring, model)] if wiring and model else []
+    return [*rules, *_repeated(design)]
 
 
 def _unread(design: FabricDesign) -> Iterator[Misfit]:
     count = 0
     for number, entry in enumerate(design.nodes):
         try:
-            count += len(design.spelled_out(entry))
+            count += len(spelled_out(entry))
         except ValueError as wrong:
             yield Misfit("ASY0084", ("nodes", number), str(wrong), "write a name, or a range as n0001..n0020")
         if count > MOST_NODES:
@@ -34,37 +39,94 @@ def _unread(design: FabricDesign) -> Iterator[Misfit]:
             return
 
 
-def _leaves(design: FabricDesign) -> Iterator[Misfit]:
-    down, up, model = design.down, design.up, design.switch
+def _incomplete(design: FabricDesign) -> Iterator[Misfit]:
+    """Find rules of which a part is missing, and designs of no cable."""
+    parts = {name: bool(getattr(design, name)) for name in ("leaves", "spines", "nodes", "rails", "switch")}
+    begun = [name for name in ("leaves", "spines", "nodes", "cores") if getattr(design, name)]
+    if begun:
+        for name in (name for name, there in parts.items() if not there):
+            yield Misfit("ASY0084", (name,), f"{begun[0]} need {name}", f"add {name}, or list every cable in `cables`")
+    elif not design.cables and not design.devices:
+        yield Misfit("ASY0084", (), "a design without leaves and without cables", "add rules, or list the `cables`")
+    elif design.overrides:
+        yield Misfit("ASY0084", ("overrides",), "there are no rules to override", "correct the `cables` themselves")
+
+
+def _leaves(wiring: Wiring, model: SwitchModel) -> Iterator[Misfit]:
+    down, up = wiring.down, wiring.up
     if max(down[0], up[0]) <= min(down[-1], up[-1]):
         said = "leaves: the ports of `down` and `up` overlap: some would take a node's cable and a spine's"
         yield Misfit("ASY0080", ("leaves", "up"), said, f"begin `up` after port {down[-1]}")
     for tier, ports in (("down", down), ("up", up)):
-        if ports[-1] > model.ports:
-            said = f"leaves: a {model.product} has {model.ports} ports, `{tier}` ends at {ports[-1]}"
-            yield Misfit("ASY0081", ("leaves", tier), said, f"end it at port {model.ports} or before")
-    yield from _count(design)
+        if ports[-1] > model.most:
+            said = f"leaves: a {model.product} has {model.most} ports, `{tier}` ends at {ports[-1]}"
+            yield Misfit("ASY0081", ("leaves", tier), said, f"end it at port {model.most} or before")
+    yield from _count(wiring)
 
 
-def _count(design: FabricDesign) -> Iterator[Misfit]:
-    given, needed = len(design.leaves.at), design.units * design.rails
+def _count(wiring: Wiring) -> Iterator[Misfit]:
+    given, needed = len(wiring.leaves.at), wiring.units * wiring.rails
     if given != needed:
-        nodes = f"{len(design.node_names())} nodes at {len(design.down)} a leaf"
-        said = f"{design.units} units × {design.rails} rails need {needed} leaves, not {given} ({nodes})"
+        nodes = f"{wiring.nodes} nodes at {len(wiring.down)} a leaf"
+        said = f"{wiring.units} units × {wiring.rails} rails need {needed} leaves, not {given} ({nodes})"
         code, fix = ("ASY0081", "add the leaves of another unit") if given < needed else ("ASY0084", "leave them out")
         yield Misfit(code, ("leaves", "at"), said, f"{fix}, or correct `nodes`, `rails` or `down`")
 
 
-def _spines(design: FabricDesign) -> Iterator[Misfit]:
-    spines, each, up = len(design.spines.at), design.spines.per_pair, len(design.up)
-    leaves, model = len(design.leaves.at), design.switch
-    if spines * each != up:
-        said = f"{spines} spines × {each} cables do not use the leaves' {up} up ports"
-        code = "ASY0081" if spines * each > up else "ASY0084"
+def _spines(wiring: Wiring, model: SwitchModel) -> Iterator[Misfit]:
+    groups, per, up, spines = wiring.groups, wiring.spines.per_pair, len(wiring.up), len(wiring.spines.at)
+    if spines % groups:
+        said = f"{spines} spines do not make {groups} equal groups"
+        yield Misfit("ASY0084", ("spines", "at"), said, "let every group have as many spines, or correct `pod`")
+        return
+    if wiring.each * per != up:
+        said = f"{wiring.each} spines × {per} cables do not use the leaves' {up} up ports"
+        code = "ASY0081" if wiring.each * per > up else "ASY0084"
         yield Misfit(code, ("spines", "per_pair"), said, "let spines × per_pair be the number of `up` ports")
-    if leaves * each > model.ports:
-        said = f"spines: {leaves} leaves × {each} cables exceed {model.ports} ports of a {model.product}"
+    needed, down = wiring.in_group * per, wiring.spine_down
+    if needed > model.most:
+        said = f"spines: {wiring.in_group} leaves × {per} cables exceed {model.most} ports of a {model.product}"
         yield Misfit("ASY0081", ("spines", "per_pair"), said, "take more spines with fewer cables a pair")
+    elif needed > len(down):
+        said = f"spines: {wiring.in_group} leaves × {per} cables exceed the {len(down)} ports of `down`"
+        yield Misfit("ASY0081", ("spines", "down"), said, "widen `down`, or take more spines with fewer cables a pair")
+    for name, ports in (("down", down if wiring.spines.down else range(0)), ("up", wiring.spine_up)):
+        if ports and ports[-1] > model.most:
+            said = f"spines: a {model.product} has {model.most} ports, `{name}` ends at {ports[-1]}"
+            yield Misfit("ASY0081", ("spines", name), said, f"end it at port {model.most} or before")
+
+
+def _cores(wiring: Wiring, model: SwitchModel) -> Iterator[Misfit]:
+    cores, up, down = wiring.cores, wiring.spine_up, wiring.spine_down
+    if cores is None:
+        if up:
+            said = "spines have `up` ports and there are no cores"
+            yield Misfit("ASY0084", ("spines", "up"), said, "leave `up` out, or add `cores`")
+        return
+    if not up:
+        yield Misfit("ASY0084", ("spines", "up"), "cores need the spines' `up` ports", "write `up` as 33..64")
+        return
+    if down and max(down[0], up[0]) <= min(down[-1], up[-1]):
+        said = "spines: the ports of `down` and `up` overlap: some would take a leaf's cable and a core's"
+        yield Misfit("ASY0080", ("spines", "up"), said, f"begin `up` after port {down[-1]}")
+    if len(wiring.spines.at) % wiring.groups:
+        return
+    yield from _planes(wiring, len(cores.at), cores.per_pair, model)
+
+
+def _planes(wiring: Wiring, cores: int, per: int, model: SwitchModel) -> Iterator[Misfit]:
+    up = len(wiring.spine_up)
+    if not wiring.planes or cores % wiring.planes:
+        said = f"{cores} cores do not make {wiring.planes} equal planes, one for each spine of a group"
+        yield Misfit("ASY0084", ("cores", "at"), said, "let every plane have as many cores")
+        return
+    if cores // wiring.planes * per != up:
+        said = f"{cores // wiring.planes} cores a plane × {per} cables do not use the spines' {up} up ports"
+        code = "ASY0081" if cores // wiring.planes * per > up else "ASY0084"
+        yield Misfit(code, ("cores", "per_pair"), said, "let a plane's cores × per_pair be the number of `up` ports")
+    if wiring.in_plane * per > model.most:
+        said = f"cores: {wiring.in_plane} spines × {per} cables exceed {model.most} ports of a {model.product}"
+        yield Misfit("ASY0081", ("cores", "per_pair"), said, "take more cores with fewer cables a pair")
 
 
 def _repeated(design: FabricDesign) -> Iterator[Misfit]:
@@ -78,14 +140,13 @@ def _repeated(design: FabricDesign) -> Iterator[Misfit]:
 def _named(design: FabricDesign) -> Iterator[tuple[Path, str, str]]:
     """Yield everything that may be there once only, with its path."""
     for number, entry in enumerate(design.nodes):
-        yield from ((("nodes", number), "node", name) for name in design.spelled_out(entry))
+        yield from ((("nodes", number), "node", name) for name in spelled_out(entry))
     for name, tier, number, switch in design.switches():
         entry_path = (tier, "at", number)
         yield (*entry_path, "guid"), "guid", switch.guid
         yield (*entry_path, "u"), "place", f"{switch.rack} U{switch.u}"
         yield ((*entry_path, "name") if switch.name else (tier, "name")), "name", name
-
-
-def no_ports(ports: str) -> Contradiction:
-    """Return what to raise for a span that holds no port."""
-    return Contradiction(Misfit("ASY0084", (), f"{ports!r} holds no ports", "write it as 1..32"))
+    for number, device in enumerate(design.devices):
+        yield ("devices", number, "guid"), "guid", device.guid
+    for number, override in enumerate(design.overrides):
+        yield ("overrides", number), "override of", f"port {override.port} of {override.device}"

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from typing import Literal
 
 from assay.fabric.design import Device, plan
-from assay.model.design import FabricDesign, span
+from assay.model.design import FabricDesign
 from assay.model.fleet import Fleet
 from assay.plan import listed
 from assay.plan.adapters import with_new_adapters
 from assay.plan.job import Job, What
 from assay.plan.recabling import recabling
+
+TIERS: tuple[Literal["node_leaf", "leaf_spine", "spine_core"], ...] = ("node_leaf", "leaf_spine", "spine_core")
 
 
 def cabling(before: Fleet, after: Fleet) -> tuple[Job, ...]:
@@ -43,10 +46,9 @@ def _structure(design: FabricDesign, fleet: Fleet) -> tuple[object, ...]:
     """Return what decides which port is cabled to which."""
     nodes = (fleet.nodes.get(name) for name in design.node_names())
     guids = [node and node.hca_guids for node in nodes]
-    leaves, spines = design.leaves, design.spines
-    switches = [switch.guid for switch in (*leaves.at, *spines.at)]
-    rules = design.rails, leaves.down, leaves.up, spines.per_pair, len(spines.at)
-    return *rules, switches, guids, listed.structure(design, fleet)
+    rules = [tier.model_dump(exclude={"name", "at"}) for _, tier in design.tiers]
+    switches = [(tier, switch.guid) for tier, _, switch in design.places()]
+    return design.rails, rules, switches, guids, design.overrides, listed.structure(design, fleet)
 
 
 def _whole(fleet: Fleet, design: FabricDesign, what: What) -> Iterator[Job]:
@@ -58,10 +60,10 @@ def _whole(fleet: Fleet, design: FabricDesign, what: What) -> Iterator[Job]:
 
 
 def _moved_switches(before: Fleet, after: Fleet, old: FabricDesign, new: FabricDesign) -> Iterator[Job]:
-    was = {switch.guid: (switch.rack, switch.u) for switch in (*old.leaves.at, *old.spines.at)}
+    was = {switch.guid: (switch.rack, switch.u) for _, _, switch in old.places()}
     moved = {
         switch.guid
-        for switch in (*new.leaves.at, *new.spines.at)
+        for _, _, switch in new.places()
         if was.get(switch.guid, (switch.rack, switch.u)) != (switch.rack, switch.u)
     }
     if not moved:
@@ -79,17 +81,28 @@ def _moved_switches(before: Fleet, after: Fleet, old: FabricDesign, new: FabricD
 def _all_cables(old: FabricDesign, new: FabricDesign) -> Iterator[Job]:
     """Yield what is said of every cable of the fabric, or of one tier, at once."""
     nodes = tuple(sorted(new.node_names()))
-    low = len(nodes) * new.rails
-    high = len(new.leaves.at) * len(span(new.leaves.up))
+    counts = _counts(new)
     if old.rate != new.rate:
-        yield Job(new.name, "rate", (f"all {low + high} cables: {old.rate} → {new.rate}",), nodes)
-    was, will = old.lengths, new.lengths
-    if was.node_leaf != will.node_leaf:
-        step = f"{low} cables between nodes and leaves: {was.node_leaf:g} m → {will.node_leaf:g} m"
-        yield Job(new.name, "length", (step,), nodes)
-    if was.leaf_spine != will.leaf_spine:
-        step = f"{high} cables between leaves and spines: {was.leaf_spine:g} m → {will.leaf_spine:g} m"
-        yield Job(new.name, "length", (step,), ())
+        yield Job(new.name, "rate", (f"all {sum(counts.values())} cables: {old.rate} → {new.rate}",), nodes)
+    for tier, (count, named) in zip(TIERS, zip(counts.values(), counts, strict=True), strict=True):
+        touched = nodes if tier == "node_leaf" else ()
+        was, will = getattr(old.lengths, tier), getattr(new.lengths, tier)
+        if was != will and count:
+            step = f"{count} cables between {named}: {was:g} m → {will:g} m"
+            yield Job(new.name, "length", (step,), touched)
+        if old.rate == new.rate and old.rate_of(tier) != new.rate_of(tier) and count:
+            step = f"{count} cables between {named}: {old.rate_of(tier)} → {new.rate_of(tier)}"
+            yield Job(new.name, "rate", (step,), touched)
+
+
+def _counts(design: FabricDesign) -> dict[str, int]:
+    """Return how many cables the rules have between which tiers, from the nodes up."""
+    wiring = design.wiring
+    return {
+        "nodes and leaves": len(design.node_names()) * design.rails,
+        "leaves and spines": len(wiring.leaves.at) * len(wiring.up) if wiring else 0,
+        "spines and cores": len(wiring.spines.at) * len(wiring.spine_up) if wiring else 0,
+    }
 
 
 def _place(device: Device) -> str:

@@ -12,8 +12,10 @@ from assay.fleet.draft import Draft
 from assay.fleet.rules.book import Finding, Place, rule
 from assay.fleet.rules.names import few
 from assay.model.cable import Port
-from assay.model.design import FabricDesign, Switch, Tier
+from assay.model.design import FabricDesign
 from assay.model.speed import gbps
+from assay.model.switches import Switch
+from assay.model.tiers import Tier
 from assay.model.units import UNITS, converted
 
 NEARLY = 0.005  # ratios are written with two or three figures
@@ -63,14 +65,15 @@ def mixed_rails(draft: Draft) -> Iterator[Finding]:
 
 @rule("ASY0083", "oversubscription other than declared", why="Collectives would be slower than anybody planned for.")
 def oversubscribed(draft: Draft) -> Iterator[Finding]:
-    """Find designs whose leaves have more bandwidth down to nodes, against that up to spines, than they declare."""
+    """Find designs whose leaves or spines have more bandwidth down, against that up, than they declare."""
     for design in draft.of(FabricDesign).values():
-        really = max(1.0, len(design.down) / len(design.up))
-        if abs(really - design.oversubscription) > NEARLY * really:
-            said = f"{len(design.down)} ports down to {len(design.up)} up are {really:.4g}:1"
-            fix = f"write `oversubscription: {really:.4g}` if that is meant, or correct `down` and `up`"
-            place = draft.at(f"FabricDesign/{design.name}", "oversubscription")
-            yield Finding(place, f"{design.name}: {said}, not {design.oversubscription:g}:1", fix)
+        for path, down, up, declared in _bandwidths(design):
+            really = max(1.0, down / up)
+            if abs(really - declared) > NEARLY * really:
+                said = f"{down:g} Gb/s down to {up:g} up are {really:.4g}:1"
+                fix = f"write `oversubscription: {really:.4g}` if that is meant, or correct `down` and `up`"
+                place = draft.at(f"FabricDesign/{design.name}", *path)
+                yield Finding(place, f"{design.name}: {said}, not {declared:g}:1", fix)
 
 
 @rule("ASY0084", "a design that does not add up", why="It would promise cables that nobody can lay.")
@@ -109,6 +112,18 @@ def too_slow(draft: Draft) -> Iterator[Finding]:
         if asked is not None and asked > gbps(design.rate):
             said = f"{design.rate} is {gbps(design.rate):g} Gb/s, but {spec.name} asks for {asked:g} (hca_rate)"
             yield Finding(draft.at(f"FabricDesign/{design.name}", "rate"), said, "correct the rate, or the limit")
+
+
+def _bandwidths(design: FabricDesign) -> Iterator[tuple[tuple[str, ...], float, float, float]]:
+    """Yield for each tier below another where it is declared, what it has down and up in Gb/s, and what is declared."""
+    wiring = design.wiring
+    if wiring is None:
+        return
+    low, middle, high = (gbps(design.rate_of(tier)) for tier in ("node_leaf", "leaf_spine", "spine_core"))
+    yield ("oversubscription",), len(wiring.down) * low, len(wiring.up) * middle, design.oversubscription
+    if wiring.cores:
+        down, up = wiring.in_group * wiring.spines.per_pair * middle, len(wiring.spine_up) * high
+        yield ("spines", "oversubscription"), down, up, wiring.spines.oversubscription
 
 
 def _cablings(draft: Draft) -> list[Cabling]:
@@ -157,8 +172,7 @@ def _between_rails(cabling: Cabling, one: Plug, other: Plug) -> Iterator[Finding
 def _switches(draft: Draft) -> Iterator[tuple[FabricDesign, Tier, int, Switch]]:
     """Yield every switch of every design, by its tier and its number there."""
     for design in draft.of(FabricDesign).values():
-        yield from ((design, "leaves", number, switch) for number, switch in enumerate(design.leaves.at))
-        yield from ((design, "spines", number, switch) for number, switch in enumerate(design.spines.at))
+        yield from ((design, *place) for place in design.places())
 
 
 def _place(draft: Draft, design: FabricDesign, tier: Tier, number: int) -> Place:

@@ -97,13 +97,12 @@ def _switches(draft: Draft) -> Iterator[tuple[str, str, Mounted]]:
     """Yield the switches of every design once."""
     seen = set()
     for design in draft.of(FabricDesign).values():
-        for tier, switches in (("leaves", design.leaves.at), ("spines", design.spines.at)):
-            for number, switch in enumerate(switches):
-                if switch.guid not in seen:
-                    seen.add(switch.guid)
-                    name, path = switch.name or f"the switch {switch.guid}", (tier, "at", number, "u")
-                    mounted = Mounted(switch.u, switch.u, name, None, f"FabricDesign/{design.name}", path)
-                    yield design.site, switch.rack, mounted
+        for tier, number, switch in design.places():
+            if switch.guid not in seen:
+                seen.add(switch.guid)
+                name, path = switch.name or f"the switch {switch.guid}", (tier, "at", number, "u")
+                mounted = Mounted(switch.u, switch.u, name, None, f"FabricDesign/{design.name}", path)
+                yield design.site, switch.rack, mounted
 
 
 def _not_told_elsewhere(one: Mounted, other: Mounted) -> bool:
