@@ -126,3 +126,36 @@ def test_a_scan_runs_the_inventorys_command_and_keeps_the_evidence(assay, dump, 
     assert (code, json.loads(out)["verdict"]) == (1, "mismatch")
     kept = EvidenceStore(repository / ".assay/evidence").latest("fabric-compute")
     assert kept.read("discovery", "text").value == swapped(dump)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "the discovery is empty"),
+        ("hello\n", "not the output of a tool that is known here"),
+        ("# Port counters: Lid 1 port 1\n", "perfquery, which tells of counters and not of a whole fabric"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused_with_what_can(assay, tmp_path, text, said):
+    (tmp_path / "dump").write_text(text)
+    code, out, err = assay("compare", "--design", "compute", "--from", str(tmp_path / "dump"))
+    assert (code, out) == (2, "")
+    assert said in err
+    assert "ibdiagnet2.db_csv" in err
+
+
+def test_a_report_of_ports_is_compared_like_any_other(assay, repository, tmp_path):
+    fleet = load_fleet(repository)
+    compiled = plan(fleet.designs["compute"], fleet)
+    lines = []
+    for cable in compiled.cables:
+        for here, there in ((cable.a, cable.b), (cable.b, cable.a)):
+            one, other = (
+                f"{'SW' if compiled.devices[end.guid].kind == 'switch' else 'CA'} 7 {end.port} {end.guid}"
+                for end in (here, there)
+            )
+            lines.append(f"{one} 4x NDR - {other} ( '{here.device}' - '{there.device}' )\n")
+    (tmp_path / "ports").write_text("".join(lines))
+    assert assay("compare", "--design", "compute", "--from", str(tmp_path / "ports"))[0] == 0
+    (tmp_path / "ports").write_text("".join(lines[:-1]))
+    assert assay("compare", "--design", "compute", "--from", str(tmp_path / "ports"))[0] == 2

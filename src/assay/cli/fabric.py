@@ -25,7 +25,9 @@ EXIT = {"match": 0, "mismatch": 1, "partial": 2}
 
 @app.command()
 def compare(
-    dump: Annotated[Path, typer.Option("--from", help="What ibnetdiscover printed; - reads it from stdin.")],
+    dump: Annotated[
+        Path, typer.Option("--from", help="What ibnetdiscover, iblinkinfo -l, ibdiagnet or UFM printed; - is stdin.")
+    ],
     design: Annotated[str, typer.Option(help="The FabricDesign's name.")] = "",
     stderr: Annotated[Path | None, typer.Option(help="What it said on stderr; lost packets show nowhere else.")] = None,
     fleet: FleetDir = Path(),

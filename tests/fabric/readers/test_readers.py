@@ -1,5 +1,6 @@
 """Every reader: one fabric in all its forms, and texts that were cut, garbled or lost a line."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -149,3 +150,23 @@ def test_a_timeout_on_stderr_makes_it_partial(name):
     assert f"stderr: {lost}" in read(TEXTS[name], lost).problems
     greeting = "ibwarn: [7] sim_connect: attached as client 1"
     assert complaints(read(TEXTS[name], greeting), name) == []
+
+
+SAMPLES = Path(os.environ.get("ASSAY_SAMPLES", "no samples")) / "infiniband" / "infiniband_exporter"
+needs_samples = pytest.mark.skipif(not SAMPLES.is_dir(), reason="ASSAY_SAMPLES names no folder of real recordings")
+
+
+@needs_samples
+def test_real_counters_of_ports_are_read_whole():
+    files = [file for file in SAMPLES.glob("perfquery*/*.out") if file.read_text()]
+    found = [read(file.read_text()) for file in files]
+    assert len(found) == 9
+    assert all(complaints(one, "perfquery") == [] for one in found)
+
+
+@needs_samples
+def test_real_reports_of_ports_are_read_line_by_line():
+    found = topology((SAMPLES / "ibnetdiscover" / "test.out").read_text())
+    assert len(found.cables) == 4
+    assert [one for one in found.problems if "cannot be read" in one] == []
+    assert found.partial, "one switch of it was left out of the sample"
