@@ -81,6 +81,11 @@ def test_what_is_apart_is_named_at_either_side():
     )
 
 
+def test_a_row_printed_twice_is_strange():
+    line = f'[1]\t"H-{ONE}"[1](a1) \t\t# "n01 mlx5_0" lid 3 4xNDR\n'
+    assert apart(rows(DUMP.replace(line, 2 * line)), rows(DUMP)) == Apart([], [(LEAF, ("1", ONE, "1", "4xNDR"))])
+
+
 def test_a_device_that_is_not_there_lacks_all_of_its_rows():
     without = DUMP[: DUMP.rindex("vendid")]
     assert apart(rows(without), rows(DUMP)).lacking == [(TWO, ("1", LEAF, "2", "2xHDR"))]

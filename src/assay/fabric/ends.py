@@ -7,7 +7,7 @@ without its other end.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from assay.fabric.discovery import Discovery, FoundCable, FoundDevice
 from assay.fabric.port_facts import PortFacts
@@ -15,6 +15,8 @@ from assay.model.cable import DeviceKind, Port
 
 Ends = dict[Port, tuple[Port, str]]
 """Each port with what it is cabled to, and the rate."""
+
+LONGEST = 4096
 
 LOST = re.compile(
     r"time[d ]*out|bad status|fail|error|abort|incomplete|unreachable|invalid|unable|can't|cannot"
@@ -32,6 +34,15 @@ def lost_on(stderr: str) -> list[str]:
 def cut_off(text: str) -> list[str]:
     """Return a problem for a text whose last line does not end, for formats where a number may end a line."""
     return ["the last line has no end: the text was cut off"] if text and not text.endswith("\n") else []
+
+
+def numbered(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the lines with their numbers, without blanks around them. One longer than any tool writes is cut short.
+
+    Patterns with several open places take very long on a very long line.
+    """
+    for number, line in enumerate(text.splitlines(), start=1):
+        yield number, line.strip() if len(line) <= LONGEST else f"{line[:80].strip()} …"
 
 
 def guid(digits: str) -> str:

@@ -7,6 +7,7 @@ contradictions between the two ends) is made when it is asked for.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import NamedTuple
@@ -84,7 +85,10 @@ class ListedDiscovery(Discovery):
 
 
 def apart(found: Rows, expected: Rows) -> Apart:
-    """Return where two listings differ. A row in neither list is printed and designed alike, at this end of it."""
+    """Return where two listings differ. A row in neither list is printed and designed alike, at this end of it.
+
+    A row that was printed twice is strange once more.
+    """
     lacking: list[tuple[str, Row]] = []
     strange: list[tuple[str, Row]] = []
     for digits, rows in found.items():
@@ -93,5 +97,8 @@ def apart(found: Rows, expected: Rows) -> Apart:
             seen, known = set(rows), set(designed)
             lacking += [(digits, row) for row in designed if row not in seen]
             strange += [(digits, row) for row in rows if row not in known]
+            strange += (
+                [(digits, row) for row, times in Counter(rows).items() if times > 1] if len(seen) < len(rows) else []
+            )
     lacking += [(digits, row) for digits, rows in expected.items() if digits not in found for row in rows]
     return Apart(lacking, strange)

@@ -1,8 +1,13 @@
 """What is easy to read wrongly in these texts, each reader with its own traps."""
 
+import json
+import math
+import time
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from assay.fabric.link_words import rate_from_bits, rate_from_lanes, state_of
 from assay.fabric.readers import (
@@ -254,6 +259,52 @@ def test_mlxlink_numbers_are_texts_and_nothing_is_zero_because_it_was_not_read()
         "temperature_c": 51.0, "voltage_mv": 3271.2, "bias_ma": (8.1, 8.2, 8.3, 8.4),
         "rx_power_dbm": (-1.5, -1.6, -1.7), "tx_power_dbm": (0.5, 0.6, 0.7, 0.8),
     }  # fmt: skip
+
+
+@given(st.data())
+def test_mlxlink_may_say_anything_anywhere(data):
+    document = json.loads(recorded("mlxlink.json"))
+    section = data.draw(st.sampled_from(sorted(document["result"]["output"])))
+    name = data.draw(st.sampled_from(sorted(document["result"]["output"][section])))
+    odd = (
+        st.none()
+        | st.booleans()
+        | st.integers()
+        | st.floats()
+        | st.text(max_size=8)
+        | st.sampled_from(["1E9999", "N/A"])
+    )
+    document["result"]["output"][section][name] = data.draw(
+        odd | st.lists(odd, max_size=4) | st.dictionaries(st.text(), odd)
+    )
+    (facts,) = mlxlink.parse(json.dumps(document), port=Port(ONE, 1)).facts.values()
+    assert all(math.isfinite(ratio) for ratio in facts.ber.values())
+
+
+@given(st.data())
+def test_ufm_may_say_anything_of_a_link(data):
+    links = json.loads(recorded("ufm_links.json"))
+    odd = (
+        st.none()
+        | st.booleans()
+        | st.integers()
+        | st.floats()
+        | st.text(max_size=20)
+        | st.lists(st.integers(), max_size=2)
+    )
+    links[0][data.draw(st.sampled_from(sorted(links[0])))] = data.draw(odd)
+    links[1] = data.draw(odd | st.just(links[1]))
+    ufm_links.parse(json.dumps(links))
+
+
+@pytest.mark.parametrize(
+    "reader", [iblinkinfo, port_report, net_dump, perfquery, ibqueryerrors, smpquery, ufm_events, db_csv]
+)
+@pytest.mark.parametrize("piece", ['"', '0x1 "', ":", '" ( ) ', "# Port info: DR path 0,", "[A == 1] ", "9", ","])
+def test_a_line_without_an_end_takes_no_time(reader, piece):
+    start = time.process_time()
+    assert reader.parse(piece * 20_000).partial
+    assert time.process_time() - start < 2, "milliseconds where this was written"
 
 
 def test_mlxlink_without_a_section_says_so():

@@ -21,7 +21,7 @@ from __future__ import annotations
 import re
 
 from assay.fabric.discovery import Discovery
-from assay.fabric.ends import LOST, Listing, guid
+from assay.fabric.ends import LOST, Listing, guid, numbered
 from assay.fabric.link_words import rate_from_lanes, state_of
 from assay.fabric.port_facts import PortFacts
 from assay.model.cable import Port
@@ -41,10 +41,10 @@ def parse(text: str, stderr: str = "") -> Discovery:
     if UNABRIDGED.search(text):
         listing.problems.append("without -l, iblinkinfo names other ends by their LIDs only: run iblinkinfo -l")
         return listing.discovery()
-    for number, line in enumerate(text.splitlines(), start=1):
-        if found := LINE.fullmatch(line.strip()):
+    for number, line in numbered(text):
+        if found := LINE.fullmatch(line):
             _port(listing, f"line {number}", found)
-        elif line.strip():
+        elif line:
             listing.unread(number, line)
     return listing.discovery()
 

@@ -28,7 +28,7 @@ import re
 from collections import Counter
 
 from assay.fabric.discovery import Discovery
-from assay.fabric.ends import guid, lost_on
+from assay.fabric.ends import guid, lost_on, numbered
 from assay.fabric.port_facts import SATURATION, PortFacts, classic_saturated, joined
 from assay.fabric.readers.perfquery import DATA
 from assay.model.cable import Port
@@ -45,8 +45,8 @@ KNOWN = SATURATION.keys() | DATA
 def parse(text: str, stderr: str = "") -> Discovery:
     """Read errors. Never raises: what cannot be read is said in `problems`."""
     reader = _Reader(lost_on(stderr))
-    for number, line in enumerate(text.splitlines(), start=1):
-        reader.line(number, line.strip())
+    for number, line in numbered(text):
+        reader.line(number, line)
     return Discovery([], {}, tuple(reader.done()), joined(reader.facts))
 
 

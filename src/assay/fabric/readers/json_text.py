@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from typing import Any
 
@@ -28,7 +29,8 @@ def branch(tree: Any, *names: str) -> dict[str, Any]:
 def number(cell: Any) -> float | None:
     """Return the number that a cell begins with (`42 [-10..80]`), None for `N/A` and the like."""
     found = NUMBER.match(str(cell)) if isinstance(cell, str | int | float) and not isinstance(cell, bool) else None
-    return float(found[1]) if found else None
+    value = float(found[1]) if found else None
+    return value if value is None or math.isfinite(value) else None
 
 
 def lanes(cell: Any) -> tuple[float, ...]:

@@ -24,7 +24,7 @@ import re
 from collections.abc import Mapping
 
 from assay.fabric.discovery import Discovery, FoundDevice
-from assay.fabric.ends import Listing, guid, named
+from assay.fabric.ends import Listing, guid, named, numbered
 from assay.fabric.link_words import rate_from_lanes, state_of
 from assay.fabric.port_facts import PortFacts
 from assay.model.cable import Port
@@ -44,8 +44,8 @@ FIELDS = 13
 def parse(text: str, stderr: str = "") -> Discovery:
     """Read the links of every switch. Never raises: what cannot be read is said in `problems`."""
     dump = _Dump(stderr)
-    for number, line in enumerate(text.splitlines(), start=1):
-        dump.line(number, line.strip())
+    for number, line in numbered(text):
+        dump.line(number, line)
     return dump.discovery()
 
 

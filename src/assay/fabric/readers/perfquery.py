@@ -25,7 +25,7 @@ import re
 from collections.abc import Mapping
 
 from assay.fabric.discovery import Discovery
-from assay.fabric.ends import cut_off, lost_on
+from assay.fabric.ends import cut_off, lost_on, numbered
 from assay.fabric.port_facts import SATURATION, PortFacts, classic_saturated, joined
 from assay.model.cable import Port
 
@@ -61,16 +61,16 @@ def parse(text: str, stderr: str = "", guids: Mapping[int, str] | None = None) -
     problems = lost_on(stderr) + cut_off(text)
     facts: list[PortFacts] = []
     block: _Block | None = None
-    for number, line in enumerate(text.splitlines(), start=1):
-        if header := HEADER.fullmatch(line.strip()):
+    for number, line in numbered(text):
+        if header := HEADER.fullmatch(line):
             facts += block.done(problems, guids or {}) if block else []
             block = _Block(header)
-        elif (found := LINE.fullmatch(line.strip())) and block:
+        elif (found := LINE.fullmatch(line)) and block:
             if found[1] in block.counters:
                 problems.append(f"line {number}: {found[1]} stands here twice, what belongs to whom is not plain")
             block.counters[found[1]] = int(found[2], 16 if found[2].startswith("0x") else 10)
-        elif line.strip():
-            problems.append(f"line {number} cannot be read: {line.strip()[:80]!r}")
+        elif line:
+            problems.append(f"line {number} cannot be read: {line[:80]!r}")
     facts += block.done(problems, guids or {}) if block else []
     if not facts and not problems:
         problems.append("no port's counters were found")

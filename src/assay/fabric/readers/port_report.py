@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 
 from assay.fabric.discovery import Discovery
-from assay.fabric.ends import Listing, guid
+from assay.fabric.ends import Listing, guid, numbered
 from assay.fabric.port_facts import PortFacts
 from assay.fabric.rate import rate_of
 from assay.model.cable import DeviceKind, Port
@@ -30,10 +30,10 @@ KINDS: dict[str, DeviceKind] = {"SW": "switch", "CA": "hca", "RT": "router"}
 def parse(text: str, stderr: str = "") -> Discovery:
     """Read a report of ports. Never raises: what cannot be read is said in `problems`."""
     listing = Listing(stderr)
-    for number, line in enumerate(text.splitlines(), start=1):
-        if found := LINE.fullmatch(line.strip()):
+    for number, line in numbered(text):
+        if found := LINE.fullmatch(line):
             _port(listing, f"line {number}", found)
-        elif line.strip() and not line.startswith("#"):
+        elif line and not line.startswith("#"):
             listing.unread(number, line)
     return listing.discovery()
 

@@ -22,7 +22,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from assay.fabric.discovery import Discovery, FoundDevice
-from assay.fabric.ends import cut_off, guid, lost_on
+from assay.fabric.ends import cut_off, guid, lost_on, numbered
 from assay.fabric.link_words import rate_from_lanes, state_of
 from assay.fabric.port_facts import PortFacts, joined
 from assay.model.cable import DeviceKind, Port
@@ -32,7 +32,7 @@ HEADER = re.compile(
 )
 LINE = re.compile(r"(\w{1,60}):\.+(.*)")
 DESCRIPTION = re.compile(r"Node Description:\.+(.*)")
-CONTINUED = re.compile(r"\t+\s*\w+")
+CONTINUED = re.compile(r"\w+")
 KINDS: dict[str, DeviceKind] = {"Switch": "switch", "Channel Adapter": "hca", "Router": "router"}
 NODE_LINES = {"NodeType", "NumPorts", "Guid", "PortGuid"}
 PORT_LINES = {"LinkWidthActive", "LinkState", "PhysLinkState", "LinkSpeedActive"}
@@ -66,16 +66,16 @@ def parse(text: str, stderr: str = "", guids: Mapping[int, str] | None = None) -
 
 def _blocks(text: str, problems: list[str]) -> list[_Block]:
     blocks: list[_Block] = []
-    for number, line in enumerate(text.splitlines(), start=1):
-        if header := HEADER.fullmatch(line.strip()):
+    for number, line in numbered(text):
+        if header := HEADER.fullmatch(line):
             kind, address, lid, port = header.groups()
             blocks.append(_Block(kind, address.strip(), int(lid or 0), int(port or 0)))
         elif (found := DESCRIPTION.fullmatch(line)) and blocks and blocks[-1].kind == "Node":
             blocks[-1].description = found[1].strip()
         elif (found := LINE.fullmatch(line)) and blocks:
             _enter(blocks[-1], found[1], found[2].strip(), problems)
-        elif line.strip() and not (blocks and CONTINUED.fullmatch(line)):
-            problems.append(f"line {number} cannot be read: {line.strip()[:80]!r}")
+        elif line and not (blocks and CONTINUED.fullmatch(line)):
+            problems.append(f"line {number} cannot be read: {line[:80]!r}")
     return blocks
 
 
