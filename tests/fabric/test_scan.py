@@ -53,6 +53,13 @@ def test_lost_packets_make_it_partial(scan_with, design, small):
     assert (comparison.verdict, comparison.discrepancies) == ("partial", ())
 
 
+def test_what_no_tool_prints_is_partial_with_what_was_said_on_stderr(scan_with, design):
+    fleet, evidence = scan_with(say("", "ibwarn: [7] bad status 110\n"))
+    comparison = judge(fleet, design, evidence)
+    assert comparison.verdict == "partial"
+    assert comparison.problems == ("the discovery is empty", "stderr: ibwarn: [7] bad status 110")
+
+
 def test_a_discovery_that_hangs_ends_at_the_deadline_with_all_that_it_started(scan_with, design):
     start = time.monotonic()
     fleet, evidence = scan_with(["sh", "-c", "sleep 60 & sleep 60"], deadline_s=0.3)

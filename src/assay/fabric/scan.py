@@ -11,8 +11,9 @@ from collections.abc import Sequence
 
 from assay.fabric.compare import Comparison, compare
 from assay.fabric.design import plan
+from assay.fabric.ends import lost_on
 from assay.fabric.health.scanned import COUNTERS, earlier
-from assay.fabric.ibnetdiscover import parse
+from assay.fabric.readers import topology
 from assay.model.clock import Clock, SystemClock
 from assay.model.design import FabricDesign
 from assay.model.errors import Trouble
@@ -85,12 +86,20 @@ def scan(
 
 
 def judge(fleet: Fleet, design: FabricDesign, evidence: Evidence) -> Comparison:
-    """Compare the discovery in `evidence` with the design. A failed discovery is partial. Raises Trouble as `plan`."""
+    """Compare the discovery in `evidence` with the design. Raises Trouble as `plan`.
+
+    A discovery that failed, or that no known tool wrote, is partial.
+    """
     compiled = plan(design, fleet)
     text, stderr = evidence.read("discovery", "text"), evidence.read("discovery", "stderr")
     if text.kind != "value":
         return Comparison(design.name, "partial", len(compiled.cables), 0, 0, problems=(text.reason,))
-    return compare(compiled, parse(str(text.value), str(stderr.value or "")))
+    try:
+        discovery = topology(str(text.value), str(stderr.value or ""))
+    except Trouble as unknown:
+        why = (unknown.what, *lost_on(str(stderr.value or "")))
+        return Comparison(design.name, "partial", len(compiled.cables), 0, 0, problems=why)
+    return compare(compiled, discovery)
 
 
 def _run(command: Sequence[str], deadline_s: float) -> dict[str, object]:
