@@ -128,7 +128,7 @@ def test_a_fresh_clone_of_an_empty_repository_is_a_place_for_it(tmp_path: Path) 
 
 def test_the_wheel_carries_what_init_takes_from_the_example() -> None:
     build = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
-    assert build["force-include"] == {name: f"assay/starter/example/{name}" for name in SHARED}
+    assert build["hooks"]["custom"]["carries"] == list(SHARED)
 
 
 def test_no_file_of_the_starter_is_a_second_copy_of_one_of_the_example() -> None:

@@ -25,7 +25,7 @@ SHARED = (
     ".github/workflows/merge.yml",
     ".github/workflows/scheduled.yml",
 )
-"""What is taken from the example as it is. The wheel carries it (`force-include` in pyproject.toml)."""
+"""What is taken from the example as it is. The wheel carries it (`carries` in pyproject.toml)."""
 
 LEFT_OUT = ("specs/fabrics", "specs/schemas")
 """The example's cables are of its own nodes; schemas are written anew, as this version of assay has them."""
