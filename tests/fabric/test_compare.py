@@ -27,7 +27,7 @@ def as_built(plan) -> list[FoundCable]:
 
 
 def ports_of(one, which="expected"):
-    cables = [getattr(pair, which) for pair in one.cables]
+    cables = [getattr(pair, which) for pair in one.cables] + (list(one.cut_off) if which == "expected" else [])
     return frozenset(frozenset((c.a.at, c.b.at)) for c in cables if c)
 
 

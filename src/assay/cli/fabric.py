@@ -89,9 +89,8 @@ def _tell(comparison: Comparison, format: str) -> None:  # noqa: A002
 
 def _as_text(comparison: Comparison) -> str:
     """Say a clean fabric in one line, anything else in one paragraph per discrepancy."""
-    counts = f"{comparison.matching} of {comparison.expected} cables as designed, {comparison.found} found"
-    lines = [f"fabric {comparison.design}: {comparison.verdict} ({counts})"]
+    lines = [comparison.summary]
     lines += [f"  could not tell: {problem}" for problem in comparison.problems]
     for one in comparison.discrepancies:
-        lines += ["", f"{one.kind}: {one.summary}", *(f"  → {correction}" for correction in one.corrections)]
+        lines += ["", f"{one.kind}: {one.summary}", *(f"  → {step}" for step in one.steps)]
     return "\n".join(lines)

@@ -9,8 +9,9 @@ from typing import Any, Literal
 from assay.model.cable import Cable, End
 
 Kind = Literal[
-    "swap", "moved", "missing", "unexpected", "degraded", "device-missing", "device-unknown", "device-replaced"
-]
+    "swap", "moved", "missing", "disabled", "unexpected", "degraded",
+    "device-missing", "device-unknown", "device-replaced", "device-exchanged",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,9 @@ class Pair:
 class Discrepancy:
     """`cables` are all that it is about; `summary` says it in plain words; `corrections` the likelier one first.
 
-    `device` names the device of the device-* kinds.
+    `because` says why the first correction is the likelier, where there are two. `device` names the device of the
+    device-* kinds. `cut_off` are designed cables that nothing can be told of, because this keeps the discovery from
+    reaching them; `costs` says what the fabric lacks meanwhile.
     """
 
     kind: Kind
@@ -40,6 +43,9 @@ class Discrepancy:
     summary: str
     corrections: tuple[str, ...] = ()
     device: str = ""
+    because: str = ""
+    cut_off: tuple[Cable, ...] = ()
+    costs: str = ""
 
     @property
     def ends(self) -> list[End]:
@@ -49,17 +55,30 @@ class Discrepancy:
     @property
     def nodes(self) -> tuple[str, ...]:
         """The nodes that it touches, sorted."""
-        return tuple(sorted({end.node for end in self._all_ends() if end.node}))
+        behind = (end for cable in self.cut_off for end in cable.ends)
+        return tuple(sorted({end.node for end in (*self._all_ends(), *behind) if end.node}))
+
+    @property
+    def steps(self) -> list[str]:
+        """The corrections in words, the likelier one with its reason where there are two."""
+        first, *others = self.corrections or ("",)
+        why = [f"{first} (likelier: {self.because})"] if self.because else [first] if first else []
+        return why + [f"or: {other}" for other in others]
 
     def _all_ends(self) -> Iterator[End]:
         for cable in (*(pair.expected for pair in self.cables), *(pair.observed for pair in self.cables)):
             yield from cable.ends if cable else ()
 
     def as_json(self) -> dict[str, Any]:
-        """Return plain JSON data."""
+        """Return plain JSON data. What there is nothing to say of is left out; `kind` and `cables` always stand."""
         plain: dict[str, Any] = {"kind": self.kind, "summary": self.summary}
         if self.device:
             plain["device"] = self.device
         if self.corrections:
             plain["corrections"] = list(self.corrections)
-        return plain | {"nodes": list(self.nodes), "cables": [pair.as_json() for pair in self.cables]}
+        if self.because:
+            plain |= {"likelier": self.corrections[0], "because": self.because}
+        if self.costs:
+            plain["costs"] = self.costs
+        plain |= {"nodes": list(self.nodes), "cables": [pair.as_json() for pair in self.cables]}
+        return plain | ({"cut_off": [cable.as_json() for cable in self.cut_off]} if self.cut_off else {})

@@ -1,39 +1,18 @@
-"""Many cables, one cause: a dead switch or node is one thing to repair, not sixty-four."""
+"""Many cables, one cause: a dead switch, a node in another's place, are one thing to repair, not sixty-four."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from assay.fabric.design import Plan
-from assay.fabric.discovery import Discovery
-from assay.fabric.discrepancy import Discrepancy, Kind, Pair
+from assay.fabric.absent import Cause
+from assay.fabric.boxes import Round
+from assay.fabric.diagnose import beyond
+from assay.fabric.discrepancy import Discrepancy, Pair
+from assay.fabric.levels import costs
+from assay.fabric.look import Look
+from assay.fabric.settle import Edge
 from assay.model.cable import Cable, End
-
-Cause = tuple[Kind, str, str]
-"""A kind, what names the device (its name, or the GUID of one that is not designed), and whose place it took."""
-
-
-def fold(found: list[Discrepancy], plan: Plan, discovery: Discovery) -> list[Discrepancy]:
-    """Replace discrepancies that one device explains by that device; the rest stays, in order."""
-    dead = _dead(plan, [one for one in found if one.kind == "missing"])
-
-    def cause(one: Discrepancy) -> Cause | None:
-        if one.kind == "missing":
-            return ("device-missing", dead[_ports(one)], "") if _ports(one) in dead else None
-        return _newcomer(one, plan, discovery)
-
-    grouped: dict[Cause | int, list[Discrepancy]] = defaultdict(list)
-    for index, one in enumerate(found):
-        grouped[cause(one) or index].append(one)
-    return [
-        group[0] if isinstance(key, int) else NAMED[key[0]](key[1], tuple(pair for one in group for pair in one.cables))
-        for key, group in grouped.items()
-    ]
-
-
-def _ports(one: Discrepancy) -> frozenset[object]:
-    return frozenset(end.at for end in one.ends)
 
 
 def unit(end: End) -> str:
@@ -41,79 +20,144 @@ def unit(end: End) -> str:
     return end.node or end.device
 
 
-def _dead(plan: Plan, missing: list[Discrepancy]) -> dict[frozenset[object], str]:
-    """Say for each missing cable which dead device explains it, largest first. One cable alone explains nothing."""
-    designed = _by_unit(plan.cables)
-    gone = {_ports(one) for one in missing}
-    explained: dict[frozenset[object], str] = {}
-    suspects = {unit(end) for one in missing for end in one.ends}
-    for name in sorted(suspects, key=lambda name: (-len(designed[name]), name)):
-        new = [ports for ports in designed[name] if ports not in explained]
-        if len(new) > 1 and all(ports in gone for ports in designed[name]):
-            explained |= dict.fromkeys(new, name)
-    return explained
+def dead(cause: Cause, look: Look, level: Mapping[str, int]) -> Discrepancy:
+    """Name a switch or node of which nothing answers, and what is out of reach behind it."""
+    pairs = tuple(Pair(look.expected(a), None) for a, _ in cause.cables)
+    behind = tuple(look.expected(a) for a, _ in cause.cut_off)
+    end = look.end(cause.cables[0][0])
+    name = unit(end)
+    said = f"{name}{_place(end)} is not in the fabric: all of its cables are without link"
+    lost = "" if end.node else costs(look.plan, cause.unit, level)
+    for more in (lost, beyond(behind) if behind else ""):
+        said += f"; {more}" if more else ""
+    steps = (f"look whether {name} has power and runs, before touching a cable",)
+    return Discrepancy("device-missing", pairs, said, steps, name, cut_off=behind, costs=lost)
 
 
-def _by_unit(cables: Sequence[Cable]) -> Mapping[str, list[frozenset[object]]]:
-    by_unit: dict[str, list[frozenset[object]]] = defaultdict(list)
-    for cable in cables:
-        for name in {unit(end) for end in cable.ends}:
-            by_unit[name].append(frozenset(end.at for end in cable.ends))
-    return by_unit
+def unknown(guid: str, cables: Sequence[Cable]) -> Discrepancy:
+    """Name a device that is not in the design, with all of its cables."""
+    name = next(end.device for end in cables[0].ends if end.guid == guid)
+    at = ", ".join(str(end) for cable in cables for end in cable.ends if end.guid != guid) or "itself"
+    said = f"{name} ({guid}) is not in the design; it is cabled to {at}"
+    steps = ("add it to the design, or take its cables out",)
+    return Discrepancy("device-unknown", tuple(Pair(None, cable) for cable in cables), said, steps, name)
 
 
-def _newcomer(one: Discrepancy, plan: Plan, discovery: Discovery) -> Cause | None:
-    """Recognise a device that the design does not know: in the place of one that is gone, or simply added."""
-    expected, observed = one.cables[0].expected, one.cables[0].observed
-    if len(one.cables) != 1 or observed is None:
-        return None
-    strangers = [end for end in observed.ends if end.guid not in plan.devices]
-    if len(strangers) != 1:
-        return None
-    if expected is None:
-        return "device-unknown", strangers[0].guid, ""
-    gone = _left_out(expected, observed)
-    same_place = gone.guid not in discovery.devices and gone.port == strangers[0].port
-    return ("device-replaced", strangers[0].guid, gone.guid) if same_place else None
+def elsewhere(
+    rounds: Sequence[Round], explained: Mapping[int, Sequence[Edge]], empty: Mapping[int, Sequence[Edge]], look: Look
+) -> list[Discrepancy]:
+    """Name boxes in each other's place, and new ones in known places; a node's new adapters together.
+
+    `explained` are the cables of each round by its number, `empty` those of the place that its first box left.
+    """
+    found: list[Discrepancy] = []
+    new: dict[str, list[int]] = defaultdict(list)
+    for number, one in enumerate(rounds):
+        if one.closed:
+            found.append(_exchanged(one, _pairs(explained[number], look), look))
+        elif len(one.moves) > 1 or one.moves[0][0] in look.plan.devices or number in empty:
+            left = [Pair(look.expected(a), None) for a, _ in empty.get(number, ())]
+            found.append(_moved_in(one, (*_pairs(explained[number], look), *left), look))
+        else:
+            place = one.moves[0][1]
+            new[look.plan.devices[place].node or place].append(number)
+    for numbers in new.values():
+        places = {box: place for number in numbers for box, place in rounds[number].places.items()}
+        pairs = _pairs([edge for number in numbers for edge in explained[number]], look)
+        found.append(_replaced(places, pairs, look))
+    return found
 
 
-def _left_out(expected: Cable, observed: Cable) -> End:
-    """Return the end of a designed cable that the seen one does not have."""
-    return next(end for end in expected.ends if end.at not in (observed.a.at, observed.b.at))
+def _pairs(edges: Iterable[Edge], look: Look) -> tuple[Pair, ...]:
+    """Return the cables of places as designed, and as seen with the box that stands there under its own name."""
+    return tuple(Pair(look.expected(a), look.called(a, b)) for a, b in edges)
 
 
-def _missing_device(name: str, pairs: tuple[Pair, ...]) -> Discrepancy:
-    place = next(end for pair in pairs if pair.expected for end in pair.expected.ends if unit(end) == name)
-    where = f" ({place.rack} U{place.u})" if place.rack else ""
-    return Discrepancy(
-        "device-missing", pairs, f"{name}{where} is not in the fabric: all of its cables are without link",
-        (f"look whether {name} has power and runs, before touching a cable",), name,
-    )  # fmt: skip
+def _exchanged(one: Round, pairs: tuple[Pair, ...], look: Look) -> Discrepancy:
+    names = [_name(unit, look) for unit, _ in one.moves]
+    places = [_where(place, look) for _, place in one.moves]
+    said = "; ".join(f"{name} is cabled in the place of {there}" for name, there in zip(names, places, strict=True))
+    joined = " and ".join(names)
+    many = "each other's place" if len(names) == 2 else "a round of each other's places"
+    boxes = f"exchange the devices {joined}, or all of their cables" if len(names) == 2 else f"put {joined} back"
+    entries = f"exchange the GUIDs of {joined} in the inventory or the design"
+    corrections, because = (boxes, entries), ""
+    spoken = _spoken(one, look)
+    if spoken == "places":
+        corrections = (entries, boxes)
+        because = "they announce themselves by the names of the places where they are"
+    elif spoken == "boxes":
+        because = "they announce themselves by the names that their GUIDs have in the design"
+    else:
+        corrections = (entries, boxes)
+        because = "what they announce tells nothing; a label can be read before anything is moved"
+    said = f"{joined} are in {many}: {said}"
+    return Discrepancy("device-exchanged", pairs, said, corrections, joined, because)
 
 
-def _replaced_device(guid: str, pairs: tuple[Pair, ...]) -> Discrepancy:
-    pair = pairs[0]
-    assert pair.expected is not None, "a replacement was designed"
-    assert pair.observed is not None, "a replacement is seen"
-    gone = _left_out(pair.expected, pair.observed)
-    return Discrepancy(
-        "device-replaced", pairs, f"in the place of {gone} ({gone.guid}) is a device with the GUID {guid}",
-        (f"if {gone.device} was replaced on purpose, write {guid} in its place",), gone.device,
-    )  # fmt: skip
+def _spoken(one: Round, look: Look) -> str:
+    """Say whether the boxes announce the names of their `places`, those of the `boxes` that their GUIDs are, or ""."""
+    said = {"places": 0, "boxes": 0}
+    for box, place in one.places.items():
+        device = look.discovery.devices.get(box)
+        own, there = look.plan.devices[box], look.plan.devices[place]
+        if device and _same(device.name, there.name) != _same(device.name, own.name):
+            said["places" if _same(device.name, there.name) else "boxes"] += 1
+    if said["places"] == said["boxes"]:
+        return ""
+    return "places" if said["places"] > said["boxes"] else "boxes"
 
 
-def _unknown_device(guid: str, pairs: tuple[Pair, ...]) -> Discrepancy:
-    observed = [pair.observed for pair in pairs if pair.observed]
-    name = next(end.device for end in observed[0].ends if end.guid == guid)
-    at = ", ".join(str(end) for cable in observed for end in cable.ends if end.guid != guid)
-    return Discrepancy(
-        "device-unknown", pairs, f"{name} ({guid}) is not in the design; it is cabled to {at}",
-        ("add it to the design, or take its cables out",), name,
-    )  # fmt: skip
+def _same(announced: str, designed: str) -> bool:
+    """Say whether a description begins with the device's or the node's name, whatever adapter it adds."""
+    return announced.partition(" ")[0].lower() == designed.partition(" ")[0].lower()
 
 
-NAMED: dict[Kind, Callable[[str, tuple[Pair, ...]], Discrepancy]] = {
-    "device-missing": _missing_device,
-    "device-replaced": _replaced_device,
-    "device-unknown": _unknown_device,
-}
+def _moved_in(one: Round, pairs: tuple[Pair, ...], look: Look) -> Discrepancy:
+    """Name a device in the place of one that is gone; its own place is empty."""
+    said = [f"{_name(box, look)} is cabled in the place of {_where(place, look)}" for box, place in one.moves]
+    gone, first = one.moves[-1][1], one.moves[0][0]
+    said.append(f"{_name(gone, look)} itself is not in the fabric")
+    if first not in look.discovery.devices or first in look.plan.devices:
+        said.append(f"the place of {_where(first, look)} is empty")
+    name = _name(gone, look)
+    fix = f"put every device back into its place; or, if {name} was replaced on purpose, write the GUIDs as they stand"
+    return Discrepancy("device-replaced", pairs, "; ".join(said), (fix,), name)
+
+
+def _replaced(places: Mapping[str, str], pairs: tuple[Pair, ...], look: Look) -> Discrepancy:
+    """Name one device, or all adapters of one node, with a GUID that the design does not know."""
+    devices = [look.plan.devices[place] for place in places.values()]
+    first = devices[0]
+    adapters = len(look.plan.of_node(first.node)) if first.node else 1
+    whole = len(devices) == adapters > 1
+    name = first.node if whole or len(devices) > 1 else first.name
+    news = ", ".join(places)
+    if len(devices) > 1:
+        which = "all adapters" if whole else ", ".join(device.name.partition(" ")[2] for device in devices)
+        said = f"{which} of {name}{_at(first.rack, first.u)} have new GUIDs: {news}"
+    else:
+        said = f"in the place of {name}{_at(first.rack, first.u)} ({first.guid}) is a device with the GUID {news}"
+    fix = f"if {name} was replaced on purpose, write {news} in its place"
+    return Discrepancy("device-replaced", pairs, said, (fix,), name)
+
+
+def _name(unit: str, look: Look) -> str:
+    known = look.plan.devices.get(unit)
+    found = look.discovery.devices.get(unit)
+    return known.name if known else f"{found.name} ({unit})" if found else unit
+
+
+def _where(place: str, look: Look) -> str:
+    """Return a unit's name with its rack and U."""
+    devices = look.plan.devices
+    known = devices.get(place) or next(device for device in devices.values() if device.node == place)
+    return f"{known.node or known.name}{_at(known.rack, known.u)}"
+
+
+def _place(end: End) -> str:
+    return _at(end.rack, end.u)
+
+
+def _at(rack: str, u: int) -> str:
+    return f" ({rack} U{u})" if rack else ""

@@ -1,0 +1,141 @@
+"""Which box stands in which place, told by the cables that end in it.
+
+A place is a device of the design, known by its designed GUID; a box is what answers there. Nearly always they are the
+same. Two boxes in each other's place, or a new box in a known one, move a whole set of cables at once: every cable of
+the box ends at the very port where the design has that place's cable. Once that is seen, the rest of the fabric is
+compared as if each box had its place's GUID. Nodes are carried as one, with all of their adapters.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Container, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from assay.fabric.differing import Differing
+from assay.fabric.planned import Plan
+from assay.model.cable import Port
+
+KEPT = 8
+"""Of so many cables in another's place, at most one may still be in its own."""
+ENOUGH = 4
+"""A box that nobody knows must have at least a quarter of a place's cables to stand there."""
+
+Unit = str
+"""What is carried as one: a node's name, or a GUID."""
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """Boxes that stand in each other's places: unit by unit, the last in the place of the first where it is `closed`.
+
+    An open one begins with a box that is new, or whose own place is empty now, and ends in the place of one that is
+    gone. `places` has the place of each box, by GUID.
+    """
+
+    moves: tuple[tuple[Unit, Unit], ...]
+    closed: bool
+    places: Mapping[str, str]
+
+
+def rounds(plan: Plan, diff: Differing, present: Container[str]) -> list[Round]:
+    """Return what stands elsewhere: switches first, since nodes are told by the switches that they lead to."""
+    if not diff.actual or not diff.expected:
+        return []
+    boxes = _Boxes(plan, diff, present)
+    switches = boxes.rounds({}, nodes=False)
+    return switches + boxes.rounds(placed(switches), nodes=True)
+
+
+def placed(found: Iterable[Round]) -> dict[str, str]:
+    """Return the place of every box that stands elsewhere."""
+    return {box: place for one in found for box, place in one.places.items()}
+
+
+class _Boxes:
+    def __init__(self, plan: Plan, diff: Differing, present: Container[str]) -> None:
+        self.plan, self.diff, self.present = plan, diff, present
+        self.members: dict[str, list[str]] = defaultdict(list)
+        for guid, device in plan.devices.items():
+            if device.node:
+                self.members[device.node].append(guid)
+
+    def rounds(self, known: Mapping[str, str], *, nodes: bool) -> list[Round]:
+        """Return the rounds of nodes and adapters, or those of switches."""
+        best: dict[Unit, tuple[int, Unit]] = {}
+        for unit, counted in self._votes(known).items():
+            place, count = max(counted.items(), key=lambda item: (item[1], item[0]))
+            if self._is_switch(place) != nodes and self._convinces(unit, place, count, known):
+                best[place] = max(best.get(place, (0, "")), (count, unit))
+        moves = self._possible({unit: place for place, (_, unit) in best.items()})
+        return [self._round(*walk) for walk in _walks(moves)]
+
+    def _votes(self, known: Mapping[str, str]) -> dict[Unit, Counter[Unit]]:
+        """Count for each unit in whose place its cables end."""
+        votes: dict[Unit, Counter[Unit]] = defaultdict(Counter)
+        for here, there in self.diff.actual.items():
+            place = self.diff.expected.get(Port(known.get(there.guid, there.guid), there.number))
+            if place and place.number == here.number and place.guid != here.guid:
+                unit, target = self._units(here.guid, place.guid)
+                if target:
+                    votes[unit][target] += 1
+        return votes
+
+    def _units(self, box: str, place: str) -> tuple[Unit, Unit]:
+        """Return what is carried when this box is in that place; no place where a node's adapter takes another's."""
+        device, there = self.plan.devices.get(box), self.plan.devices[place]
+        if device is None or not device.node:
+            return box, "" if device and device.kind != there.kind else place
+        same = bool(there.node) and self.members[device.node].index(box) == self.members[there.node].index(place)
+        return device.node, there.node if same and there.node != device.node else ""
+
+    def _convinces(self, unit: Unit, place: Unit, count: int, known: Mapping[str, str]) -> bool:
+        links = sum(len(self.diff.rows.get(guid[2:], ())) for guid in self._guids(unit))
+        if unit not in self.plan.devices and unit not in self.members:
+            return count * 2 >= links and count * ENOUGH >= len(self.plan.rows[place[2:]])
+        return count >= 2 and count * 2 > links and self._kept(unit, known) * KEPT <= count
+
+    def _kept(self, unit: Unit, known: Mapping[str, str]) -> int:
+        """Count the cables that end where the design has this unit's own."""
+        kept = 0
+        for guid in self._guids(unit):
+            designed = {row[:3] for row in self.plan.rows[guid[2:]]}
+            found = self.diff.rows.get(guid[2:], ())
+            kept += sum((port, known.get(f"0x{far}", f"0x{far}")[2:], at) in designed for port, far, at, _ in found)
+        return kept
+
+    def _possible(self, moves: dict[Unit, Unit]) -> dict[Unit, Unit]:
+        """Leave out moves into a place whose own box is still there."""
+        while True:
+            left = {unit: place for unit, place in moves.items() if self._free(place, moves)}
+            if len(left) == len(moves):
+                return left
+            moves = left
+
+    def _free(self, place: Unit, moves: Container[Unit]) -> bool:
+        device = self.plan.devices.get(place)
+        moved = place in moves or (device is not None and device.node in moves)
+        return moved or not any(guid in self.present for guid in self._guids(place))
+
+    def _round(self, moves: list[tuple[Unit, Unit]], closed: bool) -> Round:
+        pairs = (zip(self._guids(unit), self._guids(place), strict=False) for unit, place in moves)
+        return Round(tuple(moves), closed, {box: place for both in pairs for box, place in both})
+
+    def _guids(self, unit: Unit) -> list[str]:
+        return self.members.get(unit) or [unit]
+
+    def _is_switch(self, unit: Unit) -> bool:
+        device = self.plan.devices.get(unit)
+        return device is not None and device.kind != "hca"
+
+
+def _walks(moves: Mapping[Unit, Unit]) -> Iterator[tuple[list[tuple[Unit, Unit]], bool]]:
+    """Yield the moves one after another, chains from their beginning first; then what goes round."""
+    left, targets = dict(moves), set(moves.values())
+    for start in [*(unit for unit in moves if unit not in targets), *moves]:
+        walk, here = [], start
+        while here in left:
+            walk.append((here, left.pop(here)))
+            here = walk[-1][1]
+        if walk:
+            yield walk, here == start

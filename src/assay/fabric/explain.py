@@ -1,0 +1,131 @@
+"""From the ports that differ to the fewest discrepancies that are true: boxes first, then what is dead, then cables."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from assay.fabric.absent import Absent, absent
+from assay.fabric.boxes import placed, rounds
+from assay.fabric.diagnose import degraded, diagnose, disabled, missing
+from assay.fabric.differing import Differing
+from assay.fabric.discovery import Discovery
+from assay.fabric.discrepancy import Discrepancy, Pair
+from assay.fabric.fold import dead, elsewhere, unknown
+from assay.fabric.levels import levels
+from assay.fabric.look import Look
+from assay.fabric.matching import Component, differences
+from assay.fabric.planned import Plan
+from assay.fabric.settle import Edge, settle
+from assay.model.cable import Cable, Port
+
+FROM_ABSENCE = {"missing", "device-missing", "device-replaced"}
+
+
+class Explained:
+    """All that differs, explained. Of a partial discovery, only what does not rest on something's absence."""
+
+    def __init__(self, plan: Plan, discovery: Discovery, diff: Differing) -> None:
+        self.plan, self.discovery, self.diff = plan, discovery, diff
+        self.rounds = [one for one in rounds(plan, diff, discovery.devices) if one.closed or not diff.problems]
+        self.places = placed(self.rounds)
+        self.settled = settle(plan, diff, self.rounds)
+        self.look = Look(plan, discovery, self.settled.rates, {place: box for box, place in self.places.items()})
+        self.components = differences(self.settled.expected, self.settled.actual)
+        self.without = {one.ports[0]: one.ports[1] for one in self.components if _without_link(one)}
+        self.empty = self._empty()
+        self.absent = self._absent()
+
+    @property
+    def problems(self) -> list[str]:
+        """Say which part of the fabric the discovery cannot have seen."""
+        unreached = {self.plan.devices[port.guid].name for edge in self.absent.unreached for port in edge}
+        if not unreached:
+            return []
+        few = ", ".join(sorted(unreached)[:3])
+        return [f"{len(unreached)} devices ({few} …) hang on nothing that was discovered: discover that part too"]
+
+    @property
+    def discrepancies(self) -> tuple[Discrepancy, ...]:
+        """Every difference in exactly one."""
+        every = [*self._elsewhere(), *self._causes(), *self._cables(), *self._slow()]
+        partial = self.diff.problems or self.absent.unreached
+        return tuple(one for one in every if not partial or self._seen_whole(one))
+
+    def _empty(self) -> dict[int, list[Edge]]:
+        """Take out the cables of places that a known box left for the place of one that is gone."""
+        found = {}
+        for number, one in enumerate(self.rounds):
+            left = [guid for guid in one.places if guid in self.plan.devices and guid not in self.places.values()]
+            edges = [(port, far) for port, far in self.without.items() for end in (port, far) if end.guid in left]
+            if left and not one.closed:
+                found[number] = edges
+                self.without = {port: far for port, far in self.without.items() if (port, far) not in edges}
+        return found
+
+    def _absent(self) -> Absent:
+        standing = {self.places.get(f"0x{digits}", f"0x{digits}") for digits, rows in self.diff.rows.items() if rows}
+        both = {**self.without, **{far: port for port, far in self.without.items()}}
+        return absent(self.plan, both, {port for port in both if self._is_off(port)}, standing)
+
+    def _is_off(self, port: Port) -> bool:
+        facts = self.discovery.facts.get(Port(self.look.boxes.get(port.guid, port.guid), port.number))
+        return facts is not None and "disabled" in (facts.state, facts.physical)
+
+    def _elsewhere(self) -> list[Discrepancy]:
+        return elsewhere(self.rounds, self.settled.explained, self.empty, self.look)
+
+    def _causes(self) -> Iterator[Discrepancy]:
+        level = levels(self.plan) if any(cause.unit for cause in self.absent.causes) else {}
+        for cause in self.absent.causes:
+            behind = [self.look.expected(a) for a, _ in cause.cut_off]
+            if cause.unit:
+                yield dead(cause, self.look, level)
+            elif cause.disabled:
+                off = [self.look.end(port) for port in cause.cables[0] if self._is_off(port)]
+                yield disabled(self.look.expected(cause.cables[0][0]), off, behind)
+            else:
+                yield missing(self.look.expected(cause.cables[0][0]), behind)
+        for a, _ in self.absent.single:
+            yield missing(self.look.expected(a))
+
+    def _cables(self) -> Iterator[Discrepancy]:
+        """Yield what became of cables, and then the devices that the design does not know."""
+        strangers: dict[str, list[Cable]] = defaultdict(list)
+        for component in self.components:
+            if _without_link(component):
+                continue
+            if stranger := self._stranger(component):
+                strangers[stranger].append(self.look.observed(*component.ports))
+            else:
+                yield diagnose(component, self.look)
+        for guid, cables in strangers.items():
+            yield unknown(guid, cables)
+
+    def _stranger(self, component: Component) -> str:
+        """Return the GUID of the one end of an undesigned cable that the design does not know, "" for others."""
+        if component.first_expected or len(component.ports) != 2:
+            return ""
+        guids = {port.guid for port in component.ports if port.guid not in self.plan.devices}
+        return guids.pop() if len(guids) == 1 else ""
+
+    def _slow(self) -> Iterator[Discrepancy]:
+        for a, _, rate in (*self.diff.slow, *self.settled.slow):
+            designed = self.look.expected(a)
+            ends = (designed.a, designed.b)
+            yield degraded(designed, Cable(*ends, rate))
+
+    def _seen_whole(self, one: Discrepancy) -> bool:
+        """Say whether a discrepancy holds whatever else there is that was not discovered."""
+        if one.kind in FROM_ABSENCE:
+            return False
+        return one.kind == "disabled" or all(map(self._in_its_own_right, one.cables))
+
+    def _in_its_own_right(self, pair: Pair) -> bool:
+        """Say whether a cable was seen, and with no device that may have taken the place of an absent one."""
+        seen = pair.observed
+        return seen is not None and (not pair.expected or all(end.guid in self.plan.devices for end in seen.ends))
+
+
+def _without_link(component: Component) -> bool:
+    return component.first_expected and len(component.ports) == 2
