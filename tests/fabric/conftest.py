@@ -1,5 +1,6 @@
 """A small fabric: six nodes on four rails, four leaves, two spines; 56 cables, with ports to spare."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from assay.fabric.design import Plan, plan
 from assay.model.design import FabricDesign
 from assay.model.fleet import Fleet, Node
 
+sys.path.insert(0, str(Path(__file__).parent))
 NODES = [f"n{number:02}" for number in range(1, 7)]
 
 

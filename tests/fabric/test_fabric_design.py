@@ -10,9 +10,9 @@ from pydantic import ValidationError
 
 from assay.fabric.design import expected, plan
 from assay.model.cable import guid_of
-from assay.model.design import FabricDesign, spelled_out
+from assay.model.design import FabricDesign
 from assay.model.errors import Trouble
-from assay.model.fleet import Fleet, Node
+from assay.model.span import spelled_out
 
 REPOSITORY = Path(__file__).parents[2]
 SPINES_AT_LEAVES = [{"guid": f"0x{u:016x}", "rack": "r09", "u": u} for u in (10, 11)]
@@ -38,29 +38,6 @@ def test_no_port_is_cabled_twice(small):
 
 def test_labels_follow_the_cages_of_a_qm9700(design):
     assert [design.switch.label(port) for port in (1, 2, 33, 64)] == ["1/1", "1/2", "17/1", "32/2"]
-
-
-@pytest.mark.parametrize(
-    ("units", "leaves", "spines", "cables_a_tier"), [(2, 16, 8, 512), (4, 32, 16, 1024), (8, 64, 32, 2048)]
-)
-def test_the_rules_give_the_counts_of_a_superpod(units, leaves, spines, cables_a_tier):
-    """DGX SuperPOD reference architecture, H100: the two-tier rows of the component count table."""
-    switches = [{"guid": f"0x{number:016x}", "rack": "r", "u": number + 1} for number in range(leaves + spines)]
-    design = FabricDesign.model_validate(
-        {
-            "kind": "FabricDesign", "name": "superpod", "rate": "4xNDR",
-            "nodes": [f"n001..n{units * 32:03}"], "rails": 8,
-            "switch": {"product": "MQM9700", "ports": 64},
-            "leaves": {"name": "l{unit}-{rail}", "down": "1..32", "up": "33..64", "at": switches[:leaves]},
-            "spines": {"name": "s{index}", "per_pair": 32 // spines, "at": switches[leaves:]},
-        }
-    )  # fmt: skip
-    guids = [tuple(f"0x{0xA0000 + 8 * n + r:016x}" for r in range(8)) for n in range(units * 32)]
-    names = design.node_names()
-    nodes = {name: Node(name, "p", "s", "r", 1, "x", "spec", "managed", guids[i]) for i, name in enumerate(names)}
-    cables = expected(design, Fleet(Path(), nodes))
-    assert len([cable for cable in cables if cable.a.node]) == cables_a_tier
-    assert len([cable for cable in cables if not cable.a.node]) == cables_a_tier
 
 
 def test_the_example_design_cables_the_example_fleet():

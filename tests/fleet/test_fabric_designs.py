@@ -143,3 +143,92 @@ def test_rules_that_do_not_fit_together_have_their_code(
 
 def test_fewer_ports_down_than_up_oversubscribe_nothing(told: Callable[..., list[str]]) -> None:
     assert told(FABRIC.replace("up: 3..4", "up: 3..6").replace("per_pair: 2", "per_pair: 4")) == []
+
+
+OVERRIDE = "overrides:\n  - {device: leaf, port: 1, to: {device: leaf, port: 5}, why: port 1 is broken}\n"
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        (OVERRIDE, []),
+        ("overrides: [{device: leaf, port: 3}]\n", []),
+        (OVERRIDE + "spares: [{device: leaf, ports: 7..8}, {device: leaf, ports: 1..1}]\n", []),
+        (OVERRIDE.replace("port: 5", "port: 2"), ["ASY0080 port 2 of leaf is cabled by the rules of net already"]),
+        (OVERRIDE.replace("port: 5", "port: 9"), ["ASY0081 leaf has 8 ports"]),
+        (OVERRIDE.replace("port: 1,", "port: 6,"), ["ASY0084 the rules have no cable at port 6 of leaf"]),
+        (OVERRIDE.replace("{device: leaf, port: 5}", "{device: lef, port: 5}"), ["ASY0084 there is no device lef"]),
+        ("spares: [{device: leaf, ports: 2..2}]\n", ["ASY0080 port 2 of leaf is to stay free, and is cabled"]),
+        (
+            (
+                "overrides: [{device: leaf, port: 3}]\n"
+                'cables: [{a: {device: spine, port: 1}, b: {device: s, guid: "0x0000000000000009", port: 1}}]\n'
+            ),
+            [],
+        ),
+        (
+            (
+                "overrides: [{device: leaf, port: 1}]\n"
+                'cables: ["n1 mlx5_0/1 - leaf/6 4xNDR 2m"]\nspares: [{device: leaf, ports: 1..1}]\n'
+            ),
+            [],
+        ),
+        (
+            'devices: [{guid: "0x0000000000000009", name: s, ports: 2}]\ncables: ["s/3 - leaf/6"]\n',
+            ["ASY0081 s has 2 ports"],
+        ),
+    ],
+)
+def test_overrides_and_spares_are_held_against_the_rules(
+    more: str, says: list[str], told: Callable[..., list[str]]
+) -> None:
+    assert told(FABRIC + more) == says
+
+
+def test_a_line_that_is_no_cable_says_how_to_write_one(told: Callable[..., list[str]]) -> None:
+    (found,) = told(FABRIC + 'cables: ["leaf/6 spine/7"]\n')
+    assert "write DEVICE/PORT - DEVICE/PORT" in found
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        ("{kind: FabricDesign, name: net, rate: 4xNDR}", "a design without leaves and without cables"),
+        ("{kind: FabricDesign, name: net, rate: 4xNDR, nodes: [n1]}", "nodes need leaves"),
+        (FABRIC.replace("switch: {product: S, ports: 8}\n", ""), "leaves need switch"),
+        (FABRIC.replace("rails: 1\n", ""), "leaves need rails"),
+        (('{kind: FabricDesign, name: net, rate: 4xNDR, cables: ["0x0000000000000001/1 - 0x0000000000000002/1"], '
+         "overrides: [{device: a, port: 1}]}"), "there are no rules to override"),
+    ],
+)  # fmt: skip
+def test_half_of_the_rules_is_no_design(more: str, says: str, told: Callable[..., list[str]]) -> None:
+    assert any(one.startswith("ASY0084") and says in one for one in told(more))
+
+
+def test_a_design_may_list_every_cable_and_no_rule(told: Callable[..., list[str]]) -> None:
+    cable = "0x0000000000000001/1 - 0x0000000000000002/1"
+    assert told(f'{{kind: FabricDesign, name: net, rate: 4xNDR, cables: ["{cable}"]}}\n') == []
+
+
+LISTED_IN = FABRIC.replace('[{guid: "0x0000000000000001", rack: n1, u: 1}]', "{file: specs/leaves.csv}").replace(
+    "name: leaf,", 'name: "leaf-r{rail}",'
+)
+
+
+@pytest.mark.parametrize(
+    ("lines", "says"),
+    [
+        ("name,rack,u,guid\nleaf-r0,n1,1,0x1\n", ""),
+        ("name,rack,u,guid\nspine,n1,2,0x2\n\n leaf-r0 , n1, 1, 0x1, and more\n", ""),
+        (None, "specs/leaves.csv: cannot be read"),
+        ("name,rack,guid\n", "the column u is missing"),
+        ("name,rack,u,guid\nspine,n1,2,0x2\n", "no name of it follows the pattern leaf-r{rail}"),
+        ("name,rack,u,guid\nleaf-r0,n1,1,guid\n", "leaf-r0: invalid literal"),
+        ("name,rack,u,guid\nleaf-r1,n1,1,0x1\n", "leaf-r1 stands where leaf-r0 belongs"),
+    ],
+)
+def test_switches_may_stand_in_a_file(lines: str | None, says: str, fleet_with: Write) -> None:
+    files = {"specs/node.yaml": SPEC, "inventory/pool.yml": NODES, "specs/fabric.yaml": LISTED_IN}
+    found = problems(fleet_with({**files, **({"specs/leaves.csv": lines} if lines else {})}))
+    told = [f"{problem.file}: {problem.message}" for problem in found]
+    assert any(says in one for one in told) if says else told == [], told

@@ -11,10 +11,12 @@ from pydantic import ValidationError
 from assay.fleet.document import Document, Shelf, read_file
 from assay.fleet.kinds import KINDS
 from assay.fleet.layers import entries, layered, place
+from assay.fleet.listings import Unlisted, with_files
 from assay.fleet.marks import Unreadable
 from assay.fleet.problem import Problem
 from assay.fleet.tree import Tree
 from assay.fleet.violations import violations
+from assay.model.design import FabricDesign
 from assay.model.spec import Spec
 
 MOST = 16 * 1024 * 1024  # bytes of one spec
@@ -80,7 +82,7 @@ def read_specs(tree: Tree, shelf: Shelf | None = None) -> tuple[list[SpecFile], 
         if isinstance(one, _Read):
             by_name.setdefault((one.model, one.name), one)
     whole = all(isinstance(one, _Read) for one in read)
-    found = [_spec(one, by_name, whole) if isinstance(one, _Read) else one for one in read]
+    found = [_spec(one, by_name, whole, tree) if isinstance(one, _Read) else one for one in read]
     return [one for one in found if isinstance(one, SpecFile)], [one for one in found if isinstance(one, Refused)]
 
 
@@ -102,7 +104,7 @@ def _read(tree: Tree, path: str, shelf: Shelf | None) -> _Read | Refused:
     return _Read(document, model)
 
 
-def _spec(one: _Read, by_name: Mapping[tuple[type[Spec], str], _Read], whole: bool) -> SpecFile | Refused:
+def _spec(one: _Read, by_name: Mapping[tuple[type[Spec], str], _Read], whole: bool, tree: Tree) -> SpecFile | Refused:
     """Read a document into its model, laid over what it extends, or say what is wrong with it.
 
     Where not all documents could be read (`whole`), what seems to lack may stand in one of the others.
@@ -114,7 +116,11 @@ def _spec(one: _Read, by_name: Mapping[tuple[type[Spec], str], _Read], whole: bo
     documents = [read.document for read in chain]
     try:
         data = one.document.data if len(documents) == 1 else layered(documents)
+        if one.model is FabricDesign:
+            data = with_files(data, tree)
         return SpecFile(one.model.model_validate(data), one.document, tuple(documents[1:]))
+    except Unlisted as wrong:
+        return Refused(list(wrong.problems), one.model.__name__, one.name)
     except ValidationError as error:
         problems = [
             Problem(*place(documents, found.path), found.code or "ASY0003", "error", found.message, found.fix)

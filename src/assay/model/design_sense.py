@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from assay.model.errors import Misfit
 from assay.model.span import MOST_NODES, spelled_out
+from assay.model.tiers import PLACEHOLDER, place_in
 
 if TYPE_CHECKING:
     from assay.model.design import FabricDesign
@@ -23,7 +24,7 @@ def misfits(design: FabricDesign) -> list[Misfit]:
         return unfit
     wiring, model = design.wiring, design.switch
     rules = [*_leaves(wiring, model), *_spines(wiring, model), *_cores(wiring, model)] if wiring and model else []
-    return [*rules, *_repeated(design)]
+    return [*rules, *_misnamed(design), *_repeated(design)]
 
 
 def _unread(design: FabricDesign) -> Iterator[Misfit]:
@@ -127,6 +128,20 @@ def _planes(wiring: Wiring, cores: int, per: int, model: SwitchModel) -> Iterato
     if wiring.in_plane * per > model.most:
         said = f"cores: {wiring.in_plane} spines × {per} cables exceed {model.most} ports of a {model.product}"
         yield Misfit("ASY0081", ("cores", "per_pair"), said, "take more cores with fewer cables a pair")
+
+
+def _misnamed(design: FabricDesign) -> Iterator[Misfit]:
+    """Find the first switch of each tier that has, by the tier's pattern, the name of another place than its own."""
+    told: set[str] = set()
+    for name, tier, number, switch in design.switches():
+        pattern = dict(design.tiers)[tier].name
+        if tier in told or not switch.name or place_in(pattern, name) is None or not design.wiring:
+            continue
+        meant = pattern.format(**design.wiring.named(tier, number))
+        if meant != name and PLACEHOLDER.search(pattern):
+            told.add(tier)
+            said = f"{name} stands where {meant} belongs"
+            yield Misfit("ASY0084", (tier, "at", number), said, f"add {meant}, or correct a name")
 
 
 def _repeated(design: FabricDesign) -> Iterator[Misfit]:

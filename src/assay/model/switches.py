@@ -103,9 +103,10 @@ def spread(at: Any) -> Any:
     """Return the switches that stand regularly one by one; anything else as it is."""
     if not isinstance(at, dict):
         return at
-    if "file" in at:
-        raise ValueError("the file is read from the fleet repository only")
     try:
+        if "file" in at:
+            Listing.model_validate(at)
+            raise ValueError("the file is read from the fleet repository only")
         return Spread.model_validate(at).switches()
     except ValidationError as error:
         first = error.errors()[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -80,10 +81,16 @@ class Rates(Strict):
 
 def place_in(pattern: str, name: str) -> tuple[int, ...] | None:
     """Return what orders a name that follows a tier's pattern among its like; None for any other name."""
-    steps = PLACEHOLDER.split(pattern)
-    pieces = [
-        f"(?P<{step}>\\d+)" if number % 2 and steps.index(step) == number else "\\d+" if number % 2 else re.escape(step)
-        for number, step in enumerate(steps)
-    ]
-    found = re.fullmatch("".join(pieces), name)
+    found = _following(pattern).fullmatch(name)
     return tuple(int(found.groupdict().get(one) or 0) for one in ORDER) if found else None
+
+
+@lru_cache(64)
+def _following(pattern: str) -> re.Pattern[str]:
+    """Return what the names match that follow a pattern. One that stands twice is read the first time."""
+    steps = PLACEHOLDER.split(pattern)
+    pieces = [re.escape(step) if number % 2 == 0 else r"\d+" for number, step in enumerate(steps)]
+    for number in range(1, len(steps), 2):
+        if steps.index(steps[number]) == number:
+            pieces[number] = rf"(?P<{steps[number]}>\d+)"
+    return re.compile("".join(pieces))

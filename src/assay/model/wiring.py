@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from assay.model.span import span
 from assay.model.tiers import Cores, Leaves, Spines, Tier
@@ -116,6 +116,24 @@ class Wiring:
             theirs = range(place * per + 1, (place + 1) * per + 1)
             for number in range(cores):
                 yield Bundle(spine, up[number * per : (number + 1) * per], plane * cores + number, theirs)
+
+    def far(self, tier: Tier, number: int, port: int) -> tuple[Tier | Literal["nodes"], int, int] | None:
+        """Return the other end of a switch's cable. An adapter is counted nodes first, then rails; its port is 1."""
+        if tier == "leaves" and port in self.down:
+            unit, rail = divmod(number, self.rails)
+            node = unit * len(self.down) + self.down.index(port)
+            return ("nodes", node * self.rails + rail, 1) if node < self.nodes else None
+        joints: tuple[tuple[Tier, Tier, Iterator[Bundle]], ...] = (
+            ("leaves", "spines", self.leaf_spine()),
+            ("spines", "cores", self.spine_core()),
+        )
+        for lower, upper, bundles in joints:
+            for bundle in bundles if tier in (lower, upper) else ():
+                if (tier, number) == (lower, bundle.lower) and port in bundle.lower_ports:
+                    return upper, bundle.upper, bundle.upper_ports[bundle.lower_ports.index(port)]
+                if (tier, number) == (upper, bundle.upper) and port in bundle.upper_ports:
+                    return lower, bundle.lower, bundle.lower_ports[bundle.upper_ports.index(port)]
+        return None
 
     def used(self, tier: Tier, number: int) -> set[int]:
         """Return the ports of a switch that are cabled."""

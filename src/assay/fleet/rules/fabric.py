@@ -27,7 +27,7 @@ def port_twice(draft: Draft) -> Iterator[Finding]:
     seen: dict[Port, str] = {}
     every = _cablings(draft)
     for cabling in every:
-        for plug in cabling.plugs():
+        for plug in (*cabling.moved(), *cabling.plugs()):
             if plug.port is None:
                 continue
             by_rule = next((one.design.name for one in every if one.uses(plug.port)), "")
@@ -35,6 +35,10 @@ def port_twice(draft: Draft) -> Iterator[Finding]:
             if other:
                 yield Finding(plug.place, f"{_called(plug)} is cabled by {other} already", "take another port")
             seen.setdefault(plug.port, f"{plug.place[0]}:{plug.place[1]}")
+    for cabling in every:
+        for plug in cabling.spare():
+            if plug.port and (plug.port in seen or any(one.uses(plug.port) for one in every)):
+                yield Finding(plug.place, f"{_called(plug)} is to stay free, and is cabled", "keep one of the two")
     yield from _shared_nodes(draft)
     yield from _shared_switches(draft)
 
@@ -43,7 +47,7 @@ def port_twice(draft: Draft) -> Iterator[Finding]:
 def short_of_ports(draft: Draft) -> Iterator[Finding]:
     """Find listed cables to a port that the device does not have."""
     for cabling in _cablings(draft):
-        for plug in cabling.plugs():
+        for plug in (*cabling.moved(), *cabling.plugs(), *cabling.spare()):
             most = cabling.most(plug.port) if plug.port else None
             if most is not None and plug.end.port > most:
                 yield Finding(plug.place, f"{plug.end.device} has {most} ports", f"take a port of 1 to {most}")
@@ -80,7 +84,11 @@ def oversubscribed(draft: Draft) -> Iterator[Finding]:
 def nowhere(draft: Draft) -> Iterator[Finding]:
     """Find listed cables to a device that neither the design nor the inventory has."""
     for cabling in _cablings(draft) if draft.all_hosts_read and draft.whole() else ():
-        for plug in cabling.plugs():
+        for plug in cabling.overridden():
+            if plug.port and not cabling.by_rule(plug.port):
+                said = f"the rules have no cable at {_called(plug)}"
+                yield Finding(plug.place, said, "name a port of the rules, or add the cable to `cables`")
+        for plug in (*cabling.overridden(), *cabling.moved(), *cabling.plugs(), *cabling.spare()):
             if plug.port is None:
                 fix = "name a switch of the design or an adapter (`n0001 mlx5_0`), or give its `guid`"
                 yield Finding(plug.place, f"there is no device {plug.end.device}", fix)
@@ -127,9 +135,9 @@ def _bandwidths(design: FabricDesign) -> Iterator[tuple[tuple[str, ...], float, 
 
 
 def _cablings(draft: Draft) -> list[Cabling]:
-    """Return the cabling of every design, where any of them lists cables."""
+    """Return the cabling of every design, where any of them lists cables, overrides or spares."""
     designs = draft.of(FabricDesign).values()
-    if not any(design.cables for design in designs):
+    if not any(design.cables or design.overrides or design.spares for design in designs):
         return []
     hosts = {host.name: host for host in draft.hosts}
     return [Cabling(draft, design, hosts) for design in designs]
