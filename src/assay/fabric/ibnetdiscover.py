@@ -23,7 +23,10 @@ Source: infiniband-diags 44, `ibnetdiscover.c`, and dumps of real fabrics. `ibne
 
 from __future__ import annotations
 
+import gc
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from assay.fabric.discovery import Discovery, FoundDevice
 from assay.fabric.ends import LOST, Ends, cables_of, guid, lost_on, named, whole
@@ -41,13 +44,14 @@ FABRIC_LINE = re.compile(r'\[|Switch|Ca\b|Rt\b|.*"[SHR]-')
 KINDS: dict[str, DeviceKind] = {"Switch": "switch", "Ca": "hca", "Rt": "router"}
 
 _RECORD = re.compile(
-    r"vendid=.*\ndevid=.*\nsysimgguid=.*\n(?:switch|ca|rt)guid=.*\n"
-    r'(Switch|Ca|Rt)[ \t]*([0-9]{1,5})[ \t]*"[SHR]-([0-9a-f]{16})"[ \t]*#[ \t]*"(.*)".*'
+    r"vendid=.*+\ndevid=.*+\nsysimgguid=.*+\n(?:switch|ca|rt)guid=.*+\n"
+    r'(Switch|Ca|Rt)[ \t]*+([0-9]{1,5})[ \t]*+"[SHR]-([0-9a-f]{16})"[ \t]*+#[ \t]*+"(.*)".*+'
 )
-"""The head of a record. None of these patterns is anchored at a line's start, which costs much; see `_listed`."""
-_EXTRA = r"[ \t]*(?:\[ext \d+\][ \t]*)?(?:\([0-9a-f]+\))?[ \t]*"
+"""The head of a record. This pattern and the next run over 10 MB: they never go back over what they have taken (`*+`),
+and are not anchored at a line's start, which would cost much; see `_listed`."""
+_EXTRA = r"[ \t]*+(?:\[ext \d++\][ \t]*+)?+(?:\([0-9a-f]++\))?+[ \t]*+"
 _ROW = re.compile(
-    rf'\n\[([0-9]{{1,5}})\]{_EXTRA}"[SHR]-([0-9a-f]{{16}})"\[([0-9]{{1,5}})\]{_EXTRA}#.*[ \t](\d+x[A-Z0-9]+)(?!.)'
+    rf'\n\[([0-9]{{1,5}})\]{_EXTRA}"[SHR]-([0-9a-f]{{16}})"\[([0-9]{{1,5}})\]{_EXTRA}#.* (\d++x[A-Z0-9]++)(?!.)'
 )  # fmt: skip
 _PREAMBLE = re.compile(r"(?:(?:#.*)?\n)*")
 
@@ -70,13 +74,26 @@ def _listed(text: str, stderr: str) -> ListedDiscovery | None:
     heads: dict[str, Head] = {}
     rows: dict[str, list[Row]] = {}
     records = 0
-    for kind, ports, digits, description, body in zip(parts, parts, parts, parts, parts, strict=True):
-        rows[digits] = found = _ROW.findall(body)
-        if body.count("\n") != len(found) + len(body) - len(body.rstrip("\n")):
-            return None
-        heads[digits] = (KINDS[kind], ports, description)
-        records += 1
+    with _not_collecting():
+        for kind, ports, digits, description, body in zip(parts, parts, parts, parts, parts, strict=True):
+            rows[digits] = found = _ROW.findall(body)
+            if body.count("\n") != len(found) + len(body) - len(body.rstrip("\n")):
+                return None
+            heads[digits] = (KINDS[kind], ports, description)
+            records += 1
     return ListedDiscovery(heads, rows, lost_on(stderr)) if records == len(heads) else None
+
+
+@contextmanager
+def _not_collecting() -> Iterator[None]:
+    """Spare the garbage collector a hundred thousand new tuples, none of which can be part of a cycle."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
 
 
 def _line_by_line(text: str, stderr: str) -> Discovery:

@@ -91,6 +91,8 @@ def apart(found: Rows, expected: Rows) -> Apart:
     """
     lacking: list[tuple[str, Row]] = []
     strange: list[tuple[str, Row]] = []
+    if found == expected:
+        return Apart(lacking, strange)
     for digits, rows in found.items():
         designed = expected.get(digits, ())
         if rows != designed:
