@@ -35,6 +35,7 @@ CHECKS = {
     "zap": Check(id="suites/z.py::test_firmware", subject="node", phases=["zap"], fault="firmware.drift"),
     "test": Check(id="suites/t.py::test_burn", subject="node", phases=["test"], active=True, fault="gpu.burn.failed"),
     "production": Check(id="suites/p.py::test_heat", subject="node", phases=["production"], fault="gpu.thermal"),
+    "fabric": Check(id="suites/f.py::test_link", subject="node", phases=["fabric"], fault="ib.link.flap"),
 }
 
 

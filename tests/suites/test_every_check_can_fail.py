@@ -112,14 +112,16 @@ def test_the_fabric_checks_pass_on_the_recorded_discovery(pytester, tmp_path):
     outcomes = judge(pytester, home, "suites/fabric")
     assert {outcome.check for outcome in outcomes} == {check for check in CHECKS if check.startswith("suites/fabric/")}
     assert [outcome for outcome in outcomes if outcome.verdict != "pass"] == []
-    assert len(outcomes) == 2 * 20 * 8 + 3
+    links, switches, rails, fabrics = 20 * 8, 8 + 4, 8, 1
+    assert len(outcomes) == 7 * links + 5 * switches + 1 * rails + 6 * fabrics
 
 
 @pytest.mark.parametrize(("check", "case"), FABRIC_CASES, ids=lambda value: getattr(value, "name", None))
 def test_a_fabric_check_fails_for_its_stated_reason(check, case, pytester, tmp_path):
     home = copy_of_the_fleet(tmp_path)
     write(home, "fabric-compute", changed(recording(RECORDINGS, "fabric-compute"), case))
-    subject = f"h100-a/{case.subject}" if case.subject else "fabric/compute"
+    scope = "fabric" if CHECKS[check].subject in ("switch", "rail") else "h100-a"
+    subject = f"{scope}/{case.subject}" if case.subject else "fabric/compute"
     seen = next(one for one in judge(pytester, home, check) if one.subject == subject)
     assert seen.verdict == case.verdict, seen.reason
     assert case.says in seen.reason
@@ -136,7 +138,7 @@ def test_only_the_ends_of_a_swap_fail(pytester, tmp_path):
 def test_the_catalogue_says_what_the_marks_say(pytester, tmp_path):
     home = copy_of_the_fleet(tmp_path)
     outcomes = judge(pytester, home, "suites", "--node", "n0003", "--node", "n0001,n0002,n0004")
-    ordinary = {one.id for one in CHECKS.values() if one.subject not in ("fabric", "whole_rack")}
+    ordinary = {one.id for one in CHECKS.values() if one.subject not in ("fabric", "switch", "rail", "whole_rack")}
     assert {outcome.check for outcome in outcomes} == ordinary
     for outcome in outcomes:
         declared = CHECKS[outcome.check]

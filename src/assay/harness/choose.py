@@ -22,6 +22,7 @@ ASKS = {
     "rack": "rack",
     "whole_rack": "whole_rack",
 }
+ASKS |= {"switch": "switch", "rail": "rail"}
 ASKS |= {"fabric": "fabric", "spec": "node", "limits": "node", "bundle": "node", "profile": "node"}
 
 

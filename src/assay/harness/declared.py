@@ -27,15 +27,18 @@ class Selection:
     def subjects(self, kind: str) -> list[tuple[Subject, str]]:
         """Return the subjects of a kind, each with its node's name ("" for racks and fabrics).
 
-        A rack or a fabric is judged only when all of its nodes are. In a whole rack they work as one machine.
+        A rack, or a fabric with its switches and rails, is judged only when all of its nodes are. In a whole rack they
+        work as one machine.
         """
         if kind in ("rack", "whole_rack"):
             racks = _racks(
                 node for node in self.fleet.nodes.values() if kind == "rack" or self._is_of_a_whole_rack(node)
             )
             return [(subject, "") for subject in self._mine(self._whole(racks))]
-        if kind == "fabric":
-            return [(subject, "") for subject in self._mine(self._whole(_fabrics(self.fleet.nodes.values())))]
+        if kind in ("fabric", "switch", "rail"):
+            fabrics = self._whole(_fabrics(self.fleet.nodes.values()))
+            parts = [part for fabric in fabrics for part in _parts(self.fleet, fabric, kind)]
+            return [(subject, "") for subject in self._mine(parts)]
         mine = [self.fleet.nodes[name] for name in self._mine(self.nodes)]
         return [(subject, node.name) for node in mine for subject in of_node(self.fleet, node.name, kind)]
 
@@ -93,3 +96,13 @@ def _fabrics(nodes: Iterable[Node]) -> dict[Subject, set[str]]:
         if node.variables.get("fabric"):
             groups.setdefault(Subject("fabric", node.variables["fabric"]), set()).add(node.name)
     return groups
+
+
+def _parts(fleet: Fleet, fabric: Subject, kind: str) -> list[Subject]:
+    """Return a fabric itself, its designed switches, or its rails. A fabric without a design has none of these."""
+    design = fleet.designs.get(fabric.name)
+    if kind == "fabric" or design is None:
+        return [fabric] if kind == "fabric" else []
+    if kind == "rail":
+        return [Subject(fabric.scope, fabric.name, f"rail-{rail}") for rail in range(design.rails)]
+    return [Subject(fabric.scope, fabric.name, name) for name, *_ in design.switches()]

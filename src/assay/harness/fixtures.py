@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
+from assay.harness.fabric_health import RailView, SwitchView
 from assay.harness.links import Fabrics, FabricView, LinkView
 from assay.harness.measure import Measure
 from assay.harness.parts import NodeView, PartView, RackView
@@ -93,6 +94,21 @@ class Fixtures:
     def link(self, fabric: FabricView, hca: PartView) -> LinkView:
         """The link at one InfiniBand adapter."""
         return LinkView(self._fabrics, fabric, hca)
+
+    @pytest.fixture
+    def switch(self, trial: Trial, fabric: FabricView) -> SwitchView:
+        """One designed switch of a fabric."""
+        return fabric.switch(trial.subject.part)
+
+    @pytest.fixture
+    def rail(self, trial: Trial, fabric: FabricView) -> RailView:
+        """One rail of a fabric."""
+        return fabric.rail(int(trial.subject.part.removeprefix("rail-")))
+
+    @pytest.fixture
+    def fabric_limits(self, fabric: FabricView) -> Limits:
+        """The thresholds that the fabric's design sets, by name."""
+        return Limits(self._fleet.designs[fabric.name], self._fleet.lines)
 
     @pytest.fixture
     def spec(self, trial: Trial) -> SpecView:

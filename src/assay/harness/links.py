@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterable
 from functools import cached_property
 
 from assay.fabric.compare import Comparison
 from assay.fabric.design import plan
 from assay.fabric.discrepancy import Discrepancy
+from assay.fabric.health.scanned import Scanned, scanned
+from assay.fabric.health.subnet import SubnetManager
+from assay.fabric.health.switches import odd_firmware
 from assay.fabric.scan import judge, subject_name
+from assay.harness.fabric_health import PortView, RailView, ScanView, SwitchView
 from assay.harness.parts import PartView
 from assay.harness.silence import Silence, Unjudgeable
 from assay.harness.trial import Trial
@@ -23,7 +29,9 @@ class Fabrics:
     def __init__(self, fleet: Fleet) -> None:
         self.fleet = fleet
         self._compared: dict[str, Comparison] = {}
+        self._scanned: dict[str, Scanned] = {}
         self._cables: dict[str, list[Cable]] = {}
+        self._at: dict[str, dict[str, list[Cable]]] = {}
 
     def comparison(self, design: str, trial: Trial) -> Comparison:
         """Return the newest discovery against a design. Raises Silence where the fabric was not discovered."""
@@ -40,6 +48,22 @@ class Fabrics:
         if design not in self._cables:
             self._cables[design] = list(plan(self.fleet.designs[design], self.fleet).cables)
         return self._cables[design]
+
+    def cables_at(self, design: str, guid: str) -> list[Cable]:
+        """Return the designed cables of one device."""
+        if design not in self._at:
+            at = self._at[design] = defaultdict(list)
+            for cable in self.cables(design):
+                for one in {cable.a.guid, cable.b.guid}:
+                    at[one].append(cable)
+        return self._at[design].get(guid, [])
+
+    def scanned(self, design: str, trial: Trial) -> Scanned:
+        """Return what the newest scan says of the ports. Raises Silence where the fabric was not scanned."""
+        document = trial.look(subject_name(self.fleet.designs[design]))
+        if document.digest not in self._scanned:
+            self._scanned[document.digest] = scanned(document.evidence)
+        return self._scanned[document.digest]
 
 
 class FabricView:
@@ -70,6 +94,53 @@ class FabricView:
         """Cables in their place that run below the designed rate. Raises Silence when that cannot be told."""
         return self._whole([one for one in self.comparison.discrepancies if one.kind == RATE])
 
+    @property
+    def cables(self) -> list[Cable]:
+        """Every designed cable."""
+        return self._fabrics.cables(self.name)
+
+    @cached_property
+    def health(self) -> ScanView:
+        """What the last scan says of the ports. Raises Silence where there was none."""
+        return ScanView(self._trial, self.name, self._fabrics.scanned(self.name, self._trial))
+
+    def ports(self, cables: Iterable[Cable]) -> list[PortView]:
+        """Return both ports of each cable."""
+        health = self.health  # also where there are no cables: a check must have looked
+        return [PortView(health, one) for one in health.ports(cables)]
+
+    @property
+    def every_port(self) -> list[PortView]:
+        """Both ports of every cable."""
+        return self.ports(self.cables)
+
+    @property
+    def manager(self) -> SubnetManager:
+        """The subnet manager that answered. Raises Silence where none was asked, or none answered."""
+        found = self.health.scan.manager
+        if found is None:
+            raise self.health.unread("no command asked for the subnet manager")
+        return found
+
+    @property
+    def odd_firmware(self) -> dict[str, str]:
+        """The switches whose firmware is not that of most, by name. Raises Silence where none said its firmware."""
+        known = [one for one in self.health.scan.switches.values() if one.firmware]
+        if not known:
+            raise self.health.unread("no tool read the firmware of the switches")
+        names = {end.guid: end.device for cable in self.cables for end in cable.ends}
+        return {names.get(guid, guid): firmware for guid, firmware in odd_firmware(known).items()}
+
+    def switch(self, name: str) -> SwitchView:
+        """Return one designed switch."""
+        return SwitchView(self, name)
+
+    def rail(self, number: int) -> RailView:
+        """Return one rail."""
+        nodes = self._fabrics.fleet.nodes.values()
+        guids = (node.hca_guids[number] for node in nodes if len(node.hca_guids) > number)
+        return RailView(self, number, frozenset(guids))
+
     def _whole(self, found: list[Discrepancy]) -> list[Discrepancy]:
         """Return `found`; that it is empty can be believed of a whole discovery only."""
         if self.problems and not found:
@@ -86,7 +157,7 @@ class LinkView:
     def __init__(self, fabrics: Fabrics, fabric: FabricView, hca: PartView) -> None:
         self._fabric, self._hca = fabric, hca
         guid = str(hca.declared.guid)
-        self._designed = [one for one in fabrics.cables(fabric.name) if guid in (one.a.guid, one.b.guid)]
+        self._designed = fabrics.cables_at(fabric.name, guid)
 
     @property
     def expected(self) -> Cable:
@@ -94,6 +165,11 @@ class LinkView:
         if not self._designed:
             raise Unjudgeable(f"{self._hca.declared.guid} has no cable in the design of fabric {self._fabric.name}")
         return self._designed[0]
+
+    @property
+    def ports(self) -> list[PortView]:
+        """Both of its ports, the adapter's first. Raises Silence where the fabric was not scanned."""
+        return sorted(self._fabric.ports([self.expected]), key=lambda port: not port.node)
 
     @property
     def misplaced(self) -> list[Discrepancy]:

@@ -23,9 +23,19 @@ class Measure:
         self._trial = trial
 
     def __call__(
-        self, name: str, seen: Any, *, at_least: Any = None, at_most: Any = None, equals: Any = None, unit: str = ""
+        self,
+        name: str,
+        seen: Any,
+        *,
+        at_least: Any = None,
+        at_most: Any = None,
+        equals: Any = None,
+        unit: str = "",
+        place: str = "",
     ) -> None:
         """Measure one thing. `unit` is the unit of what was seen, where its reading's name does not say it.
+
+        `place` says where it was measured, for the reason of a failure.
 
         A limit in another unit cannot be held: that is an error, and no comparison takes place.
         """
@@ -37,7 +47,7 @@ class Measure:
         elif equals is None or type(seen) is bool is not type(equals):
             raise Unjudgeable(f"{name} is {seen!r}, which is no number to hold to a limit")
         if not _holds(seen, at_least, at_most, equals):
-            shown = " ".join(part for part in (name, plainly(seen), unit) if part)
+            shown = " ".join(part for part in (name, plainly(seen), unit, place) if part)
             raise AssertionError(f"{shown}, {expectation(at_least, at_most, equals)}")
 
     def _record(self, name: str, seen: Any, low: Any, high: Any, unit: str) -> None:

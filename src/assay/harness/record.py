@@ -24,7 +24,9 @@ def record(fleet: Fleet, evidence: Path, name: str) -> Path:
         document = Shelf(evidence).latest(name).evidence.as_json()
     except Silence as silence:
         raise Trouble(silence.reason, where=silence.where) from None
-    document["channels"].get("discovery", {}).pop("command", None)  # names the machine that it was recorded on
+    for said in (document["channels"].get("discovery", {}), *document["channels"].get("ports", {}).values()):
+        if isinstance(said, dict):
+            said.pop("command", None)  # names the machine that it was recorded on
     known = fleet.nodes.get(name)
     path = fleet.root / "suites" / "recordings" / f"{known.spec if known else name}.json"
     path.parent.mkdir(parents=True, exist_ok=True)

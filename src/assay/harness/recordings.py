@@ -18,7 +18,7 @@ class MustFail(Strict):
     """One thing that must make a check fail, as changes to the recording that it passes on.
 
     `leaves` maps a path (`probe/gpu/count`, channel first) to the leaf or branch that is put there; null takes it
-    away. `edits` are replacements in the text of a fabric's discovery, each of which must apply exactly once.
+    away. `edits` are replacements in what the tools of a fabric's scan printed, each of which must apply exactly once.
     `subject` is the part that is judged, "" for the node, rack or fabric itself. `says` must be in the reason.
     """
 
@@ -60,11 +60,17 @@ def changed(document: dict[str, Any], case: MustFail) -> dict[str, Any]:
     for path, leaf in case.leaves.items():
         _put(changed_one["channels"], path, leaf)
     for old, new in case.edits:
-        text = changed_one["channels"]["discovery"]["text"]
-        if text["value"].count(old) != 1:
-            raise Trouble(f"{case.name}: {old!r} is not once in the discovery", fix="record it anew")
-        text["value"] = text["value"].replace(old, new)
+        texts = [text for text in _texts(changed_one["channels"]) if old in text["value"]]
+        if len(texts) != 1 or texts[0]["value"].count(old) != 1:
+            raise Trouble(f"{case.name}: {old!r} is not once in what the tools printed", fix="record it anew")
+        texts[0]["value"] = texts[0]["value"].replace(old, new)
     return changed_one
+
+
+def _texts(channels: dict[str, Any]) -> list[dict[str, str]]:
+    """Return what the tools of a fabric's scan printed."""
+    said = [channels.get("discovery", {}), *channels.get("ports", {}).values()]
+    return [branch["text"] for branch in said if "value" in branch.get("text", {})]
 
 
 def _put(tree: dict[str, Any], path: str, leaf: Any) -> None:

@@ -9,6 +9,7 @@ from pydantic import BaseModel
 
 from assay.harness.silence import no_such
 from assay.harness.told import told
+from assay.model.design import FabricDesign
 from assay.model.nodespec import NodeSpec
 
 Lines = Mapping[tuple[str, str], str]
@@ -33,9 +34,9 @@ class SpecView:
 
 
 class Limits:
-    """The thresholds of a node's spec: `limits.gpu_temperature` is a number with its unit and line."""
+    """The thresholds of a node's spec or a fabric's design: `limits.gpu_temperature` is a number with unit and line."""
 
-    def __init__(self, spec: NodeSpec, lines: Lines) -> None:
+    def __init__(self, spec: NodeSpec | FabricDesign, lines: Lines) -> None:
         self._spec, self._lines = spec, lines
 
     def __getattr__(self, name: str) -> Any:
@@ -43,7 +44,7 @@ class Limits:
         if name.startswith("__"):
             raise AttributeError(name)
         limit = self._spec.limits.get(name)
-        document = f"NodeSpec/{self._spec.name}"
+        document = f"{self._spec.kind}/{self._spec.name}"
         if limit is None:
             raise no_such(name, f"{document} limits", self._spec.limits)
         return told(limit.value, source=line_of(self._lines, document, f"limits.{name}"), unit=limit.unit)

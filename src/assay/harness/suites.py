@@ -124,7 +124,7 @@ class Suites:
         if item.get_closest_marker("xfail"):
             raise Unjudgeable("xfail does not exist here; a known issue is data, not code")
         if not hasattr(item, "callspec"):
-            raise Unjudgeable("asks for no subject: node, gpu, hca, nic, nvme, psu, link, rack or fabric")
+            raise Unjudgeable("asks for no subject: node, gpu, hca, nic, nvme, psu, link, rack, fabric, switch or rail")
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:

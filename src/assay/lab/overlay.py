@@ -21,6 +21,10 @@ def write_overlay(world: World, bmc_ports: Mapping[str, int], scheduler_port: in
         "bmc_ca": str(world.home / "ca.pem"),
         "bmc_credentials": {"file": str(world.home / "credentials")},
         "fabric_discover": [sys.executable, "-m", "assay.lab.discover", str(world.home)],
+        "fabric_facts": {
+            name: [sys.executable, "-m", "assay.lab.port_facts", str(world.home), name]
+            for name in ("errors", "subnet", "telemetry")
+        },
         "workloads": "lab",
         "lab_scheduler": f"http://127.0.0.1:{scheduler_port}",
     }

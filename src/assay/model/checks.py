@@ -9,7 +9,7 @@ from pydantic import Field
 from assay.model.spec import Spec, Strict
 
 Phase = Literal["seatrial", "zap", "test", "production", "fabric"]
-SubjectKind = Literal["node", "gpu", "hca", "nic", "psu", "nvme", "rack", "whole_rack", "fabric"]
+SubjectKind = Literal["node", "gpu", "hca", "nic", "psu", "nvme", "rack", "whole_rack", "fabric", "switch", "rail"]
 
 
 class Check(Strict):

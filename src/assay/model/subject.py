@@ -7,7 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, order=True)
 class Subject:
-    """A pool's node, a part of it, a rack (`h100-a/rack-r01`), or a fabric (`fabric/compute`)."""
+    """A pool's node, a part of it, a rack (`h100-a/rack-r01`), or a fabric (`fabric/compute`) with its parts.
+
+    The parts of a fabric are its switches (`fabric/compute/leaf-su01-r0`) and rails (`fabric/compute/rail-0`).
+    """
 
     scope: str
     name: str

@@ -34,6 +34,11 @@ class Growth:
     at_least: bool = False
     reset: bool = False
 
+    @property
+    def stuck(self) -> bool:
+        """Whether the counter stood at its end before: then nothing can be told of what came since."""
+        return self.at_least and not self.reset and not self.count
+
     def __str__(self) -> str:
         return f"{'at least ' if self.at_least else ''}{self.count}{' since it was cleared' if self.reset else ''}"
 

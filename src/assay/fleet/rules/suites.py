@@ -11,6 +11,8 @@ from assay.model.checks import Check, CheckCatalog
 from assay.model.faults import FaultCatalog
 from assay.model.policy import LifecyclePolicy
 
+OF_FABRICS = ("fabric", "switch", "rail")
+
 
 @rule("ASY0060", "a declared check that does not exist", why="Every run would miss its outcomes, and so fail.")
 def missing_check(draft: Draft) -> Iterator[Finding]:
@@ -115,12 +117,12 @@ def contradicted_check(draft: Draft) -> Iterator[Finding]:
 def idle_check(draft: Draft) -> Iterator[Finding]:
     """Find checks none of whose phases a state of the policy watches or requires.
 
-    What is checked of a whole fabric belongs to no node's state: it is judged with every scan.
+    What is checked of a whole fabric, a switch or a rail belongs to no node's state: it is judged with every scan.
     """
     states = [state for policy in draft.of(LifecyclePolicy).values() for state in policy.states.values()]
     wanted = {phase for state in states for phase in (*state.watch, *(need.phase for need in state.requires))}
     for place, check in declared(draft) if states else ():
-        if check.subject != "fabric" and wanted.isdisjoint(check.phases):
+        if check.subject not in OF_FABRICS and wanted.isdisjoint(check.phases):
             said = f"{check.id}: no state watches or requires the phase {' or '.join(check.phases)}"
             yield Finding(place, said, "give it a phase that a state asks for, or let a state require it")
 

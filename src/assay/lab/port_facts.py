@@ -1,0 +1,131 @@
+"""`python -m assay.lab.port_facts LABDIR errors|subnet|telemetry`: what tools say of the ports of the lab's fabric.
+
+`errors` prints as ibqueryerrors does, `subnet` as sminfo, `telemetry` the modules and switches as one document
+(assay.fabric.health.told). Counters of adapters are those of the nodes' states; what hands planted (`plant`) comes on
+top. Modules differ a little from port to port, always in the same way: real ones do, and each has its own level.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+from assay.fabric.discovery import FoundCable
+from assay.lab.fabric import Wiring, links, wiring
+from assay.lab.world import World, write_json
+from assay.model.cable import Port
+
+MASTER = "sminfo: sm lid 1 sm guid 0x{guid}, activity count 4711 priority 14 state 3 SMINFO_MASTER\n"
+MAKERS = (
+    ("NVIDIA", "MCP4Y10-N002", "MT2431"),
+    ("NVIDIA", "MMS4X00-NS", "MT2447"),
+    ("Lightwave", "LW-800-DR8", "LW2502"),
+)
+"""Vendor, part and the start of the serial number: its year and week, which is a batch."""
+
+
+def plant(world: World, end: str, **facts: Any) -> None:
+    """Let a port, written as in `assay.lab.fabric`, say something else: `counters`, `ber`, or fields of its module."""
+    file = world.home / "port_facts.json"
+    planted = json.loads(file.read_text()) if file.exists() else {}
+    port = wiring(world).port(end)
+    planted.setdefault(f"{port.guid}/{port.number}", {}).update(facts)
+    write_json(file, planted)
+
+
+def errors(world: World) -> str:
+    """Return what ibqueryerrors prints: ports with errors, switch by switch, and the summary."""
+    now, planted = wiring(world), _planted(world)
+    counted = _of_nodes(world)
+    for key, facts in planted.items():
+        counted[key] = {**counted.get(key, {}), **facts.get("counters", {})}
+    by_guid: dict[str, list[str]] = {}
+    for key, counters in sorted(counted.items()):
+        guid, number = key.split("/")
+        said = " ".join(f"[{name} == {count}]" for name, count in sorted(counters.items()) if count)
+        if said and guid in now.devices:
+            by_guid.setdefault(guid, []).append(f"   GUID {guid} port {number}: {said}")
+    text = [
+        line for guid, ports in by_guid.items() for line in (f'Errors for {guid} "{now.devices[guid].name}"', *ports)
+    ]
+    ports, bad = 2 * len(links(world, now)), sum(map(len, by_guid.values()))
+    return "\n".join([
+        *text, "", f"## Summary: {len(now.devices)} nodes checked, {len(by_guid)} bad nodes found",
+        f"##          {ports} ports checked, {bad} ports have errors beyond threshold", "## Thresholds: ",
+        "## Suppressed:", "",
+    ])  # fmt: skip
+
+
+def subnet(world: World) -> str:
+    """Return what sminfo prints: the first switch manages the subnet."""
+    guids = [one.guid for one in wiring(world).devices.values() if one.kind == "switch"]
+    return MASTER.format(guid=min(guids)[2:])
+
+
+def telemetry(world: World) -> str:
+    """Return every port's module and bit error ratio, and every switch."""
+    now, planted = wiring(world), _planted(world)
+    ports = [_told(port, cable, planted.get(f"{port.guid}/{port.number}", {})) for cable, port in _plugged(world, now)]
+    switches = [_switch(one.guid) for one in now.devices.values() if one.kind == "switch"]
+    return json.dumps({"schema": "assay.fabric-facts/1", "ports": ports, "switches": switches}, separators=(",", ":"))
+
+
+def _plugged(world: World, now: Wiring) -> list[tuple[FoundCable, Port]]:
+    return [(cable, port) for cable in links(world, now) for port in (cable.a, cable.b)]
+
+
+def _told(port: Port, cable: FoundCable, planted: Mapping[str, Any]) -> dict[str, Any]:
+    chance = crc32(f"{port.guid}/{port.number}".encode())
+    vendor, part, batch = MAKERS[crc32(f"{cable.a}{cable.b}".encode()) % len(MAKERS)]
+    rx = [round(1.2 - (chance >> shift & 7) / 10, 1) for shift in (0, 3, 6, 9)]
+    module = {
+        "vendor": vendor, "part": part, "serial": f"{batch}{chance % 100_000:05}",
+        "temperature_c": 44.0 + chance % 9, "rx_power_dbm": rx, "tx_power_dbm": [1.4, 1.6, 1.5, 1.3],
+        "bias_ma": [7.1, 7.0, 7.2, 7.1],
+    }  # fmt: skip
+    said = {name: value for name, value in planted.items() if name not in ("counters", "ber")}
+    ber = planted.get("ber", {"symbol": 10.0 ** -(17 + chance % 3), "effective": 1e-16})
+    return {"guid": port.guid, "port": port.number, "ber": ber, "module": module | said}
+
+
+def _switch(guid: str) -> dict[str, Any]:
+    chance = crc32(guid.encode())
+    fans = {str(number): 8000.0 + chance % 500 for number in range(1, 8)}
+    return {
+        "guid": guid, "firmware": "31.2014.1068", "temperature_c": 58.0 + chance % 7,
+        "psus": {"1": "ok", "2": "ok"}, "fans": fans,
+    }  # fmt: skip
+
+
+def _of_nodes(world: World) -> dict[str, dict[str, int]]:
+    return {
+        f"{hca['guid']}/1": {"LinkDownedCounter": hca["link_downed"], "SymbolErrorCounter": hca["symbol_error"]}
+        for node in world.nodes()
+        for hca in world.load(node).get("hcas", ())
+    }
+
+
+def _planted(world: World) -> dict[str, dict[str, Any]]:
+    file = world.home / "port_facts.json"
+    planted: dict[str, dict[str, Any]] = json.loads(file.read_text()) if file.exists() else {}
+    return planted
+
+
+SAY = {"errors": errors, "subnet": subnet, "telemetry": telemetry}
+
+
+def main(arguments: list[str]) -> int:
+    """Print what one tool says; exit code 2 for anything else that is asked."""
+    if len(arguments) != 2 or arguments[1] not in SAY:
+        print(f"usage: python -m assay.lab.port_facts LABDIR {'|'.join(SAY)}", file=sys.stderr)  # noqa: T201
+        return 2
+    sys.stdout.write(SAY[arguments[1]](World(Path(arguments[0]))))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,54 @@
+"""The links of nodes carry data without errors, stay up, and their optics are within what their makers allow."""
+
+import pytest
+
+pytestmark = [pytest.mark.phase("fabric"), pytest.mark.passive]
+
+
+@pytest.mark.fault("ib.link.errors")
+def test_link_counts_few_errors(link, fabric_limits, measure):
+    """Hold what either end counted since the last scan under its limits."""
+    at_most = fabric_limits
+    for port in link.ports:
+        where = {"unit": "count/h", "place": port.place}
+        measure("symbol_errors", port.symbol_errors, at_most=at_most.symbol_errors, **where)
+        measure("recoveries", port.recoveries, at_most=at_most.link_recoveries, **where)
+        measure("receive_errors", port.receive_errors, at_most=at_most.receive_errors, **where)
+
+
+@pytest.mark.fault("ib.link.flap")
+def test_link_stays_up(link, fabric_limits, measure):
+    """Count how often the link went down since the last scan, other than by a reboot of its node."""
+    for port in link.ports:
+        measure("downs", port.downs, at_most=fabric_limits.link_downed, unit="count", place=port.place)
+
+
+@pytest.mark.fault("ib.ber")
+def test_link_has_few_bit_errors(link, fabric_limits, measure):
+    """Judge the bit error ratio that counts at the link's speed."""
+    for port in link.ports:
+        limit = fabric_limits.symbol_ber if port.ber_kind == "symbol" else fabric_limits.effective_ber
+        measure(f"{port.ber_kind}_ber", port.ber, at_most=limit, unit="errors/bit", place=port.place)
+
+
+@pytest.mark.fault("ib.optics")
+def test_modules_are_cool(link, fabric_limits, measure):
+    """Hold the module at either end under its temperature limit."""
+    for port in link.ports:
+        measure("module_temperature", port.temperature_c, at_most=fabric_limits.module_temperature, place=port.place)
+
+
+@pytest.mark.fault("ib.optics")
+def test_every_lane_has_light(link, fabric_limits, measure):
+    """Hold the weakest and the strongest lane, leaving and arriving, within what the optics are made for."""
+    at = fabric_limits
+    for port in link.ports:
+        where = {"unit": "dBm", "place": port.place}
+        for power in _ends(port.tx_power_dbm):
+            measure("tx_power", power, at_least=at.tx_power_low, at_most=at.tx_power, **where)
+        for power in _ends(port.rx_power_dbm):
+            measure("rx_power", power, at_least=at.rx_power_low, at_most=at.rx_power, **where)
+
+
+def _ends(lanes):
+    return [min(lanes), max(lanes)] if lanes else []

@@ -1,0 +1,31 @@
+"""The subnet is managed, its partitions let through what they should, and its switches run one firmware."""
+
+import pytest
+
+pytestmark = [pytest.mark.phase("fabric"), pytest.mark.passive]
+
+
+@pytest.mark.fault("ib.sm")
+def test_subnet_has_a_master(fabric):
+    """Ask whether the subnet manager that answers is the master."""
+    manager = fabric.manager
+    assert manager.master, f"the subnet manager {manager.guid} is in state {manager.state}"
+
+
+@pytest.mark.fault("ib.sm")
+def test_partitions_let_traffic_through(fabric, fabric_limits, measure):
+    """Find ports that drop packets for their P_Key, or the subnet's own management packets."""
+    at_most = fabric_limits
+    port = max(fabric.every_port, key=lambda port: port.forbidden)
+    measure("forbidden", port.forbidden, at_most=at_most.forbidden_packets, unit="count/h", place=port.place)
+    port = max(fabric.every_port, key=lambda port: port.management_drops)
+    measure(
+        "management_drops", port.management_drops, at_most=at_most.management_drops, unit="count/h", place=port.place
+    )
+
+
+@pytest.mark.fault("ib.switch.health")
+def test_switches_run_one_firmware(fabric):
+    """Find switches whose firmware is not that of the others."""
+    odd = [f"{name} runs {firmware}" for name, firmware in fabric.odd_firmware.items()]
+    assert not odd, f"not as the others: {'; '.join(odd)}"
