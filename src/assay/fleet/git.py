@@ -10,7 +10,12 @@ from pathlib import Path
 from assay.model.errors import Trouble
 
 DECLARED = ("inventory", "specs", "suites", "playbooks")
-CAREFUL = ("--no-optional-locks", "--no-replace-objects", "-c", "core.fsmonitor=false")
+CAREFUL = (
+    *("--no-replace-objects", "--no-optional-locks"),
+    *("-c", "core.fsmonitor=false", "-c", "core.ignoreStat=false", "-c", "core.trustctime=true"),
+    *("-c", "core.checkStat=default", "-c", "log.showSignature=false"),
+)
+"""Whatever the repository's own configuration says, git answers about what is really there."""
 REGULAR, LINK = ("100644", "100755"), "120000"
 
 
@@ -26,7 +31,7 @@ class Blob:
 def revision(root: Path) -> tuple[str, bool]:
     """Return the commit and whether what the repository declares differs from it. No git: `("", False)`."""
     try:
-        run = _git(root, "status", "--porcelain=v2", "--branch", "--", *DECLARED)
+        run = ask(root, "status", "--porcelain=v2", "--branch", "--", *DECLARED)
     except Trouble:
         return "", False
     lines = run.stdout.decode(errors="replace").splitlines() if run.returncode == 0 else []
@@ -38,7 +43,7 @@ def revision(root: Path) -> tuple[str, bool]:
 
 def commit_of(root: Path, rev: str) -> str:
     """Return the commit that `rev` means. Raises Trouble."""
-    run = _git(root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{rev}^{{commit}}")
+    run = ask(root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{rev}^{{commit}}")
     if run.returncode:
         fix = "name a branch, a tag or a commit of it; in CI, fetch it first (`fetch-depth: 0`)"
         raise Trouble(f"git knows no revision {rev} in {root}", fix=fix)
@@ -47,7 +52,7 @@ def commit_of(root: Path, rev: str) -> str:
 
 def blobs(root: Path, commit: str) -> dict[str, Blob]:
     """Return what a commit declares below `root`: every file by its path. Raises Trouble."""
-    run = _git(root, "ls-tree", "-r", "-z", "--long", commit, "--", *DECLARED)
+    run = ask(root, "ls-tree", "-r", "-z", "--long", commit, "--", *DECLARED)
     if run.returncode:
         raise Trouble(f"git cannot list {commit}: {run.stderr.decode(errors='replace').strip()}")
     found = {}
@@ -64,7 +69,7 @@ def tracked(root: Path, paths: list[str]) -> set[str]:
     if not paths:
         return set()
     try:
-        run = _git(root, "--literal-pathspecs", "ls-files", "-z", "--", *paths)
+        run = ask(root, "--literal-pathspecs", "ls-files", "-z", "--", *paths)
     except Trouble:
         return set()
     kept = set(run.stdout.decode("utf-8", "surrogateescape").split("\0"))
@@ -73,7 +78,7 @@ def tracked(root: Path, paths: list[str]) -> set[str]:
 
 def contents(root: Path, objects: list[str]) -> dict[str, bytes]:
     """Return the contents of objects, all in one go. Raises Trouble for one that is not there."""
-    run = _git(root, "cat-file", "--batch", stdin="\n".join(objects).encode() + b"\n")
+    run = ask(root, "cat-file", "--batch", stdin="\n".join(objects).encode() + b"\n")
     found, at = {}, 0
     for name in objects:
         end = run.stdout.find(b"\n", at)
@@ -86,12 +91,12 @@ def contents(root: Path, objects: list[str]) -> dict[str, bytes]:
     return found
 
 
-def _git(root: Path, *command: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+def ask(root: Path, *command: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    """Ask git one thing. Its exit status is for the caller to judge. Raises Trouble where it gives no answer."""
+    words = ["git", "-C", str(root), *CAREFUL, *command]
     try:
-        return subprocess.run(
-            ["git", "-C", str(root), *CAREFUL, *command], input=stdin, capture_output=True, check=False, timeout=60
-        )
+        return subprocess.run(words, input=stdin, capture_output=True, check=False, timeout=60)
     except OSError as error:
         raise Trouble(f"git cannot be run: {error.strerror}", fix="install git") from error
     except subprocess.TimeoutExpired:
-        raise Trouble(f"git did not answer within 60 s in {root}") from None
+        raise Trouble("git did not answer within 60 s", where=str(root)) from None

@@ -17,17 +17,12 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from assay.fleet.document import read
-from assay.fleet.git import DECLARED
+from assay.fleet.git import DECLARED, ask
 from assay.fleet.marks import Unreadable
 from assay.fleet.violations import violations
 from assay.model.errors import Trouble
 from assay.model.policy import Commits
 
-CAREFUL = (
-    *("--no-replace-objects", "--no-optional-locks"),
-    *("-c", "core.fsmonitor=false", "-c", "core.ignoreStat=false", "-c", "core.trustctime=true"),
-    *("-c", "core.checkStat=default", "-c", "log.showSignature=false"),
-)
 ACTED_ON = (*DECLARED, "ansible.cfg")
 CACHES = re.compile(r"(^|/)(__pycache__|\.\w+_cache)/|\.pyc$")
 KIND = re.compile(rb"^gpgsig(?:-sha256)? -----BEGIN ([A-Z ]+)-----$", re.MULTILINE)
@@ -49,7 +44,7 @@ class Signature:
 
 def head(root: Path) -> str:
     """Return the commit that is checked out at `root`, "" where there is none or no git. Raises Trouble."""
-    told = _git(root, "rev-parse", "--show-toplevel", "--verify", "--end-of-options", "HEAD^{commit}")
+    told = ask(root, "rev-parse", "--show-toplevel", "--verify", "--end-of-options", "HEAD^{commit}")
     if told.returncode:
         return ""
     top, commit = told.stdout.decode(errors="surrogateescape").rstrip("\n").rsplit("\n", 1)
@@ -66,7 +61,7 @@ def asked(root: Path, commit: str) -> Commits | None:
     Only that section is read, so that the trust of an old commit holds even where its other specs fit no longer.
     """
     options = ("-l", "-z", "-a", "-F", "--no-full-name", "--no-recurse-submodules", "--no-textconv")
-    listed = _git(root, "grep", *options, "LifecyclePolicy", commit, "--", "specs")
+    listed = ask(root, "grep", *options, "LifecyclePolicy", commit, "--", "specs")
     if listed.returncode > 1:
         fix = "`git fetch --unshallow`, or fetch its branch"
         raise Trouble(f"git does not have the commit {commit}", where=str(root), fix=fix)
@@ -91,7 +86,7 @@ def _commits(root: Path, commit: str, path: str) -> Commits | None:
 
 def content_of(root: Path, commit: str, path: str) -> bytes:
     """Return a file of a commit; `path` starts at `root`. Raises Trouble where it is not there."""
-    shown = _git(root, "cat-file", "blob", f"{commit}:./{path}")
+    shown = ask(root, "cat-file", "blob", f"{commit}:./{path}")
     if shown.returncode:
         raise Trouble(f"there is no {path} in commit {commit[:12]}", where=str(root / path), fix="commit that file")
     return shown.stdout
@@ -99,14 +94,14 @@ def content_of(root: Path, commit: str, path: str) -> bytes:
 
 def descends(root: Path, commit: str, ancestor: str) -> bool:
     """Whether `ancestor` is part of the history of `commit`."""
-    return _git(root, "merge-base", "--is-ancestor", ancestor, commit).returncode == 0
+    return ask(root, "merge-base", "--is-ancestor", ancestor, commit).returncode == 0
 
 
 def uncommitted(root: Path) -> list[str]:
     """Return the files that would be acted on and are not as committed, also those that git was told to overlook."""
     options = ("--porcelain", "-z", "--no-renames", "--untracked-files=all", "--ignored=matching")
-    status = _git(root, "status", *options, "--ignore-submodules=none", "--", *ACTED_ON)
-    hidden = _git(root, "ls-files", "-z", "-v", "--", *ACTED_ON)
+    status = ask(root, "status", *options, "--ignore-submodules=none", "--", *ACTED_ON)
+    hidden = ask(root, "ls-files", "-z", "-v", "--", *ACTED_ON)
     if status.returncode or hidden.returncode:
         raise Trouble(f"git cannot say what is committed: {_said(status) or _said(hidden)}", where=str(root))
     changed = [line[3:] for line in _lines(status) if line[:2] not in ("!!", "??") or not CACHES.search(line)]
@@ -115,7 +110,7 @@ def uncommitted(root: Path) -> list[str]:
 
 def signature_of(root: Path, commit: str, signers: bytes, called: str) -> Signature:
     """Return who signed a commit. Raises Trouble unless it is one of `signers` (`called` so in messages)."""
-    raw = _git(root, "cat-file", "commit", commit).stdout.partition(b"\n\n")[0]
+    raw = ask(root, "cat-file", "commit", commit).stdout.partition(b"\n\n")[0]
     kind = KIND.search(raw)
     if kind is None:
         raise Trouble("it is not signed", fix="`git commit --amend --no-edit -S`, with gpg.format ssh")
@@ -145,8 +140,8 @@ def _options(signers: Path) -> Sequence[str]:
 
 
 def _verified(root: Path, commit: str, options: Sequence[str], called: str) -> Signature:
-    checked = _git(root, *options, "verify-commit", "--raw", commit)
-    told = _git(root, *options, "log", "-1", "--format=%G?%x00%GT%x00%GF%x00%GS", commit)
+    checked = ask(root, *options, "verify-commit", "--raw", commit)
+    told = ask(root, *options, "log", "-1", "--format=%G?%x00%GT%x00%GF%x00%GS", commit)
     letter, trust, key, signer = (told.stdout.decode(errors="replace").rstrip("\n").split("\0") + [""] * 4)[:4]
     if (checked.returncode, letter, trust) == (0, "G", "fully") and signer and key:
         return Signature(signer, key)
@@ -166,13 +161,3 @@ def _lines(run: subprocess.CompletedProcess[bytes]) -> list[str]:
 
 def _said(run: subprocess.CompletedProcess[bytes]) -> str:
     return " ".join(run.stderr.decode(errors="replace").split())
-
-
-def _git(root: Path, *command: str) -> subprocess.CompletedProcess[bytes]:
-    words = ["git", "-C", str(root), *CAREFUL, *command]
-    try:
-        return subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=60)
-    except OSError as error:
-        raise Trouble(f"git cannot be run: {error.strerror}", fix="install git") from error
-    except subprocess.TimeoutExpired:
-        raise Trouble("git did not answer within 60 s", where=str(root)) from None
