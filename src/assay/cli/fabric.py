@@ -15,8 +15,6 @@ from assay.model.errors import Trouble
 
 if TYPE_CHECKING:
     from assay.fabric.compare import Comparison
-    from assay.model.design import FabricDesign
-    from assay.model.fleet import Fleet
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Compare the InfiniBand fabric with its design.")
 
@@ -28,19 +26,32 @@ def compare(
     dump: Annotated[
         Path, typer.Option("--from", help="What ibnetdiscover, iblinkinfo -l, ibdiagnet or UFM printed; - is stdin.")
     ],
-    design: Annotated[str, typer.Option(help="The FabricDesign's name.")] = "",
+    design: Annotated[str, typer.Option(help="The FabricDesign's name, or the path of its file.")] = "",
     stderr: Annotated[Path | None, typer.Option(help="What it said on stderr; lost packets show nowhere else.")] = None,
     fleet: FleetDir = Path(),
     format: Format = "text",  # noqa: A002 — the option is called --format
 ) -> None:
     """Compare a recorded discovery with a design. Exit codes: 0 match, 1 mismatch, 2 partial or unreadable."""
     from assay.fabric import compare as comparing
-    from assay.fabric.design import plan
+    from assay.fabric.compiled import compiled
     from assay.fabric.readers import topology
 
-    declared = Desk(fleet).fleet
-    chosen = _design(declared, design)
-    _tell(comparing.compare(plan(chosen, declared), topology(_text(dump), _text(stderr) if stderr else "")), format)
+    file = Path(design) if design.endswith((".yaml", ".yml")) else None
+    plan = compiled(fleet, "" if file else design, Desk(fleet).overlays, file)
+    _tell(comparing.compare(plan, topology(_text(dump), _text(stderr) if stderr else "")), format)
+
+
+@app.command()
+def learn(
+    dump: Annotated[Path, typer.Option("--from", help="A discovery of a fabric that is known to be good; - is stdin.")],
+    name: Annotated[str, typer.Option(help="What the design is to be called.")] = "learned",
+    stderr: Annotated[Path | None, typer.Option(help="What the tool said on stderr.")] = None,
+) -> None:
+    """Draft a FabricDesign from a discovery: every cable by GUID and port. A partial discovery is refused."""
+    from assay.fabric.learn import learn as learning
+    from assay.fabric.readers import topology
+
+    print(learning(topology(_text(dump), _text(stderr) if stderr else ""), name).as_yaml(), end="")  # noqa: T201
 
 
 @app.command()
@@ -52,26 +63,16 @@ def scan(
 ) -> None:
     """Discover the fabric now, keep the evidence and compare. Exit codes: 0 match, 1 mismatch, 2 partial."""
     from assay.fabric import scan as scanning
+    from assay.fabric.compiled import chosen as choose
     from assay.observe.store import EvidenceStore
 
     desk = Desk(fleet)
-    chosen = _design(desk.fleet, design)
+    chosen = choose(desk.fleet, design)
     print(f"discovering the fabric {chosen.name} …", file=sys.stderr)  # noqa: T201
     store = EvidenceStore(desk.evidence)
     evidence = scanning.scan(desk.fleet, chosen, deadline, desk.clock, store.latest(scanning.subject_name(chosen)))
     store.put(evidence)
     _tell(scanning.judge(desk.fleet, chosen, evidence), format)
-
-
-def _design(fleet: Fleet, name: str) -> FabricDesign:
-    """Return the design asked for; the only one where none is asked for."""
-    names = sorted(fleet.designs)
-    if not name and len(names) == 1:
-        return fleet.designs[names[0]]
-    if name in fleet.designs:
-        return fleet.designs[name]
-    have = f"the designs are: {', '.join(names)}" if names else "write one in specs/fabrics/"
-    raise Trouble(f"there is no FabricDesign {name!r}" if name else "which FabricDesign?", fix=have)
 
 
 def _text(dump: Path) -> str:

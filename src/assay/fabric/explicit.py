@@ -28,7 +28,8 @@ class Explicit:
             if one.guid in devices:
                 said = f"{one.name} has the GUID {one.guid} of {devices[one.guid].name}"
                 raise self._trouble(f"devices.{number}.guid", said, "a GUID belongs to one device")
-            self._add(self._adapter(one.guid) or self._listed(one))
+            known = self._adapter(one.guid)
+            self._add(known._replace(ports=max(known.ports, one.ports)) if known else self._listed(one))
 
     def overridden(self, links: Links) -> Links:
         """Return the cables of the rules with the overrides in place; those that they keep come last."""

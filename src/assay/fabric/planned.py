@@ -165,6 +165,9 @@ class Plan:
         if rows is not None:
             self.__dict__["rows"] = rows
 
+    def __iter__(self) -> Iterator[Device]:
+        return iter(self._list)
+
     @cached_property
     def cables(self) -> Cables:
         """Every cable, nodes' first, then tier by tier, then the listed ones."""

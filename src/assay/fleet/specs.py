@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
@@ -14,9 +15,10 @@ from assay.fleet.layers import entries, layered, place
 from assay.fleet.listings import Unlisted, with_files
 from assay.fleet.marks import Unreadable
 from assay.fleet.problem import Problem
-from assay.fleet.tree import Tree
+from assay.fleet.tree import Folder, Tree
 from assay.fleet.violations import violations
 from assay.model.design import FabricDesign
+from assay.model.errors import Trouble
 from assay.model.spec import Spec
 
 MOST = 16 * 1024 * 1024  # bytes of one spec
@@ -84,6 +86,19 @@ def read_specs(tree: Tree, shelf: Shelf | None = None) -> tuple[list[SpecFile], 
     whole = all(isinstance(one, _Read) for one in read)
     found = [_spec(one, by_name, whole, tree) if isinstance(one, _Read) else one for one in read]
     return [one for one in found if isinstance(one, SpecFile)], [one for one in found if isinstance(one, Refused)]
+
+
+def read_design(file: Path, root: Path) -> FabricDesign:
+    """Read a design that stands in a file of its own, in the repository at `root` or not. Raises Trouble."""
+    path = file.absolute()
+    read = _read(Folder(path.parent), path.name, None)
+    found = read if isinstance(read, Refused) else _spec(read, {}, True, Folder(root))
+    if isinstance(found, SpecFile) and isinstance(found.spec, FabricDesign):
+        return found.spec
+    if isinstance(found, SpecFile):
+        raise Trouble(f"a {found.spec.kind} is no FabricDesign", where=str(file), fix="name the file of a design")
+    first = found.problems[0]
+    raise Trouble(first.message, where=f"{file.parent / first.where}", fix=first.fix)
 
 
 def _read(tree: Tree, path: str, shelf: Shelf | None) -> _Read | Refused:
