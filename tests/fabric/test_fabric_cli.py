@@ -155,6 +155,10 @@ def test_a_report_of_ports_is_compared_like_any_other(assay, repository, tmp_pat
                 for end in (here, there)
             )
             lines.append(f"{one} 4x NDR - {other} ( '{here.device}' - '{there.device}' )\n")
+    cabled = {end.at for cable in compiled.cables for end in (cable.a, cable.b)}
+    for guid, device in compiled.devices.items():
+        empty = [port for port in range(1, 65) if device.kind == "switch" and (guid, port) not in cabled]
+        lines = [f"SW 7 {port} {guid} 4x SDR{' ' * 36}'{device.name}'\n" for port in empty] + lines
     (tmp_path / "ports").write_text("".join(lines))
     assert assay("compare", "--design", "compute", "--from", str(tmp_path / "ports"))[0] == 0
     (tmp_path / "ports").write_text("".join(lines[:-1]))

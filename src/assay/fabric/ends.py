@@ -7,7 +7,7 @@ without its other end.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from assay.fabric.discovery import Discovery, FoundCable, FoundDevice
 from assay.fabric.port_facts import PortFacts
@@ -113,6 +113,14 @@ class Listing:
     def unread(self, number: int, line: str) -> None:
         """Take in a line that cannot be read."""
         self.problems.append(f"line {number} cannot be read: {line.strip()[:80]!r}")
+
+    def numbers(self, guids: Iterable[str]) -> dict[str, set[int]]:
+        """Return the numbers of the ports that these devices list."""
+        numbers: dict[str, set[int]] = {one: set() for one in guids}
+        for port in self.facts:
+            if port.guid in numbers:
+                numbers[port.guid].add(port.number)
+        return numbers
 
     def discovery(self) -> Discovery:
         """Return all of it, joined into cables."""

@@ -65,7 +65,7 @@ def test_a_port_without_a_cable_has_no_rate_although_one_is_printed():
     found = port_report.parse(recorded("ibnetdiscover-p.txt"))
     assert found.facts[Port(OTHER, 2)].rate == ""
     assert not found.partial
-    unquoted = "SW   479 22 0x0002c9020040f161 4x QDR" + " " * 36 + "Infiniscale-IV Mellanox Technologies\n"
+    unquoted = "SW   479  1 0x0002c9020040f161 4x QDR" + " " * 36 + "Infiniscale-IV Mellanox Technologies\n"
     assert port_report.parse(recorded("ibnetdiscover-p.txt") + unquoted).problems == ()
 
 
@@ -176,8 +176,17 @@ def test_labels_of_a_net_dump_are_not_port_numbers():
     assert Port(SPINE, 1) in {end for cable in found.cables if Port(LEAF, 5) in cable for end in cable[:2]}
 
 
+@pytest.mark.parametrize("switch", ["leaf-1", "spine-0"])
+def test_a_link_info_cut_off_within_a_switch_that_leads_nowhere_else_is_not_a_small_fabric(switch):
+    lines = recorded("iblinkinfo.txt").splitlines()
+    index = next(index for index, line in enumerate(lines) if line[20:].lstrip().startswith(f"MF0;{switch}:"))
+    cut = iblinkinfo.parse("\n".join(lines[: index + 1]))
+    assert any("lists 1 ports" in problem for problem in cut.problems)
+
+
 def test_a_switch_of_a_known_product_that_lists_fewer_ports_was_cut_off():
     text = recorded("net_dump.txt").replace(":TEST8/U1", ":MQM9700/U1")
+    text = text[: text.rindex("  1/4/2 ")]
     assert any("a MQM9700 has 64 or more" in problem for problem in net_dump.parse(text).problems)
 
 
@@ -228,6 +237,11 @@ def test_ufm_without_speeds_gives_cables_without_rates():
     assert ({cable.rate for cable in found.cables}, found.problems) == ({""}, ())
     assert found.devices[LEAF].name == "leaf-0"
     assert found.facts[Port(LEAF, 5)].label == "1/3/1"
+
+
+def test_a_link_is_held_against_its_own_name():
+    text = recorded("ufm_links.json").replace('"destination_port": 2,', '"destination_port": 7,', 1)
+    assert "is not the link that its name says" in ufm_links.parse(text).problems[0]
 
 
 def test_a_port_with_two_links_is_a_contradiction():

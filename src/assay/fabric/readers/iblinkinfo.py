@@ -11,8 +11,8 @@ lane = Gbit/s of one lane: "53.125" is HDR
 One line a port, each cable twice. A port without a cable is printed with an empty other end (`[  ] "" ( )`); so is one
 whose other end did not answer ("Port not available"), which is a problem. `desc` is padded with blanks at its left.
 `guid` is the PORT's, see `port_report.py`. The text does not say what kind a device is: one with several ports is
-taken for a switch. `Could be 12X` and the like are remarks, not read. Without `-l` the other end is named by its LID
-only: not read either.
+taken for a switch. A switch lists all of its ports from 1 on, cabled or not, which shows lost lines. `Could be 12X` and
+the like are remarks, not read. Without `-l` the other end is named by its LID only: not read either.
 Source: infiniband-diags 44, `iblinkinfo.c`.
 """
 
@@ -23,6 +23,7 @@ import re
 from assay.fabric.discovery import Discovery
 from assay.fabric.ends import LOST, Listing, guid, numbered
 from assay.fabric.link_words import rate_from_lanes, state_of
+from assay.fabric.port_counts import SWITCHLIKE, ends_early, gaps, product_of
 from assay.fabric.port_facts import PortFacts
 from assay.model.cable import Port
 
@@ -46,7 +47,21 @@ def parse(text: str, stderr: str = "") -> Discovery:
             _port(listing, f"line {number}", found)
         elif line:
             listing.unread(number, line)
+    listing.problems += _lost_ports(listing)
     return listing.discovery()
+
+
+def _lost_ports(listing: Listing) -> list[str]:
+    """Say where a switch does not list all of its ports; only the last one in the text may have been cut off."""
+    switches = {
+        guid: product_of(device.description)
+        for guid, device in listing.devices.items()
+        if device.kind == "switch" or SWITCHLIKE.match(device.description)
+    }
+    numbers = listing.numbers(switches)
+    last = next(reversed(listing.facts), None)
+    suspects = [last.guid] if last and last.guid in switches else []
+    return gaps(numbers) or ends_early(suspects, numbers, switches)
 
 
 def _port(listing: Listing, where: str, found: re.Match[str]) -> None:

@@ -5,18 +5,29 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import Counter
 from typing import Any
 
 NUMBER = re.compile(r"\s*([+-]?[0-9]{1,20}(?:\.[0-9]{1,20})?(?:[eE][+-]?[0-9]{1,4})?)(?![0-9.])")
 
 
 def load(text: str, problems: list[str]) -> Any:
-    """Return the document, None with a problem for a text that is no whole JSON."""
+    """Return the document, None with a problem for a text that is no whole JSON. A name given twice is one too."""
+    twice: list[str] = []
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            twice.extend(name for name, times in Counter(name for name, _ in pairs).items() if times > 1)
+        return found
+
     try:
-        return json.loads(text)
+        document = json.loads(text, object_pairs_hook=once)
     except (ValueError, RecursionError) as error:
         problems.append(f"this is not whole JSON: {str(error)[:120]}")
         return None
+    problems += [f"{name[:40]!r} stands twice in one object" for name in dict.fromkeys(twice)]
+    return document
 
 
 def branch(tree: Any, *names: str) -> dict[str, Any]:

@@ -12,8 +12,9 @@ far    = guid ":" label ":" lid ":" '"' desc '"'
   NOT the port's number: `n` is that. The far port's number is looked up under its own switch by its label.
 - `lane` is in Gbit/s without line coding: 50 is HDR, 100 is NDR. "N/A" stands where there is nothing to say.
 - Only switches have a record, so the cable of an adapter stands here once. What shows a lost row: every switch lists
-  its ports from 1 on without a gap, as many as its product has (`PORTS`) or as another switch of that product lists. A
-  switch of which there is no other, and whose product is not known, cannot be shown to be whole, which is a problem.
+  its ports from 1 on without a gap, as many as its product has or as another switch of that product lists
+  (`port_counts.py`). A switch of which there is no other, and whose product is not known, cannot be shown to be
+  whole, which is a problem.
 - A device without a record is taken for an adapter, unless its description or its port say that it is a switch.
 Source: the explanation at the file's own beginning, and public readers of it.
 """
@@ -21,23 +22,15 @@ Source: the explanation at the file's own beginning, and public readers of it.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 
 from assay.fabric.discovery import Discovery, FoundDevice
 from assay.fabric.ends import Listing, guid, named, numbered
 from assay.fabric.link_words import rate_from_lanes, state_of
+from assay.fabric.port_counts import SWITCHLIKE, ends_early, gaps, product_of
 from assay.fabric.port_facts import PortFacts
 from assay.model.cable import Port
 
 SWITCH = re.compile(r'"(.*)",[^,]*,\s*0x([0-9a-fA-F]{1,16}),\s*LID\s+[0-9]+')
-PRODUCT = re.compile(r".*:([\w-]+)/U[0-9]+")
-SWITCHLIKE = re.compile(r"MF0;|.*:[\w-]+/U[0-9]+$|Quantum|SwitchIB|Switch-IB|Infiniscale|SwitchX")
-PORTS: Mapping[str, set[int]] = {
-    "MQM9700": {64, 65, 128, 129}, "MQM9790": {64, 65, 128, 129}, "MQM8700": {40, 41, 80, 81},
-    "MQM8790": {40, 41, 80, 81}, "MSB7700": {36}, "MSB7780": {36}, "MSB7790": {36}, "MSB7800": {36, 37},
-    "MSB7890": {36, 37}, "SX6036": {36},
-}  # fmt: skip
-"""How many ports a product has, whole or split, with and without the one of its aggregation node."""
 FIELDS = 13
 
 
@@ -52,7 +45,7 @@ def parse(text: str, stderr: str = "") -> Discovery:
 class _Dump(Listing):
     def __init__(self, stderr: str) -> None:
         super().__init__(stderr)
-        self.switch = self.product = self.description = ""
+        self.switch = self.description = ""
         self.products: dict[str, str] = {}
         self.by_label: dict[tuple[str, str], Port] = {}
         self.far: dict[Port, tuple[str, str, str]] = {}
@@ -62,8 +55,7 @@ class _Dump(Listing):
             self.description, self.switch = found[1].strip(), guid(found[2])
             if self.switch in self.products:
                 self.problems.append(f"line {number}: {self.switch} is listed twice")
-            product = PRODUCT.fullmatch(self.description)
-            self.products[self.switch] = product[1] if product else ""
+            self.products[self.switch] = product_of(self.description)
             self.devices[self.switch] = FoundDevice(self.switch, "switch", 0, self.description)
         elif line and not line.startswith("#"):
             fields = [one.strip() for one in line.split(":", FIELDS - 1)]
@@ -89,7 +81,8 @@ class _Dump(Listing):
             self.problems.append(f"line {number}: no rate of {named(here)}")
 
     def discovery(self) -> Discovery:
-        self.problems += self._gaps()
+        numbers = self.numbers(self.products)
+        self.problems += gaps(numbers) or ends_early(self.products, numbers, self.products)
         for here, (far, label, description) in self.far.items():
             there = self.by_label.get((far, label))
             if far not in self.products:
@@ -110,26 +103,6 @@ class _Dump(Listing):
             self.problems.append(f"{named(there)} is at two ports")
         self.device(there, "hca", description)
         self.ends[here], self.ends[there] = (there, rate), (here, rate)
-
-    def _gaps(self) -> list[str]:
-        """Say of which switches rows are missing, or may be."""
-        numbers: dict[str, list[int]] = {one: [] for one in self.products}
-        for port in self.facts:
-            numbers[port.guid].append(port.number)
-        counts: dict[str, list[int]] = {}
-        for one, product in self.products.items():
-            counts.setdefault(product, []).append(max(numbers[one], default=0))
-        said = []
-        for one, product in self.products.items():
-            lacking = set(range(1, max(numbers[one], default=0) + 1)) - set(numbers[one])
-            top, others = max(numbers[one], default=0), counts[product]
-            if lacking:
-                said.append(f"{one} does not list port {min(lacking)}")
-            elif product in PORTS and top not in PORTS[product]:
-                said.append(f"{one} lists {top} ports, but a {product} has {min(PORTS[product])} or more")
-            elif product not in PORTS and (len(others) == 1 or top != max(others)):
-                said.append(f"{one} lists {top} ports; nothing says whether that is all of them")
-        return said
 
 
 def _closed(description: str) -> bool:

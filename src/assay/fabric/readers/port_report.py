@@ -7,7 +7,8 @@ kind = "CA" | "SW" | "RT"
 ```
 
 One line a port, each cable twice. A port without a cable is printed too, with no other end and a rate that means
-nothing (`4x SDR`); its description may lack its quotation marks. `guid` is the PORT's: the device's own for switches
+nothing (`4x SDR`): a switch lists all of its ports, the last one first, which shows where a text was cut off. Such a
+port's description may lack its quotation marks. `guid` is the PORT's: the device's own for switches
 and for adapters with one port a device, as ConnectX-5 and later are; elsewhere see `addresses.py`.
 Source: infiniband-diags 44, `ibnetdiscover.c`, `dump_ports_report`.
 """
@@ -18,6 +19,7 @@ import re
 
 from assay.fabric.discovery import Discovery
 from assay.fabric.ends import Listing, guid, numbered
+from assay.fabric.port_counts import gaps
 from assay.fabric.port_facts import PortFacts
 from assay.fabric.rate import rate_of
 from assay.model.cable import DeviceKind, Port
@@ -35,6 +37,7 @@ def parse(text: str, stderr: str = "") -> Discovery:
             _port(listing, f"line {number}", found)
         elif line and not line.startswith("#"):
             listing.unread(number, line)
+    listing.problems += gaps(listing.numbers(one.guid for one in listing.devices.values() if one.kind == "switch"))
     return listing.discovery()
 
 

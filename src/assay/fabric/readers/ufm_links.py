@@ -5,7 +5,7 @@ file = "[" { link } "]"                                   (JSON)
 link = { "source_guid": guid, "source_port": n, "destination_guid": guid, "destination_port": n, ... }
 ```
 
-Also read where they are there: `source_port_node_description`, `destination_port_node_description` (hints),
+`name` says the same once more (`GUID_PORT:GUID_PORT`). Also read where they are there: `source_port_node_description`, `destination_port_node_description` (hints),
 `source_port_dname` (the label), `width` with `speed` or `active_speed`. UFM lists no speed in most versions: then a
 cable's rate is empty, and nobody can say of this text whether it runs as fast as designed.
 A link stands here once and nothing counts them, so a link that UFM left out is not seen; a text cut off is.
@@ -26,6 +26,7 @@ from assay.fabric.readers.json_text import load
 from assay.model.cable import DeviceKind, Port
 
 SIDES = ("source", "destination")
+NAME = re.compile("([0-9a-fA-F]{1,16})_([0-9]{1,5}):([0-9a-fA-F]{1,16})_([0-9]{1,5})")
 HOST_PORT = re.compile(r"HCA-\w+/[0-9]+")
 
 
@@ -44,6 +45,9 @@ def parse(text: str, stderr: str = "") -> Discovery:
         if not a or not b:
             problems.append(f"link {index + 1} has no GUID or port at one end")
             continue
+        name = NAME.fullmatch(str(link.get("name", "")))
+        if name and {a, b} != {Port(guid(name[1]), int(name[2])), Port(guid(name[3]), int(name[4]))}:
+            problems.append(f"link {index + 1} is not the link that its name says")
         cable = FoundCable(a, b, _rate(link))
         for port in (a, b):
             if port in ends and set(ends[port][:2]) != {a, b}:
