@@ -24,24 +24,27 @@ class _Change:
     def __init__(self, name: str, old: Plan, new: Plan) -> None:
         self.name, self.old, self.new = name, old, new
         self.lengths = {_ports(cable): cable.length_m for cable in new.cables}
+        self.ends: dict[Port, End] = {}
 
     def jobs(self) -> list[Job]:
         found = compare(self.new, _as_found(self.old, self.new)).discrepancies
         return [self._job(one) for one in found]
 
     def _job(self, one: Discrepancy) -> Job:
-        steps = tuple(step for pair in self._pairs(one) for step in self._steps(pair))
-        what: What = "move"
-        if one.kind == "swap":
-            what, steps = "swap", (one.corrections[0], *(self._lands(pair) for pair in one.cables))
-        elif one.kind == "device-replaced":
-            what = "device-changes"
-            steps = self._another(one)
-        elif all(pair.observed is None for pair in one.cables):
-            what = "lay"
-        elif all(pair.expected is None for pair in one.cables):
-            what = "take-out"
+        what, steps = self._work(one)
         return Job(self.name, what, steps, self._nodes(one), self._first_place(one))
+
+    def _work(self, one: Discrepancy) -> tuple[What, tuple[str, ...]]:
+        if one.kind == "swap":
+            return "swap", (one.corrections[0], *(self._lands(pair) for pair in one.cables))
+        if one.kind == "device-replaced":
+            return "device-changes", self._another(one)
+        steps = tuple(step for pair in self._pairs(one) for step in self._steps(pair))
+        if all(pair.observed is None for pair in one.cables):
+            return "lay", steps
+        if all(pair.expected is None for pair in one.cables):
+            return "take-out", steps
+        return "move", steps
 
     def _another(self, one: Discrepancy) -> tuple[str, ...]:
         """Say a switch that takes the place of another, cable for cable."""
@@ -76,10 +79,10 @@ class _Change:
 
     def _known(self, end: End) -> End:
         """Return an end with its rack: of the new design, or of the old one for a device that goes."""
-        for compiled in (self.new, self.old):
-            if found := compiled.end(end.at):
-                return found
-        return end
+        port = end.at
+        if port not in self.ends:
+            self.ends[port] = self.new.end(port) or self.old.end(port) or end
+        return self.ends[port]
 
     def _length(self, cable: Cable) -> str:
         metres = self.lengths.get(_ports(cable), 0)
