@@ -15,6 +15,9 @@ that lost a part betrays itself: an end without its other end. Between tokens th
 nothing; lines end in LF or CRLF; records may follow each other without a blank line. `noise` is a terminal's
 header or footer; in the middle of a record it means that something was overwritten.
 
+The tool prints switches before adapters: so a text that was cut off among the switches leaves cables open that lead
+to adapters. A text that somebody put into another order may be read, but could be cut off unseen.
+
 A text in which every line is what it should be, as nearly all are, is taken apart record by record (`_listed`).
 Any other is read line by line, which can say what is wrong with it, and where.
 Source: infiniband-diags 44, `ibnetdiscover.c`, and dumps of real fabrics. `ibnetdiscover -p` is another format:

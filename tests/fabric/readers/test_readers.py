@@ -121,6 +121,14 @@ def test_a_text_cut_anywhere_says_so_or_lacks_nothing(name, data):
         assert said(cut) == WHOLE[name] or (name in SEVERAL_ANSWERS and part_of(cut, read(TEXTS[name])))
 
 
+@pytest.mark.parametrize("name", [name for name in FILES if name not in SEVERAL_ANSWERS])
+def test_a_text_cut_after_any_line_says_so(name):
+    lines = TEXTS[name].rstrip().split("\n")
+    for count in range(len(lines)):
+        cut = reader(name)("".join(f"{line}\n" for line in lines[:count]))
+        assert complaints(cut, name) or said(cut) == WHOLE[name], lines[count]
+
+
 @pytest.mark.parametrize("name", [name for name in FILES if name not in ("UFM events", "mlxlink (JSON)")])
 def test_no_line_is_lost_unnoticed(name):
     lines = TEXTS[name].split("\n")
