@@ -7,9 +7,11 @@ link = { "source_guid": guid, "source_port": n, "destination_guid": guid, "desti
 
 `name` says the same once more (`GUID_PORT:GUID_PORT`). Also read where they are there: the descriptions
 `source_port_node_description` and `destination_port_node_description` (hints), `source_port_dname` and
-`destination_port_dname` (the labels), `width` with `speed` or `active_speed`. UFM lists no speed in most versions: then a
-cable's rate is empty, and nobody can say of this text whether it runs as fast as designed.
-A link stands here once and nothing counts them, so a link that UFM left out is not seen; a text cut off is.
+`destination_port_dname` (the labels), `width` with `speed` or `active_speed`.
+
+UFM lists no speed in most versions: then a cable's rate is empty, and nobody can say of this text whether it runs as
+fast as designed. A link stands here once and nothing counts them, so a link that UFM left out is not seen; a text cut
+off is.
 Source: NVIDIA UFM Enterprise REST API, Links; public plugins that read it.
 """
 
