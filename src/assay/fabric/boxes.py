@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from assay.fabric.differing import Differing
 from assay.fabric.planned import Plan
-from assay.model.cable import Port
+from assay.fabric.settle import Settled, settle
 
 KEPT = 8
 """Of so many cables in another's place, at most one may still be in its own."""
@@ -43,8 +43,9 @@ def rounds(plan: Plan, diff: Differing, present: Container[str]) -> list[Round]:
     if not diff.actual or not diff.expected:
         return []
     boxes = _Boxes(plan, diff, present)
-    switches = boxes.rounds({}, nodes=False)
-    return switches + boxes.rounds(placed(switches), nodes=True)
+    switches = boxes.rounds({}, settle(plan, diff, {}), nodes=False)
+    places = placed(switches)
+    return switches + boxes.rounds(places, settle(plan, diff, places), nodes=True)
 
 
 def placed(found: Iterable[Round]) -> dict[str, str]:
@@ -60,21 +61,21 @@ class _Boxes:
             if device.node:
                 self.members[device.node].append(guid)
 
-    def rounds(self, known: Mapping[str, str], *, nodes: bool) -> list[Round]:
-        """Return the rounds of nodes and adapters, or those of switches."""
+    def rounds(self, known: Mapping[str, str], settled: Settled, *, nodes: bool) -> list[Round]:
+        """Return the rounds of nodes and adapters, or those of switches; `known` is settled already."""
         best: dict[Unit, tuple[int, Unit]] = {}
-        for unit, counted in self._votes(known).items():
+        for unit, counted in self._votes(settled).items():
             place, count = max(counted.items(), key=lambda item: (item[1], item[0]))
             if self._is_switch(place) != nodes and self._convinces(unit, place, count, known):
                 best[place] = max(best.get(place, (0, "")), (count, unit))
         moves = self._possible({unit: place for place, (_, unit) in best.items()})
         return [self._round(*walk) for walk in _walks(moves)]
 
-    def _votes(self, known: Mapping[str, str]) -> dict[Unit, Counter[Unit]]:
+    def _votes(self, settled: Settled) -> dict[Unit, Counter[Unit]]:
         """Count for each unit in whose place its cables end."""
         votes: dict[Unit, Counter[Unit]] = defaultdict(Counter)
-        for here, there in self.diff.actual.items():
-            place = self.diff.expected.get(Port(known.get(there.guid, there.guid), there.number))
+        for here, there in settled.actual.items():
+            place = settled.expected.get(there)
             if place and place.number == here.number and place.guid != here.guid:
                 unit, target = self._units(here.guid, place.guid)
                 if target:
@@ -93,7 +94,7 @@ class _Boxes:
         links = sum(len(self.diff.rows.get(guid[2:], ())) for guid in self._guids(unit))
         if unit not in self.plan.devices and unit not in self.members:
             return count * 2 >= links and count * ENOUGH >= len(self.plan.rows[place[2:]])
-        return count >= 2 and count * 2 > links and self._kept(unit, known) * KEPT <= count
+        return count >= 2 and count * 3 >= links and self._kept(unit, known) * KEPT <= count
 
     def _kept(self, unit: Unit, known: Mapping[str, str]) -> int:
         """Count the cables that end where the design has this unit's own."""

@@ -29,7 +29,7 @@ class Explained:
         self.plan, self.discovery, self.diff = plan, discovery, diff
         self.rounds = [one for one in rounds(plan, diff, discovery.devices) if one.closed or not diff.problems]
         self.places = placed(self.rounds)
-        self.settled = settle(plan, diff, self.rounds)
+        self.settled = settle(plan, diff, self.places)
         self.look = Look(plan, discovery, self.settled.rates, {place: box for box, place in self.places.items()})
         self.components = differences(self.settled.expected, self.settled.actual)
         self.without = {one.ports[0]: one.ports[1] for one in self.components if _without_link(one)}
@@ -73,7 +73,11 @@ class Explained:
         return facts is not None and "disabled" in (facts.state, facts.physical)
 
     def _elsewhere(self) -> list[Discrepancy]:
-        return elsewhere(self.rounds, self.settled.explained, self.empty, self.look)
+        explained: dict[int, list[Edge]] = defaultdict(list)
+        of = {place: number for number, one in enumerate(self.rounds) for place in one.places.values()}
+        for a, b in self.settled.explained:
+            explained[min(of[port.guid] for port in (a, b) if port.guid in of)].append((a, b))
+        return elsewhere(self.rounds, explained, self.empty, self.look)
 
     def _causes(self) -> Iterator[Discrepancy]:
         level = levels(self.plan) if any(cause.unit for cause in self.absent.causes) else {}

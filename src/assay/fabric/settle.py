@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from assay.fabric.boxes import Round, placed
 from assay.fabric.differing import Differing, Matching
 from assay.fabric.discovery import FoundCable
 from assay.fabric.planned import Plan
@@ -18,40 +16,44 @@ Edge = tuple[Port, Port]
 
 @dataclass
 class Settled:
-    """Cables by places: those of `expected` and `actual` that remain, and for each round those that it explains."""
+    """Cables by places: those of `expected` and `actual` that remain, and those that the boxes' places explain."""
 
     expected: Matching
     actual: Matching
-    rates: Mapping[Port, str]
-    explained: dict[int, list[Edge]] = field(default_factory=lambda: defaultdict(list))
+    rates: dict[Port, str]
+    explained: list[Edge] = field(default_factory=list)
     slow: list[FoundCable] = field(default_factory=list)
 
 
-def settle(plan: Plan, diff: Differing, rounds: list[Round]) -> Settled:
-    """Take the cables out that the rounds explain."""
-    if not rounds:
+def settle(plan: Plan, diff: Differing, place: Mapping[str, str]) -> Settled:
+    """Take the cables out that are as designed once each box is taken for its `place`."""
+    if not place:
         return Settled(diff.expected, diff.actual, diff.rates)
-    place = placed(rounds)
-    expected, actual, rates = dict(diff.expected), {}, {}
-    for a, b in diff.actual.items():
-        here = Port(place.get(a.guid, a.guid), a.number)
-        actual[here], rates[here] = Port(place.get(b.guid, b.guid), b.number), diff.rates[a]
-    for a, b, rate in _kept(plan, diff, place):
-        expected[a], expected[b] = b, a
+    settled = Settled(dict(diff.expected), {}, {})
+    for a, b, rate in _seen(plan, diff, place, settled.expected):
         here, there = Port(place.get(a.guid, a.guid), a.number), Port(place.get(b.guid, b.guid), b.number)
-        actual[here], actual[there] = there, here
-        rates[here] = rates[there] = rate
-    settled = Settled(expected, actual, rates)
-    of_place = {there: number for number, one in reversed(list(enumerate(rounds))) for there in one.places.values()}
-    for a, b in list(actual.items()):
-        if expected.get(a) == b and a in actual:
-            number = min(of_place[port.guid] for port in (a, b) if port.guid in of_place)
-            settled.explained[number].append((a, b))
-            if slower(rates[a], designed(plan, a)):
-                settled.slow.append(FoundCable(a, b, rates[a]))
-            for port in {a, b}:
-                del expected[port], actual[port]
+        settled.actual |= {here: there, there: here}
+        settled.rates |= {here: rate, there: rate}
+    for a, b in list(settled.actual.items()):
+        if settled.expected.get(a) == b and a in settled.actual:
+            settled.explained.append((a, b))
+            if slower(settled.rates[a], designed(plan, a)):
+                settled.slow.append(FoundCable(a, b, settled.rates[a]))
+            for port in (a, b):
+                del settled.expected[port], settled.actual[port]
     return settled
+
+
+def _seen(plan: Plan, diff: Differing, boxes: Iterable[str], expected: Matching) -> Iterator[tuple[Port, Port, str]]:
+    """Yield the undesigned cables, and those of `boxes` that still lead where their GUIDs would have them.
+
+    Such a cable differs after all: its place has another one. So it becomes `expected` too.
+    """
+    for a, b in diff.actual.items():
+        yield a, b, diff.rates[a]
+    for a, b, rate in _kept(plan, diff, boxes):
+        expected |= {a: b, b: a}
+        yield a, b, rate
 
 
 def designed(plan: Plan, port: Port) -> str:
