@@ -12,14 +12,14 @@ from collections.abc import Sequence
 from assay.fabric.compare import Comparison, compare
 from assay.fabric.design import plan
 from assay.fabric.ends import lost_on
-from assay.fabric.health.scanned import COUNTERS, earlier
+from assay.fabric.health.scanned import COUNTERS, FIRST, earlier
 from assay.fabric.readers import topology
 from assay.model.clock import Clock, SystemClock
 from assay.model.design import FabricDesign
 from assay.model.errors import Trouble
 from assay.model.evidence import Evidence
 from assay.model.fleet import Fleet
-from assay.model.reading import failed, unsupported, value
+from assay.model.reading import absent, failed, unsupported, value
 
 COMMAND = ("ibnetdiscover",)
 FACTS = {COUNTERS: ("ibqueryerrors",)}
@@ -73,7 +73,7 @@ def scan(
 
     Channel `discovery`: `text` and `stderr` as printed, `command` as run. One deadline holds
     for all commands. Channels `ports` and `earlier`: see `assay.fabric.health.scanned`; growth is counted from the scan
-    `before`.
+    `before`, whose digest is channel `previous`.
     """
     discover, facts = discover_command(fleet, design), facts_commands(fleet, design)
     at = (clock or SystemClock()).now()
@@ -82,6 +82,7 @@ def scan(
     ports = {name: _run(command, max(end - time.monotonic(), 0.1)) for name, command in facts.items()}
     channels["ports"] = ports or unsupported(NOBODY)
     channels["earlier"] = earlier(before)
+    channels["previous"] = value(before.digest()) if before else absent(FIRST)
     return Evidence(subject_name(design), at, channels)
 
 

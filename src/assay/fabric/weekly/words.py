@@ -1,0 +1,91 @@
+"""The weekly evaluation as text, and as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from assay.fabric.weekly.evaluation import Evaluation, Ranked
+from assay.fabric.weekly.findings import Found
+
+
+def verdict(one: Evaluation) -> str:
+    """Say in one line how the fabric is."""
+    links = _many(len(one.ports) // 2, "link")
+    return f"fabric {one.fabric}: {look(one)} ({links}, {_many(one.scans, 'scan')}, {span(one)})"
+
+
+def look(one: Evaluation) -> str:
+    """Say how many ports need a look."""
+    count = len(one.ranked)
+    needs = "needs" if count == 1 else "need"
+    return f"{count} of {len(one.ports)} ports {needs} a look" if count else "nothing stands out"
+
+
+def span(one: Evaluation) -> str:
+    """Return from when to when."""
+    return f"{one.start:%Y-%m-%d %H:%M} to {one.end:%Y-%m-%d %H:%M} UTC"
+
+
+def as_text(one: Evaluation) -> str:
+    """Say it as people read it: the worst ports, each with its place and why; then batches and what was unseen."""
+    return "\n".join(_lines(one))
+
+
+def _lines(one: Evaluation) -> Iterator[str]:
+    yield verdict(one)
+    for number, ranked in enumerate(one.worst, start=1):
+        yield ""
+        yield f"{number}. {ranked.port.end}, cable to {ranked.port.far}"
+        yield from (f"   {found.kind}: {found.says}" for found in ranked.found)
+    if len(one.ranked) > len(one.worst):
+        yield f"\n… and {len(one.ranked) - len(one.worst)} more; see --format json or html"
+    bad = [batch for batch in one.batches if batch.bad]
+    if bad:
+        yield "\ncables by vendor and batch:"
+    for batch in bad:
+        yield f"  {batch.vendor} {batch.part} {batch.batch}: {batch.bad} of {batch.ports} ports stand out"
+    if one.unseen:
+        yield "\nnot seen:"
+    yield from (f"  {why}" for why in one.unseen)
+
+
+def as_json(one: Evaluation) -> dict[str, Any]:
+    """Return plain JSON data."""
+    return {
+        "fabric": one.fabric,
+        "verdict": "look" if one.ranked else "well",
+        "start": one.start.isoformat(),
+        "end": one.end.isoformat(),
+        "scans": one.scans,
+        "ports": len(one.ports),
+        "errors": one.errors,
+        "worst": [_ranked(ranked) for ranked in one.ranked],
+        "batches": [
+            {
+                "vendor": batch.vendor, "part": batch.part, "batch": batch.batch, "ports": batch.ports,
+                "standing_out": batch.bad, "with_errors": batch.with_errors,
+            }
+            for batch in one.batches
+        ],
+        "unseen": list(one.unseen),
+    }  # fmt: skip
+
+
+def _ranked(ranked: Ranked) -> dict[str, Any]:
+    port = ranked.port
+    return {
+        "port": port.end.as_json(),
+        "far": port.far.as_json(),
+        "rail": port.rail,
+        "serial": port.last.optics.serial,
+        "findings": [_found(found) for found in ranked.found],
+    }
+
+
+def _found(found: Found) -> dict[str, Any]:
+    return {"kind": found.kind, "what": found.what, "value": found.value, "unit": found.unit, "says": found.says}
+
+
+def _many(count: int, thing: str) -> str:
+    return f"{count} {thing}{'' if count == 1 else 's'}"
