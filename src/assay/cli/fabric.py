@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from assay.cli.desk import Desk, FleetDir, Format
+from assay.cli.fabric_evaluate import evaluate
 from assay.model.errors import Trouble
 
 if TYPE_CHECKING:
     from assay.fabric.compare import Comparison
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Compare the InfiniBand fabric with its design.")
+
+app.command()(evaluate)
 
 EXIT = {"match": 0, "mismatch": 1, "partial": 2}
 
