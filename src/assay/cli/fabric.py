@@ -11,14 +11,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from assay.cli.desk import Desk, FleetDir, Format
+from assay.cli.fabric_draft import import_sheet, learn, text_of
 from assay.cli.fabric_evaluate import evaluate
-from assay.model.errors import Trouble
 
 if TYPE_CHECKING:
     from assay.fabric.compare import Comparison
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Compare the InfiniBand fabric with its design.")
 
+app.command()(learn)
+app.command("import")(import_sheet)
 app.command()(evaluate)
 
 EXIT = {"match": 0, "mismatch": 1, "partial": 2}
@@ -41,20 +43,7 @@ def compare(
 
     file = Path(design) if design.endswith((".yaml", ".yml")) else None
     plan = compiled(fleet, "" if file else design, Desk(fleet).overlays, file)
-    _tell(comparing.compare(plan, topology(_text(dump), _text(stderr) if stderr else "")), format)
-
-
-@app.command()
-def learn(
-    dump: Annotated[Path, typer.Option("--from", help="A discovery of a fabric that is known to be good; - is stdin.")],
-    name: Annotated[str, typer.Option(help="What the design is to be called.")] = "learned",
-    stderr: Annotated[Path | None, typer.Option(help="What the tool said on stderr.")] = None,
-) -> None:
-    """Draft a FabricDesign from a discovery: every cable by GUID and port. A partial discovery is refused."""
-    from assay.fabric.learn import learn as learning
-    from assay.fabric.readers import topology
-
-    print(learning(topology(_text(dump), _text(stderr) if stderr else ""), name).as_yaml(), end="")  # noqa: T201
+    _tell(comparing.compare(plan, topology(text_of(dump), text_of(stderr) if stderr else "")), format)
 
 
 @app.command()
@@ -76,13 +65,6 @@ def scan(
     evidence = scanning.scan(desk.fleet, chosen, deadline, desk.clock, store.latest(scanning.subject_name(chosen)))
     store.put(evidence)
     _tell(scanning.judge(desk.fleet, chosen, evidence), format)
-
-
-def _text(dump: Path) -> str:
-    try:
-        return sys.stdin.read() if str(dump) == "-" else dump.read_text(errors="replace")
-    except OSError as error:
-        raise Trouble(f"cannot read the discovery: {error.strerror}", where=str(dump)) from error
 
 
 def _tell(comparison: Comparison, format: str) -> None:  # noqa: A002

@@ -13,7 +13,7 @@ from assay.model.fleet import Fleet, Node
 from assay.model.switches import Switch, SwitchModel
 from assay.model.wiring import Bundle, Wiring
 
-__all__ = ["Device", "Plan", "adapters", "expected", "plan"]
+__all__ = ["Device", "Plan", "adapter_names", "adapters", "expected", "plan"]
 
 
 def expected(design: FabricDesign, fleet: Fleet) -> list[Cable]:
@@ -71,15 +71,20 @@ def _hcas(design: FabricDesign, node: Node, fleet: Fleet) -> list[Device]:
 
 def adapters(design: FabricDesign, node: Node, fleet: Fleet) -> list[Device]:
     """Return the node's adapters in rail order, named as its spec names them."""
-    spec = fleet.node_specs.get(node.spec)
-    names = {hca.rail: hca.name for hca in spec.hcas} if spec else {}
     return [
         Device(
-            guid, f"{node.name} {names.get(rail, f'mlx5_{rail}')}", "hca", 1, node.rack, node.u,
-            node.site or design.site, node.name, hca_label=design.hca_label.format(rail=rail),
+            guid, name, "hca", 1, node.rack, node.u, node.site or design.site, node.name,
+            hca_label=design.hca_label.format(rail=rail),
         )
-        for rail, guid in enumerate(node.hca_guids)
+        for rail, (guid, name) in enumerate(zip(node.hca_guids, adapter_names(node, fleet), strict=True))
     ]  # fmt: skip
+
+
+def adapter_names(node: Node, fleet: Fleet) -> list[str]:
+    """Return what the node's adapters are called, in rail order: `n0001 mlx5_0`."""
+    spec = fleet.node_specs.get(node.spec)
+    names = {hca.rail: hca.name for hca in spec.hcas} if spec else {}
+    return [f"{node.name} {names.get(rail, f'mlx5_{rail}')}" for rail in range(len(node.hca_guids))]
 
 
 def _of_rules(design: FabricDesign, wiring: Wiring, links: Links, hcas: int) -> None:

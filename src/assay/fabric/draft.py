@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from assay.model.cable import DeviceKind
+from assay.model.errors import Trouble
 
 SCHEMA = "# yaml-language-server: $schema=../schemas/fabric-design.json"
 
@@ -47,6 +49,10 @@ class Draft:
     review: list[str] = field(default_factory=list)
     devices: list[DraftDevice] = field(default_factory=list)
     cables: list[DraftCable] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(r"[a-z0-9][a-z0-9.-]*", self.name):
+            raise Trouble(f"{self.name!r} is no name for a design", fix="use small letters, digits, points and dashes")
 
     def as_yaml(self) -> str:
         """Return the document."""
