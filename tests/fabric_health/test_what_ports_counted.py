@@ -1,0 +1,114 @@
+"""What a port counted between two scans: growth, counters that stopped, counters that were cleared."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assay.fabric.health.ber import ber_of, judged_by
+from assay.fabric.health.counters import DOWNED, SYMBOL, Growth, grown, growth
+from assay.fabric.health.flaps import booted_between, downs, most_in_window, without_bursts
+from assay.fabric.port_facts import SATURATION, PortFacts, classic_saturated
+from assay.model.cable import Port
+
+PORT = Port("0x000000000000a000", 1)
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+WIDTHS = {"LocalLinkIntegrityErrors": 15, "LinkDownedCounter": 255, "SymbolErrorCounter": 65535}
+
+
+def facts(rate: str = "4xNDR", **counters: int) -> PortFacts:
+    return PortFacts(PORT, rate=rate, counters=counters, saturated=classic_saturated(counters))
+
+
+@given(st.integers(0, 65534), st.integers(0, 65534))
+def test_a_counter_grew_by_the_difference_or_was_cleared(before, after):
+    seen = growth(before, after)
+    assert seen == (Growth(after - before) if after >= before else Growth(after, at_least=True, reset=True))
+
+
+@pytest.mark.parametrize(("name", "end"), WIDTHS.items())
+def test_a_counter_at_its_end_says_at_least(name, end):
+    assert SATURATION[name] == end
+    seen = grown(facts(**{name: 3}), facts(**{name: end}), 3600).of(name)
+    assert (str(seen), seen.stuck) == (f"at least {end - 3}", False)
+
+
+@pytest.mark.parametrize(("name", "end"), WIDTHS.items())
+def test_a_counter_that_stood_at_its_end_before_can_tell_nothing_more(name, end):
+    assert grown(facts(**{name: end}), facts(**{name: end}), 3600).of(name).stuck
+
+
+def test_a_counter_that_was_cleared_counts_since_then():
+    seen = grown(facts(SymbolErrorCounter=900), facts(SymbolErrorCounter=7), 3600).of(SYMBOL)
+    assert str(seen) == "at least 7 since it was cleared"
+
+
+def test_a_counter_that_a_tool_leaves_out_is_zero_there():
+    assert grown(facts(), facts(SymbolErrorCounter=4), 3600).of(SYMBOL) == Growth(4)
+    assert grown(facts(SymbolErrorCounter=4), facts(), 3600).of(SYMBOL) == Growth(0, at_least=True, reset=True)
+    assert grown(None, facts(SymbolErrorCounter=4), 3600).of(SYMBOL) == Growth(4)
+
+
+@pytest.mark.parametrize(("seconds", "an_hour"), [(4 * 3600, 30.0), (3600, 120.0), (60, 120.0), (0, 120.0)])
+def test_a_rate_is_never_more_than_what_was_counted(seconds, an_hour):
+    assert grown(facts(), facts(SymbolErrorCounter=120), seconds).per_hour(SYMBOL) == an_hour
+
+
+@pytest.mark.parametrize(
+    ("rate", "kind"),
+    [
+        ("4xEDR", "effective"),
+        ("4xHDR", "symbol"),
+        ("4xNDR", "symbol"),
+        ("8xXDR", "symbol"),
+        ("4xFDR", "effective"),
+        ("", None),
+    ],
+)
+def test_edr_is_judged_by_its_effective_errors_and_what_is_faster_by_symbol_errors(rate, kind):
+    assert judged_by(rate) == kind
+    read = ber_of(PortFacts(PORT, rate=rate, ber={"symbol": 1e-16, "effective": 1e-13}))
+    assert (read.kind if read else None) == kind
+
+
+def test_a_ratio_that_nobody_read_is_none_and_never_zero():
+    assert ber_of(PortFacts(PORT, rate="4xNDR", ber={"effective": 1e-16})) is None
+    assert ber_of(PortFacts(PORT), "4xNDR") is None
+
+
+@pytest.mark.parametrize(("count", "boots", "unexplained"), [(5, 0, 5), (5, 1, 3), (2, 1, 0), (1, 1, 0), (0, 1, 0)])
+def test_a_reboot_explains_two_downs_and_never_more_than_there_were(count, boots, unexplained):
+    seen = downs(grown(facts(), facts(**{DOWNED: count}), 3600), boots)
+    assert (seen.count, seen.unexplained) == (count, unexplained)
+
+
+@pytest.mark.parametrize(("uptime_s", "booted"), [(60, True), (3 * 3600, True), (5 * 3600, False)])
+def test_a_node_booted_between_two_scans_when_its_uptime_says_so(uptime_s, booted):
+    start = NOON - timedelta(hours=4)
+    assert booted_between(start, NOON, NOON, uptime_s) is booted
+    assert not booted_between(start, NOON, NOON + timedelta(hours=1), 60), "it booted after the second scan"
+
+
+moments = st.lists(st.integers(0, 3000).map(lambda second: NOON + timedelta(seconds=second)), max_size=80)
+
+
+@given(moments, st.integers(1, 500))
+def test_a_window_holds_at_most_all_and_at_least_one(sample, seconds):
+    window = timedelta(seconds=seconds)
+    most = most_in_window(sample, window)
+    assert most == max((sum(start <= one <= start + window for one in sample) for start in sample), default=0)
+
+
+@given(moments)
+def test_what_is_no_burst_stays(sample):
+    assert without_bursts(sample) == sorted(sample) or len(sample) > 50
+
+
+def test_a_burst_is_set_aside_whole_and_what_comes_before_and_after_stays():
+    reboot = [NOON + timedelta(milliseconds=10 * number) for number in range(64)]
+    flaps = [NOON - timedelta(minutes=5), NOON + timedelta(minutes=5)]
+    assert without_bursts([*flaps, *reboot]) == flaps
+    assert without_bursts(reboot[:50]) == reboot[:50]
