@@ -232,3 +232,41 @@ def test_switches_may_stand_in_a_file(lines: str | None, says: str, fleet_with: 
     found = problems(fleet_with({**files, **({"specs/leaves.csv": lines} if lines else {})}))
     told = [f"{problem.file}: {problem.message}" for problem in found]
     assert any(says in one for one in told) if says else told == [], told
+
+
+THREE = """
+kind: FabricDesign
+name: net
+nodes: [n1, n2]
+rails: 1
+rate: 4xNDR
+switch: {product: S, ports: 8}
+leaves: {name: leaf, down: 1..2, up: 3..4, at: [{guid: "0x0000000000000001", rack: n1, u: 1}]}
+spines: {name: "spine-{number}", group: rail, per_pair: 1, down: 1..1, up: 2..2, at: {
+  count: 2, rack: "n{rack}", per_rack: 1, u: 5, guids: {first: "0x0000000000000010", step: 16}}}
+cores: {name: "core-{plane}", per_pair: 1, at: {
+  count: 2, rack: x, per_rack: 2, u: 1, guids: ["0x0000000000000030", "0x0000000000000040"]}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("", "", []),
+        ("up: 2..2", "up: 2..3", ["ASY0084 1 cores a plane × 1 cables do not use"]),
+        ("down: 1..1", "down: 1..3", ["ASY0080 spines: the ports of `down` and `up` overlap"]),
+        ("per_pair: 1, down: 1..1, up: 2..2", "per_pair: 1, up: 2..2, oversubscription: 2", ["ASY0083 net: 400 Gb/s"]),
+        ("u: 5", "u: 1", ["ASY0085 place n1 U1 is given twice"]),
+        ("rack: x", 'rack: "x{unit}"', ["ASY0004 cores.at: rack: String should match"]),
+        ("count: 2, rack: x", "count: 3, rack: x", ["ASY0004 cores.at: guids: 2 GUIDs for 3 switches"]),
+        ("0000000000000040", "00000000000000a1", ["ASY0085 the switch has the GUID 0x00000000000000a1 of an adapter"]),
+        ("rails: 1", "rails: 1\nspares: [{device: core-2, ports: 1..2}]",
+         ["ASY0080 port 1 of core-2 is to stay free, and is cabled"]),
+    ],
+)  # fmt: skip
+def test_three_tiers_are_held_to_the_same_rules(
+    old: str, new: str, says: list[str], told: Callable[..., list[str]]
+) -> None:
+    found = told(THREE.replace(old, new) if old else THREE)
+    assert len(found) == len(says), found
+    assert all(one.startswith(said) for one, said in zip(found, says, strict=True)), found

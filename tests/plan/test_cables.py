@@ -127,3 +127,19 @@ def test_a_listed_cable_that_is_written_the_other_way_round_stays(repository) ->
     assert repository.plan().cables == ()
     (job,) = repository.edit(DESIGN, "length_m: 3", "length_m: 5").plan().cables
     assert job.steps == ("the cable from leaf-su01-r1 port 30 to leaf-su01-r0 port 30: 3 m → 5 m",)
+
+
+def test_a_plug_that_an_override_puts_elsewhere_is_moved(repository) -> None:
+    file = repository.root / DESIGN
+    override = "{device: leaf-su01-r0, port: 3, to: {device: leaf-su01-r0, port: 30}, why: port 3 is broken}"
+    file.write_text(f"{file.read_text()}overrides: [{override}]\n")
+    (job,) = repository.plan().cables
+    assert (job.what, job.nodes) == ("move", ("n0003",))
+    assert job.steps[0].startswith("move the plug from leaf-su01-r0 port 2/1 (r06 U30) to leaf-su01-r0 port 15/2")
+
+
+def test_one_tier_may_change_its_rate(repository) -> None:
+    file = repository.root / DESIGN
+    file.write_text(f"{file.read_text()}rates: {{leaf_spine: 4xHDR}}\n")
+    (job,) = repository.plan().cables
+    assert (job.what, job.steps) == ("rate", ("256 cables between leaves and spines: 4xNDR → 4xHDR",))

@@ -48,7 +48,8 @@ def _structure(design: FabricDesign, fleet: Fleet) -> tuple[object, ...]:
     guids = [node and node.hca_guids for node in nodes]
     rules = [tier.model_dump(exclude={"name", "at"}) for _, tier in design.tiers]
     switches = [(tier, switch.guid) for tier, _, switch in design.places()]
-    return design.rails, rules, switches, guids, design.overrides, listed.structure(design, fleet)
+    devices = [(device.name, device.guid) for device in design.devices]
+    return design.rails, rules, switches, guids, devices, design.overrides, listed.structure(design, fleet)
 
 
 def _whole(fleet: Fleet, design: FabricDesign, what: What) -> Iterator[Job]:
@@ -70,7 +71,7 @@ def _moved_switches(before: Fleet, after: Fleet, old: FabricDesign, new: FabricD
         return
     there, here = plan(new, after), plan(old, before).devices
     for guid in moved:
-        cables = [cable for cable in there.cables if guid in (cable.a.guid, cable.b.guid)]
+        cables = there.of_device(guid)
         nodes = {end.node for cable in cables for end in cable.ends} - {""}
         device = there.devices[guid]
         step = f"move the switch {device.name} from {_place(here[guid])} to {_place(device)}"
