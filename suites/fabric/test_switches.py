@@ -10,13 +10,20 @@ pytestmark = [pytest.mark.phase("fabric"), pytest.mark.passive]
 @pytest.mark.fault("ib.link.errors")
 def test_links_between_switches_count_few_errors(switch, fabric_limits, measure):
     """Hold what the switch's ports to other switches counted since the last scan under its limits."""
-    at_most = fabric_limits
     for port in _worst(switch.ports, "symbol_errors"):
-        measure("symbol_errors", port.symbol_errors, at_most=at_most.symbol_errors, unit="count/h", place=port.place)
+        measure(
+            "symbol_errors", port.symbol_errors, at_most=fabric_limits.symbol_errors, unit="count/h", place=port.place
+        )
     for port in _worst(switch.ports, "recoveries"):
-        measure("recoveries", port.recoveries, at_most=at_most.link_recoveries, unit="count/h", place=port.place)
+        measure("recoveries", port.recoveries, at_most=fabric_limits.link_recoveries, unit="count/h", place=port.place)
     for port in _worst(switch.ports, "receive_errors"):
-        measure("receive_errors", port.receive_errors, at_most=at_most.receive_errors, unit="count/h", place=port.place)
+        measure(
+            "receive_errors",
+            port.receive_errors,
+            at_most=fabric_limits.receive_errors,
+            unit="count/h",
+            place=port.place,
+        )
 
 
 @pytest.mark.fault("ib.link.flap")

@@ -16,6 +16,7 @@ PASSED_ON = ("since_last_pass", "min", "max", "abs", "round")  # they return wha
 class Measured:
     """One `measure("name", READING, at_most=limits.LIMIT, unit=…)`, and where it stands.
 
+    `limits` are of node specs, `fabric_limits` of fabric designs.
     `named` is the unit that ends the reading's name, `said` the explicit one; either may be "".
     """
 
@@ -26,6 +27,7 @@ class Measured:
     file: str
     line: int
     column: int
+    fabric_limits: tuple[str, ...] = ()
 
     @property
     def unit(self) -> str:
@@ -43,16 +45,26 @@ def measures(tree: ast.Module, file: str) -> Iterator[Measured]:
 def _measured(call: ast.Call, file: str) -> Measured:
     name, reading = [*call.args[:2], None, None][:2]
     keywords = {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg}
-    limits = tuple(limit for name in BOUNDS if (limit := _limit(keywords.get(name))))
+    limits, of_fabrics = (
+        tuple(limit for name in BOUNDS if (limit := _limit(keywords.get(name), whose)))
+        for whose in ("limits", "fabric_limits")
+    )
     return Measured(
-        _text(name), limits, _unit(reading), _text(keywords.get("unit")), file, call.lineno, call.col_offset + 1
+        _text(name),
+        limits,
+        _unit(reading),
+        _text(keywords.get("unit")),
+        file,
+        call.lineno,
+        call.col_offset + 1,
+        of_fabrics,
     )
 
 
-def _limit(node: ast.expr | None) -> str:
+def _limit(node: ast.expr | None, whose: str) -> str:
     """Return NAME of `limits.NAME`, "" of anything else."""
     match node:
-        case ast.Attribute(value=ast.Name(id="limits"), attr=name):
+        case ast.Attribute(value=ast.Name(id=found), attr=name) if found == whose:
             return name
     return ""
 

@@ -40,10 +40,14 @@ class Test(Mention):
 
 @dataclass(slots=True)
 class Suites:
-    """The test functions, the limits they read, what they measure, and files that are no Python."""
+    """The test functions, the limits that they read, what they measure, and files that are no Python.
+
+    `limits` are of node specs, `fabric_limits` of fabric designs.
+    """
 
     tests: list[Test] = field(default_factory=list)
     limits: list[Mention] = field(default_factory=list)
+    fabric_limits: list[Mention] = field(default_factory=list)
     measures: list[Measured] = field(default_factory=list)
     broken: list[tuple[Mention, str]] = field(default_factory=list)
 
@@ -57,7 +61,8 @@ def read_suites(tree: Tree) -> Suites:
             module = _parsed(tree, file, suites)
             if module is not None:
                 suites.tests += _tests(module, file)
-                suites.limits += _limits(module, file)
+                suites.limits += _limits(module, file, "limits")
+                suites.fabric_limits += _limits(module, file, "fabric_limits")
                 suites.measures += measures(module, file)
     return suites
 
@@ -105,8 +110,8 @@ def _named(node: ast.expr, name: str) -> bool:
     return isinstance(node, ast.Name) and node.id == name
 
 
-def _limits(tree: ast.Module, file: str) -> Iterator[Mention]:
+def _limits(tree: ast.Module, file: str, whose: str) -> Iterator[Mention]:
     """Yield every `limits.NAME`."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and _named(node.value, "limits"):
+        if isinstance(node, ast.Attribute) and _named(node.value, whose):
             yield Mention(node.attr, file, node.lineno, node.col_offset + 1)

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from cases.case import NODE, SUITE, Case, one
+from cases.case import FABRIC, NODE, SUITE, Case, one
 
 IDLE = NODE + "  idle: {value: 1, unit: W, source: us}\n"
 IDLE_TEST = SUITE + "    assert limits.idle\n"
 DRIVE = "  nvme_size: {{value: {}, unit: GB, source: us}}\n"
 LOW = NODE + "  gpu_temperature_low: {value: 5, unit: °C, source: us}\n"
 LOW_TEST = SUITE + "    assert limits.gpu_temperature_low\n"
+LINKS_TEST = """import pytest
+
+
+@pytest.mark.phase("fabric")
+@pytest.mark.fault("gpu.hot")
+def test_link(link, fabric_limits, measure):
+    measure("errors", link.errors, at_most=fabric_limits.errors, unit="count/h")
+"""
+LINKS = "limits: {{errors: {{value: 2, unit: {}, source: us}}}}\n"
 
 CASES: dict[str, Case] = {
     "ASY0050": Case(
@@ -33,5 +42,15 @@ CASES: dict[str, Case] = {
         {"specs/node.yaml": NODE + DRIVE.format(11)},
         {"specs/node.yaml": NODE + DRIVE.format(10)},
         "specs/node.yaml:18:3",
+    ),
+    "ASY0120": Case(
+        {"specs/fabric.yaml": FABRIC, "suites/test_links.py": LINKS_TEST},
+        {"specs/fabric.yaml": FABRIC + LINKS.format("count/h"), "suites/test_links.py": LINKS_TEST},
+        "specs/fabric.yaml:2:1",
+    ),
+    "ASY0121": Case(
+        {"specs/fabric.yaml": FABRIC + LINKS.format("count/min"), "suites/test_links.py": LINKS_TEST},
+        {"specs/fabric.yaml": FABRIC + LINKS.format("count/h"), "suites/test_links.py": LINKS_TEST},
+        "specs/fabric.yaml:10:10",
     ),
 }

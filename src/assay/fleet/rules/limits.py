@@ -10,9 +10,10 @@ from assay.fleet.draft import Draft
 from assay.fleet.hardware import BOUNDS, GPU_UNITS, OF_UNIT, Bound, gpu_of
 from assay.fleet.rules.book import Finding, rule
 from assay.fleet.rules.names import nearest
+from assay.model.design import FabricDesign
 from assay.model.nodespec import NodeSpec
 from assay.model.speed import gbps, next_slower
-from assay.model.units import converted
+from assay.model.units import UNITS, converted
 
 
 @rule("ASY0050", "a limit that can never fire", why="A check held to it could not fail, or could not pass.")
@@ -84,6 +85,40 @@ def contradicted_limit(draft: Draft) -> Iterator[Finding]:
                 f"hca_rate is {value:g} Gb/s, but {design.name} runs at {full:g} ({design.rate}): {slower:g} would pass"
             )
             yield Finding(draft.at(f"NodeSpec/{spec.name}", "limits", "hca_rate"), said, f"use {full:g} Gb/s")
+
+
+@rule(
+    "ASY0120",
+    "a check reads a limit that a fabric design lacks",
+    why="In that fabric the check could only end in an error.",
+    severity="warning",
+)
+def missing_fabric_limit(draft: Draft) -> Iterator[Finding]:
+    """Find limits that a suite uses and some fabric design does not have, once for each design."""
+    for design in draft.of(FabricDesign).values():
+        lacking = sorted({limit.name for limit in draft.suites.fabric_limits} - design.limits.keys())
+        if lacking:
+            said = f"{design.name} has no limit {', '.join(lacking)}, which checks of suites/ read"
+            place = draft.at(f"FabricDesign/{design.name}", "limits")
+            yield Finding(place, said, "set it under `limits`, with value, unit and source")
+
+
+@rule(
+    "ASY0121",
+    "a fabric's limit in another unit than its check",
+    why="120 errors an hour are 2 a minute: the check would be off by as much.",
+)
+def other_unit_in_a_fabric(draft: Draft) -> Iterator[Finding]:
+    """Find limits of fabric designs whose unit is not the one in which a check measures, once each."""
+    measured = {name: one for one in draft.suites.measures for name in one.fabric_limits if one.unit in UNITS}
+    for design in draft.of(FabricDesign).values():
+        for name, limit in design.limits.items():
+            one = measured.get(name)
+            if one and limit.unit != one.unit:
+                said = f"{name} is in {limit.unit}, but {one.file}:{one.line} measures in {one.unit}"
+                value = converted(limit.value, limit.unit, one.unit)
+                fix = f"write {{value: {value:.10g}, unit: {one.unit}}}" if value is not None else f"use {one.unit}"
+                yield Finding(draft.at(f"FabricDesign/{design.name}", "limits", name), said, fix)
 
 
 def _at_most(spec: NodeSpec) -> Iterator[tuple[str, float, str, str]]:
