@@ -9,10 +9,17 @@ pytestmark = [pytest.mark.phase("fabric"), pytest.mark.passive]
 def test_link_counts_few_errors(link, fabric_limits, measure):
     """Hold what either end counted since the last scan under its limits."""
     for port in link.ports:
-        where = {"unit": "count/h", "place": port.place}
-        measure("symbol_errors", port.symbol_errors, at_most=fabric_limits.symbol_errors, **where)
-        measure("recoveries", port.recoveries, at_most=fabric_limits.link_recoveries, **where)
-        measure("receive_errors", port.receive_errors, at_most=fabric_limits.receive_errors, **where)
+        measure(
+            "symbol_errors", port.symbol_errors, at_most=fabric_limits.symbol_errors, unit="count/h", place=port.place
+        )
+        measure("recoveries", port.recoveries, at_most=fabric_limits.link_recoveries, unit="count/h", place=port.place)
+        measure(
+            "receive_errors",
+            port.receive_errors,
+            at_most=fabric_limits.receive_errors,
+            unit="count/h",
+            place=port.place,
+        )
 
 
 @pytest.mark.fault("ib.link.flap")
@@ -41,11 +48,24 @@ def test_modules_are_cool(link, fabric_limits, measure):
 def test_every_lane_has_light(link, fabric_limits, measure):
     """Hold the weakest and the strongest lane, leaving and arriving, within what the optics are made for."""
     for port in link.ports:
-        where = {"unit": "dBm", "place": port.place}
         for power in _ends(port.tx_power_dbm):
-            measure("tx_power", power, at_least=fabric_limits.tx_power_low, at_most=fabric_limits.tx_power, **where)
+            measure(
+                "tx_power",
+                power,
+                at_least=fabric_limits.tx_power_low,
+                at_most=fabric_limits.tx_power,
+                unit="dBm",
+                place=port.place,
+            )
         for power in _ends(port.rx_power_dbm):
-            measure("rx_power", power, at_least=fabric_limits.rx_power_low, at_most=fabric_limits.rx_power, **where)
+            measure(
+                "rx_power",
+                power,
+                at_least=fabric_limits.rx_power_low,
+                at_most=fabric_limits.rx_power,
+                unit="dBm",
+                place=port.place,
+            )
 
 
 def _ends(lanes):

@@ -227,3 +227,22 @@ def fleet_of_trays(home: Path, racks: list[str]) -> Path:
     pool = {"vars": {"node_spec": "gb200-nvl72", "profile": "managed", "site": "lab1"}, "hosts": hosts}
     (home / "inventory" / "trays.yml").write_text(yaml.safe_dump({"trays": pool}))
     return home
+
+
+@pytest.mark.parametrize(("uptime_s", "verdict"), [(3600, "pass"), (86_400, "fail")])
+def test_a_link_that_went_down_with_its_node_s_reboot_is_forgiven(uptime_s, verdict, pytester, tmp_path):
+    """The recorded scans are four hours apart; the node says since when it is up."""
+    home = copy_of_the_fleet(tmp_path)
+    check = "suites/fabric/test_links.py::test_link_stays_up"
+    case = CASES[check][0].model_copy(
+        update={"edits": [["[LinkDownedCounter == 2]", "[LinkDownedCounter == 5]"]], "says": ""}
+    )
+    scan = changed(recording(RECORDINGS, "fabric-compute"), case)
+    write(home, "fabric-compute", scan)
+    write(home, "n0003", {**recording(RECORDINGS, "hgx-h100"), "at": scan["at"]} | up_for(uptime_s))
+    seen = next(one for one in judge(pytester, home, check) if one.subject == "h100-a/n0003/mlx5_0")
+    assert seen.verdict == verdict, seen.reason
+
+
+def up_for(uptime_s: float) -> dict:
+    return {"channels": {"probe": {"host": {"uptime_s": {"value": uptime_s}}}}}
