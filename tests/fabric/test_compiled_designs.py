@@ -157,6 +157,7 @@ def test_a_design_may_stand_in_a_file_of_its_own(repository, tmp_path_factory):
     file.write_text(f'{{kind: FabricDesign, name: lab, rate: 4xNDR, cables: ["{cable}"]}}\n')
     assert compiled(repository, file=file).name == "lab"
     assert len(compiled(file.parent, file=file).cables) == 1
+    assert not (file.parent / ".assay").exists()  # no fleet repository: nothing is left behind
     file.write_text("kind: NodeSpec\n")
     with pytest.raises(Trouble, match="is missing"):
         compiled(repository, file=file)

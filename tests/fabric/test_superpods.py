@@ -117,7 +117,10 @@ def test_one_node_less_leaves_its_leaf_ports_free():
 
 def test_a_b300_unit_of_64_nodes_has_two_leaves_a_rail():
     """B300: 64 nodes, 16 leaves and 8 spines a unit; two of the rules' units make one of NVIDIA's."""
-    assert COUNTS[2][:3] == (64, 16, 8)
+    design = superpod(2)
+    leaves = Counter(design.wiring.rail("leaves", number) for number in range(len(design.leaves.at)))
+    assert leaves == dict.fromkeys(range(RAILS), 2)
+    assert (len(design.node_names()), len(design.leaves.at), len(design.spines.at)) == (64, 16, 8)
 
 
 def test_a_b300_unit_with_xdr_has_larger_leaves():

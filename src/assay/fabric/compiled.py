@@ -46,7 +46,8 @@ def compiled(root: Path, name: str = "", overlays: Sequence[Path] = (), file: Pa
             from assay.fabric.design import plan
 
             kept = plan(*_declared(root, name, overlays, file))
-            _keep(where, kept)
+            if (root / "inventory").is_dir():  # elsewhere it would only litter
+                _keep(where, kept)
     return kept
 
 

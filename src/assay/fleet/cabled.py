@@ -17,12 +17,19 @@ from assay.model.tiers import Tier
 
 
 class Plug(NamedTuple):
-    """One end of a listed cable: where it is written, and its port; None where it names no device."""
+    """One end of a listed cable, its port (None where it names no device), and where it is written."""
 
-    place: Place
     end: ExplicitEnd
     port: Port | None
     other: ExplicitEnd
+    draft: Draft
+    path: tuple[str | int, ...]
+
+    @property
+    def place(self) -> Place:
+        """File, line and column. Looked up where something is to be told, since there may be very many."""
+        key, *path = self.path
+        return self.draft.at(str(key), *path)
 
 
 def pairs(draft: Draft) -> Iterator[tuple[FabricDesign, NodeSpec]]:
@@ -51,30 +58,30 @@ class Cabling:
         """Yield both ends of every listed cable."""
         for number, cable in enumerate(self.design.cables):
             for (side, end), other in zip(cable.ends, (cable.b, cable.a), strict=True):
-                yield Plug(self._at("cables", number, side), end, self._port(end), other)
+                yield self._plug(end, other, "cables", number, side)
 
     def moved(self) -> Iterator[Plug]:
         """Yield where overrides put plugs."""
         for number, one in enumerate(self.design.overrides):
             if one.to:
                 to, origin = (ExplicitEnd(device=end.device, port=end.port) for end in (one.to, one))
-                yield Plug(self._at("overrides", number, "to"), to, self._port(to), origin)
+                yield self._plug(to, origin, "overrides", number, "to")
 
     def overridden(self) -> Iterator[Plug]:
         """Yield the plugs of the rules that overrides name."""
         for number, one in enumerate(self.design.overrides):
             end = ExplicitEnd(device=one.device, port=one.port)
-            yield Plug(self._at("overrides", number), end, self._port(end), end)
+            yield self._plug(end, end, "overrides", number)
 
     def spare(self) -> Iterator[Plug]:
         """Yield the ports that are free on purpose; the first port of a device of which all are."""
         for number, one in enumerate(self.design.spares):
             for port in span(one.ports) if one.ports else range(1, 2):
                 end = ExplicitEnd(device=one.device, port=port)
-                yield Plug(self._at("spares", number), end, self._port(end), end)
+                yield self._plug(end, end, "spares", number)
 
-    def _at(self, *path: str | int) -> Place:
-        return self._draft.at(f"FabricDesign/{self.design.name}", *path)
+    def _plug(self, end: ExplicitEnd, other: ExplicitEnd, *path: str | int) -> Plug:
+        return Plug(end, self._port(end), other, self._draft, (f"FabricDesign/{self.design.name}", *path))
 
     def _port(self, end: ExplicitEnd) -> Port | None:
         called = end.device

@@ -24,17 +24,17 @@ NEARLY = 0.005  # ratios are written with two or three figures
 @rule("ASY0080", "a port that is cabled twice", why="A port takes one plug, and the other cable would be missing.")
 def port_twice(draft: Draft) -> Iterator[Finding]:
     """Find ports that two cables use: of one list, of list and rules, or of two designs."""
-    seen: dict[Port, str] = {}
+    seen: dict[Port, Plug] = {}
     every = _cablings(draft)
     for cabling in every:
         for plug in (*cabling.moved(), *cabling.plugs()):
             if plug.port is None:
                 continue
             by_rule = next((one.design.name for one in every if one.uses(plug.port)), "")
-            other = f"the rules of {by_rule}" if by_rule else seen.get(plug.port, "")
+            other = f"the rules of {by_rule}" if by_rule else _written(seen.get(plug.port))
             if other:
                 yield Finding(plug.place, f"{_called(plug)} is cabled by {other} already", "take another port")
-            seen.setdefault(plug.port, f"{plug.place[0]}:{plug.place[1]}")
+            seen.setdefault(plug.port, plug)
     for cabling in every:
         for plug in cabling.spare():
             if plug.port and (plug.port in seen or any(one.uses(plug.port) for one in every)):
@@ -141,6 +141,10 @@ def _cablings(draft: Draft) -> list[Cabling]:
         return []
     hosts = {host.name: host for host in draft.hosts}
     return [Cabling(draft, design, hosts) for design in designs]
+
+
+def _written(plug: Plug | None) -> str:
+    return f"{plug.place[0]}:{plug.place[1]}" if plug else ""
 
 
 def _called(plug: Plug) -> str:
