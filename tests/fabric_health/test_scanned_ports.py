@@ -117,12 +117,18 @@ def scan_with(fabric_design, fleet_of):
 
 
 def test_a_scan_keeps_what_each_command_said_and_names_the_scan_before(scan_with):
-    facts = {"errors": say(errors(SymbolErrorCounter=10)), "subnet": say("no", 255)}
+    facts = {"errors": say(errors(SymbolErrorCounter=10)), "subnet": say("", 255)}
     first = scan_with(fabric_discover=say("no"), fabric_facts=facts)
     second = scan_with(first, fabric_discover=say("no"), fabric_facts=facts)
-    assert "exit code 255: no" in first.read("ports", "subnet").reason
+    assert "exit code 255: it said nothing" in first.read("ports", "subnet").reason
     assert second.read("previous").value == first.digest()
     assert scanned(second).growth(Port(LEAF, 3)).of(SYMBOL).count == 0
+
+
+def test_an_exit_code_that_only_judges_what_was_printed_is_no_failure(scan_with):
+    """The real ibqueryerrors exits with 1 where a port has errors."""
+    evidence = scan_with(fabric_discover=say("no"), fabric_facts={"errors": say(errors(SymbolErrorCounter=10), 1)})
+    assert scanned(evidence).of(Port(LEAF, 3)).counters == {"SymbolErrorCounter": 10}
 
 
 def test_one_deadline_holds_for_all_commands(scan_with):

@@ -79,7 +79,7 @@ def scan(
     at = (clock or SystemClock()).now()
     end = time.monotonic() + deadline_s
     channels: dict[str, object] = {"discovery": _run(discover, deadline_s)}
-    ports = {name: _run(command, max(end - time.monotonic(), 0.1)) for name, command in facts.items()}
+    ports = {name: _run(command, max(end - time.monotonic(), 0.1), judged=True) for name, command in facts.items()}
     channels["ports"] = ports or unsupported(NOBODY)
     channels["earlier"] = earlier(before)
     channels["previous"] = value(before.digest()) if before else absent(FIRST)
@@ -103,7 +103,8 @@ def judge(fleet: Fleet, design: FabricDesign, evidence: Evidence) -> Comparison:
     return compare(compiled, discovery)
 
 
-def _run(command: Sequence[str], deadline_s: float) -> dict[str, object]:
+def _run(command: Sequence[str], deadline_s: float, *, judged: bool = False) -> dict[str, object]:
+    """Run a command. `judged`: its exit code judges what it printed (ibqueryerrors: 1 for errors), so that counts."""
     said = shlex.join(command)
     try:
         process = subprocess.Popen(
@@ -117,7 +118,7 @@ def _run(command: Sequence[str], deadline_s: float) -> dict[str, object]:
         _kill(process)
         return failed(f"{said}: no answer within {deadline_s:g} s")  # type: ignore[return-value]
     text, stderr = out.decode(errors="replace"), err.decode(errors="replace")
-    if process.returncode:
+    if process.returncode and not (judged and text.strip()):
         last = (stderr.strip() or text.strip() or "it said nothing").splitlines()[-1]
         return failed(f"{said}: exit code {process.returncode}: {last}")  # type: ignore[return-value]
     return {"text": value(text), "stderr": value(stderr), "command": value(list(command))}

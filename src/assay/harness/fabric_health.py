@@ -178,7 +178,8 @@ class ScanView:
     def _kind(self) -> str:
         """What it means that something was not told: a tool failed, or there is none that tells it."""
         asked = self._trial.look(self._document).evidence.channels.get("ports", {})
-        return "unsupported" if "unsupported" in asked or not self.scan.silent else "failed"
+        well = not self.scan.silent and not self.scan.problems
+        return "unsupported" if "unsupported" in asked or well else "failed"
 
     def _silent(self, kind: str, channel: str, why: str) -> Silence:
         return self._trial.silent(Silence(kind, f"{self._document}.{channel}", why))

@@ -123,7 +123,7 @@ class _Heard:
         if subnet.is_sminfo(text):
             manager = subnet.parse(text)
             self.managers += [manager] if manager else []
-            self._troubles(name, [] if manager else ["sminfo said something else than its one line"])
+            self._troubles(name, [] if manager else [text.strip().splitlines()[0]])
         elif told.is_told(text):
             ports, switches, problems = told.parse(text)
             self.ports += ports
