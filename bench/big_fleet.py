@@ -10,7 +10,10 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+
+import yaml
 
 ROOT = Path(__file__).parents[1]
 TAKEN = ("specs", "suites", "playbooks", "firmware", "ansible.cfg")
@@ -102,8 +105,17 @@ def design(first: int, nodes: int) -> str:
             *leaves,
             f"spines:\n  name: f{index + 1:03}-spine-{{index:02}}\n  per_pair: 1\n  at:\n",
             *spines,
+            _limits(),
         ]
     )
+
+
+@cache
+def _limits() -> str:
+    """Return what the example holds its links to."""
+    example = yaml.safe_load((ROOT / "specs" / "fabrics" / "compute.yaml").read_text())
+    limits: str = yaml.safe_dump({"limits": example["limits"]}, allow_unicode=True)
+    return limits
 
 
 def _host(number: int) -> str:
