@@ -1,7 +1,7 @@
 """`make bench`: what should be fast, each against its bound, measured in one run.
 
 One JSON line a measurement on stdout; progress and a table for people on stderr. Exit code 1 when a bound does not
-hold. A run takes some minutes: Ansible's share of it is most. `python -m bench starting` or `big` runs one part.
+hold. A run takes some minutes: Ansible's share of it is most. `python -m bench fabric` runs one part (see PARTS).
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from bench import big, starting
+from bench import big, fabric, starting
 from bench.measurement import Measurement
 from bench.table import told
 
 PARTS: dict[str, Callable[[Path], Iterator[Measurement]]] = {
     "starting": starting.measurements,
     "big": big.measurements,
+    "fabric": fabric.measurements,
 }
 
 

@@ -39,11 +39,14 @@ def compare(
     """Compare a recorded discovery with a design. Exit codes: 0 match, 1 mismatch, 2 partial or unreadable."""
     from assay.fabric import compare as comparing
     from assay.fabric.compiled import compiled
+    from assay.fabric.many import many_objects
     from assay.fabric.readers import topology
 
     file = Path(design) if design.endswith((".yaml", ".yml")) else None
-    plan = compiled(fleet, "" if file else design, Desk(fleet).overlays, file)
-    _tell(comparing.compare(plan, topology(text_of(dump), text_of(stderr) if stderr else "")), format)
+    with many_objects():
+        plan = compiled(fleet, "" if file else design, Desk(fleet).overlays, file)
+        comparison = comparing.compare(plan, topology(text_of(dump), text_of(stderr) if stderr else ""))
+    _tell(comparison, format)
 
 
 @app.command()

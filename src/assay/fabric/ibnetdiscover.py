@@ -26,14 +26,12 @@ Source: infiniband-diags 44, `ibnetdiscover.c`, and dumps of real fabrics. `ibne
 
 from __future__ import annotations
 
-import gc
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from assay.fabric.discovery import Discovery, FoundDevice
 from assay.fabric.ends import LOST, Ends, cables_of, guid, lost_on, named, whole
 from assay.fabric.listed import Head, ListedDiscovery, Row
+from assay.fabric.many import many_objects
 from assay.fabric.rate import rate_of
 from assay.model.cable import DeviceKind, Port
 
@@ -52,6 +50,7 @@ _RECORD = re.compile(
 )
 """The head of a record. This pattern and the next run over 10 MB: they never go back over what they have taken (`*+`),
 and are not anchored at a line's start, which would cost much; see `_listed`."""
+HEAD_LINES = 4  # line feeds within a head
 _EXTRA = r"[ \t]*+(?:\[ext \d++\][ \t]*+)?+(?:\([0-9a-f]++\))?+[ \t]*+"
 _ROW = re.compile(
     rf'\n\[([0-9]{{1,5}})\]{_EXTRA}"[SHR]-([0-9a-f]{{16}})"\[([0-9]{{1,5}})\]{_EXTRA}#.* (\d++x[A-Z0-9]++)(?!.)'
@@ -68,35 +67,25 @@ def parse(text: str, stderr: str = "") -> Discovery:
 def _listed(text: str, stderr: str) -> ListedDiscovery | None:
     """Take a flawless text apart; None for a text with any line that is not exactly what it should be.
 
-    A record's body, between its head and the next one, begins with the line feed before its first row. Were any line
-    of it not a row, or did one begin with something else, it would have more line feeds than rows and blank lines.
+    A record's body, between its head and the next one, begins with the line feed before its first row. Every line feed
+    of the text must be one of a head, of a row, or of a body's end, with a blank line or without: were any line
+    something else, or did one begin with something else, there would be more of them. They are counted all at once.
     """
     parts = iter(_RECORD.split(text))
-    if not _PREAMBLE.fullmatch(next(parts)):
+    preamble = next(parts)
+    if not _PREAMBLE.fullmatch(preamble):
         return None
     heads: dict[str, Head] = {}
     rows: dict[str, list[Row]] = {}
-    records = 0
-    with _not_collecting():
+    records, lines = 0, preamble.count("\n")
+    with many_objects():
         for kind, ports, digits, description, body in zip(parts, parts, parts, parts, parts, strict=True):
             rows[digits] = found = _ROW.findall(body)
-            if body.count("\n") != len(found) + len(body) - len(body.rstrip("\n")):
-                return None
             heads[digits] = (KINDS[kind], ports, description)
-            records += 1
-    return ListedDiscovery(heads, rows, lost_on(stderr)) if records == len(heads) else None
-
-
-@contextmanager
-def _not_collecting() -> Iterator[None]:
-    """Spare the garbage collector a hundred thousand new tuples, none of which can be part of a cycle."""
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collects:
-            gc.enable()
+            lines += len(found) + (2 if body[-2:] == "\n\n" else 1)
+            records += body[-1:] == "\n"
+    flawless = records == len(heads) and text.count("\n") == lines + HEAD_LINES * records
+    return ListedDiscovery(heads, rows, lost_on(stderr)) if flawless else None
 
 
 def _line_by_line(text: str, stderr: str) -> Discovery:

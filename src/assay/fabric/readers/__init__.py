@@ -49,13 +49,13 @@ FORMATS = (
     Format("mlxlink (JSON)", "readers.mlxlink", re.compile(_MLXLINK), "one port"),
     Format("UFM events", "readers.ufm_events", _lines(_EVENTS), "events"),
 )
-BEGINNING = 1 << 16
+BEGINNINGS = (1 << 12, 1 << 16)
 """Where to look first: eleven searches through 10 MB would cost more than reading it."""
 
 
 def recognise(text: str) -> Format | None:
     """Return the format that a text is in, None for a text that is in none of them."""
-    for end in (BEGINNING, len(text)):
+    for end in (*BEGINNINGS, len(text)):
         if signs := [(found.start(), one) for one in FORMATS if (found := one.sign.search(text, 0, end))]:
             return min(signs, key=lambda sign: sign[0])[1]
     return None

@@ -1,0 +1,78 @@
+"""What it costs to read a discovery of a big fabric and compare it with its design, and how that grows."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from bench.big_fabric import DUMP
+from bench.cost import Cost, cost
+from bench.measurement import Measurement
+from bench.programs import ASSAY, ROOT
+
+BIG, HUGE = 2048, 20_480
+FLOOR_TIMES, COLD_TIMES, PEAK_MB, GROWTH, TOPODIFF_TIMES = 2.5, 2.0, 250.0, 12.0, 3.0
+
+
+def measurements(folder: Path) -> Iterator[Measurement]:
+    """Measure at 49,152 cables and at ten times as many, in repositories made below `folder`."""
+    big, huge = (laid(folder / f"fabric-{nodes}", nodes) for nodes in (BIG, HUGE))
+    parts, more = compared(big, times=9), compared(huge, times=3)
+    yield against_floor(parts)
+    warm, cold = whole(big), from_rules(big)
+    yield Measurement(
+        f"assay fabric compare, {BIG:,} nodes × 8 rails: cold from YAML / design compiled before",
+        cold.cpu_s / warm.cpu_s, "×", "at most", COLD_TIMES, {"cpu_s": cold.cpu_s, "against_cpu_s": warm.cpu_s},
+    )  # fmt: skip
+    for name, one in (("design compiled before", warm), ("cold from YAML", cold)):
+        yield Measurement(f"the same, {name}: peak memory", one.peak_mb, "MB", "at most", PEAK_MB, {"cpu_s": one.cpu_s})
+    yield growth("reading and comparing", more["read_and_compare"], parts["read_and_compare"])
+    yield growth("assay fabric compare", whole(huge, times=1).cpu_s, warm.cpu_s)
+
+
+def laid(folder: Path, nodes: int) -> Path:
+    """Make the repository of a fabric and a discovery of it, and return its folder.
+
+    In a process of its own: a child's peak memory is never below what its parent holds when it starts it.
+    """
+    subprocess.run([sys.executable, "-m", "bench.big_fabric", str(folder), str(nodes)], cwd=ROOT, check=True)
+    return folder
+
+
+def compared(fleet: Path, times: int) -> dict[str, float]:
+    """Return the CPU seconds of the parts, measured in one process; see `bench.compared`."""
+    command = [sys.executable, "-m", "bench.compared", str(fleet), str(fleet / DUMP), str(times)]
+    done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
+    return {name: float(seconds) for name, seconds in json.loads(done.stdout).items()}
+
+
+def against_floor(parts: dict[str, float]) -> Measurement:
+    """Return what reading and comparing costs as a multiple of a bare pass over the file."""
+    figures = {"cpu_s": parts["read_and_compare"], "against_cpu_s": parts["floor"], "load_cpu_s": parts["load"]}
+    ratio = parts["read_and_compare"] / parts["floor"]
+    what = "reading 10 MB of ibnetdiscover and comparing 49,152 cables / a bare pass of a regular expression"
+    return Measurement(what, ratio, "×", "at most", FLOOR_TIMES, figures)
+
+
+def whole(fleet: Path, times: int = 3) -> Cost:
+    """Return what the whole command costs, the interpreter's start included."""
+    return cost([*ASSAY, "fabric", "compare", "--from", DUMP], fleet, times=times)
+
+
+def from_rules(fleet: Path, times: int = 3) -> Cost:
+    """Return what it costs where nothing was compiled before."""
+    runs = []
+    for _ in range(times):
+        shutil.rmtree(fleet / ".assay", ignore_errors=True)
+        runs.append(whole(fleet, times=1))
+    return min(runs)
+
+
+def growth(what: str, huge: float, big: float) -> Measurement:
+    """Return the CPU at ten times the fabric as a multiple."""
+    figures = {"cpu_s": huge, "against_cpu_s": big}
+    return Measurement(f"{what}: {HUGE:,} nodes / {BIG:,}", huge / big, "×", "at most", GROWTH, figures)
