@@ -1,18 +1,29 @@
-"""Tickets: opened once, updated, and closed only by what proved them fixed; never because data is missing."""
+"""Tickets: opened once, updated, closed only by what proved them fixed, and reopened when it is wrong again."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.controller.ticket_diff import changes, open_tickets
+from assay.controller.ticket_diff import Standing, changes, standings
 from assay.controller.ticket_list import listed
+from assay.ledger.store import Ledger
 from assay.model.entry import Entry
 from assay.model.ticket import Place, Ticket
 
 KEYS = ["a", "b", "c"]
+WINDOW = timedelta(days=30)
+
+
+def day(number: int) -> str:
+    return (datetime(2026, 11, 1, tzinfo=UTC) + timedelta(days=number)).isoformat()
+
+
+def open_tickets(history: list[Entry]) -> dict[str, Standing]:
+    return {key: one for key, one in standings(history).items() if not one.by}
 
 
 def ticket(key: str, seen: str = "seven of eight") -> Ticket:
@@ -26,8 +37,7 @@ def proved(*keys: str):
 
 
 def step(history: list[Entry], wanted: list[Ticket], proof, at: str) -> list[Entry]:
-    used = {entry.body["ticket"] for entry in history}
-    return [*history, *changes(open_tickets(history), wanted, used, proof, at)]
+    return [*history, *changes(standings(history), wanted, proof, at, WINDOW)]
 
 
 def kinds(history: list[Entry]) -> list[str]:
@@ -35,40 +45,67 @@ def kinds(history: list[Entry]) -> list[str]:
 
 
 def test_a_ticket_is_opened_once_however_often_it_is_wanted():
-    history = step([], [ticket("a")], proved(), "1")
-    history = step(history, [ticket("a")], proved(), "2")
+    history = step([], [ticket("a")], proved(), day(1))
+    history = step(history, [ticket("a")], proved(), day(2))
     assert kinds(history) == ["ticket.opened"]
 
 
 def test_what_is_seen_anew_updates_the_ticket_under_its_own_id():
-    history = step(step([], [ticket("a")], proved(), "1"), [ticket("a", "six of eight")], proved(), "2")
+    history = step(step([], [ticket("a")], proved(), day(1)), [ticket("a", "six of eight")], proved(), day(2))
     assert kinds(history) == ["ticket.opened", "ticket.updated"]
     assert history[1].body["ticket"] == history[0].body["ticket"]
     assert open_tickets(history)["a"].ticket.seen == "six of eight"
 
 
 def test_a_ticket_that_nothing_wants_and_nothing_proved_stays_open():
-    history = step(step([], [ticket("a")], proved(), "1"), [], proved(), "2")
+    history = step(step([], [ticket("a")], proved(), day(1)), [], proved(), day(2))
     assert set(open_tickets(history)) == {"a"}
 
 
 def test_a_proof_closes_it_and_is_named():
-    history = step(step([], [ticket("a")], proved(), "1"), [], proved("a"), "2")
+    history = step(step([], [ticket("a")], proved(), day(1)), [], proved("a"), day(2))
     assert kinds(history) == ["ticket.opened", "ticket.closed"]
-    assert history[-1].body["by"] == "seen right after 1"
+    assert history[-1].body["by"] == f"seen right after {day(1)}"
 
 
 def test_a_ticket_that_is_still_wanted_is_not_closed_by_any_proof():
-    history = step(step([], [ticket("a")], proved(), "1"), [ticket("a")], proved("a"), "2")
+    history = step(step([], [ticket("a")], proved(), day(1)), [ticket("a")], proved("a"), day(2))
     assert kinds(history) == ["ticket.opened"]
 
 
-def test_what_breaks_again_is_a_new_ticket():
-    history = step(step([], [ticket("a")], proved(), "1"), [], proved("a"), "2")
-    history = step(history, [ticket("a")], proved(), "3")
+def broken_again(after: int) -> list[Entry]:
+    history = step(step([], [ticket("a")], proved(), day(1)), [], proved("a"), day(2))
+    return step(history, [ticket("a", "six of eight")], proved(), day(2 + after))
+
+
+def test_what_breaks_again_reopens_its_ticket_and_says_why():
+    history = broken_again(after=30)
+    assert kinds(history) == ["ticket.opened", "ticket.closed", "ticket.reopened"]
+    last = history[-1].body
+    assert last["ticket"] == history[0].body["ticket"]
+    assert last["seen"] == "six of eight"
+    assert (last["before"], last["reason"]) == (
+        1,
+        f"seen again 30 days after it was closed by seen right after {day(1)}",
+    )
+
+
+def test_what_breaks_again_after_the_window_is_a_new_ticket():
+    history = broken_again(after=31)
     first, second = (entry.body["ticket"] for entry in history if entry.kind == "ticket.opened")
     assert first != second
-    assert [one.closed_at for one in listed(history)] == ["2", ""]
+    assert [one.closed_at for one in listed(history)] == [day(2), ""]
+
+
+def test_a_reopened_ticket_closes_again_and_keeps_its_whole_history(tmp_path: Path):
+    history = step(broken_again(after=1), [], proved("a"), day(4))
+    history = step(history, [ticket("a")], proved(), day(5))
+    ledger = Ledger.open(tmp_path / "ledger.sqlite")
+    assert ledger.append(*history) == [True] * 5, "each line is new to a ledger, which takes an id only once"
+    (one,) = listed(ledger.entries())
+    assert [each.what for each in one.history] == ["opened", "closed", "reopened", "closed", "reopened"]
+    assert (one.reopened, one.closed_at, one.opened_at) == (2, "", day(1))
+    assert history[-1].body["before"] == 2
 
 
 passes = st.lists(
@@ -83,7 +120,7 @@ def test_through_any_history_no_ticket_is_lost_doubled_or_closed_without_proof(h
     for number, (wanted, proofs, seen) in enumerate(history_of):
         before = open_tickets(history)
         asked = [ticket(key, seen) for key in sorted(wanted)]
-        history = step(history, asked, proved(*proofs), str(number))
+        history = step(history, asked, proved(*proofs), day(number))
         after = open_tickets(history)
 
         assert wanted <= set(after), "everything that is wanted is open"
@@ -92,21 +129,24 @@ def test_through_any_history_no_ticket_is_lost_doubled_or_closed_without_proof(h
             assert key not in wanted
         for key in set(before) & set(after):
             assert after[key].ticket.id == before[key].ticket.id
-        assert step(history, asked, proved(*proofs), str(number)) == history, "a second look changes nothing"
+        assert step(history, asked, proved(*proofs), day(number)) == history, "a second look changes nothing"
     assert len({entry.id for entry in history}) == len(history)
     opened = [entry.body["ticket"] for entry in history if entry.kind == "ticket.opened"]
     assert len(set(opened)) == len(opened)
+    for one in listed(history):
+        turns = [each.what for each in one.history if each.what != "updated"]
+        assert turns == ["opened", *["closed", "reopened"] * len(turns)][: len(turns)], "exactly one open at a time"
 
 
 @given(passes)
 def test_the_order_of_what_is_wanted_does_not_matter(history_of):
     for wanted, _, seen in history_of:
         asked = [ticket(key, seen) for key in wanted]
-        forward = changes({}, asked, (), proved(), "1")
-        backward = changes({}, asked[::-1], (), proved(), "1")
+        forward = changes({}, asked, proved(), day(1), WINDOW)
+        backward = changes({}, asked[::-1], proved(), day(1), WINDOW)
         assert sorted(entry.id for entry in forward) == sorted(entry.id for entry in backward)
 
 
 def test_a_ticket_survives_the_ledgers_json():
-    (entry,) = changes({}, [ticket("a")], (), proved(), "1")
-    assert open_tickets([entry])["a"].ticket == replace(ticket("a"), id=entry.body["ticket"])
+    (entry,) = changes({}, [ticket("a")], proved(), day(1), WINDOW)
+    assert open_tickets([entry])["a"].ticket == ticket("a")

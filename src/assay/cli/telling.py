@@ -74,4 +74,6 @@ _TOLD: Mapping[str, Callable[[Body], str]] = {
     "ticket.opened": _ticket("opened"),
     "ticket.updated": _ticket("updated"),
     "ticket.closed": _ticket("closed"),
+    "ticket.reopened": _ticket("reopened"),
+    "ticket.delivered": lambda body: f"ticket {body['ticket']} delivered to {body['sink']}: {body['external']}",
 }

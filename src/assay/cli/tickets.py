@@ -11,8 +11,7 @@ import typer
 from assay.cli.desk import Desk, FleetDir, Format
 
 if TYPE_CHECKING:
-    from assay.controller.ticket_list import Listed
-    from assay.model.ticket import Place
+    from assay.model.ticket import Happening, Listed, Place
 
 app = typer.Typer(add_completion=False, help="Show the work for technicians.")
 
@@ -36,15 +35,21 @@ def tickets(
 
 def _plain(one: Listed) -> dict[str, Any]:
     times = {"opened_at": one.opened_at, "updated_at": one.updated_at, "closed_at": one.closed_at, "by": one.by}
-    return {**one.ticket.as_json(), **times}
+    history = [{"at": each.at, "what": each.what, "why": each.why} for each in one.history]
+    return {**one.ticket.as_json(), **times, "reopened": one.reopened, "history": history}
 
 
 def _text(one: Listed) -> str:
     ticket, when = one.ticket, f"closed {one.closed_at}" if one.closed_at else f"open since {one.opened_at}"
     told = {"expected": ticket.expected, "seen": ticket.seen, "verify": ticket.verify, "closed by": one.by}
+    told["history"] = "\n".join(map(_happened, one.history)) if one.reopened else ""
     places = "\n".join(_place(place) for place in ticket.places)
     lines = [line for name, text in {"at": places, **told}.items() for line in _indented(name, text)]
     return "\n".join([f"{ticket.id}  {ticket.title}  ({when})", *lines])
+
+
+def _happened(one: Happening) -> str:
+    return f"{one.at} {one.what}: {' '.join(one.why.split())}".rstrip(": ")
 
 
 def _place(place: Place) -> str:

@@ -21,6 +21,8 @@ TEMPLATES = {
     "commit.accepted": "acts on commit {commit}, signed by {signer} with {key}",
     "ticket.opened": "ticket {ticket} opened: {title}",
     "ticket.updated": "ticket {ticket} updated: {title}",
+    "ticket.reopened": "ticket {ticket} reopened: {title}: {reason}",
+    "ticket.delivered": "ticket {ticket} delivered to {sink}: {external}",
     "ticket.closed": "ticket {ticket} closed by {by}",
     "hold": "held by {who}: {reason}",
     "release": "released by {who}: {reason}",

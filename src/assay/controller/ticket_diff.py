@@ -1,68 +1,91 @@
-"""What the open tickets must become: a pure comparison of what is open with what is wanted."""
+"""What the tickets must become: a pure comparison of what is open, or was, with what is wanted.
+
+What is wrong has a key, and a key has one ticket. Seen again within the window after it was closed, it is that ticket
+again, reopened; later than that it is a new one, with an id of its own.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from datetime import timedelta
 
+from assay.lifecycle.when import moment, spoken
 from assay.model.entry import Entry, derived_id
 from assay.model.ticket import Ticket
 
 Proof = Callable[[Ticket, str], str]
 
 
+OPENS = ("ticket.opened", "ticket.updated", "ticket.reopened")
+
+
 @dataclass(frozen=True, slots=True)
-class OpenTicket:
-    """A ticket as the ledger has it, and when it was last opened or updated (ISO 8601 UTC)."""
+class Standing:
+    """The last ticket of a key: when it was last opened, updated or closed (ISO 8601 UTC), by what, how often closed.
+
+    `by` is "" while it is open.
+    """
 
     ticket: Ticket
     at: str
+    by: str = ""
+    times: int = 0
 
 
-def open_tickets(entries: Iterable[Entry]) -> dict[str, OpenTicket]:
-    """Return the open tickets by key."""
-    found: dict[str, OpenTicket] = {}
+def standings(entries: Iterable[Entry]) -> dict[str, Standing]:
+    """Return the last ticket of every key that there ever was."""
+    found: dict[str, Standing] = {}
     keys: dict[str, str] = {}
     for entry in entries:
-        if entry.kind in ("ticket.opened", "ticket.updated"):
+        if entry.kind in OPENS:
             ticket = from_body(entry.body)
+            known = found.get(ticket.key)
             keys[ticket.id] = ticket.key
-            found[ticket.key] = OpenTicket(ticket, entry.at)
-        elif entry.kind == "ticket.closed":
-            found.pop(keys.get(entry.body["ticket"], ""), None)
+            same = known is not None and known.ticket.id == ticket.id
+            found[ticket.key] = Standing(ticket, entry.at, times=known.times if known and same else 0)
+        elif entry.kind == "ticket.closed" and (key := keys.get(entry.body["ticket"])):
+            found[key] = replace(found[key], at=entry.at, by=entry.body["by"], times=found[key].times + 1)
     return found
 
 
 def changes(
-    opened: Mapping[str, OpenTicket], wanted: Iterable[Ticket], used: Iterable[str], proof: Proof, at: str
+    known: Mapping[str, Standing], wanted: Iterable[Ticket], proof: Proof, at: str, window: timedelta
 ) -> list[Entry]:
-    """Return the entries that bring the open tickets to what is wanted, at time `at`.
+    """Return the entries that bring the tickets to what is wanted, at time `at`.
 
     A ticket that is no longer wanted closes only with a proof: `proof(ticket, since)` says what proved it fixed since
-    then, "" where nothing did. `used` are the ids of all tickets ever; one that is wanted again gets a new id.
+    then, "" where nothing did.
     """
     news = {ticket.key: ticket for ticket in wanted}
-    ids = set(used)
-    found: list[Entry] = []
-    for key, ticket in news.items():
-        known = opened.get(key)
-        if known is None:
-            fresh = replace(ticket, id=derived_id(ticket.id, at)) if ticket.id in ids else ticket
-            found.append(_entry("opened", fresh, at))
-        elif replace(ticket, id=known.ticket.id) != known.ticket:
-            found.append(_entry("updated", replace(ticket, id=known.ticket.id), at))
-    for key, known in opened.items():
-        if key not in news and (by := proof(known.ticket, known.at)):
-            body = {"ticket": known.ticket.id, "by": by}
-            found.append(Entry(derived_id("closed", known.ticket.id), at, "ticket.closed", known.ticket.node, body))
+    found = [entry for key, ticket in news.items() for entry in _wanted(known.get(key), ticket, at, window)]
+    for key, one in known.items():
+        if key not in news and not one.by and (by := proof(one.ticket, one.at)):
+            body = {"ticket": one.ticket.id, "by": by}
+            ident = derived_id("closed", one.ticket.id, at)
+            found.append(Entry(ident, at, "ticket.closed", one.ticket.node, body))
     return found
+
+
+def _wanted(last: Standing | None, ticket: Ticket, at: str, window: timedelta) -> list[Entry]:
+    """Return what must be said of a wanted ticket, given the last one of its key."""
+    if last is None:
+        return [_entry("opened", ticket, at)]
+    same = replace(ticket, id=last.ticket.id)
+    if not last.by:
+        return [_entry("updated", same, at)] if same != last.ticket else []
+    since = moment(at) - moment(last.at)
+    if since > window:
+        return [_entry("opened", replace(ticket, id=derived_id(ticket.id, at)), at)]
+    reason = f"seen again {spoken(since)} after it was closed by {last.by}"
+    return [_entry("reopened", same, at, reason=reason, before=last.times)]
 
 
 def from_body(body: Mapping[str, object]) -> Ticket:
     """Read the ticket of a ledger entry back."""
-    return Ticket.from_json({name: body[name] for name in Ticket.__slots__})
+    return Ticket.from_json({name: body[name] for name in Ticket.__slots__ if name in body})
 
 
-def _entry(what: str, ticket: Ticket, at: str) -> Entry:
-    body = {"ticket": ticket.id, **ticket.as_json()}
+def _entry(what: str, ticket: Ticket, at: str, **more: object) -> Entry:
+    body = {"ticket": ticket.id, **ticket.as_json(), **more}
     return Entry(derived_id(what, ticket.id, at), at, f"ticket.{what}", ticket.node, body)

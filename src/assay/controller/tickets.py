@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 
 from assay.controller.desk import Desk
 from assay.controller.look import compared
 from assay.controller.situation import situation_of
-from assay.controller.ticket_diff import changes, open_tickets
+from assay.controller.ticket_diff import changes, standings
+from assay.controller.ticket_list import KINDS
 from assay.controller.wanted import wanted
 from assay.fabric.compare import Comparison
 from assay.fabric.scan import subject_name
 from assay.lifecycle.situation import NodeView, Situation
 from assay.lifecycle.when import moment
 from assay.model.ticket import Ticket
-
-KINDS = ("ticket.opened", "ticket.updated", "ticket.closed")
 
 
 @dataclass(frozen=True)
@@ -53,14 +53,14 @@ class Proofs:
 
 
 def update_tickets(desk: Desk) -> None:
-    """Append what opens, updates and closes tickets, so that they are what is wanted."""
+    """Append what opens, updates, closes and reopens tickets, so that they are what is wanted."""
     situation = situation_of(desk)
     cablings = compared(desk, desk.fleet.nodes)
-    entries = desk.ledger.entries(kinds=KINDS)
-    used = {entry.body["ticket"] for entry in entries}
+    known = standings(desk.ledger.entries(kinds=KINDS))
     asked = wanted(situation, desk.ledger.entries(kinds=["decision"]), cablings)
     proofs = Proofs(_views(situation), cablings, _scanned_at(desk, cablings))
-    desk.ledger.append(*changes(open_tickets(entries), asked, used, proofs.proof, desk.now))
+    window = timedelta(days=desk.policy.reopen_days)
+    desk.ledger.append(*changes(known, asked, proofs.proof, desk.now, window))
 
 
 def _views(situation: Situation) -> dict[str, NodeView]:

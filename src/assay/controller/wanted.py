@@ -77,7 +77,7 @@ def _faults(view: NodeView, asked: set[str], cablings: Mapping[str, Comparison])
     for known in view.story.faults:
         if known.open and known.id in asked and not (recabled and known.fault_class.startswith("ib.")):
             yield Ticket(
-                **_identity(f"fault/{known.id}"),
+                **_identity(f"fault/{known.subject}/{known.fault_class}"),
                 title=f"{known.fault_class} on {known.subject}",
                 node=view.name,
                 places=(_place(view, known.subject),),

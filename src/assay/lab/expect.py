@@ -92,7 +92,9 @@ def _flashes(node: str, flashes: dict[str, int], seen: Seen) -> Finding:
 
 def _ticket(expected: TicketExpected, seen: Seen) -> Finding:
     opened = [entry.body for entry in seen.entries if entry.kind == "ticket.opened"]
-    closed = {entry.body["ticket"] for entry in seen.entries if entry.kind == "ticket.closed"}
+    ended = (entry for entry in seen.entries if entry.kind in ("ticket.closed", "ticket.reopened"))
+    ends = {entry.body["ticket"]: entry for entry in ended}.values()
+    closed = {one.body["ticket"] for one in ends if one.kind == "ticket.closed"}
     about = [body for body in opened if all(word in str(body) for word in expected.mentions)]
     still = [body for body in about if body["ticket"] not in closed]
     met = len(about) == expected.count and len(still) == (expected.count if expected.open else 0)

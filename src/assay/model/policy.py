@@ -169,7 +169,10 @@ class Commits(Strict):
 
 
 class LifecyclePolicy(Spec):
-    """The lifecycle as data. `settle_minutes`: what is seen so soon after a repair is not yet held against a node."""
+    """The lifecycle as data. `settle_minutes`: what is seen so soon after a repair is not yet held against a node.
+
+    `reopen_days`: what is wrong again so soon after its ticket was closed reopens that ticket.
+    """
 
     kind: Literal["LifecyclePolicy"]
     sources: list[str] = Field(min_length=1)
@@ -182,6 +185,7 @@ class LifecyclePolicy(Spec):
     breaker: Breaker
     holds: Holds
     settle_minutes: float = Field(ge=0)
+    reopen_days: float = Field(default=30, ge=0, le=3650)
     commits: Commits | None = None
 
     def may_go(self, origin: str, target: str) -> bool:

@@ -20,7 +20,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Ticket:
-    """Opened once per `key`, updated, closed by the check or scan named in `verify` when it passes."""
+    """Opened once per `key`, updated, closed by the check or scan named in `verify` when it passes, reopened."""
 
     id: str
     key: str
@@ -42,3 +42,29 @@ class Ticket:
     def from_json(cls, plain: dict[str, Any]) -> Ticket:
         """Read `as_json` back."""
         return cls(**{**plain, "places": tuple(Place(**p) for p in plain["places"])})
+
+
+@dataclass(frozen=True, slots=True)
+class Happening:
+    """One line of a ticket's history. `what`: opened, updated, closed, reopened; `why`: what was seen, or proved it."""
+
+    at: str
+    what: str
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """One ticket and its history; times are ISO 8601 UTC, "" for what did not happen (or not since it reopened)."""
+
+    ticket: Ticket
+    opened_at: str
+    updated_at: str = ""
+    closed_at: str = ""
+    by: str = ""
+    history: tuple[Happening, ...] = ()
+
+    @property
+    def reopened(self) -> int:
+        """How often it was reopened."""
+        return sum(one.what == "reopened" for one in self.history)
