@@ -13,6 +13,7 @@ from bench.big_fabric import DUMP
 from bench.cost import Cost, cost
 from bench.measurement import Measurement
 from bench.programs import ASSAY, ROOT
+from bench.topodiff import lacking, topodiff
 
 BIG, HUGE = 2048, 20_480
 FLOOR_TIMES, COLD_TIMES, PEAK_MB, GROWTH, TOPODIFF_TIMES = 2.5, 2.0, 250.0, 12.0, 3.0
@@ -23,15 +24,19 @@ def measurements(folder: Path) -> Iterator[Measurement]:
     big, huge = (laid(folder / f"fabric-{nodes}", nodes) for nodes in (BIG, HUGE))
     parts, more = compared(big, times=9), compared(huge, times=3)
     yield against_floor(parts)
-    warm, cold = whole(big), from_rules(big)
+    warm, cold = whole(big, times=5), from_rules(big, times=5)
     yield Measurement(
         f"assay fabric compare, {BIG:,} nodes × 8 rails: cold from YAML / design compiled before",
         cold.cpu_s / warm.cpu_s, "×", "at most", COLD_TIMES, {"cpu_s": cold.cpu_s, "against_cpu_s": warm.cpu_s},
     )  # fmt: skip
     for name, one in (("design compiled before", warm), ("cold from YAML", cold)):
         yield Measurement(f"the same, {name}: peak memory", one.peak_mb, "MB", "at most", PEAK_MB, {"cpu_s": one.cpu_s})
+    if why := lacking():
+        print(f"not measured against ibtopodiff: {why}", file=sys.stderr)  # noqa: T201 — for people
+    else:
+        yield against_topodiff(topodiff(big, folder / "topodiff"), parts, warm)
     yield growth("reading and comparing", more["read_and_compare"], parts["read_and_compare"])
-    yield growth("assay fabric compare", whole(huge, times=1).cpu_s, warm.cpu_s)
+    yield growth("assay fabric compare", whole(huge, times=2).cpu_s, warm.cpu_s)
 
 
 def laid(folder: Path, nodes: int) -> Path:
@@ -56,6 +61,14 @@ def against_floor(parts: dict[str, float]) -> Measurement:
     ratio = parts["read_and_compare"] / parts["floor"]
     what = "reading 10 MB of ibnetdiscover and comparing 49,152 cables / a bare pass of a regular expression"
     return Measurement(what, ratio, "×", "at most", FLOOR_TIMES, figures)
+
+
+def against_topodiff(theirs: Cost, parts: dict[str, float], command: Cost) -> Measurement:
+    """Return how many times the CPU ibtopodiff takes; against its start and reading stand our cache and reading."""
+    ours = parts["load"] + parts["read_and_compare"]
+    figures = {"cpu_s": ours, "against_cpu_s": theirs.cpu_s, "command_cpu_s": command.cpu_s}
+    what = "ibtopodiff / fetching the compiled design, reading and comparing, 49,152 cables"
+    return Measurement(what, theirs.cpu_s / ours, "×", "at least", TOPODIFF_TIMES, figures)
 
 
 def whole(fleet: Path, times: int = 3) -> Cost:

@@ -17,16 +17,18 @@ import tempfile
 from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import assay
 from assay.fabric.many import many_objects
 from assay.fabric.planned import Device, Links, Plan, Run
 from assay.model.cable import Port
-from assay.model.design import FabricDesign
 from assay.model.errors import Trouble
-from assay.model.fleet import Fleet
 from assay.model.labels import Labels
+
+if TYPE_CHECKING:  # what a design is made of is not read on a hit
+    from assay.model.design import FabricDesign
+    from assay.model.fleet import Fleet
 
 MAGIC = b"assay fabric plan\n"
 KEPT = 24  # files; a plan of 2,048 nodes takes 3 MB
@@ -65,6 +67,7 @@ def chosen(fleet: Fleet, name: str) -> FabricDesign:
 def _declared(root: Path, name: str, overlays: Sequence[Path], file: Path | None) -> tuple[FabricDesign, Fleet]:
     from assay.fleet.load import load_fleet
     from assay.fleet.specs import read_design
+    from assay.model.fleet import Fleet
 
     if file is None:
         fleet = load_fleet(root, overlays)

@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice, repeat
+from operator import gt
 from typing import NamedTuple, overload
 
 from assay.fabric.listed import Row, Rows
@@ -185,7 +186,9 @@ class Plan:
             found[a].append((here, digits[b], there, rate))
             found[b].append((there, digits[a], here, rate))
         for rows in found:
-            rows.sort(key=_port_of)
+            ports = [int(row[0]) for row in rows] if len(rows) > 1 else ()
+            if any(map(gt, ports, ports[1:])):  # seldom, and sorting asks for every port
+                rows.sort(key=_port_of)
         return dict(zip(digits, found, strict=True))
 
     @cached_property
