@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from assay.fabric.port_facts import PortFacts
-from assay.model.cable import Port
 
 SYMBOL = "SymbolErrorCounter"
 RECOVERY = "LinkErrorRecoveryCounter"
@@ -89,8 +88,3 @@ def grown(before: PortFacts | None, after: PortFacts, seconds: float) -> Grown:
             for name in names
         },
     )
-
-
-def every_grown(before: Mapping[Port, PortFacts], after: Mapping[Port, PortFacts], seconds: float) -> dict[Port, Grown]:
-    """Return what each port of the later scan counted."""
-    return {port: grown(before.get(port), facts, seconds) for port, facts in after.items()}

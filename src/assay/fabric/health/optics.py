@@ -6,9 +6,6 @@ from dataclasses import dataclass
 
 from assay.fabric.port_facts import PortFacts
 
-DARK_DBM = -30.0
-"""What modules report for a lane without light: the lowest that their registers hold (CMIS, 0.1 µW is -40 dBm)."""
-
 IDENTITY = ("vendor", "part", "serial", "firmware", "technology")
 
 
@@ -29,21 +26,6 @@ class Optics:
     serial: str = ""
     firmware: str = ""
     technology: str = ""
-
-    @property
-    def measures(self) -> bool:
-        """Whether it measures anything at all."""
-        return self.temperature_c is not None or bool(self.rx_power_dbm or self.tx_power_dbm)
-
-    @property
-    def dark_lanes(self) -> tuple[int, ...]:
-        """The lanes (counted from 1) that receive no light."""
-        return tuple(lane for lane, power in enumerate(self.rx_power_dbm, start=1) if power <= DARK_DBM)
-
-    @property
-    def bias_spread_ma(self) -> float:
-        """How far the lasers' currents are apart; one that ages needs more than its neighbours."""
-        return max(self.bias_ma) - min(self.bias_ma) if self.bias_ma else 0.0
 
 
 def optics_of(facts: PortFacts) -> Optics:
