@@ -1,10 +1,15 @@
 """Every discrepancy is one ticket that a technician can work with, and the same one tomorrow."""
 
+from typing import get_args
+
 import pytest
 
 from assay.fabric.compare import compare
 from assay.fabric.discovery import Discovery, FoundCable, FoundDevice
-from assay.fabric.tickets import tickets
+from assay.fabric.discrepancy import Kind
+from assay.fabric.orders import CAUSES
+from assay.fabric.port_facts import PortFacts
+from assay.fabric.tickets import TITLES, tickets
 from assay.model.ticket import Place, Ticket
 
 
@@ -78,6 +83,91 @@ def test_a_partial_discovery_becomes_no_ticket(small, change):
 
 def test_a_clean_fabric_becomes_no_ticket(small):
     assert tickets(look(small)) == []
+
+
+def without(*lost):
+    return lambda cables: [cable for number, cable in enumerate(cables) if number not in lost]
+
+
+def test_a_ticket_says_whose_traffic_shares_the_cage_before_a_plug_is_pulled(small):
+    (ticket,) = tickets(look(small, without(0)))
+    assert ticket.beside == "leaf-1-0 port 1/2 (r09 U10): rail 0 of n02"
+    assert "share the cages and go down" in ticket.steps
+
+
+def test_a_cable_between_switches_shares_its_cages_at_both_ends(small):
+    (ticket,) = tickets(look(small, lambda cables: cables[:-1]))
+    assert ticket.beside.splitlines() == [
+        "leaf-1-3 port 8/1 (r09 U13): the traffic between leaf-1-3 and spine-2",
+        "spine-2 port 8/1 (r10 U11): the traffic between spine-2 and leaf-1-3",
+    ]
+
+
+def test_a_swap_of_neighbours_in_one_cage_takes_nobody_else_down(small):
+    (ticket,) = tickets(look(small, swap_two))
+    assert ticket.beside == ""
+
+
+def test_a_swap_says_both_ways_to_mend_it_and_why_one_is_likelier(small):
+    (ticket,) = tickets(look(small, swap_two))
+    hands, likelier, other, proof = ticket.steps.splitlines()
+    assert hands.startswith("read the labels of the cables at both ends")
+    assert likelier.startswith("exchange the plugs at leaf-1-2 port 1/1")
+    assert likelier.endswith("(likelier: ports 1/1, 1/2 are neighbours on leaf-1-2)")
+    assert other.startswith("or: exchange the plugs at n01 mlx5_2")
+    assert proof == "then assay fabric scan small: this ticket closes when the scan finds it as designed"
+    assert "since ports 1/1, 1/2 are neighbours on leaf-1-2" in ticket.cause
+
+
+def test_both_links_of_a_cage_without_link_are_one_ticket_about_its_transceiver(small):
+    (ticket,) = tickets(look(small, without(0, 4)))
+    assert ticket.title == "No link: leaf-1-0 cage 1"
+    assert ticket.cause == "both links of leaf-1-0 cage 1 are down: the transceiver they share"
+    assert (ticket.node, ticket.beside, len(ticket.places)) == ("", "", 4)
+    assert ticket.key == tickets(look(small, without(4, 0)))[0].key
+
+
+def test_links_in_two_cages_are_two_tickets(small):
+    assert len(tickets(look(small, without(0, 8)))) == 2
+
+
+def test_a_rack_without_power_is_one_ticket(small):
+    gone = {
+        end.guid for name in ("n01", "n02", "n03") for cable in small.of_node(name) for end in cable.ends if end.node
+    }
+    (ticket,) = tickets(look(small, lambda cables: [c for c in cables if c.a.guid not in gone]))
+    assert ticket.title == "Rack r01: 3 devices not in the fabric"
+    assert ticket.cause == "n01, n02, n03 stand in rack r01: its power, or what they have in common there"
+    assert [place.device for place in ticket.places] == ["n01", "n02", "n03"]
+
+
+def test_a_bundle_of_cables_in_the_wrong_leaf_is_one_ticket(small):
+    def bundle(cables):
+        turned = {0: 1, 1: 0, 4: 5, 5: 4, 8: 9, 9: 8}
+        return [cable._replace(b=cables[turned.get(number, number)].b) for number, cable in enumerate(cables)]
+
+    (ticket,) = tickets(look(small, bundle))
+    assert ticket.title == "Exchanged cables: 3 pairs between leaf-1-0 and leaf-1-1"
+    assert len(ticket.places) == 12
+
+
+def test_a_nodes_disabled_ports_are_one_ticket(small):
+    ports = [cable.b.at for cable in small.of_node("n02")[:2]]
+    devices = {g: FoundDevice(g, d.kind, d.ports, d.description) for g, d in small.devices.items()}
+    cables = [FoundCable(c.a.at, c.b.at, c.rate) for c in small.cables if c.b.at not in ports]
+    facts = {port: PortFacts(port, state="disabled") for port in ports}
+    (ticket,) = tickets(compare(small, Discovery(cables, devices, facts=facts)))
+    assert (ticket.title, ticket.node) == ("Disabled: 2 links of n02", "n02")
+
+
+def test_a_dead_leaf_says_what_it_costs(small):
+    leaf = small.cables[0].b.guid
+    (ticket,) = tickets(look(small, lambda cables: [c for c in cables if leaf not in (c.a.guid, c.b.guid)]))
+    assert ticket.cause.endswith("meanwhile 6 nodes are left with 3 of 4 links")
+
+
+def test_every_kind_has_a_title_and_a_cause():
+    assert set(TITLES) == set(CAUSES) == set(get_args(Kind))
 
 
 def test_tickets_survive_json(small):

@@ -35,7 +35,8 @@ class Discrepancy:
 
     `because` says why the first correction is the likelier, where there are two. `device` names the device of the
     device-* kinds. `cut_off` are designed cables that nothing can be told of, because this keeps the discovery from
-    reaching them; `costs` says what the fabric lacks meanwhile.
+    reaching them; `costs` says what the fabric lacks meanwhile. `beside` says which other links go down when the plugs
+    are pulled.
     """
 
     kind: Kind
@@ -46,6 +47,7 @@ class Discrepancy:
     because: str = ""
     cut_off: tuple[Cable, ...] = ()
     costs: str = ""
+    beside: tuple[str, ...] = ()
 
     @property
     def ends(self) -> list[End]:
@@ -80,5 +82,7 @@ class Discrepancy:
             plain |= {"likelier": self.corrections[0], "because": self.because}
         if self.costs:
             plain["costs"] = self.costs
+        if self.beside:
+            plain["beside"] = list(self.beside)
         plain |= {"nodes": list(self.nodes), "cables": [pair.as_json() for pair in self.cables]}
         return plain | ({"cut_off": [cable.as_json() for cable in self.cut_off]} if self.cut_off else {})

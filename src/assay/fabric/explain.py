@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
 
 from assay.fabric.absent import Absent, absent
 from assay.fabric.boxes import placed, rounds
+from assay.fabric.cages import beside
 from assay.fabric.diagnose import degraded, diagnose, disabled, missing
 from assay.fabric.differing import Differing
 from assay.fabric.discovery import Discovery
@@ -50,7 +52,8 @@ class Explained:
         """Every difference in exactly one."""
         every = [*self._elsewhere(), *self._causes(), *self._cables(), *self._slow()]
         partial = self.diff.problems or self.absent.unreached
-        return tuple(one for one in every if not partial or self._seen_whole(one))
+        kept = (one for one in every if not partial or self._seen_whole(one))
+        return tuple(replace(one, beside=beside(self.plan, one)) for one in kept)
 
     def _empty(self) -> dict[int, list[Edge]]:
         """Take out the cables of places that a known box left for the place of one that is gone."""
