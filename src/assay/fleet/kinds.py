@@ -10,6 +10,7 @@ from assay.model.nodespec import NodeSpec
 from assay.model.policy import LifecyclePolicy
 from assay.model.profile import ManagementProfile
 from assay.model.spec import Spec
+from assay.model.ticket_route import TicketRoute
 
 KINDS: dict[str, type[Spec]] = {
     "CheckCatalog": CheckCatalog,
@@ -19,4 +20,5 @@ KINDS: dict[str, type[Spec]] = {
     "LifecyclePolicy": LifecyclePolicy,
     "ManagementProfile": ManagementProfile,
     "NodeSpec": NodeSpec,
+    "TicketRoute": TicketRoute,
 }

@@ -20,6 +20,7 @@ from assay.model.fleet import Fleet, Node
 from assay.model.nodespec import NodeSpec
 from assay.model.policy import LifecyclePolicy
 from assay.model.profile import ManagementProfile
+from assay.model.ticket_route import TicketRoute
 
 
 def load_fleet(root: Path, overlays: Sequence[Path] = (), rev: str | None = None) -> Fleet:
@@ -53,6 +54,7 @@ def fleet_of(draft: Draft) -> Fleet:
         policies=draft.of(LifecyclePolicy),
         profiles=draft.of(ManagementProfile),
         checks=draft.of(CheckCatalog),
+        routes=draft.of(TicketRoute),
         lines={key: line for spec in draft.files.values() for key, line in spec.lines()},
         commit=commit,
         dirty=dirty,

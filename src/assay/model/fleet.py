@@ -14,6 +14,7 @@ from assay.model.firmware import FirmwareBundle
 from assay.model.nodespec import NodeSpec
 from assay.model.policy import LifecyclePolicy
 from assay.model.profile import ManagementProfile
+from assay.model.ticket_route import TicketRoute
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,7 @@ class Fleet:
     policies: Mapping[str, LifecyclePolicy] = field(default_factory=dict)
     profiles: Mapping[str, ManagementProfile] = field(default_factory=dict)
     checks: Mapping[str, CheckCatalog] = field(default_factory=dict)
+    routes: Mapping[str, TicketRoute] = field(default_factory=dict)
     lines: Mapping[tuple[str, str], str] = field(default_factory=dict)
     commit: str = ""
     dirty: bool = False

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from assay.fleet.variables import Credentials as Reference
+from assay.model.credentials import Credentials as Reference
 from assay.model.errors import Trouble
 from assay.model.fleet import Node
 from assay.observe.references import called, secret

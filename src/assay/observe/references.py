@@ -11,7 +11,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from assay.fleet.variables import Credentials as Reference
+from assay.model.credentials import Credentials as Reference
 from assay.model.errors import Trouble
 from assay.model.secrets import remember
 from assay.observe.once import Once

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
-from assay.fleet.draft import Draft, HostEntry
+from assay.fleet.draft import Draft
 from assay.fleet.git import DECLARED, tracked
 from assay.fleet.rules.book import Finding, rule
 from assay.model.policy import LifecyclePolicy
+from assay.model.ticket_route import TicketRoute
 
 SIGNER = re.compile(rb"^[^#\s]\S*\s.*\b(?:ssh|ecdsa|sk)-[\w.@-]+\s+AAAA", re.MULTILINE)
 LARGEST = 1024 * 1024  # bytes of allowed_signers
@@ -22,16 +24,26 @@ LARGEST = 1024 * 1024  # bytes of allowed_signers
 )
 def kept_credentials(draft: Draft) -> Iterator[Finding]:
     """Find files of credentials that belong to the repository."""
-    first: dict[str, HostEntry] = {}
-    for host in draft.hosts:
-        reference = host.variables.get("bmc_credentials")
-        file = reference.get("file") if isinstance(reference, dict) else None
-        if isinstance(file, str) and not file.startswith("/") and file not in first:
-            first[file] = host
+    first = _files(draft)
     ours = {file for file in first if posixpath.normpath(file).split("/")[0] in DECLARED}
     for file in sorted(ours | tracked(draft.root, sorted(first.keys() - ours))):
         said = f"the credentials in {file} are part of the repository"
-        yield Finding(first[file].place("bmc_credentials"), said, "move the file out of it, and change what it holds")
+        yield Finding(first[file](), said, "move the file out of it, and change what it holds")
+
+
+def _files(draft: Draft) -> dict[str, Callable[[], tuple[str, int, int]]]:
+    """Return every file below the repository that is to hold credentials, and how to find who first says so."""
+    found: dict[str, Callable[[], tuple[str, int, int]]] = {}
+    for host in draft.hosts:
+        reference = host.variables.get("bmc_credentials")
+        file = reference.get("file") if isinstance(reference, dict) else None
+        if isinstance(file, str) and not file.startswith("/") and file not in found:
+            found[file] = partial(host.place, "bmc_credentials")
+    for route in draft.of(TicketRoute).values():
+        file = route.credentials.file if route.credentials else ""
+        if file and not file.startswith("/"):
+            found.setdefault(file, partial(draft.at, f"TicketRoute/{route.name}"))
+    return found
 
 
 @rule(
