@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,26 +12,71 @@ import typer
 from assay.cli.desk import Desk, FleetDir, Format
 
 if TYPE_CHECKING:
+    from assay.controller.outbox import Undelivered
     from assay.model.ticket import Happening, Listed, Place
 
 app = typer.Typer(add_completion=False, help="Show the work for technicians.")
 
 
-@app.command()
+@app.callback(invoke_without_command=True)
 def tickets(
+    asked: typer.Context,
     every: Annotated[bool, typer.Option("--all", help="Closed ones too.")] = False,
     fleet: FleetDir = Path(),
     form: Format = "text",
 ) -> None:
     """Show the open tickets, oldest first."""
+    asked.obj = fleet
+    if asked.invoked_subcommand:
+        return
     from assay.controller.ticket_list import listed
 
-    found = [one for one in listed(Desk(fleet.resolve()).ledger.entries()) if every or not one.closed_at]
+    desk = Desk(fleet.resolve())
+    found = [one for one in listed(desk.ledger.entries()) if every or not one.closed_at]
+    for name, why in _waiting(desk):
+        print(f"not delivered to {name} yet: {why}", file=sys.stderr)  # noqa: T201 — beside the answer
     if form == "json":
         print(json.dumps({"tickets": [_plain(one) for one in found]}))  # noqa: T201 — the answer
         return
     text = "\n\n".join(_text(one) for one in found)
     print(text or "no open tickets")  # noqa: T201 — the answer
+
+
+@app.command()
+def deliver(asked: typer.Context, fleet: FleetDir = Path(), form: Format = "text") -> None:
+    """Deliver to every sink now what it lacks. Exit codes: 0 all have everything, 2 some do not."""
+    from assay.controller import desk as controller
+    from assay.controller.lock import only_controller
+    from assay.controller.outbox import DELIVERED, deliver_tickets
+    from assay.observe.store import EvidenceStore
+
+    here = Desk((asked.obj if fleet == Path() else fleet).resolve())
+    with only_controller(here.home):
+        desk = controller.Desk(
+            here.fleet, here.ledger, EvidenceStore(here.evidence), here.clock, here.home, here.reports
+        )
+        before = [entry.seq for entry in here.ledger.entries()[-1:]] or [0]
+        failed = deliver_tickets(desk, now=True)
+        done = here.ledger.entries(kinds=[DELIVERED], after=before[0])
+    _tell_delivery([one.body for one in done], failed, form)
+    raise typer.Exit(2 if failed else 0)
+
+
+def _tell_delivery(done: list[dict[str, Any]], failed: list[Undelivered], form: str) -> None:
+    if form == "json":
+        lacking = [{"sink": one.route, "ticket": one.ticket, "why": one.why} for one in failed]
+        print(json.dumps({"delivered": done, "undelivered": lacking}))  # noqa: T201 — the answer
+        return
+    lines = [f"{one['ticket']} → {one['sink']} {one['external']}".rstrip() for one in done]
+    print("\n".join(lines) or "nothing new to deliver")  # noqa: T201 — the answer
+    for one in failed:
+        print(f"not delivered to {one.route} {one.ticket}: {one.why}", file=sys.stderr)  # noqa: T201 — and what is amiss
+
+
+def _waiting(desk: Desk) -> list[tuple[str, str]]:
+    from assay.controller.postponed import Postponed
+
+    return Postponed(desk.home / "delivery.json").waiting()
 
 
 def _plain(one: Listed) -> dict[str, Any]:

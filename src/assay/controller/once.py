@@ -1,4 +1,4 @@
-"""One pass of the loop: finish what was begun, observe, validate, decide, act, and write the tickets."""
+"""One pass of the loop: finish what was begun, observe, validate, decide, act, and write and deliver the tickets."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from assay.controller.faults import classify
 from assay.controller.judging import judge_nodes
 from assay.controller.lock import only_controller
 from assay.controller.look import look_at_fabrics, look_at_nodes
+from assay.controller.outbox import deliver_tickets
 from assay.controller.situation import situation_of
 from assay.controller.tickets import update_tickets
 from assay.ledger.store import Ledger
@@ -95,6 +96,7 @@ def _once(desk: Desk, names: list[str], *, scan_fabric: bool) -> PassReport:
     _decide(desk, situation_of(desk), names)
     act(desk, names)
     update_tickets(desk)
+    deliver_tickets(desk)
     return PassReport(at, desk.ledger.entries(after=start), runs)
 
 

@@ -17,7 +17,7 @@ Kinds and their bodies (all ids are strings, all times ISO 8601 UTC):
 | certified | who, reason |
 | ticket.opened, ticket.updated, ticket.closed | ticket, and on opening the Ticket; on closing `by` |
 | ticket.reopened | ticket, the Ticket, reason, before (how often it was closed) |
-| ticket.delivered | ticket, sink, version (of what the sink has now), external (how the sink calls it) |
+| ticket.delivered | ticket, sink, to (which place), version (of what it has now), external (how the sink calls it) |
 | commit.accepted (of no node) | commit, signer, key (the fingerprint) |
 """
 

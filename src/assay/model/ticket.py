@@ -20,7 +20,10 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Ticket:
-    """Opened once per `key`, updated, closed by the check or scan named in `verify` when it passes, reopened."""
+    """Opened once per `key`, updated, closed by the check or scan named in `verify` when it passes, reopened.
+
+    `cause` is the likely one, `steps` are what to do, one a line, `beside` is what else the work interrupts.
+    """
 
     id: str
     key: str
@@ -31,6 +34,9 @@ class Ticket:
     seen: str = ""
     verify: str = ""
     severity: str = ""
+    cause: str = ""
+    steps: str = ""
+    beside: str = ""
 
     def as_json(self) -> dict[str, Any]:
         """Return plain JSON data; `from_json` reads it back."""

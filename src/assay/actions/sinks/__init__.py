@@ -1,0 +1,1 @@
+"""Where tickets go beside the ledger: each module is one kind of place."""

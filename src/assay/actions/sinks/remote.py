@@ -1,0 +1,144 @@
+"""One service on the web: bounded requests, answers as JSON, and what went wrong in words that hold no secret."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+import requests
+
+from assay.actions.sinks.sink import Gone, Refused, Unavailable
+from assay.model.secrets import hidden
+
+REQUEST_S = 10.0
+LARGEST = 16 * 1024 * 1024
+SOON = {408, 425, 500, 502, 503, 504}
+Sign = Callable[[requests.PreparedRequest], requests.PreparedRequest]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A success. `data` is its JSON, None where it holds none."""
+
+    headers: Mapping[str, str]
+    data: Any
+
+
+class Remote:
+    """Requests below `base`, each signed by `sign`; that also keeps a password of ~/.netrc from taking its place."""
+
+    def __init__(self, base: str, where: str, sign: Sign, timeout_s: float = REQUEST_S) -> None:
+        self._base, self.where, self._timeout_s = base.rstrip("/"), where, timeout_s
+        self._session = requests.Session()
+        self._session.auth = sign
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        query: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Answer:
+        """Send one request, once. Raises Gone, Refused or Unavailable."""
+        said = {"Accept": "application/json", "Content-Type": "application/json", **(headers or {})}
+        data = None if body is None else json.dumps(body, ensure_ascii=False).encode(errors="replace")
+        try:
+            with self._session.request(
+                method,
+                self._base + path,
+                params=query,
+                data=data,
+                headers=said,
+                timeout=self._timeout_s,
+                allow_redirects=False,  # a request that changes things goes where the spec says, or nowhere
+                stream=True,
+            ) as response:
+                return self._judged(response, _json(self._read(response)))
+        except (requests.RequestException, OSError) as error:
+            raise Unavailable(self._words(error), where=self.where, soon=True) from None
+
+    def listed(self, answer: Answer, *steps: str) -> list[dict[str, Any]]:
+        """Return the list of objects that an answer must hold, below `steps`."""
+        data = answer.data
+        for step in steps:
+            data = data.get(step) if isinstance(data, dict) else None
+        if not isinstance(data, list) or not all(isinstance(one, dict) for one in data):
+            raise Unavailable("answers with something else than it should", where=self.where, fix="look at its address")
+        return data
+
+    def text(self, answer: Answer, name: str) -> str:
+        """Return a text that an answer must hold."""
+        found = answer.data.get(name) if isinstance(answer.data, dict) else None
+        if not isinstance(found, str) or not found:
+            raise Unavailable(f"answers without {name}", where=self.where, fix="look at its address")
+        return found
+
+    def _read(self, response: requests.Response) -> bytes:
+        """Return the body. A far end that sends a byte now and then is cut off like a silent one."""
+        content, ends_at = b"", time.monotonic() + self._timeout_s
+        for piece in response.iter_content(65536):
+            content += piece
+            if len(content) > LARGEST or time.monotonic() > ends_at:
+                raise Unavailable("answers with too much, or too slowly", where=self.where)
+        return content
+
+    def _judged(self, response: requests.Response, data: Any) -> Answer:
+        status = response.status_code
+        if 200 <= status < 300:
+            return Answer(response.headers, data)
+        told = _told(data)
+        said = f"answers {status}{': ' if told else ''}{told}"
+        wait_s = _wait_s(response.headers)
+        if status == 429 or (status == 403 and wait_s):
+            raise Unavailable(f"asks to wait ({status})", where=self.where, soon=True, after_s=wait_s or 60)
+        if status in SOON or status >= 500:
+            raise Unavailable(said, where=self.where, soon=True, after_s=wait_s)
+        if status in (401, 403):
+            raise Unavailable(said, where=self.where, fix="correct what its credentials refer to, and what they may do")
+        if 300 <= status < 400:
+            raise Unavailable(f"is elsewhere now ({status})", where=self.where, fix="correct its address")
+        raise (Gone if status in (404, 410) else Refused)(said, where=self.where)
+
+    def _words(self, error: Exception) -> str:
+        if isinstance(error, requests.Timeout):
+            return f"no answer within {self._timeout_s:g} s"
+        if isinstance(error, requests.exceptions.SSLError):
+            return "its certificate is not trusted"
+        return "no connection, or one that broke"
+
+
+def _json(content: bytes) -> Any:
+    try:
+        return json.loads(content)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _told(data: Any) -> str:
+    """Return what a service says about a refusal: `message` (GitHub), `errorMessages` and `errors` (Jira)."""
+    if not isinstance(data, dict):
+        return ""
+    found = [data.get("message"), data.get("errorMessages"), data.get("errors")]
+    text = "; ".join(one if isinstance(one, str) else json.dumps(one, ensure_ascii=False) for one in found if one)
+    return " ".join(hidden(text).split())[:200]
+
+
+def _wait_s(headers: Mapping[str, str]) -> float:
+    """Return the seconds that an answer asks to wait, 0 where it asks nothing."""
+    after = headers.get("Retry-After", "")
+    if after.isdigit():
+        return float(after[:9])
+    if after:
+        try:
+            return max(1.0, parsedate_to_datetime(after).timestamp() - time.time())
+        except (ValueError, OverflowError):
+            return 60.0
+    reset = headers.get("X-RateLimit-Reset", "")
+    if headers.get("X-RateLimit-Remaining") == "0" and reset.isdigit():
+        return max(1.0, float(reset[:12]) - time.time())
+    return 0.0

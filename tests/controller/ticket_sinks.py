@@ -1,0 +1,198 @@
+"""Small stand-ins for GitHub's issues, Jira and a webhook: real HTTP servers that can be told to misbehave."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+
+@dataclass
+class Trouble:
+    """What goes wrong with the next requests of a method: a status and headers, a delay, a cut line.
+
+    `after`: whether the request has its effect first, so that only the answer is lost.
+    """
+
+    method: str
+    times: int = 1
+    status: int = 0
+    headers: dict[str, str] = field(default_factory=dict)
+    delay_s: float = 0
+    cut: bool = False
+    after: bool = False
+    then: Callable[[], None] = lambda: None
+
+
+@dataclass
+class Request:
+    method: str
+    path: str
+    query: dict[str, str]
+    headers: dict[str, str]
+    body: Any
+    raw: bytes
+
+
+class Service:
+    """A web service: `answer` is what it does; `requests` is what it was asked."""
+
+    def __init__(self) -> None:
+        self.requests: list[Request] = []
+        self.troubles: list[Trouble] = []
+        self.url = ""
+
+    def answer(self, request: Request) -> tuple[int, Any]:
+        raise NotImplementedError
+
+    def asked(self, method: str) -> list[Request]:
+        return [one for one in self.requests if one.method == method]
+
+    @contextmanager
+    def up(self) -> Iterator[Any]:
+        server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
+        server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{server.server_port}"
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+        try:
+            yield self
+        finally:
+            server.shutdown()
+            server.server_close()
+
+    def trouble_for(self, request: Request) -> Trouble | None:
+        for one in self.troubles:
+            if one.method == request.method and one.times > 0:
+                one.times -= 1
+                return one
+        return None
+
+
+def _handler(service: Service) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        def serve(self) -> None:
+            raw = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            at = urlsplit(self.path)
+            query = {name: values[0] for name, values in parse_qs(at.query).items()}
+            request = Request(self.command, at.path, query, dict(self.headers), json.loads(raw or b"null"), raw)
+            service.requests.append(request)
+            trouble = service.trouble_for(request)
+            status, data = service.answer(request) if trouble is None or trouble.after else (trouble.status, None)
+            headers: dict[str, str] = {}
+            if trouble:
+                trouble.then()
+                time.sleep(trouble.delay_s)
+                if trouble.cut:
+                    self.close_connection = True
+                    return
+                status, headers = trouble.status or status, trouble.headers
+            content = b"" if data is None else json.dumps(data).encode()
+            self.send_response(status)
+            for name, value in {**headers, "Content-Length": str(len(content))}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(content)
+
+        do_GET = do_POST = do_PATCH = do_PUT = serve  # noqa: N815 — http.server's names
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    return Handler
+
+
+class GitHub(Service):
+    """The part of GitHub's issues that we use."""
+
+    def __init__(self, token: str) -> None:
+        super().__init__()
+        self.token, self.issues = token, list[dict[str, Any]]()
+
+    def answer(self, request: Request) -> tuple[int, Any]:
+        if request.headers.get("Authorization") != f"Bearer {self.token}":
+            return 401, {"message": f"Bad credentials {request.headers.get('Authorization')}"}
+        number = request.path.rpartition("/")[2]
+        if request.method == "POST":
+            made = {"number": len(self.issues) + 1, "state": "open", **request.body}
+            made["html_url"] = f"https://github.example/acme/fabric/issues/{made['number']}"
+            self.issues.append(made)
+            return 201, made
+        if request.method == "PATCH":
+            found = [one for one in self.issues if str(one["number"]) == number and not one.get("deleted")]
+            if not found:
+                return 404, {"message": "Not Found"}
+            found[0].update(request.body)
+            return 200, found[0]
+        size, page = int(request.query["per_page"]), int(request.query["page"])
+        held = [one for one in reversed(self.issues) if not one.get("deleted")]
+        ours = [one for one in held if request.query["labels"] in one["labels"]]
+        return 200, ours[(page - 1) * size : page * size]
+
+
+STATES = {"To Do": "new", "In Progress": "indeterminate", "Done": "done"}
+
+
+class Jira(Service):
+    """The part of Jira that we use."""
+
+    def __init__(self, authorization: str, version: int = 2) -> None:
+        super().__init__()
+        self.authorization, self.root = authorization, f"/rest/api/{version}"
+        self.issues: dict[str, dict[str, Any]] = {}
+
+    def answer(self, request: Request) -> tuple[int, Any]:
+        if request.headers.get("Authorization") != self.authorization:
+            return 401, {"errorMessages": ["You are not authenticated."]}
+        path = request.path.removeprefix(self.root)
+        if path.startswith("/search"):
+            label = re.search(r'labels = "([^"]*)"', request.query["jql"])[1]
+            found = [key for key, one in self.issues.items() if label in one["fields"]["labels"]]
+            return 200, {"issues": [{"key": key} for key in found]}
+        if path == "/issue":
+            key = f"DC-{len(self.issues) + 1}"
+            self.issues[key] = {"fields": request.body["fields"], "status": "To Do", "comments": []}
+            return 201, {"id": "1", "key": key}
+        _, _, key, *rest = path.split("/")
+        return self._issue(request, self.issues.get(key), rest)
+
+    def _issue(self, request: Request, issue: Any, rest: list[str]) -> tuple[int, Any]:
+        if issue is None:
+            return 404, {"errorMessages": ["Issue does not exist"]}
+        match request.method, rest:
+            case "PUT", []:
+                issue["fields"].update(request.body["fields"])
+                return 204, None
+            case "GET", []:
+                return 200, {"fields": {"status": _status(issue["status"])}}
+            case "GET", ["transitions"]:
+                return 200, {"transitions": [{"id": name, "name": name, "to": _status(name)} for name in STATES]}
+            case "POST", ["transitions"]:
+                issue["status"] = request.body["transition"]["id"]
+                return 204, None
+            case "GET", ["comment"]:
+                return 200, {"comments": [{"body": one} for one in issue["comments"]]}
+        issue["comments"].append(request.body["body"])
+        return 201, {"id": "1"}
+
+
+def _status(name: str) -> dict[str, Any]:
+    return {"name": name, "statusCategory": {"key": STATES[name]}}
+
+
+class Webhook(Service):
+    """A receiver that takes each key once, as the documentation asks."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.taken: dict[str, Any] = {}
+
+    def answer(self, request: Request) -> tuple[int, Any]:
+        self.taken.setdefault(request.headers["Idempotency-Key"], request.body)
+        return 200, {"id": f"hook-{request.body['ticket']['id']}"}
