@@ -13,7 +13,7 @@ from assay.model.labels import Labels
 RATE = "4xNDR"
 
 
-def fat_tree(units=2, nodes=3, rails=3, spines=2, pair=2, pods=1, cores=0) -> Plan:
+def fat_tree(units=2, nodes=3, rails=3, spines=2, pair=2, pods=1, cores=0, rate=RATE) -> Plan:
     """A rail-optimised fat tree: `pods` of two tiers, joined by `cores` where there are any."""
     devices, links = [], Links()
     hcas = [_adapters(devices, pod, units * nodes, rails) for pod in range(pods)]
@@ -25,8 +25,8 @@ def fat_tree(units=2, nodes=3, rails=3, spines=2, pair=2, pods=1, cores=0) -> Pl
             unit, place = divmod(node, nodes)
             links.add(own, [1] * rails, leaf[unit * rails : (unit + 1) * rails], [place + 1] * rails)
         _join(links, leaf, nodes, top, pair)
-    _join(links, [one for top in tops for one in top], 40, core, pair)
-    links.alike(RATE, 5)
+    _join(links, [one for top in tops for one in top], 32, core, pair)
+    links.alike(rate, 5)
     return Plan("tree", devices, links)
 
 
@@ -37,7 +37,7 @@ def _adapters(devices, pod, nodes, rails):
         name = f"n{pod}{node:02}"
         found.append(range(len(devices), len(devices) + rails))
         for rail in range(rails):
-            guid = f"0xa{len(devices):015x}"
+            guid = f"0xa{16 * len(devices):015x}"
             device = Device(guid, f"{name} mlx5_{rail}", "hca", 1, f"r{pod}{node // 2}", node + 1, "lab", name)
             devices.append(device)
     return found
@@ -47,7 +47,7 @@ def _switches(devices, letter, name, many):
     """Add switches, all of them in one rack; return their numbers."""
     first = len(devices)
     for number in range(many):
-        guid = f"0x{letter}{first + number:015x}"
+        guid = f"0x{letter}{16 * (first + number):015x}"
         devices.append(Device(guid, f"{name}-{number}", "switch", 64, name, number + 1, "lab", labels=Labels(2)))
     return range(first, first + many)
 
@@ -122,6 +122,10 @@ class Mischief:
         self.touched: set[str] = set()
         self.extra: list[FoundDevice] = []
         self.touched_nodes: set[str] = set()
+
+    def __repr__(self):
+        kinds = Counter(device.name.rpartition("-")[0] or "adapters" for device in self.plan.devices.values())
+        return f"{dict(kinds)}: {self.called}"
 
     def units(self, kind):
         """Nodes (with all of their adapters), or switches, that nothing was done to yet."""

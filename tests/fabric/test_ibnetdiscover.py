@@ -144,7 +144,7 @@ def test_a_greeting_on_stderr_is_no_problem():
     [
         ('"S-00000000000000b1"[33]', '"S-00000000000000b1"[34]', "is not listed there"),
         ('"S-00000000000000b1"[33]', '"S-00000000000000b1"[2]', "but that leads to"),
-        ("lid 7 2xHDR", "lid 7 1xHDR", "its other end 2xHDR"),
+        ("lid 7 2xHDR", "lid 7 2xWARP", "its other end 2xHDR"),
         ("lid 7 2xHDR", "lid 7", "no rate at the end"),
         ('Switch	64 "S-00000000000000c1"', 'Swotch	64 "S-00000000000000c1"', "cannot be read"),
         ('Ca	1 "H-00000000000000a2"', 'Ca	1 "H-00000000000000a1"', "is listed twice"),
@@ -154,6 +154,12 @@ def test_a_greeting_on_stderr_is_no_problem():
 )
 def test_contradictions_are_said(old, new, said):
     assert any(said in problem for problem in parse(DUMP.replace(old, new, 1)).problems)
+
+
+@pytest.mark.parametrize(("said", "rate"), [("1xHDR", "1xHDR"), ("2xEDR", "2xEDR"), ("4xEDR", "2xEDR")])
+def test_a_link_is_as_slow_as_the_slower_of_its_ends(said, rate):
+    found = parse(DUMP.replace("lid 7 2xHDR", f"lid 7 {said}", 1))
+    assert (found.problems, [cable.rate for cable in found.cables].count(rate)) == ((), 1)
 
 
 def test_a_port_after_an_overwritten_line_belongs_to_nobody():

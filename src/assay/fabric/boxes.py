@@ -16,7 +16,7 @@ from assay.fabric.differing import Differing
 from assay.fabric.planned import Plan
 from assay.fabric.settle import Settled, settle
 
-KEPT = 8
+KEPT = 4
 """Of so many cables in another's place, at most one may still be in its own."""
 ENOUGH = 4
 """A box that nobody knows must have at least a quarter of a place's cables to stand there."""

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from assay.fabric.discovery import Discovery, FoundCable, FoundDevice
 from assay.fabric.port_facts import PortFacts
+from assay.fabric.rate import slowest
 from assay.model.cable import DeviceKind, Port
 
 Ends = dict[Port, tuple[Port, str]]
@@ -58,7 +59,10 @@ def named(port: Port) -> str:
 def cables_of(
     ends: Mapping[Port, tuple[Port, str]], devices: Mapping[str, FoundDevice], problems: list[str]
 ) -> list[FoundCable]:
-    """Join the two ends of each cable; add to `problems` which ones do not agree."""
+    """Join the two ends of each cable; add to `problems` which ones do not agree.
+
+    A link is as slow as the slower of its ends: they may be asked while it comes up.
+    """
     cables, unlisted = [], set()
     for here, (there, rate) in ends.items():
         back = ends.get(there)
@@ -71,8 +75,9 @@ def cables_of(
             continue
         elif there < here:
             continue
-        elif back[1] != rate:
-            problems.append(f"{named(here)} says {rate or 'no rate'}, its other end {back[1] or 'no rate'}")
+        elif back[1] != rate and not (rate := slowest(said := rate, back[1])):
+            problems.append(f"{named(here)} says {said or 'no rate'}, its other end {back[1] or 'no rate'}")
+            rate = said
         cables.append(FoundCable(here, there, rate))
     problems += [f"{one} is cabled but has no record of its own" for one in sorted(unlisted)]
     return cables

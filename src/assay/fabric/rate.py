@@ -30,3 +30,9 @@ def slower(seen: str, designed: str) -> bool:
     """Say whether a link runs with fewer lanes or slower lanes than designed. Other texts are not judged."""
     one, other = rate_of(seen), rate_of(designed)
     return bool(one and other and (one.width < other.width or one.speed < other.speed))
+
+
+def slowest(one: str, other: str) -> str:
+    """Return the fewer lanes and the slower speed of two rates, "" where one of them is no rate."""
+    a, b = rate_of(one), rate_of(other)
+    return f"{min(a.width, b.width)}x{SPEEDS[min(a.speed, b.speed)]}" if a and b else ""

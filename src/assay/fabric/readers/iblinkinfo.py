@@ -3,13 +3,14 @@ r"""Reads what `iblinkinfo -l` (`--line`) prints.
 ```
 file = { line }
 line = guid '"' desc '"' lid port "[" [ext] "]" "==(" link ")==>" far
-far  = [ guid lid port ] "[" [ext] "]" '"' desc '"' "(" remark ")"
+far  = [ guid lid port ] "[" [ext] "]" '"' desc '"' "(" remark ")" | '"Port not available"'
 link = width lane "Gbps" state "/" physical | state "/" physical
 lane = Gbit/s of one lane: "53.125" is HDR
 ```
 
 One line a port, each cable twice. A port without a cable is printed with an empty other end (`[  ] "" ( )`); so is one
-whose other end did not answer ("Port not available"), which is a problem. `desc` is padded with blanks at its left.
+whose other end did not answer ("Port not available"), which is a problem, but for a port that is disabled. `desc` is
+padded with blanks at its left.
 `guid` is the PORT's, see `port_report.py`. The text does not say what kind a device is: one with several ports is
 taken for a switch. A switch lists all of its ports from 1 on, cabled or not, which shows lost lines. `Could be 12X` and
 the like are remarks, not read. Without `-l` the other end is named by its LID only: not read either.
@@ -31,7 +32,7 @@ _EXT = r"\[[ 0-9]*\]"
 LINE = re.compile(
     rf'0x([0-9a-fA-F]{{1,16}})\s+"(.*)"\s+[0-9]+\s+([0-9]{{1,5}}){_EXT}\s+'
     r"==\(\s*(?:([0-9]{1,2}X)\s+([0-9.]+|FDR10)(?:\s+Gbps)?\s+(?:\(FDR10\)\s+)?)?([A-Za-z]*)/\s*([A-Za-z ]*)\)==>\s+"
-    rf'(?:0x([0-9a-fA-F]{{1,16}})\s+[0-9]+\s+([0-9]{{1,5}}))?{_EXT}\s+"(.*)"\s+\((.*)\)'
+    rf'(?:(?:0x([0-9a-fA-F]{{1,16}})\s+[0-9]+\s+([0-9]{{1,5}}))?{_EXT}\s+".*"\s+\((.*)\)|"(Port not available)")'
 )
 UNABRIDGED = re.compile(r"(?m)^(?:CA|Switch|Router): .*:$")
 
@@ -65,11 +66,13 @@ def _lost_ports(listing: Listing) -> list[str]:
 
 
 def _port(listing: Listing, where: str, found: re.Match[str]) -> None:
-    digits, name, port, width, lane, logical, physical, far, far_port, _, remark = found.groups()
+    digits, name, port, width, lane, logical, physical, far, far_port, remark, silent = found.groups()
     here = Port(guid(digits), int(port))
     listing.device(here, "switch" if here.guid in listing.devices else "hca", name.strip())
     state, place = state_of(logical, physical)
-    if LOST.search(remark) or "not available" in remark or (not far and place == "linkup"):
+    remark = remark or silent
+    lost = LOST.search(remark) or "not available" in remark or (not far and place == "linkup")
+    if lost and place != "disabled":
         listing.problems.append(f"{where}: the other end of port {here.number} of {here.guid} did not answer")
     there = Port(guid(far), int(far_port)) if far else None
     rate = rate_from_lanes(width, lane) if width and there else ""
