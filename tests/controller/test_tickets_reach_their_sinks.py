@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -354,6 +355,16 @@ def test_one_ticket_that_is_refused_keeps_no_other_back(room: Room, github: GitH
 def test_a_damaged_account_of_what_waits_is_forgotten(tmp_path: Path, content: str) -> None:
     (tmp_path / "d.json").write_text(content)
     assert Postponed(tmp_path / "d.json").until("issues", datetime.now(UTC)) == ""
+
+
+@pytest.mark.parametrize("start", [b"HTTP/1.1 200 OK\r\nX-Slow: ", b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n"])
+def test_a_service_that_sends_a_byte_now_and_then_is_cut_off(room: Room, github: GitHub, start: bytes) -> None:
+    github.troubles.append(Trouble("GET", drip=start, times=9))
+    room.wants(ticket())
+    begun = time.monotonic()
+    (failed,) = room.deliver()
+    assert "no answer within 0.5 s" in failed.why
+    assert time.monotonic() - begun < 4
 
 
 @pytest.mark.parametrize("status", [200, 301, 401, 403, 404, 418, 500])

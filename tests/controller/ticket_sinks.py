@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import threading
@@ -27,6 +28,7 @@ class Trouble:
     headers: dict[str, str] = field(default_factory=dict)
     delay_s: float = 0
     cut: bool = False
+    drip: bytes = b""
     after: bool = False
     then: Callable[[], None] = lambda: None
 
@@ -75,6 +77,15 @@ class Service:
         return None
 
 
+def _drip(file: Any, start: bytes) -> None:
+    """Begin an answer, and then send a byte now and then for a long time."""
+    with contextlib.suppress(OSError):
+        file.write(start)
+        for _ in range(200):
+            file.write(b"x")
+            time.sleep(0.05)
+
+
 def _handler(service: Service) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         def serve(self) -> None:
@@ -89,7 +100,9 @@ def _handler(service: Service) -> type[BaseHTTPRequestHandler]:
             if trouble:
                 trouble.then()
                 time.sleep(trouble.delay_s)
-                if trouble.cut:
+                if trouble.drip:
+                    _drip(self.wfile, trouble.drip)
+                if trouble.cut or trouble.drip:
                     self.close_connection = True
                     return
                 status, headers = trouble.status or status, trouble.headers

@@ -1,4 +1,4 @@
-"""The TLS line to one BMC, under the redfish library: verified, shared trust, and cut on the deadline.
+"""The line to one BMC (under the redfish library) or other service: verified, shared trust, and cut on the deadline.
 
 The library's own limits are not enough for a pass: by default it retries ten times with a pause (`max_retry`),
 its timeout starts anew with every piece received, so a BMC that sends a byte a second outlives any of it, and
@@ -18,8 +18,8 @@ from threading import Timer
 from typing import Any
 
 from requests.adapters import HTTPAdapter
-from urllib3.connection import HTTPSConnection
-from urllib3.connectionpool import HTTPSConnectionPool
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
 logging.getLogger("redfish.rest.v1").disabled = True
 
@@ -34,7 +34,7 @@ def trust(ca: Path | None) -> ssl.SSLContext:
 
 
 class Line(HTTPAdapter):
-    """The connections of one client to one BMC; `cut` ends whatever they wait for, from any thread."""
+    """The connections of one client to one service; `cut` ends whatever they wait for, from any thread."""
 
     def __init__(self, context: ssl.SSLContext) -> None:
         self._context = context
@@ -46,7 +46,7 @@ class Line(HTTPAdapter):
     def init_poolmanager(self, *arguments: Any, **options: Any) -> None:
         """Make connections that use our trust and can be found again."""
         super().init_poolmanager(*arguments, ssl_context=self._context, **options)
-        self.poolmanager.pool_classes_by_scheme = {"https": _pool(self._connected)}
+        self.poolmanager.pool_classes_by_scheme = _pools(self._connected)
 
     def build_connection_pool_key_attributes(self, request: Any, verify: Any, cert: Any = None) -> Any:  # noqa: ARG002 — the signature is requests'
         """Leave trust to our context: nothing is loaded beside it, and verifying cannot be turned off."""
@@ -78,13 +78,23 @@ class Line(HTTPAdapter):
             timer.cancel()
 
 
-def _pool(connected: Callable[[socket.socket], None]) -> type[HTTPSConnectionPool]:
-    class Connection(HTTPSConnection):
+def _pools(connected: Callable[[socket.socket], None]) -> dict[str, type[HTTPConnectionPool]]:
+    """Return pools whose connections are told of. Plain HTTP is for services on this machine."""
+
+    class Secure(HTTPSConnection):
         def connect(self) -> None:
             super().connect()
             connected(self.sock)
 
-    class Pool(HTTPSConnectionPool):
-        ConnectionCls = Connection
+    class Plain(HTTPConnection):
+        def connect(self) -> None:
+            super().connect()
+            connected(self.sock)
 
-    return Pool
+    class SecurePool(HTTPSConnectionPool):
+        ConnectionCls = Secure
+
+    class PlainPool(HTTPConnectionPool):
+        ConnectionCls = Plain
+
+    return {"https": SecurePool, "http": PlainPool}

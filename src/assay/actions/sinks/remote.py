@@ -10,9 +10,11 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 import requests
+from urllib3.exceptions import HTTPError
 
 from assay.actions.sinks.sink import Gone, Refused, Unavailable
 from assay.model.secrets import hidden
+from assay.observe.wire import Line, trust
 
 REQUEST_S = 10.0
 LARGEST = 16 * 1024 * 1024
@@ -33,8 +35,10 @@ class Remote:
 
     def __init__(self, base: str, where: str, sign: Sign, timeout_s: float = REQUEST_S) -> None:
         self._base, self.where, self._timeout_s = base.rstrip("/"), where, timeout_s
-        self._session = requests.Session()
+        self._session, self._line = requests.Session(), Line(trust(None))
         self._session.auth = sign
+        for scheme in ("https://", "http://"):
+            self._session.mount(scheme, self._line)
 
     def ask(
         self,
@@ -47,20 +51,28 @@ class Remote:
         """Send one request, once. Raises Gone, Refused or Unavailable."""
         said = {"Accept": "application/json", "Content-Type": "application/json", **(headers or {})}
         data = None if body is None else json.dumps(body, ensure_ascii=False).encode(errors="replace")
+        ends_at = time.monotonic() + self._timeout_s
         try:
-            with self._session.request(
-                method,
-                self._base + path,
-                params=query,
-                data=data,
-                headers=said,
-                timeout=self._timeout_s,
-                allow_redirects=False,  # a request that changes things goes where the spec says, or nowhere
-                stream=True,
-            ) as response:
-                return self._judged(response, _json(self._read(response)))
-        except (requests.RequestException, OSError) as error:
-            raise Unavailable(self._words(error), where=self.where, soon=True) from None
+            with (
+                self._line.cut_after(self._timeout_s),  # a byte now and then outlives any timeout of the library
+                self._session.request(
+                    method,
+                    self._base + path,
+                    params=query,
+                    data=data,
+                    headers=said,
+                    timeout=self._timeout_s,
+                    allow_redirects=False,  # a request that changes things goes where the spec says, or nowhere
+                    stream=True,
+                ) as response,
+            ):
+                content = self._read(response)
+                if time.monotonic() >= ends_at:  # a head that was cut reads like a short one
+                    raise requests.Timeout
+                return self._judged(response, _json(content))
+        except (requests.RequestException, HTTPError, OSError) as error:
+            late = time.monotonic() >= ends_at
+            raise Unavailable(self._words(error, late=late), where=self.where, soon=True) from None
 
     def listed(self, answer: Answer, *steps: str) -> list[dict[str, Any]]:
         """Return the list of objects that an answer must hold, below `steps`."""
@@ -79,12 +91,11 @@ class Remote:
         return found
 
     def _read(self, response: requests.Response) -> bytes:
-        """Return the body. A far end that sends a byte now and then is cut off like a silent one."""
-        content, ends_at = b"", time.monotonic() + self._timeout_s
+        content = b""
         for piece in response.iter_content(65536):
             content += piece
-            if len(content) > LARGEST or time.monotonic() > ends_at:
-                raise Unavailable("answers with too much, or too slowly", where=self.where)
+            if len(content) > LARGEST:
+                raise Unavailable("answers with too much", where=self.where)
         return content
 
     def _judged(self, response: requests.Response, data: Any) -> Answer:
@@ -104,8 +115,8 @@ class Remote:
             raise Unavailable(f"is elsewhere now ({status})", where=self.where, fix="correct its address")
         raise (Gone if status in (404, 410) else Refused)(said, where=self.where)
 
-    def _words(self, error: Exception) -> str:
-        if isinstance(error, requests.Timeout):
+    def _words(self, error: Exception, *, late: bool) -> str:
+        if late or isinstance(error, requests.Timeout):
             return f"no answer within {self._timeout_s:g} s"
         if isinstance(error, requests.exceptions.SSLError):
             return "its certificate is not trusted"
