@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -106,6 +107,49 @@ def test_a_reopened_ticket_closes_again_and_keeps_its_whole_history(tmp_path: Pa
     assert [each.what for each in one.history] == ["opened", "closed", "reopened", "closed", "reopened"]
     assert (one.reopened, one.closed_at, one.opened_at) == (2, "", day(1))
     assert history[-1].body["before"] == 2
+
+
+def out(key: str, *places: str, verify: str = "fabric scan compute") -> Ticket:
+    ends = tuple(Place(device, port=port) for device, _, port in (place.partition(":") for place in places))
+    return Ticket(f"id-{key}", key, key, places=ends, verify=verify)
+
+
+TWO_ENDS = out("cable", "n1 mlx5_0:1", "leaf-1:7")
+
+
+def test_what_a_greater_cause_explains_is_merged_into_its_ticket():
+    cage = out("cage", "n1 mlx5_0:1", "n2 mlx5_0:1", "leaf-1:7", "leaf-1:8")
+    history = step(step([], [TWO_ENDS], proved(), day(1)), [cage], proved("cable"), day(2))
+    assert kinds(history) == ["ticket.opened", "ticket.opened", "ticket.closed"]
+    assert history[-1].body == {"ticket": "id-cable", "by": "ticket id-cage, which explains it too"}
+    later = step(step(history, [cage], proved("cable"), day(3)), [TWO_ENDS], proved("cage"), day(4))
+    assert kinds(later)[3:] == ["ticket.reopened", "ticket.closed"], "the cage is mended, one cable of it is not"
+
+
+def test_a_device_that_is_gone_explains_what_is_plugged_into_it():
+    gone = out("devices", "n1", "leaf-1")
+    history = step(step([], [TWO_ENDS], proved(), day(1)), [gone], proved("cable"), day(2))
+    assert history[-1].body["by"] == "ticket id-devices, which explains it too"
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        out("o", "n1", "leaf-2"),
+        out("o", "n11", "leaf-1"),
+        out("o", "n1 mlx5_0:1"),
+        out("o", "n1", "leaf-1", verify="x"),
+    ],
+)
+def test_what_another_ticket_does_not_wholly_explain_was_mended_by_itself(other):
+    history = step(step([], [TWO_ENDS], proved(), day(1)), [other], proved("cable"), day(2))
+    assert history[-1].body["by"] == f"seen right after {day(1)}"
+
+
+def test_nothing_is_merged_without_a_proof_of_its_own():
+    gone = out("devices", "n1", "leaf-1")
+    history = step(step([], [TWO_ENDS], proved(), day(1)), [gone], proved(), day(2))
+    assert set(open_tickets(history)) == {"cable", "devices"}
 
 
 passes = st.lists(

@@ -12,7 +12,7 @@ from datetime import timedelta
 
 from assay.lifecycle.when import moment, spoken
 from assay.model.entry import Entry, derived_id
-from assay.model.ticket import Ticket
+from assay.model.ticket import Place, Ticket
 
 Proof = Callable[[Ticket, str], str]
 
@@ -55,16 +55,30 @@ def changes(
     """Return the entries that bring the tickets to what is wanted, at time `at`.
 
     A ticket that is no longer wanted closes only with a proof: `proof(ticket, since)` says what proved it fixed since
-    then, "" where nothing did.
+    then, "" where nothing did. Where the same proof found a greater cause that explains it, that ticket is named.
     """
     news = {ticket.key: ticket for ticket in wanted}
     found = [entry for key, ticket in news.items() for entry in _wanted(known.get(key), ticket, at, window)]
+    now = [from_body(entry.body) for entry in found] + [one.ticket for key, one in known.items() if key in news]
     for key, one in known.items():
         if key not in news and not one.by and (by := proof(one.ticket, one.at)):
-            body = {"ticket": one.ticket.id, "by": by}
+            cause = next((each for each in now if _explains(each, one.ticket)), None)
+            body = {"ticket": one.ticket.id, "by": f"ticket {cause.id}, which explains it too" if cause else by}
             ident = derived_id("closed", one.ticket.id, at)
             found.append(Entry(ident, at, "ticket.closed", one.ticket.node, body))
     return found
+
+
+def _explains(great: Ticket, small: Ticket) -> bool:
+    """Whether what is wrong with one ticket is a part of what is wrong with another, as one scan found it."""
+    one_scan = great.verify == small.verify and small.verify.startswith("fabric scan ")
+    inside = all(any(_covers(wide, place) for wide in great.places) for place in small.places)
+    return one_scan and bool(small.places) and inside
+
+
+def _covers(wide: Place, place: Place) -> bool:
+    """Whether a place is the same as another, or a port of the whole device that the other names."""
+    return wide == place or (not wide.port and f"{place.device} ".startswith(f"{wide.device} "))
 
 
 def _wanted(last: Standing | None, ticket: Ticket, at: str, window: timedelta) -> list[Entry]:
