@@ -75,10 +75,10 @@ def cables_of(
             continue
         elif there < here:
             continue
-        elif back[1] != rate and not (rate := slowest(said := rate, back[1])):
-            problems.append(f"{named(here)} says {said or 'no rate'}, its other end {back[1] or 'no rate'}")
-            rate = said
-        cables.append(FoundCable(here, there, rate))
+        slower = slowest(rate, back[1]) if back and back[1] != rate else rate
+        if back and back[1] != rate and not slower:
+            problems.append(f"{named(here)} says {rate or 'no rate'}, its other end {back[1] or 'no rate'}")
+        cables.append(FoundCable(here, there, slower or rate))
     problems += [f"{one} is cabled but has no record of its own" for one in sorted(unlisted)]
     return cables
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def many_objects() -> Iterator[None]:
-    """Make objects without a search for circles among them. Afterwards they are old ones, which are rarely looked at."""
+    """Make objects without a search for circles among them. Afterwards they count as old, and are rarely looked at."""
     was = gc.isenabled()
     gc.disable()
     try:
