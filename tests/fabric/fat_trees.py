@@ -13,13 +13,13 @@ from assay.model.labels import Labels
 RATE = "4xNDR"
 
 
-def fat_tree(units=2, nodes=3, rails=3, spines=2, pair=2, pods=1, cores=0, rate=RATE) -> Plan:
+def fat_tree(units=2, nodes=3, rails=3, spines=2, pair=2, pods=1, cores=0, rate=RATE, ports=64) -> Plan:
     """A rail-optimised fat tree: `pods` of two tiers, joined by `cores` where there are any."""
     devices, links = [], Links()
     hcas = [_adapters(devices, pod, units * nodes, rails) for pod in range(pods)]
-    leaves = [_switches(devices, "b", f"leaf-{pod}", units * rails) for pod in range(pods)]
-    tops = [_switches(devices, "c", f"spine-{pod}", spines) for pod in range(pods)]
-    core = _switches(devices, "d", "core", cores)
+    leaves = [_switches(devices, "b", f"leaf-{pod}", units * rails, ports) for pod in range(pods)]
+    tops = [_switches(devices, "c", f"spine-{pod}", spines, ports) for pod in range(pods)]
+    core = _switches(devices, "d", "core", cores, ports)
     for adapters, leaf, top in zip(hcas, leaves, tops, strict=True):
         for node, own in enumerate(adapters):
             unit, place = divmod(node, nodes)
@@ -43,12 +43,12 @@ def _adapters(devices, pod, nodes, rails):
     return found
 
 
-def _switches(devices, letter, name, many):
+def _switches(devices, letter, name, many, ports):
     """Add switches, all of them in one rack; return their numbers."""
     first = len(devices)
     for number in range(many):
         guid = f"0x{letter}{16 * (first + number):015x}"
-        devices.append(Device(guid, f"{name}-{number}", "switch", 64, name, number + 1, "lab", labels=Labels(2)))
+        devices.append(Device(guid, f"{name}-{number}", "switch", ports, name, number + 1, "lab", labels=Labels(2)))
     return range(first, first + many)
 
 

@@ -16,7 +16,7 @@ from assay.model.cable import Port
 pytestmark = pytest.mark.skipif(not AVAILABLE, reason=WHY_NOT)
 SIZES = {
     "32 nodes": {"units": 1, "nodes": 32, "rails": 8, "spines": 4, "pair": 8},
-    "512 nodes": {"units": 4, "nodes": 32, "rails": 8, "spines": 32, "pair": 1, "pods": 4, "cores": 32},
+    "512 nodes": {"units": 4, "nodes": 32, "rails": 8, "spines": 32, "pair": 1, "pods": 4, "cores": 32, "ports": 128},
 }
 CABLES = {"32 nodes": 512, "512 nodes": 12_288}
 

@@ -13,6 +13,7 @@ import typer
 from assay.cli.desk import Desk, FleetDir, Format
 from assay.cli.fabric_draft import import_sheet, learn, text_of
 from assay.cli.fabric_evaluate import evaluate
+from assay.cli.fabric_impact import impact
 
 if TYPE_CHECKING:
     from assay.fabric.compare import Comparison
@@ -22,6 +23,7 @@ app = typer.Typer(add_completion=False, no_args_is_help=True, help="Compare the 
 app.command()(learn)
 app.command("import")(import_sheet)
 app.command()(evaluate)
+app.command()(impact)
 
 EXIT = {"match": 0, "mismatch": 1, "partial": 2}
 
