@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 
 from assay.fleet.marks import COLUMNS, Marks, Unreadable, moved, place_of, size_of
-from assay.fleet.scalars import MERGE, UnknownTag, scalar
+from assay.fleet.scalars import MERGE, UnknownTag, scalar, unquoted
 
 MAX_DEPTH = 48
 MAX_ALIASED = 20_000
@@ -73,8 +73,10 @@ class Builder:
     def _scalar(self, event: Any) -> None:
         try:
             value = event.value
-            if event.tag is not None or event.implicit[0]:
+            if event.tag is not None:
                 value = scalar(value, plain=event.implicit[0], tag=event.tag)
+            elif event.implicit[0]:
+                value = unquoted(value)
         except UnknownTag as tag:
             raise self._wrong(f"the tag {tag} is not allowed here", "write plain data, without tags") from None
         except ValueError as wrong:

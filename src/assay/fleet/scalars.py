@@ -23,7 +23,7 @@ class UnknownTag(ValueError):
 def scalar(text: str, *, plain: bool, tag: str | None) -> Any:
     """Return the value of a scalar. Raises UnknownTag, and ValueError for text that its tag does not allow."""
     if tag is None or tag == "!":
-        return _plain(text) if plain and tag is None else text
+        return unquoted(text) if plain and tag is None else text
     if tag == "!vault":
         return {"__ansible_vault": text}
     if tag == "!unsafe":
@@ -34,7 +34,8 @@ def scalar(text: str, *, plain: bool, tag: str | None) -> Any:
 
 
 @lru_cache(maxsize=4096)
-def _plain(text: str) -> Any:
+def unquoted(text: str) -> Any:
+    """Return the value of a scalar without quotes and tag. Raises ValueError."""
     for tag, pattern in _RESOLVERS.get(text[:1], ()):
         if pattern.match(text):
             return _SPECIAL[tag] or text if tag in _SPECIAL else _typed(text, tag)
