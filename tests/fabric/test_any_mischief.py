@@ -60,11 +60,12 @@ def test_of_a_partial_discovery_only_what_was_seen_is_said(done, data):
     assert comparison.verdict == "partial"
     assert not {"missing", "device-missing", "device-replaced"} & {one.kind for one in comparison.discrepancies}
     assert all(pair.observed for one in comparison.discrepancies for pair in one.cables)
-    differing = set(map(edge, done.cables)) - set(map(edge, as_built(done.plan)))
-    named = {
-        frozenset((pair.observed.a.at, pair.observed.b.at)) for one in comparison.discrepancies for pair in one.cables
-    }
-    assert named <= differing - lost
+    there = set(map(edge, done.cables)) - lost
+    differing = there - set(map(edge, as_built(done.plan)))
+    for one in comparison.discrepancies:
+        observed = {frozenset((pair.observed.a.at, pair.observed.b.at)) for pair in one.cables}
+        # where boxes stand in each other's place, a cable between two of them may lead right by chance
+        assert observed <= (there if one.kind == "device-exchanged" else differing)
 
 
 @ANYTHING
