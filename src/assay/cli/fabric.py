@@ -14,6 +14,7 @@ from assay.cli.desk import Desk, FleetDir, Format
 from assay.cli.fabric_draft import import_sheet, learn, text_of
 from assay.cli.fabric_evaluate import evaluate
 from assay.cli.fabric_impact import impact
+from assay.cli.fabric_plan import DesignOrFile, plan_of
 
 if TYPE_CHECKING:
     from assay.fabric.compare import Comparison
@@ -33,20 +34,18 @@ def compare(
     dump: Annotated[
         Path, typer.Option("--from", help="What ibnetdiscover, iblinkinfo -l, ibdiagnet or UFM printed; - is stdin.")
     ],
-    design: Annotated[str, typer.Option(help="The FabricDesign's name, or the path of its file.")] = "",
+    design: DesignOrFile = "",
     stderr: Annotated[Path | None, typer.Option(help="What it said on stderr; lost packets show nowhere else.")] = None,
     fleet: FleetDir = Path(),
     format: Format = "text",  # noqa: A002 — the option is called --format
 ) -> None:
     """Compare a recorded discovery with a design. Exit codes: 0 match, 1 mismatch, 2 partial or unreadable."""
     from assay.fabric import compare as comparing
-    from assay.fabric.compiled import compiled
     from assay.fabric.many import many_objects
     from assay.fabric.readers import topology
 
-    file = Path(design) if design.endswith((".yaml", ".yml")) else None
     with many_objects():
-        plan = compiled(fleet, "" if file else design, Desk(fleet).overlays, file)
+        plan = plan_of(fleet, design)
         comparison = comparing.compare(plan, topology(text_of(dump), text_of(stderr) if stderr else ""))
     _tell(comparison, format)
 
