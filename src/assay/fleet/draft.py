@@ -81,14 +81,16 @@ class Draft:
 
     def _hosts(self, shelf: Shelf | None) -> list[HostEntry]:
         """Return the hosts, shared with an earlier draft whose inventory was the same."""
+        if shelf is None:
+            return [self._host(name) for name in self.inventory.hosts]
         said = {id(layer.document.marks): layer.document for layer in self.inventory.every_layer()}
         key = tuple((document.file, marks) for marks, document in said.items())
-        if shelf is None or key not in shelf.hosts:
-            hosts = [self._host(name) for name in self.inventory.hosts]
-            if shelf is None or self.problems:
-                return hosts
+        if key in shelf.hosts:
+            return shelf.hosts[key]
+        hosts = [self._host(name) for name in self.inventory.hosts]
+        if not self.problems:
             shelf.hosts[key] = hosts
-        return shelf.hosts[key]
+        return hosts
 
     def _host(self, name: str) -> HostEntry:
         host = self.inventory.hosts[name]
