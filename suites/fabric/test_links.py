@@ -1,4 +1,9 @@
-"""The links of nodes carry data without errors, stay up, and their optics are within what their makers allow."""
+"""Links carry data without errors, stay up, and the optics of nodes' links are within what their makers allow.
+
+A link of a node is judged at either end; of the links between switches, the worst port of each switch.
+"""
+
+from operator import attrgetter
 
 import pytest
 
@@ -9,32 +14,42 @@ pytestmark = [pytest.mark.phase("fabric"), pytest.mark.passive]
 def test_link_counts_few_errors(link, fabric_limits, measure):
     """Hold what either end counted since the last scan under its limits."""
     for port in link.ports:
-        measure(
-            "symbol_errors", port.symbol_errors, at_most=fabric_limits.symbol_errors, unit="count/h", place=port.place
-        )
-        measure("recoveries", port.recoveries, at_most=fabric_limits.link_recoveries, unit="count/h", place=port.place)
-        measure(
-            "receive_errors",
-            port.receive_errors,
-            at_most=fabric_limits.receive_errors,
-            unit="count/h",
-            place=port.place,
-        )
+        _few_errors(port, fabric_limits, measure)
+
+
+@pytest.mark.fault("ib.link.errors")
+def test_links_between_switches_count_few_errors(switch, fabric_limits, measure):
+    """Hold what the switch's ports to other switches counted since the last scan under its limits."""
+    for port in _worst(switch.ports, "symbol_errors", "recoveries", "receive_errors"):
+        _few_errors(port, fabric_limits, measure)
 
 
 @pytest.mark.fault("ib.link.flap")
 def test_link_stays_up(link, fabric_limits, measure):
     """Count how often the link went down since the last scan, other than by a reboot of its node."""
     for port in link.ports:
-        measure("downs", port.downs, at_most=fabric_limits.link_downed, unit="count", place=port.place)
+        _few_downs(port, fabric_limits, measure)
+
+
+@pytest.mark.fault("ib.link.flap")
+def test_links_between_switches_stay_up(switch, fabric_limits, measure):
+    """Count how often links to other switches went down since the last scan."""
+    for port in _worst(switch.ports, "downs"):
+        _few_downs(port, fabric_limits, measure)
 
 
 @pytest.mark.fault("ib.ber")
 def test_link_has_few_bit_errors(link, fabric_limits, measure):
     """Judge the bit error ratio that counts at the link's speed."""
     for port in link.ports:
-        limit = fabric_limits.symbol_ber if port.ber_kind == "symbol" else fabric_limits.effective_ber
-        measure(f"{port.ber_kind}_ber", port.ber, at_most=limit, unit="errors/bit", place=port.place)
+        _few_bit_errors(port, fabric_limits, measure)
+
+
+@pytest.mark.fault("ib.ber")
+def test_links_between_switches_have_few_bit_errors(switch, fabric_limits, measure):
+    """Judge the bit error ratio of the worst link to another switch."""
+    for port in _worst(switch.ports, "ber"):
+        _few_bit_errors(port, fabric_limits, measure)
 
 
 @pytest.mark.fault("ib.optics")
@@ -66,6 +81,27 @@ def test_every_lane_has_light(link, fabric_limits, measure):
                 unit="dBm",
                 place=port.place,
             )
+
+
+def _few_errors(port, fabric_limits, measure):
+    at = port.place
+    measure("symbol_errors", port.symbol_errors, at_most=fabric_limits.symbol_errors, unit="count/h", place=at)
+    measure("recoveries", port.recoveries, at_most=fabric_limits.link_recoveries, unit="count/h", place=at)
+    measure("receive_errors", port.receive_errors, at_most=fabric_limits.receive_errors, unit="count/h", place=at)
+
+
+def _few_downs(port, fabric_limits, measure):
+    measure("downs", port.downs, at_most=fabric_limits.link_downed, unit="count", place=port.place)
+
+
+def _few_bit_errors(port, fabric_limits, measure):
+    limit = fabric_limits.symbol_ber if port.ber_kind == "symbol" else fabric_limits.effective_ber
+    measure(f"{port.ber_kind}_ber", port.ber, at_most=limit, unit="errors/bit", place=port.place)
+
+
+def _worst(ports, *numbers):
+    """Return the worst port by each of these numbers, nothing for a switch without links to others."""
+    return dict.fromkeys(max(ports, key=attrgetter(number)) for number in numbers if ports)
 
 
 def _ends(lanes):
