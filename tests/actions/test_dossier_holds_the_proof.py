@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 
-import pytest
 from lab_room import Room, wish
 
 from assay.actions import dossier
@@ -13,7 +12,6 @@ from assay.model.entry import Entry
 from assay.model.evidence import Evidence
 from assay.model.outcome import Outcome, Run
 
-pytestmark = pytest.mark.xdist_group("a lab for actions")
 NODE, AT = "n0012", datetime(2026, 11, 1, 9, tzinfo=UTC)
 
 

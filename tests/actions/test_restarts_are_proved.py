@@ -6,8 +6,6 @@ from lab_room import Room, wish
 from assay.actions import powercycle, reboot
 from assay.actions.action import Intent
 
-pytestmark = pytest.mark.xdist_group("a lab for actions")
-
 
 def begun(room: Room, action, name: str, node: str) -> Intent:
     """Return the intent with what was true before."""

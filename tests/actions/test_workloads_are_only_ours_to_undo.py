@@ -12,7 +12,6 @@ from assay.actions.catalogue import NAMES, action
 from assay.actions.workloads import workloads_of
 from assay.model.errors import Trouble
 
-pytestmark = pytest.mark.xdist_group("a lab for actions")
 NODE = "n0008"
 
 

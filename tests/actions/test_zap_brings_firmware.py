@@ -15,8 +15,6 @@ from assay.actions import zap
 from assay.actions.hand_over import handed_over
 from assay.model.errors import Trouble
 
-pytestmark = pytest.mark.xdist_group("a lab for actions")
-
 
 def test_old_firmware_is_brought_to_the_bundle_and_read_back(room: Room):
     room.fresh("n0003", BMC="01.00.00", HGX_FW_GPU_SXM_3="96.00.00.00.00", HCA_7="28.0.0")

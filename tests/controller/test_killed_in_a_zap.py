@@ -20,7 +20,6 @@ from assay.model.entry import Entry
 
 SCRIPT = Path(__file__).parent / "act_once.py"
 NODE = "n0003"
-pytestmark = pytest.mark.xdist_group("a lab to be killed in")
 
 
 @pytest.fixture(scope="module")

@@ -20,8 +20,6 @@ from assay.ledger.store import Ledger
 from assay.model.secrets import COVER, remember
 from assay.observe.store import EvidenceStore
 
-pytestmark = pytest.mark.xdist_group("a lab with canaries")
-
 
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CanaryFleet]:

@@ -22,8 +22,6 @@ from assay.lab.world import World
 ROOT = Path(__file__).parents[2]
 STORY = load_scenario(ROOT / "scenarios" / "the-loop.yaml")
 
-pytestmark = pytest.mark.xdist_group("the-loop")
-
 
 class Listener(Teller):
     """Keeps what a tour says, by chapter."""
