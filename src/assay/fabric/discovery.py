@@ -41,7 +41,8 @@ class FoundDevice(NamedTuple):
 class Discovery:
     """Every cable once and every device by GUID. `problems` says what could not be read; then it is `partial`.
 
-    `facts` are what was said of single ports, `events` what a fabric manager reported; many tools say neither.
+    `facts` are what was said of single ports, `events` what a fabric manager reported, `temperatures` how warm devices
+    themselves are (°C by GUID); many tools say none of them.
     """
 
     cables: Sequence[FoundCable]
@@ -49,6 +50,7 @@ class Discovery:
     problems: Sequence[str] = ()
     facts: Mapping[Port, PortFacts] = field(default_factory=dict)
     events: Sequence[FabricEvent] = ()
+    temperatures: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def partial(self) -> bool:

@@ -39,7 +39,7 @@ class ListedDiscovery(Discovery):
     """A text in which every line was understood. Whether its two sides agree is found out by `problems`."""
 
     def __init__(self, heads: Mapping[str, Head], rows: Rows, said: Iterable[str] = ()) -> None:
-        self.__dict__.update(heads=heads, rows=rows, said=list(said), facts={}, events=())
+        self.__dict__.update(heads=heads, rows=rows, said=list(said), facts={}, events=(), temperatures={})
 
     heads: Mapping[str, Head]
     rows: Rows

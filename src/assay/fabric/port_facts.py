@@ -31,6 +31,9 @@ SATURATION: Mapping[str, int] = {
 }
 """Where the classic PortCounters stop counting (InfiniBand Architecture Specification, PortCounters attribute)."""
 
+FULL = 0x8000
+"""The bit of a P_Key that makes its port a full member of the partition that the other 15 bits name."""
+
 
 @dataclass(frozen=True, slots=True)
 class PortFacts:
@@ -40,7 +43,8 @@ class PortFacts:
     polling …); `rate` is `4xNDR`. `counters` have perfquery's names; one in `saturated` stopped counting: the truth is
     "at least". `ber` has raw, effective and symbol. `module` has vendor, part, serial, firmware, technology, length_m,
     temperature_c, voltage_mv, and a tuple per lane of rx_power_dbm, tx_power_dbm and bias_ma. `label` is what is
-    printed at the port.
+    printed at the port. `pkeys` are the P_Keys of its partition table, 16 bits each (see `FULL`); None where nobody
+    read that table.
     """
 
     port: Port
@@ -52,6 +56,7 @@ class PortFacts:
     module: Mapping[str, ModuleValue] = field(default_factory=dict)
     label: str = ""
     saturated: frozenset[str] = frozenset()
+    pkeys: frozenset[int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +90,6 @@ def _both(first: PortFacts, later: PortFacts) -> PortFacts:
     merged: dict[str, object] = {}
     for name in (one.name for one in fields(PortFacts)):
         old, new = getattr(first, name), getattr(later, name)
-        merged[name] = {**old, **new} if isinstance(new, Mapping) else new or old
+        merged[name] = {**old, **new} if isinstance(new, Mapping) else new if new or old is None else old
     merged["saturated"] = frozenset(first.saturated - later.counters.keys()) | later.saturated
     return PortFacts(**merged)  # type: ignore[arg-type]

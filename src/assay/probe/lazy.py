@@ -1,4 +1,4 @@
-"""Readings that are still to be taken: a tree whose leaves are questions, so that each can have a deadline of its own."""
+"""Readings still to be taken: a tree whose leaves are questions, so that each can have a deadline of its own."""
 
 from __future__ import annotations
 

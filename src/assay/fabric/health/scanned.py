@@ -72,7 +72,8 @@ def scanned(evidence: Evidence) -> Scanned:
     facts = joined(heard.ports)
     then, counters, unknown = _earlier(evidence)
     seconds = (evidence.at - then).total_seconds() if then else 0.0
-    ports = facts.keys() | counters.keys() if then else ()
+    counting = {port for port, told in facts.items() if told.counters}
+    ports = counting | counters.keys() if then else ()
     return Scanned(
         evidence.at,
         facts,

@@ -12,10 +12,12 @@ switches' own management only. Names are those of PortFacts; what a site does no
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from pydantic import Field, ValidationError
 
 from assay.fabric.health.switches import SwitchFacts
-from assay.fabric.port_facts import PortFacts
+from assay.fabric.port_facts import ModuleValue, PortFacts
 from assay.model.cable import Port
 from assay.model.explicit import Guid
 from assay.model.spec import Strict
@@ -31,13 +33,12 @@ class ToldPort(Strict):
     rate: str = ""
     counters: dict[str, int] = Field(default={})
     ber: dict[str, float] = Field(default={})
-    module: dict[str, str | float | list[float]] = Field(default={})
+    module: dict[str, Annotated[ModuleValue, Field(union_mode="left_to_right")]] = Field(default={})
 
     def facts(self) -> PortFacts:
         """Return it as every reader does."""
-        module = {name: tuple(said) if isinstance(said, list) else said for name, said in self.module.items()}
         return PortFacts(
-            Port(self.guid, self.port), rate=self.rate, counters=self.counters, ber=self.ber, module=module
+            Port(self.guid, self.port), rate=self.rate, counters=self.counters, ber=self.ber, module=self.module
         )
 
 

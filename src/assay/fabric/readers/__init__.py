@@ -33,7 +33,7 @@ _LINKS = r'0x[0-9a-fA-F]+\s+".*==\(|(?:CA|Switch|Router): .*:\r?$|\d+\s+\d+\[.*=
 _DUMP = r'".*",[^,\n]*,\s*0x[0-9a-fA-F]+,\s*LID|#\s*: IB#'
 _UFM = r'"(?:source|destination)_(?:guid|port)"|\A\s*\[\s*\]\s*\Z'
 _MLXLINK = r'"(?:Operational Info|Physical Counters and BER Info|Module Info)"'
-_NODES = "# (?:Node|Port) info:|Node Description:"
+_NODES = "# (?:Node|Port) info:|Node Description:|0: 0x[0-9a-fA-F]{4} 0x"
 _EVENTS = r"\d{4}-\d\d-\d\d [\d:.,]+ \[\d+\] \[\d+\] "
 
 FORMATS = (

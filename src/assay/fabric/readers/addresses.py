@@ -59,4 +59,4 @@ def by_device(discovery: Discovery, known: Addresses) -> Discovery:
         for key, one in discovery.devices.items()
     }
     facts = {port(one): replace(said, port=port(one)) for one, said in discovery.facts.items()}
-    return Discovery(cables, devices, discovery.problems, facts, discovery.events)
+    return Discovery(cables, devices, discovery.problems, facts, discovery.events, discovery.temperatures)

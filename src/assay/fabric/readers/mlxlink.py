@@ -24,11 +24,11 @@ from assay.fabric.link_words import rate_from_lanes, state_of
 from assay.fabric.port_facts import ModuleValue, PortFacts
 from assay.fabric.rate import SPEEDS, rate_of
 from assay.fabric.readers.json_text import branch, lanes, load, number
+from assay.fabric.readers.ratios import settled
 from assay.model.cable import Port
 
 NOWHERE = Port("port not told", 0)
 SECTIONS = ("Operational Info", "Physical Counters and BER Info", "Module Info")
-NO_ERRORS = 1e-250
 BER = {"Raw Physical BER": "raw", "Effective Physical BER": "effective", "Symbol BER": "symbol"}
 COUNTERS = {
     "Symbol Errors": "SymbolErrors", "Effective Physical Errors": "EffectivePhysicalErrors",
@@ -60,11 +60,11 @@ def parse(text: str, stderr: str = "", port: Port | None = None) -> Discovery:
 def _facts(port: Port, output: Mapping[str, Any]) -> PortFacts:
     link, errors, module = (branch(output, name) for name in SECTIONS)
     state, place = state_of(str(link.get("State", "")), str(link.get("Physical state", "")))
-    ratios = {ours: one for theirs, ours in BER.items() if (one := number(errors.get(theirs))) is not None}
+    told = {ours: one for theirs, ours in BER.items() if (one := number(errors.get(theirs))) is not None}
     counts = {ours: int(one) for theirs, ours in COUNTERS.items() if (one := number(errors.get(theirs))) is not None}
     return PortFacts(
         port, state, place, _rate(link), counts,
-        {name: 0.0 if ratio <= NO_ERRORS else ratio for name, ratio in ratios.items()}, _module(module),
+        {name: settled(ratio) for name, ratio in told.items()}, _module(module),
     )  # fmt: skip
 
 

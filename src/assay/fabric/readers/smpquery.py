@@ -1,12 +1,13 @@
-r"""Reads what `smpquery nodeinfo`, `smpquery portinfo` and `smpquery nodedesc` print, once or many times.
+r"""Reads what `smpquery nodeinfo`, `portinfo`, `nodedesc` and `pkeys` print, once or many times.
 
 ```
-file     = { nodeinfo | portinfo | nodedesc }
+file     = { nodeinfo | portinfo | nodedesc | pkeys }
 nodeinfo = "# Node info:" address { line }
 portinfo = "# Port info:" address "port" n { line }
 address  = "Lid" lid | "DR path" path
 line     = name ":" "." { "." } text | text                 (a line without a name continues the one before)
 nodedesc = "Node Description:" { "." } text              (belongs to the Node info before it)
+pkeys    = a table as in `pkey_table.py`                 (belongs to the Port info before it)
 ```
 
 Node info gives the GUID of an address; a port whose address has none here is looked up in `guids` (`addresses.py`).
@@ -25,6 +26,7 @@ from assay.fabric.discovery import Discovery, FoundDevice
 from assay.fabric.ends import cut_off, guid, lost_on, numbered
 from assay.fabric.link_words import rate_from_lanes, state_of
 from assay.fabric.port_facts import PortFacts, joined
+from assay.fabric.readers.pkey_table import PkeyTable
 from assay.model.cable import DeviceKind, Port
 
 HEADER = re.compile(
@@ -47,6 +49,7 @@ class _Block:
     port: int = 0
     lines: dict[str, str] = field(default_factory=dict)
     description: str | None = None
+    table: PkeyTable | None = None
 
 
 def parse(text: str, stderr: str = "", guids: Mapping[int, str] | None = None) -> Discovery:
@@ -72,11 +75,33 @@ def _blocks(text: str, problems: list[str]) -> list[_Block]:
             blocks.append(_Block(kind, address.strip(), int(lid or 0), int(port or 0)))
         elif (found := DESCRIPTION.fullmatch(line)) and blocks and blocks[-1].kind == "Node":
             blocks[-1].description = found[1].strip()
+        elif (table := _table(blocks)).enter(line.strip()):
+            _keep(table, blocks, number, problems)
         elif (found := LINE.fullmatch(line)) and blocks:
             _enter(blocks[-1], found[1], found[2].strip(), problems)
         elif line and not (blocks and CONTINUED.fullmatch(line)):
             problems.append(f"line {number} cannot be read: {line[:80]!r}")
     return blocks
+
+
+def _table(blocks: list[_Block]) -> PkeyTable:
+    """Return the table that is being read, else a new one."""
+    return (blocks[-1].table if blocks else None) or PkeyTable()
+
+
+def _keep(table: PkeyTable, blocks: list[_Block], number: int, problems: list[str]) -> None:
+    if blocks and blocks[-1].kind == "Port":
+        blocks[-1].table = table
+    else:
+        problems.append(f"line {number}: the text does not say whose P_Keys these are: ask for portinfo first")
+
+
+def _pkeys(block: _Block, problems: list[str]) -> frozenset[int] | None:
+    if block.table is None:
+        return None
+    if not block.table.whole:
+        problems.append(f"the P_Keys of {block.address} port {block.port} were cut off")
+    return block.table.pkeys if block.table.whole else None
 
 
 def _enter(block: _Block, name: str, said: str, problems: list[str]) -> None:
@@ -116,7 +141,7 @@ def _port(block: _Block, known: Mapping[str, str], problems: list[str]) -> PortF
     if block.address not in known:
         problems.append(f"{block.address}: the text does not say whose address that is")
     name = known.get(block.address, f"lid {block.lid}" if block.lid else block.address)
-    return PortFacts(Port(name, block.port), state, place, rate)
+    return PortFacts(Port(name, block.port), state, place, rate, pkeys=_pkeys(block, problems))
 
 
 def _rate(lines: Mapping[str, str]) -> str:
