@@ -6,6 +6,7 @@ import json
 import sys
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -151,3 +152,18 @@ def fleet_of(fabric_fleet):
         return replace(fabric_fleet, nodes=nodes)
 
     return make
+
+
+RECORDED = Path(__file__).parents[1] / "fabric" / "readers" / "recordings" / "db_csv.txt"
+
+
+def test_a_switch_s_temperature_is_read_from_ibdiagnet_beside_what_its_management_says():
+    leaf, adapter = "0xb83f000000001000", "0xa088000000000000"
+    management = {"schema": told.SCHEMA, "switches": [{"guid": leaf, "psus": {"1": "ok"}}]}
+    said = {"ibdiagnet": RECORDED.read_text(), "telemetry": json.dumps(management)}
+    ports = {name: {"text": value(text), "stderr": value("")} for name, text in said.items()}
+    read = scanned(Evidence("fabric-small", NOON, {"ports": ports}))
+    assert read.problems == ()
+    assert read.switches[leaf] == SwitchFacts(leaf, temperature_c=59.0, psus={"1": "ok"})
+    assert adapter not in read.switches
+    assert read.of(Port(adapter, 1)).pkeys == {0x7FFF, 0x8012}

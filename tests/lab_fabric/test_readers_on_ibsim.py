@@ -147,6 +147,13 @@ def test_smpquery_tells_of_a_node_its_name_and_its_ports(say, known):
     assert (eight.state, eight.physical, eight.rate) == ("down", "polling", "")
 
 
+def test_smpquery_tells_the_partitions_that_the_subnet_manager_gave(say, known):
+    lid = str(next(lid for lid, guid in known.lids.items() if guid == NODES[0]))
+    said = [say("smpquery", *words) for words in (("nodeinfo", lid), ("portinfo", lid, "1"), ("pkeys", lid, "1"))]
+    found = smpquery.parse("".join(out for out, _ in said), "".join(err for _, err in said))
+    assert (found.problems, found.facts[Port(NODES[0], 1)].pkeys) == ((), {0xFFFF}), "OpenSM's default partition"
+
+
 def test_an_address_that_does_not_answer_is_a_problem(say):
     assert any("failed" in problem for problem in smpquery.parse(*say("smpquery", "portinfo", "99", "1")).problems)
     assert any("failed" in problem for problem in perfquery.parse(*say("perfquery", "99", "1")).problems)

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from assay.fabric import readers
-from assay.fabric.health import subnet, told
+from assay.fabric.health import subnet, switches, told
 from assay.fabric.health.counters import Grown, grown
 from assay.fabric.health.subnet import SubnetManager
 from assay.fabric.health.switches import SwitchFacts
@@ -78,7 +78,7 @@ def scanned(evidence: Evidence) -> Scanned:
         evidence.at,
         facts,
         {port: grown(counters.get(port), facts.get(port) or PortFacts(port), seconds) for port in ports},
-        {one.guid: one for one in heard.switches},
+        switches.joined(heard.switches),
         heard.managers[0] if heard.managers else None,
         then,
         heard.silent,
@@ -126,9 +126,9 @@ class _Heard:
             self.managers += [manager] if manager else []
             self._troubles(name, [] if manager else [text.strip().splitlines()[0]])
         elif told.is_told(text):
-            ports, switches, problems = told.parse(text)
+            ports, told_switches, problems = told.parse(text)
             self.ports += ports
-            self.switches += switches
+            self.switches += told_switches
             self._troubles(name, problems)
         else:
             self._read(name, text, stderr)
@@ -141,6 +141,11 @@ class _Heard:
             return
         self.ports += said.facts.values()
         self.events += said.events
+        self.switches += [
+            SwitchFacts(guid, temperature_c=warm)
+            for guid, warm in said.temperatures.items()
+            if guid in said.devices and said.devices[guid].kind == "switch"
+        ]
         self._troubles(name, said.problems)
 
     def _troubles(self, name: str, problems: Iterable[str]) -> None:

@@ -31,6 +31,18 @@ class SwitchFacts:
         return tuple(name for name, rpm in sorted(self.fans.items()) if rpm <= 0)
 
 
+def joined(facts: Iterable[SwitchFacts]) -> dict[str, SwitchFacts]:
+    """Return one SwitchFacts a switch. Where two tools speak of the same thing, the later one is believed."""
+    by_guid: dict[str, SwitchFacts] = {}
+    for one in facts:
+        known = by_guid.get(one.guid, one)
+        warm = known.temperature_c if one.temperature_c is None else one.temperature_c
+        by_guid[one.guid] = SwitchFacts(
+            one.guid, one.firmware or known.firmware, warm, {**known.psus, **one.psus}, {**known.fans, **one.fans}
+        )
+    return by_guid
+
+
 def odd_firmware(switches: Iterable[SwitchFacts]) -> dict[str, str]:
     """Return the switches whose firmware is not that of most of them, by GUID. Those that do not say are left out."""
     known = {one.guid: one.firmware for one in switches if one.firmware}

@@ -75,7 +75,7 @@ def _blocks(text: str, problems: list[str]) -> list[_Block]:
             blocks.append(_Block(kind, address.strip(), int(lid or 0), int(port or 0)))
         elif (found := DESCRIPTION.fullmatch(line)) and blocks and blocks[-1].kind == "Node":
             blocks[-1].description = found[1].strip()
-        elif (table := _table(blocks)).enter(line.strip()):
+        elif (table := _table(blocks)).enter(line):
             _keep(table, blocks, number, problems)
         elif (found := LINE.fullmatch(line)) and blocks:
             _enter(blocks[-1], found[1], found[2].strip(), problems)
