@@ -10,6 +10,7 @@ import pytest
 
 from assay.fabric.design import Plan, plan
 from assay.fabric.health.scanned import earlier
+from assay.fabric.weekly.rails import rails_of
 from assay.fleet.load import load_fleet
 from assay.lab import port_facts
 from assay.lab.fabric import lay
@@ -54,8 +55,7 @@ class Week:
     @property
     def rails(self) -> dict[str, int]:
         """The rail of each adapter."""
-        nodes = (self.fleet.nodes[name] for name in self.design.node_names())
-        return {guid: rail for node in nodes for rail, guid in enumerate(node.hca_guids)}
+        return rails_of(self.fleet, self.design)
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,8 @@ import re
 import pytest
 
 from assay.fabric.weekly.evaluation import Evaluation, evaluate
+from assay.fabric.weekly.gather import gather
+from assay.fabric.weekly.kept import as_evidence, from_evidence
 from assay.fabric.weekly.page import as_page
 from assay.fabric.weekly.words import as_json, as_text
 from assay.lab.port_facts import plant
@@ -20,8 +22,13 @@ def quiet(world, number):
 
 
 def evaluated(week, change, scans=SCANS, days=7) -> Evaluation:
-    last = week.pass_by(change, scans)
-    return evaluate("compute", list(week.plan.cables), week.rails, week.design.limits, last, week.store.get, days)
+    return looked_at(week, week.pass_by(change, scans), days)
+
+
+def looked_at(week, last, days=7.0) -> Evaluation:
+    cables = list(week.plan.cables)
+    gathered = from_evidence(as_evidence(gather("compute", cables, last, week.store.get, last.at, days)))
+    return evaluate(gathered, cables, week.rails, week.design.limits)
 
 
 def found(one: Evaluation) -> set[tuple[str, str, str]]:
@@ -76,7 +83,7 @@ def test_the_page_needs_nothing_beside_it_and_shows_each_worst_port(aged):
     assert page.count("<polyline") == 1
     for ranked in aged.worst:
         assert f"<b>{ranked.port.end.device}</b>" in page
-        assert ranked.port.last.optics.serial in page
+        assert ranked.port.told.serial in page
 
 
 def test_what_modules_call_themselves_is_escaped(week):
@@ -108,8 +115,7 @@ def test_a_scan_that_is_not_kept_any_more_ends_history_and_nothing_else(week):
     before = week.store.get(last.read("previous").value)
     gone = before.read("previous").value
     (week.store.folder / "objects" / gone[:2] / f"{gone}.json").unlink()
-    one = evaluate("compute", list(week.plan.cables), week.rails, week.design.limits, last, week.store.get)
-    assert one.scans == 2
+    assert looked_at(week, last).scans == 2
 
 
 def test_what_a_scan_could_not_tell_is_said(week):

@@ -9,7 +9,6 @@ from typing import Annotated, Literal
 import typer
 
 from assay.cli.desk import Desk, FleetDir
-from assay.model.errors import Trouble
 
 PageFormat = Annotated[
     Literal["text", "json", "html"],
@@ -24,23 +23,12 @@ def evaluate(
     format: PageFormat = "text",  # noqa: A002 — the option is called --format
 ) -> None:
     """Evaluate the stored scans of a week. Exit codes: 0 nothing stands out, 1 something does, 2 there is no scan."""
-    from assay.fabric.compiled import chosen as choose
-    from assay.fabric.design import plan
-    from assay.fabric.scan import subject_name
-    from assay.fabric.weekly.evaluation import evaluate as evaluated
+    from assay.cli.fabric_week import look_at
+    from assay.fabric.compiled import chosen
     from assay.fabric.weekly.words import as_json, as_text
-    from assay.observe.store import EvidenceStore
 
     desk = Desk(fleet)
-    chosen, store = choose(desk.fleet, design), EvidenceStore(desk.evidence)
-    latest = store.latest(subject_name(chosen))
-    if latest is None:
-        raise Trouble(f"the fabric {chosen.name} was never scanned", fix=f"run `assay fabric scan {chosen.name}`")
-    nodes = desk.fleet.nodes
-    rails = {
-        guid: rail for name in chosen.node_names() if name in nodes for rail, guid in enumerate(nodes[name].hca_guids)
-    }
-    one = evaluated(chosen.name, list(plan(chosen, desk.fleet).cables), rails, chosen.limits, latest, store.get, days)
+    one = look_at(desk, chosen(desk.fleet, design), days)
     if format == "html":
         from assay.fabric.weekly.page import as_page
 

@@ -30,6 +30,7 @@ PytestArgs = Annotated[list[str] | None, typer.Argument(metavar="[-- PYTEST ARGS
 
 COLOURS = {"fail": typer.colors.RED, "error": typer.colors.YELLOW}
 MOST_LINES = 60
+WEEKLY = "weekly"
 
 
 @app.command()
@@ -50,11 +51,14 @@ def validate(
     from assay.harness.run import validate as run
 
     desk = Desk(fleet.resolve())
+    nodes = _chosen(desk.fleet, pool or [], node or [])
+    if evidence is None and (not phase or WEEKLY in phase):
+        _look_at_weeks(desk, nodes, anew=WEEKLY in (phase or []))
     with _progress() as progress:
         result = run(
             desk.fleet,
             evidence or desk.evidence / "latest",
-            nodes=_chosen(desk.fleet, pool or [], node or []),
+            nodes=nodes,
             phases=_known(phase or [], get_args(Phase), "phase"),
             reports=desk.reports,
             ledger=desk.ledger,
@@ -65,6 +69,13 @@ def validate(
         )
     _print_json(result) if form == "json" else _print_text(result, desk)
     raise typer.Exit(0 if result.well else 1)
+
+
+def _look_at_weeks(desk: Desk, nodes: list[str], *, anew: bool) -> None:
+    """Gather what the weekly checks judge, and write the page."""
+    from assay.cli.fabric_week import look_at_weeks
+
+    look_at_weeks(desk, nodes, anew=anew)
 
 
 def _chosen(fleet: Fleet, pools: list[str], nodes: list[str]) -> list[str]:

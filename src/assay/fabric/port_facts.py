@@ -31,10 +31,6 @@ SATURATION: Mapping[str, int] = {
 }
 """Where the classic PortCounters stop counting (InfiniBand Architecture Specification, PortCounters attribute)."""
 
-FULL = 0x8000
-"""The bit of a P_Key that makes its port a full member of the partition that the other 15 bits name."""
-
-
 @dataclass(frozen=True, slots=True)
 class PortFacts:
     """One port as one or several tools described it. What nobody said is empty, never zero.
@@ -43,8 +39,8 @@ class PortFacts:
     polling …); `rate` is `4xNDR`. `counters` have perfquery's names; one in `saturated` stopped counting: the truth is
     "at least". `ber` has raw, effective and symbol. `module` has vendor, part, serial, firmware, technology, length_m,
     temperature_c, voltage_mv, and a tuple per lane of rx_power_dbm, tx_power_dbm and bias_ma. `label` is what is
-    printed at the port. `pkeys` are the P_Keys of its partition table, 16 bits each (see `FULL`); None where nobody
-    read that table.
+    printed at the port. `pkeys` are the P_Keys of its partition table, 16 bits each (`assay.model.partitions.FULL`);
+    None where nobody read that table, whole.
     """
 
     port: Port

@@ -22,6 +22,7 @@ from assay.model.design_sense import misfits
 from assay.model.errors import Contradiction
 from assay.model.explicit import ExplicitDevice, LinkRate, ListedCable, Override, Spare
 from assay.model.nodespec import Limit
+from assay.model.partitions import Partition
 from assay.model.span import spelled_out
 from assay.model.spec import Spec
 from assay.model.switches import Switch, SwitchModel
@@ -36,7 +37,8 @@ class FabricDesign(Spec):
 
     `hca_label` is what is printed at a node's port and may use `{rail}`; `rate` is width and speed, `4xNDR`.
     `oversubscription` is a leaf's bandwidth down to nodes divided by that up to spines, where down is more.
-    `limits` are what links, optics and switches are held to. Without `leaves`, the `cables` are all there is.
+    `limits` are what links, optics and switches are held to; `partitions`, where there are any, are all that adapters
+    may be members of. Without `leaves`, the `cables` are all there is.
     """
 
     kind: Literal["FabricDesign"]
@@ -57,6 +59,7 @@ class FabricDesign(Spec):
     devices: list[ExplicitDevice] = Field(default=[])
     cables: list[ListedCable] = Field(default=[])
     limits: dict[str, Limit] = Field(default={})
+    partitions: list[Partition] = Field(default=[])
 
     def node_names(self) -> list[str]:
         """Return the nodes, ranges written out."""
@@ -65,6 +68,10 @@ class FabricDesign(Spec):
     @cached_property
     def _names(self) -> list[str]:
         return [name for entry in self.nodes for name in spelled_out(entry)]
+
+    def pkeys_of(self, node: str) -> frozenset[int]:
+        """Return the P_Keys that the adapters of a node carry, each of 16 bits."""
+        return frozenset(one.key for one in self.partitions if one.has(node))
 
     @cached_property
     def wiring(self) -> Wiring | None:

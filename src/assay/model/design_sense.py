@@ -24,10 +24,17 @@ def misfits(design: FabricDesign) -> list[Misfit]:
         return unfit
     wiring, model = design.wiring, design.switch
     rules = [*_leaves(wiring, model), *_spines(wiring, model), *_cores(wiring, model)] if wiring and model else []
-    return [*rules, *_misnamed(design), *_repeated(design)]
+    return [*rules, *_misnamed(design), *_strangers(design), *_repeated(design)]
 
 
 def _unread(design: FabricDesign) -> Iterator[Misfit]:
+    for at, partition in enumerate(design.partitions):
+        for number, entry in enumerate(partition.nodes):
+            try:
+                spelled_out(entry)
+            except ValueError as wrong:
+                place = ("partitions", at, "nodes", number)
+                yield Misfit("ASY0084", place, str(wrong), "write a name, or a range as n0001..n0020")
     count = 0
     for number, entry in enumerate(design.nodes):
         try:
@@ -144,6 +151,17 @@ def _misnamed(design: FabricDesign) -> Iterator[Misfit]:
             yield Misfit("ASY0084", (tier, "at", number), said, f"add {meant}, or correct a name")
 
 
+def _strangers(design: FabricDesign) -> Iterator[Misfit]:
+    """Find members of partitions that are no nodes of the design. One of listed cables alone names no nodes."""
+    known = set(design.node_names())
+    for at, partition in enumerate(design.partitions if known else ()):
+        for number, entry in enumerate(partition.nodes):
+            if strange := [name for name in spelled_out(entry) if name not in known]:
+                said = f"{strange[0]} is a member of {partition.pkey}, and no node of this design"
+                fix = "add it to `nodes`, or correct the name"
+                yield Misfit("ASY0084", ("partitions", at, "nodes", number), said, fix)
+
+
 def _repeated(design: FabricDesign) -> Iterator[Misfit]:
     seen: set[tuple[str, str]] = set()
     for path, what, name in _named(design):
@@ -163,5 +181,11 @@ def _named(design: FabricDesign) -> Iterator[tuple[Path, str, str]]:
         yield ((*entry_path, "name") if switch.name else (tier, "name")), "name", name
     for number, device in enumerate(design.devices):
         yield ("devices", number, "guid"), "guid", device.guid
+    for number, partition in enumerate(design.partitions):
+        called = f"{partition.membership} membership in {partition.pkey}, of"
+        if not partition.nodes:
+            yield ("partitions", number), called, "every node"
+        for place, entry in enumerate(partition.nodes):
+            yield from ((("partitions", number, "nodes", place), called, name) for name in spelled_out(entry))
     for number, override in enumerate(design.overrides):
         yield ("overrides", number), "override of", f"port {override.port} of {override.device}"

@@ -60,9 +60,10 @@ def test_a_key_of_sixteen_bits_has_its_membership_in_it():
 
 
 @pytest.mark.parametrize("row", ["1,0x18012,1", "1,0x0012,2", "1,N/A,1", "N/A,0x0012,1"])
-def test_a_partition_that_cannot_be_read_is_said(row):
-    problems = db_csv.parse(DB_CSV.replace("1,0x0012,1", row)).problems
-    assert problems == ("section PKEY: 1 of 6 rows cannot be read",)
+def test_a_partition_that_cannot_be_read_is_said_and_no_table_is_whole(row):
+    found = db_csv.parse(DB_CSV.replace("1,0x0012,1", row))
+    assert found.problems == ("section PKEY: 1 of 6 rows cannot be read",)
+    assert not any(one.pkeys for one in found.facts.values()), "whose row it was is not known"
 
 
 def test_db_csv_tells_the_ratios_that_registers_hold():

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from assay.fabric.port_facts import FULL, SATURATION, ModuleValue, PortFacts, classic_saturated
+from assay.fabric.port_facts import SATURATION, ModuleValue, PortFacts, classic_saturated
 from assay.fabric.readers import ratios
 from assay.fabric.readers.db_csv_sections import Row, Unreadable, each, guid_in, number, place, said
 from assay.model.cable import Port
+from assay.model.partitions import FULL
 
 COUNTERS = {"PortXmitDiscard": "PortXmitDiscards", "ExcBufOverrunErrors": "ExcessiveBufferOverrunErrors"} | {
     name: name
@@ -32,10 +33,7 @@ def facts(tables: Mapping[str, list[Row]], problems: list[str]) -> Iterator[Port
         ("CABLE_INFO", _module), ("PM_INFO", _counters), ("PHY_DB16", _ber), ("PORT_HIERARCHY_INFO", _label),
     ):  # fmt: skip
         yield from each(tables, name, read, problems)
-    keys: dict[Port, set[int]] = {}
-    for port, key in each(tables, "PKEY", _key, problems):
-        keys.setdefault(port, set()).add(key)
-    yield from (PortFacts(port, pkeys=frozenset(known)) for port, known in keys.items())
+    yield from _partitions(tables, problems)
 
 
 def temperatures(tables: Mapping[str, list[Row]], problems: list[str]) -> dict[str, float]:
@@ -66,6 +64,16 @@ def _counters(row: Row) -> PortFacts:
 def _label(row: Row) -> PortFacts | None:
     label = said(row, "ExtendedLabel") or said(row, "Label")
     return PortFacts(place(row), label=label) if label else None
+
+
+def _partitions(tables: Mapping[str, list[Row]], problems: list[str]) -> Iterator[PortFacts]:
+    """Yield the P_Keys of ports. Of a section with a row that cannot be read no table is known to be whole."""
+    before = len(problems)
+    keys: dict[Port, set[int]] = {}
+    for port, key in each(tables, "PKEY", _key, problems):
+        keys.setdefault(port, set()).add(key)
+    if len(problems) == before:
+        yield from (PortFacts(port, pkeys=frozenset(known)) for port, known in keys.items())
 
 
 def _ber(row: Row) -> PortFacts | None:

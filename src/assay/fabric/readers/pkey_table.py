@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from assay.fabric.port_facts import FULL
+from assay.model.partitions import FULL
 
 ROW = re.compile(r"([0-9]{1,5}):((?: 0x[0-9a-fA-F]{4}){8})")
 CAPACITY = re.compile(r"([0-9]{1,5}) pkeys capacity for this port")

@@ -1,38 +1,22 @@
-"""The weekly evaluation: everything that the page, the text and the JSON tell, computed once."""
+"""The weekly evaluation: everything that the page, the text, the JSON and the checks tell, computed once."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from statistics import median
 
-from assay.fabric.health.scanned import Scanned, scanned
-from assay.fabric.weekly.findings import Found, Limits, drifting, flapping, outliers, over_limits
-from assay.fabric.weekly.history import PortWeek, stored, weeks
+from assay.fabric.weekly.batches import Batch, batches, chance
+from assay.fabric.weekly.findings import FLAPS, Found, drifting, flapping, outliers, over_limits
+from assay.fabric.weekly.peers import METRICS, PEER_SCORE, Limits, Standing, standings
+from assay.fabric.weekly.readings import READINGS
+from assay.fabric.weekly.week import PortWeek, Week, port_weeks
 from assay.model.cable import Cable, Port
-from assay.model.evidence import Evidence
 
 WORST = 10
-
-
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """The modules of one vendor, part and batch. `bad` of the `ports` stand out in some way."""
-
-    vendor: str
-    part: str
-    batch: str
-    ports: int
-    bad: int
-    with_errors: int
-    temperature_c: float | None
-
-    @property
-    def share(self) -> float:
-        """Which part of its ports stands out."""
-        return self.bad / self.ports
+READ = (PEER_SCORE, FLAPS, *(one.apart for one in METRICS), *(one.drift for one in READINGS))
+"""The limits of a design without which something is not judged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,21 +34,47 @@ class Ranked:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """One fabric over the scans between `start` and `end`. `unseen` says what the scans could not tell."""
+    """One week of one fabric. `standing` says by metric and port where it stands among its peers.
 
-    fabric: str
-    scans: int
-    start: datetime
-    end: datetime
+    `unseen` says what the scans could not tell, and what the design does not judge.
+    """
+
+    week: Week
     ports: tuple[PortWeek, ...]
+    standing: Mapping[str, Mapping[Port, Standing]]
     ranked: tuple[Ranked, ...]
     batches: tuple[Batch, ...]
     unseen: tuple[str, ...] = ()
 
     @property
+    def fabric(self) -> str:
+        """The design's name."""
+        return self.week.fabric
+
+    @property
+    def scans(self) -> int:
+        """How many scans there were."""
+        return self.week.scans
+
+    @property
+    def start(self) -> datetime:
+        """Since when errors were counted."""
+        return self.week.start
+
+    @property
+    def end(self) -> datetime:
+        """The newest scan."""
+        return self.week.end
+
+    @property
     def worst(self) -> tuple[Ranked, ...]:
         """The ten worst ports."""
         return self.ranked[:WORST]
+
+    @property
+    def bad(self) -> set[Port]:
+        """The ports that stand out."""
+        return {one.port.end.at for one in self.ranked}
 
     def of(self, kind: str) -> list[Found]:
         """Return the findings of a kind, the worst first."""
@@ -74,28 +84,33 @@ class Evaluation:
     @property
     def errors(self) -> int:
         """Errors of all links together."""
-        return sum(port.errors for port in self.ports)
+        return sum(port.told.errors for port in self.ports)
+
+    def rail(self, number: int) -> tuple[int, int, float]:
+        """Return how many ports of a rail stand out, how many it has, and how likely that is by chance."""
+        bad = self.bad
+        on_rails = [port for port in self.ports if port.rail is not None]
+        here = [port for port in on_rails if port.rail == number]
+        count = sum(port.end.at in bad for port in here)
+        of_all = sum(port.end.at in bad for port in on_rails)
+        rails = len({port.rail for port in on_rails})
+        return count, len(here), min(1.0, rails * chance(count, len(here), of_all, len(on_rails)))
 
 
-def evaluate(
-    fabric: str,
-    cables: Sequence[Cable],
-    rails: Mapping[str, int],
-    limits: Limits,
-    latest: Evidence,
-    get: Callable[[str], Evidence],
-    days: float = 7,
-) -> Evaluation:
-    """Evaluate the scans of the last `days` before the newest. `get` returns a stored document by its digest."""
-    documents = stored(latest, get, days)
-    scans = [scanned(document) for document in documents]
-    ports = weeks(cables, dict(rails), scans)
-    found = [*over_limits(ports, limits), *flapping(ports, limits), *outliers(ports), *drifting(ports)]
+def evaluate(week: Week, cables: Sequence[Cable], rails: Mapping[str, int], limits: Limits) -> Evaluation:
+    """Evaluate a week. `rails` has the rail of each adapter by its GUID, `limits` are those of the design."""
+    ports = port_weeks(cables, rails, week)
+    standing = {metric.key: standings(ports, metric, limits) for metric in METRICS}
+    found = [*over_limits(ports, limits), *flapping(ports, limits), *drifting(ports, limits)]
+    found += [one for stands in standing.values() for one in outliers(stands, ports, limits)]
     ranked = _ranked(found)
-    bad = {one.port.end.at for one in ranked}
-    start = scans[0].since or scans[0].at
     return Evaluation(
-        fabric, len(scans), start, scans[-1].at, tuple(ports), ranked, _batches(ports, bad), tuple(_unseen(scans))
+        week,
+        tuple(ports),
+        {key: {ports[number].end.at: one for number, one in stands.items()} for key, stands in standing.items()},
+        ranked,
+        batches(ports, {one.port.end.at for one in ranked}),
+        (*week.unseen, *_unjudged(limits)),
     )
 
 
@@ -107,30 +122,6 @@ def _ranked(found: Iterable[Found]) -> tuple[Ranked, ...]:
     return tuple(sorted(ranked, key=lambda one: (-one.weight, one.port.end.at)))
 
 
-def _batches(ports: Iterable[PortWeek], bad: set[Port]) -> tuple[Batch, ...]:
-    groups: dict[tuple[str, str, str], list[PortWeek]] = defaultdict(list)
-    for port in ports:
-        if (module := port.last.optics).vendor:
-            groups[module.vendor, module.part, port.batch].append(port)
-    made = [_batch(key, members, bad) for key, members in groups.items()]
-    return tuple(sorted(made, key=lambda one: (-one.share, one.vendor, one.part, one.batch)))
-
-
-def _batch(key: tuple[str, str, str], members: Sequence[PortWeek], bad: set[Port]) -> Batch:
-    warm = [one.last.optics.temperature_c for one in members if one.last.optics.temperature_c is not None]
-    return Batch(
-        *key,
-        ports=len(members),
-        bad=sum(one.end.at in bad for one in members),
-        with_errors=sum(one.errors > 0 for one in members),
-        temperature_c=median(warm) if warm else None,
-    )
-
-
-def _unseen(scans: Sequence[Scanned]) -> Iterable[str]:
-    """Yield what some scan could not tell, each thing once, with how often."""
-    said: dict[str, int] = defaultdict(int)
-    for scan in scans:
-        for why in (*scan.silent.values(), *scan.problems, *([scan.unknown] if scan.unknown else [])):
-            said[why] += 1
-    return (f"{why} ({times} of {len(scans)} scans)" for why, times in said.items())
+def _unjudged(limits: Limits) -> Iterable[str]:
+    if lacking := [name for name in READ if name not in limits]:
+        yield f"the design sets no limit {', '.join(lacking)}: what they judge was not looked at"

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import log10
-from statistics import median
 from typing import Literal
 
-from assay.fabric.health.ports import PortHealth
-from assay.fabric.weekly.history import PortWeek
-from assay.fabric.weekly.robust import FEWEST, OUTLIER, scores, slope
-from assay.model.nodespec import Limit
+from assay.fabric.weekly.peers import PEER_SCORE, Limits, Standing, figure
+from assay.fabric.weekly.readings import LEAST_BER, READINGS
+from assay.fabric.weekly.week import PortWeek
 
 Kind = Literal["limit", "outlier", "drift", "flap"]
-Limits = Mapping[str, Limit]
-WEEK_S = 7 * 86_400.0
-LEAST_BER = 1e-20
-"""Below this a bit error ratio is a zero: tools write 15E-255."""
+FLAPS = "link_downed_a_day"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,63 +28,6 @@ class Found:
     weight: float
 
 
-@dataclass(frozen=True, slots=True)
-class Metric:
-    """One number of a port that its peers have too. `worse` is the direction that matters.
-
-    Less than `least` away from its peers is no matter.
-    """
-
-    name: str
-    unit: str
-    of: Callable[[PortWeek], float | None]
-    worse: Literal[1, -1]
-    least: float
-
-
-def figure(value: float) -> str:
-    """Return a number with three figures, large ones in full."""
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
-
-
-def temperature(one: PortHealth) -> float | None:
-    """Return the module's temperature."""
-    return one.optics.temperature_c
-
-
-def light(one: PortHealth) -> float | None:
-    """Return the light on the weakest lane."""
-    return min(one.optics.rx_power_dbm, default=None)
-
-
-def bias(one: PortHealth) -> float | None:
-    """Return the current of the laser that needs most."""
-    return max(one.optics.bias_ma, default=None)
-
-
-def ber_exponent(one: PortHealth) -> float | None:
-    """Return the power of ten of the bit error ratio that counts."""
-    return log10(max(one.ber.ratio, LEAST_BER)) if one.ber else None
-
-
-METRICS = (
-    Metric("errors a day", "", lambda week: week.errors_per_day, 1, 10.0),
-    Metric("bit error ratio", "powers of ten", lambda week: week.usual(ber_exponent), 1, 1.5),
-    Metric("module temperature", "°C", lambda week: week.usual(temperature), 1, 8.0),
-    Metric("received light", "dBm", lambda week: week.usual(light), -1, 1.0),
-    Metric("laser current", "mA", lambda week: week.usual(bias), 1, 1.0),
-)
-"""`least` keeps a port out that is far from peers which differ by next to nothing (our own choice)."""
-
-DRIFTS = (
-    ("received light", "dBm", light, -1, 0.5),
-    ("module temperature", "°C", temperature, 1, 5.0),
-    ("bit error ratio", "powers of ten", ber_exponent, 1, 1.0),
-    ("laser current", "mA", bias, 1, 0.5),
-)
-"""What may creep, in which direction it matters, and how much in a week is worth a look (our own choice)."""
-
-
 def over_limits(ports: Iterable[PortWeek], limits: Limits) -> Iterator[Found]:
     """Yield ports that ended the week beyond a limit of the design."""
     for port in ports:
@@ -104,17 +41,17 @@ def over_limits(ports: Iterable[PortWeek], limits: Limits) -> Iterator[Found]:
 
 def _limited(port: PortWeek) -> Iterator[tuple[str, float, bool]]:
     """Yield the newest readings that have a limit: its name, the reading, and whether more is worse."""
-    last = port.last
-    if last.ber:
-        yield f"{last.ber.kind}_ber", last.ber.ratio, True
-    if last.optics.temperature_c is not None:
-        yield "module_temperature", last.optics.temperature_c, True
-    for name, lanes in (("rx_power", last.optics.rx_power_dbm), ("tx_power", last.optics.tx_power_dbm)):
+    told = port.told
+    for kind, ratio in told.ber.items():
+        yield f"{kind}_ber", ratio, True
+    if temperature := told.trends.get("temperature"):
+        yield "module_temperature", temperature.last, True
+    for name, lanes in (("rx_power", told.rx), ("tx_power", told.tx)):
         if lanes:
-            yield f"{name}_low", min(lanes), False
-            yield name, max(lanes), True
-    if port.hours:
-        yield "symbol_errors", port.total("SymbolErrorCounter") / max(port.hours, 1.0), True
+            yield f"{name}_low", lanes[0], False
+            yield name, lanes[-1], True
+    if port.counted_h:
+        yield "symbol_errors", told.symbol_errors / max(port.counted_h, 1.0), True
 
 
 def _beyond(name: str, value: float, limit: float) -> float:
@@ -125,60 +62,30 @@ def _beyond(name: str, value: float, limit: float) -> float:
 
 def flapping(ports: Iterable[PortWeek], limits: Limits) -> Iterator[Found]:
     """Yield ports whose link went down more often in a day than the design forgives."""
-    limit = limits.get("link_downed_a_day")
+    limit = limits.get(FLAPS)
     for port in ports if limit else ():
-        if limit and port.most_downs_a_day > limit.value:
-            says = f"went down {port.most_downs_a_day} times within a day, more than {limit.value:g}"
-            yield Found("flap", port, "downs a day", port.most_downs_a_day, "count", says, port.most_downs_a_day)
+        if limit and (downs := port.told.downs_a_day) > limit.value:
+            says = f"went down {downs} times within a day, more than {limit.value:g}"
+            yield Found("flap", port, "downs a day", downs, "count", says, downs)
 
 
-def outliers(ports: Sequence[PortWeek]) -> Iterator[Found]:
-    """Yield ports that are worse than their peers: once a number, against the peers that tell it best."""
-    for metric in METRICS:
-        values = {number: value for number, port in enumerate(ports) if (value := metric.of(port)) is not None}
-        best: dict[int, Found] = {}
-        for group, members in _peers(ports, values).items():
-            for found, number in _apart(metric, ports, group, {number: values[number] for number in members}):
-                if number not in best or found.weight > best[number].weight:
-                    best[number] = found
-        yield from best.values()
+def outliers(standing: Mapping[int, Standing], ports: Sequence[PortWeek], limits: Limits) -> Iterator[Found]:
+    """Yield ports that are worse than their peers by more than the design's score."""
+    limit = limits.get(PEER_SCORE)
+    for number, one in standing.items() if limit else ():
+        if limit and one.score > limit.value:
+            says, weight = f"{one} (score {one.score:.1f})", min(one.score / limit.value, 10.0)
+            yield Found("outlier", ports[number], one.metric.name, one.value, one.metric.unit, says, weight)
 
 
-def _peers(ports: Sequence[PortWeek], among: Iterable[int]) -> dict[str, list[int]]:
-    groups: dict[str, list[int]] = defaultdict(list)
-    for number in among:
-        port = ports[number]
-        side = "adapters" if port.end.node else "switch ports"
-        if port.rail is not None:
-            groups[f"the {side} of rail {port.rail}"].append(number)
-        if not port.end.node:
-            groups[f"the ports of {port.end.device}"].append(number)
-        if part := port.last.optics.part:
-            groups[f"all {side} with {port.last.optics.vendor} {part}"].append(number)
-    return groups
-
-
-def _apart(
-    metric: Metric, ports: Sequence[PortWeek], group: str, values: Mapping[int, float]
-) -> Iterator[tuple[Found, int]]:
-    if len(values) < FEWEST:
-        return
-    middle = median(values.values())
-    for (number, value), apart in zip(values.items(), scores(list(values.values())), strict=True):
-        far = apart * metric.worse
-        if far > OUTLIER and (value - middle) * metric.worse >= metric.least:
-            unit = f" {metric.unit}" if metric.unit else ""
-            says = f"{metric.name} {figure(value)}{unit}, where {group} have {figure(middle)} (score {far:.1f})"
-            weight = min(far / OUTLIER, 10.0)
-            yield Found("outlier", ports[number], metric.name, value, metric.unit, says, weight), number
-
-
-def drifting(ports: Iterable[PortWeek]) -> Iterator[Found]:
-    """Yield ports where a reading creeps: by more in a week than is worth a look, over at least four scans."""
+def drifting(ports: Iterable[PortWeek], limits: Limits) -> Iterator[Found]:
+    """Yield ports where a reading creeps by more in a week than the design forgives."""
+    judged = [(reading, limit.value) for reading in READINGS if (limit := limits.get(reading.drift))]
     for port in ports:
-        for what, unit, read, worse, worth in DRIFTS:
-            points = [(at.timestamp(), value) for at, value in port.series(read)]
-            a_week = slope(points) * WEEK_S
-            if len(points) >= 4 and a_week * worse >= worth:
-                says = f"{what} from {figure(points[0][1])} to {figure(points[-1][1])} {unit}: {a_week:+.2g} a week"
-                yield Found("drift", port, what, a_week, unit, says, a_week * worse / worth)
+        for reading, worth in judged:
+            trend = port.told.trends.get(reading.key)
+            a_week = trend.a_week if trend else None
+            if trend and a_week is not None and a_week * reading.worse > worth:
+                path = f"{reading.name} from {figure(trend.first)} to {figure(trend.last)} {reading.unit}"
+                says, weight = f"{path}: {a_week:+.2g} a week", a_week * reading.worse / worth
+                yield Found("drift", port, reading.name, a_week, reading.unit, says, weight)

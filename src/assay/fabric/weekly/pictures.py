@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil, floor, log10
 
 from assay.fabric.weekly.evaluation import Evaluation
-from assay.fabric.weekly.findings import Found, ber_exponent, bias, light, temperature
-from assay.fabric.weekly.history import PortWeek
+from assay.fabric.weekly.findings import Found
+from assay.fabric.weekly.readings import READINGS
+from assay.fabric.weekly.week import PortWeek
 
 FEW_UNITS = 4
 """Up to so many switches a rail, a row is a switch and a cell a port; beyond, a row is a rail and a cell a switch."""
 STEPS = 5
 BARS = 14
-DRAWN = {
-    "received light": light,
-    "module temperature": temperature,
-    "bit error ratio": ber_exponent,
-    "laser current": bias,
-}
+KEYS = {one.name: one.key for one in READINGS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +70,11 @@ def errors_map(one: Evaluation) -> HeatMap:
 
 
 def _by_port(ports: Sequence[PortWeek]) -> HeatMap:
-    most = max((port.errors for port in ports), default=0)
+    most = max((port.told.errors for port in ports), default=0)
     rows: dict[str, dict[int, Cell]] = defaultdict(dict)
     for port in ports:
-        said = f"{port.end} to {port.far}: {port.errors} errors"
-        rows[port.end.device][port.end.port] = Cell(port.end.port, _shade(port.errors, most), said)
+        said = f"{port.end} to {port.far}: {port.told.errors} errors"
+        rows[port.end.device][port.end.port] = Cell(port.end.port, _shade(port.told.errors, most), said)
     last = max((column for cells in rows.values() for column in cells), default=0)
     drawn = tuple(Row(name, tuple(cells.values())) for name, cells in sorted(rows.items()))
     return HeatMap("Errors by switch and port", tuple(map(str, range(1, last + 1))), drawn, _shades(most))
@@ -87,7 +83,7 @@ def _by_port(ports: Sequence[PortWeek]) -> HeatMap:
 def _by_rail(ports: Sequence[PortWeek]) -> HeatMap:
     total: dict[int, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     for port in ports:
-        total[port.rail or 0][port.end.device] += port.errors
+        total[port.rail or 0][port.end.device] += port.told.errors
     most = max((count for leaves in total.values() for count in leaves.values()), default=0)
     rows = [
         Row(
@@ -117,17 +113,17 @@ def _shades(most: int) -> tuple[str, ...]:
 def histograms(one: Evaluation) -> list[Histogram]:
     """Draw how temperatures and bit error ratios are spread, vendor by vendor; none where nothing was read."""
     drawn = [
-        _histogram("Module temperature", one.ports, lambda port: port.usual(temperature), "{:.0f} °C"),
-        _histogram("Bit error ratio", one.ports, lambda port: port.usual(ber_exponent), "1e{:.0f}"),
+        _histogram("Module temperature", one.ports, "temperature", "{:.0f} °C"),
+        _histogram("Bit error ratio", one.ports, "ber_power", "1e{:.0f}"),
     ]
     return [histogram for histogram in drawn if histogram.rows]
 
 
-def _histogram(title: str, ports: Iterable[PortWeek], read: Callable[[PortWeek], float | None], axis: str) -> Histogram:
+def _histogram(title: str, ports: Iterable[PortWeek], key: str, axis: str) -> Histogram:
     values: dict[str, list[float]] = defaultdict(list)
     for port in ports:
-        if (value := read(port)) is not None:
-            values[port.last.optics.vendor or "not known"].append(value)
+        if (value := port.told.usual(key)) is not None:
+            values[port.told.vendor or "not known"].append(value)
     every = [value for of_vendor in values.values() for value in of_vendor]
     low, high = (floor(min(every)), ceil(max(every)) + 1) if every else (0, 1)
     rows = tuple(
@@ -153,8 +149,8 @@ def _bars(values: Sequence[float], low: int, high: int, axis: str) -> tuple[tupl
 
 def line(found: Found, width: float = 160, height: float = 28) -> str:
     """Return the points of a drift's line, as SVG's polyline takes them; "" where there is nothing to draw."""
-    read = DRAWN.get(found.what)
-    points = [(at.timestamp(), value) for at, value in found.port.series(read)] if read else []
+    trend = found.port.told.trends.get(KEYS.get(found.what, ""))
+    points = trend.points if trend else ()
     if len(points) < 2:
         return ""
     (first, _), (last, _) = points[0], points[-1]

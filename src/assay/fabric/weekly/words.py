@@ -44,7 +44,7 @@ def _lines(one: Evaluation) -> Iterator[str]:
     if bad:
         yield "\ncables by vendor and batch:"
     for batch in bad:
-        yield f"  {batch.vendor} {batch.part} {batch.batch}: {batch.bad} of {batch.ports} ports stand out"
+        yield f"  {batch}"
     if one.unseen:
         yield "\nnot seen:"
     yield from (f"  {why}" for why in one.unseen)
@@ -64,7 +64,7 @@ def as_json(one: Evaluation) -> dict[str, Any]:
         "batches": [
             {
                 "vendor": batch.vendor, "part": batch.part, "batch": batch.batch, "ports": batch.ports,
-                "standing_out": batch.bad, "with_errors": batch.with_errors,
+                "standing_out": batch.bad, "with_errors": batch.with_errors, "chance": batch.chance,
             }
             for batch in one.batches
         ],
@@ -78,7 +78,7 @@ def _ranked(ranked: Ranked) -> dict[str, Any]:
         "port": port.end.as_json(),
         "far": port.far.as_json(),
         "rail": port.rail,
-        "serial": port.last.optics.serial,
+        "serial": port.told.serial,
         "findings": [_found(found) for found in ranked.found],
     }
 
