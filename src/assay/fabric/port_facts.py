@@ -31,6 +31,7 @@ SATURATION: Mapping[str, int] = {
 }
 """Where the classic PortCounters stop counting (InfiniBand Architecture Specification, PortCounters attribute)."""
 
+
 @dataclass(frozen=True, slots=True)
 class PortFacts:
     """One port as one or several tools described it. What nobody said is empty, never zero.

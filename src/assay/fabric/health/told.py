@@ -2,7 +2,8 @@
 
 ```
 {"schema": "assay.fabric-facts/1",
- "ports":    [{"guid": "0x…", "port": 1, "ber": {"symbol": 1e-16}, "module": {"temperature_c": 48.0, "vendor": "…"}}],
+ "ports":    [{"guid": "0x…", "port": 1, "ber": {"symbol": 1e-16}, "module": {"temperature_c": 48.0, "vendor": "…"},
+               "pkeys": ["0xffff"]}],
  "switches": [{"guid": "0x…", "firmware": "31.2014", "temperature_c": 61.0, "psus": {"1": "ok"}, "fans": {"1": 8e3}}]}
 ```
 
@@ -23,10 +24,11 @@ from assay.model.explicit import Guid
 from assay.model.spec import Strict
 
 SCHEMA = "assay.fabric-facts/1"
+Pkey = Annotated[str, Field(pattern="^0x[0-9a-f]{4}$")]
 
 
 class ToldPort(Strict):
-    """One port. Lanes are lists, in order."""
+    """One port. Lanes are lists, in order; `pkeys` is its whole partition table, 16 bits an entry."""
 
     guid: Guid
     port: int = Field(ge=0, le=254)
@@ -34,12 +36,13 @@ class ToldPort(Strict):
     counters: dict[str, int] = Field(default={})
     ber: dict[str, float] = Field(default={})
     module: dict[str, Annotated[ModuleValue, Field(union_mode="left_to_right")]] = Field(default={})
+    pkeys: list[Pkey] | None = None
 
     def facts(self) -> PortFacts:
         """Return it as every reader does."""
-        return PortFacts(
-            Port(self.guid, self.port), rate=self.rate, counters=self.counters, ber=self.ber, module=self.module
-        )
+        pkeys = None if self.pkeys is None else frozenset(int(key, 16) for key in self.pkeys)
+        here = Port(self.guid, self.port)
+        return PortFacts(here, "", "", self.rate, self.counters, self.ber, self.module, pkeys=pkeys)
 
 
 class ToldSwitch(Strict):
