@@ -1,0 +1,90 @@
+"""A week as a document of evidence, so that its verdict can be derived again when the scans are gone.
+
+Name `week-FABRIC`; its time is that of the newest scan.
+
+```
+channels.week   {"start", "scans", "whole", "gap_h", "counted_h", "newest", "asked", "silent", "unseen"}: readings
+channels.ports  {"value": {GUID: {PORT: {"errors": 12, "temperature": {"usual": 46.5, "first": …}, …}}}}
+```
+
+What was not told of a port is left out, and so is what it did not count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from assay.fabric.weekly.readings import READINGS
+from assay.fabric.weekly.week import PortTold, Trend, Week
+from assay.model.cable import Port
+from assay.model.errors import Trouble
+from assay.model.evidence import Evidence
+from assay.model.reading import value
+
+ABOUT = ("scans", "whole", "gap_h", "counted_h", "newest", "asked", "silent", "unseen")
+COUNTS = ("errors", "symbol_errors", "downs_a_day", "stuck", "ber", "rx", "tx", "vendor", "part", "serial")
+KEYS = frozenset(one.key for one in READINGS)
+FIGURES = 6
+
+
+def week_name(fabric: str) -> str:
+    """Return the name under which the week of a fabric is kept."""
+    return f"week-{fabric}"
+
+
+def as_evidence(week: Week) -> Evidence:
+    """Return the document."""
+    about = {name: value(getattr(week, name)) for name in ABOUT}
+    ports: dict[str, dict[str, Any]] = {}
+    for port, told in week.ports.items():
+        if said := _port(told):
+            ports.setdefault(port.guid, {})[str(port.number)] = said
+    about["unseen"] = value(list(week.unseen))
+    channels = {"week": {"start": value(week.start.isoformat()), **about}, "ports": value(ports)}
+    return Evidence(week_name(week.fabric), week.end, channels)
+
+
+def from_evidence(document: Evidence) -> Week:
+    """Return the week of a document. Raises Trouble for one that is no week."""
+    about = {name: document.read("week", name).value for name in ABOUT}
+    ports = document.read("ports").value
+    try:
+        return Week(
+            document.node.removeprefix("week-"),
+            datetime.fromisoformat(document.read("week", "start").value),
+            document.at,
+            **{**about, "unseen": tuple(about["unseen"])},
+            ports={Port(guid, int(n)): _told(said) for guid, of in ports.items() for n, said in of.items()},
+        )
+    except (TypeError, ValueError, AttributeError) as wrong:
+        raise Trouble(f"is no week of a fabric: {wrong}", fix="run `assay fabric evaluate` again") from None
+
+
+def _port(told: PortTold) -> dict[str, Any]:
+    said = {name: known for name in COUNTS if (known := getattr(told, name))}
+    return {**said, **{key: _trend(trend) for key, trend in told.trends.items()}}
+
+
+def _trend(trend: Trend) -> dict[str, Any]:
+    known = {"usual": _short(trend.usual), "first": _short(trend.first), "last": _short(trend.last)}
+    known |= {"a_week": _short(trend.a_week)} if trend.a_week is not None else {}
+    return known | ({"points": [[at, _short(number)] for at, number in trend.points]} if trend.points else {})
+
+
+def _short(number: float) -> float:
+    return float(f"{number:.{FIGURES}g}")
+
+
+def _told(said: Mapping[str, Any]) -> PortTold:
+    trends = {key: _trend_of(one) for key, one in said.items() if key in KEYS}
+    counts: dict[str, Any] = {
+        name: tuple(one) if isinstance(one, list) else one for name, one in said.items() if name not in KEYS
+    }
+    return PortTold(**counts, trends=trends)
+
+
+def _trend_of(said: Mapping[str, Any]) -> Trend:
+    points = tuple((at, number) for at, number in said.get("points", ()))
+    return Trend(said["usual"], said["first"], said["last"], said.get("a_week"), points)

@@ -1,0 +1,128 @@
+"""A week of a fabric in few numbers a port: what all its scans told, whatever their number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from assay.model.cable import Cable, End, Port
+
+DAYS = 7.0
+WEEK_S = DAYS * 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class Trend:
+    """One reading through the week: its median, its first and last value, and by how much it creeps in a week.
+
+    `a_week` is None where too few scans told it. `points` (seconds since the epoch, value) are kept of the steepest.
+    """
+
+    usual: float
+    first: float
+    last: float
+    a_week: float | None = None
+    points: tuple[tuple[float, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PortTold:
+    """What a week's scans told of one port. Counters are of the whole week; a module is as it was told last.
+
+    `stuck` is a counter that stood at its end already, so that nothing shows in it. `ber` is the ratio that counts at
+    the link's speed, by its kind. `rx` and `tx` are the weakest and the strongest lane in dBm, empty where unread.
+    """
+
+    errors: int = 0
+    symbol_errors: int = 0
+    downs_a_day: int = 0
+    stuck: str = ""
+    ber: Mapping[str, float] = field(default_factory=dict)
+    rx: tuple[float, ...] = ()
+    tx: tuple[float, ...] = ()
+    vendor: str = ""
+    part: str = ""
+    serial: str = ""
+    trends: Mapping[str, Trend] = field(default_factory=dict)
+
+    @property
+    def batch(self) -> str:
+        """The start of the module's serial number, which has year and week of its making (`MT2447`)."""
+        return self.serial[:6]
+
+    def usual(self, key: str) -> float | None:
+        """Return the median of a reading, None where it was never read."""
+        trend = self.trends.get(key)
+        return trend.usual if trend else None
+
+
+NOTHING = PortTold()
+
+
+@dataclass(frozen=True)
+class Week:
+    """The scans of one fabric from `start` to `end`.
+
+    `whole` of its `scans` counted and were read without a problem. `gap_h` is the longest time without such a scan, up
+    to the moment of gathering. `counted_h` is how long errors were counted. `asked`: somebody was asked about ports;
+    `silent` says why a tool gave nothing, `unseen` all that some scan could not tell. `newest` is its digest.
+    """
+
+    fabric: str
+    start: datetime
+    end: datetime
+    scans: int
+    whole: int
+    gap_h: float
+    counted_h: float
+    newest: str = ""
+    asked: bool = True
+    silent: str = ""
+    unseen: tuple[str, ...] = ()
+    ports: Mapping[Port, PortTold] = field(default_factory=dict)
+
+    @property
+    def hours(self) -> float:
+        """From its first scan to its last."""
+        return (self.end - self.start).total_seconds() / 3600
+
+
+@dataclass(frozen=True, slots=True)
+class PortWeek:
+    """One designed port through the week: where it is, on which rail, and what was told of it."""
+
+    end: End
+    far: End
+    rail: int | None
+    told: PortTold
+    counted_h: float
+
+    @property
+    def errors_per_day(self) -> float | None:
+        """Errors a day, None where nothing was counted."""
+        return self.told.errors * 24 / self.counted_h if self.counted_h else None
+
+
+def port_weeks(cables: Sequence[Cable], rails: Mapping[str, int], week: Week) -> list[PortWeek]:
+    """Return both ports of each cable. `rails` has the rail of each adapter by its GUID.
+
+    A link between switches is on the rail of its leaf, where all of that leaf's adapters are on one.
+    """
+    known = {**_rails_of_switches(cables, rails), **rails}
+    return [
+        PortWeek(
+            end, far, known.get(end.guid, known.get(far.guid)), week.ports.get(end.at, NOTHING), week.counted_h
+        )
+        for cable in cables
+        for end, far in ((cable.a, cable.b), (cable.b, cable.a))
+    ]  # fmt: skip
+
+
+def _rails_of_switches(cables: Iterable[Cable], rails: Mapping[str, int]) -> dict[str, int]:
+    found: dict[str, set[int]] = {}
+    for cable in cables:
+        for end, far in ((cable.a, cable.b), (cable.b, cable.a)):
+            if end.guid in rails:
+                found.setdefault(far.guid, set()).add(rails[end.guid])
+    return {guid: min(numbers) for guid, numbers in found.items() if len(numbers) == 1}
