@@ -27,6 +27,13 @@ def test_partitions_let_traffic_through(fabric, fabric_limits, measure):
     )
 
 
+@pytest.mark.fault("ib.sm")
+def test_adapter_is_in_its_partitions(link):
+    """Compare the adapter's partition table with the design: what it lacks, and what it should not be in."""
+    wrong = link.partitions
+    assert not wrong, f"{link.ports[0].place}: {', '.join(wrong)}"
+
+
 @pytest.mark.fault("ib.switch.health")
 def test_switches_run_one_firmware(fabric):
     """Find switches whose firmware is not that of the others."""

@@ -113,7 +113,7 @@ def test_the_fabric_checks_pass_on_the_recorded_discovery(pytester, tmp_path):
     assert {outcome.check for outcome in outcomes} == {check for check in CHECKS if check.startswith("suites/fabric/")}
     assert [outcome for outcome in outcomes if outcome.verdict != "pass"] == []
     links, switches, rails, fabrics = 20 * 8, 8 + 4, 8, 1
-    assert len(outcomes) == 7 * links + 5 * switches + 1 * rails + 6 * fabrics
+    assert len(outcomes) == 8 * links + 5 * switches + 1 * rails + 6 * fabrics
 
 
 @pytest.mark.parametrize(("check", "case"), FABRIC_CASES, ids=lambda value: getattr(value, "name", None))
@@ -133,6 +133,17 @@ def test_only_the_ends_of_a_swap_fail(pytester, tmp_path):
     write(home, "fabric-compute", changed(recording(RECORDINGS, "fabric-compute"), CASES[check][0]))
     failed = {outcome.subject for outcome in judge(pytester, home, check) if outcome.verdict != "pass"}
     assert failed == {"h100-a/n0003/mlx5_0", "h100-a/n0004/mlx5_0"}
+
+
+def test_a_design_without_partitions_has_none_judged(pytester, tmp_path):
+    home = copy_of_the_fleet(tmp_path)
+    design = home / "specs" / "fabrics" / "compute.yaml"
+    design.write_text(yaml.safe_dump({**yaml.safe_load(design.read_text()), "partitions": []}))
+    write(home, "fabric-compute", recording(RECORDINGS, "fabric-compute"))
+    outcomes = judge(pytester, home, "suites/fabric/test_subnet.py::test_adapter_is_in_its_partitions")
+    assert {(one.verdict, one.reason) for one in outcomes} == {
+        ("skip", "FabricDesign/compute: unsupported: it declares no `partitions`")
+    }
 
 
 def test_the_catalogue_says_what_the_marks_say(pytester, tmp_path):

@@ -102,6 +102,13 @@ class PortView:
         return self._lanes("tx_power_dbm")
 
     @property
+    def pkeys(self) -> frozenset[int]:
+        """The P_Keys of its partition table, 16 bits each. Raises Silence where none was read."""
+        if self._port.facts.pkeys is None:
+            raise self._health.unread(f"no tool read the P_Keys {self.place}")
+        return self._port.facts.pkeys
+
+    @property
     def _ber(self) -> Ber:
         ber = self._port.ber
         if ber is None:

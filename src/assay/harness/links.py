@@ -9,6 +9,7 @@ from functools import cached_property
 from assay.fabric.compare import Comparison
 from assay.fabric.design import plan
 from assay.fabric.discrepancy import Discrepancy
+from assay.fabric.health.partitions import differing
 from assay.fabric.health.scanned import Scanned, scanned
 from assay.fabric.health.subnet import SubnetManager
 from assay.fabric.health.switches import odd_firmware
@@ -131,6 +132,13 @@ class FabricView:
         names = {end.guid: end.device for cable in self.cables for end in cable.ends}
         return {names.get(guid, guid): firmware for guid, firmware in odd_firmware(known).items()}
 
+    def pkeys_of(self, node: str) -> frozenset[int]:
+        """Return the P_Keys that the design gives a node's adapters. Raises Silence where it declares no partitions."""
+        design = self._fabrics.fleet.designs[self.name]
+        if not design.partitions:
+            raise self._trial.silent(Silence("unsupported", f"FabricDesign/{self.name}", "it declares no `partitions`"))
+        return design.pkeys_of(node)
+
     def switch(self, name: str) -> SwitchView:
         """Return one designed switch."""
         return SwitchView(self, name)
@@ -170,6 +178,12 @@ class LinkView:
     def ports(self) -> list[PortView]:
         """Both of its ports, the adapter's first. Raises Silence where the fabric was not scanned."""
         return sorted(self._fabric.ports([self.expected]), key=lambda port: not port.node)
+
+    @property
+    def partitions(self) -> list[str]:
+        """How the adapter's partitions differ from the designed ones. Raises Silence where either is not known."""
+        port = self.ports[0]
+        return differing(self._fabric.pkeys_of(port.node), port.pkeys)
 
     @property
     def misplaced(self) -> list[Discrepancy]:

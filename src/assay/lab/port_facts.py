@@ -27,9 +27,12 @@ MAKERS = (
 )
 """Vendor, part and the start of the serial number: its year and week, which is a batch."""
 
+DEFAULT_PARTITION = "0xffff"
+"""What OpenSM puts into every port's table where it is told nothing else: full membership in the default partition."""
+
 
 def plant(world: World, end: str, **facts: Any) -> None:
-    """Let a port, written as in `assay.lab.fabric`, say something else: `counters`, `ber`, or fields of its module."""
+    """Let a port, written as in `assay.lab.fabric`, say something else: counters, ber, pkeys, or its module's fields."""
     file = world.home / "port_facts.json"
     planted = json.loads(file.read_text()) if file.exists() else {}
     port = wiring(world).port(end)
@@ -87,9 +90,10 @@ def _told(port: Port, cable: FoundCable, planted: Mapping[str, Any]) -> dict[str
         "temperature_c": 44.0 + chance % 9, "rx_power_dbm": rx, "tx_power_dbm": [1.4, 1.6, 1.5, 1.3],
         "bias_ma": [7.1, 7.0, 7.2, 7.1],
     }  # fmt: skip
-    said = {name: value for name, value in planted.items() if name not in ("counters", "ber")}
+    said = {name: value for name, value in planted.items() if name not in ("counters", "ber", "pkeys")}
     ber = planted.get("ber", {"symbol": 10.0 ** -(17 + chance % 3), "effective": 1e-16})
-    return {"guid": port.guid, "port": port.number, "ber": ber, "module": module | said}
+    pkeys = {"pkeys": planted.get("pkeys", [DEFAULT_PARTITION])}
+    return {"guid": port.guid, "port": port.number, "ber": ber, "module": module | said} | pkeys
 
 
 def _switch(guid: str) -> dict[str, Any]:
