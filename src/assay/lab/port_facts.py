@@ -32,7 +32,7 @@ DEFAULT_PARTITION = "0xffff"
 
 
 def plant(world: World, end: str, **facts: Any) -> None:
-    """Let a port, written as in `assay.lab.fabric`, say something else: counters, ber, pkeys, or its module's fields."""
+    """Let a port, written as in `assay.lab.fabric`, say otherwise: `counters`, `ber`, `pkeys`, module fields."""
     file = world.home / "port_facts.json"
     planted = json.loads(file.read_text()) if file.exists() else {}
     port = wiring(world).port(end)
