@@ -26,7 +26,8 @@ FLEET = load_fleet(ROOT)
 CHECKS = {check.id: check for catalogue in FLEET.checks.values() for check in catalogue.checks}
 CASES = must_fail(RECORDINGS)
 WHOLE_RACKS = "suites/production/test_whole_rack.py"
-NODE_FILES = sorted({check.split("::")[0] for check in CHECKS if not check.startswith(("suites/fabric/", WHOLE_RACKS))})
+ELSEWHERE = ("suites/fabric/", "suites/weekly/", WHOLE_RACKS)
+NODE_FILES = sorted({check.split("::")[0] for check in CHECKS if not check.startswith(ELSEWHERE)})
 FABRIC_CASES = [(check, case) for check in CASES if check.startswith("suites/fabric/") for case in CASES[check]]
 
 
@@ -52,7 +53,7 @@ def test_every_declared_check_has_a_recording_that_must_fail():
 def test_there_are_enough_checks_in_every_phase():
     counted = {
         phase: sum(phase in check.phases for check in CHECKS.values())
-        for phase in ("seatrial", "zap", "test", "production", "fabric")
+        for phase in ("seatrial", "zap", "test", "production", "fabric", "weekly")
     }
     assert len(CHECKS) >= 25
     assert all(counted.values()), counted

@@ -23,6 +23,7 @@ ASKS = {
     "whole_rack": "whole_rack",
 }
 ASKS |= {"switch": "switch", "rail": "rail"}
+ASKS |= {"link_week": "hca", "switch_week": "switch", "rail_week": "rail", "fabric_week": "fabric"}
 ASKS |= {"fabric": "fabric", "spec": "node", "limits": "node", "bundle": "node", "profile": "node"}
 
 

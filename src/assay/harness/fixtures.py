@@ -15,6 +15,7 @@ from assay.harness.since import SinceLastPass
 from assay.harness.spec import Limits, SpecView
 from assay.harness.trial import Trial
 from assay.harness.view import View
+from assay.harness.weeks import PortWeekView, RailWeek, Weeks, WeekView
 from assay.model.fleet import Fleet
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ class Fixtures:
     def __init__(self, fleet: Fleet, ledger: str, key: pytest.StashKey[Trial]) -> None:
         self._fleet, self._where, self._key = fleet, ledger, key
         self._fabrics = Fabrics(fleet)
+        self._weeks = Weeks(self._fabrics)
 
     @pytest.fixture
     def subject(self, request: pytest.FixtureRequest) -> str:
@@ -104,6 +106,26 @@ class Fixtures:
     def rail(self, trial: Trial, fabric: FabricView) -> RailView:
         """One rail of a fabric."""
         return fabric.rail(int(trial.subject.part.removeprefix("rail-")))
+
+    @pytest.fixture
+    def fabric_week(self, trial: Trial, fabric: FabricView) -> WeekView:
+        """The last week of a fabric."""
+        return WeekView(self._weeks, trial, fabric.name)
+
+    @pytest.fixture
+    def link_week(self, fabric_week: WeekView, link: LinkView) -> list[PortWeekView]:
+        """Both ports of the link at one InfiniBand adapter through the last week, the adapter's first."""
+        return fabric_week.of_link(link.expected)
+
+    @pytest.fixture
+    def switch_week(self, trial: Trial, fabric_week: WeekView) -> list[PortWeekView]:
+        """The ports of a switch to other switches through the last week."""
+        return fabric_week.of_switch(trial.subject.part)
+
+    @pytest.fixture
+    def rail_week(self, fabric_week: WeekView, rail: RailView) -> RailWeek:
+        """One rail through the last week."""
+        return fabric_week.rail(rail.number)
 
     @pytest.fixture
     def fabric_limits(self, fabric: FabricView) -> Limits:

@@ -39,4 +39,9 @@ CASES: dict[str, Case] = {
         one("specs/checks.yaml", COLD, "[test]", "[test, production]"),
         "specs/checks.yaml:6:5",
     ),
+    "ASY0122": Case(
+        one("specs/checks.yaml", CHECKS, "[production]", "[production], report_only: true"),
+        {"specs/checks.yaml": COLD.replace("[test]}", "[weekly], report_only: true}")},
+        "specs/checks.yaml:5:5",
+    ),
 }

@@ -110,7 +110,7 @@ def evaluate(week: Week, cables: Sequence[Cable], rails: Mapping[str, int], limi
         {key: {ports[number].end.at: one for number, one in stands.items()} for key, stands in standing.items()},
         ranked,
         batches(ports, {one.port.end.at for one in ranked}),
-        (*week.unseen, *_unjudged(limits)),
+        (*([week.doubt[1]] if week.doubt else []), *week.unseen, *_unjudged(limits)),
     )
 
 

@@ -10,6 +10,9 @@ from assay.model.cable import Cable, End, Port
 
 DAYS = 7.0
 WEEK_S = DAYS * 86_400
+FEWEST_SCANS = 8
+SHORTEST_H = 48.0
+"""With fewer scans, or over less time, nothing can be told of a week: two days show what only day and night do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +89,23 @@ class Week:
     def hours(self) -> float:
         """From its first scan to its last."""
         return (self.end - self.start).total_seconds() / 3600
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the fabric was first scanned so long ago that scans can be missed."""
+        return max(self.hours, self.gap_h) >= SHORTEST_H
+
+    @property
+    def doubt(self) -> tuple[str, str] | None:
+        """Why nothing can be told of its ports: `unsupported` or `failed`, and a reason. None where it can."""
+        if not self.asked:
+            return "unsupported", next(iter(self.unseen), "nobody was asked about ports")
+        if self.scans < FEWEST_SCANS or self.hours < SHORTEST_H:
+            scans = f"{self.scans} scan{'' if self.scans == 1 else 's'} over {self.hours:.0f} h"
+            return "unsupported", f"{scans} tell too little: a week takes {FEWEST_SCANS} over {SHORTEST_H:.0f} h"
+        if self.whole < FEWEST_SCANS:
+            return "failed", f"{self.whole} of {self.scans} scans were whole: {self.silent or 'they counted nothing'}"
+        return None
 
 
 @dataclass(frozen=True, slots=True)

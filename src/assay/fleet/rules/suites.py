@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from assay.fleet.draft import Draft
 from assay.fleet.rules.book import Finding, Place, rule
 from assay.fleet.rules.names import nearest
-from assay.model.checks import Check, CheckCatalog
+from assay.model.checks import Check, CheckCatalog, Phase
 from assay.model.faults import FaultCatalog
 from assay.model.policy import LifecyclePolicy
 
@@ -117,14 +117,36 @@ def contradicted_check(draft: Draft) -> Iterator[Finding]:
 def idle_check(draft: Draft) -> Iterator[Finding]:
     """Find checks none of whose phases a state of the policy watches or requires.
 
-    What is checked of a whole fabric, a switch or a rail belongs to no node's state: it is judged with every scan.
+    What is checked of a whole fabric, a switch or a rail belongs to no node's state: it is judged with every scan. One
+    that is `report_only` says itself that no state asks for it.
     """
-    states = [state for policy in draft.of(LifecyclePolicy).values() for state in policy.states.values()]
-    wanted = {phase for state in states for phase in (*state.watch, *(need.phase for need in state.requires))}
-    for place, check in declared(draft) if states else ():
-        if check.subject not in OF_FABRICS and wanted.isdisjoint(check.phases):
+    wanted = _asked_for(draft)
+    for place, check in declared(draft) if draft.of(LifecyclePolicy) else ():
+        if not (check.report_only or check.subject in OF_FABRICS) and wanted.isdisjoint(check.phases):
             said = f"{check.id}: no state watches or requires the phase {' or '.join(check.phases)}"
-            yield Finding(place, said, "give it a phase that a state asks for, or let a state require it")
+            fix = "give it a phase that a state asks for, let a state require it, or say `report_only: true`"
+            yield Finding(place, said, fix)
+
+
+@rule(
+    "ASY0122",
+    "a check for the report only that a state asks for",
+    why="Its failures would move nodes, though the catalogue says that they do not.",
+    needs=(LifecyclePolicy,),
+)
+def gating_report(draft: Draft) -> Iterator[Finding]:
+    """Find checks that are `report_only`, in a phase that a state of the policy watches or requires."""
+    wanted = _asked_for(draft)
+    for place, check in declared(draft):
+        if check.report_only and (asked := sorted(wanted & set(check.phases))):
+            said = f"{check.id} is report_only, but a state watches or requires the phase {' and '.join(asked)}"
+            yield Finding(place, said, "take `report_only` away, or give it a phase of its own")
+
+
+def _asked_for(draft: Draft) -> set[Phase]:
+    """Return every phase that a state of the policies watches or requires."""
+    states = [state for policy in draft.of(LifecyclePolicy).values() for state in policy.states.values()]
+    return {phase for state in states for phase in (*state.watch, *(need.phase for need in state.requires))}
 
 
 def declared(draft: Draft) -> Iterator[tuple[Place, Check]]:

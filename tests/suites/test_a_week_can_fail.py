@@ -1,0 +1,100 @@
+"""Every check of a week passes on the recorded week, and fails on what must make it fail."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+import assay.harness.suites  # noqa: F401 — once for all sessions below
+from assay.fleet.load import load_fleet
+from assay.harness.recordings import changed, must_fail, recording
+from assay.model.outcome import Outcome
+
+pytest_plugins = ["pytester"]
+
+ROOT = Path(__file__).parents[2]
+RECORDINGS = ROOT / "suites" / "recordings"
+CHECKS = {
+    check.id: check
+    for catalogue in load_fleet(ROOT).checks.values()
+    for check in catalogue.checks
+    if check.phases == ["weekly"]
+}
+CASES = [(check, case) for check, cases in must_fail(RECORDINGS).items() if check in CHECKS for case in cases]
+
+
+def test_every_check_passes_on_the_recorded_week(pytester, home):
+    write(home, recording(RECORDINGS, "week-compute"))
+    outcomes = judge(pytester, home, "suites/weekly")
+    assert {outcome.check for outcome in outcomes} == set(CHECKS)
+    assert [outcome for outcome in outcomes if outcome.verdict != "pass"] == []
+    links, switches, rails, fabrics = 20 * 8, 8 + 4, 8, 1
+    assert len(outcomes) == 6 * links + 6 * switches + 1 * rails + 2 * fabrics
+
+
+@pytest.mark.parametrize(("check", "case"), CASES, ids=lambda value: getattr(value, "name", None))
+def test_a_check_fails_for_its_stated_reason(check, case, pytester, home):
+    write(home, changed(recording(RECORDINGS, "week-compute"), case))
+    scope = "fabric" if CHECKS[check].subject in ("switch", "rail") else "h100-a"
+    subject = f"{scope}/{case.subject}" if case.subject else "fabric/compute"
+    alone = ("--node", case.subject.partition("/")[0]) if scope == "h100-a" and case.subject else ()
+    seen = next(one for one in judge(pytester, home, check, *alone) if one.subject == subject)
+    assert (seen.verdict, case.says in seen.reason) == (case.verdict, True), seen.reason
+
+
+def test_a_week_that_was_never_looked_at_is_an_error_and_says_what_to_run(pytester, home):
+    outcomes = judge(pytester, home, "suites/weekly")
+    assert {outcome.verdict for outcome in outcomes} == {"error"}
+    assert {outcome.check for outcome in outcomes} == set(CHECKS)
+    told = {outcome.reason for outcome in outcomes}
+    assert told == {"no week of the fabric compute is kept; run `assay fabric evaluate compute`"}
+
+
+def test_the_other_ports_are_left_in_peace(pytester, home):
+    check = "suites/weekly/test_links.py::test_modules_are_no_hotter_than_their_peers"
+    case = next(case for name, case in CASES if name == check)
+    write(home, changed(recording(RECORDINGS, "week-compute"), case))
+    failed = {one.subject for one in judge(pytester, home, check) if one.verdict != "pass"}
+    assert failed == {"h100-a/n0003/mlx5_0"}
+
+
+@pytest.fixture(autouse=True)
+def _nothing_else_that_is_installed(monkeypatch):
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """The fleet without evidence."""
+    for folder in ("inventory", "specs", "suites"):
+        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    return tmp_path
+
+
+def write(home: Path, document: dict) -> None:
+    path = home / ".assay" / "evidence" / "latest" / "week-compute.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps(document))
+
+
+def judge(pytester, home: Path, where: str, *options: str) -> Sequence[Outcome]:
+    """Run real pytest over suites and return what it wrote down."""
+    written = home / "outcomes.jsonl"
+    pytester.chdir()
+    pytester.inline_run(
+        str(home / where),
+        *options,
+        f"--rootdir={home}",
+        "--import-mode=importlib",
+        "-qs",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "assay.harness.plugin",
+        f"--outcomes={written}",
+    )
+    return [Outcome.from_json(json.loads(line)) for line in written.read_text().splitlines()]
