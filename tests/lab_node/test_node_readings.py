@@ -12,6 +12,7 @@ import pytest
 
 from assay.lab.node import render
 from assay.model.evidence import read
+from assay.observe.leaves import leaves
 
 needs_compiler = pytest.mark.skipif(not shutil.which("cc"), reason="no C compiler (package gcc) for the stub NVML")
 
@@ -185,14 +186,14 @@ def test_areas_that_hang_do_not_take_the_rest_along(node: Any, areas: list[str])
         (node.folder / "root" / HANGING[area]).unlink()
         os.mkfifo(node.folder / "root" / HANGING[area])
     begun = time.monotonic()
-    probe = node.probe("--deadline", "1.5")
-    assert time.monotonic() - begun < 6
-    for area in areas:
-        assert probe.pop(area) == {"failed": "no answer within 1.5 s"}
-    assert all("failed" not in branch for branch in probe.values())
+    probe = node.probe("--deadline", "2.5")
+    assert time.monotonic() - begun < 7
+    assert all(unanswered(probe.pop(area)) for area in areas)
+    assert not unanswered(probe)
 
 
-def test_without_the_option_an_area_may_take_three_seconds(node: Any) -> None:
-    (node.folder / "root/proc/meminfo").unlink()
-    os.mkfifo(node.folder / "root/proc/meminfo")
-    assert node.probe()["host"] == {"failed": "no answer within 3 s"}
+def unanswered(tree: Any) -> list[str]:
+    """Return why what was not answered was not; what hangs must say so, and nothing else may fail."""
+    reasons = [reading.reason for _, reading in leaves(tree) if reading.kind == "failed"]
+    assert all(reason.startswith(("no answer", "not asked")) for reason in reasons), reasons
+    return reasons

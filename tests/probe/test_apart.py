@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+import re
+import resource
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from assay.model.reading import failed, value
 from assay.probe.apart import gather
+from assay.probe.lazy import Timed, settled
 
 
 def fine() -> dict[str, Any]:
@@ -43,39 +54,214 @@ def break_down() -> dict[str, Any]:
 
 
 def test_areas_come_back_in_the_order_asked_whatever_their_speed() -> None:
-    tree = gather({"slow": (lambda: time.sleep(0.1) or fine(), 5.0), "quick": (fine, 5.0)})
+    tree = gather({"slow": lambda: time.sleep(0.1) or fine(), "quick": fine}, 8)
     assert list(tree) == ["slow", "quick"]
     assert tree["slow"] == tree["quick"] == fine()
 
 
-def test_one_that_hangs_is_given_up_on_time_and_the_others_answer() -> None:
+def test_a_plain_area_that_hangs_is_given_up_on_time_and_the_others_answer() -> None:
     begun = time.monotonic()
-    tree = gather({"a": (hang, 0.3), "b": (fine, 5.0), "c": (hang_uninterruptibly, 0.5)})
-    assert time.monotonic() - begun < 4
-    assert tree == {"a": {"failed": "no answer within 0.3 s"}, "b": fine(), "c": {"failed": "no answer within 0.5 s"}}
+    tree = gather({"a": Timed(0.3, hang), "b": fine, "c": Timed(0.5, hang_uninterruptibly)}, 20)
+    assert time.monotonic() - begun < 5
+    assert tree["a"]["failed"].startswith("no answer within 0.3 s (state S")
+    assert tree["c"]["failed"].startswith("no answer within 0.5 s (state S")
+    assert tree["b"] == fine()
 
 
 def test_one_that_crashes_is_named_by_its_signal() -> None:
-    tree = gather({"a": (crash, 5.0), "b": (leave_early, 5.0), "c": (fine, 5.0)})
+    tree = gather({"a": crash, "b": leave_early, "c": fine}, 8)
     assert tree["a"] == {"failed": "the reader died (SIGKILL)"}
     assert tree["b"] == {"failed": "the reader died (exit 3)"}
     assert tree["c"] == fine()
 
 
 def test_one_that_raises_says_what() -> None:
-    assert gather({"a": (break_down, 5.0)}) == {"a": {"failed": "ZeroDivisionError: oh"}}
+    assert gather({"a": break_down}, 8) == {"a": {"failed": "ZeroDivisionError: oh"}}
+
+
+def test_a_question_that_dies_takes_only_itself_along() -> None:
+    tree = gather({"a": lambda: {"x": fine, "y": crash, "z": fine}}, 8)
+    assert tree == {"a": {"x": fine(), "y": {"failed": "the reader died (SIGKILL)"}, "z": fine()}}
+
+
+def test_a_file_that_nobody_writes_costs_its_own_reading_and_says_where_it_waits(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    area = {"a": fine, "fifo": Timed(0.3, lambda: value((tmp_path / "fifo").read_text())), "z": fine}
+    tree = gather({"area": lambda: area}, 8)
+    assert list(tree["area"]) == ["a", "fifo", "z"]
+    assert tree["area"]["a"] == tree["area"]["z"] == fine()
+    assert tree["area"]["fifo"]["failed"].startswith("no answer within 0.3 s (state S")
+
+
+def test_a_stopped_reader_is_told_by_its_state() -> None:
+    tree = gather({"a": lambda: {"stopped": Timed(0.3, lambda: os.kill(os.getpid(), signal.SIGSTOP)), "z": fine}}, 8)
+    assert tree["a"]["stopped"]["failed"].startswith("no answer within 0.3 s (state T")
+    assert tree["a"]["z"] == fine()
+
+
+def test_a_loop_without_end_is_told_by_its_state() -> None:
+    def spin() -> None:
+        while True:
+            pass
+
+    tree = gather({"a": lambda: {"loop": Timed(0.3, spin), "z": fine}}, 8)
+    assert re.match(r"no answer within 0.3 s \(state [RS]", tree["a"]["loop"]["failed"])
+    assert tree["a"]["z"] == fine()
+
+
+@pytest.mark.skipif(not shutil.which("gcc"), reason="no C compiler here (Debian: gcc)")
+def test_a_reader_in_uninterruptible_sleep_is_told_by_its_state(tmp_path: Path) -> None:
+    source = (
+        "#include <unistd.h>\nint stuck(void) { if (!vfork()) for (;;) pause(); return 0; }"  # the parent sleeps in D
+    )
+    subprocess.run(
+        ["gcc", "-shared", "-fPIC", "-xc", "-", "-o", tmp_path / "stuck.so"], input=source.encode(), check=True
+    )
+    stuck = ctypes.CDLL(str(tmp_path / "stuck.so")).stuck
+    tree = gather({"a": lambda: {"stuck": Timed(0.3, stuck), "z": fine}}, 8)
+    assert tree["a"]["stuck"]["failed"].startswith("no answer within 0.3 s (state D")
+    assert tree["a"]["z"] == fine()
+
+
+def test_a_tool_that_hangs_is_named_and_does_not_outlive_its_question(tmp_path: Path) -> None:
+    def tool() -> dict[str, Any]:
+        with subprocess.Popen(["sleep", "60"]) as process:
+            (tmp_path / "pid").write_text(str(process.pid))
+        return {}
+
+    tree = gather({"a": lambda: {"tool": Timed(0.5, tool)}}, 8)
+    assert tree["a"]["tool"]["failed"].startswith("no answer within 0.5 s (sleep in state S")
+    until(lambda: not alive(int((tmp_path / "pid").read_text())))
+
+
+def test_hangs_deep_below_branches_that_were_asked_for_cost_only_themselves(tmp_path: Path) -> None:
+    def device() -> dict[str, Any]:
+        with (tmp_path / "asked").open("a") as file:
+            file.write("x")
+        return {"serial": lambda: value("7"), "hung": Timed(0.2, hang), "temperature": lambda: value(40)}
+
+    tree = gather({"gpu": lambda: {"devices": lambda: {"0": device, "1": device}}}, 8)
+    for number in "01":
+        found = tree["gpu"]["devices"][number]
+        assert (found["serial"], found["temperature"]) == (value("7"), value(40))
+        assert found["hung"]["failed"].startswith("no answer within 0.2 s")
+    assert (tmp_path / "asked").read_text() == "x" * 4  # once more after each hang, and never where all is known
+
+
+def test_no_question_that_was_answered_is_asked_twice(tmp_path: Path) -> None:
+    def once(name: str) -> dict[str, Any]:
+        with (tmp_path / name).open("x"):
+            return value(name)
+
+    names = [f"n{number}" for number in range(50)]
+    area = {"before": {name: partial(once, name) for name in names}, "hung": Timed(0.2, hang), "after": fine}
+    tree = gather({"a": lambda: area}, 8)
+    assert tree["a"]["before"] == {name: value(name) for name in names}
+    assert tree["a"]["after"] == fine()
+
+
+def test_an_area_where_much_hangs_is_given_up_with_the_reason_at_all_that_was_not_asked() -> None:
+    begun = time.monotonic()
+    area = {"first": fine, **{f"n{number}": Timed(0.2, hang) for number in range(40)}, "last": {"deep": fine}}
+    tree = gather({"a": lambda: area, "b": fine}, 30)["a"]
+    assert time.monotonic() - begun < 5
+    assert tree["first"] == fine()
+    assert [tree[f"n{number}"]["failed"].startswith("no answer") for number in range(4)] == [True, True, True, False]
+    not_asked = {"failed": "not asked: 3 readings of this area hung or killed their reader"}
+    assert tree["n39"] == tree["last"] == not_asked
+
+
+def test_the_whole_is_on_time_and_says_what_it_did_not_come_to() -> None:
+    begun = time.monotonic()
+    area = {"first": fine, "slow": Timed(50, hang), "last": fine}
+    tree = gather({"a": lambda: area, "b": fine}, 0.5)
+    assert time.monotonic() - begun < 3
+    assert tree["b"] == tree["a"]["first"] == fine()
+    assert tree["a"]["slow"]["failed"].startswith("no answer before the probe's time was over (state S")
+    assert tree["a"]["last"] == {"failed": "not asked: the probe's 0.5 s were over"}
+
+
+def test_a_branch_that_answers_otherwise_the_second_time_is_the_answer_of_what_is_left(tmp_path: Path) -> None:
+    def device() -> dict[str, Any]:
+        if (tmp_path / "lost").exists():
+            return failed("GPU is lost")
+        (tmp_path / "lost").touch()
+        return {"serial": lambda: value("7"), "hung": Timed(0.2, hang), "temperature": fine}
+
+    found = gather({"a": lambda: {"0": device}}, 8)["a"]["0"]
+    assert found["serial"] == value("7")
+    assert found["temperature"] == failed("GPU is lost")
 
 
 def test_an_answer_larger_than_a_pipe_arrives_whole() -> None:
     big = {"lines": {"value": ["x" * 1000] * 1000}}
-    assert gather({"a": (lambda: big, 5.0)}) == {"a": big}
+    assert gather({"a": lambda: big}, 8) == {"a": big}
+
+
+def test_floods_are_cut_off_and_the_rest_stays() -> None:
+    flood = {"one": lambda: value("x" * 9 * 2**20), "z": fine}
+    many = {str(number): lambda: value("x" * 2**20) for number in range(12)}
+    tree = gather({"a": lambda: flood, "many": lambda: many}, 20)
+    assert tree["a"] == {"one": failed("more than this area's 8 MiB of answers"), "z": fine()}
+    assert ["value" in tree["many"][name] for name in many] == [True] * 7 + [False] * 5
+
+
+@pytest.mark.parametrize("answer", [b"bytes", float("nan"), "\ud800", {1, 2}])
+def test_what_json_cannot_hold_fails_alone(answer: Any) -> None:
+    tree = gather({"a": lambda: {"odd": lambda: value(answer), "z": fine}}, 8)["a"]
+    assert tree["odd"]["failed"].startswith("no JSON: ")
+    assert tree["z"] == fine()
+
+
+@pytest.mark.parametrize("answer", [None, 7, [], "text"])
+def test_what_is_no_reading_fails(answer: Any) -> None:
+    (found,) = gather({"a": lambda: {"odd": lambda: answer}}, 8)["a"]["odd"].values()
+    assert found == f"the reader answered with {type(answer).__name__}, which is no reading"
+
+
+def test_a_tree_that_holds_itself_ends() -> None:
+    endless: dict[str, Any] = {}
+    endless["again"] = endless
+    assert gather({"a": lambda: endless, "b": fine}, 8)["b"] == fine()
+
+
+def test_a_reader_that_lets_go_of_its_pipe_and_stays_is_not_waited_for() -> None:
+    begun = time.monotonic()
+    tree = gather({"a": lambda: os.closerange(3, 256) or hang(), "b": fine}, 20)
+    assert time.monotonic() - begun < 8
+    assert "failed" in tree["a"]
+    assert tree["b"] == fine()
+
+
+def test_a_reading_costs_less_than_fifty_microseconds_of_cpu() -> None:
+    many = 4000
+    area = {str(number): partial(value, number) for number in range(many)}
+    before = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
+    tree = gather({"a": lambda: area}, 60)
+    after = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert tree["a"][str(many - 1)] == value(many - 1)
+    spent = sum(b.ru_utime + b.ru_stime - a.ru_utime - a.ru_stime for a, b in zip(before, after, strict=True))
+    assert spent / many < 50e-6
+
+
+lazy = st.recursive(
+    st.one_of(st.integers().map(value), st.text().map(failed)),
+    lambda below: st.one_of(st.dictionaries(st.text(max_size=3), below, max_size=4), below.map(lambda it: lambda: it)),
+    max_leaves=12,
+)
+
+
+@given(lazy)
+@settings(max_examples=40, deadline=None)
+def test_what_is_gathered_is_what_the_same_tree_reads_in_one_process(tree: Any) -> None:
+    assert gather({"a": lambda: tree}, 30) == {"a": settled(tree)}
 
 
 def test_a_child_holds_none_of_our_standard_files() -> None:
     def where() -> dict[str, Any]:
         return {"value": [str(Path(f"/proc/self/fd/{number}").readlink()) for number in (0, 1, 2)]}
 
-    assert gather({"a": (where, 5.0)}) == {"a": {"value": ["/dev/null"] * 3}}
+    assert gather({"a": where}, 8) == {"a": {"value": ["/dev/null"] * 3}}
 
 
 def test_a_child_left_by_a_killed_probe_ends_by_its_own_alarm(tmp_path: Path) -> None:
@@ -83,11 +269,12 @@ def test_a_child_left_by_a_killed_probe_ends_by_its_own_alarm(tmp_path: Path) ->
     script = f"""
 import os
 from assay.probe.apart import gather
+from assay.probe.lazy import Timed
 def hang():
     with open("{tmp_path}/pid", "w") as file:
         file.write(str(os.getpid()))
     open("{tmp_path}/pipe")
-gather({{"a": (hang, 0.9)}})
+gather({{"a": Timed(50, hang)}}, 0.9)
 """
     probe = subprocess.Popen([sys.executable, "-c", script])
     until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text() != "")

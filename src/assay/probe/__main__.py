@@ -5,9 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import resource
 import signal
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
+from typing import Any
 
 from assay.probe.aer import read_aer
 from assay.probe.apart import gather
@@ -16,11 +20,14 @@ from assay.probe.gpu import read_gpus
 from assay.probe.hca import read_hcas
 from assay.probe.host import read_host
 from assay.probe.kernel_log import Since, read_kernel_log
+from assay.probe.lazy import Timed
 from assay.probe.nic import read_nics
 from assay.probe.nvme import read_drives
 
-DEADLINE_S = 3.0
-GPU_DEADLINE_S = 6.0  # without persistence mode, NVML wakes eight GPUs first
+DEADLINE_S = 8.0
+PLAIN_S = 3.0  # for an area that is read as one question
+MOST_BYTES = 512 * 2**20
+GPU_S = 6.0  # without persistence mode, NVML wakes eight GPUs first
 
 
 def main() -> None:
@@ -45,24 +52,35 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--active", default="", metavar="LIST", help="all_reduce,gpu_burn,nvme_read,memory")
     parser.add_argument("--seconds", type=int, default=60, help="how long each active part loads the node")
     parser.add_argument("--at", default=os.environ.get("ASSAY_AT", ""), help="the asker's time now, ISO 8601")
-    parser.add_argument("--deadline", type=float, default=0.0, metavar="S", help="for every area, instead of its own")
+    parser.add_argument("--deadline", type=float, default=DEADLINE_S, metavar="S", help="for the passive part")
     parser.add_argument("--pretty", action="store_true", help="indent the document")
     return parser.parse_args()
 
 
 def _passive(root: Root, since: Since, deadline_s: float) -> Tree:
-    areas = {
-        "host": partial(read_host, root),
-        "gpu": partial(read_gpus, root),
+    areas: dict[str, Callable[[], Any] | Timed] = {
+        "host": Timed(PLAIN_S, partial(read_host, root)),
+        "gpu": Timed(GPU_S, partial(read_gpus, root)),
         "hca": partial(read_hcas, root),
         "nic": partial(read_nics, root),
         "nvme": partial(read_drives, root),
         "aer": partial(read_aer, root),
         "kernel_log": partial(read_kernel_log, root, since),
     }
-    return gather(
-        {area: (read, deadline_s or (GPU_DEADLINE_S if area == "gpu" else DEADLINE_S)) for area, read in areas.items()}
-    )
+    with _little_memory():
+        return gather(areas, deadline_s)
+
+
+@contextmanager
+def _little_memory() -> Iterator[None]:
+    """Let no reader take more than `MOST_BYTES` of memory, whatever a file or a driver answers without end."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    least = min((limit for limit in (soft, hard) if limit != resource.RLIM_INFINITY), default=MOST_BYTES)
+    resource.setrlimit(resource.RLIMIT_DATA, (min(MOST_BYTES, least), hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
 
 
 if __name__ == "__main__":

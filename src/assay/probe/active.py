@@ -15,6 +15,7 @@ from assay.probe import tool_output
 from assay.probe.apart import gather
 from assay.probe.files import Root, Tree, unread
 from assay.probe.gpu import DRIVER_LIST
+from assay.probe.lazy import Timed
 from assay.probe.nvme import CLASS as NVME
 from assay.probe.nvme import namespaces
 from assay.probe.tools import read_tool
@@ -44,7 +45,8 @@ def run_active(root: Root, parts: Sequence[str], seconds: int, at: str = "") -> 
 def _run_part(root: Root, part: str, seconds: int) -> Tree:
     if part not in PARTS:
         return failed(f"no active part is called {part!r}; there are {', '.join(PARTS)}")
-    branch: Tree = gather({part: (partial(PARTS[part], root, seconds), seconds + 2.0 * GRACE_S)})[part]
+    limit_s = seconds + 2.0 * GRACE_S
+    branch: Tree = gather({part: Timed(limit_s, partial(PARTS[part], root, seconds))}, limit_s)[part]
     return branch
 
 

@@ -1,112 +1,160 @@
-"""Run each area of the probe in a process of its own, so that one that hangs or dies takes nothing else along.
+"""Ask the questions of each area in a process of its own, so that one that hangs or dies takes nothing else along.
 
 A read that the kernel never answers (state D) cannot be interrupted, and a thread in it would keep the whole
-process alive; a child in it is left behind.
+process alive; a process in it is left behind, and a successor goes on with the next question. The successor gets
+to where the other was by asking again what led to branches; what was answered it does not ask twice.
 """
 
 from __future__ import annotations
 
-import json
+import contextlib
 import os
 import selectors
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn
 
 from assay.model.reading import failed
+from assay.probe.answers import Answers, Path
 from assay.probe.files import Tree
+from assay.probe.journal import Journal
+from assay.probe.lazy import USUAL_S, Timed
+from assay.probe.stuck import children, doing
+from assay.probe.walk import walk
 
-READ_SIZE = 65536
+MOST_LOST = 3
+"""Readers that one area may lose: where three questions hang, so would the rest, two seconds each."""
 
-
-@dataclass
-class Child:
-    """A running area: its process, the pipe that its answer comes through, and until when it may take."""
-
-    area: str
-    pid: int
-    pipe: int
-    allowed_s: float
-    deadline: float
-    answer: bytearray = field(default_factory=bytearray)
+LOOK_S = 0.1  # how often deadlines are looked at: the next question may have a nearer one than this
+REAP_S = 0.05
 
 
-def gather(areas: Mapping[str, tuple[Callable[[], Tree], float]]) -> Tree:
-    """Return each area's branch. An area is a function and the seconds that it may take, all counted from now."""
+def gather(areas: Mapping[str, Callable[[], Any] | Timed], within_s: float) -> Tree:
+    """Return each area's branch within about `within_s`, all areas at once. An area is a question itself.
+
+    What hung, died or could not be asked any more is a failed leaf that says so.
+    """
+    ends_at = time.monotonic() + within_s
+    readers = {area: Reader(read, ends_at) for area, read in areas.items()}
     with selectors.DefaultSelector() as pipes:
-        for area, (read, allowed_s) in areas.items():
-            child = _start(area, read, allowed_s)
-            pipes.register(child.pipe, selectors.EVENT_READ, child)
-        branches = dict(_branches(pipes))
-    return {area: branches[area] for area in areas}
+        for reader in readers.values():
+            pipes.register(reader.start(), selectors.EVENT_READ, reader)
+        while pipes.get_map():
+            _look(pipes, ends_at)
+    over = failed(f"not asked: the probe's {within_s:g} s were over")
+    return {area: reader.answers.tree(reader.given_up or over) for area, reader in readers.items()}
 
 
-def _branches(pipes: selectors.BaseSelector) -> Iterator[tuple[str, Tree]]:
-    """Yield the branch of each area as it ends or runs out of time."""
-    while waiting := [key.data for key in pipes.get_map().values()]:
-        soonest = min(child.deadline for child in waiting)
-        for key, _ in pipes.select(max(0.0, soonest - time.monotonic())):
-            if not _take(key.data):
-                pipes.unregister(key.data.pipe)
-                yield key.data.area, _ended(key.data)
-        for child in waiting:
-            if child.deadline <= time.monotonic() and child.pipe in pipes.get_map():
-                pipes.unregister(child.pipe)
-                yield child.area, _given_up(child)
+def _look(pipes: selectors.BaseSelector, ends_at: float) -> None:
+    """Wait for a reader to end or a deadline to pass, and let successors go on where time is left."""
+    waiting: list[Reader] = [key.data for key in pipes.get_map().values()]
+    nearest = min(reader.journal.due for reader in waiting)
+    patience = min(nearest, ends_at, time.monotonic() + LOOK_S) - time.monotonic()
+    ended = [key.data for key, _ in pipes.select(max(0.0, patience))]
+    now = time.monotonic()
+    for reader in waiting:
+        if reader not in ended and min(reader.journal.due, ends_at) > now:
+            continue
+        pipes.unregister(reader.pipe)
+        reader.take_leave(hung=reader not in ended)
+        if not reader.given_up and not reader.answers.settled(()) and now < ends_at:
+            pipes.register(reader.start(), selectors.EVENT_READ, reader)
 
 
-def _start(area: str, read: Callable[[], Tree], allowed_s: float) -> Child:
-    out, into = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        os.close(out)
-        _answer(read, into, allowed_s)
-    os.close(into)
-    return Child(area, pid, out, allowed_s, time.monotonic() + allowed_s)
+class Reader:
+    """Reads one area: its present process, what is known so far, and why it was given up, where it was."""
+
+    def __init__(self, read: Callable[[], Any] | Timed, ends_at: float) -> None:
+        self.read = read
+        self.ends_at = ends_at
+        self.answers = Answers()
+        self.given_up: Tree | None = None
+        self.lost = 0
+
+    def start(self) -> int:
+        """Start a process that goes on from here; return the pipe that closes when it ends."""
+        self.journal = Journal(USUAL_S)
+        self.pipe, into = os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:
+            _be_the_reader(self.read, self.answers, self.journal, int(self.ends_at - time.monotonic()) + 2)
+        os.close(into)
+        return self.pipe
+
+    def take_leave(self, *, hung: bool) -> None:
+        """Take what the process has said, note what became of its last question, and let go of it."""
+        state = doing(self.pid) if hung else ""
+        ended = _kill(self.pid) if hung else _how_ended(self.pid)
+        asked = self._take()
+        if not self.answers.settled(()):
+            self._lose(asked, state, ended)
+        os.close(self.pipe)
+        self.journal.close()
+
+    def _take(self) -> tuple[Path, float] | None:
+        """Take the journal; return the question that has no answer in it, and the seconds that it was given."""
+        asked: tuple[Path, float] | None = None
+        for path, kind, content in self.journal.records():
+            if kind == "asked":
+                asked = (tuple(path), content)
+            else:
+                asked = None
+                self.answers.add(tuple(path), kind, content)
+        return asked
+
+    def _lose(self, asked: tuple[Path, float] | None, state: str, ended: str) -> None:
+        """Note what became of the question that the process ended in, and whether the area is given up."""
+        self.lost += 1
+        path, seconds = asked or ((), USUAL_S)
+        patience = f"within {seconds:g} s" if self.journal.due < self.ends_at else "before the probe's time was over"
+        reason = f"no answer {patience} ({state})" if state else f"the reader died ({ended})"
+        self.answers.leaves.setdefault(path, failed(reason))
+        if self.lost == MOST_LOST:
+            self.given_up = failed(f"not asked: {MOST_LOST} readings of this area hung or killed their reader")
 
 
-def _answer(read: Callable[[], Tree], into: int, allowed_s: float) -> None:
-    """Be the child: read, write the branch, and end. Never returns.
+def _be_the_reader(read: Callable[[], Any] | Timed, known: Answers, journal: Journal, alarm_s: int) -> NoReturn:
+    """Be the child: ask, write the answers down, and end.
 
     It lets go of the terminal's files, so that nobody waits for the end of output of a child left behind.
     """
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    signal.alarm(int(allowed_s) + 2)  # the end of a child whose parent was killed
-    nothing = os.open(os.devnull, os.O_RDWR)
-    for standard in (0, 1, 2):
-        os.dup2(nothing, standard)
     try:
-        branch = read()
-    except Exception as error:  # whatever went wrong is this area's answer
-        branch = failed(f"{type(error).__name__}: {error}")
-    with os.fdopen(into, "wb") as pipe:
-        pipe.write(json.dumps(branch).encode())
-    os._exit(0)
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(alarm_s)  # the end of a child whose parent was killed
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for standard in (0, 1, 2):
+            os.dup2(nothing, standard)
+        walk(read, known, journal)
+        journal.flush()
+        os._exit(0)
+    finally:
+        os._exit(1)
 
 
-def _take(child: Child) -> bool:
-    """Take what the pipe has; False at its end."""
-    chunk = os.read(child.pipe, READ_SIZE)
-    child.answer += chunk
-    return bool(chunk)
+def _kill(pid: int) -> str:
+    """Kill a reader with the tools that it runs; one in state D is left behind, not waited for."""
+    for one in [*children(pid), pid]:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(one, signal.SIGKILL)
+    _reaped(pid)
+    return "killed"
 
 
-def _ended(child: Child) -> Tree:
-    os.close(child.pipe)
-    _, status = os.waitpid(child.pid, 0)
-    try:
-        branch: Tree = json.loads(child.answer)
-    except ValueError:
-        return failed(f"the reader died ({_how(os.waitstatus_to_exitcode(status))})")
-    return branch
-
-
-def _how(code: int) -> str:
+def _how_ended(pid: int) -> str:
+    """Say how a reader ended whose pipe is closed; one that lives on without it is killed."""
+    status = _reaped(pid)
+    if status is None:
+        return _kill(pid)
+    code = os.waitstatus_to_exitcode(status)
     return signal.Signals(-code).name if code < 0 else f"exit {code}"
 
 
-def _given_up(child: Child) -> Tree:
-    os.close(child.pipe)
-    os.kill(child.pid, signal.SIGKILL)
-    return failed(f"no answer within {child.allowed_s:g} s")
+def _reaped(pid: int) -> int | None:
+    until = time.monotonic() + REAP_S
+    while time.monotonic() < until:
+        done, status = os.waitpid(pid, os.WNOHANG)
+        if done:
+            return status
+        time.sleep(0.001)
+    return None
