@@ -60,6 +60,44 @@ def test_what_no_tool_prints_is_partial_with_what_was_said_on_stderr(scan_with, 
     assert comparison.problems == ("the discovery is empty", "stderr: ibwarn: [7] bad status 110")
 
 
+def links(plan, *gone):
+    """What iblinkinfo -l says of the ports of cables: up, or disabled where they are gone."""
+    line = '{guid} "x" 1 {port}[  ] ==( {link})==> {far} ( )\n'
+    up = "4X 106.25 Gbps Active/ LinkUp"
+    text = ""
+    for cable in plan.cables:
+        for end, far in ((cable.a, cable.b), (cable.b, cable.a)):
+            if cable not in gone:
+                text += line.format(guid=end.guid, port=end.port, link=up, far=f'{far.guid} 1 {far.port}[  ] "x"')
+            elif not end.node:
+                text += line.format(guid=end.guid, port=end.port, link="Down/ Disabled", far='[  ] ""')
+    return text
+
+
+def test_a_missing_cable_has_the_scan_ask_whether_somebody_disabled_it(design, make_fleet, small):
+    said = say(links(small, small.cables[0]))
+    fleet = make_fleet(design, fabric_discover=say(printed(small, lost=1)), fabric_facts={"links": said})
+    evidence = scan(fleet, design)
+    (one,) = judge(fleet, design, evidence).discrepancies
+    assert (one.kind, [pair.expected for pair in one.cables]) == ("disabled", [small.cables[0]])
+
+
+@pytest.mark.parametrize("said", [["no-such-tool"], say("nothing that a tool prints"), say("", code=1)])
+def test_where_nobody_says_why_a_cable_is_only_missing(said, design, make_fleet, small):
+    fleet = make_fleet(design, fabric_discover=say(printed(small, lost=1)), fabric_facts={"links": said})
+    comparison = judge(fleet, design, scan(fleet, design))
+    assert (comparison.verdict, [one.kind for one in comparison.discrepancies]) == ("mismatch", ["missing"])
+
+
+@pytest.mark.parametrize(("lost", "stderr"), [(0, ""), (1, "bad status 110; Connection timed out\n")])
+def test_nobody_is_asked_for_states_where_nothing_is_missing_or_the_discovery_is_partial(
+    lost, stderr, design, make_fleet, small
+):
+    facts = {"links": ["no-such-tool"], "errors": say("errors")}
+    fleet = make_fleet(design, fabric_discover=say(printed(small, lost), stderr), fabric_facts=facts)
+    assert set(scan(fleet, design).channels["ports"]) == {"errors"}
+
+
 def test_a_discovery_that_hangs_ends_at_the_deadline_with_all_that_it_started(scan_with, design):
     start = time.monotonic()
     fleet, evidence = scan_with(["sh", "-c", "sleep 60 & sleep 60"], deadline_s=0.3)

@@ -126,6 +126,13 @@ def test_a_scan_keeps_what_each_command_said_and_names_the_scan_before(scan_with
     assert scanned(second).growth(Port(LEAF, 3)).of(SYMBOL).count == 0
 
 
+def test_a_command_that_is_asked_only_where_cables_are_missing_is_no_silence(scan_with):
+    evidence = scan_with(fabric_discover=say("no"), fabric_facts={"links": ["no-such-tool"]})
+    again = scanned(Evidence.from_json(json.loads(json.dumps(evidence.as_json()))))
+    assert (dict(again.silent), again.counted) == ({}, False)
+    assert earlier(evidence)["absent"].endswith("counted nothing: no tool was asked")
+
+
 def test_an_exit_code_that_only_judges_what_was_printed_is_no_failure(scan_with):
     """The real ibqueryerrors exits with 1 where a port has errors."""
     evidence = scan_with(fabric_discover=say("no"), fabric_facts={"errors": say(errors(SymbolErrorCounter=10), 1)})
@@ -142,7 +149,10 @@ def test_a_fabric_that_is_discovered_elsewhere_is_not_asked_about_ports_here(sca
     assert scan_with(fabric_discover=say("no")).channels["ports"] == unsupported(
         "nobody was asked about ports: the inventory has `fabric_discover` but no `fabric_facts`"
     )
-    assert facts_commands(fleet_of(), fabric_design) == {"errors": ["ibqueryerrors"]}
+    assert facts_commands(fleet_of(), fabric_design) == {
+        "errors": ["ibqueryerrors"],
+        "links": ["iblinkinfo", "-l"],
+    }
 
 
 @pytest.fixture

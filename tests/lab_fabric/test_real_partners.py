@@ -3,6 +3,8 @@
 At 32 nodes always, at 512 nodes and three tiers where slow tests run.
 """
 
+from datetime import UTC, datetime
+
 import pytest
 from fat_trees import fat_tree
 from partners import AVAILABLE, WHY_NOT, Partners
@@ -10,8 +12,11 @@ from partners import AVAILABLE, WHY_NOT, Partners
 from assay.fabric.compare import compare
 from assay.fabric.readers import read, topology
 from assay.fabric.readers.addresses import addresses, by_device
+from assay.fabric.switched_off import with_states
 from assay.fabric.tickets import tickets
 from assay.model.cable import Port
+from assay.model.evidence import Evidence
+from assay.model.reading import value
 
 pytestmark = pytest.mark.skipif(not AVAILABLE, reason=WHY_NOT)
 SIZES = {
@@ -184,6 +189,23 @@ def test_a_port_that_somebody_disabled_is_told_by_iblinkinfo(fabric):
     (one,) = comparison.discrepancies
     assert (comparison.verdict, one.kind, expected(one)) == ("mismatch", "disabled", ports(cable))
     assert f"{cable.b} is disabled" in one.summary
+
+
+def test_a_scan_tells_a_disabled_port_from_a_missing_cable(fabric):
+    """By ibnetdiscover and iblinkinfo of one moment, as a scan keeps them."""
+    cable, gone = fabric.cable("n013 mlx5_1"), fabric.cable("n017 mlx5_1")
+    switch_port(fabric, cable, "disable")
+    fabric.unplug(gone)
+    said = {name: fabric.ask(*words) for name, words in (("found", ["ibnetdiscover"]), ("links", ["iblinkinfo", "-l"]))}
+    switch_port(fabric, cable, "enable")
+    fabric.repair(cable, gone)
+    read = {name: {"text": value(out), "stderr": value(err)} for name, (out, err) in said.items()}
+    evidence = Evidence("fabric", datetime.now(UTC), {"discovery": read["found"], "ports": {"links": read["links"]}})
+    scanned = with_states(topology(*said["found"]), evidence)
+    comparison = compare(fabric.plan, scanned)
+    assert {(one.kind, frozenset(expected(one))) for one in comparison.discrepancies} == {
+        ("disabled", frozenset(ports(cable))), ("missing", frozenset(ports(gone))),
+    }  # fmt: skip
 
 
 def test_counters_are_no_matter_of_cabling(fabric):

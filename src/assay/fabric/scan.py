@@ -14,6 +14,7 @@ from assay.fabric.design import plan
 from assay.fabric.ends import lost_on
 from assay.fabric.health.scanned import COUNTERS, FIRST, earlier
 from assay.fabric.readers import topology
+from assay.fabric.switched_off import LINKS, is_in_question, with_states
 from assay.model.clock import Clock, SystemClock
 from assay.model.design import FabricDesign
 from assay.model.errors import Trouble
@@ -22,8 +23,9 @@ from assay.model.fleet import Fleet
 from assay.model.reading import absent, failed, unsupported, value
 
 COMMAND = ("ibnetdiscover",)
-FACTS = {COUNTERS: ("ibqueryerrors",)}
-"""What is asked of the ports where the inventory does not say: error counters, of ports that have any."""
+FACTS = {COUNTERS: ("ibqueryerrors",), LINKS: ("iblinkinfo", "-l")}
+"""What is asked of the ports where the inventory does not say: error counters, of ports that have any; and where cables
+are missing, whose ports are disabled."""
 
 NOBODY = "nobody was asked about ports: the inventory has `fabric_discover` but no `fabric_facts`"
 
@@ -49,7 +51,7 @@ def discover_command(fleet: Fleet, design: FabricDesign) -> list[str]:
 
 
 def facts_commands(fleet: Fleet, design: FabricDesign) -> dict[str, list[str]]:
-    """Return the commands that describe ports, by name: the inventory's `fabric_facts`, else ibqueryerrors.
+    """Return the commands that describe ports, by name: the inventory's `fabric_facts`, else `FACTS`.
 
     A fabric that is discovered by a command of its own, and has no `fabric_facts`, has none: what runs here might see
     another fabric.
@@ -71,16 +73,18 @@ def scan(
 ) -> Evidence:
     """Discover the fabric now. What cannot be discovered by the deadline is a failed reading, never an exception.
 
-    Channel `discovery`: `text` and `stderr` as printed, `command` as run. One deadline holds
-    for all commands. Channels `ports` and `earlier`: see `assay.fabric.health.scanned`; growth is counted from the scan
-    `before`, whose digest is channel `previous`.
+    Channel `discovery`: `text` and `stderr` as printed, `command` as run. One deadline holds for all commands; the one
+    named `links` is run where designed cables are missing. Channels `ports` and `earlier`: see
+    `assay.fabric.health.scanned`; growth is counted from the scan `before`, whose digest is channel `previous`.
     """
     discover, facts = discover_command(fleet, design), facts_commands(fleet, design)
     at = (clock or SystemClock()).now()
     end = time.monotonic() + deadline_s
     channels: dict[str, object] = {"discovery": _run(discover, deadline_s)}
-    ports = {name: _run(command, max(end - time.monotonic(), 0.1), judged=True) for name, command in facts.items()}
-    channels["ports"] = ports or unsupported(NOBODY)
+    found = Evidence(subject_name(design), at, channels)
+    asked = [name for name in facts if name != LINKS or _lacks_cables(fleet, design, found)]
+    ports = {name: _run(facts[name], max(end - time.monotonic(), 0.1), judged=True) for name in asked}
+    channels["ports"] = ports if facts else unsupported(NOBODY)
     channels["earlier"] = earlier(before)
     channels["previous"] = value(before.digest()) if before else absent(FIRST)
     return Evidence(subject_name(design), at, channels)
@@ -96,11 +100,18 @@ def judge(fleet: Fleet, design: FabricDesign, evidence: Evidence) -> Comparison:
     if text.kind != "value":
         return Comparison(design.name, "partial", len(compiled.cables), 0, 0, problems=(text.reason,))
     try:
-        discovery = topology(str(text.value), str(stderr.value or ""))
+        discovery = with_states(topology(str(text.value), str(stderr.value or "")), evidence)
     except Trouble as unknown:
         why = (unknown.what, *lost_on(str(stderr.value or "")))
         return Comparison(design.name, "partial", len(compiled.cables), 0, 0, problems=why)
     return compare(compiled, discovery)
+
+
+def _lacks_cables(fleet: Fleet, design: FabricDesign, found: Evidence) -> bool:
+    try:
+        return is_in_question(judge(fleet, design, found))
+    except Trouble:
+        return False  # whoever judges the scan is told
 
 
 def _run(command: Sequence[str], deadline_s: float, *, judged: bool = False) -> dict[str, object]:
