@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from assay.fabric.discovery import FoundCable, FoundDevice
+from assay.fabric.health.partitions import differing
 from assay.fabric.ibnetdiscover import parse as ibnetdiscover
 from assay.fabric.readers import perfquery, read, smpquery, topology
 from assay.fabric.readers.addresses import addresses, by_device
@@ -34,6 +35,11 @@ PLANTED = f"""
 do PerformanceSet "S-{LEAVES[0][2:]}"[1] PortCounters.SymbolErrorCounter=65535
 do PerformanceSet "S-{LEAVES[0][2:]}"[1] PortCounters.LinkDownedCounter=7
 """
+PARTITIONS = f"""
+Default=0x7fff, ipoib : ALL=limited, SELF=full ;
+customer=0x0012 : {NODES[0][:-1]}1=full, {NODES[1][:-1]}1=limited ;
+"""
+"""As OpenSM reads them, by port GUID: ibsim counts those of adapters from their device's."""
 
 
 def fabric() -> str:
@@ -73,7 +79,9 @@ def subnet_manager(home, environment, preloaded):
     for name, value in (("force_log_flush", "TRUE"), ("dump_files_dir", "./"), ("max_wire_smps", "16")):
         settings = re.sub(rf"(?m)^{name} .*", f"{name} {value}", settings)
     (home / "opensm.conf").write_text(settings)
+    (home / "partitions.conf").write_text(PARTITIONS)
     command = ["opensm", "-F", "opensm.conf", "-R", "minhop", "-f", str(home / "opensm.log"), "-D", "0x03", "-s", "0"]
+    command += ["-P", str(home / "partitions.conf")]
     manager = subprocess.Popen(
         command, cwd=home, env=preloaded, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
@@ -148,10 +156,17 @@ def test_smpquery_tells_of_a_node_its_name_and_its_ports(say, known):
 
 
 def test_smpquery_tells_the_partitions_that_the_subnet_manager_gave(say, known):
-    lid = str(next(lid for lid, guid in known.lids.items() if guid == NODES[0]))
-    said = [say("smpquery", *words) for words in (("nodeinfo", lid), ("portinfo", lid, "1"), ("pkeys", lid, "1"))]
+    lids = {guid: str(lid) for lid, guid in known.lids.items()}
+    asked = [(("nodeinfo", lids[one]), ("portinfo", lids[one], "1"), ("pkeys", lids[one], "1")) for one in NODES]
+    said = [say("smpquery", *words) for port in asked for words in port]
     found = smpquery.parse("".join(out for out, _ in said), "".join(err for _, err in said))
-    assert (found.problems, found.facts[Port(NODES[0], 1)].pkeys) == ((), {0xFFFF}), "OpenSM's default partition"
+    assert found.problems == ()
+    pkeys = [found.facts[Port(node, 1)].pkeys for node in NODES]
+    assert pkeys == [{0x7FFF, 0x8012}, {0x7FFF, 0x0012}, {0x7FFF}, {0x7FFF}]
+    assert differing({0xFFFF, 0x8012}, pkeys[1]) == [
+        "lacks 0x0012 (full)", "lacks 0x7fff (full)", "has 0x0012 (limited), which is not designed",
+        "has 0x7fff (limited), which is not designed",
+    ]  # fmt: skip
 
 
 def test_an_address_that_does_not_answer_is_a_problem(say):
