@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from assay.fabric.health.partitions import differing
 from assay.model.design import FabricDesign
+from assay.model.partitions import FULL
 
 ALL = {"pkey": "0x7fff", "membership": "limited"}
 SOME = {"pkey": "0x0012", "membership": "full", "nodes": ["n1..n2"]}
@@ -59,7 +62,16 @@ def test_partitions_that_contradict_themselves_are_refused(partitions, said):
 
 
 def test_what_differs_is_said_in_words():
-    assert differing({0xFFFF, 0x8012}, {0xFFFF, 0x0012}) == [
-        "lacks 0x0012 (full)", "has 0x0012 (limited), which is not designed",
-    ]  # fmt: skip
-    assert differing({0xFFFF}, {0xFFFF}) == []
+    assert differing({0xFFFF, 0x8012}, {0xFFFF, 0x0012, 0x8013, 0x7FFF}) == [
+        "is a limited member of 0x0012, designed as a full one",
+        "is a full member of 0x0013, which is not designed",
+        "is a limited member of 0x7fff, which is not designed",
+    ]
+    assert differing({0xFFFF, 0x7FFF}, set()) == ["is no limited or full member of 0x7fff"]
+
+
+@given(designed=st.sets(st.integers(1, 0xFFFF)), found=st.sets(st.integers(1, 0xFFFF)))
+def test_what_differs_is_said_of_each_partition_once(designed, found):
+    said = differing(designed, found)
+    assert len(said) == len({key % FULL for key in designed ^ found})
+    assert bool(said) == (designed != found)

@@ -164,9 +164,9 @@ def test_smpquery_tells_the_partitions_that_the_subnet_manager_gave(say, known):
     pkeys = [found.facts[Port(node, 1)].pkeys for node in NODES]
     assert pkeys == [{0x7FFF, 0x8012}, {0x7FFF, 0x0012}, {0x7FFF}, {0x7FFF}]
     assert differing({0xFFFF, 0x8012}, pkeys[1]) == [
-        "lacks 0x0012 (full)", "lacks 0x7fff (full)", "has 0x0012 (limited), which is not designed",
-        "has 0x7fff (limited), which is not designed",
-    ]  # fmt: skip
+        "is a limited member of 0x0012, designed as a full one",
+        "is a limited member of 0x7fff, designed as a full one",
+    ]
 
 
 def test_an_address_that_does_not_answer_is_a_problem(say):

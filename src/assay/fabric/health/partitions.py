@@ -8,12 +8,20 @@ from assay.model.partitions import FULL
 
 
 def differing(designed: Iterable[int], found: Iterable[int]) -> list[str]:
-    """Return in words which P_Keys (of 16 bits) are lacking, and which are there beside the design."""
+    """Return in words how the P_Keys of a port (of 16 bits) differ from the designed ones, a partition each."""
     want, have = set(designed), set(found)
-    lacking = [f"lacks {called(key)}" for key in sorted(want - have)]
-    return lacking + [f"has {called(key)}, which is not designed" for key in sorted(have - want)]
+    lacking, beyond = want - have, have - want
+    return [_said(base, lacking, beyond) for base in sorted({key % FULL for key in lacking | beyond})]
 
 
-def called(key: int) -> str:
-    """Return a P_Key as people write it: `0x0012 (full)`."""
-    return f"0x{key % FULL:04x} ({'full' if key & FULL else 'limited'})"
+def _said(base: int, lacking: set[int], beyond: set[int]) -> str:
+    wanted, there = ([key for key in (base, base | FULL) if key in keys] for keys in (lacking, beyond))
+    if wanted and there:
+        return f"is a {_membership(there[0])} member of 0x{base:04x}, designed as a {_membership(wanted[0])} one"
+    if wanted:
+        return f"is no {' or '.join(map(_membership, wanted))} member of 0x{base:04x}"
+    return f"is a {' and '.join(map(_membership, there))} member of 0x{base:04x}, which is not designed"
+
+
+def _membership(key: int) -> str:
+    return "full" if key & FULL else "limited"
