@@ -39,6 +39,7 @@ def base() -> dict[str, Any]:
         "gpus": [{"lost": True}],
         "kernel_log": [{"at": START.isoformat(), "text": "NVRM: Xid"}],
         "fails": {"flash": []},
+        "box": {"bios": {"QuietBoot": "Disabled"}, "bios_pending": {"QuietBoot": "Enabled"}},
     }
 
 

@@ -14,6 +14,7 @@ from inspect import signature
 from typing import Any
 
 from assay.lab.bmc.journal import logged
+from assay.lab.inject_bmc import BMC_FAULTS
 from assay.lab.world import State, World
 from assay.model.errors import Trouble
 
@@ -112,6 +113,7 @@ FAULTS: Mapping[str, Callable[..., None]] = {
     "ib.link.flap": ib_link_flap,
     "probe.hangs": probe_hangs,
     "psu.failed": psu_failed,
+    **BMC_FAULTS,
 }
 
 

@@ -11,6 +11,8 @@ The state is a plain dict, kept as `state.json` (times ISO 8601 UTC of the lab's
 | timing | `power_on_s boot_s flash_s bmc_reset_s` |
 | firmware, staged, flashes, tasks, events | what the BMC says and is told |
 | gpus, hcas, nics, nvme, psus, fans, inlet_c | the parts, in slot order |
+| box | what only the BMC sees (lab/bmc/box.py) |
+| host | what firmware, kernel, clock and services say (lab/host_parts.py) |
 | kernel_log | `[{at, text}]` since this boot |
 | active | what burn-in tools find: `bus_bandwidth_gb_s wrong memory_errors` |
 | fails | `probe_hangs bmc_silent flash` |
@@ -22,6 +24,8 @@ import uuid
 from datetime import datetime, timedelta
 from pathlib import Path
 
+from assay.lab.bmc.box import box
+from assay.lab.host_parts import host
 from assay.lab.nvml.answers import answers
 from assay.lab.parts import fans, gpus, hcas, limit, nics, nvme, psus
 from assay.lab.tree import files
@@ -60,9 +64,11 @@ def initial_state(node: Node, spec: NodeSpec, bundle: FirmwareBundle, now: datet
         "hcas": hcas(node, spec),
         "nics": nics(node, spec),
         "nvme": nvme(node, spec),
+        "host": host(node, spec),
         "psus": psus(spec),
         "fans": fans(spec),
         "inlet_c": 24,
+        "box": box(spec),
         "kernel_log": [],
         "active": {
             "bus_bandwidth_gb_s": max(470.0, round(1.02 * limit(spec, "all_reduce_bus_bandwidth", 460))),
@@ -84,8 +90,8 @@ def _identity(node: Node, spec: NodeSpec) -> State:
         "rack": node.rack,
         "u": node.u,
         "driver": spec.driver,
-        "kernel": KERNEL,
-        "cmdline": " ".join([f"BOOT_IMAGE=/vmlinuz-{KERNEL} root=/dev/md0 ro", *spec.kernel_cmdline]),
+        "kernel": spec.host.kernel or KERNEL,
+        "cmdline": " ".join([f"BOOT_IMAGE=/vmlinuz-{spec.host.kernel or KERNEL} root=/dev/md0 ro", *spec.kernel_cmdline]),
         "cpu_sockets": spec.cpu_sockets,
         "cpu_threads": spec.cpu_threads,
         "memory_bytes": spec.memory_gib * 2**30,

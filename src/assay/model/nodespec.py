@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from assay.model.errors import Contradiction, Misfit
+from assay.model.hostspec import Host
 from assay.model.spec import Spec, Strict
 from assay.model.units import UNITS, spelling
 
@@ -32,10 +33,11 @@ class Hca(Strict):
 
 
 class Nic(Strict):
-    """One front-end network interface."""
+    """One front-end network interface; `mtu` in bytes, None where any will do."""
 
     name: str
     speed_mbps: int = Field(gt=0)
+    mtu: int | None = Field(default=None, ge=68)
 
 
 class Nvme(Strict):
@@ -56,6 +58,14 @@ class Psus(Strict):
         if self.needed > self.count:
             raise ValueError(f"needed ({self.needed}) is more than count ({self.count})")
         return self
+
+
+class Boot(Strict):
+    """How the node starts: `first` is a pattern (`UEFI: PXE*`) of its first boot option. None asks for nothing."""
+
+    mode: Literal["UEFI", "Legacy"] = "UEFI"
+    secure: bool | None = None
+    first: str | None = None
 
 
 class Limit(Strict):
@@ -102,8 +112,11 @@ class NodeSpec(Spec):
     cpu_sockets: int = Field(gt=0)
     cpu_threads: int = Field(gt=0)
     memory_gib: int = Field(gt=0)
+    host: Host = Field(default=Host())
     driver: str
     firmware: str
     bios: dict[str, str] = Field(default={})
+    boot: Boot = Field(default=Boot())
+    leak_detectors: int = Field(default=0, ge=0)
     kernel_cmdline: list[str] = Field(default=[])
     limits: dict[str, Limit] = Field(default={})

@@ -12,11 +12,14 @@ from urllib.parse import quote
 from starlette.responses import Response
 
 from assay.lab.bmc.errors import RedfishError
+from assay.lab.bmc.filters import Filter
 from assay.lab.bmc.tree import Resource, Tree, View
 
 COMMON = {"OData-Version": "4.0", "Cache-Control": "no-cache"}
+BESIDE = ("Links", "RedundancyGroup")
 EXPAND = re.compile(r"[.*](\(\$levels=(\d+)\))?")
-SUPPORTED = {"$expand", "$select", "$skip", "$top", "only"}
+SUPPORTED = {"$expand", "$filter", "$select", "$skip", "$top", "only"}
+MAX_LEVELS = 4
 
 
 def json_answer(body: Any, status: int = 200, **headers: str) -> Response:
@@ -50,7 +53,7 @@ def etag(body: Resource) -> str:
 
 
 def shaped(tree: Tree, view: View, body: Resource, query: Mapping[str, str]) -> Resource:
-    """Apply `only`, $skip and $top, $expand and $select, in the specification's order. Raises a 400 or 501."""
+    """Apply `only`, $filter, $skip and $top, $expand and $select, in the specification's order. Raises a 400 or 501."""
     for name in query:
         if name.startswith("$") and name not in SUPPORTED:
             raise RedfishError(501, "QueryNotSupported", f"The query parameter {name} is not supported", name)
@@ -58,10 +61,21 @@ def shaped(tree: Tree, view: View, body: Resource, query: Mapping[str, str]) -> 
         raise RedfishError(400, "QueryParameterValueFormatError", "only takes no value", query["only"], "only")
     if "only" in query and len(body.get("Members", [])) == 1:
         body = tree.read(view, body["Members"][0]["@odata.id"])
+    if "$filter" in query:
+        body = _filtered(tree, view, body, Filter(query["$filter"]))
     body = _page(body, query)
     if "$expand" in query:
-        body = _expanded(tree, view, body, query["$expand"])
+        body = _expanded(tree, view, body, _levels(query["$expand"]))
     return _selected(body, query["$select"]) if query.get("$select") else body
+
+
+def _filtered(tree: Tree, view: View, body: Resource, wanted: Filter) -> Resource:
+    """Keep the members that fit. What a member says it says whether or not it came whole."""
+    if "Members" not in body:
+        raise RedfishError(400, "QueryNotSupportedOnResource", "Only collections can be filtered")
+    whole = [(one, one if len(one) > 1 else tree.read(view, one["@odata.id"])) for one in body["Members"]]
+    fitting = [one for one, all_of_it in whole if wanted.fits(all_of_it)]
+    return {**body, "Members": fitting, "Members@odata.count": len(fitting)}
 
 
 def _page(body: Resource, query: Mapping[str, str]) -> Resource:
@@ -85,20 +99,29 @@ def _count(query: Mapping[str, str], name: str) -> int | None:
     return int(query[name])
 
 
-def _expanded(tree: Tree, view: View, body: Resource, how: str) -> Resource:
+def _levels(how: str) -> int:
     match = EXPAND.fullmatch(how)
     if match is None:
         raise RedfishError(400, "QueryParameterValueFormatError", f"$expand={how} is not understood", how, "$expand")
-    if int(match[2] or 1) != 1:
-        raise RedfishError(400, "QueryParameterOutOfRange", "$levels must be 1", how, "$expand", "1")
+    levels = int(match[2] or 1)
+    if not 1 <= levels <= MAX_LEVELS:
+        said = f"$levels must be 1 to {MAX_LEVELS}"
+        raise RedfishError(400, "QueryParameterOutOfRange", said, how, "$expand", f"1-{MAX_LEVELS}")
+    return levels
+
+
+def _expanded(tree: Tree, view: View, body: Resource, levels: int) -> Resource:
+    """Return a resource with those below it, so many levels deep; what is under `Links` stays a reference."""
 
     def follow(part: Any) -> Any:
         if isinstance(part, dict) and set(part) == {"@odata.id"}:
             found = tree.read(view, part["@odata.id"])
-            return {**found, "@odata.etag": etag(found)}
+            tag = etag(found)
+            deeper = _expanded(tree, view, found, levels - 1) if levels > 1 else found
+            return {**deeper, "@odata.etag": tag}
         return [follow(item) for item in part] if isinstance(part, list) else part
 
-    return {name: part if name == "Links" else follow(part) for name, part in body.items()}
+    return {name: part if name in BESIDE else follow(part) for name, part in body.items()}
 
 
 def _selected(body: Resource, names: str) -> Resource:

@@ -1,16 +1,18 @@
-"""The chassis: power supplies, fans, temperatures."""
+"""The chassis: its lid, its power supplies, what it draws."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from assay.lab.bmc import health
 from assay.lab.bmc.power import is_on
-from assay.lab.bmc.systems import health
 from assay.lab.bmc.tree import Resource, View, collection, link, resource, slot, status
 
 PATH = "/Chassis/Chassis_0"
 POWER, SUPPLIES = f"{PATH}/PowerSubsystem", f"{PATH}/PowerSubsystem/PowerSupplies"
+METRICS = f"{PATH}/EnvironmentMetrics"
 THERMAL, FANS = f"{PATH}/ThermalSubsystem", f"{PATH}/ThermalSubsystem/Fans"
+INPUT_V = (180, 264)
 
 
 def all_chassis(_: View) -> Resource:
@@ -32,7 +34,9 @@ def chassis(view: View) -> Resource:
         SerialNumber=state["serial"],
         PowerState="On" if is_on(state) else "Off",
         Location={"Placement": placement},
-        Status=status(health(state)),
+        Status=health.rolled(health.node(state)),
+        PhysicalSecurity={"IntrusionSensor": state["box"]["lid"], "IntrusionSensorReArm": "Manual"},
+        EnvironmentMetrics=link(METRICS),
         PowerSubsystem=link(POWER),
         ThermalSubsystem=link(THERMAL),
         Sensors=link(f"{PATH}/Sensors"),
@@ -42,14 +46,40 @@ def chassis(view: View) -> Resource:
 
 def power_subsystem(view: View) -> Resource:
     """The power subsystem."""
+    level = health.power(view.state)
+    units = [link(f"{SUPPLIES}/{n}") for n in range(len(view.state["psus"]))]
+    group = {"RedundancyType": "NPlusM", "RedundancyGroup": units, "MinNeededInGroup": max(1, len(units) - 2)}
     return resource(
         "PowerSubsystem",
         "1_1_2",
         "PowerSubsystem",
         "Power",
         PowerSupplies=link(SUPPLIES),
-        Status=status(health(view.state)),
+        Status=health.rolled(level),
+        **({"PowerSupplyRedundancy": [{**group, "Status": health.rolled(level)}]} if units else {}),
     )
+
+
+def environment(view: View) -> Resource:
+    """What the whole box draws, and the cap on it, if there is one."""
+    cap = view.state["box"]["power_cap_w"]
+    limit = {"ControlMode": "Automatic", "SetPoint": cap} if cap else {"ControlMode": "Disabled", "SetPoint": None}
+    return resource(
+        "EnvironmentMetrics",
+        "1_3_1",
+        "EnvironmentMetrics",
+        "Environment metrics",
+        PowerWatts={"Reading": drawn_w(view.state), "DataSourceUri": link(f"{PATH}/Sensors/PWR_SYSTEM")["@odata.id"]},
+        PowerLimitWatts=limit,
+    )
+
+
+def drawn_w(state: dict[str, Any]) -> float:
+    """Return the watts that the box draws: what its supplies give, or, fed by a busbar, what its GPUs and CPUs take."""
+    given = sum(float(psu["output_w"]) for psu in state["psus"] if psu.get("present", True))
+    if state["psus"]:
+        return given
+    return 400.0 * len(state["box"]["cpus"]) + sum(float(gpu["power_w"]) for gpu in state["gpus"] if is_on(state))
 
 
 def supplies(view: View) -> Resource:
@@ -65,8 +95,8 @@ def supply(view: View, number: str) -> Resource:
         "1_6_0",
         number,
         f"PSU {number}",
-        Status=_part(psu),
-        LineInputStatus="Normal" if psu["input_v"] else "LossOfInput",
+        Status=part_status(psu),
+        LineInputStatus=_input(psu),
         PowerCapacityWatts=3300,
         Metrics=link(f"{SUPPLIES}/{number}/Metrics"),
         Location={"PartLocation": {"ServiceLabel": f"PSU{number}", "LocationType": "Bay"}},
@@ -82,52 +112,21 @@ def supply_metrics(view: View, number: str) -> Resource:
         "1_1_2",
         "Metrics",
         f"PSU {number} metrics",
-        Status=_part(psu),
+        Status=part_status(psu),
         InputVoltage={"Reading": psu["input_v"] if present else None},
         OutputPowerWatts={"Reading": psu["output_w"] if present else None},
     )
 
 
-def thermal_subsystem(view: View) -> Resource:
-    """The thermal subsystem."""
-    return resource(
-        "ThermalSubsystem",
-        "1_3_2",
-        "ThermalSubsystem",
-        "Thermal",
-        Fans=link(FANS),
-        ThermalMetrics=link(f"{THERMAL}/ThermalMetrics"),
-        Status=status(health(view.state)),
-    )
-
-
-def fans(view: View) -> Resource:
-    """All fans."""
-    return collection("Fan", "Fans", [f"{FANS}/{n}" for n in range(len(view.state["fans"]))])
-
-
-def fan(view: View, number: str) -> Resource:
-    """One fan."""
-    part = slot(view.state["fans"], number)
-    speed = {"SpeedRPM": part["rpm"], "DataSourceUri": link(f"{PATH}/Sensors/FAN_{number}_SPEED")["@odata.id"]}
-    return resource("Fan", "1_5_2", number, f"Fan {number}", Status=_part(part), SpeedPercent=speed)
-
-
-def thermal_metrics(view: View) -> Resource:
-    """The temperature of the air that comes in."""
-    source = link(f"{PATH}/Sensors/TEMP_INLET")["@odata.id"]
-    intake = {"Reading": view.state["inlet_c"], "DataSourceUri": source}
-    return resource(
-        "ThermalMetrics",
-        "1_3_2",
-        "ThermalMetrics",
-        "Thermal metrics",
-        TemperatureSummaryCelsius={"Intake": intake},
-        TemperatureReadingsCelsius=[{**intake, "DeviceName": "Inlet"}],
-    )
-
-
-def _part(part: dict[str, Any]) -> dict[str, str | None]:
+def part_status(part: dict[str, Any]) -> dict[str, str | None]:
+    """Return the Status of a supply or a fan, Absent where its bay is empty."""
     if not part.get("present", True):
         return status(None, "Absent")
     return status(part.get("health", "OK"))
+
+
+def _input(psu: dict[str, Any]) -> str:
+    """Return LineInputStatus, by the range that such supplies take."""
+    if not psu["input_v"]:
+        return "LossOfInput"
+    return "Normal" if INPUT_V[0] <= psu["input_v"] <= INPUT_V[1] else "OutOfRange"

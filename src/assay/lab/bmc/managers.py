@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from datetime import timedelta
 
 from assay.lab.bmc.power import BMC_RESET_TYPES
 from assay.lab.bmc.tree import ROOT, Resource, View, collection, link, resource, status
@@ -28,7 +29,7 @@ def manager(view: View) -> Resource:
         FirmwareVersion=view.state["firmware"].get("BMC", ""),
         UUID=service_uuid(view),
         ServiceEntryPointUUID=service_uuid(view),
-        DateTime=view.now.isoformat(timespec="seconds"),
+        DateTime=bmc_time(view),
         DateTimeLocalOffset="+00:00",
         **({"LastResetTime": reset_at} if reset_at else {}),
         PowerState="On",
@@ -61,3 +62,8 @@ def network_protocol(view: View) -> Resource:
 def service_uuid(view: View) -> str:
     """Return the id of this Redfish service: the same for ever for one node."""
     return str(uuid.uuid5(uuid.NAMESPACE_DNS, f"{view.node}.bmc"))
+
+
+def bmc_time(view: View) -> str:
+    """Return the BMC's own idea of the time."""
+    return (view.now + timedelta(seconds=view.state["box"]["clock_s"])).isoformat(timespec="seconds")

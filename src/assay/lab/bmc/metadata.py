@@ -10,14 +10,16 @@ from assay.lab.bmc.tree import ROOT
 PATH = f"{ROOT}/$metadata"
 # fmt: off
 SCHEMAS = (
-    "AccountService", "ActionInfo", "Chassis", "ChassisCollection", "ComputerSystem", "ComputerSystemCollection",
-    "Event", "EventDestination", "EventDestinationCollection", "EventService", "Fan", "FanCollection", "LogEntry",
-    "LogEntryCollection", "LogService", "LogServiceCollection", "Manager", "ManagerAccount",
-    "ManagerAccountCollection", "ManagerCollection", "ManagerNetworkProtocol", "Message", "PowerSubsystem",
-    "PowerSupply", "PowerSupplyCollection", "PowerSupplyMetrics", "Role", "RoleCollection", "Sensor",
-    "SensorCollection", "ServiceRoot", "Session", "SessionCollection", "SessionService", "SoftwareInventory",
-    "SoftwareInventoryCollection", "Task", "TaskCollection", "TaskService", "ThermalMetrics", "ThermalSubsystem",
-    "UpdateService",
+    "AccountService", "ActionInfo", "Bios", "BootOption", "BootOptionCollection", "Chassis", "ChassisCollection",
+    "ComputerSystem", "ComputerSystemCollection", "EnvironmentMetrics", "Event", "EventDestination",
+    "EventDestinationCollection", "EventService", "Fan", "FanCollection", "LeakDetection", "LeakDetector",
+    "LeakDetectorCollection", "LogEntry", "LogEntryCollection", "LogService", "LogServiceCollection", "Manager",
+    "ManagerAccount", "ManagerAccountCollection", "ManagerCollection", "ManagerNetworkProtocol", "Memory",
+    "MemoryCollection", "Message", "PowerSubsystem", "PowerSupply", "PowerSupplyCollection", "PowerSupplyMetrics",
+    "Processor", "ProcessorCollection", "Redundancy", "Role", "RoleCollection", "SecureBoot", "Sensor",
+    "SensorCollection", "ServiceRoot", "Session", "SessionCollection", "SessionService", "Settings",
+    "SoftwareInventory", "SoftwareInventoryCollection", "Task", "TaskCollection", "TaskService", "ThermalMetrics",
+    "ThermalSubsystem", "UpdateService",
 )
 # fmt: on
 

@@ -7,6 +7,7 @@ from collections.abc import Collection
 from datetime import datetime, timedelta
 from typing import Literal, get_args
 
+from assay.lab.bmc.box import with_pending_bios
 from assay.lab.bmc.journal import logged
 from assay.lab.bmc.settle import interrupted, running, settle
 from assay.lab.world import State
@@ -78,7 +79,7 @@ def _restarted(state: State, reset_type: ResetType, now: datetime) -> State:
     state = _cut(state, now, f"{reset_type} cut the power", everything=False)
     if reset_type == "FullPowerCycle":
         state = reset_bmc(state, now, "FullPowerCycle")
-    state = _activated(state, {"host", "ac"} if reset_type in CYCLES else {"host"})
+    state = with_pending_bios(_activated(state, {"host", "ac"} if reset_type in CYCLES else {"host"}))
     return logged(_booting(state, now), now, "OK", f"System restart: {reset_type}", "Assay.1.0.SystemReset")
 
 

@@ -2,8 +2,24 @@
 
 from __future__ import annotations
 
-from assay.lab.bmc import accounts, chassis, logs, managers, sensors, subscriptions, systems, tasks, update
+from assay.lab.bmc import (
+    accounts,
+    bios,
+    chassis,
+    cooling,
+    logs,
+    managers,
+    parts,
+    sensors,
+    subscriptions,
+    systems,
+    tasks,
+    update,
+)
+from assay.lab.bmc.answers import MAX_LEVELS
 from assay.lab.bmc.tree import ROOT, Build, Resource, Tree, View, link, resource
+
+EXPAND = {"ExpandAll": False, "Levels": True, "Links": False, "NoLinks": True}
 
 
 def service_root(view: View) -> Resource:
@@ -18,8 +34,14 @@ def service_root(view: View) -> Resource:
         Vendor="NVIDIA",
         Product=f"{view.state['product']} (virtual)",
         ProtocolFeaturesSupported={
-            "ExpandQuery": {"ExpandAll": False, "Levels": True, "Links": False, "MaxLevels": 1, "NoLinks": True},
-            "FilterQuery": False,
+            "ExpandQuery": {
+                "ExpandAll": False,
+                "Levels": True,
+                "Links": False,
+                "MaxLevels": MAX_LEVELS,
+                "NoLinks": True,
+            },
+            "FilterQuery": True,
             "SelectQuery": True,
             "OnlyMemberQuery": True,
             "ExcerptQuery": False,
@@ -55,6 +77,15 @@ BELOW_ROOT: dict[str, Build] = {
     "/Systems": systems.systems,
     systems.PATH: systems.system,
     f"{systems.PATH}/ResetActionInfo": systems.reset_info,
+    bios.BIOS: bios.bios,
+    bios.SETTINGS: bios.settings,
+    bios.SECURE: bios.secure_boot,
+    bios.OPTIONS: bios.options,
+    f"{bios.OPTIONS}/{{}}": bios.option,
+    parts.PROCESSORS: parts.processors,
+    f"{parts.PROCESSORS}/{{}}": parts.processor,
+    parts.MEMORY: parts.modules,
+    f"{parts.MEMORY}/{{}}": parts.module,
     logs.PATH: logs.log_services,
     logs.SEL: logs.sel,
     logs.ENTRIES: logs.entries,
@@ -68,10 +99,14 @@ BELOW_ROOT: dict[str, Build] = {
     chassis.SUPPLIES: chassis.supplies,
     f"{chassis.SUPPLIES}/{{}}": chassis.supply,
     f"{chassis.SUPPLIES}/{{}}/Metrics": chassis.supply_metrics,
-    chassis.THERMAL: chassis.thermal_subsystem,
-    chassis.FANS: chassis.fans,
-    f"{chassis.FANS}/{{}}": chassis.fan,
-    f"{chassis.THERMAL}/ThermalMetrics": chassis.thermal_metrics,
+    chassis.METRICS: chassis.environment,
+    chassis.THERMAL: cooling.thermal_subsystem,
+    chassis.FANS: cooling.fans,
+    f"{chassis.FANS}/{{}}": cooling.fan,
+    f"{chassis.THERMAL}/ThermalMetrics": cooling.thermal_metrics,
+    cooling.LEAKS: cooling.leak_detection,
+    cooling.DETECTORS: cooling.detectors,
+    f"{cooling.DETECTORS}/{{}}": cooling.detector,
     f"{chassis.PATH}/Sensors": sensors.sensors,
     f"{chassis.PATH}/Sensors/{{}}": sensors.sensor,
     update.PATH: update.update_service,

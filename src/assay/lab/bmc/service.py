@@ -12,6 +12,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from assay.lab.bmc import (
     accounts,
     actions,
+    bios,
     events,
     logins,
     logs,
@@ -39,6 +40,7 @@ MONITOR = template(f"{MONITORS}/{{}}")
 ACTIONS: dict[tuple[str, str], tuple[str, Action]] = {
     ("POST", systems.RESET): ("ConfigureComponents", actions.reset_system),
     ("PATCH", ROOT + systems.PATH): ("ConfigureComponents", actions.patch_system),
+    ("PATCH", ROOT + bios.SETTINGS): ("ConfigureComponents", bios.patch_settings),
     ("POST", managers.RESET): ("ConfigureManager", actions.reset_manager),
     ("POST", logs.CLEAR): ("ConfigureManager", actions.clear_log),
     ("POST", update.SIMPLE_UPDATE): ("ConfigureComponents", uploads.simple_update),

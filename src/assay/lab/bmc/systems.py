@@ -5,14 +5,14 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
+from assay.lab.bmc import health
 from assay.lab.bmc.power import RESET_TYPES, is_on, power_state
-from assay.lab.bmc.tree import ROOT, Resource, View, collection, link, resource, status
+from assay.lab.bmc.tree import ROOT, Resource, View, collection, link, resource
 
 PATH = "/Systems/System_0"
 RESET = f"{ROOT}{PATH}/Actions/ComputerSystem.Reset"
 BOOT_TARGETS = ["None", "Pxe", "Hdd", "Cd", "BiosSetup", "UefiHttp"]
 BOOT_ENABLED = ["Disabled", "Once", "Continuous"]
-WORST = ("Critical", "Warning")
 
 
 def systems(_: View) -> Resource:
@@ -37,8 +37,14 @@ def system(view: View) -> Resource:
         PowerState=power_state(state, view.now),
         BootProgress=boot_progress(state, view.now),
         LastResetTime=state["boot"].get("reset_at") or state["boot"]["ready_at"],
-        Status=status(health(state)),
+        Status=health.rolled(health.node(state)),
+        ProcessorSummary=_processor_summary(state),
+        MemorySummary=_memory_summary(state),
         Boot=_boot(state),
+        Bios=link(f"{PATH}/Bios"),
+        SecureBoot=link(f"{PATH}/SecureBoot"),
+        Processors=link(f"{PATH}/Processors"),
+        Memory=link(f"{PATH}/Memory"),
         LogServices=link(f"{PATH}/LogServices"),
         Links={"Chassis": [link("/Chassis/Chassis_0")], "ManagedBy": [link("/Managers/BMC_0")]},
         Actions={
@@ -71,12 +77,6 @@ def boot_progress(state: dict[str, Any], now: datetime) -> dict[str, str]:
     return {"LastState": "OSBootStarted" if half else "MemoryInitializationStarted"}
 
 
-def health(state: dict[str, Any]) -> str:
-    """Return the worst health among the power supplies and fans."""
-    parts = {part.get("health", "OK") for part in [*state.get("psus", []), *state.get("fans", [])]}
-    return next((level for level in WORST if level in parts), "OK")
-
-
 def _boot(state: dict[str, Any]) -> dict[str, Any]:
     override = state.get("boot_override") or {}
     return {
@@ -84,5 +84,19 @@ def _boot(state: dict[str, Any]) -> dict[str, Any]:
         "BootSourceOverrideEnabled@Redfish.AllowableValues": BOOT_ENABLED,
         "BootSourceOverrideTarget": override.get("target", "None"),
         "BootSourceOverrideTarget@Redfish.AllowableValues": BOOT_TARGETS,
-        "BootSourceOverrideMode": "UEFI",
+        "BootSourceOverrideMode": state["box"]["boot_mode"],
+        "BootOptions": link(f"{PATH}/BootOptions"),
+        "BootOrder": [f"Boot{number:04}" for number in state["box"]["boot_order"]],
     }
+
+
+def _processor_summary(state: dict[str, Any]) -> dict[str, Any]:
+    cpus = state["box"]["cpus"]
+    threads = sum(cpu["threads"] for cpu in cpus)
+    summary = {"Count": len(cpus), "LogicalProcessorCount": threads, "Model": cpus[0]["model"] if cpus else None}
+    return {**summary, "Status": health.rolled(health.processors(state))}
+
+
+def _memory_summary(state: dict[str, Any]) -> dict[str, Any]:
+    known = sum(dimm["gib"] for dimm in state["box"]["dimms"] if dimm["present"])
+    return {"TotalSystemMemoryGiB": known, "Status": health.rolled(health.memory(state))}

@@ -8,6 +8,7 @@ from assay.lab.bmc.tree import ROOT, Resource, View, collection, link, resource,
 PATH = "/UpdateService"
 INVENTORY = f"{PATH}/FirmwareInventory"
 SIMPLE_UPDATE = f"{ROOT}{PATH}/Actions/UpdateService.SimpleUpdate"
+PENDING = "_Pending"
 PUSH = f"{ROOT}{PATH}/update-multipart"
 
 
@@ -33,21 +34,22 @@ def update_service(_: View) -> Resource:
 
 
 def inventory(view: View) -> Resource:
-    """Every piece of firmware of the node."""
-    return collection(
-        "SoftwareInventory", "Firmware inventory", [f"{INVENTORY}/{name}" for name in view.state["firmware"]]
-    )
+    """Every piece of firmware of the node, and what waits for a reset to run."""
+    names = [*view.state["firmware"], *(f"{name}{PENDING}" for name in view.state.get("staged", {}))]
+    return collection("SoftwareInventory", "Firmware inventory", [f"{INVENTORY}/{name}" for name in names])
 
 
 def firmware(view: View, ident: str) -> Resource:
-    """One piece of firmware: the version that runs, which is not the one that is staged."""
+    """One piece of firmware: the version that runs, or, by an id of its own, the one that is staged."""
+    stem = ident.removesuffix(PENDING)
+    waits = stem != ident and stem in view.state.get("staged", {})
     return resource(
         "SoftwareInventory",
         "1_10_0",
         ident,
         ident,
-        Version=view.state["firmware"][ident],
-        Updateable=True,
-        SoftwareId=ident,
-        Status=status(),
+        Version=view.state["staged"][stem]["version"] if waits else view.state["firmware"][ident],
+        Updateable=not waits,
+        SoftwareId=stem if waits else ident,
+        Status=status(None, "StandbyOffline") if waits else status(),
     )
