@@ -67,6 +67,9 @@ def test_its_recordings_are_of_its_own_cables_and_what_must_fail_on_them_can(mad
     assert "n0005" not in str(discovered)
     cases = [case for check, some in must_fail(folder).items() if check.startswith("suites/fabric/") for case in some]
     assert all(changed(discovered, case) != discovered for case in cases)
+    week = recording(folder, "week-compute")
+    cases = [case for check, some in must_fail(folder).items() if check.startswith("suites/weekly/") for case in some]
+    assert all(changed(week, case) != week for case in cases)
 
 
 def test_it_is_a_git_repository_whose_first_commit_is_its_owners(made: Path) -> None:

@@ -37,7 +37,7 @@ def record(fleet: Fleet, evidence: Path, name: str) -> Path:
 def main() -> None:
     """Record the named documents."""
     parser = argparse.ArgumentParser("python -m assay.harness.record", description="Keep evidence as recordings.")
-    parser.add_argument("names", nargs="+", metavar="NAME", help="a node, or fabric-DESIGN")
+    parser.add_argument("names", nargs="+", metavar="NAME", help="a node, fabric-DESIGN or week-DESIGN")
     parser.add_argument("--fleet", type=Path, default=Path(), help="the fleet repository")
     parser.add_argument("--evidence", type=Path, help="folder of documents (default: the fleet's latest)")
     asked = parser.parse_args()

@@ -33,9 +33,9 @@ class ToldPort(Strict):
     guid: Guid
     port: int = Field(ge=0, le=254)
     rate: str = ""
-    counters: dict[str, int] = Field(default={})
-    ber: dict[str, float] = Field(default={})
-    module: dict[str, Annotated[ModuleValue, Field(union_mode="left_to_right")]] = Field(default={})
+    counters: dict[str, int] = Field(default_factory=dict)
+    ber: dict[str, float] = Field(default_factory=dict)
+    module: dict[str, Annotated[ModuleValue, Field(union_mode="left_to_right")]] = Field(default_factory=dict)
     pkeys: list[Pkey] | None = None
 
     def facts(self) -> PortFacts:
@@ -51,8 +51,8 @@ class ToldSwitch(Strict):
     guid: Guid
     firmware: str = ""
     temperature_c: float | None = None
-    psus: dict[str, str] = Field(default={})
-    fans: dict[str, float] = Field(default={})
+    psus: dict[str, str] = Field(default_factory=dict)
+    fans: dict[str, float] = Field(default_factory=dict)
 
 
 class Facts(Strict):

@@ -169,6 +169,8 @@ def _trend(times: Sequence[float], row: Sequence[float]) -> Trend | None:
     if not points:
         return None
     values = [value for _, value in points]
+    if len(set(values)) == 1:  # most lasers and ratios
+        return Trend(values[0], values[0], values[0], 0.0 if len(points) >= FEWEST_POINTS else None)
     a_week = slope(points) * WEEK_S if len(points) >= FEWEST_POINTS else None
     return Trend(median(values), values[0], values[-1], a_week)
 

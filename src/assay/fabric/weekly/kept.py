@@ -4,10 +4,10 @@ Name `week-FABRIC`; its time is that of the newest scan.
 
 ```
 channels.week   {"start", "scans", "whole", "gap_h", "counted_h", "newest", "asked", "silent", "unseen"}: readings
-channels.ports  {"value": {GUID: {PORT: {"errors": 12, "temperature": {"usual": 46.5, "first": …}, …}}}}
+channels.ports  {"value": {GUID: {PORT: {"errors": 12, "temperature": {"usual": 46.5, "a_week": 0.1}, …}}}}
 ```
 
-What was not told of a port is left out, and so is what it did not count.
+What was not told of a port is left out, and so is what it did not count, and a first or last value that is the usual.
 """
 
 from __future__ import annotations
@@ -68,7 +68,8 @@ def _port(told: PortTold) -> dict[str, Any]:
 
 
 def _trend(trend: Trend) -> dict[str, Any]:
-    known = {"usual": _short(trend.usual), "first": _short(trend.first), "last": _short(trend.last)}
+    known = {"usual": _short(trend.usual)}
+    known |= {name: _short(one) for name, one in (("first", trend.first), ("last", trend.last)) if one != trend.usual}
     known |= {"a_week": _short(trend.a_week)} if trend.a_week is not None else {}
     return known | ({"points": [[at, _short(number)] for at, number in trend.points]} if trend.points else {})
 
@@ -87,4 +88,5 @@ def _told(said: Mapping[str, Any]) -> PortTold:
 
 def _trend_of(said: Mapping[str, Any]) -> Trend:
     points = tuple((at, number) for at, number in said.get("points", ()))
-    return Trend(said["usual"], said["first"], said["last"], said.get("a_week"), points)
+    usual = said["usual"]
+    return Trend(usual, said.get("first", usual), said.get("last", usual), said.get("a_week"), points)

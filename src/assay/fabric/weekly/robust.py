@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import fmean, median
 
-OUTLIER = 3.5
-"""From this modified z-score on a value is an outlier (Iglewicz and Hoaglin, How to Detect and Handle Outliers)."""
 FEWEST = 8
 """With fewer peers than this nobody stands out."""
-MOST = 16
 _MAD_OF_NORMAL = 0.6745
 _MEAN_DEVIATION_OF_NORMAL = 1.253314
 
@@ -17,6 +14,7 @@ _MEAN_DEVIATION_OF_NORMAL = 1.253314
 def scores(values: Sequence[float]) -> list[float]:
     """Return how far each value is from the median of all, as a modified z-score; 0 where all are equal.
 
+    Beyond 3.5 a value is an outlier (Iglewicz and Hoaglin, How to Detect and Handle Outliers).
     Where more than half of them are equal, and so the median deviation is 0, the mean deviation stands in, as usual for
     this score.
     """
@@ -32,16 +30,11 @@ def scores(values: Sequence[float]) -> list[float]:
 
 
 def slope(points: Sequence[tuple[float, float]]) -> float:
-    """Return the median of the slopes between all pairs of points (Theil and Sen), 0 for fewer than two.
+    """Return the median of the slopes between points half of them apart, 0 for fewer than two.
 
-    Of many points `MOST` are taken, evenly: the pairs grow with their square.
+    Theil's incomplete method: as few slopes as points, each over a long time; a quarter of the points may be wrong.
     """
-    step = -(-len(points) // MOST)
-    points = points[:: max(step, 1)]
-    slopes = [
-        (later[1] - earlier[1]) / (later[0] - earlier[0])
-        for number, earlier in enumerate(points)
-        for later in points[number + 1 :]
-        if later[0] != earlier[0]
-    ]
+    half = (len(points) + 1) // 2
+    pairs = zip(points, points[half:], strict=False)
+    slopes = [(after - before) / (later - earlier) for (earlier, before), (later, after) in pairs if later != earlier]
     return median(slopes) if slopes else 0.0
