@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from assay.model.fleet import Node
-from assay.observe.reach import ask, probe, probe_here
+from assay.observe.ask import ask
+from assay.observe.reach import probe, probe_here
 
 GOOD = {"probe": {"host": {"hostname": {"value": "n1"}}}}
 
@@ -110,18 +111,6 @@ def test_a_flood_is_cut_off() -> None:
 
 def test_a_program_that_is_not_there_is_said_plainly() -> None:
     assert ask(["/no/such/ssh", "n1"], 5) == {"failed": "/no/such/ssh cannot be started: No such file or directory"}
-
-
-def test_ssh_reaches_a_node_that_names_no_other_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ssh = tmp_path / "ssh"
-    ssh.write_text(
-        f"#!{sys.executable}\nimport json, sys\nprint(json.dumps({{'probe': {{'argv': {{'value': sys.argv[1:]}}}}}}))\n"
-    )
-    ssh.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    answer = probe(node(), ["--since", "7"], 5)
-    words = ["-o", "BatchMode=yes", "n1", "python3", "-m", "assay.probe", "--since", "7"]
-    assert answer["probe"]["argv"] == {"value": words}
 
 
 @pytest.mark.skipif(not shutil.which("ssh"), reason="no ssh here (Debian: openssh-client)")

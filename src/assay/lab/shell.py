@@ -63,9 +63,14 @@ def _run(world: World, state: State, now: datetime, command: list[str]) -> NoRet
     _write_uptime(folder, state, now)
     library = build(world.home / "lib")
     environment = {**os.environ, **_environment(world, folder, now, library)}
-    if library is None and command[1:3] == ["-m", "assay.probe"]:
+    if library is None and _is_probe(command):
         _run_and_fill(command, environment, state)
     _become(command, environment)
+
+
+def _is_probe(command: Sequence[str]) -> bool:
+    """Say whether this is the probe, installed or brought along; nothing else comes through standard input."""
+    return list(command[1:3]) in (["-m", "assay.probe"], ["-I", "-"])
 
 
 def _become(command: list[str], environment: Mapping[str, str]) -> NoReturn:

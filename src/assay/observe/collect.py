@@ -15,7 +15,10 @@ from assay.model.reading import absent, as_reading, failed
 from assay.observe.bmc import open_bmc
 from assay.observe.bmc_tree import Tree
 from assay.observe.fanout import WORKERS, Question, fan_out
+from assay.observe.order import by_overdue
 from assay.observe.reach import probe
+from assay.observe.store import EvidenceStore
+from assay.observe.transports.ways import Ways
 
 ACTIVE_DEADLINE_S = 600.0
 
@@ -31,21 +34,28 @@ def collect(
     active_deadline_s: float = ACTIVE_DEADLINE_S,
     progress: Callable[[str], None] | None = None,
     workers: int = WORKERS,
+    store: EvidenceStore | None = None,
 ) -> dict[str, Evidence]:
     """Return the evidence of each named node, in the order of `names`; a dead or hung channel reads failed.
 
     `since` is a cursor into a node's kernel log, `SEQ@BOOT_ID` (or SEQ, for the boot that runs). `active` names the
     active parts to run per node, within `active_deadline_s`; on such a node the probe reads again when they are
     over, so that it sees what they brought about. `progress` is told each node when its last channel is in.
+    `store` has what was collected before, of which the oldest is asked for first, and what agents have pushed.
     Deadlines are real seconds; times are of `clock`. Raises Trouble only for names that the fleet does not have.
     """
     unknown = [name for name in names if name not in fleet.nodes]
     if unknown:
         raise Trouble(f"the inventory has no node {', '.join(unknown)}", where=str(fleet.root / "inventory"))
     names = list(dict.fromkeys(names))
-    one = _Pass(fleet, clock, since or {}, active or {}, deadline_s, active_deadline_s)
-    questions = [question for name in names for question in one.questions(fleet.nodes[name])]
-    channels = _gather(names, questions, workers, progress)
+    ways = Ways(store)
+    one = _Pass(fleet, clock, ways, since or {}, active or {}, deadline_s, active_deadline_s)
+    order = by_overdue([fleet.nodes[name] for name in names], store.kept_at if store else lambda _: 0.0)
+    questions = [question for node in order for question in one.questions(node)]
+    try:
+        channels = _gather(names, questions, workers, progress)
+    finally:
+        ways.running.end_all()
     return {name: Evidence(name, one.begun[name], channels[name]) for name in names}
 
 
@@ -55,6 +65,7 @@ class _Pass:
 
     fleet: Fleet
     clock: Clock
+    ways: Ways
     since: Mapping[str, int | str]
     active: Mapping[str, Collection[str]]
     deadline_s: float
@@ -74,11 +85,19 @@ class _Pass:
     def _probe(self, node: Node) -> Tree:
         now = self.clock.now()
         self.begun.setdefault(node.name, now)
+        if node.variables.get("transport") == "push":
+            self._date_back(node)
         made: Tree = {}
         if parts := ",".join(sorted(self.active.get(node.name, ()))):
-            made = probe(node, ["--active", parts, "--at", now.isoformat()], self.active_deadline_s)
+            made = probe(node, ["--active", parts, "--at", now.isoformat()], self.active_deadline_s, self.ways)
         passive = ["--since", str(self.since[node.name])] if node.name in self.since else []
-        return made | probe(node, passive, self.deadline_s)
+        return made | probe(node, passive, self.deadline_s, self.ways)
+
+    def _date_back(self, node: Node) -> None:
+        """Date a node's evidence to when its agent read it: a document is as old as its oldest part."""
+        last = self.ways.store.pushed(node.name) if self.ways.store else None
+        if last is not None:
+            self.begun[node.name] = min(last.at, self.clock.now())
 
 
 def read_bmc(node: Node, root: Path, deadline_s: float) -> Tree:

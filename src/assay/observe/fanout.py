@@ -3,6 +3,10 @@
 Threads, not asyncio: 200 subprocesses of 10 ms cost 0.18 CPU s in this process with threads and 0.25 s with
 asyncio on Python 3.11 (two cores), and the redfish library is synchronous. They are daemon threads, so that one
 which hangs in the resolver or in the kernel holds neither the pass nor the end of the program.
+
+A question that has no answer after `PATIENCE_S` mostly waits: it steps aside, and the next one takes its place. So
+a rack that is dead costs the living nothing. How many may wait aside is bounded, and none do while this machine is
+crowded: then it is slow itself (a lab's nodes all live on it).
 """
 
 from __future__ import annotations
@@ -11,46 +15,100 @@ import os
 import queue
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 WORKERS = 8 * max(2, os.cpu_count() or 2)
 """Questions at once: they mostly wait, but each has a deadline from its start, so they must not starve each other."""
 
+ASIDE = 16
+"""How many times `workers` may wait aside: at most 256 on two cores, each a thread and perhaps a process of 5 MB."""
+
+PATIENCE_S = 2.0
 _GRACE_S = 1.0
+_LOOK_S = 0.5
+
+Key = tuple[str, str]
 
 
 @dataclass(frozen=True)
 class Question:
     """`ask` is called in some thread; `limit_s` is its own deadline, after which it is given up."""
 
-    key: tuple[str, str]
+    key: Key
     ask: Callable[[], Any]
     limit_s: float
 
 
-def fan_out(questions: Iterable[Question], workers: int = WORKERS) -> Iterator[tuple[Question, Any]]:
+@dataclass(frozen=True)
+class _Asked:
+    question: Question
+    patient_until: float
+    ends_at: float
+
+
+def fan_out(
+    questions: Iterable[Question], workers: int = WORKERS, patience_s: float = PATIENCE_S
+) -> Iterator[tuple[Question, Any]]:
     """Yield (question, answer) as they come, each exactly once; the answer may be the exception that was raised.
 
-    A question that outlives its limit by a second answers TimeoutError and its thread is left behind.
+    Questions start in the order given. One that outlives its limit by a second answers TimeoutError and its thread
+    is left behind.
     """
-    waiting = list(questions)[::-1]
-    started: dict[tuple[str, str], tuple[Question, float]] = {}
+    waiting = deque(questions)
+    asked: dict[Key, _Asked] = {}
     answers: queue.SimpleQueue[tuple[Question, Any]] = queue.SimpleQueue()
-    while waiting or started:
-        while waiting and len(started) < workers:
-            question = waiting.pop()
-            started[question.key] = (question, time.monotonic() + question.limit_s + _GRACE_S)
-            threading.Thread(target=_answer, args=(question, answers), daemon=True).start()
-        nearest = min(ends_at for _, ends_at in started.values())
+    while waiting or asked:
+        while waiting and _has_room(asked, workers):
+            question = waiting.popleft()
+            asked[question.key] = _start(question, answers, patience_s)
         try:
-            question, answer = answers.get(timeout=max(0.0, nearest - time.monotonic()))
+            question, answer = answers.get(timeout=max(0.0, _nearest(asked, bool(waiting)) - time.monotonic()))
         except queue.Empty:
-            question, _ = min(started.values(), key=lambda pair: pair[1])
-            answer = TimeoutError(f"no answer within {question.limit_s:g} s")
-        if started.pop(question.key, None) is not None:
+            late = _late(asked)
+            if late is None:
+                continue
+            question, answer = late, TimeoutError(f"no answer within {late.limit_s:g} s")
+        if asked.pop(question.key, None) is not None:
             yield question, answer
+
+
+def _has_room(asked: dict[Key, _Asked], workers: int) -> bool:
+    """Say whether one more may start: few are at work, or those that are have stepped aside."""
+    if len(asked) < workers:
+        return True
+    now = time.monotonic()
+    at_work = sum(one.patient_until > now for one in asked.values())
+    return at_work < workers and len(asked) < workers * ASIDE and not crowded()
+
+
+def crowded() -> bool:
+    """Say whether more threads of this machine could run now than it has cores for, twice over."""
+    try:
+        runnable = Path("/proc/loadavg").read_text().split()[3].partition("/")[0]
+    except OSError:
+        return False
+    return int(runnable) > 2 * (os.cpu_count() or 1)
+
+
+def _start(question: Question, answers: queue.SimpleQueue[tuple[Question, Any]], patience_s: float) -> _Asked:
+    threading.Thread(target=_answer, args=(question, answers), daemon=True).start()
+    now = time.monotonic()
+    return _Asked(question, now + patience_s, now + question.limit_s + _GRACE_S)
+
+
+def _nearest(asked: dict[Key, _Asked], more: bool) -> float:
+    """Return when something must be done though nobody answers: give one up, or see whether one more may start."""
+    nearest = min(one.ends_at for one in asked.values())
+    return min(nearest, time.monotonic() + _LOOK_S) if more else nearest
+
+
+def _late(asked: dict[Key, _Asked]) -> Question | None:
+    now = time.monotonic()
+    return next((one.question for one in asked.values() if one.ends_at <= now), None)
 
 
 def _answer(question: Question, answers: queue.SimpleQueue[tuple[Question, Any]]) -> None:

@@ -3,6 +3,7 @@
 ```
 FOLDER/objects/ab/<sha256>.json   the canonical JSON of one document, never changed
 FOLDER/latest/NAME.json           the newest document of node NAME
+FOLDER/pushed/NAME.json           the newest that NAME's own agent has brought
 ```
 
 Files land by rename after they are on disk, so a reader sees a whole document or none, whatever dies when.
@@ -30,20 +31,39 @@ class EvidenceStore:
 
     def put(self, evidence: Evidence) -> str:
         """Keep a document, make it the newest of its node, and return its digest."""
+        digest = self.keep(evidence)
+        write_whole(self._named("latest", evidence.node), canonical(evidence.as_json()))
+        return digest
+
+    def put_pushed(self, evidence: Evidence) -> str:
+        """Keep a document as the newest that the node's agent has brought, and return its digest."""
+        digest = self.keep(evidence)
+        write_whole(self._named("pushed", evidence.node), canonical(evidence.as_json()))
+        return digest
+
+    def keep(self, evidence: Evidence) -> str:
+        """Keep a document and return its digest."""
         content = canonical(evidence.as_json())
         digest = hashlib.sha256(content).hexdigest()
         kept = self._object(digest)
         if not kept.exists():
             write_whole(kept, content)
-        write_whole(self._latest(evidence.node), content)
         return digest
 
     def latest(self, name: str) -> Evidence | None:
         """Return the newest document of a node, None where there is none. Raises Trouble for a damaged file."""
+        return self._newest("latest", name)
+
+    def pushed(self, name: str) -> Evidence | None:
+        """Return the newest document that a node's agent has brought, None where there is none. Raises Trouble."""
+        return self._newest("pushed", name)
+
+    def kept_at(self, name: str) -> float:
+        """Return when a node's newest document was kept, in seconds since the epoch; 0 where there is none."""
         try:
-            return _parse(self._latest(name).read_bytes(), self._latest(name))
-        except FileNotFoundError:
-            return None
+            return self._named("latest", name).stat().st_mtime
+        except OSError:
+            return 0.0
 
     def get(self, digest: str) -> Evidence:
         """Return the document with this digest. Raises Trouble where it is missing or not what its name says."""
@@ -66,10 +86,17 @@ class EvidenceStore:
             raise Trouble(f"{digest!r} is no evidence digest; expected 64 hexadecimal digits")
         return self.folder / "objects" / digest[:2] / f"{digest}.json"
 
-    def _latest(self, name: str) -> Path:
+    def _newest(self, shelf: str, name: str) -> Evidence | None:
+        path = self._named(shelf, name)
+        try:
+            return _parse(path.read_bytes(), path)
+        except FileNotFoundError:
+            return None
+
+    def _named(self, shelf: str, name: str) -> Path:
         if not _NAME.fullmatch(name):
             raise Trouble(f"{name!r} cannot name a file of evidence", fix="use letters, digits, '.', '_' and '-'")
-        return self.folder / "latest" / f"{name}.json"
+        return self.folder / shelf / f"{name}.json"
 
 
 def write_whole(path: Path, content: bytes) -> None:

@@ -1,0 +1,193 @@
+"""Run a command that prints one JSON document, and never wait longer than the deadline.
+
+The far end is a process group of its own: on the deadline all of it is asked to end, then killed. Its exit code is
+never believed; what counts is one JSON document on its standard output.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import selectors
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from typing import IO, Any
+
+from assay.model.evidence import canonical
+from assay.model.reading import failed
+
+ANSWER_LIMIT = 16 * 2**20
+"""Bytes of one answer; a probe's is about 60 kB, a full kernel ring buffer 1 MB."""
+
+PARTING_S = 0.3  # for srun to take its job back
+
+
+class Running:
+    """The commands that run for one pass, so that it can end them all and start no more."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._processes: set[subprocess.Popen[bytes]] = set()
+        self._over = False
+
+    def start(self, command: Sequence[str], given: bytes, environment: Mapping[str, str] | None) -> Any:
+        """Start a command with pipes, in a session of its own. Raises OSError."""
+        with self._lock:
+            if self._over:
+                raise InterruptedError(0, "the pass is over")
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE if given else subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+                env=environment,
+            )
+            self._processes.add(process)
+        return process
+
+    def ended(self, process: subprocess.Popen[bytes]) -> None:
+        """Forget a command."""
+        with self._lock:
+            self._processes.discard(process)
+
+    def end_all(self) -> None:
+        """End what runs, and let nothing more be started."""
+        with self._lock:
+            self._over = True
+            left = list(self._processes)
+        for process in left:
+            _signal(process, signal.SIGTERM)
+        until = time.monotonic() + PARTING_S
+        while time.monotonic() < until and any(process.poll() is None for process in left):
+            time.sleep(0.01)
+        for process in left:
+            _signal(process, signal.SIGKILL)
+
+
+def ask(
+    command: Sequence[str],
+    deadline_s: float,
+    given: bytes = b"",
+    *,
+    environment: Mapping[str, str] | None = None,
+    running: Running | None = None,
+) -> dict[str, Any]:
+    """Run `command` with `given` on its standard input; return the JSON object that it prints, or a `failed` leaf."""
+    ends_at = time.monotonic() + deadline_s
+    running = running or Running()
+    try:
+        process = running.start(command, given, environment)
+    except OSError as error:
+        return failed(f"{command[0]} cannot be started: {error.strerror}")
+    try:
+        out, err = _converse(process, given, ends_at)
+        process.wait(max(0.0, ends_at - time.monotonic()))
+    except (TimeoutError, subprocess.TimeoutExpired):
+        return failed(f"no answer within {deadline_s:g} s")
+    except OverflowError:
+        return failed(f"an answer of more than {ANSWER_LIMIT >> 20} MiB was cut off")
+    finally:
+        _end(process)
+        running.ended(process)
+    return _document(out, err, process.returncode)
+
+
+def _converse(process: subprocess.Popen[bytes], given: bytes, ends_at: float) -> tuple[bytes, bytes]:
+    """Give what is given, and collect both outputs to their end.
+
+    Raises TimeoutError on the deadline, OverflowError on a flood.
+    """
+    assert process.stdout is not None
+    assert process.stderr is not None
+    heard: dict[IO[bytes], bytearray] = {process.stdout: bytearray(), process.stderr: bytearray()}
+    left = memoryview(given)
+    with selectors.DefaultSelector() as selector:
+        for pipe in heard:
+            selector.register(pipe, selectors.EVENT_READ)
+        if process.stdin is not None:
+            os.set_blocking(process.stdin.fileno(), False)
+            selector.register(process.stdin, selectors.EVENT_WRITE)
+        while selector.get_map():
+            if time.monotonic() >= ends_at:
+                raise TimeoutError
+            for key, _ in selector.select(ends_at - time.monotonic()):
+                if key.fileobj is process.stdin:
+                    left = _give(process.stdin, left)
+                    more = bool(left)
+                else:
+                    more = _hear(key.fd, heard[key.fileobj])  # type: ignore[index]
+                if not more:
+                    selector.unregister(key.fileobj)
+    return bytes(heard[process.stdout]), bytes(heard[process.stderr])
+
+
+def _give(pipe: IO[bytes], left: memoryview) -> memoryview:
+    """Write what the pipe takes; close it after the last byte, or where nobody wants it."""
+    try:
+        left = left[os.write(pipe.fileno(), left) :]
+    except BlockingIOError:
+        return left
+    except OSError:  # it has ended; what it said before is the answer
+        left = left[:0]
+    if not left:
+        with contextlib.suppress(OSError):
+            pipe.close()
+    return left
+
+
+def _hear(descriptor: int, heard: bytearray) -> bool:
+    """Take what was said; False at its end."""
+    piece = os.read(descriptor, 65536)
+    heard += piece
+    if len(heard) > ANSWER_LIMIT:
+        raise OverflowError
+    return bool(piece)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End what is left of the group. A process stuck in the kernel (state D) is left behind, not waited for."""
+    if process.poll() is None:
+        _signal(process, signal.SIGTERM)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(PARTING_S)
+    _signal(process, signal.SIGKILL)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(0.5)
+    for pipe in (process.stdin, process.stdout, process.stderr):
+        if pipe is not None:
+            with contextlib.suppress(OSError):
+                pipe.close()
+
+
+def _signal(process: subprocess.Popen[bytes], number: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, number)
+
+
+def _document(out: bytes, err: bytes, code: int | None) -> dict[str, Any]:
+    if not out.strip():
+        return failed(_first_line(err) or f"the probe printed nothing and ended with exit code {code}")
+    try:
+        tree = json.loads(out, parse_constant=_no_such_number)
+        canonical(tree)
+    except (ValueError, RecursionError):
+        tree = None
+    if not isinstance(tree, dict):
+        return failed(_first_line(err) or f"not a JSON document: {_first_line(out)}")
+    return tree
+
+
+def _no_such_number(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _first_line(raw: bytes) -> str:
+    """Return the first line that says something, printable and short enough for a table."""
+    lines = (line.strip() for line in raw[:4096].decode(errors="replace").splitlines())
+    line = next((line for line in lines if line), "")
+    return "".join(sign if sign.isprintable() else "·" for sign in line)[:200]

@@ -1,0 +1,1 @@
+"""The ways to a node's readings: the evidence is the same document, whichever way it comes."""

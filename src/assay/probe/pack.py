@@ -1,0 +1,107 @@
+"""`python -m assay.probe.pack OUT`: the probe as one file to copy, `python3 -I OUT` on the node runs it.
+
+It holds the modules that the probe imports, found by reading the imports, and nothing else of assay; NVML's bindings
+only with `--with-nvml`. The same sources give the same bytes. Needs Python 3.10 on the node (`make lint` holds that).
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import functools
+import importlib.util
+import io
+import os
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+ENTRY = "assay.probe.__main__"
+BINDINGS = "pynvml"
+OLDEST = (3, 10)
+SHEBANG = b"#!/usr/bin/env python3\n"
+START = f'''import sys
+if sys.version_info < {OLDEST}:
+    sys.exit("the probe needs Python {OLDEST[0]}.{OLDEST[1]} or newer; this is " + sys.version.split()[0])
+from {{entry}} import main
+main()
+'''
+_LONG_AGO = (1980, 1, 1, 0, 0, 0)  # the first moment that a zip can hold
+
+
+def main() -> None:
+    """Write the file, whole or not at all, and say how large it is."""
+    parser = argparse.ArgumentParser("python -m assay.probe.pack", description="Write the probe as one file.")
+    parser.add_argument("out", type=Path, metavar="OUT")
+    parser.add_argument("--with-nvml", action="store_true", help="for nodes that have no nvidia-ml-py")
+    asked = parser.parse_args()
+    content = SHEBANG + packed(with_nvml=asked.with_nvml)
+    scratch = asked.out.with_name(f".{asked.out.name}.{os.getpid()}")
+    scratch.write_bytes(content)
+    scratch.chmod(0o755)
+    scratch.replace(asked.out)
+    print(f"{asked.out}: {len(content)} bytes")  # noqa: T201 — the answer
+
+
+@functools.cache
+def packed(entry: str = ENTRY, *, with_nvml: bool = False) -> bytes:
+    """Return a zip whose `__main__.py` calls `main` of the module `entry`."""
+    files = {f"{name.replace('.', '/')}{end}": source for name, (end, source) in needed(entry).items()}
+    files["__main__.py"] = START.format(entry=entry).encode()
+    if with_nvml:
+        files[f"{BINDINGS}.py"] = _source(BINDINGS).read_bytes()
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+        for name, source in sorted(files.items()):
+            archive.writestr(_entry(name), source)
+    return out.getvalue()
+
+
+def needed(entry: str) -> dict[str, tuple[str, bytes]]:
+    """Return every module of assay that `entry` leads to, with the end of its path and its source."""
+    found: dict[str, tuple[str, bytes]] = {}
+    waiting = [entry]
+    while waiting:
+        name = waiting.pop()
+        if name in found or not name:
+            continue
+        path = _source(name)
+        found[name] = ("/__init__.py" if path.name == "__init__.py" else ".py", path.read_bytes())
+        waiting += [name.rpartition(".")[0], *_imports(found[name][1])]
+    return found
+
+
+def _imports(source: bytes) -> Iterator[str]:
+    """Yield the modules of assay that a source imports, wherever in it."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name.startswith("assay."))
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "assay":
+            yield str(node.module)
+            yield from filter(_is_module, (f"{node.module}.{alias.name}" for alias in node.names))
+
+
+def _is_module(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def _source(name: str) -> Path:
+    spec = importlib.util.find_spec(name)
+    if spec is None or spec.origin is None:
+        raise ModuleNotFoundError(name)
+    return Path(spec.origin)
+
+
+def _entry(name: str) -> zipfile.ZipInfo:
+    entry = zipfile.ZipInfo(name, _LONG_AGO)
+    entry.compress_type = zipfile.ZIP_DEFLATED
+    entry.external_attr = 0o644 << 16
+    entry.create_system = 3  # Unix, wherever this runs
+    return entry
+
+
+if __name__ == "__main__":
+    main()
