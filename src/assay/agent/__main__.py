@@ -1,0 +1,111 @@
+"""`assay agent`, or `python -m assay.agent`: follow this node's kernel log and GPU events, and deliver them.
+
+Standard library only (and nvidia-ml-py, where it is installed). Exit 0: told to end; 2: cannot work.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import os
+import socket
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import IO
+
+from assay.agent.agent import Agent, Wishes
+from assay.agent.line import Line
+from assay.agent.push import Pace
+from assay.probe.kernel_log import KMSG
+
+STATE = "/var/lib/assay-agent"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the agent until SIGTERM."""
+    asked = _asked(arguments)
+    try:
+        with _alone(asked.state):
+            Agent(_wishes(asked), Line(asked.server, _token(asked), ca=asked.ca, pin=asked.fingerprint)).run()
+    except (ValueError, OSError) as error:
+        print(f"assay: the agent cannot work: {error}", file=sys.stderr)  # noqa: T201 — for a person
+        return 2
+    return 0
+
+
+def _wishes(asked: argparse.Namespace) -> Wishes:
+    return Wishes(
+        node=asked.node or _host(asked.root),
+        state=asked.state,
+        root=asked.root.rstrip("/"),
+        log=asked.log,
+        buffer_bytes=int(asked.buffer_mib * 1024 * 1024),
+        probe_s=asked.probe_every,
+        events=not asked.no_events,
+        pace=Pace(asked.linger, asked.beat),
+    )
+
+
+def _asked(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser("assay agent", description=(__doc__ or "").partition("\n")[0])
+    state = Path(os.environ.get("STATE_DIRECTORY", STATE))  # as systemd hands it over
+    parser.add_argument("--server", required=True, help="the controller, https://HOST[:PORT]")
+    parser.add_argument("--node", default="", help="this node's name in the inventory; its host name by default")
+    token = parser.add_mutually_exclusive_group(required=True)
+    token.add_argument("--token-file", metavar="FILE", help="the file whose first line is this node's token")
+    token.add_argument("--token-env", metavar="NAME", help="the environment variable that holds it")
+    parser.add_argument("--ca", default="", metavar="FILE", help="PEM certificates to trust, instead of the system's")
+    parser.add_argument("--fingerprint", default="", metavar="SHA256", help="trust exactly this certificate")
+    parser.add_argument("--state", type=Path, default=state, metavar="DIR", help=f"where to buffer (default: {state})")
+    parser.add_argument("--buffer-mib", type=float, default=64.0, metavar="N", help="how much to buffer (default: 64)")
+    parser.add_argument("--log", default=KMSG, metavar="FILE", help=f"the kernel log (default: {KMSG})")
+    parser.add_argument("--root", default=os.environ.get("ASSAY_ROOT", "/"), help="the node's file system")
+    parser.add_argument("--probe-every", type=float, default=0.0, metavar="S", help="also push the probe's readings")
+    parser.add_argument("--no-events", action="store_true", help="leave NVML's events alone")
+    parser.add_argument("--beat", type=float, default=15.0, metavar="S", help="longest silence (default: 15)")
+    parser.add_argument("--linger", type=float, default=0.05, metavar="S", help="how long a line waits for company")
+    return parser.parse_args(arguments)
+
+
+def _token(asked: argparse.Namespace) -> Callable[[], str]:
+    """Return how to read the token: anew for each connection, so that it can be changed."""
+
+    def read() -> str:
+        if asked.token_env:
+            token = os.environ.get(asked.token_env, "")
+        else:
+            with Path(asked.token_file).open(encoding="utf-8") as file:
+                token = file.readline().strip()
+        if not token.isascii() or not token.isprintable() or not token:
+            raise ValueError("the token is empty or no plain text")
+        return token
+
+    read()
+    return read
+
+
+def _host(root: str) -> str:
+    try:
+        return Path(root, "proc/sys/kernel/hostname").read_text(encoding="utf-8").strip()
+    except OSError:
+        return socket.gethostname()
+
+
+def _alone(state: Path) -> IO[str]:
+    """Return the lock of a state folder. Raises OSError where another agent holds it."""
+    state.mkdir(parents=True, exist_ok=True)
+    lock = (state / "lock").open("a")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        lock.close()
+        raise BlockingIOError(f"another agent works in {state}") from None
+    return lock
+
+
+if __name__ == "__main__":
+    sys.stdout.flush()
+    code = main()
+    sys.stderr.flush()
+    os._exit(code)  # a thread that NVML holds is not waited for

@@ -1,0 +1,164 @@
+"""The agent: what it follows, what it keeps, and how it ends."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from assay.agent import usage
+from assay.agent.buffer import READINGS, TELLS, Buffer, Item
+from assay.agent.events import Events
+from assay.agent.interest import Interest
+from assay.agent.kmsg import Follower, Record
+from assay.agent.line import Line
+from assay.agent.probing import Probing
+from assay.agent.push import Pace, Pusher
+from assay.agent.said import Said
+from assay.probe.files import Root
+from assay.probe.kernel_log import KMSG, Since, parse
+
+LOOK_S = 0.5
+LOG_AGAIN_S = 10.0
+FLUSH_S = 5.0
+CURSOR_S = 10.0
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What the agent is asked to do. Paths are this machine's; `root` is where the node's files are."""
+
+    node: str
+    state: Path
+    root: str = ""
+    log: str = KMSG
+    buffer_bytes: int = 64 * 1024 * 1024
+    probe_s: float = 0.0
+    events: bool = True
+    pace: Pace = field(default_factory=Pace)
+
+
+class Agent:
+    """One agent. `run` returns after SIGTERM or SIGINT, when what could be delivered is, and the rest is on disk."""
+
+    def __init__(self, wishes: Wishes, line: Line) -> None:
+        self._wishes, self._root, self._said = wishes, Root(wishes.root), Said()
+        self._buffer = Buffer(wishes.state / "buffer.sqlite", wishes.buffer_bytes)
+        self._interest = Interest(json.loads(self._buffer.fact("words") or "[]"))
+        self._pusher = Pusher(line, self._buffer, wishes.node, self._state, self._said, wishes.pace)
+        self._pusher.words = self._look_for
+        self._over = threading.Event()
+        self._follower: Follower | None = None
+        self._log_trouble, self._missed, self._last_event = "", int(self._buffer.fact("missed") or 0), 0
+        self._cursor_at = 0.0
+        self._events = Events(self._event, self._over)
+
+    def run(self) -> None:
+        """Follow until told to end."""
+        for name in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(name, lambda *_: self._over.set())
+        threads = [threading.Thread(target=work, daemon=True) for work in self._works()]
+        for thread in threads:
+            thread.start()
+        self._follow()
+        self._pusher.over.set()
+        self._pusher.news.set()
+        threads[0].join(FLUSH_S)
+        self._pusher.flush(FLUSH_S)
+        self._buffer.close()
+
+    def _works(self) -> Iterator[Callable[[], None]]:
+        yield self._pusher.run
+        if self._wishes.events:
+            yield self._events.run
+        if self._wishes.probe_s:
+            probing = Probing(self._wishes.root, self._wishes.probe_s, self._seen, self._readings)
+            yield lambda: probing.run(self._over)
+
+    def _follow(self) -> None:
+        """Take in what the kernel says. A log that cannot be read is told once, and tried again."""
+        while not self._over.is_set():
+            try:
+                self._look(LOOK_S)
+            except OSError as error:
+                self._follower, self._log_trouble = None, f"{self._wishes.log}: {error.strerror}"
+                self._said.once("log", f"no kernel log can be followed: {self._log_trouble}")
+                self._over.wait(LOG_AGAIN_S)
+            if self._events.trouble:
+                self._said.once("nvml", f"no events of GPUs: {self._events.trouble}")
+        with contextlib.suppress(OSError):
+            self._look(0.0)
+
+    def _look(self, seconds: float) -> None:
+        if self._follower is None:
+            self._follower = Follower(self._root, Since.parse(self._buffer.fact("cursor") or "-1"), self._wishes.log)
+            self._log_trouble = ""
+            self._said.once("log", f"follows {self._wishes.log} from {self._follower.cursor}")
+        records = self._follower.next(seconds)
+        items = list(self._items(self._follower.boot, records))
+        if items or (records and time.monotonic() >= self._cursor_at):
+            self._take(self._follower, items)
+
+    def _take(self, follower: Follower, items: Sequence[Item]) -> None:
+        """Keep items with the cursor that they moved."""
+        self._missed, follower.missed = self._missed + follower.missed, 0
+        self._buffer.add(items, cursor=follower.cursor, missed=str(self._missed))
+        self._cursor_at = time.monotonic() + CURSOR_S
+        if items:
+            self._pusher.news.set()
+
+    def _items(self, boot: str, records: Sequence[Record]) -> Iterator[Item]:
+        now, up = time.time(), self._up_s()
+        for record in records:
+            worth = self._interest.worth(record.raw)
+            if worth and (line := parse(record.raw)):
+                at = now - max(0.0, up - line.t_s)
+                yield Item("kernel", at, worth, {"boot": boot, **line._asdict()})
+
+    def _event(self, text: str) -> None:
+        """Keep an event of a GPU. Its number is the microsecond of this boot: it rises, whoever counts."""
+        up = usage.up_s()
+        self._last_event = max(self._last_event + 1, int(up * 1e6))
+        boot = self._root.read("/proc/sys/kernel/random/boot_id").get("value", "")
+        body = {"boot": boot, "seq": self._last_event, "t_s": up, "text": text}
+        self._buffer.add([Item("nvml", time.time(), TELLS, body)])
+        self._pusher.news.set()
+
+    def _readings(self, tree: Any) -> None:
+        self._buffer.add([Item("probe", time.time(), READINGS, tree)])
+        self._pusher.news.set()
+
+    def _seen(self) -> str:
+        return self._follower.cursor if self._follower else "-1"
+
+    def _look_for(self, words: list[str]) -> None:
+        if tuple(words) != self._interest.told:
+            self._interest = Interest(words)
+            self._buffer.remember(words=json.dumps(words))
+
+    def _state(self) -> dict[str, Any]:
+        """Return how the agent is, and what it costs."""
+        return {
+            "cpu_s": usage.cpu_s(),
+            "rss_bytes": usage.rss_bytes(),
+            "buffered": self._buffer.count,
+            "buffered_bytes": self._buffer.bytes,
+            "dropped": self._buffer.dropped,
+            "missed": self._missed,
+            "log": self._log_trouble,
+            "nvml": self._events.trouble if self._wishes.events else "not asked for",
+            "words": list(self._interest.told),
+        }
+
+    def _up_s(self) -> float:
+        """Return the seconds since boot, by the node's own account."""
+        try:
+            return float(self._root.text("/proc/uptime").split()[0])
+        except (OSError, ValueError, IndexError):
+            return usage.up_s()

@@ -1,0 +1,56 @@
+"""Which kernel lines are worth sending: a cheap look at the raw record, before anything is parsed.
+
+Sent is every line at level warning or worse, every line with one of these words, and every line with one of the words
+that the controller draws from its own patterns and tells us in its answers. So its catalogue may grow as it likes, and
+no node needs a new agent for that.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+WARNING = 4  # of the kernel's levels, include/linux/kern_levels.h; lower is worse
+WORDS = (
+    "NVRM",
+    "nvidia",
+    "mlx5",
+    "infiniband",
+    "nvme",
+    "pcieport",
+    "AER:",
+    "EDAC",
+    "mce:",
+    "Hardware Error",
+    "Out of memory",
+    "oom-kill",
+    "EXT4-fs",
+    "XFS (",
+    "I/O error",
+    "blocked for more than",
+    "lockup",
+    "Link is Down",
+    "link down",
+    "thermal",
+)
+"""Drivers and subsystems whose informational lines tell of faults too: a link that goes down is told at level info."""
+
+
+class Interest:
+    """The words looked for now. An empty word in `told` means: every line."""
+
+    def __init__(self, told: Sequence[str] = ()) -> None:
+        self.told = tuple(told)
+        self._sought = re.compile("|".join(map(re.escape, (*WORDS, *told))).encode(), re.IGNORECASE)
+
+    def worth(self, record: bytes) -> int:
+        """Return what a raw record is worth: 2 when it tells of a known thing, 1 when it only warns, 0 else."""
+        if self._sought.search(record):
+            return 2
+        return 1 if level(record) <= WARNING else 0
+
+
+def level(record: bytes) -> int:
+    """Return the kernel's level of a record, `prio,seq,…`: the low three bits of its priority."""
+    priority = record.partition(b",")[0]
+    return int(priority) & 7 if priority.isdigit() else WARNING

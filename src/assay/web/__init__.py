@@ -1,0 +1,1 @@
+"""What listens: agents' deliveries, and whatever else a site sends us over HTTPS."""
