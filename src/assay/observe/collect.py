@@ -18,7 +18,7 @@ from assay.observe.fanout import WORKERS, Question, fan_out
 from assay.observe.order import by_overdue
 from assay.observe.reach import probe
 from assay.observe.store import EvidenceStore
-from assay.observe.transports.ways import Ways
+from assay.observe.transports.choice import Transports
 
 ACTIVE_DEADLINE_S = 600.0
 
@@ -48,14 +48,14 @@ def collect(
     if unknown:
         raise Trouble(f"the inventory has no node {', '.join(unknown)}", where=str(fleet.root / "inventory"))
     names = list(dict.fromkeys(names))
-    ways = Ways(store)
-    one = _Pass(fleet, clock, ways, since or {}, active or {}, deadline_s, active_deadline_s)
+    transports = Transports(store)
+    one = _Pass(fleet, clock, transports, since or {}, active or {}, deadline_s, active_deadline_s)
     order = by_overdue([fleet.nodes[name] for name in names], store.kept_at if store else lambda _: 0.0)
     questions = [question for node in order for question in one.questions(node)]
     try:
         channels = _gather(names, questions, workers, progress)
     finally:
-        ways.running.end_all()
+        transports.running.end_all()
     return {name: Evidence(name, one.begun[name], channels[name]) for name in names}
 
 
@@ -65,7 +65,7 @@ class _Pass:
 
     fleet: Fleet
     clock: Clock
-    ways: Ways
+    transports: Transports
     since: Mapping[str, int | str]
     active: Mapping[str, Collection[str]]
     deadline_s: float
@@ -89,13 +89,13 @@ class _Pass:
             self._date_back(node)
         made: Tree = {}
         if parts := ",".join(sorted(self.active.get(node.name, ()))):
-            made = probe(node, ["--active", parts, "--at", now.isoformat()], self.active_deadline_s, self.ways)
+            made = probe(node, ["--active", parts, "--at", now.isoformat()], self.active_deadline_s, self.transports)
         passive = ["--since", str(self.since[node.name])] if node.name in self.since else []
-        return made | probe(node, passive, self.deadline_s, self.ways)
+        return made | probe(node, passive, self.deadline_s, self.transports)
 
     def _date_back(self, node: Node) -> None:
         """Date a node's evidence to when its agent read it: a document is as old as its oldest part."""
-        last = self.ways.store.pushed(node.name) if self.ways.store else None
+        last = self.transports.store.pushed(node.name) if self.transports.store else None
         if last is not None:
             self.begun[node.name] = min(last.at, self.clock.now())
 

@@ -10,21 +10,23 @@ from assay.model.errors import Trouble
 from assay.model.fleet import Node
 from assay.model.reading import as_reading, failed
 from assay.observe.ask import ask
+from assay.observe.transports.choice import Transports
 from assay.observe.transports.command import outside_any_lab
-from assay.observe.transports.ways import Ways
 
 WAY_S = 2.0
 """What the way to a node and back may take of a deadline, but never more than a quarter."""
 
 
-def probe(node: Node, arguments: Sequence[str], deadline_s: float, ways: Ways | None = None) -> dict[str, Any]:
+def probe(
+    node: Node, arguments: Sequence[str], deadline_s: float, transports: Transports | None = None
+) -> dict[str, Any]:
     """Return the channels that the probe on `node` prints: `probe`, and `active` where the arguments ask for it.
 
     A channel that did not come is a `failed` leaf with the reason.
     """
     in_time = [] if "--active" in arguments else ["--deadline", f"{deadline_s - min(WAY_S, deadline_s / 4):g}"]
     try:
-        answer = (ways or Ways()).to(node).ask(node, [*arguments, *in_time], deadline_s)
+        answer = (transports or Transports()).to(node).ask(node, [*arguments, *in_time], deadline_s)
     except Trouble as trouble:
         answer = failed(trouble.what)
     return _channels(answer, arguments)

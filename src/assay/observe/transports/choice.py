@@ -19,7 +19,7 @@ DEFAULT = "ssh"
 
 
 @dataclass(frozen=True)
-class Ways:
+class Transports:
     """The transports of one pass: what runs for it, and what is asked once for all its nodes.
 
     `store` is where the agents' documents are kept; without one, nothing that was pushed is found.
