@@ -1,63 +1,88 @@
-"""GPUs through NVML, with NVIDIA's own bindings (pynvml).
+"""GPUs through NVML, with NVIDIA's own bindings (pynvml); through nvidia-smi where these cannot be loaded.
 
-Devices are known by PCI address: NVML's index moves when a GPU is missing. A lost GPU gives no handle, so its
-address is the one that the driver lists and no handle answered for.
+Devices are known by PCI address: NVML's index moves when a GPU is missing. The kernel driver lists the addresses,
+those of lost GPUs too, so each GPU is a question of its own and none waits for another.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
-from assay.model.reading import absent, failed
+from assay.model.reading import absent, failed, value
 from assay.probe.files import Root, Tree
 from assay.probe.gpu_device import read_device
-from assay.probe.nvml import Lost, Nvml
+from assay.probe.lazy import Lazy, Timed
+from assay.probe.nvidia_smi import DEADLINE_S, read_nvidia_smi
+from assay.probe.nvml import Gpu, Nvml
 
 DRIVER_LIST = "/proc/driver/nvidia/gpus"
 
 
-def read_gpus(root: Root) -> Tree:
-    """Return the `gpu` branch, or one leaf where NVML does not answer at all."""
+def read_gpus(root: Root) -> Any:
+    """Return the `gpu` branch, still to be asked; or one leaf where neither NVML nor nvidia-smi answers at all."""
     try:
         import pynvml
     except ImportError:
-        return failed("the NVML bindings (nvidia-ml-py) are not installed for this Python")
+        return _without(failed("the NVML bindings (nvidia-ml-py) are not installed for this Python"))
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError as error:
         if error.value == pynvml.NVML_ERROR_LIBRARY_NOT_FOUND:
-            return absent("no NVIDIA driver: libnvidia-ml.so.1 not found")
+            return _without(absent("no NVIDIA driver: libnvidia-ml.so.1 not found"))
         return failed(f"NVML did not start: {error}")
-    return _branch(Nvml(pynvml), root)
+    return gpu_branch(Nvml(pynvml), root)
 
 
-def _branch(nvml: Nvml, root: Root) -> Tree:
-    count = nvml.ask("nvmlDeviceGetCount")
+def _without(reason: Tree) -> Timed:
+    """Return the question for what nvidia-smi says; where there is none either, `reason` is why nothing is known."""
+
+    def ask() -> Tree:
+        branch = read_nvidia_smi()
+        return reason if "absent" in branch else branch
+
+    return Timed(DEADLINE_S + 1, ask)
+
+
+def gpu_branch(nvml: Nvml, root: Root) -> Lazy:
+    """Return the branch as NVML answers it."""
     return {
-        "driver": nvml.ask("nvmlSystemGetDriverVersion"),
-        "count": count,
-        "devices": _devices(nvml, root, count["value"]) if "value" in count else count,
+        "source": value("nvml"),
+        "driver": partial(nvml.ask, "nvmlSystemGetDriverVersion"),
+        "cuda": partial(nvml.ask, "nvmlSystemGetCudaDriverVersion_v2", into=_cuda),
+        "nvml": partial(nvml.ask, "nvmlSystemGetNVMLVersion"),
+        "count": partial(nvml.ask, "nvmlDeviceGetCount"),
+        "devices": partial(_devices, nvml, root),
     }
 
 
-def _devices(nvml: Nvml, root: Root, count: int) -> Tree:
-    found: Tree = {}
-    silent: list[tuple[int, Tree]] = []
-    for index in range(count):
-        try:
-            handle: Any = nvml.call("nvmlDeviceGetHandleByIndex", index)
-            address = pci_address(nvml.call("nvmlDeviceGetPciInfo", handle))
-        except nvml.Error as error:
-            silent.append((index, nvml.why(error)))
-            continue
-        try:
-            found[address] = read_device(nvml, handle)
-        except Lost as lost:
-            found[address] = failed(str(lost))
-    unanswered = [address for address in _listed(root) if address not in found]
-    names = [*unanswered, *(f"index {index}" for index, _ in silent[len(unanswered) :])]
-    found.update({name: reason for name, (_, reason) in zip(names, silent, strict=False)})
-    return found or absent("NVML counts no GPU")
+def _cuda(version: int) -> Tree:
+    return value(f"{version // 1000}.{version % 1000 // 10}")
+
+
+def _devices(nvml: Nvml, root: Root) -> Lazy:
+    listed = _listed(root)
+    if listed:
+        return {address: partial(_device, nvml, "nvmlDeviceGetHandleByPciBusId", address) for address in listed}
+    count: Tree = nvml.ask("nvmlDeviceGetCount")
+    if "value" not in count:
+        return count
+    return dict(_counted(nvml, index) for index in range(count["value"])) or absent("NVML counts no GPU")
+
+
+def _device(nvml: Nvml, how: str, which: str | int) -> Lazy:
+    found: Lazy = nvml.ask(how, which, into=lambda handle: read_device(Gpu(nvml, handle)))
+    return found
+
+
+def _counted(nvml: Nvml, index: int) -> tuple[str, Any]:
+    """Return the GPU at an index, by its address where that can be told: no list of the driver's names it."""
+    try:
+        handle = nvml.call("nvmlDeviceGetHandleByIndex", index)
+        address = pci_address(nvml.call("nvmlDeviceGetPciInfo", handle))
+    except nvml.Error as error:
+        return f"index {index}", nvml.why(error)
+    return address, partial(read_device, Gpu(nvml, handle))
 
 
 def pci_address(info: Any) -> str:

@@ -1,16 +1,21 @@
-"""Ask NVML one thing and get one leaf."""
+"""Ask NVML one thing and get one leaf; put it off, and get the question."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
 from assay.model.reading import failed, unsupported, value
 from assay.probe.files import Tree
 
+Question = Callable[[], Any]
+Field = tuple[int, int]
+"""A field id of NVML and its scope: a link, or 0."""
 
-class Lost(Exception):
-    """The GPU has fallen off the bus: nothing more can be asked of it."""
+LOST: Tree = failed("GPU is lost")
+VALUE_OF = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")  # by nvmlValueType_t
 
 
 class Nvml:
@@ -23,6 +28,7 @@ class Nvml:
             self.bindings.NVML_ERROR_NOT_SUPPORTED,
             self.bindings.NVML_ERROR_FUNCTION_NOT_FOUND,
             self.bindings.NVML_ERROR_DEPRECATED,
+            self.bindings.NVML_ERROR_ARGUMENT_VERSION_MISMATCH,
         }
 
     def call(self, name: str, *arguments: Any) -> Any:
@@ -32,13 +38,11 @@ class Nvml:
             raise self.Error(self.bindings.NVML_ERROR_FUNCTION_NOT_FOUND)
         return function(*arguments)
 
-    def ask(self, name: str, *arguments: Any) -> Tree:
-        """Return the answer as a leaf. Raises Lost when the GPU is."""
+    def ask(self, name: str, *arguments: Any, into: Callable[[Any], Any] = value) -> Any:
+        """Return what `into` makes of the answer, a leaf if not told otherwise; the leaf for why there is none."""
         try:
-            return value(self.call(name, *arguments))
+            return into(self.call(name, *arguments))
         except self.Error as error:
-            if error.value == self.bindings.NVML_ERROR_GPU_IS_LOST:
-                raise Lost("GPU is lost") from error
             return self.why(error)
         except UnicodeDecodeError:
             return failed(f"{name}: the answer is not text")
@@ -47,5 +51,52 @@ class Nvml:
         """Return the leaf for an NVML error."""
         if error.value in self.lacking:
             return unsupported(str(error))
-        lost = error.value == self.bindings.NVML_ERROR_GPU_IS_LOST
-        return failed("GPU is lost" if lost else str(error))
+        return LOST if error.value == self.bindings.NVML_ERROR_GPU_IS_LOST else failed(str(error))
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """One GPU that can be asked."""
+
+    nvml: Nvml
+    handle: Any
+
+    def ask(self, name: str, *arguments: Any, into: Callable[[Any], Any] = value) -> Any:
+        """Ask now, with the device's handle as the first argument."""
+        return self.nvml.ask(name, self.handle, *arguments, into=into)
+
+    def asks(self, name: str, *arguments: Any, then: Callable[[Any], Any] | None = None) -> Question:
+        """Return the question for one leaf, `then` of its answer."""
+        into = (lambda answer: value(then(answer))) if then else value
+        return lambda: self.ask(name, *arguments, into=into)
+
+    def asks_for(self, branch: Callable[[Any], Any], name: str, *arguments: Any) -> Question:
+        """Return the question for a branch, made of one answer."""
+        return lambda: self.ask(name, *arguments, into=branch)
+
+    def either(self, *questions: Question) -> Question:
+        """Return the question that asks each until one is supported: newer calls first, older names after them."""
+
+        def ask() -> Any:
+            answers = []
+            for question in questions:
+                answers.append(question())
+                if "unsupported" not in answers[-1]:
+                    return answers[-1]
+            return answers[0]
+
+        return ask
+
+    def fields(self, wanted: Sequence[Field]) -> list[Tree]:
+        """Return a leaf for each field value, all asked for at once."""
+        answer = self.ask("nvmlDeviceGetFieldValues", list(wanted), into=lambda fields: [*map(self._field, fields)])
+        return answer if isinstance(answer, list) else [answer] * len(wanted)
+
+    def _field(self, field: Any) -> Tree:
+        if field.nvmlReturn == self.nvml.bindings.NVML_ERROR_INVALID_ARGUMENT:
+            return unsupported(f"field {field.fieldId} is not known to this driver")
+        if field.nvmlReturn:
+            return self.nvml.why(self.nvml.Error(field.nvmlReturn))
+        if field.valueType >= len(VALUE_OF):
+            return failed(f"field {field.fieldId} is of a type that is not known here")
+        return value(getattr(field.value, VALUE_OF[field.valueType]))

@@ -10,6 +10,7 @@ import subprocess
 from pathlib import Path
 
 SOURCE = Path(__file__).with_name("stub.c")
+SOURCES = sorted(SOURCE.parent.glob("*.[ch]"))
 SONAME = "libnvidia-ml.so.1"
 COMPILERS = ("cc", "gcc", "clang")
 REPLAYED = "NVML: replayed, no C compiler found"
@@ -26,7 +27,8 @@ def build(folder: Path) -> Path | None:
 
     Safe to call from many processes at once. A compiler that fails counts as none: the lab replays readings then.
     """
-    library = folder / hashlib.sha256(SOURCE.read_bytes()).hexdigest()[:12] / SONAME
+    content = b"".join(source.read_bytes() for source in SOURCES)
+    library = folder / hashlib.sha256(content).hexdigest()[:12] / SONAME
     if library.exists():
         return library
     compiler = find_compiler()

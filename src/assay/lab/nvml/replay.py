@@ -2,55 +2,145 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from assay.lab.nvml.answers import answers
+from assay.lab.nvml.answers import Flat, answers
 from assay.lab.world import State
-from assay.model.reading import failed, value
-from assay.probe.gpu_device import throttle_names
+from assay.model.reading import unsupported, value
+from assay.probe.gpu_fabric import fabric_branch
+from assay.probe.gpu_throttle import throttle_names
+from assay.probe.gpu_use import COMPUTE_MODES, RECOVERY_ACTIONS
+from assay.probe.nvml import LOST
 
 Tree = dict[str, Any]
+Answer = tuple[str, Callable[[Any], Any]]
+
+
+def _as_it_is(what: Any) -> Any:
+    return what
+
+
+def _plain(*names: str, prefix: str = "") -> dict[str, Answer]:
+    return {name: (prefix + name, _as_it_is) for name in names}
+
+
+def _truths(*names: str, prefix: str = "") -> dict[str, Answer]:
+    return {name: (prefix + name, bool) for name in names}
+
+
+def _watts(milliwatts: int) -> float:
+    return milliwatts / 1000
+
+
+def _microseconds(nanoseconds: int) -> int:
+    return nanoseconds // 1000
+
+
+def _pids(listed: str) -> list[int]:
+    return sorted(int(pid) for pid in listed.split())
+
+
+_CLOCKS = ("sm_mhz", "sm_max_mhz", "memory_mhz", "memory_max_mhz", "application_mhz", "application_default_mhz")
+_ERRORS = [f"{place}{kind}" for place in ("", "sram_", "dram_") for kind in ("corrected", "uncorrected")]
+_THROTTLED = ("power_cap", "software_thermal", "hardware_thermal", "power_brake")
+
+DEVICE: Mapping[str, Any] = {
+    **_plain("name", "serial", "uuid", "board_part", "vbios", "gsp"),
+    "inforom": _plain("image", "oem", "ecc", "power", prefix="inforom_") | _truths("valid", prefix="inforom_"),
+    "pcie": _plain("generation", "generation_max", "width", "width_max", "replays", prefix="pcie_"),
+    "clocks": _plain(*_CLOCKS),
+    "throttle": ("throttle", throttle_names),
+    "throttled": {f"{reason}_us": (f"throttled_{reason}_ns", _microseconds) for reason in _THROTTLED},
+    "temperature": {
+        "gpu_c": ("temperature_c", _as_it_is),
+        "memory_c": ("memory_temperature_c", _as_it_is),
+        **_plain("margin_c", "shutdown_c", "slowdown_c", "operating_max_c", "memory_max_c"),
+    },
+    "power": {
+        "draw_w": ("power_mw", _watts),
+        **{f"{which}_w": (f"power_{which}_mw", _watts) for which in ("limit", "requested", "default", "max")},
+    },
+    "ecc": {
+        **_truths("enabled", "pending", prefix="ecc_"),
+        "volatile": _plain(*_ERRORS, prefix="ecc_volatile_"),
+        "aggregate": _plain(*_ERRORS, prefix="ecc_aggregate_"),
+        **_truths("sram_threshold_exceeded"),
+    },
+    "retired_pages": _plain("single_bit", "double_bit", prefix="retired_") | _truths("pending", prefix="retired_"),
+    "remap": {
+        **_plain("correctable", "uncorrectable", prefix="remap_"),
+        **_truths("pending", "failed", prefix="remap_"),
+        "histogram": _plain("max", "high", "partial", "low", "none", prefix="remap_banks_"),
+    },
+    "repair": {"channel_pending": ("repair_channel", bool), "tpc_pending": ("repair_tpc", bool)},
+    "memory": _plain("total_bytes", "used_bytes", prefix="memory_"),
+    "mig": _truths("enabled", "pending", prefix="mig_"),
+    **_truths("persistence"),
+    "compute_mode": ("compute_mode", lambda mode: COMPUTE_MODES[mode]),
+    "processes": {"count": ("pids", lambda listed: len(_pids(listed))), "pids": ("pids", _pids)},
+    "utilisation": _plain("gpu_percent", "memory_percent"),
+    "recovery_action": ("recovery_action", lambda action: RECOVERY_ACTIONS[action]),
+}
 
 
 def replay(state: State) -> Tree:
     """Return what the probe would read through the stub from a node in this state."""
     flat = answers(state)
-    count = int(flat["count"])
+    slots = str(flat["slots"]).split()
     return {
+        "source": value("nvml"),
         "driver": value(flat["driver"]),
-        "count": value(count),
-        "devices": {str(flat[f"g{index}.pci"]).lower(): _device(flat, index) for index in range(count)},
+        "cuda": value(f"{int(flat['cuda']) // 1000}.{int(flat['cuda']) % 1000 // 10}"),
+        "nvml": value(flat["nvml"]),
+        "count": value(flat["count"]),
+        "devices": {str(flat[f"g{slot}.pci"]).lower(): _device(flat, slot, index) for index, slot in enumerate(slots)},
     }
 
 
-def _device(flat: dict[str, int | str], index: int) -> Tree:
-    answer = {key.partition(".")[2]: flat[key] for key in flat if key.startswith(f"g{index}.")}
+def _device(flat: Flat, slot: str, index: int) -> Tree:
+    answer = {key.removeprefix(f"g{slot}."): flat[key] for key in flat if key.startswith(f"g{slot}.")}
     if answer["rc"]:
-        return failed("GPU is lost")
+        return LOST
+    device = {"index": value(index), **_leaves(DEVICE, answer)}
+    memory = device["memory"]
+    memory["free_bytes"] = value(memory["total_bytes"]["value"] - memory["used_bytes"]["value"])
+    return {**device, "nvlink": _nvlink(answer), "fabric": _fabric(answer)}
 
-    def leaves(prefix: str, *names: str) -> Tree:
-        return {name: value(answer[prefix + name]) for name in names}
 
+def _leaves(names: Mapping[str, Any], answer: Flat) -> Tree:
     return {
-        "index": value(index),
-        **leaves("", "name", "serial", "uuid", "vbios"),
-        "pcie": leaves("pcie_", "generation", "width", "replays"),
-        "temperature": {"gpu_c": value(answer["temperature_c"]), "memory_c": value(answer["memory_temperature_c"])},
-        "power": {
-            "draw_w": value(int(answer["power_mw"]) / 1000),
-            "limit_w": value(int(answer["power_limit_mw"]) / 1000),
-        },
-        "throttle": value(throttle_names(int(answer["throttle"]))),
-        "ecc": {
-            "enabled": value(bool(answer["ecc_enabled"])),
-            "volatile": leaves("ecc_volatile_", "corrected", "uncorrected"),
-            "aggregate": leaves("ecc_aggregate_", "corrected", "uncorrected"),
-        },
-        "remap": {
-            **leaves("remap_", "correctable", "uncorrectable"),
-            "pending": value(bool(answer["remap_pending"])),
-            "failed": value(bool(answer["remap_failed"])),
-        },
-        "nvlink": {"links": value(answer["nvlink_links"]), "up": value(answer["nvlink_up"])},
-        "persistence": value(bool(answer["persistence"])),
+        name: _leaves(what, answer) if isinstance(what, Mapping) else _leaf(answer, *what)
+        for name, what in names.items()
     }
+
+
+def _leaf(answer: Flat, key: str, convert: Callable[[Any], Any]) -> Tree:
+    return value(convert(answer[key])) if key in answer else unsupported("Not Supported")
+
+
+def _nvlink(answer: Flat) -> Tree:
+    links, up = int(answer["nvlink_links"]), int(answer["nvlink_up"])
+    return {
+        "links": value(links),
+        "up": value(min(links, up)),
+        "link": {str(link): _link(answer, link, up=link < up) for link in range(links)},
+    }
+
+
+def _link(answer: Flat, link: int, *, up: bool) -> Tree:
+    counted = {name: value(answer.get(f"nvlink{link}_{name}", 0)) for name in ("recoveries", "crc_errors")}
+    replays = value(answer.get(f"nvlink{link}_replays", 0))
+    return {
+        "up": value(up),
+        "speed_gb_s": value(int(answer["nvlink_speed_mb_s"]) / 1000),
+        "replays": replays if int(answer["nvlink_generation"]) < 5 else unsupported("Not Supported"),
+        **counted,
+    }
+
+
+def _fabric(answer: Flat) -> Tree:
+    state, status, clique, health, summary = (
+        int(answer[f"fabric_{number}"]) for number in ("state", "status", "clique", "health", "summary")
+    )
+    return fabric_branch(state, status, clique, str(answer["fabric_cluster"]), health, summary)

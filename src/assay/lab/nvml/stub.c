@@ -1,116 +1,20 @@
 /*
- * A stub libnvidia-ml.so.1: answers what assay's probe asks NVML, from a flat JSON file.
+ * A stub libnvidia-ml.so.1: answers what assay's probe and agent ask NVML, from a flat JSON file.
  *
  * $NVML_STUB names the file; it is read again whenever it was replaced (replace it by rename). Keys: "count",
- * "driver", and "g<index>.<what>" with numbers in NVML's units. A GPU with a non-zero "g<index>.rc" answers
- * every question with that code; a key that is not there answers NVML_ERROR_NOT_SUPPORTED. Signatures and
- * struct layouts follow NVIDIA's public NVML API reference. One thread at a time, as the probe asks.
+ * "driver", "cuda", "nvml", "slots" ("0 1 3", the GPUs that enumerate, in order; else all up to count), and
+ * "g<slot>.<what>" with numbers in NVML's units. A GPU with a non-zero "g<slot>.rc" answers every question with that
+ * code; a key that is not there answers NVML_ERROR_NOT_SUPPORTED. "g<slot>.xids" ("79 48") is every XID so far: each
+ * comes once to every event set that was registered before. Signatures and struct layouts follow NVIDIA's public NVML
+ * API reference. Safe from many threads: one may wait for events while another asks.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
+#include "answers.h"
 
-typedef int nvml_return;
-typedef unsigned int uint;
-typedef unsigned long long ulong64;
-typedef struct device { int index; } *nvml_device;
-
-enum { SUCCESS = 0, INVALID_ARGUMENT = 2, NOT_SUPPORTED = 3, INSUFFICIENT_SIZE = 7,
-       DRIVER_NOT_LOADED = 9, MAX_DEVICES = 64, MEMORY_TEMPERATURE = 82, VALUE_IS_UNSIGNED = 1 };
-
-static struct device devices[MAX_DEVICES];
-static char *text;          /* the whole file, or NULL */
-static struct stat loaded;  /* which file `text` came from */
-
-/* ---- the answers ------------------------------------------------------------------------------------- */
-
-static void load(void) {
-  const char *path = getenv("NVML_STUB");
-  struct stat now;
-  if (!path || stat(path, &now) != 0) { free(text); text = NULL; return; }
-  if (text && now.st_ino == loaded.st_ino && now.st_mtim.tv_nsec == loaded.st_mtim.tv_nsec
-      && now.st_mtim.tv_sec == loaded.st_mtim.tv_sec) return;
-  FILE *file = fopen(path, "r");
-  if (!file) return;
-  char *fresh = calloc(1, (size_t)now.st_size + 1);
-  if (fresh) {
-    size_t got = fread(fresh, 1, (size_t)now.st_size, file);
-    fresh[got] = 0;
-    free(text);
-    text = fresh;
-    loaded = now;
-  }
-  fclose(file);
+nvml_return nvmlInitWithFlags(uint flags) {
+  ulong64 count;
+  (void)flags;
+  return number("count", &count) ? DRIVER_NOT_LOADED : SUCCESS;
 }
-
-/* Returns where the value of `key` begins, NULL when there is none. */
-static const char *find(const char *key) {
-  char quoted[96];
-  load();
-  if (!text) return NULL;
-  snprintf(quoted, sizeof quoted, "\"%s\"", key);
-  const char *at = strstr(text, quoted);
-  if (!at) return NULL;
-  at += strlen(quoted);
-  while (*at == ' ' || *at == ':') at++;
-  return at;
-}
-
-static nvml_return number(const char *key, ulong64 *out) {
-  const char *at = find(key);
-  if (!at || *at == '"') return NOT_SUPPORTED;
-  *out = strtoull(at, NULL, 10);
-  return SUCCESS;
-}
-
-static nvml_return string(const char *key, char *out, uint size) {
-  const char *at = find(key);
-  if (!at || *at != '"') return NOT_SUPPORTED;
-  size_t length = strcspn(at + 1, "\"");
-  if (length >= size) return INSUFFICIENT_SIZE;
-  memcpy(out, at + 1, length);
-  out[length] = 0;
-  return SUCCESS;
-}
-
-static void name_key(char *out, size_t size, nvml_device gpu, const char *what) {
-  snprintf(out, size, "g%d.%s", gpu->index, what);
-}
-
-/* Returns what a GPU that is not well says to every question, SUCCESS for one that is. */
-static nvml_return condition(nvml_device gpu) {
-  char key[64];
-  ulong64 code = SUCCESS;
-  name_key(key, sizeof key, gpu, "rc");
-  number(key, &code);
-  return (nvml_return)code;
-}
-
-static nvml_return gpu_number(nvml_device gpu, const char *what, ulong64 *out) {
-  char key[64];
-  nvml_return rc = condition(gpu);
-  name_key(key, sizeof key, gpu, what);
-  return rc ? rc : number(key, out);
-}
-
-static nvml_return gpu_uint(nvml_device gpu, const char *what, uint *out) {
-  ulong64 answer = 0;
-  nvml_return rc = gpu_number(gpu, what, &answer);
-  if (!rc) *out = (uint)answer;
-  return rc;
-}
-
-static nvml_return gpu_string(nvml_device gpu, const char *what, char *out, uint size) {
-  char key[64];
-  nvml_return rc = condition(gpu);
-  name_key(key, sizeof key, gpu, what);
-  return rc ? rc : string(key, out, size);
-}
-
-/* ---- the library ------------------------------------------------------------------------------------- */
-
-nvml_return nvmlInitWithFlags(uint flags) { (void)flags; return find("count") ? SUCCESS : DRIVER_NOT_LOADED; }
 nvml_return nvmlInit_v2(void) { return nvmlInitWithFlags(0); }
 nvml_return nvmlShutdown(void) { return SUCCESS; }
 
@@ -118,6 +22,14 @@ nvml_return nvmlShutdown(void) { return SUCCESS; }
 const char *nvmlErrorString(nvml_return code) { (void)code; return "Unknown Error"; }
 
 nvml_return nvmlSystemGetDriverVersion(char *out, uint size) { return string("driver", out, size); }
+nvml_return nvmlSystemGetNVMLVersion(char *out, uint size) { return string("nvml", out, size); }
+
+nvml_return nvmlSystemGetCudaDriverVersion_v2(int *out) {
+  ulong64 version = 0;
+  nvml_return rc = number("cuda", &version);
+  *out = (int)version;
+  return rc;
+}
 
 nvml_return nvmlDeviceGetCount_v2(uint *out) {
   ulong64 count = 0;
@@ -127,23 +39,41 @@ nvml_return nvmlDeviceGetCount_v2(uint *out) {
 }
 
 nvml_return nvmlDeviceGetHandleByIndex_v2(uint index, nvml_device *out) {
-  uint count = 0;
-  nvml_return rc = nvmlDeviceGetCount_v2(&count);
-  if (rc) return rc;
-  if (index >= count || index >= MAX_DEVICES) return INVALID_ARGUMENT;
-  devices[index].index = (int)index;
-  *out = &devices[index];
+  int slot = slot_at(index);
+  if (slot < 0 || slot >= MAX_DEVICES) return INVALID_ARGUMENT;
+  devices[slot].slot = slot;
+  *out = &devices[slot];
   return condition(*out);
 }
 
 struct pci_info { char legacy[16]; uint domain, bus, device, device_id, subsystem_id; char address[32]; };
 
-nvml_return nvmlDeviceGetPciInfo_v3(nvml_device gpu, struct pci_info *out) {
-  char address[32];
-  nvml_return rc = gpu_string(gpu, "pci", address, sizeof address);
+static nvml_return place(nvml_device gpu, struct pci_info *out) {
+  char key[KEY], address[32];
+  name_key(key, gpu, "pci");
+  nvml_return rc = string(key, address, sizeof address);
   if (rc) return rc;
   memset(out, 0, sizeof *out);
-  if (sscanf(address, "%x:%x:%x", &out->domain, &out->bus, &out->device) != 3) return NOT_SUPPORTED;
+  return sscanf(address, "%x:%x:%x", &out->domain, &out->bus, &out->device) == 3 ? SUCCESS : NOT_SUPPORTED;
+}
+
+nvml_return nvmlDeviceGetHandleByPciBusId_v2(const char *address, nvml_device *out) {
+  struct pci_info asked, seen;
+  if (sscanf(address, "%x:%x:%x", &asked.domain, &asked.bus, &asked.device) != 3) return INVALID_ARGUMENT;
+  for (int slot, index = 0; (slot = slot_at((uint)index)) >= 0 && slot < MAX_DEVICES; index++) {
+    devices[slot].slot = slot;
+    if (place(&devices[slot], &seen) || seen.domain != asked.domain || seen.bus != asked.bus
+        || seen.device != asked.device) continue;
+    *out = &devices[slot];
+    return condition(*out);
+  }
+  return NOT_FOUND;
+}
+
+nvml_return nvmlDeviceGetPciInfo_v3(nvml_device gpu, struct pci_info *out) {
+  nvml_return rc = condition(gpu);
+  if (!rc) rc = place(gpu, out);
+  if (rc) return rc;
   out->domain &= 0xffff;
   out->bus &= 0xff;
   out->device &= 0x1f;
@@ -152,7 +82,11 @@ nvml_return nvmlDeviceGetPciInfo_v3(nvml_device gpu, struct pci_info *out) {
   return SUCCESS;
 }
 
-nvml_return nvmlDeviceGetIndex(nvml_device gpu, uint *out) { *out = (uint)gpu->index; return condition(gpu); }
+nvml_return nvmlDeviceGetIndex(nvml_device gpu, uint *out) {
+  int index = index_of(gpu);
+  *out = (uint)index;
+  return index < 0 ? GPU_IS_LOST : condition(gpu);
+}
 
 #define ANSWERS_STRING(function, what) \
   nvml_return function(nvml_device gpu, char *out, uint size) { return gpu_string(gpu, what, out, size); }
@@ -160,18 +94,68 @@ ANSWERS_STRING(nvmlDeviceGetName, "name")
 ANSWERS_STRING(nvmlDeviceGetSerial, "serial")
 ANSWERS_STRING(nvmlDeviceGetUUID, "uuid")
 ANSWERS_STRING(nvmlDeviceGetVbiosVersion, "vbios")
+ANSWERS_STRING(nvmlDeviceGetBoardPartNumber, "board_part")
+ANSWERS_STRING(nvmlDeviceGetInforomImageVersion, "inforom_image")
+nvml_return nvmlDeviceGetGspFirmwareVersion(nvml_device gpu, char *out) { return gpu_string(gpu, "gsp", out, 64); }
+
+nvml_return nvmlDeviceGetInforomVersion(nvml_device gpu, uint object, char *out, uint size) {
+  static const char *const objects[] = {"inforom_oem", "inforom_ecc", "inforom_power"};
+  return object < 3 ? gpu_string(gpu, objects[object], out, size) : INVALID_ARGUMENT;
+}
+
+nvml_return nvmlDeviceValidateInforom(nvml_device gpu) {
+  uint valid = 0;
+  nvml_return rc = gpu_uint(gpu, "inforom_valid", &valid);
+  return rc || valid ? rc : CORRUPTED_INFOROM;
+}
 
 #define ANSWERS_UINT(function, what) \
   nvml_return function(nvml_device gpu, uint *out) { return gpu_uint(gpu, what, out); }
 ANSWERS_UINT(nvmlDeviceGetCurrPcieLinkGeneration, "pcie_generation")
+ANSWERS_UINT(nvmlDeviceGetMaxPcieLinkGeneration, "pcie_generation_max")
 ANSWERS_UINT(nvmlDeviceGetCurrPcieLinkWidth, "pcie_width")
+ANSWERS_UINT(nvmlDeviceGetMaxPcieLinkWidth, "pcie_width_max")
 ANSWERS_UINT(nvmlDeviceGetPcieReplayCounter, "pcie_replays")
 ANSWERS_UINT(nvmlDeviceGetPowerUsage, "power_mw")
 ANSWERS_UINT(nvmlDeviceGetEnforcedPowerLimit, "power_limit_mw")
+ANSWERS_UINT(nvmlDeviceGetPowerManagementLimit, "power_requested_mw")
+ANSWERS_UINT(nvmlDeviceGetPowerManagementDefaultLimit, "power_default_mw")
 ANSWERS_UINT(nvmlDeviceGetPersistenceMode, "persistence")
+ANSWERS_UINT(nvmlDeviceGetComputeMode, "compute_mode")
+ANSWERS_UINT(nvmlDeviceGetRetiredPagesPendingStatus, "retired_pending")
 
-nvml_return nvmlDeviceGetTemperature(nvml_device gpu, uint sensor, uint *out) {
-  return sensor ? INVALID_ARGUMENT : gpu_uint(gpu, "temperature_c", out);
+#define ANSWERS_PAIR(function, first, second) \
+  nvml_return function(nvml_device gpu, uint *one, uint *other) { \
+    nvml_return rc = gpu_uint(gpu, first, one); return rc ? rc : gpu_uint(gpu, second, other); }
+ANSWERS_PAIR(nvmlDeviceGetPowerManagementLimitConstraints, "power_min_mw", "power_max_mw")
+ANSWERS_PAIR(nvmlDeviceGetEccMode, "ecc_enabled", "ecc_pending")
+ANSWERS_PAIR(nvmlDeviceGetMigMode, "mig_enabled", "mig_pending")
+
+struct utilisation { uint gpu, memory; };
+nvml_return nvmlDeviceGetUtilizationRates(nvml_device gpu, struct utilisation *out) {
+  nvml_return rc = gpu_uint(gpu, "gpu_percent", &out->gpu);
+  return rc ? rc : gpu_uint(gpu, "memory_percent", &out->memory);
+}
+
+/* A question with one more argument: which of several keys. */
+#define ANSWERS_ONE_OF(function, ...) \
+  nvml_return function(nvml_device gpu, uint which, uint *out) { \
+    static const char *const keys[] = {__VA_ARGS__}; \
+    return which < sizeof keys / sizeof *keys ? gpu_uint(gpu, keys[which], out) : INVALID_ARGUMENT; }
+ANSWERS_ONE_OF(nvmlDeviceGetClockInfo, "sm_mhz", "sm_mhz", "memory_mhz")
+ANSWERS_ONE_OF(nvmlDeviceGetMaxClockInfo, "sm_max_mhz", "sm_max_mhz", "memory_max_mhz")
+ANSWERS_ONE_OF(nvmlDeviceGetApplicationsClock, "application_mhz")
+ANSWERS_ONE_OF(nvmlDeviceGetDefaultApplicationsClock, "application_default_mhz")
+ANSWERS_ONE_OF(nvmlDeviceGetTemperature, "temperature_c")
+ANSWERS_ONE_OF(nvmlDeviceGetTemperatureThreshold, "shutdown_c", "slowdown_c", "memory_max_c", "operating_max_c")
+
+struct temperature { uint version, sensor; int celsius; };
+nvml_return nvmlDeviceGetTemperatureV(nvml_device gpu, struct temperature *out) {
+  return nvmlDeviceGetTemperature(gpu, out->sensor, (uint *)&out->celsius);
+}
+struct margin { uint version; int celsius; };
+nvml_return nvmlDeviceGetMarginTemperature(nvml_device gpu, struct margin *out) {
+  return gpu_uint(gpu, "margin_c", (uint *)&out->celsius);
 }
 
 nvml_return nvmlDeviceGetCurrentClocksEventReasons(nvml_device gpu, ulong64 *out) {
@@ -181,53 +165,6 @@ nvml_return nvmlDeviceGetCurrentClocksThrottleReasons(nvml_device gpu, ulong64 *
   return gpu_number(gpu, "throttle", out);
 }
 
-nvml_return nvmlDeviceGetEccMode(nvml_device gpu, uint *current, uint *pending) {
-  nvml_return rc = gpu_uint(gpu, "ecc_enabled", current);
-  *pending = *current;
-  return rc;
-}
-
-nvml_return nvmlDeviceGetTotalEccErrors(nvml_device gpu, uint uncorrected, uint aggregate, ulong64 *out) {
-  char what[64];
-  snprintf(what, sizeof what, "ecc_%s_%s", aggregate ? "aggregate" : "volatile",
-           uncorrected ? "uncorrected" : "corrected");
-  return gpu_number(gpu, what, out);
-}
-
-nvml_return nvmlDeviceGetRemappedRows(nvml_device gpu, uint *correctable, uint *uncorrectable, uint *pending,
-                                      uint *failed) {
-  nvml_return rc = gpu_uint(gpu, "remap_correctable", correctable);
-  if (!rc) rc = gpu_uint(gpu, "remap_uncorrectable", uncorrectable);
-  if (!rc) rc = gpu_uint(gpu, "remap_pending", pending);
-  if (!rc) rc = gpu_uint(gpu, "remap_failed", failed);
-  return rc;
-}
-
-nvml_return nvmlDeviceGetNvLinkState(nvml_device gpu, uint link, uint *out) {
-  uint links = 0, up = 0;
-  nvml_return rc = gpu_uint(gpu, "nvlink_links", &links);
-  if (!rc) rc = gpu_uint(gpu, "nvlink_up", &up);
-  if (rc) return rc;
-  if (link >= links) return INVALID_ARGUMENT;
-  *out = link < up;
-  return SUCCESS;
-}
-
-struct field_value {
-  uint field, scope;
-  long long timestamp, latency_us;
-  uint type;
-  nvml_return rc;
-  union { double d; uint u; unsigned long ul; ulong64 ull; long long ll; } value;
-};
-
-nvml_return nvmlDeviceGetFieldValues(nvml_device gpu, int count, struct field_value *fields) {
-  nvml_return rc = condition(gpu);
-  for (int i = 0; !rc && i < count; i++) {
-    fields[i].type = VALUE_IS_UNSIGNED;
-    fields[i].rc = fields[i].field == MEMORY_TEMPERATURE
-                       ? gpu_uint(gpu, "memory_temperature_c", &fields[i].value.u)
-                       : NOT_SUPPORTED;
-  }
-  return rc;
-}
+#include "memory.h"
+#include "nvlink.h"
+#include "events.h"
