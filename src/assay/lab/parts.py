@@ -6,6 +6,8 @@ import hashlib
 import uuid
 from typing import TYPE_CHECKING, Any
 
+from assay.lab.gpu_parts import gpu_model
+
 if TYPE_CHECKING:  # the node's shell starts often and needs none of pydantic
     from assay.model.fleet import Node
     from assay.model.nodespec import NodeSpec
@@ -42,6 +44,7 @@ def gpus(node: Node, spec: NodeSpec) -> list[Part]:
             "temperature_c": 34 + number_below(node.name, f"gpu{index}.heat", 6),
             "pcie_generation": 5,
             "pcie_width": 16,
+            **gpu_model(node, spec),
             "power_w": 71,
             "power_limit_w": round(limit(spec, "gpu_power_limit", 700)),
             "nvlink_up": HGX_NVLINKS,
