@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from bench import big, fabric, starting
+from bench import big, fabric, starting, week
 from bench.measurement import Measurement
 from bench.table import told
 
@@ -20,6 +20,7 @@ PARTS: dict[str, Callable[[Path], Iterator[Measurement]]] = {
     "starting": starting.measurements,
     "big": big.measurements,
     "fabric": fabric.measurements,
+    "week": week.measurements,
 }
 
 
