@@ -15,42 +15,10 @@ from typing import Any
 
 from assay.lab.bmc.journal import logged
 from assay.lab.inject_bmc import BMC_FAULTS
+from assay.lab.inject_gpu import GPU_FAULTS
+from assay.lab.kernel_log import kernel_line
 from assay.lab.world import State, World
 from assay.model.errors import Trouble
-
-HW_THERMAL_SLOWDOWN = 0x40  # nvmlClocksThrottleReasonHwThermalSlowdown, nvml.h
-
-
-def gpu_missing(state: State, now: datetime, gpu: int) -> None:
-    """A GPU that no longer enumerates."""
-    state["gpus"][gpu]["present"] = False
-
-
-def gpu_xid(state: State, now: datetime, gpu: int, xid: int = 79) -> None:
-    """An XID in the kernel log; 79 also takes the GPU off the bus until the next reboot."""
-    slot = state["gpus"][gpu]
-    slot["lost"] = slot["lost"] or xid == 79
-    text = {
-        79: "pid='<unknown>', name=<unknown>, GPU has fallen off the bus.",
-        48: "pid='<unknown>', name=<unknown>, An uncorrectable double bit error (DBE) has been detected on GPU.",
-    }.get(xid, "pid=4242, name=python3, Ch 00000008")
-    kernel_line(state, now, f"NVRM: Xid (PCI:{slot['pci'][:-2]}): {xid}, {text}")
-
-
-def gpu_thermal(state: State, now: datetime, gpu: int, celsius: float = 93.0) -> None:
-    """A GPU that runs hot and slows down for it."""
-    state["gpus"][gpu] |= {"temperature_c": celsius, "throttle": HW_THERMAL_SLOWDOWN}
-
-
-def gpu_pcie_degraded(state: State, now: datetime, gpu: int, width: int = 8) -> None:
-    """A GPU whose PCIe link trained narrow."""
-    state["gpus"][gpu]["pcie_width"] = width
-
-
-def gpu_memory_uncorrectable(state: State, now: datetime, gpu: int, count: int = 1) -> None:
-    """Uncorrectable memory errors since boot."""
-    state["gpus"][gpu]["ecc_volatile_uncorrected"] += count
-    state["gpus"][gpu]["ecc_aggregate_uncorrected"] += count
 
 
 def ib_link_flap(state: State, now: datetime, hca: str, times: int = 3) -> None:
@@ -105,15 +73,11 @@ FAULTS: Mapping[str, Callable[..., None]] = {
     "bmc.silent": bmc_silent,
     "firmware.old": firmware_old,
     "flash.fails": flash_fails,
-    "gpu.memory.uncorrectable": gpu_memory_uncorrectable,
-    "gpu.missing": gpu_missing,
-    "gpu.pcie.degraded": gpu_pcie_degraded,
-    "gpu.thermal": gpu_thermal,
-    "gpu.xid": gpu_xid,
     "ib.link.flap": ib_link_flap,
     "probe.hangs": probe_hangs,
     "psu.failed": psu_failed,
     **BMC_FAULTS,
+    **GPU_FAULTS,
 }
 
 
@@ -138,8 +102,3 @@ def inject(world: World, fault: str, node: str, arguments: Mapping[str, Any]) ->
             raise Trouble(
                 f"{fault} on {node}: {error or 'no such part'}", fix=f"it takes: {', '.join(known)}"
             ) from error
-
-
-def kernel_line(state: State, at: datetime, text: str) -> None:
-    """Append a line to the node's kernel log."""
-    state["kernel_log"].append({"at": at.isoformat(), "text": text})

@@ -10,6 +10,7 @@ from typing import Literal, get_args
 from assay.lab.bmc.box import with_pending_bios
 from assay.lab.bmc.journal import logged
 from assay.lab.bmc.settle import interrupted, running, settle
+from assay.lab.gpu_parts import after_boot
 from assay.lab.world import State
 
 ResetType = Literal[
@@ -95,7 +96,7 @@ def _booting(state: State, now: datetime) -> State:
         "boot": {**boot, "count": state["boot"]["count"] + 1},
         "boot_override": {} if override.get("enabled") == "Once" else override,
         "kernel_log": [],
-        "gpus": [{**gpu, "lost": False} for gpu in state.get("gpus", [])],
+        "gpus": [after_boot(gpu) for gpu in state.get("gpus", [])],
     }
 
 
