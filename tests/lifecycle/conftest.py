@@ -21,7 +21,7 @@ from assay.lifecycle.story import Story
 from assay.model.checks import Check
 from assay.model.decision import Decision
 from assay.model.entry import Entry, derived_id
-from assay.model.faults import FaultCatalog
+from assay.model.faults import FaultCatalog, joined
 from assay.model.fleet import Node
 from assay.model.outcome import Outcome, Recorded
 from assay.model.policy import LifecyclePolicy
@@ -183,7 +183,8 @@ def policy() -> LifecyclePolicy:
 
 @pytest.fixture(scope="session")
 def catalog() -> FaultCatalog:
-    return spec(FaultCatalog, "faults/hgx.yaml")
+    found = sorted((ROOT / "specs" / "faults").glob("*.yaml"))
+    return joined(spec(FaultCatalog, f"faults/{path.name}") for path in found)
 
 
 @pytest.fixture(scope="session")

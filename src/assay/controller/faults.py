@@ -9,9 +9,7 @@ from assay.lifecycle import journal
 from assay.lifecycle.classify import cleared_in, faults_in
 from assay.lifecycle.situation import NodeView, Situation
 from assay.model.entry import Entry
-from assay.model.errors import Trouble
 from assay.model.evidence import Evidence
-from assay.model.faults import FaultCatalog
 
 
 def classify(desk: Desk, situation: Situation, seen: Mapping[str, Evidence]) -> None:
@@ -23,16 +21,7 @@ def classify(desk: Desk, situation: Situation, seen: Mapping[str, Evidence]) -> 
 
 def _entries(desk: Desk, situation: Situation, view: NodeView, evidence: Evidence) -> Iterator[Entry]:
     spec = desk.fleet.spec_of(view.name)
-    for fault in faults_in(_catalog(desk), situation.policy, view.node, spec, view.story, evidence, view.latest):
+    for fault in faults_in(desk.fleet.catalog, situation.policy, view.node, spec, view.story, evidence, view.latest):
         yield journal.fault(fault, situation.now)
     for ended in cleared_in(view.story, view.latest):
         yield journal.cleared(view.name, ended, situation.now)
-
-
-def _catalog(desk: Desk) -> FaultCatalog:
-    if len(desk.fleet.faults) != 1:
-        raise Trouble(
-            f"a fleet has one fault catalogue, this one has {len(desk.fleet.faults)}",
-            where=str(desk.fleet.root / "specs" / "faults"),
-        )
-    return next(iter(desk.fleet.faults.values()))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from assay.model.faults import Blame, FaultCatalog, FaultClass, Remedy, Severity
+from assay.model.faults import Blame, FaultCatalog, FaultClass, Remedy, Severity, in_force
 from assay.model.policy import FaultRule, LifecyclePolicy
 
 Spot = tuple[str, bool]
@@ -24,24 +24,25 @@ class Kind(NamedTuple):
     entry: tuple[str, ...]
 
 
-def kinds_of(catalogs: Sequence[FaultCatalog]) -> list[Kind]:
+def kinds_of(catalogs: Iterable[FaultCatalog]) -> list[Kind]:
     """Return every fault that these catalogues know, and one that they do not know."""
     found: dict[Kind, None] = {}
-    for catalog in catalogs:
+    every = in_force(catalogs)
+    for catalog in every:
         for title, fault in catalog.classes.items():
             for name in names_of(title, fault):
                 for severity in _severities(fault):
                     entry = ("classes", title, "remedy")
                     found[Kind(name, severity, fault.blame, fault.remedy, catalog.name, entry)] = None
-        other = catalog.unknown
+    for catalog in [one for one in every if one.unknown] or every[:1]:
+        other = catalog.rest
         found[Kind("any other", other.severity, other.blame, other.remedy, catalog.name, ("unknown", "remedy"))] = None
     return list(found)
 
 
 def names_of(title: str, fault: FaultClass) -> list[str]:
-    """Return the names under which faults of a class come: each XID under its own."""
-    other = fault.kernel_log or fault.sel or fault.measurement or fault.check
-    return [*(f"gpu.xid.{xid}" for xid in fault.xid), *([title] if other or not fault.xid else [])]
+    """Return the names under which faults of a class come: each XID and SXID under its own."""
+    return list(dict.fromkeys([*fault.numbers(), *([title] if fault.by_name else [])]))
 
 
 def _severities(fault: FaultClass) -> list[Severity]:

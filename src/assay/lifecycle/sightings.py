@@ -59,7 +59,7 @@ def in_events(catalog: FaultCatalog, evidence: Evidence) -> Iterator[Sighting]:
         return
     rules = [(name, fault.sel) for name, fault in catalog.classes.items() if fault.sel]
     for event in sorted(events.value, key=_event_mark):
-        for name in (name for name, sel in rules if _fits(sel, event)):
+        for name in [name for name, sel in rules if _fits(sel, event)][:1]:
             yield Sighting(name, "", written(event["at"]), event.get("message", ""), "sel", _event_mark(event))
 
 
@@ -84,7 +84,7 @@ def _in_line(catalog: FaultCatalog, text: str, parts: Mapping[str, str]) -> Iter
     if found := XID.search(text):
         yield f"gpu.xid.{found['xid']}", _part(found["pci"], parts)
     for name, fault in catalog.classes.items():
-        if fault.kernel_log and (match := re.search(fault.kernel_log, text)):
+        if fault.kernel and (match := re.search(fault.kernel.pattern, text)):
             groups = match.groupdict()
             yield name, groups.get("part") or (_part(groups["pci"], parts) if groups.get("pci") else "")
 

@@ -3,28 +3,19 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal
+from collections.abc import Iterable
+from functools import cached_property
+from typing import Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 
+from assay.model.kernel_line import KernelLine, Pattern
+from assay.model.nvlink import NvlinkUnit
 from assay.model.spec import Spec, Strict
 
 Severity = Literal["catastrophic", "degraded", "informational"]
-Blame = Literal["hardware", "application", "operator", "environment"]
+Blame = Literal["hardware", "application", "driver", "operator", "environment"]
 Remedy = Literal["none", "ticket", "reset", "reboot", "powercycle", "zap", "triage", "rma"]
-
-_XID = re.compile(r"gpu\.xid\.(\d+)")
-
-
-def _compiles(pattern: str) -> str:
-    try:
-        re.compile(pattern)
-    except re.error as error:
-        raise ValueError(f"{pattern!r} is no regular expression: {error}") from None
-    return pattern
-
-
-Pattern = Annotated[str, AfterValidator(_compiles)]
 
 
 class Sel(Strict):
@@ -38,6 +29,12 @@ class Sel(Strict):
         if self.message_id is None and self.message is None:
             raise ValueError("give message_id, message, or both")
         return self
+
+    def fits(self, message_id: str, message: str) -> bool:
+        """Whether such an entry is meant."""
+        if self.message_id is not None and not message_id.endswith(self.message_id):
+            return False
+        return self.message is None or re.search(self.message, message) is not None
 
 
 class Threshold(Strict):
@@ -54,6 +51,17 @@ class Threshold(Strict):
         return self
 
 
+class Follows(Strict):
+    """Faults of which this one is only the echo, when it comes within so many seconds after one of them.
+
+    `where` says on what: the same part, or anywhere on the node.
+    """
+
+    classes: list[str] = Field(min_length=1)
+    within_seconds: float = Field(default=60, gt=0)
+    where: Literal["part", "node"] = "part"
+
+
 class Treatment(Strict):
     """How bad, whose fault, and the remedy that the ladder starts with."""
 
@@ -65,56 +73,123 @@ class Treatment(Strict):
 class FaultClass(Treatment):
     """One class of faults.
 
-    Recognised by any of: `xid` numbers, `kernel_log` (a regular expression; its groups `pci` or `part` say which
-    part), `sel`, `measurement`, or a failed check that carries the class's name (`check: true` says that one does).
+    Recognised by any of: `xid` and `sxid` numbers, `kernel_log` (a regular expression, or a KernelLine), `sel`,
+    `measurement`, or a failed check that carries the class's name (`check: true` says that one does).
     It becomes a fault of its severity at `count` sightings within `window_minutes` and is informational before;
-    sightings within `burst_seconds` of each other are one. `source` says where the judgement comes from.
+    sightings within `burst_seconds` of each other are one. What comes within `settle_seconds` after the boot belongs
+    to the boot, and what `follows` another fault to that one. One that only logs told is over after `recover_hours`
+    without another sighting; without that, silence is no cure. `units` decode the sub-codes of an NVLink XID.
+    `investigate` says what a person looks at; `source` says where the judgement comes from.
     """
 
     summary: str
     source: str = Field(min_length=1)
+    investigate: str = ""
     xid: list[int] = Field(default=[])
-    kernel_log: Pattern | None = None
+    sxid: list[int] = Field(default=[])
+    kernel_log: Pattern | KernelLine | None = None
     sel: Sel | None = None
     measurement: Threshold | None = None
     check: bool = False
+    units: list[NvlinkUnit] = Field(default=[])
     count: int = Field(default=1, ge=1)
     window_minutes: float = Field(default=60, gt=0)
     burst_seconds: float = Field(default=5, ge=0)
+    settle_seconds: float = Field(default=0, ge=0)
+    follows: Follows | None = None
+    recover_hours: float | None = Field(default=None, gt=0)
 
     @model_validator(mode="after")
     def _can_be_recognised(self) -> FaultClass:
-        if not (self.xid or self.kernel_log or self.sel or self.measurement or self.check):
-            raise ValueError("nothing recognises this class; give xid, kernel_log, sel, measurement or check: true")
+        if not (self.xid or self.sxid or self.by_name):
+            raise ValueError(
+                "nothing recognises this class; give xid, sxid, kernel_log, sel, measurement or check: true"
+            )
         return self
+
+    @property
+    def by_name(self) -> bool:
+        """Whether faults come under the class's own name, and not only under that of a number."""
+        return bool(self.kernel_log or self.sel or self.measurement or self.check)
+
+    @property
+    def kernel(self) -> KernelLine | None:
+        """How the kernel tells of it."""
+        return KernelLine(pattern=self.kernel_log) if isinstance(self.kernel_log, str) else self.kernel_log
+
+    def numbers(self) -> list[str]:
+        """Return the names under which its XIDs and SXIDs come."""
+        return [*(f"gpu.xid.{xid}" for xid in self.xid), *(f"nvswitch.sxid.{sxid}" for sxid in self.sxid)]
 
 
 class FaultCatalog(Spec):
-    """Fault classes by name. A class with several `xid` treats each as `gpu.xid.N`; `unknown` treats all others."""
+    """Fault classes by name. A class with several `xid` treats each as `gpu.xid.N`, each `sxid` as `nvswitch.sxid.N`.
+
+    `unknown` treats all others; one catalogue of a fleet says so.
+    """
 
     kind: Literal["FaultCatalog"]
     sources: list[str] = Field(min_length=1)
-    unknown: Treatment
+    unknown: Treatment | None = None
     classes: dict[str, FaultClass]
 
     @model_validator(mode="after")
-    def _each_xid_once(self) -> FaultCatalog:
-        owners: dict[int, str] = {}
+    def _each_number_once(self) -> FaultCatalog:
+        owners: dict[str, str] = {}
         for name, fault in self.classes.items():
-            for xid in fault.xid:
-                if xid in owners:
-                    raise ValueError(f"XID {xid} belongs to both {owners[xid]} and {name}")
-                owners[xid] = name
+            for number in fault.numbers():
+                if owners.setdefault(number, name) != name:
+                    raise ValueError(f"{_spoken(number)} belongs to both {owners[number]} and {name}")
         return self
+
+    @cached_property
+    def _by_name(self) -> dict[str, FaultClass]:
+        numbers = {number: fault for fault in self.classes.values() for number in fault.numbers()}
+        return numbers | self.classes
+
+    @property
+    def rest(self) -> Treatment:
+        """How a fault is treated that no class has: noted, until somebody says otherwise."""
+        return self.unknown or NOTED
 
     def class_of(self, name: str) -> FaultClass | None:
         """Return the class of that name; `gpu.xid.13` is found in the class that lists XID 13."""
-        if name in self.classes:
-            return self.classes[name]
-        if xid := _XID.fullmatch(name):
-            return next((fault for fault in self.classes.values() if int(xid[1]) in fault.xid), None)
-        return None
+        return self._by_name.get(name)
 
     def treatment(self, name: str) -> Treatment:
         """Return how a fault of that name is treated."""
-        return self.class_of(name) or self.unknown
+        return self.class_of(name) or self.rest
+
+
+NOTED = Treatment(severity="informational", blame="operator", remedy="none")
+
+
+def in_force(catalogs: Iterable[FaultCatalog]) -> list[FaultCatalog]:
+    """Return the catalogues that count: one that another extends speaks through that other only."""
+    every = list(catalogs)
+    under = {catalog.extends for catalog in every}
+    return [catalog for catalog in every if catalog.name not in under]
+
+
+def joined(catalogs: Iterable[FaultCatalog]) -> FaultCatalog:
+    """Return what several catalogues say together. Raises ValueError where two speak of the same fault."""
+    every = in_force(catalogs)
+    if len(every) == 1:
+        return every[0]
+    classes: dict[str, FaultClass] = {}
+    for catalog in every:
+        if twice := classes.keys() & catalog.classes.keys():
+            raise ValueError(f"{min(twice)} stands in two fault catalogues, one of them {catalog.name}")
+        classes |= catalog.classes
+    return FaultCatalog(
+        kind="FaultCatalog",
+        name="faults",
+        sources=list(dict.fromkeys(source for catalog in every for source in catalog.sources)),
+        unknown=next((catalog.unknown for catalog in every if catalog.unknown), None),
+        classes=classes,
+    )
+
+
+def _spoken(number: str) -> str:
+    kind, _, code = number.rpartition(".")
+    return f"{'XID' if kind == 'gpu.xid' else 'SXID'} {code}"

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from assay.model.checks import CheckCatalog
 from assay.model.design import FabricDesign
-from assay.model.faults import FaultCatalog
+from assay.model.errors import Trouble
+from assay.model.faults import FaultCatalog, joined
 from assay.model.firmware import FirmwareBundle
 from assay.model.nodespec import NodeSpec
 from assay.model.policy import LifecyclePolicy
@@ -59,6 +61,17 @@ class Fleet:
     lines: Mapping[tuple[str, str], str] = field(default_factory=dict)
     commit: str = ""
     dirty: bool = False
+
+    @cached_property
+    def catalog(self) -> FaultCatalog:
+        """What all fault catalogues say together. Raises Trouble where there is none, or where they overlap."""
+        where = str(self.root / "specs" / "faults")
+        if not self.faults:
+            raise Trouble("the fleet has no fault catalogue", where=where, fix="`assay init` makes one to copy")
+        try:
+            return joined(self.faults.values())
+        except ValueError as error:
+            raise Trouble(str(error), where=where, fix="`assay check` says where") from None
 
     def spec_of(self, node: str) -> NodeSpec:
         """Return the NodeSpec of a node."""

@@ -10,7 +10,7 @@ from typing import TypeVar
 from assay.fleet.reads import Reads
 from assay.model.checks import Check
 from assay.model.errors import Trouble
-from assay.model.faults import FaultCatalog
+from assay.model.faults import FaultCatalog, in_force
 from assay.model.fleet import Fleet
 from assay.model.policy import LifecyclePolicy
 from assay.model.spec import Spec
@@ -33,8 +33,8 @@ class Declared:
 
     @cached_property
     def catalog(self) -> FaultCatalog:
-        """The fault catalogue. Raises Trouble unless there is exactly one."""
-        return _only(self, self.fleet.faults, "fault catalogue", "specs/faults")
+        """The fault catalogues together. Raises Trouble where there is none."""
+        return self.fleet.catalog
 
     @cached_property
     def checks(self) -> dict[str, Check]:
@@ -44,6 +44,12 @@ class Declared:
     def policy_line(self, path: str) -> str:
         """Return `file:line` of a part of the policy, or of the nearest thing around it."""
         return line_of(self.fleet, f"LifecyclePolicy/{self.policy.name}", path)
+
+    def catalog_line(self, path: str) -> str:
+        """Return `file:line` of a part of the fault catalogues: of whichever of them says it."""
+        documents = [f"FaultCatalog/{catalog.name}" for catalog in in_force(self.fleet.faults.values())]
+        said = max(documents, key=lambda document: len(_said(self.fleet, document, path)))
+        return line_of(self.fleet, said, path)
 
 
 def must_be_whole(declared: Declared) -> None:
@@ -65,9 +71,14 @@ def _must_have(declared: Declared, who: str, kind: str, name: str, there: bool) 
 
 def line_of(fleet: Fleet, document: str, path: str) -> str:
     """Return `file:line` of a value of a spec, or of the nearest thing around it, or the document's name."""
+    return fleet.lines.get((document, _said(fleet, document, path)), document)
+
+
+def _said(fleet: Fleet, document: str, path: str) -> str:
+    """Return the path, or the nearest above it, that a document says."""
     while path and (document, path) not in fleet.lines:
         path = path.rpartition(".")[0]
-    return fleet.lines.get((document, path), document)
+    return path
 
 
 def _only(declared: Declared, found: Mapping[str, S], what: str, folder: str) -> S:

@@ -68,7 +68,7 @@ def _kinds(catalog: FaultCatalog) -> Iterator[tuple[str, Kind]]:
             yield name, (name, fault.severity, fault.blame, fault.remedy)
             if fault.count > 1:
                 yield f"{name} below its count", (name, "informational", fault.blame, fault.remedy)
-    other = catalog.unknown
+    other = catalog.rest
     yield UNKNOWN, (UNKNOWN, other.severity, other.blame, other.remedy)
 
 
@@ -89,7 +89,8 @@ def resets(before: Declared, after: Declared) -> tuple[Reset, ...]:
 
 def reclassed(before: Declared, after: Declared) -> tuple[Reset, ...]:
     """Return every change of how faults are recognised and treated."""
-    return _resets(after, before.catalog, after.catalog, f"FaultCatalog/{after.catalog.name}", skip=PAPER)
+    found = _resets(after, before.catalog, after.catalog, "", skip={*PAPER, "investigate"})
+    return tuple(replace(one, line=after.catalog_line(one.path)) for one in found)
 
 
 def profile_resets(before: Declared, after: Declared) -> tuple[Reset, ...]:

@@ -97,7 +97,7 @@ def undrawn_way(draft: Draft) -> Iterator[Finding]:
 
 def _answers(draft: Draft) -> Iterator[tuple[LifecyclePolicy, list[Kind], list[Reach]]]:
     """Yield each policy with the faults that can come and how far its rules reach; nothing without a catalogue."""
-    kinds = kinds_of(list(draft.of(FaultCatalog).values()))
+    kinds = kinds_of(draft.of(FaultCatalog).values())
     for policy in draft.of(LifecyclePolicy).values() if kinds else ():
         yield policy, kinds, list(reaches(policy, kinds))
 

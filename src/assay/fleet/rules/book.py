@@ -19,6 +19,7 @@ THEMES = (
     "suites",
     "policy",
     "answers",
+    "faults",
     "racks",
     "fabric",
     "profiles",

@@ -77,7 +77,7 @@ def _ways(
 
 def _fault_ways(draft: Draft, policy: LifecyclePolicy) -> dict[str, list[Way]]:
     """Return the moves that fault rules make, by the state that they lead out of."""
-    kinds = kinds_of(list(draft.of(FaultCatalog).values()))
+    kinds = kinds_of(draft.of(FaultCatalog).values())
     found: dict[str, dict[Way, None]] = {}
     for reach in reaches(policy, kinds):
         meanwhile = reach.rule.while_pending if reach.rule.timing == "pending" else []

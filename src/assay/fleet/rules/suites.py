@@ -84,7 +84,7 @@ def silent_class(draft: Draft) -> Iterator[Finding]:
     carried = {check.fault for _, check in declared(draft)}
     for catalog in draft.of(FaultCatalog).values():
         for name, fault in catalog.classes.items():
-            if not (fault.xid or fault.kernel_log or fault.sel or fault.measurement or name in carried):
+            if not (fault.numbers() or fault.kernel_log or fault.sel or fault.measurement or name in carried):
                 place = draft.at(f"FaultCatalog/{catalog.name}", "classes", name)
                 said = f"{name} is recognised by a check, but no check carries it"
                 yield Finding(place, said, "name it as the `fault` of a check in specs/checks")
