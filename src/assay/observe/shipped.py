@@ -1,4 +1,4 @@
-"""The probe on its way to a node: a script for `python3 -I -` that holds the packed probe and runs it from memory.
+"""The probe on its way to a node: a script for `python3 -I -S -` that holds the packed probe and runs it from memory.
 
 Nothing need be installed there but Python, and nothing is written: the zip lies in a memfd. Its words need no
 quoting by any shell in between. NVML's bindings go along.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from functools import partial
 
 from assay.model.reading import absent, as_reading, failed, value
@@ -32,7 +32,8 @@ def run_active(root: Root, parts: Sequence[str], seconds: int, at: str = "") -> 
 
     `started_at` is counted from `at` (the asker's time, ISO 8601) where given: node clocks drift.
     """
-    begun, asked_at = time.monotonic(), datetime.fromisoformat(at) if at else datetime.now(UTC)
+    now = datetime.now(timezone.utc)  # noqa: UP017  # Python 3.10 has no datetime.UTC
+    begun, asked_at = time.monotonic(), datetime.fromisoformat(at) if at else now
     tree: Tree = {}
     for part in parts:
         started = asked_at + timedelta(seconds=time.monotonic() - begun)

@@ -16,16 +16,18 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from assay.probe.pieces import in_pieces
+
 ENTRY = "assay.probe.__main__"
 BINDINGS = "pynvml"
 OLDEST = (3, 10)
 SHEBANG = b"#!/usr/bin/env python3\n"
-START = f'''import sys
+START = f"""import sys
 if sys.version_info < {OLDEST}:
     sys.exit("the probe needs Python {OLDEST[0]}.{OLDEST[1]} or newer; this is " + sys.version.split()[0])
 from {{entry}} import main
 main()
-'''
+"""
 _LONG_AGO = (1980, 1, 1, 0, 0, 0)  # the first moment that a zip can hold
 
 
@@ -35,7 +37,7 @@ def main() -> None:
     parser.add_argument("out", type=Path, metavar="OUT")
     parser.add_argument("--with-nvml", action="store_true", help="for nodes that have no nvidia-ml-py")
     asked = parser.parse_args()
-    content = SHEBANG + packed(with_nvml=asked.with_nvml)
+    content = packed(with_nvml=asked.with_nvml)
     scratch = asked.out.with_name(f".{asked.out.name}.{os.getpid()}")
     scratch.write_bytes(content)
     scratch.chmod(0o755)
@@ -45,12 +47,13 @@ def main() -> None:
 
 @functools.cache
 def packed(entry: str = ENTRY, *, with_nvml: bool = False) -> bytes:
-    """Return a zip whose `__main__.py` calls `main` of the module `entry`."""
+    """Return an executable zip whose `__main__.py` calls `main` of the module `entry`."""
     files = {f"{name.replace('.', '/')}{end}": source for name, (end, source) in needed(entry).items()}
     files["__main__.py"] = START.format(entry=entry).encode()
     if with_nvml:
-        files[f"{BINDINGS}.py"] = _source(BINDINGS).read_bytes()
-    out = io.BytesIO()
+        files.update(in_pieces(BINDINGS, _source(BINDINGS).read_text(encoding="utf-8")))
+    out = io.BytesIO(SHEBANG)
+    out.seek(0, io.SEEK_END)
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
         for name, source in sorted(files.items()):
             archive.writestr(_entry(name), source)

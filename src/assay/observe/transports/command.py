@@ -33,7 +33,7 @@ class ByCommand:
         if installed := node.variables.get("probe_command"):
             words, given = [*map(str, installed), *arguments], b""
         else:
-            words, given = [_python(node), "-I", "-", *arguments], script()
+            words, given = [_python(node), "-I", "-S", "-", *arguments], script()
         return ask(self.wrap(node, words), deadline_s, given, environment=self.environment, running=self.running)
 
 

@@ -1,0 +1,101 @@
+"""The probe as one file: small, always the same bytes, and sufficient on a machine that has nothing else."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from assay.probe.pack import START, needed, packed
+from assay.probe.pieces import in_pieces
+
+ALLOWED_BYTES = 200_000
+
+
+def pack(out: Path, *options: str, mask: int = 0o022) -> Path:
+    command = [sys.executable, "-m", "assay.probe.pack", str(out), *options]
+    subprocess.run(command, check=True, umask=mask, stdout=subprocess.DEVNULL)
+    return out
+
+
+@pytest.fixture(scope="module")
+def probe(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return pack(tmp_path_factory.mktemp("pack") / "probe.pyz")
+
+
+def test_it_is_smaller_than_what_was_promised(probe: Path) -> None:
+    assert probe.stat().st_size < ALLOWED_BYTES
+    assert "pynvml.py" not in zipfile.ZipFile(probe).namelist()
+
+
+def test_two_runs_make_the_same_bytes(probe: Path, tmp_path: Path) -> None:
+    again = pack(tmp_path / "again", mask=0o077)
+    assert hashlib.sha256(again.read_bytes()).digest() == hashlib.sha256(probe.read_bytes()).digest()
+
+
+def test_it_holds_what_the_probe_imports_and_no_more_of_assay(probe: Path) -> None:
+    names = zipfile.ZipFile(probe).namelist()
+    rooms = {name.split("/")[1] for name in names if name.startswith("assay/") and name.count("/") > 1}
+    assert rooms == {"probe", "model"}
+    assert [name for name in names if name.startswith("assay/model/")] == [
+        "assay/model/__init__.py",
+        "assay/model/reading.py",
+    ]
+    assert "assay/probe/pack.py" not in names
+
+
+@pytest.mark.parametrize("how", [["python3", "-I"], ["python3", "-I", "-S"], []])
+def test_it_runs_where_nothing_is_installed_and_the_environment_is_empty(
+    probe: Path, tmp_path: Path, how: list[str]
+) -> None:
+    alone = shutil.copy2(probe, tmp_path / "probe.pyz")
+    done = subprocess.run([*how, alone], capture_output=True, env={"PATH": os.defpath}, cwd="/", check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+    host = json.loads(done.stdout)["probe"]["host"]
+    assert host["boot_id"] == {"value": Path("/proc/sys/kernel/random/boot_id").read_text().strip()}
+
+
+def test_a_python_too_old_is_told_so_and_nothing_is_run() -> None:
+    with_newer = START.format(entry="assay.probe.__main__").replace("(3, 10)", "(9, 9)")
+    done = subprocess.run([sys.executable, "-c", with_newer], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("the probe needs Python 3.10 or newer; this is 3.")
+
+
+def test_the_bindings_in_pieces_are_the_whole_module(tmp_path: Path) -> None:
+    out = pack(tmp_path / "with.pyz", "--with-nvml")
+    show = "import pynvml; print(sorted(set(dir(pynvml)) - set(dir(__builtins__))), pynvml.__file__)"
+    alone = subprocess.run([sys.executable, "-c", show], capture_output=True, text=True, check=True)
+    names, _, where = alone.stdout.rpartition("] ")
+    within = subprocess.run(
+        [sys.executable, "-S", "-c", show], capture_output=True, text=True, check=True, env={"PYTHONPATH": str(out)}
+    )
+    names_within, _, where_within = within.stdout.rpartition("] ")
+    assert where_within.strip() == f"{out}/pynvml.py" != where.strip()
+    assert set(json.loads(names.replace("'", '"') + "]")) <= set(json.loads(names_within.replace("'", '"') + "]"))
+
+
+def test_pieces_never_part_a_function_from_its_decorator(tmp_path: Path) -> None:
+    body = "".join(f"@staticmethod\ndef f{n}():\n    return {n}  # {'x' * 2000}\n" for n in range(60))
+    files = in_pieces("many", f"import functools\n{body}LAST = 1\n")
+    assert len(files) > 3
+    with zipfile.ZipFile(tmp_path / "many.zip", "w") as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    said, there = "import many; print(many.f0(), many.f59(), many.LAST)", {"PYTHONPATH": str(tmp_path / "many.zip")}
+    done = subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, env=there, check=True)
+    assert done.stdout == "0 59 1\n"
+
+
+def test_another_entry_brings_what_it_needs() -> None:
+    assert "assay.probe.pieces" in needed("assay.probe.pack")
+    names = zipfile.ZipFile(io.BytesIO(packed("assay.probe.stuck"))).namelist()
+    assert names == ["__main__.py", "assay/__init__.py", "assay/probe/__init__.py", "assay/probe/stuck.py"]
