@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 
 from assay.probe.aer import read_aer, total
 from assay.probe.files import Root, understood, unread
-from assay.probe.hca import guid, port_state, rate_gbps, read_hcas
-from assay.probe.host import memory_bytes, read_host, root_is_read_only, sockets, threads, used_percent
+from assay.probe.hca import read_hcas
+from assay.probe.hca_port import guid, number, port_guid, port_state, rate_gbps
+from assay.probe.host import load, memory_bytes, read_host, root_is_read_only
+from assay.probe.lazy import settled
 from assay.probe.nic import carrier, read_nics
 from assay.probe.nvme import read_drives
 
@@ -42,34 +44,22 @@ def test_errors_are_told_apart() -> None:
 
 @pytest.mark.parametrize("read", [read_hcas, read_nics, read_drives, read_aer])
 def test_on_an_empty_root_a_whole_branch_is_absent_and_nothing_is_zero(read: Any, tmp_path: Path) -> None:
-    assert list(read(Root(str(tmp_path)))) == ["absent"]
+    assert list(settled(read(Root(str(tmp_path))))) == ["absent"]
 
 
 def test_a_host_without_any_file_has_a_stated_reason_for_each(tmp_path: Path) -> None:
-    host = read_host(Root(str(tmp_path)))
-    without = {name: leaf for name, leaf in host.items() if name != "root_fs"}
-    assert all(list(leaf) == ["absent"] for leaf in without.values()), without
+    host = settled(read_host(Root(str(tmp_path))))
+    branches = ("root_fs", "board", "bios", "cpu")
+    single = {name: leaf for name, leaf in host.items() if name not in branches}
+    single |= {name: leaf for branch in branches[1:] for name, leaf in host[branch].items()}
+    assert all(list(leaf) == ["absent"] for leaf in single.values()), single
     assert host["root_fs"]["read_only"] == {"absent": "/proc/mounts: No such file or directory"}
     assert 0 <= host["root_fs"]["used_percent"]["value"] <= 100
 
 
 def test_an_empty_hostname_is_not_a_name(tmp_path: Path) -> None:
     root = root_with(tmp_path, {"proc/sys/kernel/hostname": "\n"})
-    assert "failed" in read_host(root)["hostname"]
-
-
-def test_sockets_and_threads_are_counted() -> None:
-    cpuinfo = "".join(f"processor\t: {cpu}\nphysical id\t: {cpu % 2}\n\n" for cpu in range(8))
-    assert (sockets(cpuinfo), threads(cpuinfo)) == (2, 8)
-
-
-def test_an_architecture_that_names_no_socket_has_no_count_of_zero() -> None:
-    assert "failed" in understood("/proc/cpuinfo", "processor\t: 0\n", sockets)
-
-
-def test_a_file_system_is_as_full_as_df_counts_it() -> None:
-    heading = "Filesystem     1024-blocks      Used Available Capacity Mounted on\n"
-    assert used_percent(f"{heading}/dev/md0 1000 300 600 34% /\n") == 33.3
+    assert "failed" in settled(read_host(root))["hostname"]
 
 
 def test_memory_is_in_bytes() -> None:
@@ -96,7 +86,7 @@ def test_a_real_h100_nodes_adapters_are_read(tmp_path: Path) -> None:
     (tmp_path / "sys/class").mkdir(parents=True)
     (recorded,) = tmp_path.glob("sys-class-infiniband-*")
     recorded.rename(tmp_path / "sys/class/infiniband")
-    hcas = read_hcas(Root(str(tmp_path)))
+    hcas = settled(read_hcas(Root(str(tmp_path))))
     assert len(hcas) == 9
     assert hcas["mlx5_0"]["rate_gbps"] == {"value": 400}
     assert hcas["mlx5_0"]["firmware"] == {"value": "28.41.1000"}
@@ -128,20 +118,17 @@ def test_only_hardware_ethernet_counts_as_a_network_interface(tmp_path: Path) ->
     files = (
         interface("eth0", "1", device=True) | interface("ib0", "32", device=True) | interface("lo", "772", device=False)
     )
-    assert read_nics(root_with(tmp_path, files)) == {
-        "eth0": {
-            "carrier": {"value": True},
-            "speed_mbps": {"value": 100000},
-            "mac": {"value": "b8:3f:d2:00:00:01"},
-            "carrier_changes": {"value": 2},
-        }
-    }
+    nics = settled(read_nics(root_with(tmp_path, files)))
+    assert list(nics) == ["eth0"]
+    assert (nics["eth0"]["carrier"], nics["eth0"]["speed_mbps"]) == ({"value": True}, {"value": 100_000})
+    assert (nics["eth0"]["mac"], nics["eth0"]["carrier_changes"]) == ({"value": "b8:3f:d2:00:00:01"}, {"value": 2})
+    assert "absent" in nics["eth0"]["mtu_bytes"]
 
 
 def test_a_link_without_a_known_speed_has_none(tmp_path: Path) -> None:
     folder = "sys/class/net/eth0"
     root = root_with(tmp_path, {f"{folder}/type": "1", f"{folder}/device/vendor": "x", f"{folder}/speed": "-1\n"})
-    assert "absent" in read_nics(root)["eth0"]["speed_mbps"]
+    assert "absent" in settled(read_nics(root))["eth0"]["speed_mbps"]
 
 
 def test_a_drives_namespaces_add_up_and_a_drive_without_one_has_no_size(tmp_path: Path) -> None:
@@ -154,7 +141,7 @@ def test_a_drives_namespaces_add_up_and_a_drive_without_one_has_no_size(tmp_path
             "sys/class/nvme/nvme1/model": "SAMSUNG MZ\n",
         },
     )
-    drives = read_drives(root)
+    drives = settled(read_drives(root))
     assert drives["nvme0"]["model"] == {"value": "SAMSUNG MZ"}
     assert drives["nvme0"]["size_bytes"] == {"value": 1024 * 512}
     assert "absent" in drives["nvme1"]["size_bytes"]
@@ -171,7 +158,7 @@ def test_pcie_errors_are_the_totals_of_devices_that_report_them(tmp_path: Path) 
             "sys/bus/pci/devices/0000:00:00.0/vendor": "0x8086\n",
         },
     )
-    (name, counts), *others = read_aer(root).items()
+    (name, counts), *others = settled(read_aer(root)).items()
     assert (name, others) == ("0000:1b:00.0", [])
     assert (counts["correctable"], counts["nonfatal"]) == ({"value": 4}, {"value": 0})
     assert counts["fatal"] == {
@@ -179,8 +166,8 @@ def test_pcie_errors_are_the_totals_of_devices_that_report_them(tmp_path: Path) 
     }
 
 
-HOST = [sockets, threads, memory_bytes, root_is_read_only, used_percent]
-CONVERTERS = [*HOST, guid, port_state, rate_gbps, carrier, total, int, float]
+HOST = [memory_bytes, root_is_read_only, load]
+CONVERTERS = [*HOST, guid, port_guid, number, port_state, rate_gbps, carrier, total, int, float]
 
 
 @pytest.mark.parametrize("convert", CONVERTERS)

@@ -80,6 +80,7 @@ def initial_state(node: Node, spec: NodeSpec, bundle: FirmwareBundle, now: datet
 
 
 def _identity(node: Node, spec: NodeSpec) -> State:
+    kernel = spec.host.kernel or KERNEL
     return {
         "name": node.name,
         "pool": node.pool,
@@ -90,8 +91,8 @@ def _identity(node: Node, spec: NodeSpec) -> State:
         "rack": node.rack,
         "u": node.u,
         "driver": spec.driver,
-        "kernel": spec.host.kernel or KERNEL,
-        "cmdline": " ".join([f"BOOT_IMAGE=/vmlinuz-{spec.host.kernel or KERNEL} root=/dev/md0 ro", *spec.kernel_cmdline]),
+        "kernel": kernel,
+        "cmdline": " ".join([f"BOOT_IMAGE=/vmlinuz-{kernel} root=/dev/md0 ro", *spec.kernel_cmdline]),
         "cpu_sockets": spec.cpu_sockets,
         "cpu_threads": spec.cpu_threads,
         "memory_bytes": spec.memory_gib * 2**30,

@@ -15,6 +15,17 @@ if TYPE_CHECKING:  # the node's shell starts often and needs none of pydantic
 Part = dict[str, Any]
 
 NDR_GBPS = 400  # ConnectX-7, 4X NDR
+NIC_DOMAIN, NIC_BUS = "0000", 0x2A  # free in every spec; nothing says where these sit
+NVME_DOMAIN, NVME_BUS = "0000", 0x82
+HEALTHY_DRIVE = {
+    "critical_warning": 0,
+    "temperature_c": 38,
+    "avail_spare": 100,
+    "spare_thresh": 10,
+    "percent_used": 2,
+    "media_errors": 0,
+    "unsafe_shutdowns": 3,
+}
 HGX_NVLINKS = 18  # per GPU, from H100 to GB200
 NOTHING_WRONG = (
     "pcie_replays",
@@ -41,6 +52,7 @@ def gpus(node: Node, spec: NodeSpec) -> list[Part]:
             "uuid": f"GPU-{uuid.uuid5(uuid.NAMESPACE_DNS, f'{node.name}.gpu{index}')}",
             "present": True,
             "lost": False,
+            "numa_node": near(index, len(spec.gpus.pci)),
             "temperature_c": 34 + number_below(node.name, f"gpu{index}.heat", 6),
             "pcie_generation": 5,
             "pcie_width": 16,
@@ -66,11 +78,21 @@ def hcas(node: Node, spec: NodeSpec) -> list[Part]:
             "rail": hca.rail,
             "state": "ACTIVE",
             "rate_gbps": round(limit(spec, "hca_rate", NDR_GBPS)),
+            "numa_node": near(index, len(spec.hcas)),
+            "lid": 10 + number_below(node.name, f"rail{hca.rail}.lid", 40_000),
+            "pkeys": ["0x7fff", "0x8001"],
+            "counters": {},
+            "hw_counters": {},
             "link_downed": 0,
             "symbol_error": 0,
         }
-        for hca in spec.hcas
+        for index, hca in enumerate(spec.hcas)
     ]
+
+
+def near(index: int, count: int) -> int:
+    """Return the NUMA node of one of so many devices: one half sits at either socket."""
+    return int(index >= (count + 1) // 2)
 
 
 def _guid(node: Node, rail: int) -> str:
@@ -85,11 +107,15 @@ def nics(node: Node, spec: NodeSpec) -> list[Part]:
         {
             "name": nic.name,
             "mac": _mac(number_below(node.name, nic.name, 2**24)),
+            "pci": f"{NIC_DOMAIN}:{NIC_BUS + slot:02x}:00.0",
+            "numa_node": near(slot, len(spec.nics)),
+            "mtu": nic.mtu or 1500,
             "carrier": True,
             "speed_mbps": nic.speed_mbps,
             "carrier_changes": 2,
+            "counters": {},
         }
-        for nic in spec.nics
+        for slot, nic in enumerate(spec.nics)
     ]
 
 
@@ -106,6 +132,10 @@ def nvme(node: Node, spec: NodeSpec) -> list[Part]:
             "serial": f"S{number(node.name, f'nvme{slot}', 13)}",
             "firmware": "OPPA4B5Q",
             "size_gb": spec.nvme.size_gb,
+            "pci": f"{NVME_DOMAIN}:{NVME_BUS + slot:02x}:00.0",
+            "numa_node": near(slot, spec.nvme.count),
+            "state": "live",
+            "smart": {**HEALTHY_DRIVE, "power_on_hours": number_below(node.name, f"nvme{slot}.hours", 9000)},
             "present": True,
             "mb_s": 6650 + number_below(node.name, f"nvme{slot}.speed", 200),
         }

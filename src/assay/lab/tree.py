@@ -8,25 +8,32 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
+from assay.lab.host_tree import host
+from assay.lab.pci_tree import pci
 from assay.lab.world import State
 
 Files = Iterator[tuple[str, str]]
 
 SECTOR = 512
-ROOT_FS_KIB = 1_840_000_000
+NIC_COUNTERS = ("rx_errors", "tx_errors", "rx_crc_errors", "rx_dropped", "tx_dropped", "rx_missed_errors")
+COUNTERS = (
+    *("symbol_error", "link_error_recovery", "link_downed", "port_rcv_errors", "port_rcv_remote_physical_errors"),
+    *("port_rcv_constraint_errors", "port_xmit_constraint_errors", "port_xmit_discards", "port_xmit_wait"),
+    *("port_rcv_data", "port_xmit_data", "local_link_integrity_errors", "excessive_buffer_overrun_errors"),
+    "VL15_dropped",
+)
+HW_COUNTERS = (
+    *("out_of_buffer", "out_of_sequence", "packet_seq_err", "local_ack_timeout_err", "rnr_nak_retry_err"),
+    *("implied_nak_seq_err", "req_cqe_error", "resp_cqe_error", "req_remote_access_errors"),
+)
 PORT_STATE = {"DOWN": 1, "INIT": 2, "ARMED": 3, "ACTIVE": 4}
 SPEED_NAME = {10: "SDR", 20: "DDR", 40: "QDR", 56: "FDR", 100: "EDR", 200: "HDR", 400: "NDR", 800: "XDR"}
-AER = {
-    "correctable": ("RxErr BadTLP BadDLLP Rollover Timeout NonFatalErr CorrIntErr HeaderOF", "TOTAL_ERR_COR"),
-    "nonfatal": ("Undefined DLP SDES TLP FCP CmpltTO CmpltAbrt UnxCmplt", "TOTAL_ERR_NONFATAL"),
-    "fatal": ("Undefined DLP SDES TLP FCP CmpltTO CmpltAbrt UnxCmplt", "TOTAL_ERR_FATAL"),
-}
 
 
 def files(state: State) -> dict[str, str]:
     """Return every file of the node's root, by path below it."""
     tree: dict[str, str] = {}
-    for part in (_host, _gpus, _hcas, _nics, _nvme, _aer, _kernel_log):
+    for part in (_kernel, host, pci, _gpus, _hcas, _nics, _nvme, _kernel_log):
         tree.update(part(state))
     return tree
 
@@ -37,30 +44,12 @@ def started(state: State) -> datetime:
     return ready - timedelta(seconds=state["timing"]["boot_s"])
 
 
-def _host(state: State) -> Files:
+def _kernel(state: State) -> Files:
     yield "proc/sys/kernel/hostname", f"{state['name']}\n"
     yield "proc/sys/kernel/osrelease", f"{state['kernel']}\n"
     yield "proc/sys/kernel/random/boot_id", f"{state['boot']['id']}\n"
     yield "proc/cmdline", f"{state['cmdline']}\n"
-    yield "proc/cpuinfo", _cpuinfo(state["cpu_sockets"], state["cpu_threads"])
     yield "proc/meminfo", f"MemTotal:       {state['memory_bytes'] // 1024} kB\n"
-    yield "proc/mounts", f"/dev/md0 / ext4 {state.get('root_fs', 'rw')},relatime 0 0\nproc /proc proc rw,relatime 0 0\n"
-    yield "run/df", _df(state.get("root_fs_used_percent", 31))
-    yield "sys/class/dmi/id/product_name", f"{state['product']}\n"
-    yield "sys/class/dmi/id/product_serial", f"{state['serial']}\n"
-
-
-def _df(used_percent: int) -> str:
-    used, free = ROOT_FS_KIB * used_percent // 100, ROOT_FS_KIB * (100 - used_percent) // 100
-    heading = "Filesystem     1024-blocks      Used Available Capacity Mounted on"
-    return f"{heading}\n/dev/md0       {ROOT_FS_KIB} {used} {free}      {used_percent}% /\n"
-
-
-def _cpuinfo(sockets: int, threads: int) -> str:
-    model = "Intel(R) Xeon(R) Platinum 8480C"
-    return "".join(
-        f"processor\t: {cpu}\nmodel name\t: {model}\nphysical id\t: {cpu % sockets}\n\n" for cpu in range(threads)
-    )
 
 
 def _gpus(state: State) -> Files:
@@ -75,12 +64,17 @@ def _gpus(state: State) -> Files:
 def _hcas(state: State) -> Files:
     for hca in state["hcas"]:
         folder = f"sys/class/infiniband/{hca['name']}"
-        guid = hca["guid"].removeprefix("0x").rjust(16, "0")
-        yield f"{folder}/node_guid", ":".join(guid[i : i + 4] for i in range(0, 16, 4)) + "\n"
+        yield f"{folder}/node_guid", f"{_grouped(hca['guid'])}\n"
         yield f"{folder}/fw_ver", state["firmware"].get(f"HCA_{hca['rail']}", "") + "\n"
         yield f"{folder}/board_id", "MT_0000000838\n"
         yield f"{folder}/hca_type", "MT4129\n"
+        yield from _device(folder, "mlx5_core", hca)
         yield from ((f"{folder}/ports/1/{name}", content) for name, content in _port(hca))
+
+
+def _device(folder: str, driver: str, part: State) -> Files:
+    yield f"{folder}/device/uevent", f"DRIVER={driver}\nPCI_SLOT_NAME={part['pci']}\n"
+    yield f"{folder}/device/numa_node", f"{part['numa_node']}\n"
 
 
 def _port(hca: State) -> Files:
@@ -89,19 +83,34 @@ def _port(hca: State) -> Files:
     yield "phys_state", "2: Polling\n" if state == "DOWN" else "5: LinkUp\n"
     yield "rate", f"{rate} Gb/sec (4X {SPEED_NAME.get(rate, 'SDR')})\n"
     yield "link_layer", "InfiniBand\n"
-    for counter in ("symbol_error", "link_downed", "link_error_recovery", "port_rcv_errors"):
-        yield f"counters/{counter}", f"{hca.get(counter, 0)}\n"
+    yield "lid", f"{hca['lid']:#x}\n"
+    yield "sm_lid", "0x1\n"
+    yield "gids/0", f"fe80:0000:0000:0000:{_grouped(hca['guid'])}\n"
+    yield from ((f"pkeys/{index}", f"{key}\n") for index, key in enumerate([*hca["pkeys"], "0x0000"]))
+    for counter in COUNTERS:
+        yield f"counters/{counter}", f"{hca.get(counter, hca['counters'].get(counter, 0))}\n"
+    for counter in HW_COUNTERS:
+        yield f"hw_counters/{counter}", f"{hca['hw_counters'].get(counter, 0)}\n"
+
+
+def _grouped(guid: str) -> str:
+    digits = guid.removeprefix("0x").rjust(16, "0")
+    return ":".join(digits[start : start + 4] for start in range(0, 16, 4))
 
 
 def _nics(state: State) -> Files:
     for nic in state["nics"]:
         folder = f"sys/class/net/{nic['name']}"
-        yield f"{folder}/device/vendor", "0x15b3\n"
+        yield from _device(folder, "mlx5_core", nic)
         yield f"{folder}/type", "1\n"
         yield f"{folder}/address", f"{nic['mac']}\n"
         yield f"{folder}/carrier", f"{int(nic['carrier'])}\n"
         yield f"{folder}/speed", f"{nic['speed_mbps'] if nic['carrier'] else -1}\n"
         yield f"{folder}/carrier_changes", f"{nic['carrier_changes']}\n"
+        yield f"{folder}/duplex", "full\n"
+        yield f"{folder}/mtu", f"{nic['mtu']}\n"
+        for counter in NIC_COUNTERS:
+            yield f"{folder}/statistics/{counter}", f"{nic['counters'].get(counter, 0)}\n"
 
 
 def _nvme(state: State) -> Files:
@@ -111,16 +120,10 @@ def _nvme(state: State) -> Files:
             yield f"{folder}/model", f"{drive['model']:<40}\n"
             yield f"{folder}/serial", f"{drive['serial']:<20}\n"
             yield f"{folder}/firmware_rev", f"{drive['firmware']:<8}\n"
+            yield f"{folder}/state", f"{drive['state']}\n"
+            yield f"{folder}/transport", "pcie\n"
+            yield f"{folder}/address", f"{drive['pci']}\n"
             yield f"{folder}/{drive['name']}n1/size", f"{drive['size_gb'] * 10**9 // SECTOR}\n"
-
-
-def _aer(state: State) -> Files:
-    for device in [gpu for gpu in state["gpus"] if gpu["present"]] + state["hcas"]:
-        for severity, (names, total) in AER.items():
-            count = device.get(f"aer_{severity}", 0)
-            first, *others = names.split()
-            lines = [f"{first} {count}", *(f"{name} 0" for name in others), f"{total} {count}"]
-            yield f"sys/bus/pci/devices/{device['pci']}/aer_dev_{severity}", "\n".join(lines) + "\n"
 
 
 def _kernel_log(state: State) -> Files:

@@ -31,8 +31,8 @@ def write_tree(root: Path, files: Mapping[str, str], record: Path) -> None:
 
 def _replace(path: str, content: str) -> None:
     scratch = f"{path}.new"
-    with open(scratch, "w") as file:  # noqa: PTH123  # see write_tree
-        file.write(content)
+    with open(scratch, "wb") as file:  # noqa: PTH123  # see write_tree
+        file.write(content.encode("utf-8", "surrogateescape"))
     os.replace(scratch, path)  # noqa: PTH105  # see write_tree
 
 

@@ -15,14 +15,20 @@ from typing import Any
 
 from assay.probe.aer import read_aer
 from assay.probe.apart import gather
+from assay.probe.file_systems import read_file_systems
 from assay.probe.files import Root, Tree
 from assay.probe.gpu import read_gpus
 from assay.probe.hca import read_hcas
 from assay.probe.host import read_host
+from assay.probe.kernel import read_kernel
 from assay.probe.kernel_log import Since, read_kernel_log
 from assay.probe.lazy import Timed
+from assay.probe.memory import read_memory
 from assay.probe.nic import read_nics
 from assay.probe.nvme import read_drives
+from assay.probe.pci import read_pci
+from assay.probe.services import SERVICES_S, read_services
+from assay.probe.timekeeping import read_timekeeping
 
 DEADLINE_S = 8.0
 PLAIN_S = 3.0  # for an area that is read as one question
@@ -65,6 +71,12 @@ def _passive(root: Root, since: Since, deadline_s: float) -> Tree:
         "nic": partial(read_nics, root),
         "nvme": partial(read_drives, root),
         "aer": partial(read_aer, root),
+        "pci": partial(read_pci, root),
+        "memory": partial(read_memory, root),
+        "file_systems": partial(read_file_systems, root),
+        "kernel": partial(read_kernel, root),
+        "time": partial(read_timekeeping, root),
+        "services": Timed(SERVICES_S, read_services),
         "kernel_log": partial(read_kernel_log, root, since),
     }
     with _little_memory():

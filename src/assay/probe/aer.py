@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 
 from assay.model.reading import absent
-from assay.probe.files import Root, Tree, unread
+from assay.probe.files import Root, unread
+from assay.probe.lazy import Lazy
 
 DEVICES = "/sys/bus/pci/devices"
 SEVERITIES = ("correctable", "nonfatal", "fatal")
 
 
-def read_aer(root: Root) -> Tree:
+def read_aer(root: Root) -> Lazy:
     """Return the `aer` branch: every PCI device that reports errors, by address."""
     try:
         addresses = root.names(DEVICES)
@@ -23,8 +24,8 @@ def read_aer(root: Root) -> Tree:
     )
 
 
-def _device(root: Root, folder: str) -> Tree:
-    return {severity: root.read(f"{folder}/aer_dev_{severity}", total) for severity in SEVERITIES}
+def _device(root: Root, folder: str) -> Lazy:
+    return {severity: root.later(f"{folder}/aer_dev_{severity}", total) for severity in SEVERITIES}
 
 
 def total(text: str) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from assay.model.reading import absent, failed, unsupported, value
@@ -31,6 +32,14 @@ class Root:
         with open(self.here(path), encoding="utf-8", errors="replace") as file:  # noqa: PTH123  # pathlib costs 10 ms to import
             return file.read().strip()
 
+    def start(self, path: str, size: int) -> bytes:
+        """Return the first `size` bytes of a file, with one read. Raises OSError."""
+        descriptor = os.open(self.here(path), os.O_RDONLY)
+        try:
+            return os.read(descriptor, size)
+        finally:
+            os.close(descriptor)
+
     def names(self, path: str) -> list[str]:
         """Return the sorted names in a folder. Raises OSError."""
         return sorted(os.listdir(self.here(path)))  # noqa: PTH208  # see text
@@ -46,6 +55,17 @@ class Root:
         except OSError as error:
             return unread(path, error)
         return understood(path, content, convert)
+
+    def later(self, path: str, convert: Callable[[str], Any] = str) -> Callable[[], Tree]:
+        """Return the question that `read` answers at once."""
+        return partial(self.read, path, convert)
+
+
+def not_empty(text: str) -> str:
+    """Return a text that says something. Raises ValueError for one that does not."""
+    if not text:
+        raise ValueError("empty")
+    return text
 
 
 def unread(path: str, error: OSError) -> Tree:

@@ -1,52 +1,53 @@
-"""The host: who it is, how big, how long up, and whether its root file system is well."""
+"""The host: who it is, how big, how long up, how busy, and whether its root file system is well."""
 
 from __future__ import annotations
 
 import re
+from functools import partial
 
-from assay.probe.files import Root, Tree, understood
-from assay.probe.tools import read_tool
+from assay.model.reading import value
+from assay.probe.cpu import online, read_cpu, sockets
+from assay.probe.file_systems import space
+from assay.probe.files import Root, Tree, not_empty
+from assay.probe.lazy import Lazy, Timed
+from assay.probe.processes import PROCESSES_S, read_processes
 
-DF_S = 2
+DMI = "/sys/class/dmi/id"
 
 
-def read_host(root: Root) -> Tree:
-    """Return the `host` branch. `product` and `serial` come from DMI (the serial needs root to read)."""
+def read_host(root: Root) -> Lazy:
+    """Return the `host` branch. What DMI says of serial numbers needs root to read."""
     return {
-        "hostname": root.read("/proc/sys/kernel/hostname", _not_empty),
-        "boot_id": root.read("/proc/sys/kernel/random/boot_id", _not_empty),
-        "uptime_s": root.read("/proc/uptime", lambda text: float(text.split()[0])),
-        "kernel": root.read("/proc/sys/kernel/osrelease", _not_empty),
-        "cmdline": root.read("/proc/cmdline"),
-        "product": root.read("/sys/class/dmi/id/product_name", _not_empty),
-        "serial": root.read("/sys/class/dmi/id/product_serial", _not_empty),
-        "cpu_sockets": root.read("/proc/cpuinfo", sockets),
-        "cpu_threads": root.read("/proc/cpuinfo", threads),
-        "memory_bytes": root.read("/proc/meminfo", memory_bytes),
-        "root_fs": {"read_only": root.read("/proc/mounts", root_is_read_only), "used_percent": _how_full(root)},
+        "hostname": root.later("/proc/sys/kernel/hostname", not_empty),
+        "boot_id": root.later("/proc/sys/kernel/random/boot_id", not_empty),
+        "uptime_s": root.later("/proc/uptime", lambda text: float(text.split()[0])),
+        "kernel": root.later("/proc/sys/kernel/osrelease", not_empty),
+        "cmdline": root.later("/proc/cmdline"),
+        **_identity(root),
+        "cpu_sockets": partial(sockets, root),
+        "cpu_threads": partial(online, root),
+        "cpu": read_cpu(root),
+        "memory_bytes": root.later("/proc/meminfo", memory_bytes),
+        "root_fs": {
+            "read_only": root.later("/proc/mounts", root_is_read_only),
+            "used_percent": lambda: used_percent(space(root, "/")),
+        },
+        "load": partial(_load, root),
+        "processes": Timed(PROCESSES_S, partial(read_processes, root)),
     }
 
 
-def _not_empty(text: str) -> str:
-    if not text:
-        raise ValueError("empty")
-    return text
+def _identity(root: Root) -> Lazy:
+    def dmi(name: str) -> object:
+        return root.later(f"{DMI}/{name}", not_empty)
 
-
-def sockets(cpuinfo: str) -> int:
-    """Count the different `physical id`s. Raises ValueError where the architecture names none."""
-    return _at_least_one(len(set(re.findall(r"^physical id\s*:\s*(\d+)", cpuinfo, re.MULTILINE))))
-
-
-def threads(cpuinfo: str) -> int:
-    """Count the online logical CPUs. Raises ValueError when none is named."""
-    return _at_least_one(len(re.findall(r"^processor\s*:", cpuinfo, re.MULTILINE)))
-
-
-def _at_least_one(count: int) -> int:
-    if count == 0:
-        raise ValueError("none")
-    return count
+    return {
+        "vendor": dmi("sys_vendor"),
+        "product": dmi("product_name"),
+        "serial": dmi("product_serial"),
+        "board": {"vendor": dmi("board_vendor"), "name": dmi("board_name"), "serial": dmi("board_serial")},
+        "bios": {"vendor": dmi("bios_vendor"), "version": dmi("bios_version"), "date": dmi("bios_date")},
+    }
 
 
 def memory_bytes(meminfo: str) -> int:
@@ -63,12 +64,21 @@ def root_is_read_only(mounts: str) -> bool:
     return "ro" in options[-1].split(",")
 
 
-def _how_full(root: Root) -> Tree:
-    """Ask df, as a person would: what a root is mounted from is for the node to say."""
-    return read_tool(["df", "-P", "-k", root.here("/")], DF_S, lambda text: understood("df", text, used_percent))
+def used_percent(space: Tree) -> Tree:
+    """Return the one leaf, or the reason why df gave none."""
+    leaf: Tree = space.get("used_percent", space)
+    return leaf
 
 
-def used_percent(df: str) -> float:
-    """Return how full `df -P` says a file system is, of what it lets anyone use. Raises ValueError."""
-    _, _, used, available = df.splitlines()[-1].split()[:4]
-    return round(100 * int(used) / (int(used) + int(available)), 1)
+def _load(root: Root) -> Tree:
+    """Return the averages over one, five and fifteen minutes of processes that ran, wanted to, or waited for a disk."""
+    averages = root.read("/proc/loadavg", load)
+    if "value" not in averages:
+        return averages
+    return dict(zip(("one_min", "five_min", "fifteen_min"), map(value, averages["value"]), strict=True))
+
+
+def load(loadavg: str) -> list[float]:
+    """Return the three averages of /proc/loadavg. Raises ValueError."""
+    one, five, fifteen, _running, _last = loadavg.split()
+    return [float(one), float(five), float(fifteen)]

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from assay.model.reading import absent
 from assay.probe.files import Root, Tree, unread
+from assay.probe.lazy import Lazy
+from assay.probe.pci import numa_node
+from assay.probe.uevent import pci_slot
 
 CLASS = "/sys/class/net"
 ETHERNET = "1"  # ARPHRD_ETHER; 32 is IP over InfiniBand
+COUNTERS = ("rx_errors", "tx_errors", "rx_crc_errors", "rx_dropped", "tx_dropped", "rx_missed_errors")
 
 
-def read_nics(root: Root) -> Tree:
+def read_nics(root: Root) -> Lazy:
     """Return the `nic` branch, interfaces by name."""
     try:
         names = root.names(CLASS)
@@ -26,12 +32,17 @@ def _is_hardware(root: Root, folder: str) -> bool:
         return False
 
 
-def _interface(root: Root, folder: str) -> Tree:
+def _interface(root: Root, folder: str) -> Lazy:
     return {
-        "carrier": root.read(f"{folder}/carrier", carrier),
-        "speed_mbps": _speed(root, f"{folder}/speed"),
-        "mac": root.read(f"{folder}/address"),
-        "carrier_changes": root.read(f"{folder}/carrier_changes", int),
+        "carrier": root.later(f"{folder}/carrier", carrier),
+        "speed_mbps": partial(_speed, root, f"{folder}/speed"),
+        "duplex": root.later(f"{folder}/duplex"),
+        "mtu_bytes": root.later(f"{folder}/mtu", int),
+        "mac": root.later(f"{folder}/address"),
+        "carrier_changes": root.later(f"{folder}/carrier_changes", int),
+        "pci": root.later(f"{folder}/device/uevent", pci_slot),
+        "numa_node": partial(numa_node, root, f"{folder}/device"),
+        "counters": {name: root.later(f"{folder}/statistics/{name}", int) for name in COUNTERS},
     }
 
 

@@ -1,32 +1,40 @@
-"""NVMe drives, from sysfs."""
+"""NVMe drives, from sysfs, and what they say of their own health."""
 
 from __future__ import annotations
 
 import re
+from functools import partial
 
 from assay.model.reading import absent, value
 from assay.probe.files import Root, Tree, unread
+from assay.probe.lazy import Lazy, Timed
+from assay.probe.nvme_smart import SMART_S, read_smart
 
 CLASS = "/sys/class/nvme"
 SECTOR = 512  # sysfs counts sizes in these, whatever the drive's own block size
 NAMESPACE = re.compile(r"nvme\d+(c\d+)?n\d+")
 
 
-def read_drives(root: Root) -> Tree:
+def read_drives(root: Root) -> Lazy:
     """Return the `nvme` branch, controllers by name."""
     try:
         names = root.names(CLASS)
     except OSError as error:
         return unread(CLASS, error)
-    return {name: _drive(root, f"{CLASS}/{name}") for name in names} or absent(f"{CLASS} is empty")
+    return {name: _drive(root, name) for name in names} or absent(f"{CLASS} is empty")
 
 
-def _drive(root: Root, folder: str) -> Tree:
+def _drive(root: Root, name: str) -> Lazy:
+    folder = f"{CLASS}/{name}"
     return {
-        "model": root.read(f"{folder}/model"),
-        "serial": root.read(f"{folder}/serial"),
-        "firmware": root.read(f"{folder}/firmware_rev"),
-        "size_bytes": _size(root, folder),
+        "model": root.later(f"{folder}/model"),
+        "serial": root.later(f"{folder}/serial"),
+        "firmware": root.later(f"{folder}/firmware_rev"),
+        "size_bytes": partial(_size, root, name),
+        "state": root.later(f"{folder}/state"),
+        "transport": root.later(f"{folder}/transport"),
+        "pci": root.later(f"{folder}/address", str.lower),
+        "smart": Timed(SMART_S, partial(read_smart, name)),
     }
 
 
@@ -35,10 +43,11 @@ def namespaces(root: Root, drive: str) -> list[str]:
     return [name for name in root.names(f"{CLASS}/{drive}") if NAMESPACE.fullmatch(name)]
 
 
-def _size(root: Root, folder: str) -> Tree:
+def _size(root: Root, drive: str) -> Tree:
     """Return the size of all namespaces together, the first one's reason where one of them cannot be read."""
+    folder = f"{CLASS}/{drive}"
     try:
-        found = namespaces(root, folder.removeprefix(f"{CLASS}/"))
+        found = namespaces(root, drive)
     except OSError as error:
         return unread(folder, error)
     sizes = [root.read(f"{folder}/{name}/size", int) for name in found]

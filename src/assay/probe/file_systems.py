@@ -1,0 +1,98 @@
+"""File systems that hold files: each real mount, how full it is, and whether it can be written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import partial
+from typing import NamedTuple
+
+from assay.model.reading import absent, failed, value
+from assay.probe.files import Root, Tree, unread
+from assay.probe.lazy import Lazy, Timed
+from assay.probe.tools import read_tool
+
+MOUNTS = "/proc/mounts"
+DF_S = 2.0
+ON_DISKS = {"bcachefs", "btrfs", "ext2", "ext3", "ext4", "f2fs", "jfs", "reiserfs", "vfat", "xfs", "zfs"}
+ON_SERVERS = {"9p", "beegfs", "ceph", "cifs", "gpfs", "lustre", "nfs", "nfs4", "panfs", "virtiofs", "wekafs"}
+OCTAL = re.compile(r"\\([0-7]{3})")
+
+
+class Mount(NamedTuple):
+    """One line of /proc/mounts."""
+
+    source: str
+    point: str
+    type: str
+    options: list[str]
+
+    @property
+    def name(self) -> str:
+        """The mount point as systemd names its units: `-` for `/`, `var-lib` for `/var/lib`."""
+        return self.point.strip("/").replace("/", "-") or "-"
+
+
+def read_file_systems(root: Root) -> Lazy:
+    """Return the `file_systems` branch by name of the mount; a server that does not answer hides no other."""
+    try:
+        mounts = list(real(root.text(MOUNTS)))
+    except OSError as error:
+        return unread(MOUNTS, error)
+    return {mount.name: _mount(root, mount) for mount in mounts} or absent(f"{MOUNTS} lists no real file system")
+
+
+def _mount(root: Root, mount: Mount) -> Lazy:
+    return {
+        "mount_point": value(mount.point),
+        "source": value(mount.source),
+        "type": value(mount.type),
+        "read_only": value("ro" in mount.options),
+        "space": Timed(DF_S, partial(space, root, mount.point)),
+    }
+
+
+def real(mounts: str) -> Iterator[Mount]:
+    """Yield the root, whatever it lies on, and each disk's or server's file system where it is mounted first."""
+    seen: set[tuple[str, str]] = set()
+    listed = [_parsed(line.split()) for line in mounts.splitlines() if len(line.split()) > 3]
+    last_root = next((mount for mount in reversed(listed) if mount.point == "/"), None)
+    for mount in ([last_root] if last_root else []) + [mount for mount in listed if mount.point != "/"]:
+        key = (mount.source, mount.type)
+        if key not in seen and (mount is last_root or mount.type in ON_DISKS | ON_SERVERS):
+            seen.add(key)
+            yield mount
+
+
+def _parsed(fields: list[str]) -> Mount:
+    source, point = (OCTAL.sub(lambda code: chr(int(code[1], 8)), field) for field in fields[:2])
+    return Mount(source, point, fields[2], fields[3].split(","))
+
+
+def space(root: Root, point: str) -> Tree:
+    """Ask df, as a person would: `size_bytes`, and `used_percent` and `inodes_used_percent` of what anyone may use."""
+    columns = "--output=size,used,avail,itotal,iused"
+    return read_tool(["df", "-B1", columns, root.here(point)], DF_S, df)
+
+
+def df(text: str) -> Tree:
+    """Read the last row of `df -B1 --output=size,used,avail,itotal,iused`; `-` and 0 are said of no inodes at all."""
+    rows = [line.split() for line in text.splitlines()]
+    if not rows or len(rows[-1]) != 5 or not all(part.isdecimal() for part in rows[-1][:3]):
+        return failed(f"df: cannot make sense of {text[-80:]!r}")
+    size, used, available = map(int, rows[-1][:3])
+    return {
+        "size_bytes": value(size),
+        "used_percent": _share(used, used + available),
+        "inodes_used_percent": _inodes(*rows[-1][3:]),
+    }
+
+
+def _inodes(total: str, used: str) -> Tree:
+    if not (total.isdecimal() and used.isdecimal() and int(total)):
+        return absent("this file system does not count inodes")
+    return _share(int(used), int(total))
+
+
+def _share(used: int, total: int) -> Tree:
+    return value(round(100 * used / total, 1)) if total else absent("the file system has no size")

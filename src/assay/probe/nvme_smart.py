@@ -1,0 +1,85 @@
+"""A drive's SMART log (NVM Express Base Specification, SMART / Health Information), through nvme-cli or smartctl."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from assay.model.reading import absent, failed, unsupported, value
+from assay.probe.files import Tree
+from assay.probe.tools import read_tool
+
+SMART_S = 4.0
+TOOL_S = 1.8
+KELVIN = 273
+FIELDS = {  # reading → the name in nvme-cli, the name in smartctl
+    "critical_warning": ("critical_warning", "critical_warning"),
+    "media_errors": ("media_errors", "media_errors"),
+    "used_percent": ("percent_used", "percentage_used"),
+    "spare_percent": ("avail_spare", "available_spare"),
+    "spare_threshold_percent": ("spare_thresh", "available_spare_threshold"),
+    "temperature_c": ("temperature", "temperature"),
+    "unsafe_shutdowns": ("unsafe_shutdowns", "unsafe_shutdowns"),
+    "power_on_hours": ("power_on_hours", "power_on_hours"),
+}
+
+
+def read_smart(drive: str) -> Tree:
+    """Return the `smart` branch of a drive; both tools need root."""
+    device = f"/dev/{drive}"
+    found = read_tool(["nvme", "smart-log", "--output-format=json", device], TOOL_S, nvme_cli)
+    if "absent" in found:
+        found = read_tool(["smartctl", "--json", "--all", device], TOOL_S, smartctl)
+    if "absent" in found:
+        return unsupported("neither nvme nor smartctl is installed; install nvme-cli or smartmontools")
+    return found
+
+
+def nvme_cli(text: str) -> Tree:
+    """Read `nvme smart-log -o json`, whose temperature is in kelvins."""
+    log = _json(text)
+    if log is None or "avail_spare" not in log:
+        return _nothing("nvme", text)
+    branch = {name: _number(log, theirs) for name, (theirs, _) in FIELDS.items()}
+    return branch | {"temperature_c": _celsius(branch["temperature_c"])}
+
+
+def smartctl(text: str) -> Tree:
+    """Read `smartctl -j -a`."""
+    log = (_json(text) or {}).get("nvme_smart_health_information_log")
+    if not isinstance(log, Mapping):
+        return _nothing("smartctl", text)
+    return {name: _number(log, theirs) for name, (_, theirs) in FIELDS.items()}
+
+
+def _json(text: str) -> dict[str, Any] | None:
+    """Return the object in what a tool printed, None where there is none; warnings may stand before it."""
+    try:
+        found, _ = json.JSONDecoder().raw_decode(text[text.index("{") :])
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _number(log: Mapping[str, Any], name: str) -> Tree:
+    """Return one field; nvme-cli may give a warning as an object with its bits, and large counts as text."""
+    said = log.get(name)
+    said = said.get("value") if isinstance(said, Mapping) else said
+    if said is None:
+        return absent(f"the log has no {name}")
+    if isinstance(said, bool) or not isinstance(said, int | str):
+        return failed(f"{name}: cannot make sense of {str(said)[:40]!r}")
+    try:
+        return value(int(said))
+    except ValueError:
+        return failed(f"{name}: cannot make sense of {str(said)[:40]!r}")
+
+
+def _celsius(kelvin: Tree) -> Tree:
+    return value(kelvin["value"] - KELVIN) if "value" in kelvin else kelvin
+
+
+def _nothing(tool: str, text: str) -> Tree:
+    said = [line.strip() for line in text.splitlines() if line.strip()]
+    return failed(f"{tool} gave no log" + (f"; it ended with {said[-1][:120]!r}" if said else ""))
