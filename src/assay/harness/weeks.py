@@ -39,9 +39,10 @@ class Weeks:
         try:
             document = trial.look(week_name(fabric))
         except Silence as missing:
-            never = missing.reason.startswith("no evidence of")
+            if missing.where:  # it is there, and cannot be read
+                raise
             why = f"no week of the fabric {fabric} is kept; run `assay fabric evaluate {fabric}`"
-            raise trial.silent(Silence("failed", "", why)) if never else missing from None
+            raise trial.silent(Silence("failed", "", why)) from None
         if fabric not in self._evaluated:
             design = fleet.designs[fabric]
             week, cables = from_evidence(document.evidence), self.fabrics.cables(fabric)
@@ -198,7 +199,9 @@ class PortWeekView:
     def _counts(self, count: int) -> None:
         """Make sure that errors were counted here, before a zero is believed."""
         if not self._port.counted_h:
-            raise self._view.unread("no two scans after each other counted errors")
+            why = "no two scans after each other counted errors"
+            new = f"the port {self.place} was not designed yet when the week was looked at; run `assay fabric evaluate`"
+            raise self._view.unread(why) if not self._evaluation.week.counted_h else self._view.silent("failed", new)
         if (stuck := self._port.told.stuck) and not count:
             raise self._view.silent("failed", f"{stuck} {self.place} stands at its end: clear it")
 

@@ -7,7 +7,8 @@ channels.week   {"start", "scans", "whole", "gap_h", "counted_h", "newest", "ask
 channels.ports  {"value": {GUID: {PORT: {"errors": 12, "temperature": {"usual": 46.5, "a_week": 0.1}, …}}}}
 ```
 
-What was not told of a port is left out, and so is what it did not count, and a first or last value that is the usual.
+Every port that was designed then is there. What was not told of it is left out, and so is what it did not count, and a
+first or last value that is the usual.
 """
 
 from __future__ import annotations
@@ -39,8 +40,7 @@ def as_evidence(week: Week) -> Evidence:
     about = {name: value(getattr(week, name)) for name in ABOUT}
     ports: dict[str, dict[str, Any]] = {}
     for port, told in week.ports.items():
-        if said := _port(told):
-            ports.setdefault(port.guid, {})[str(port.number)] = said
+        ports.setdefault(port.guid, {})[str(port.number)] = _port(told)
     about["unseen"] = value(list(week.unseen))
     channels = {"week": {"start": value(week.start.isoformat()), **about}, "ports": value(ports)}
     return Evidence(week_name(week.fabric), week.end, channels)

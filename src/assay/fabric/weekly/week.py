@@ -61,6 +61,7 @@ class PortTold:
 
 
 NOTHING = PortTold()
+"""What is told of a port that was not designed yet when the week was gathered."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,10 @@ class Week:
 
 @dataclass(frozen=True, slots=True)
 class PortWeek:
-    """One designed port through the week: where it is, on which rail, and what was told of it."""
+    """One designed port through the week: where it is, on which rail, and what was told of it.
+
+    `counted_h` is how long its errors were counted.
+    """
 
     end: End
     far: End
@@ -130,9 +134,14 @@ def port_weeks(cables: Sequence[Cable], rails: Mapping[str, int], week: Week) ->
     A link between switches is on the rail of its leaf, where all of that leaf's adapters are on one.
     """
     known = {**_rails_of_switches(cables, rails), **rails}
+    seen = week.ports
     return [
         PortWeek(
-            end, far, known.get(end.guid, known.get(far.guid)), week.ports.get(end.at, NOTHING), week.counted_h
+            end,
+            far,
+            known.get(end.guid, known.get(far.guid)),
+            seen.get(end.at, NOTHING),
+            week.counted_h if end.at in seen else 0.0,
         )
         for cable in cables
         for end, far in ((cable.a, cable.b), (cable.b, cable.a))
