@@ -189,5 +189,5 @@ def _no_such_number(name: str) -> None:
 def _first_line(raw: bytes) -> str:
     """Return the first line that says something, printable and short enough for a table."""
     lines = (line.strip() for line in raw[:4096].decode(errors="replace").splitlines())
-    line = next((line for line in lines if line), "")
+    line = next((line for line in lines if any(map(str.isalnum, line))), "")
     return "".join(sign if sign.isprintable() else "·" for sign in line)[:200]

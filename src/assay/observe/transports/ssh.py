@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from assay.model.errors import Trouble
 from assay.model.fleet import Node
 
+QUIET = ("-T", "-o", "BatchMode=yes", "-o", "LogLevel=ERROR")  # so that what it says is the reason
 OPTIONS = {"ansible_port": "-p", "ansible_user": "-l", "ansible_ssh_private_key_file": "-i"}
 ARGUMENTS = ("ansible_ssh_common_args", "ansible_ssh_extra_args")
 
@@ -21,7 +22,7 @@ def ssh(node: Node, words: Sequence[str]) -> list[str]:
     more = [part for name in ARGUMENTS for part in shlex.split(_plain(node, name))]
     become = ["sudo", "-n"] if node.variables.get("ansible_become") is True else []
     host = _plain(node, "ansible_host") or node.name
-    return ["ssh", "-T", "-o", "BatchMode=yes", *options, *more, "--", host, shlex.join([*become, *words])]
+    return ["ssh", *QUIET, *options, *more, "--", host, shlex.join([*become, *words])]
 
 
 def _plain(node: Node, variable: str) -> str:
