@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -39,12 +39,24 @@ def test_a_state_is_plain_json(healthy: Healthy) -> None:
     assert json.loads(json.dumps(state)) == state
 
 
-def test_twenty_nodes_are_rendered_in_well_under_their_second_and_a_half(healthy: Healthy, tmp_path: Path) -> None:
-    states = [healthy(f"n{number:04}") for number in range(20)]
-    begun = time.process_time()
-    for state in states:
-        render(state, tmp_path / state["name"])
-    assert time.process_time() - begun < 1.5
+def test_a_node_is_rendered_for_little_more_than_its_files_cost_to_write(healthy: Healthy, tmp_path: Path) -> None:
+    """By turns, in CPU time: what a file costs to make differs a lot between machines and moments."""
+    rendering, writing = 0.0, 0.0
+    for number in range(8):
+        state, folder = healthy(f"n{number:04}"), tmp_path / f"n{number}"
+        begun = time.process_time()
+        render(state, folder)
+        rendering += time.process_time() - begun
+        begun = time.process_time()
+        write_plainly(files(state), tmp_path / f"plain{number}")
+        writing += time.process_time() - begun
+    assert rendering < 3 * writing
+
+
+def write_plainly(files: Mapping[str, str], folder: Path) -> None:
+    for path, content in files.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_bytes(content.encode("utf-8", "surrogateescape"))
 
 
 def test_only_files_whose_content_changed_are_written(healthy: Healthy, tmp_path: Path) -> None:

@@ -22,10 +22,7 @@ COUNTERS = (
     *("port_rcv_data", "port_xmit_data", "local_link_integrity_errors", "excessive_buffer_overrun_errors"),
     "VL15_dropped",
 )
-HW_COUNTERS = (
-    *("out_of_buffer", "out_of_sequence", "packet_seq_err", "local_ack_timeout_err", "rnr_nak_retry_err"),
-    *("implied_nak_seq_err", "req_cqe_error", "resp_cqe_error", "req_remote_access_errors"),
-)
+HW_COUNTERS = ("out_of_buffer", "out_of_sequence", "packet_seq_err", "local_ack_timeout_err", "rnr_nak_retry_err")
 PORT_STATE = {"DOWN": 1, "INIT": 2, "ARMED": 3, "ACTIVE": 4}
 SPEED_NAME = {10: "SDR", 20: "DDR", 40: "QDR", 56: "FDR", 100: "EDR", 200: "HDR", 400: "NDR", 800: "XDR"}
 

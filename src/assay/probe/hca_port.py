@@ -30,10 +30,6 @@ HW_COUNTERS = (  # mlx5's own, which know of retransmissions and of a host that 
     "packet_seq_err",
     "local_ack_timeout_err",
     "rnr_nak_retry_err",
-    "implied_nak_seq_err",
-    "req_cqe_error",
-    "resp_cqe_error",
-    "req_remote_access_errors",
 )
 MOST_KEYS = 128
 
