@@ -63,5 +63,5 @@ def _running_pods(where: Where) -> dict[str, str]:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise Trouble(f"kubectl does not list the pods {where[2]}: {type(error).__name__}") from None
     except (ValueError, KeyError, TypeError):
-        said = done.stderr.decode(errors="replace").strip()[:200]
+        said = done.stderr.decode(errors="replace").strip().rpartition("\n")[2][:200]
         raise Trouble(f"kubectl does not list the pods {where[2]}: {said or 'no list of pods'}") from None

@@ -16,7 +16,7 @@ from assay.model.errors import Trouble
 from assay.model.fleet import Node
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-STEP = ("--nodes=1", "--ntasks=1", "--cpus-per-task=1", "--cpu-bind=none", "--chdir=/", f"--export=PATH={PATH}")
+STEP = ("--nodes=1", "--ntasks=1", "--cpus-per-task=1", "--chdir=/", f"--export=PATH={PATH}")
 OWN = ("--job-name=assay-probe", "--immediate=5", "--mem=64M")
 JOINED = ("--overlap", "--mem=0", "--gres=none")
 ASKING_S = 5.0

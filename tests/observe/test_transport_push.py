@@ -1,0 +1,91 @@
+"""Documents that agents push: kept as evidence, found by whoever collects, and never taken for newer than they are."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assay.model.clock import SystemClock
+from assay.model.errors import Trouble
+from assay.model.evidence import Evidence
+from assay.model.fleet import Fleet, Node
+from assay.model.reading import absent, value
+from assay.observe.collect import collect
+from assay.observe.pushed import keep_pushed
+from assay.observe.store import EvidenceStore
+
+AT = datetime(2026, 11, 20, 8, 0, tzinfo=UTC)
+TREE = {"host": {"hostname": value("n1")}}
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Fleet:
+    node = Node("n1", "p", "s", "r01", 1, "x", "spec", "managed", variables={"transport": "push"})
+    return Fleet(tmp_path, {"n1": node})
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> EvidenceStore:
+    return EvidenceStore(tmp_path / "evidence")
+
+
+def pushed(at: datetime = AT, node: str = "n1", **channels: Any) -> dict[str, Any]:
+    return Evidence(node, at, channels or {"probe": TREE}).as_json()
+
+
+def test_what_was_pushed_is_the_evidence_and_as_old_as_it_is(fleet: Fleet, store: EvidenceStore) -> None:
+    digest = keep_pushed(store, fleet, pushed())
+    assert store.get(digest).channels == {"probe": TREE}
+    (found,) = collect(fleet, ["n1"], clock=SystemClock(), store=store).values()
+    assert found.channels == {"probe": TREE, "bmc": absent("no bmc_address is declared for n1")}
+    assert found.at == AT
+
+
+def test_a_time_in_the_future_does_not_make_evidence_newer_than_now(fleet: Fleet, store: EvidenceStore) -> None:
+    ahead = datetime.now(UTC) + timedelta(days=1)
+    keep_pushed(store, fleet, pushed(at=ahead))
+    (found,) = collect(fleet, ["n1"], clock=SystemClock(), store=store).values()
+    assert found.at < ahead
+
+
+def test_nothing_pushed_is_no_answer(fleet: Fleet, store: EvidenceStore) -> None:
+    (found,) = collect(fleet, ["n1"], clock=SystemClock(), store=store).values()
+    assert found.channels["probe"] == {"failed": "the agent of n1 has pushed nothing yet"}
+
+
+def test_one_that_only_pushes_takes_no_orders(fleet: Fleet, store: EvidenceStore) -> None:
+    keep_pushed(store, fleet, pushed())
+    (found,) = collect(fleet, ["n1"], clock=SystemClock(), store=store, active={"n1": ["memory"]}).values()
+    assert found.channels["active"] == {"failed": "n1 only pushes: nothing can be started there"}
+    assert found.channels["probe"] == TREE
+
+
+def test_a_document_that_comes_late_is_kept_but_is_not_the_last(fleet: Fleet, store: EvidenceStore) -> None:
+    keep_pushed(store, fleet, pushed())
+    late = keep_pushed(store, fleet, pushed(at=AT - timedelta(hours=1)))
+    assert store.get(late).at == AT - timedelta(hours=1)
+    last = store.pushed("n1")
+    assert last is not None
+    assert last.at == AT
+    assert store.latest("n1") is None
+
+
+@pytest.mark.parametrize(
+    ("document", "said"),
+    [
+        ({}, "not an evidence document"),
+        ({"schema": "assay.evidence/1", "node": "n1", "at": 7, "channels": {}}, "not an evidence document"),
+        (pushed(node="n9"), "the inventory has no node n9"),
+        (pushed(bmc={}), "the channel probe alone"),
+        (pushed(at=datetime(2026, 1, 1)), "a time with its zone"),  # noqa: DTZ001  # what is refused
+    ],
+)
+def test_what_is_no_evidence_of_a_known_node_is_refused(
+    fleet: Fleet, store: EvidenceStore, document: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(Trouble, match=said):
+        keep_pushed(store, fleet, document)
+    assert not store.folder.exists()
