@@ -4,11 +4,10 @@ import pytest
 
 pytestmark = [pytest.mark.phase("test", "production"), pytest.mark.passive]
 
-# NVML's names of the reasons that mean trouble; a power cap under load or an idle GPU do not.
+# NVML's names of the reasons that mean trouble; a power cap under load or an idle GPU do not, the power brake is the box's.
 TROUBLING = {
     "hw_slowdown",
     "hw_thermal_slowdown",
-    "hw_power_brake_slowdown",
     "sw_thermal_slowdown",
     "board_limit",
     "reliability",
@@ -24,7 +23,7 @@ def test_gpu_temperature(gpu, limits, measure):
 
 @pytest.mark.fault("gpu.throttled")
 def test_gpu_is_not_throttled(gpu):
-    """Refuse a GPU that slows down for heat, power or reliability."""
+    """Refuse a GPU that slows itself down for heat or reliability."""
     reasons = sorted(TROUBLING & set(gpu.throttle))
     assert not reasons, f"throttled: {', '.join(reasons)}"
 

@@ -44,7 +44,7 @@ HEALTHY: Mapping[str, Any] = {
     "slowdown_c": 89,
     "operating_max_c": 87,
     "memory_max_c": 105,
-    "throttled_ns": {"power_cap": 0, "software_thermal": 0, "hardware_thermal": 0, "power_brake": 0},
+    "throttled_ns": {"thermal": 0, "power_cap": 0, "software_thermal": 0, "hardware_thermal": 0, "power_brake": 0},
     "ecc_enabled": True,
     "ecc_pending": True,
     "ecc_volatile_sram_corrected": 0,

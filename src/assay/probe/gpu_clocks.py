@@ -9,7 +9,8 @@ from assay.probe.lazy import Lazy
 from assay.probe.nvml import Gpu, Question
 
 GRAPHICS, SM, MEMORY = 0, 1, 2  # nvmlClockType_t
-THROTTLED = {  # NVML_FI_DEV_CLOCKS_EVENT_REASON_…, in ns
+THROTTLED = {  # NVML_FI_DEV_PERF_POLICY_… and, from driver 575 on, NVML_FI_DEV_CLOCKS_EVENT_REASON_…, in ns
+    "thermal_us": 75,
     "power_cap_us": 74,
     "software_thermal_us": 269,
     "hardware_thermal_us": 270,

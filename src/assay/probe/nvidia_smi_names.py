@@ -95,6 +95,10 @@ DEVICE: Names = {
         [f"{_CLOCKS}/clocks_event_reason_", "clocks_throttle_reasons/clocks_throttle_reason_"], _REASONS
     ),
     "throttled": {
+        "thermal_us": total(
+            at(f"{_CLOCKS}_counters/{_CLOCKS}_counters_sw_therm_slowdown", microseconds),
+            at(f"{_CLOCKS}_counters/{_CLOCKS}_counters_hw_therm_slowdown", microseconds),
+        ),
         "power_cap_us": at(f"{_CLOCKS}_counters/{_CLOCKS}_counters_sw_power_cap", microseconds),
         "software_thermal_us": at(f"{_CLOCKS}_counters/{_CLOCKS}_counters_sw_therm_slowdown", microseconds),
         "hardware_thermal_us": at(f"{_CLOCKS}_counters/{_CLOCKS}_counters_hw_therm_slowdown", microseconds),

@@ -49,7 +49,7 @@ struct field_value {
 
 /* By field id: the key, and by which generations of NVLink it is known (0: it is none of NVLink's). */
 static const struct { uint field; const char *key; uint from, to; } fields[] = {
-  {74, "throttled_power_cap_ns", 0, 0}, {82, "memory_temperature_c", 0, 0}, {161, "replays", 1, 4},
+  {74, "throttled_power_cap_ns", 0, 0}, {75, "throttled_thermal_ns", 0, 0}, {82, "memory_temperature_c", 0, 0}, {161, "replays", 1, 4},
   {162, "recoveries", 1, 4}, {163, "crc_errors", 1, 4}, {164, "speed_mb_s", 1, 9}, {215, "recoveries", 5, 9},
   {219, "crc_errors", 5, 9}, {230, "recovery_action", 0, 0}, {269, "throttled_software_thermal_ns", 0, 0},
   {270, "throttled_hardware_thermal_ns", 0, 0}, {271, "throttled_power_brake_ns", 0, 0},

@@ -43,7 +43,7 @@ def _pids(listed: str) -> list[int]:
 
 _CLOCKS = ("sm_mhz", "sm_max_mhz", "memory_mhz", "memory_max_mhz", "application_mhz", "application_default_mhz")
 _ERRORS = [f"{place}{kind}" for place in ("", "sram_", "dram_") for kind in ("corrected", "uncorrected")]
-_THROTTLED = ("power_cap", "software_thermal", "hardware_thermal", "power_brake")
+_THROTTLED = ("thermal", "power_cap", "software_thermal", "hardware_thermal", "power_brake")
 
 DEVICE: Mapping[str, Any] = {
     **_plain("name", "serial", "uuid", "board_part", "vbios", "gsp"),
