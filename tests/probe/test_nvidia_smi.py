@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from assay.model.reading import as_reading
 from assay.probe.nvidia_smi import read, read_nvidia_smi
 
+RECORDED = Path(__file__).parents[1] / "recordings" / "nvidia-smi-q-x.xml"  # by the lab's nvidia-smi
 SAMPLES = Path(os.environ.get("ASSAY_SAMPLES", "/nonexistent")) / "gpu"
 HEAD = '<?xml version="1.0" ?>\n<!DOCTYPE nvidia_smi_log SYSTEM "nvsmi_device_v12.dtd">\n'
 ADDRESS = "0000:1b:00.0"
@@ -191,6 +192,20 @@ def test_whatever_the_elements_hold_ends_in_json_that_is_readings(words, data):
     branch = read(log(*inside))
     assert list(leaves(branch))
     json.dumps(branch, allow_nan=False)
+
+
+def test_the_recording_of_a_whole_node_is_read_whole():
+    branch = read(RECORDED.read_bytes())
+    assert (branch["driver"], branch["count"]) == ({"value": "570.172.08"}, {"value": 8})
+    assert len(branch["devices"]) == 8
+    assert not [leaf for leaf in leaves(branch) if "failed" in leaf]
+
+
+@given(st.integers(0, 40_000), st.binary(max_size=8))
+def test_a_recording_that_was_spoilt_anywhere_is_still_readings(at, bytes_there):
+    content = RECORDED.read_bytes()
+    assert list(leaves(read(content[:at] + bytes_there + content[at + len(bytes_there) :])))
+    assert list(leaves(read(content[:at])))
 
 
 @pytest.mark.parametrize(("name", "count", "generation"), [("qx-a100.xml", 1, 4), ("qx-h100.xml", 8, 5)])

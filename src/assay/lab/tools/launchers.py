@@ -11,6 +11,7 @@ TOOLS = {
     "all_reduce_perf": "all_reduce_perf",
     "gpu_burn": "gpu_burn",
     "fio": "fio",
+    "nvidia-smi": "nvidia_smi",
     "stress-ng": "stress_ng",
 }
 LAST = 'for last in "$@"; do :; done\n'
