@@ -56,12 +56,16 @@ def _scan(cables: Sequence[Cable], number: int, at: datetime, before: Evidence |
 
 
 def _port(end: End, chance: random.Random) -> dict[str, object]:
+    """Return what a well port tells: a level of its own, with a little noise."""
+    own = int(end.guid, 16) + end.port
+    light = 1.2 - own % 7 / 10
     module = {
-        "vendor": "NVIDIA", "part": "MMS4X00-NS", "serial": f"MT2447{int(end.guid, 16) % 100_000:05}",
-        "temperature_c": 44.0 + chance.randrange(9), "rx_power_dbm": [1.2 - chance.randrange(8) / 10 for _ in range(4)],
+        "vendor": "NVIDIA", "part": "MMS4X00-NS", "serial": f"MT2447{own % 100_000:05}",
+        "temperature_c": 44.0 + own % 8 + chance.randrange(2),
+        "rx_power_dbm": [round(light - lane / 10 - chance.randrange(10) / 100, 2) for lane in range(4)],
         "tx_power_dbm": [1.4, 1.6, 1.5, 1.3], "bias_ma": [7.1, 7.0, 7.2, 7.1],
     }  # fmt: skip
-    ber = {"symbol": 10.0 ** -(17 + chance.randrange(3)), "effective": 1e-16}
+    ber = {"symbol": 10.0 ** -(17 + own % 3), "effective": 1e-16}
     return {"guid": end.guid, "port": end.port, "ber": ber, "module": module}
 
 

@@ -22,7 +22,7 @@ def measurements(folder: Path) -> Iterator[Measurement]:
     """Measure at half the largest DGX SuperPOD, in a repository with a week of scans made below `folder`."""
     home = folder / "week"
     subprocess.run([sys.executable, "-m", "bench.big_week", str(home), str(NODES), str(SCANS)], cwd=ROOT, check=True)
-    taken = cost([*ASSAY, "fabric", "evaluate", "--format", "json"], home, times=1, well=(0, 1))
+    taken = cost([*ASSAY, "fabric", "evaluate"], home, times=1, well=(0, 1))
     figures = {"cpu_s": taken.cpu_s, "ports": PORTS, "scans": SCANS}
     what = f"assay fabric evaluate, {SCANS} scans of {PORTS:,} ports with telemetry"
     rate, bound = taken.cpu_s / (PORTS * SCANS), FULL_CPU_S / (FULL_PORTS * SCANS)

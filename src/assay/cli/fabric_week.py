@@ -7,6 +7,7 @@ from collections.abc import Collection
 
 from assay.cli.desk import Desk
 from assay.fabric.design import plan
+from assay.fabric.many import many_objects
 from assay.fabric.scan import subject_name
 from assay.fabric.weekly.evaluation import Evaluation, evaluate
 from assay.fabric.weekly.gather import gather
@@ -29,8 +30,9 @@ def look_at(desk: Desk, design: FabricDesign, days: float = DAYS) -> Evaluation:
     if latest is None:
         raise Trouble(f"the fabric {design.name} was never scanned", fix=f"run `assay fabric scan {design.name}`")
     cables = list(plan(design, desk.fleet).cables)
-    document = as_evidence(gather(design.name, cables, latest, store.get, desk.clock.now(), days))
-    one = evaluate(from_evidence(document), cables, rails_of(desk.fleet, design), design.limits)
+    with many_objects():
+        document = as_evidence(gather(design.name, cables, latest, store.get, desk.clock.now(), days))
+        one = evaluate(from_evidence(document), cables, rails_of(desk.fleet, design), design.limits)
     if days == DAYS:
         store.put(document)
         write_whole(desk.reports / "weekly" / f"{design.name}.html", as_page(one).encode())

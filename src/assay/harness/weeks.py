@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Literal
 
+from assay.fabric.many import many_objects
 from assay.fabric.weekly.batches import Batch
 from assay.fabric.weekly.evaluation import Evaluation, evaluate
 from assay.fabric.weekly.kept import from_evidence, week_name
@@ -45,8 +46,9 @@ class Weeks:
             raise trial.silent(Silence("failed", "", why)) from None
         if fabric not in self._evaluated:
             design = fleet.designs[fabric]
-            week, cables = from_evidence(document.evidence), self.fabrics.cables(fabric)
-            self._evaluated[fabric] = evaluate(week, cables, rails_of(fleet, design), design.limits)
+            with many_objects():
+                week, cables = from_evidence(document.evidence), self.fabrics.cables(fabric)
+                self._evaluated[fabric] = evaluate(week, cables, rails_of(fleet, design), design.limits)
         return self._evaluated[fabric]
 
     def ports_at(self, one: Evaluation) -> Mapping[Port, PortWeek]:

@@ -58,7 +58,7 @@ def from_evidence(document: Evidence) -> Week:
             **{**about, "unseen": tuple(about["unseen"])},
             ports={Port(guid, int(n)): _told(said) for guid, of in ports.items() for n, said in of.items()},
         )
-    except (TypeError, ValueError, AttributeError) as wrong:
+    except (TypeError, ValueError, KeyError, AttributeError) as wrong:
         raise Trouble(f"is no week of a fabric: {wrong}", fix="run `assay fabric evaluate` again") from None
 
 

@@ -72,22 +72,22 @@ def standings(ports: Sequence[PortWeek], metric: Metric, limits: Limits) -> dict
     values = {number: value for number, port in enumerate(ports) if (value := metric.of(port)) is not None}
     found: dict[int, Standing] = {}
     for group, members in _groups(ports, values).items() if least else ():
-        for number, one in _among(metric, group, members, values, least.value if least else 0.0):
-            if number not in found or one.score > found[number].score:
-                found[number] = one
+        if len(members) >= FEWEST:
+            middle = median(values[number] for number in members)
+            for number, score in _scores(metric, members, values, middle, least.value if least else 0.0):
+                if number not in found or score > found[number].score:
+                    found[number] = Standing(metric, values[number], middle, score, group)
     return found
 
 
-def _among(
-    metric: Metric, group: str, members: Sequence[int], values: Mapping[int, float], least: float
-) -> Iterable[tuple[int, Standing]]:
-    if len(members) < FEWEST:
-        return
+def _scores(
+    metric: Metric, members: Sequence[int], values: Mapping[int, float], middle: float, least: float
+) -> Iterable[tuple[int, float]]:
+    """Yield how far each is from the others, positive on the worse side; 0 where it is nearer than matters."""
     among = [values[number] for number in members]
-    middle = median(among)
     for number, value, apart in zip(members, among, scores(among), strict=True):
-        score = apart * metric.worse if (value - middle) * metric.worse >= least else min(apart * metric.worse, 0.0)
-        yield number, Standing(metric, value, middle, score, group)
+        near = (value - middle) * metric.worse < least
+        yield number, min(apart * metric.worse, 0.0) if near else apart * metric.worse
 
 
 def _groups(ports: Sequence[PortWeek], among: Iterable[int]) -> dict[str, list[int]]:
