@@ -78,7 +78,46 @@ def test_what_is_asked_and_what_is_replayed_are_the_same(healthy: Healthy, ask: 
     state = healthy("n0001")
     state["gpus"][2] |= {"temperature_c": 93.0, "throttle": 0x60, "remap_pending": 1, "ecc_volatile_corrected": 12}
     state["gpus"][6]["present"] = False
-    assert ask(answers(state)) == replay(state)
+    state["gpus"][7] |= {"sram_threshold_exceeded": True, "ecc_aggregate_sram_uncorrected": 2, "recovery_action": 1}
+    state["gpus"][0] |= {"fabric_state": 2, "inforom_valid": False, "pids": [4242, 7], "mig_pending": True}
+    state["gpus"][1] |= {"nvlink_errors": {"4": {"recoveries": 9}}, "nvlink_up": 17, "compute_mode": 3}
+    state["gpus"][3] |= {"nvlink_generation": 5, "fabric_health": 0xAA, "fabric_summary": 3, "ecc_pending": False}
+    asked = ask(answers(state))
+    assert asked == replay(state)
+    assert asked["devices"]["0000:43:00.0"]["nvlink"]["link"]["4"]["recoveries"] == {"value": 9}
+    assert asked["devices"]["0000:61:00.0"]["fabric"]["health"]["summary"] == {"value": "limited_capacity"}
+    assert asked["devices"]["0000:1b:00.0"]["processes"]["pids"] == {"value": [7, 4242]}
+
+
+@needs_compiler
+def test_an_older_gpu_has_retired_pages_and_no_margin(healthy: Healthy, ask: Ask) -> None:
+    flat = answers(healthy("n0001")) | {"g0.retired_single_bit": 3, "g0.retired_double_bit": 0, "g0.retired_pending": 1}
+    del flat["g0.margin_c"]
+    device = ask(flat)["devices"]["0000:1b:00.0"]
+    assert device["retired_pages"] == {
+        "single_bit": {"value": 3},
+        "double_bit": {"value": 0},
+        "pending": {"value": True},
+    }
+    assert device["temperature"]["margin_c"] == {"unsupported": "Not Supported"}
+
+
+@needs_compiler
+def test_a_number_that_is_newer_than_its_names_is_told_as_a_number(healthy: Healthy, ask: Ask) -> None:
+    newer = {"g0.recovery_action": 42, "g0.compute_mode": 9, "g0.fabric_summary": 9, "g0.throttle": 1 << 12}
+    device = ask(answers(healthy("n0001")) | newer)["devices"]["0000:1b:00.0"]
+    assert device["recovery_action"] == {"value": "number 42"}
+    assert device["compute_mode"] == {"value": "number 9"}
+    assert device["fabric"]["health"]["summary"] == {"value": "number 9"}
+    assert device["throttle"] == {"value": ["bit 12"]}
+
+
+@needs_compiler
+def test_a_gpu_outside_any_fabric_is_unsupported_and_one_that_was_refused_says_why(healthy: Healthy, ask: Ask) -> None:
+    flat = answers(healthy("n0001")) | {"g0.fabric_state": 0, "g1.fabric_status": 999}
+    devices = ask(flat)["devices"]
+    assert devices["0000:1b:00.0"]["fabric"] == {"unsupported": "this GPU is part of no NVLink fabric"}
+    assert devices["0000:43:00.0"]["fabric"]["status"] == {"value": "unknown_error"}
 
 
 @needs_compiler

@@ -13,7 +13,7 @@ typedef struct device { int slot; } *nvml_device;
 
 enum { SUCCESS = 0, INVALID_ARGUMENT = 2, NOT_SUPPORTED = 3, NOT_FOUND = 6, INSUFFICIENT_SIZE = 7,
        DRIVER_NOT_LOADED = 9, TIMEOUT = 10, CORRUPTED_INFOROM = 14, GPU_IS_LOST = 15, VERSION_MISMATCH = 25,
-       MAX_DEVICES = 64, KEY = 96, ANSWER = 4096 };
+       MAX_DEVICES = 64, KEY = 96, ANSWER = 1 << 16 };
 
 static struct device devices[MAX_DEVICES];
 static char *text;          /* the whole file, or NULL */
