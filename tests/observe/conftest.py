@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import ssl
 import threading
@@ -9,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -66,11 +68,16 @@ class TinyBmc:
     asked: list[str] = field(default_factory=list)
     sessions: set[str] = field(default_factory=set)
     closing: threading.Event = field(default_factory=threading.Event)
+    basic: bool = False
 
     def status(self, code: int, text: str = "") -> Answer:
         """Answer with an error."""
         body = json.dumps({"error": {"message": text}}).encode()
         return lambda call: reply(call, code, body)
+
+    def whole(self, body: Any) -> Answer:
+        """Answer with a document."""
+        return lambda call: reply(call, 200, json.dumps(body).encode())
 
     def silence(self, call: BaseHTTPRequestHandler) -> None:
         """Answer nothing at all."""
@@ -134,6 +141,12 @@ class QuietServer(ThreadingHTTPServer):
         pass
 
 
+def knows(bmc: TinyBmc, headers: Message) -> bool:
+    """Whether a request comes with a session, or, where the BMC takes that, with basic credentials."""
+    words = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
+    return headers["X-Auth-Token"] in bmc.sessions or (bmc.basic and headers["Authorization"] == f"Basic {words}")
+
+
 def _handler(bmc: TinyBmc) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -141,11 +154,11 @@ def _handler(bmc: TinyBmc) -> type[BaseHTTPRequestHandler]:
 
         def do_GET(self) -> None:
             path, _, query = self.path.partition("?")
-            path = path.rstrip("/")
+            path = self.path if self.path in bmc.tree else path.rstrip("/")
             bmc.asked.append(self.path)
             if path in bmc.odd:
                 bmc.odd[path](self)
-            elif path != "/redfish/v1" and self.headers.get("X-Auth-Token") not in bmc.sessions:
+            elif path != "/redfish/v1" and not knows(bmc, self.headers):
                 reply(self, 401, b"{}")
             elif path not in bmc.tree:
                 reply(self, 404, b"{}")

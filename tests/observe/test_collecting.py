@@ -133,7 +133,7 @@ def test_a_question_stuck_in_the_kernel_is_left_behind_and_its_place_given_on() 
 def test_a_collector_that_breaks_fails_its_channel_without_quoting_what_it_held(
     rehearsal: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def breaks(*_: Any) -> None:
+    def breaks(*_: Any, **__: Any) -> None:
         raise RuntimeError("password hunter2")
 
     monkeypatch.setattr("assay.observe.collect.read_bmc", breaks)

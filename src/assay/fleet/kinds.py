@@ -9,10 +9,12 @@ from assay.model.firmware import FirmwareBundle
 from assay.model.nodespec import NodeSpec
 from assay.model.policy import LifecyclePolicy
 from assay.model.profile import ManagementProfile
+from assay.model.quirks import BmcQuirks
 from assay.model.spec import Spec
 from assay.model.ticket_route import TicketRoute
 
 KINDS: dict[str, type[Spec]] = {
+    "BmcQuirks": BmcQuirks,
     "CheckCatalog": CheckCatalog,
     "FabricDesign": FabricDesign,
     "FaultCatalog": FaultCatalog,

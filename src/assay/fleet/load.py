@@ -20,6 +20,7 @@ from assay.model.fleet import Fleet, Node
 from assay.model.nodespec import NodeSpec
 from assay.model.policy import LifecyclePolicy
 from assay.model.profile import ManagementProfile
+from assay.model.quirks import BmcQuirks
 from assay.model.ticket_route import TicketRoute
 
 
@@ -55,6 +56,7 @@ def fleet_of(draft: Draft) -> Fleet:
         profiles=draft.of(ManagementProfile),
         checks=draft.of(CheckCatalog),
         routes=draft.of(TicketRoute),
+        quirks=draft.of(BmcQuirks),
         lines={key: line for spec in draft.files.values() for key, line in spec.lines()},
         commit=commit,
         dirty=dirty,

@@ -16,6 +16,7 @@ from assay.model.firmware import FirmwareBundle
 from assay.model.nodespec import NodeSpec
 from assay.model.policy import LifecyclePolicy
 from assay.model.profile import ManagementProfile
+from assay.model.quirks import BmcQuirks
 from assay.model.ticket_route import TicketRoute
 
 
@@ -58,6 +59,7 @@ class Fleet:
     profiles: Mapping[str, ManagementProfile] = field(default_factory=dict)
     checks: Mapping[str, CheckCatalog] = field(default_factory=dict)
     routes: Mapping[str, TicketRoute] = field(default_factory=dict)
+    quirks: Mapping[str, BmcQuirks] = field(default_factory=dict)
     lines: Mapping[tuple[str, str], str] = field(default_factory=dict)
     commit: str = ""
     dirty: bool = False

@@ -11,11 +11,15 @@ from typing import Any
 from assay.model.errors import Trouble
 from assay.model.firmware import Push
 from assay.model.fleet import Node
-from assay.observe.bmc_tree import Tree, firmware, read_tree
+from assay.observe.bmc_firmware import read_firmware
+from assay.observe.bmc_leaves import Tree
+from assay.observe.bmc_tree import Now, our_time, read_tree
 from assay.observe.credentials import credentials_of
+from assay.observe.quirks import Quirks
 from assay.observe.refusal import NoAnswer, NotThere
-from assay.observe.session import Resource, Session
+from assay.observe.session import NO_QUIRKS, Resource, Session
 from assay.observe.task import Task, as_task
+from assay.observe.trust import trust_of
 from assay.observe.update import push_image
 
 RESET = "#ComputerSystem.Reset"
@@ -27,21 +31,27 @@ class Bmc(Session):
 
     _system_path = ""
 
-    def read(self, deadline_s: float = 10.0) -> Tree:
-        """Return the tree of the channel `bmc`. Raises nothing: on the deadline, what is missing reads failed."""
-        with self.within(deadline_s):
-            return read_tree(self, self.system)
+    def read(self, deadline_s: float = float("inf"), *, since: str = "", now: Now = our_time) -> Tree:
+        """Return the tree of the channel `bmc`. Raises nothing: on the deadline, what is missing reads failed.
+
+        `since` is the cursor of its event log as an earlier tree gave it, `now` our time, to which its clock is held.
+        """
+        with self.within(deadline_s), self.one_look():
+            return read_tree(self, self.systems, since, now)
 
     def system(self) -> Resource:
         """Return the system that the node's operating system runs on, as it is now."""
-        if self._system_path:
-            return self.get(self._system_path)
-        systems = self.members(self.follow(self.root, "Systems", 1))
-        if not systems:
+        return self.get(self._system_path) if self._system_path else self.systems()[0]
+
+    def systems(self) -> list[Resource]:
+        """Return every system that the BMC shows, the one that the operating system runs on first."""
+        found = self.members(self.follow(self.root, "Systems", 1))
+        if not found:
             raise NotThere("the BMC shows no system", where=self.where)
-        system = max(systems, key=_looks_like_the_host)
+        system, *others = sorted(found, key=_looks_like_the_host, reverse=True)
         self._system_path = system["@odata.id"]
-        return system
+        self.learn(manufacturer=system.get("Manufacturer"), model=system.get("Model"))
+        return [system, *others]
 
     def power(self) -> str:
         """Return the system's PowerState: On, Off, PoweringOn, PoweringOff or Paused."""
@@ -49,7 +59,7 @@ class Bmc(Session):
 
     def firmware(self) -> Tree:
         """Return inventory id → reading of the version that runs now."""
-        return firmware(self)
+        return read_firmware(self).runs
 
     def reset(self, reset_type: str) -> None:
         """Ask for a reset of the system. That it happened is seen only by reading the world again."""
@@ -122,21 +132,31 @@ class Bmc(Session):
 
 
 @contextlib.contextmanager
-def open_bmc(node: Node, *, root: Path = Path(), deadline_s: float = float("inf")) -> Iterator[Bmc]:
+def open_bmc(
+    node: Node, *, root: Path = Path(), deadline_s: float = float("inf"), quirks: Quirks = NO_QUIRKS
+) -> Iterator[Bmc]:
     """Log in to the BMC of `node` and log out at the end; all in between is held to `deadline_s`.
 
-    Relative paths of the inventory (`bmc_ca`, `bmc_credentials`) start at `root`, the fleet repository.
+    A BMC that is known (`quirks`) to be slow has that many times as long. Relative paths of the inventory (`bmc_ca`,
+    `bmc_credentials`) start at `root`, the fleet repository.
     Raises Trouble: no address, no credentials, no trust, refused, silent.
     """
     if not node.variables.get("bmc_address"):
         raise NotThere(f"no bmc_address is declared for {node.name}", where=node.name)
-    ca = node.variables.get("bmc_ca")
-    bmc = Bmc(node, credentials_of(node, root), root / ca if ca else None)
-    with bmc.within(deadline_s):
-        try:
+    bmc = Bmc(node, credentials_of(node, root), trust_of(node, root), quirks)
+    began = time.monotonic()
+
+    def rest() -> contextlib.AbstractContextManager[None]:
+        whole_s = deadline_s * bmc.ways.slow
+        return bmc.within(began + whole_s - time.monotonic(), of=whole_s)
+
+    try:
+        with bmc.within(deadline_s):
             bmc.login()
+        with rest():
             yield bmc
-        finally:
+    finally:
+        with rest():
             bmc.logout()
 
 

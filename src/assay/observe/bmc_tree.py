@@ -1,196 +1,187 @@
-"""The `bmc` channel: what a BMC says about its node, as a tree of readings. Each branch fails alone.
-
-Redfish lets a service leave out what it does not implement and answer null for what it does not know just now:
-the first reads unsupported, the second failed. A bay that the service lists as empty reads absent.
-"""
+"""The `bmc` channel: what a BMC says about its node, as a tree of readings. Each branch fails alone."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from datetime import UTC, datetime
 from typing import Any
 
 from assay.model.errors import Trouble
-from assay.model.reading import absent, failed, unsupported, value
+from assay.model.reading import failed, value
+from assay.observe.bmc_air import Air
+from assay.observe.bmc_firmware import Firmware, read_firmware
+from assay.observe.bmc_leaves import Resource, Tree, branch, health, leaf, once
+from assay.observe.bmc_log import read_log
+from assay.observe.bmc_parts import memory, processors
+from assay.observe.bmc_power import Power
+from assay.observe.bmc_sensors import sensors
+from assay.observe.bmc_settings import bios, bios_pending, boot
 from assay.observe.refusal import NotThere
-from assay.observe.session import Resource, Session
+from assay.observe.session import Session
 
-Tree = dict[str, Any]
-_EVENT_LOGS = ("SEL", "EventLog", "Event", "Log1")
-_INTAKE = ("Intake", "RoomIntake")
+Now = Callable[[], datetime]
 
 
-def read_tree(bmc: Session, system: Callable[[], Resource]) -> Tree:
-    """Return the tree of contracts' channel `bmc`. Raises nothing: what could not be read says why."""
+def read_tree(bmc: Session, systems: Callable[[], list[Resource]], since: str, now: Now) -> Tree:
+    """Return the tree of the channel `bmc`: the host's system first among `systems`, its log since the cursor `since`.
 
-    def chassis() -> Resource:
-        places = system().get("Links", {}).get("Chassis", [])
+    `now` is our own time, to which the BMC's is held. Raises nothing: what could not be read says why.
+    """
+    look = _Look(bmc, systems, now)
+    with suppress(Trouble):
+        look.manager()  # its version first: quirks may hang on it
+    tree: Tree = {name: branch(read) for name, read in look.branches().items()}
+    said = branch(lambda: read_log(bmc, look.system(), since))
+    return {**tree, **(said if "events" in said else {"events": said, "event_log": said})}
+
+
+class _Look:
+    """One look at a BMC: what several branches need is read once."""
+
+    def __init__(self, bmc: Session, systems: Callable[[], list[Resource]], now: Now) -> None:
+        self.bmc, self.now = bmc, now
+        self.systems = once(systems)
+        self.manager = once(self._managing)
+        self.chassis = once(lambda: self._linked("Chassis", "Chassis"))
+        self.power = once(lambda: Power(bmc, self.chassis()))
+        self.air = once(lambda: Air(bmc, self.chassis()))
+        self.firmware: Callable[[], Firmware] = once(lambda: read_firmware(bmc))
+        self.sensor = once(lambda: sensors(self._sensors()))
+
+    def system(self) -> Resource:
+        """Return the system that the node's operating system runs on."""
+        return self.systems()[0]
+
+    def branches(self) -> dict[str, Callable[[], Any]]:
+        """Return what is read, by name, in the order of reading: first what is missed most when time runs out."""
+        bmc, system = self.bmc, self.system
+        return {
+            "system": lambda: _system(system()),
+            "manager": self._manager,
+            "health": self._health,
+            "psu": lambda: self.power().supplies(),
+            "fan": lambda: self.air().fans(),
+            "leak": lambda: self.air().leaks(),
+            "redundancy": self._redundancy,
+            "sensor": self._sensor,
+            "power": self._power,
+            "firmware": lambda: self.firmware().runs,
+            "firmware_pending": lambda: self.firmware().waits,
+            "processor": lambda: processors(bmc, self.systems()),
+            "memory": lambda: memory(bmc, system()),
+            "bios": lambda: bios(bmc, system()),
+            "bios_pending": lambda: bios_pending(bmc, system()),
+            "boot": lambda: boot(bmc, system()),
+            "chassis": lambda: {"intrusion": leaf(self.chassis(), "PhysicalSecurity", "IntrusionSensor")},
+            "task": self._tasks,
+        }
+
+    def _linked(self, link: str, kind: str) -> Resource:
+        places = self.system().get("Links", {}).get(link, [])
         if not places:
-            raise NotThere("the system links to no Chassis", where=bmc.where)
-        return bmc.get(places[0]["@odata.id"])
+            raise NotThere(f"the system links to no {kind}", where=self.bmc.where)
+        return self.bmc.get(places[0]["@odata.id"])
 
-    box = _once(chassis)
-    thermal = _once(lambda: _thermal(bmc, box()))
-    return {
-        "system": _branch(lambda: _system(system())),
-        "psu": _branch(lambda: _power_supplies(bmc, box())),
-        "fan": _branch(lambda: _fans(bmc, thermal())),
-        "sensor": _branch(lambda: _sensors(bmc, thermal())),
-        "firmware": _branch(lambda: firmware(bmc)),
-        "events": _branch(lambda: _events(bmc, system())),
-    }
+    def _managing(self) -> Resource:
+        """Return the manager, with what its clock is off by; whose quirks a BMC has may hang on its version."""
+        before = self.now()
+        found = self._linked("ManagedBy", "Manager")
+        off = _clock_off(leaf(found, "DateTime"), before, self.now())
+        self.bmc.learn(bmc_version=found.get("FirmwareVersion"))
+        return {**found, "clock_off_s": off}
+
+    def _manager(self) -> Tree:
+        manager = self.manager()
+        return {
+            "version": leaf(manager, "FirmwareVersion"),
+            "health": leaf(manager, "Status", "Health"),
+            "clock_off_s": manager["clock_off_s"],
+        }
+
+    def _health(self) -> Tree:
+        """Return area → health, each rolled up by the BMC from what is below it."""
+        return {
+            "system": branch(lambda: health(self.system())),
+            "chassis": branch(lambda: health(self.chassis())),
+            "power": branch(lambda: self.power().area()),
+            "cooling": branch(lambda: self.air().area()),
+            "processors": branch(lambda: health(self.system().get("ProcessorSummary") or {})),
+            "memory": branch(lambda: health(self.system().get("MemorySummary") or {})),
+        }
+
+    def _redundancy(self) -> Tree:
+        return {
+            "psu": branch(lambda: self.power().redundancy()),
+            "fan": branch(lambda: self.air().redundancy()),
+        }
+
+    def _sensor(self) -> Tree:
+        """Return every sensor; `inlet_c` besides, since air that comes in is asked for by all."""
+        found = branch(self.sensor)
+        known = self.bmc.ways.inlet_sensor
+        inlet = branch(lambda: self._by_name(known, "temperature", "c") if known else self.air().inlet())
+        return {"inlet_c": inlet, **(found if "offline" in found else dict.fromkeys(_KINDS, found))}
+
+    def _power(self) -> Tree:
+        known = self.bmc.ways.power_sensor
+        return self.power().drawn(self._by_name(known, "power", "w") if known else None)
+
+    def _by_name(self, name: str, kind: str, unit: str) -> dict[str, Any]:
+        one = self.sensor()[kind].get(name)
+        if one is None:
+            raise NotThere(f"the chassis has no sensor {name}", where=self.bmc.where)
+        found: dict[str, Any] = one.get(unit, one)
+        return found
+
+    def _sensors(self) -> Iterator[Resource]:
+        """Yield the sensors of every chassis that a system of this BMC sits in."""
+        if "Sensors" not in self.chassis() or self.bmc.ways.readings == "thermal-power":
+            yield from (*self.air().temperatures(), *self.power().voltages())
+            return
+        places = [one for system in self.systems() for one in system.get("Links", {}).get("Chassis", [])]
+        for place in dict.fromkeys(one["@odata.id"] for one in places):
+            box = self.chassis() if place == self.chassis().get("@odata.id") else self.bmc.get(place)
+            if "Sensors" in box:
+                yield from self.bmc.members(self.bmc.follow(box, "Sensors", 1))
+
+    def _tasks(self) -> Tree:
+        service = self.bmc.follow(self.bmc.root, "Tasks", 2, 1)
+        found = self.bmc.members(self.bmc.follow(service, "Tasks", 1))
+        return {
+            str(one.get("Id")): {"state": leaf(one, "TaskState"), "status": leaf(one, "TaskStatus")} for one in found
+        }
 
 
-def firmware(bmc: Session) -> Tree:
-    """Return inventory id → reading of its version. Raises Trouble where there is no inventory to read."""
-    service = bmc.follow(bmc.root, "UpdateService")
-    items = bmc.members(bmc.follow(service, "FirmwareInventory", 1))
-    return {str(item.get("Id")): _version(item) for item in items}
-
-
-def _branch(read: Callable[[], Any]) -> Any:
-    try:
-        return read()
-    except NotThere as trouble:
-        return unsupported(trouble.what)
-    except Trouble as trouble:
-        return failed(trouble.what)
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        return failed(f"the BMC answered something that is not Redfish: {type(error).__name__} {error}")
-
-
-def _once(read: Callable[[], Resource]) -> Callable[[], Resource]:
-    kept: list[Resource] = []
-
-    def answer() -> Resource:
-        if not kept:
-            kept.append(read())
-        return kept[0]
-
-    return answer
+_KINDS = ("temperature", "voltage", "power", "offline")
 
 
 def _system(system: Resource) -> Tree:
     return {
-        "power": _leaf(system, "PowerState"),
-        "health": _leaf(system, "Status", "Health"),
-        "serial": _leaf(system, "SerialNumber"),
-        "model": _leaf(system, "Model"),
-        "boot_progress": _leaf(system, "BootProgress", "LastState"),
+        "power": leaf(system, "PowerState"),
+        "health": leaf(system, "Status", "Health"),
+        "serial": leaf(system, "SerialNumber"),
+        "model": leaf(system, "Model"),
+        "bios_version": leaf(system, "BiosVersion"),
+        "boot_progress": leaf(system, "BootProgress", "LastState"),
+        "cpus": leaf(system, "ProcessorSummary", "Count"),
+        "memory_gib": leaf(system, "MemorySummary", "TotalSystemMemoryGiB"),
     }
 
 
-def _power_supplies(bmc: Session, chassis: Resource) -> Tree:
-    if "PowerSubsystem" not in chassis:
-        power = bmc.follow(chassis, "Power")
-        return _numbered(power.get("PowerSupplies", []), _old_power_supply)
-    power = bmc.follow(chassis, "PowerSubsystem", 3)
-    units = bmc.members(bmc.follow(power, "PowerSupplies", 2, 1))
-    return _numbered(units, lambda unit: _power_supply(bmc, unit))
+def _clock_off(said: dict[str, Any], before: datetime, after: datetime) -> dict[str, Any]:
+    """Return the seconds that the BMC's clock is ahead of ours (behind: negative), less what asking itself took."""
+    if "value" not in said:
+        return said
+    at = datetime.fromisoformat(said["value"])
+    if at.tzinfo is None:
+        return failed(f"the BMC's time {said['value']} names no zone")
+    early, late = (at - before).total_seconds(), (at - after).total_seconds()
+    if early < -1:  # it tells whole seconds
+        return value(round(early, 1))
+    return value(round(late, 1) if late > 0 else 0)
 
 
-def _power_supply(bmc: Session, unit: Resource) -> Tree:
-    metrics = bmc.follow(unit, "Metrics") if "Metrics" in unit else {"@odata.id": unit.get("@odata.id")}
-    return {
-        "state": _leaf(unit, "Status", "State"),
-        "health": _leaf(unit, "Status", "Health"),
-        "input_v": _leaf(metrics, "InputVoltage", "Reading"),
-        "output_w": _leaf(metrics, "OutputPowerWatts", "Reading"),
-    }
-
-
-def _old_power_supply(unit: Resource) -> Tree:
-    return {
-        "state": _leaf(unit, "Status", "State"),
-        "health": _leaf(unit, "Status", "Health"),
-        "input_v": _leaf(unit, "LineInputVoltage"),
-        "output_w": _leaf(unit, "PowerOutputWatts" if "PowerOutputWatts" in unit else "LastPowerOutputWatts"),
-    }
-
-
-def _thermal(bmc: Session, chassis: Resource) -> Resource:
-    if "ThermalSubsystem" in chassis:
-        return bmc.follow(chassis, "ThermalSubsystem", 2)
-    return bmc.follow(chassis, "Thermal")
-
-
-def _fans(bmc: Session, thermal: Resource) -> Tree:
-    if isinstance(thermal.get("Fans"), list):
-        return _numbered(thermal["Fans"], lambda fan: _fan(fan, _leaf(fan, "Reading")))
-    fans = bmc.members(bmc.follow(thermal, "Fans", 1))
-    return _numbered(fans, lambda fan: _fan(fan, _leaf(fan, "SpeedPercent", "SpeedRPM")))
-
-
-def _fan(fan: Resource, rpm: Mapping[str, Any]) -> Tree:
-    return {"health": _leaf(fan, "Status", "Health"), "rpm": rpm}
-
-
-def _sensors(bmc: Session, thermal: Resource) -> Tree:
-    """Return inlet_c from the cheapest place that has it: one summary, not a walk over hundreds of sensors."""
-    if "ThermalMetrics" in thermal:
-        metrics = bmc.follow(thermal, "ThermalMetrics")
-        return {"inlet_c": _leaf(metrics, "TemperatureSummaryCelsius", "Intake", "Reading")}
-    places = [place for place in thermal.get("Temperatures", []) if place.get("PhysicalContext") in _INTAKE]
-    if len(places) != 1:  # some BMCs mark every sensor they have
-        return {"inlet_c": unsupported(f"{len(places)} temperatures of the chassis are marked as its intake")}
-    return {"inlet_c": _leaf(places[0], "ReadingCelsius")}
-
-
-def _events(bmc: Session, system: Resource) -> Any:
-    for holder in _log_holders(bmc, system):
-        services = bmc.members(bmc.follow(holder, "LogServices", 1)) if "LogServices" in holder else []
-        logs = [log for name in _EVENT_LOGS for log in services if log.get("Id") == name]
-        if logs:
-            return value([_event(entry) for entry in bmc.members(bmc.follow(logs[0], "Entries", 1))])
-    raise NotThere(f"no log service of the BMC is called {', '.join(_EVENT_LOGS)}", where=bmc.where)
-
-
-def _log_holders(bmc: Session, system: Resource) -> Iterator[Resource]:
-    """Yield where vendors keep the event log: the system, its managers, its chassis."""
-    yield system
-    for link in ("ManagedBy", "Chassis"):
-        for place in system.get("Links", {}).get(link, []):
-            yield bmc.get(place["@odata.id"])
-
-
-def _event(entry: Resource) -> dict[str, str]:
-    return {
-        "id": str(entry.get("Id", "")),
-        "at": str(entry.get("Created") or ""),
-        "severity": str(entry.get("Severity") or ""),
-        "message": str(entry.get("Message") or ""),
-        "message_id": str(entry.get("MessageId") or ""),
-    }
-
-
-def _version(item: Resource) -> dict[str, Any]:
-    version = item.get("Version")
-    if version is None or not str(version).strip():
-        return failed("the BMC lists this part without a version")
-    return value(str(version).strip())
-
-
-def _numbered(units: Iterable[Resource], read: Callable[[Resource], Tree]) -> Tree:
-    """Return readings by bay number: the number that ends each unit's id, else its place in the list."""
-    units = list(units)
-    names = [re.search(r"\d+$", str(unit.get("Id") or unit.get("MemberId") or "")) for unit in units]
-    numbers = [str(int(found[0])) for found in names if found]
-    if len(set(numbers)) < len(units):
-        numbers = [str(place) for place in range(len(units))]
-    return {number: _bay(unit, read) for number, unit in zip(numbers, units, strict=True)}
-
-
-def _bay(unit: Resource, read: Callable[[Resource], Tree]) -> Any:
-    if unit.get("Status", {}).get("State") == "Absent":
-        return absent("the bay is empty")
-    return _branch(lambda: read(unit))
-
-
-def _leaf(resource: Resource, *path: str) -> dict[str, Any]:
-    """Return the reading of one property."""
-    found: Any = resource
-    for step in path:
-        if not isinstance(found, Mapping) or step not in found:
-            return unsupported(f"{resource.get('@odata.id', 'the resource')} has no {'.'.join(path)}")
-        found = found[step]
-    return failed(f"the BMC does not know {'.'.join(path)} (null)") if found is None else value(found)
+def our_time() -> datetime:
+    """Return our own time."""
+    return datetime.now(UTC)

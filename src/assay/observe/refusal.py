@@ -34,6 +34,8 @@ def words_for(error: BaseException, limit_s: float, authority: str, *, late: boo
     for cause in chain:
         if isinstance(cause, ssl.SSLCertVerificationError):
             return f"its certificate is not accepted by {authority}: {cause.verify_message}"
+        if "Fingerprints did not match" in str(cause):
+            return f"its certificate is not the one that {authority} pins"
     if late or any(isinstance(cause, requests.Timeout | TimeoutError) for cause in chain):
         return f"no answer within {limit_s:g} s"
     for cause in chain:

@@ -6,7 +6,6 @@ import contextlib
 import ssl
 import time
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 from redfish import redfish_client
@@ -16,13 +15,16 @@ from redfish.rest.v1 import InvalidCredentialsError, RestResponse, SessionCreati
 from assay.model.errors import Trouble
 from assay.model.fleet import Node
 from assay.observe.credentials import Credentials
+from assay.observe.quirks import Quirks, Ways
 from assay.observe.refusal import NoAnswer, NotThere, refusal, words_for
-from assay.observe.wire import Line, trust
+from assay.observe.trust import Trust
+from assay.observe.wire import Line
 
 Resource = dict[str, Any]
 REQUEST_S = 10.0
 """How long one request of an action may take; a read has one deadline for all of its requests."""
 
+NO_QUIRKS = Quirks()
 _PAGES = 100
 _ROOT = "/redfish/v1/"
 _SESSIONS = "/redfish/v1/SessionService/Sessions"
@@ -31,12 +33,15 @@ _SESSIONS = "/redfish/v1/SessionService/Sessions"
 class Session:
     """A session with the BMC of `node`. Every method raises Trouble that names the node and the address."""
 
-    def __init__(self, node: Node, credentials: Credentials, ca: Path | None) -> None:
+    def __init__(self, node: Node, credentials: Credentials, trusted: Trust, quirks: Quirks = NO_QUIRKS) -> None:
         self.node = node
         self.address = f"{node.variables['bmc_address']}:{node.variables.get('bmc_port', 443)}"
         self.where = f"{node.name} BMC {self.address}"
-        self._line = Line(_trusted(ca, self.where))
-        self._authority = f"bmc_ca {ca.name}" if ca else "the system's authorities"
+        self._line = Line(_trusted(trusted, self.where), trusted.fingerprint)
+        self._authority = trusted.said
+        self._quirks = quirks
+        self._said: dict[str, Any] = {}
+        self.ways: Ways = quirks.ways({})
         self._credentials = credentials
         self._ends_at = float("inf")
         self._limit_s = REQUEST_S
@@ -44,13 +49,26 @@ class Session:
         self._client: Any = None
         self.root: Resource = {}
         self._levels = 0
+        self._seen: dict[tuple[str, tuple[int, ...]], Resource] | None = None
 
     @contextlib.contextmanager
-    def within(self, seconds: float) -> Iterator[None]:
-        """Hold everything that the block asks to one deadline; past it, what waits is cut and the rest is refused."""
+    def one_look(self) -> Iterator[None]:
+        """Ask for each resource once while the block runs: what several readings need is of one moment, and cheaper."""
+        self._seen = {}
+        try:
+            yield
+        finally:
+            self._seen = None
+
+    @contextlib.contextmanager
+    def within(self, seconds: float, of: float | None = None) -> Iterator[None]:
+        """Hold everything that the block asks to one deadline; past it, what waits is cut and the rest is refused.
+
+        `of` is what people are told of as the limit, where the block has what is left of it.
+        """
         ends_at, before = time.monotonic() + seconds, (self._ends_at, self._limit_s)
         if ends_at < self._ends_at:
-            self._ends_at, self._limit_s = ends_at, seconds
+            self._ends_at, self._limit_s = ends_at, of or seconds
         try:
             with self._line.cut_after(self._ends_at - time.monotonic()):
                 yield
@@ -69,12 +87,23 @@ class Session:
         )
         self._client._session.trust_env = False  # neither proxies nor ~/.netrc stand between us and a BMC
         self.root = self._service_root()
+        self.learn(vendor=self.root.get("Vendor"), product=self.root.get("Product"))
         self._client.root, self._client.root_resp = self.root, True
         self._client.login_url = self.root.get("Links", {}).get("Sessions", {}).get("@odata.id", _SESSIONS)
         self._open_session()
         if not self.root:
             self.root = self.get(_ROOT)
+            self.learn(vendor=self.root.get("Vendor"), product=self.root.get("Product"))
         self._levels = _expand_levels(self.root)
+
+    def learn(self, **said: Any) -> None:
+        """Take in what the BMC says of itself, which may bring quirks with it."""
+        self._said.update({name: text for name, text in said.items() if text})
+        self.ways = self._quirks.ways(self._said)
+
+    def offers(self, feature: str) -> bool:
+        """Whether the service root says that it has a feature of the protocol, `FilterQuery`."""
+        return bool((self.root.get("ProtocolFeaturesSupported") or {}).get(feature))
 
     def logout(self) -> None:
         """Close the session, as BMCs hold few. One that fell silent is not asked again and forgets it by itself."""
@@ -88,10 +117,25 @@ class Session:
 
     def get(self, path: str, *levels: int) -> Resource:
         """Return a resource; `levels` are depths to read along with `$expand`, best first, where it is offered."""
-        depth = next((wanted for wanted in levels if wanted <= self._levels), 0)
+        if self._seen is None:
+            return self._get(path, levels)
+        if (path, levels) not in self._seen:
+            self._seen[path, levels] = self._get(path, levels)
+        return self._seen[path, levels]
+
+    def _get(self, path: str, levels: tuple[int, ...]) -> Resource:
+        most = self._levels if self.ways.expand else 0
+        depth = next((wanted for wanted in levels if wanted <= most), 0)
         response = self.ask("get", path, args={"$expand": f".($levels={depth})"} if depth else None)
         if depth and response.status in (400, 500, 501):  # offered, but not here: ask plainly
             response = self.ask("get", path)
+        if response.status != 200:
+            raise refusal(response, "GET", path, self.where)
+        return self.body(response, path)
+
+    def get_with(self, path: str, query: Mapping[str, str]) -> Resource:
+        """Return a resource as it is asked for with query options."""
+        response = self.ask("get", path, args=dict(query))
         if response.status != 200:
             raise refusal(response, "GET", path, self.where)
         return self.body(response, path)
@@ -114,13 +158,16 @@ class Session:
 
     def members(self, collection: Resource) -> list[Resource]:
         """Return the members of a collection, over all its pages, each read where it did not come expanded."""
-        found: list[Resource] = []
+        return [member for page in self.pages(collection) for member in page]
+
+    def pages(self, collection: Resource) -> Iterator[list[Resource]]:
+        """Yield the members of a collection page by page."""
         for _ in range(_PAGES):
-            for member in collection.get("Members", []):
-                found.append(member if len(member) > 1 else self.get(member["@odata.id"]))
+            members = collection.get("Members", [])
+            yield [member if len(member) > 1 else self.get(member["@odata.id"]) for member in members]
             following = collection.get("Members@odata.nextLink")
             if not following:
-                return found
+                return
             collection = self.get(following)
         raise Trouble(f"a collection of more than {_PAGES} pages", where=self.where)
 
@@ -165,6 +212,29 @@ class Session:
             raise Trouble(f"{path} answered with something that is no JSON object", where=self.where)
         return content
 
+    @contextlib.contextmanager
+    def streamed(self, path: str, headers: Mapping[str, str], idle_s: float) -> Iterator[Iterator[str]]:
+        """Give the lines of a stream as they come; it ends with the deadline, and raises NoAnswer where it breaks.
+
+        The library reads a body to its end before it hands it over, so the stream goes past it, on its line.
+        """
+        asked = {**self._client._get_req_headers(), **headers, "Accept": "text/event-stream"}
+        limit_s = self._time_left(idle_s)
+        try:
+            with self._client._session.get(
+                f"https://{self.address}{path}", headers=asked, timeout=limit_s, stream=True, allow_redirects=False
+            ) as answer:
+                if answer.status_code != 200:
+                    raise Trouble(f"GET {path} answered {answer.status_code}", where=self.where)
+                yield answer.iter_lines(chunk_size=1, decode_unicode=True)
+        except Trouble:
+            raise
+        except Exception as error:
+            trouble = self._no_answer(error, limit_s)
+            self._lost = False  # a stream that was cut says nothing of the BMC: it is still to be logged out
+            raise trouble from None
+        raise NoAnswer("the stream ended", where=self.where)
+
     def own_address(self) -> str:
         """Return our own address as the BMC sees it."""
         return self._line.own_address
@@ -182,7 +252,7 @@ class Session:
         limit_s = self._client._timeout = self._time_left(REQUEST_S)
         self._client.set_session_key(None)
         try:
-            self._client.login()
+            self._client.login(auth=self.ways.login)
         except InvalidCredentialsError:
             raise Trouble(
                 "the BMC refuses the user or the password",
@@ -209,9 +279,9 @@ def _expand_levels(root: Resource) -> int:
     return int(offer.get("MaxLevels", 1)) if offer.get("Levels") else 1
 
 
-def _trusted(ca: Path | None, where: str) -> ssl.SSLContext:
+def _trusted(trusted: Trust, where: str) -> ssl.SSLContext:
     try:
-        return trust(ca)
+        return trusted.context()
     except OSError as error:
         reason = "it holds no certificate" if isinstance(error, ssl.SSLError) else error.strerror
-        raise Trouble(f"bmc_ca {ca} cannot be used: {reason}", where=where) from None
+        raise Trouble(f"bmc_ca {trusted.ca} cannot be used: {reason}", where=where) from None

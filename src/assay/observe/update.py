@@ -12,6 +12,7 @@ from redfish.rest.v1 import RestResponse
 
 from assay.model.errors import Trouble
 from assay.model.firmware import Push
+from assay.observe.bmc_firmware import read_firmware
 from assay.observe.offer import Offer
 from assay.observe.session import Resource, Session
 from assay.observe.task import Task, as_task
@@ -28,7 +29,7 @@ def push_image(bmc: Bmc, image: Path, how: Push, targets: Sequence[str], uri: st
     """See `Bmc.push`."""
     service = bmc.follow(bmc.root, "UpdateService")
     _fits(bmc, service, image)
-    paths = _target_paths(bmc, service, targets)
+    paths = _target_paths(bmc, targets)
     if _way(bmc, service, how) == "multipart":
         return _task_of(bmc, _upload(bmc, service["MultipartHttpPushUri"], image, paths))
     return _fetched(bmc, service["Actions"][SIMPLE]["target"], image, paths, uri)
@@ -55,12 +56,11 @@ def _way(bmc: Session, service: Resource, wish: Push) -> Push:
     return wish if wish in offered else offered[0]
 
 
-def _target_paths(bmc: Session, service: Resource, targets: Sequence[str]) -> list[str]:
+def _target_paths(bmc: Session, targets: Sequence[str]) -> list[str]:
     """Return the resources of inventory ids. Raises Trouble for an id that the BMC does not list."""
     if not targets:
         return []
-    items = bmc.members(bmc.follow(service, "FirmwareInventory", 1))
-    paths = {str(item.get("Id")): str(item["@odata.id"]) for item in items}
+    paths = read_firmware(bmc).paths
     missing = [target for target in targets if target not in paths]
     if missing:
         raise Trouble(f"the firmware inventory has no {', '.join(missing)}", where=bmc.where)

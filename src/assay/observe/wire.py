@@ -33,11 +33,23 @@ def trust(ca: Path | None) -> ssl.SSLContext:
     return ssl.create_default_context(cafile=None if ca is None else str(ca))
 
 
-class Line(HTTPAdapter):
-    """The connections of one client to one service; `cut` ends whatever they wait for, from any thread."""
+@lru_cache(maxsize=1)
+def pinned() -> ssl.SSLContext:
+    """Return the TLS context of lines that accept one certificate by its fingerprint, whoever signed it."""
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
 
-    def __init__(self, context: ssl.SSLContext) -> None:
-        self._context = context
+
+class Line(HTTPAdapter):
+    """The connections of one client to one service; `cut` ends whatever they wait for, from any thread.
+
+    `fingerprint` is the SHA-256 of the only certificate that they accept, where trust goes by that.
+    """
+
+    def __init__(self, context: ssl.SSLContext, fingerprint: str = "") -> None:
+        self._context, self._fingerprint = context, fingerprint
         self._sockets: list[socket.socket] = []
         self.own_address = ""
         """Our own address as the far end of the newest connection sees it."""
@@ -53,8 +65,9 @@ class Line(HTTPAdapter):
         return super().build_connection_pool_key_attributes(request, True, cert)
 
     def cert_verify(self, conn: Any, url: str, verify: Any, cert: Any) -> None:  # noqa: ARG002 — the signature is requests'
-        """Require a certificate that our context accepts."""
-        conn.cert_reqs = "CERT_REQUIRED"
+        """Require a certificate that our context accepts, or the one that is pinned."""
+        conn.cert_reqs = "CERT_NONE" if self._fingerprint else "CERT_REQUIRED"
+        conn.assert_fingerprint = self._fingerprint or None
 
     def cut(self) -> None:
         """Shut every connection; a thread that waits on one gets an error at once."""

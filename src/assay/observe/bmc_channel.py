@@ -1,0 +1,72 @@
+"""The channel `bmc` of a node's evidence, read through its BMC."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from assay.model.errors import Trouble
+from assay.model.evidence import Evidence
+from assay.model.fleet import Node
+from assay.model.reading import Reading, absent, as_reading, failed, value
+from assay.observe.bmc import open_bmc
+from assay.observe.bmc_leaves import Tree
+from assay.observe.bmc_tree import Now, our_time
+from assay.observe.quirks import Quirks
+from assay.observe.session import NO_QUIRKS
+
+KEPT = 500
+"""Events that a document keeps: those of the document before, and what is new."""
+
+
+def read_bmc(
+    node: Node,
+    root: Path,
+    deadline_s: float,
+    *,
+    quirks: Quirks = NO_QUIRKS,
+    before: Evidence | None = None,
+    now: Now = our_time,
+) -> Tree:
+    """Return the tree of a node's BMC; one leaf where it has none, or where nothing at all was answered.
+
+    Of its event log only what is newer than in `before`, the node's last document, is read; the rest is taken from
+    there, as entries of a log do not change.
+    """
+    if not node.variables.get("bmc_address"):
+        return absent(f"no bmc_address is declared for {node.name}")
+    since, known = _read_before(before)
+    try:
+        with open_bmc(node, root=root, deadline_s=deadline_s, quirks=quirks) as bmc:
+            tree = bmc.read(since=since, now=now)
+    except Trouble as trouble:
+        return failed(trouble.what)
+    if reason := _only_reason(tree):
+        return failed(reason)
+    if "value" in tree["events"]:
+        tree["events"] = value([*known, *tree["events"]["value"]][-KEPT:])
+    return tree
+
+
+def _only_reason(tree: Tree) -> str:
+    """Return the one reason for which nothing was answered, "" where something was or the reasons are several."""
+    found = [reading for reading in _leaves(tree) if reading.kind != "unsupported"]
+    reasons = {reading.reason for reading in found if reading.kind == "failed"}
+    return reasons.pop() if len(reasons) == 1 and all(reading.kind == "failed" for reading in found) else ""
+
+
+def _leaves(tree: Tree) -> Iterator[Reading]:
+    for branch in tree.values():
+        reading = as_reading(branch)
+        if reading is not None:
+            yield reading
+        elif isinstance(branch, dict):
+            yield from _leaves(branch)
+
+
+def _read_before(before: Evidence | None) -> tuple[str, list[dict[str, str]]]:
+    """Return the cursor of the last document, and the events that it holds; nothing where it has not both."""
+    if before is None:
+        return "", []
+    cursor, events = before.read("bmc", "event_log", "cursor"), before.read("bmc", "events")
+    return (cursor.value, events.value) if cursor.kind == events.kind == "value" else ("", [])

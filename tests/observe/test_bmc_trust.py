@@ -1,0 +1,40 @@
+"""Whom we believe to be a BMC: one authority, or one certificate; the line tells before anything secret is sent."""
+
+from __future__ import annotations
+
+import hashlib
+import ssl
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assay.observe.bmc_channel import read_bmc
+
+
+def pin_of(tiny: Any) -> str:
+    pem = ssl.get_server_certificate(("127.0.0.1", tiny.port))
+    return hashlib.sha256(ssl.PEM_cert_to_DER_cert(pem)).hexdigest()
+
+
+def coloned(pin: str) -> str:
+    return ":".join(pin[place : place + 2] for place in range(0, 64, 2)).upper()
+
+
+@pytest.mark.parametrize("spelled", [str, coloned])
+def test_the_pinned_certificate_is_accepted_whoever_signed_it_and_however_it_is_written(
+    tiny: Any, spelled: Any
+) -> None:
+    node = tiny.node(bmc_fingerprint=f"sha256:{spelled(pin_of(tiny))}")
+    assert read_bmc(node, Path(), 5)["system"]["power"] == {"value": "On"}
+
+
+def test_any_other_certificate_is_refused_before_a_word_is_said(tiny: Any) -> None:
+    seen = read_bmc(tiny.node(bmc_fingerprint="sha256:" + "0a" * 32), Path(), 5)
+    assert seen == {"failed": "its certificate is not the one that bmc_fingerprint pins"}
+    assert tiny.asked == []
+
+
+def test_a_pin_does_not_widen_the_trust_of_other_nodes(tiny: Any) -> None:
+    read_bmc(tiny.node(bmc_fingerprint=f"sha256:{pin_of(tiny)}"), Path(), 5)
+    assert "not accepted by the system's authorities" in read_bmc(tiny.node(), Path(), 5)["failed"]
