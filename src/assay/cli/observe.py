@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from assay.cli.desk import Desk, FleetDir, Format
-from assay.cli.observed import code, plain, progress, readings, summary
+from assay.cli.observed import Observed, code, observed, progress, readings, silences, summary
+from assay.cli.recorded import keep_recorded, recorded
 from assay.model.errors import Trouble
 
 if TYPE_CHECKING:
@@ -21,6 +23,11 @@ if TYPE_CHECKING:
 app = typer.Typer(add_completion=False, help="Collect evidence now.")
 
 Names = Annotated[list[str] | None, typer.Argument(metavar="[NODE]...", help="Which nodes; all where none is named.")]
+From = Annotated[
+    list[Path] | None, typer.Option("--from", metavar="FILE...", help="Read these files of other tools in instead.")
+]
+Whose = Annotated[str, typer.Option("--node", help="With --from: the node that the files are of.")]
+At = Annotated[str, typer.Option("--at", help="With --from: when it was, instead of when the files were written.")]
 Pool = Annotated[str, typer.Option("--pool", help="Only the nodes of this pool.")]
 Out = Annotated[Path | None, typer.Option("--out", help="Write NODE.json here instead of keeping the evidence.")]
 Active = Annotated[str, typer.Option("--active", help="Also run these: all_reduce,gpu_burn,nvme_read,memory.")]
@@ -38,6 +45,9 @@ def observe(
     active: Active = "",
     here: Here = False,
     deadline: Deadline = 10.0,
+    files: From = None,
+    node: Whose = "",
+    at: At = "",
     fleet: FleetDir = Path(),
     form: Format = "text",
 ) -> None:
@@ -46,21 +56,26 @@ def observe(
     Exit 0: every channel answered; 1: some did not; 2: nothing could be asked, or nobody answered anything.
     """
     desk, parts = Desk(fleet.resolve()), _parts(active)
+    if files or node or at:
+        if not files or here or pool or active:
+            raise Trouble(
+                "--node and --at go with --from, and nothing else does", fix="assay observe --from FILE --node N"
+            )
+        read_in = recorded(desk, [*files, *map(Path, nodes or [])], node, at)
+        digest = keep_recorded(desk, read_in) if out is None else _write(read_in, out)
+        said = observed(desk.fleet, read_in, digest)
+        _say(form, said.plain, lambda: readings(read_in))
+        raise typer.Exit(code([said]))
     if here:
         if nodes or pool:
             raise Trouble("--here reads this machine only", fix="leave out the nodes and --pool")
         collected = _observe_here(parts, deadline, out)
         _say(form, collected.as_json(), lambda: readings(collected))
-        raise typer.Exit(code([collected]))
+        raise typer.Exit(1 if silences(collected) else 0)
     begun = time.monotonic()
-    found = _observe(desk, _chosen(desk.fleet, nodes or [], pool), parts, deadline)
-    kept = _keep(desk, found, out)
+    found = _observe(desk, _chosen(desk.fleet, nodes or [], pool), parts, deadline, out)
     took_s = round(time.monotonic() - begun, 1)
-    _say(
-        form,
-        {"nodes": [plain(desk.fleet, one, kept) for one in found], "took_s": took_s},
-        lambda: summary(found, took_s),
-    )
+    _say(form, {"nodes": [one.plain for one in found], "took_s": took_s}, lambda: summary(found, took_s))
     raise typer.Exit(code(found))
 
 
@@ -91,17 +106,21 @@ def _chosen(fleet: Fleet, names: list[str], pool: str) -> list[str]:
     return chosen
 
 
-def _observe(desk: Desk, names: list[str], parts: list[str], deadline: float) -> list[Evidence]:
-    from assay.observe.collect import collect
+def _observe(desk: Desk, names: list[str], parts: list[str], deadline: float, out: Path | None) -> list[Observed]:
+    """Collect, keep each document as it comes, and return what is to be said of each node, in the order of `names`."""
+    from assay.observe.collect import collect_each
     from assay.observe.store import EvidenceStore
 
     wanted = dict.fromkeys(names, parts) if parts else {}
     store = EvidenceStore(desk.evidence)
-    with progress(len(names)) as told:
-        found = collect(
-            desk.fleet, names, clock=desk.clock, active=wanted, deadline_s=deadline, progress=told, store=store
-        )
-    return list(found.values())
+    found: dict[str, Observed] = {}
+    each = collect_each(desk.fleet, names, clock=desk.clock, active=wanted, deadline_s=deadline, store=store)
+    with progress(len(names)) as told, closing(each):
+        for evidence in each:
+            digest = store.put(evidence) if out is None else _write(evidence, out)
+            found[evidence.node] = observed(desk.fleet, evidence, digest)
+            told(evidence.node)
+    return [found[name] for name in names]
 
 
 def _observe_here(parts: list[str], deadline: float, out: Path | None) -> Evidence:
@@ -119,16 +138,6 @@ def _observe_here(parts: list[str], deadline: float, out: Path | None) -> Eviden
     if out is not None:
         _write(found, out)
     return found
-
-
-def _keep(desk: Desk, found: list[Evidence], out: Path | None) -> dict[str, str]:
-    """Store the evidence, or write it to `out`; return each node's digest."""
-    from assay.observe.store import EvidenceStore
-
-    if out is None:
-        store = EvidenceStore(desk.evidence)
-        return {one.node: store.put(one) for one in found}
-    return {one.node: _write(one, out) for one in found}
 
 
 def _write(evidence: Evidence, folder: Path) -> str:

@@ -1,0 +1,81 @@
+"""`assay observe --from FILE… --node N` as a person meets it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assay.cli.app import main
+from assay.observe.store import EvidenceStore
+
+REPOSITORY = Path(__file__).parents[2]
+SMI = REPOSITORY / "tests/recordings/nvidia-smi-q-x.xml"
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Path:
+    for part in ("inventory", "specs", "firmware"):
+        (tmp_path / part).symlink_to(REPOSITORY / "tests/fleet/smallest" / part)
+    return tmp_path
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    (tmp_path / "dmesg.txt").write_text("[    1.000000] NVRM: Xid (PCI:0000:1b:00): 79, GPU has fallen off the bus.\n")
+    return tmp_path / "dmesg.txt"
+
+
+def observe(monkeypatch: pytest.MonkeyPatch, capsys: Any, fleet: Path, *arguments: str) -> tuple[Any, str, str]:
+    monkeypatch.setattr(sys, "argv", ["assay", "observe", "--fleet", str(fleet), *arguments])
+    with pytest.raises(SystemExit) as left:
+        main()
+    return (left.value.code or 0, *capsys.readouterr())
+
+
+def test_files_become_the_evidence_of_a_node(fleet: Path, log: Path, monkeypatch: Any, capsys: Any) -> None:
+    arguments = ["--from", str(SMI), str(log), "--node", "n1", "--at", "2026-11-21T08:00:00Z", "--format", "json"]
+    code, out, _ = observe(monkeypatch, capsys, fleet, *arguments)
+    told = json.loads(out)
+    assert (code, told["node"], told["at"]) == (0, "n1", "2026-11-21T08:00:00+00:00")
+    kept = EvidenceStore(fleet / ".assay/evidence").latest("n1")
+    assert kept is not None
+    assert kept.digest() == told["evidence"]
+    assert kept.read("probe", "gpu", "source").value == "nvidia-smi"
+    assert kept.read("probe", "nvme").reason == "not among the recordings"
+
+
+def test_an_old_recording_is_kept_but_is_not_the_newest(fleet: Path, log: Path, monkeypatch: Any, capsys: Any) -> None:
+    for at in ("2026-11-21T08:00:00Z", "2026-11-20T08:00:00Z"):
+        observe(monkeypatch, capsys, fleet, "--from", str(log), "--node", "n1", "--at", at)
+    store = EvidenceStore(fleet / ".assay/evidence")
+    newest = store.latest("n1")
+    assert newest is not None
+    assert newest.at.day == 21
+    assert len(list((fleet / ".assay/evidence/objects").glob("*/*"))) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--from", "{log}"], "does not say whose it is"),
+        (["--from", "{log}", "--node", "n9"], "the inventory has no node n9"),
+        (["--from", "{log}", "{log}", "--node", "n1"], "tell of probe.kernel_log"),
+        (["--from", "{odd}", "--node", "n1"], "no format that is known here"),
+        (["--from", "/nowhere", "--node", "n1"], "cannot be read"),
+        (["--from", "{log}", "--node", "n1", "--at", "noon"], "'noon' is no time"),
+        (["--node", "n1"], "--node and --at go with --from"),
+    ],
+)
+def test_what_cannot_be_read_in_is_exit_2_and_nothing_is_stored(
+    fleet: Path, log: Path, arguments: list[str], said: str, monkeypatch: Any, capsys: Any
+) -> None:
+    (fleet / "odd").write_text("shopping list\n")
+    filled = [one.format(log=log, odd=fleet / "odd") for one in arguments]
+    code, out, err = observe(monkeypatch, capsys, fleet, *filled)
+    assert (code, out) == (2, "")
+    assert said in err
+    assert not (fleet / ".assay/evidence").exists()
