@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from assay.lifecycle.counting import Counting
+from assay.lifecycle.echoes import Echoes
 from assay.lifecycle.requirements import settled_from
 from assay.lifecycle.sightings import Sighting, in_events, in_kernel_log, in_outcomes, parts_of
 from assay.lifecycle.story import Known, Story
-from assay.lifecycle.when import moment
+from assay.lifecycle.when import moment, written
 from assay.model.entry import derived_id
 from assay.model.evidence import Evidence
 from assay.model.faults import Blame, FaultCatalog, Remedy, Severity
@@ -18,6 +20,9 @@ from assay.model.fleet import Node
 from assay.model.nodespec import NodeSpec
 from assay.model.outcome import Recorded
 from assay.model.policy import LifecyclePolicy
+
+NUMBERED = ("kernel", "nvml")
+"""Sources that number what they tell, anew with each boot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +73,14 @@ def faults_in(
     """
     seen = list(in_outcomes(catalog, _watched(policy, story, outcomes)))
     if evidence is not None:
-        seen += in_kernel_log(catalog, evidence, parts_of(spec))
+        seen += _own(catalog, node, story, in_kernel_log(catalog, evidence, parts_of(spec)))
         seen += _since_boot(in_events(catalog, evidence), evidence, story)
     groups: dict[tuple[str, str], list[Sighting]] = {}
     for sighting in seen:
         subject = f"{node.subject}/{sighting.part}".rstrip("/")
         groups.setdefault((sighting.fault_class, subject), []).append(sighting)
-    found = [_fault(catalog, node, story, key, group) for key, group in sorted(groups.items())]
+    past = _known(story, groups)
+    found = [_fault(catalog, node, story, key, past.get(key, []), group) for key, group in sorted(groups.items())]
     return [fault for fault in found if fault]
 
 
@@ -100,6 +106,49 @@ def _watched(policy: LifecyclePolicy, story: Story, outcomes: Iterable[Recorded]
     return [one for one in outcomes if watched & set(one.outcome.phases) and moment(one.measured_at) >= start]
 
 
+def _known(story: Story, asked: Collection[tuple[str, str]]) -> dict[tuple[str, str], list[Known]]:
+    """Return what the story knows of these classes and subjects, in its order."""
+    names, found = {name for name, _ in asked}, dict[tuple[str, str], list[Known]]()
+    for known in story.faults:
+        if known.fault_class in names:
+            found.setdefault((known.fault_class, known.subject), []).append(known)
+    return found
+
+
+def _own(catalog: FaultCatalog, node: Node, story: Story, sightings: Iterable[Sighting]) -> Iterator[Sighting]:
+    """Leave out what belongs to the boot, to a repair, or to another fault of which it is the echo."""
+    told = sorted(sightings, key=lambda sighting: sighting.at)
+    echoes = _heard_of(catalog, node, story) if told else Echoes(catalog)
+    for sighting in told:
+        at = moment(sighting.at).timestamp()
+        if echoes.cause(sighting.fault_class, sighting.part, at):
+            continue
+        echoes.hear(sighting.fault_class, sighting.part, at)
+        if not _settling(catalog, story, sighting):
+            yield sighting
+
+
+def _heard_of(catalog: FaultCatalog, node: Node, story: Story) -> Echoes:
+    """Return the echoes that faults which the story knows may still have."""
+    echoes = Echoes(catalog)
+    for known in story.faults:
+        if known.fault_class in catalog.causes:
+            part = known.subject[len(node.subject) + 1 :]
+            echoes.hear(known.fault_class, part, moment(known.last_seen).timestamp())
+    return echoes
+
+
+def _settling(catalog: FaultCatalog, story: Story, sighting: Sighting) -> bool:
+    """Whether a fault comes so soon after a boot or a repair that it belongs to that."""
+    rule = catalog.class_of(sighting.fault_class)
+    if rule is None or not rule.settle_seconds:
+        return False
+    if sighting.uptime_s is not None and sighting.uptime_s < rule.settle_seconds:
+        return True
+    since = moment(sighting.at) - moment(story.repaired_at)
+    return timedelta() <= since < timedelta(seconds=rule.settle_seconds)
+
+
 def _since_boot(sightings: Iterable[Sighting], evidence: Evidence, story: Story) -> list[Sighting]:
     """Leave out events from before this boot and before the node was known: an event log remembers for years."""
     uptime = evidence.read("probe", "host", "uptime_s")
@@ -109,10 +158,14 @@ def _since_boot(sightings: Iterable[Sighting], evidence: Evidence, story: Story)
 
 
 def _fault(
-    catalog: FaultCatalog, node: Node, story: Story, key: tuple[str, str], group: list[Sighting]
+    catalog: FaultCatalog,
+    node: Node,
+    story: Story,
+    key: tuple[str, str],
+    past: list[Known],
+    group: list[Sighting],
 ) -> FaultSeen | None:
     name, subject = key
-    past = [known for known in story.faults if (known.fault_class, known.subject) == key]
     group = [sighting for sighting in group if _is_news(sighting, past, story)]
     if not group:
         return None
@@ -135,7 +188,7 @@ def _is_news(sighting: Sighting, past: list[Known], story: Story) -> bool:
 
 
 def _after(sighting: Sighting, mark: str) -> bool:
-    if sighting.source != "kernel":
+    if sighting.source not in NUMBERED:
         return sighting.mark > mark
     boot, _, number = mark.rpartition(":")
     boot_now, _, number_now = sighting.mark.rpartition(":")
@@ -174,16 +227,17 @@ def _continued(node: Node, known: Known) -> FaultSeen:
 def _with(catalog: FaultCatalog, fault: FaultSeen, group: list[Sighting]) -> FaultSeen:
     """Return the fault with the group's sightings in it; those of one burst count as one."""
     rule = catalog.class_of(fault.fault_class)
-    needed, burst = (rule.count, rule.burst_seconds) if rule else (1, 5.0)
-    times, count, marks = list(fault.times), fault.count, dict(fault.marks)
+    counting = Counting.of(rule, [moment(at).timestamp() for at in fault.times], fault.count)
+    marks = dict(fault.marks)
     for sighting in group:
-        if not times or moment(sighting.at) - moment(times[-1]) > timedelta(seconds=burst):
-            times.append(sighting.at)
-            count += 1
+        counting.see(moment(sighting.at).timestamp(), sighting.counts)
         marks[sighting.source] = sighting.mark
-    window = timedelta(minutes=rule.window_minutes) if rule else timedelta(hours=1)
-    recent = [at for at in times if moment(times[-1]) - moment(at) <= window][-max(needed, 1) :]
-    counts = len(recent) >= needed or "check" in marks  # a check has a threshold of its own
-    severity = catalog.treatment(fault.fault_class).severity if counts else "informational"
-    last = max(fault.last_seen, group[-1].at)
-    return replace(fault, severity=severity, count=count, last_seen=last, marks=marks, times=tuple(recent))
+    reached = counting.reached or "check" in marks  # a check has a threshold of its own
+    return replace(
+        fault,
+        severity=catalog.treatment(fault.fault_class).severity if reached else "informational",
+        count=counting.count,
+        last_seen=max(fault.last_seen, group[-1].at),
+        marks=marks,
+        times=tuple(written(datetime.fromtimestamp(at, UTC)) for at in counting.recent),
+    )

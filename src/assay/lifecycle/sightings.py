@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -10,19 +9,20 @@ from typing import Any
 
 from assay.lifecycle.when import moment, written
 from assay.model.evidence import Evidence
-from assay.model.faults import FaultCatalog, FaultClass, Sel
+from assay.model.faults import FaultCatalog, FaultClass
 from assay.model.nodespec import NodeSpec
+from assay.model.nvlink import decoded
 from assay.model.outcome import Outcome, Recorded
-
-XID = re.compile(r"NVRM: Xid \(PCI:(?P<pci>[0-9a-fA-F:.]+)\): (?P<xid>\d+)\b")
+from assay.model.recognise import Found
 
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
     """One look at one fault. `part` is the part of the node ("" for all of it).
 
-    `source` and `mark` say how far that source has been read: kernel `<boot id>:<seq>`, sel `<time>|<id>`, check
-    `<time>`. Each source is read once, in order, whatever is delivered again.
+    `source` and `mark` say how far that source has been read: kernel and nvml `<boot id>:<seq>`, sel `<time>|<id>`,
+    check `<time>`. Each source is read once, in order, whatever is delivered again. `uptime_s` is known of what the
+    kernel tells. One that does not `count` is noted and asks for nothing.
     """
 
     fault_class: str
@@ -31,6 +31,8 @@ class Sighting:
     detail: str
     source: str
     mark: str
+    uptime_s: float | None = None
+    counts: bool = True
 
 
 def parts_of(spec: NodeSpec) -> dict[str, str]:
@@ -40,38 +42,56 @@ def parts_of(spec: NodeSpec) -> dict[str, str]:
 
 
 def in_kernel_log(catalog: FaultCatalog, evidence: Evidence, parts: Mapping[str, str]) -> Iterator[Sighting]:
-    """Yield what the kernel's lines show."""
+    """Yield what the kernel's lines show, and NVML's events, which come as such lines with `"source": "nvml"`."""
     lines = evidence.read("probe", "kernel_log", "lines")
-    boot = evidence.read("probe", "host", "boot_id")
     if lines.kind != "value":
         return
+    boot = evidence.read("probe", "host", "boot_id").value or ""
     booted = _booted(evidence)
     for line in lines.value:
-        at = written(booted + timedelta(seconds=line["t_s"]) if booted else evidence.at)
-        for name, part in _in_line(catalog, line["text"], parts):
-            yield Sighting(name, part, at, line["text"], "kernel", f"{boot.value or ''}:{line['seq']}")
+        text = line["text"]
+        for found in catalog.recogniser.in_message(text):
+            at = written(booted + timedelta(seconds=line["t_s"]) if booted else evidence.at)
+            detail, counts = said(catalog, found, text)
+            mark = f"{boot}:{line['seq']}"
+            source = line.get("source", "kernel")
+            yield Sighting(found.name, _part(found, parts), at, detail, source, mark, line["t_s"], counts)
+
+
+def said(catalog: FaultCatalog, found: Found, text: str) -> tuple[str, bool]:
+    """Return what a message says, a sub-code of NVLink decoded, and whether it asks for anything."""
+    fault = catalog.class_of(found.name)
+    code = decoded(text, fault.units) if fault and fault.units else None
+    return (f"{text} [{code}]", code.resolution in ("reset", None)) if code else (text, True)
 
 
 def in_events(catalog: FaultCatalog, evidence: Evidence) -> Iterator[Sighting]:
-    """Yield what the BMC's event log shows."""
+    """Yield what the BMC's event log shows: of the first class that fits an entry."""
     events = evidence.read("bmc", "events")
     if events.kind != "value":
         return
-    rules = [(name, fault.sel) for name, fault in catalog.classes.items() if fault.sel]
     for event in sorted(events.value, key=_event_mark):
-        for name in [name for name, sel in rules if _fits(sel, event)][:1]:
-            yield Sighting(name, "", written(event["at"]), event.get("message", ""), "sel", _event_mark(event))
+        text = event.get("message", "")
+        if name := in_event(catalog, str(event.get("message_id", "")), text):
+            yield Sighting(name, "", written(event["at"]), text, "sel", _event_mark(event))
+
+
+def in_event(catalog: FaultCatalog, message_id: str, message: str) -> str:
+    """Return the first class that an entry of a BMC's event log fits, "" where none does."""
+    fitting = (name for name, fault in catalog.classes.items() if fault.sel and fault.sel.fits(message_id, message))
+    return next(fitting, "")
 
 
 def in_outcomes(catalog: FaultCatalog, outcomes: Iterable[Recorded]) -> Iterator[Sighting]:
     """Yield what failed checks and measurements out of bounds show. Errors and skips show nothing."""
+    bounds = [(name, fault) for name, fault in catalog.classes.items() if fault.measurement]
     for one in outcomes:
         outcome, at = one.outcome, written(one.measured_at)
         part = outcome.subject.split("/", 2)[2] if outcome.subject.count("/") > 1 else ""
         if outcome.verdict == "fail" and outcome.fault:
             yield Sighting(outcome.fault, part, at, outcome.reason, "check", at)
         if outcome.verdict in ("pass", "fail"):
-            for name, detail in _out_of_bounds(catalog, outcome):
+            for name, detail in _out_of_bounds(bounds, outcome):
                 yield Sighting(name, part, at, detail, "check", at)
 
 
@@ -80,33 +100,20 @@ def _booted(evidence: Evidence) -> datetime | None:
     return evidence.at - timedelta(seconds=uptime.value) if uptime.kind == "value" else None
 
 
-def _in_line(catalog: FaultCatalog, text: str, parts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    if found := XID.search(text):
-        yield f"gpu.xid.{found['xid']}", _part(found["pci"], parts)
-    for name, fault in catalog.classes.items():
-        if fault.kernel and (match := re.search(fault.kernel.pattern, text)):
-            groups = match.groupdict()
-            yield name, groups.get("part") or (_part(groups["pci"], parts) if groups.get("pci") else "")
-
-
-def _part(pci: str, parts: Mapping[str, str]) -> str:
+def _part(found: Found, parts: Mapping[str, str]) -> str:
     """Return the part at a PCI place; an Xid line leaves the function number out. A strange place stands for itself."""
-    place = pci.lower().rstrip(":.")
+    if found.part:
+        return parts.get(found.part.lower(), found.part)
+    place = found.pci.lower().rstrip(":.")
     return parts.get(place) or parts.get(f"{place}.0") or place
-
-
-def _fits(sel: Sel | None, event: Mapping[str, Any]) -> bool:
-    if sel is None or (sel.message_id is not None and not str(event.get("message_id", "")).endswith(sel.message_id)):
-        return False
-    return sel.message is None or re.search(sel.message, event.get("message", "")) is not None
 
 
 def _event_mark(event: Mapping[str, Any]) -> str:
     return f"{written(moment(event['at']))}|{str(event['id']).rjust(12, '0')}"
 
 
-def _out_of_bounds(catalog: FaultCatalog, outcome: Outcome) -> Iterator[tuple[str, str]]:
-    for name, fault in catalog.classes.items():
+def _out_of_bounds(bounds: Iterable[tuple[str, FaultClass]], outcome: Outcome) -> Iterator[tuple[str, str]]:
+    for name, fault in bounds:
         for number in outcome.measurements:
             if _beyond(fault, number.name, number.value):
                 yield name, f"{number.name} is {number.value:g} {number.unit}".rstrip()

@@ -11,6 +11,7 @@ from pydantic import Field, model_validator
 
 from assay.model.kernel_line import KernelLine, Pattern
 from assay.model.nvlink import NvlinkUnit
+from assay.model.recognise import Recogniser
 from assay.model.spec import Spec, Strict
 
 Severity = Literal["catastrophic", "degraded", "informational"]
@@ -146,6 +147,16 @@ class FaultCatalog(Spec):
     def _by_name(self) -> dict[str, FaultClass]:
         numbers = {number: fault for fault in self.classes.values() for number in fault.numbers()}
         return numbers | self.classes
+
+    @cached_property
+    def recogniser(self) -> Recogniser:
+        """How the kernel's messages of these classes are found."""
+        return Recogniser({name: fault.kernel for name, fault in self.classes.items() if fault.kernel})
+
+    @cached_property
+    def causes(self) -> frozenset[str]:
+        """The faults of which others may be an echo."""
+        return frozenset(name for fault in self.classes.values() if fault.follows for name in fault.follows.classes)
 
     @property
     def rest(self) -> Treatment:

@@ -1,0 +1,125 @@
+"""A log as a stream of messages, told as faults: counted, attributed, and each with the reason for what it asks.
+
+Memory: one entry for each fault and place, however often it is told.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+
+from assay.lifecycle.counting import Counting
+from assay.lifecycle.echoes import Echoes
+from assay.model.faults import Blame, FaultCatalog, FaultClass, Severity
+
+Whose = Literal["hardware", "application", "driver", "operator"]
+NODE = "node"
+_WORST = {severity: rank for rank, severity in enumerate(get_args(Severity))}
+
+
+@dataclass(slots=True)
+class Told:
+    """One fault of one part. `lines`: every line of it; `first` and `last`: stamps, None in a log without times."""
+
+    name: str
+    subject: str
+    counting: Counting
+    settle_s: float
+    first: str | None
+    last: str | None = None
+    lines: int = 0
+    settling: int = 0
+    detail: str = ""
+    echoes: Counter[str] = field(default_factory=Counter)
+
+
+class Stream:
+    """Messages in, faults out."""
+
+    def __init__(self, catalog: FaultCatalog) -> None:
+        self._catalog, self._echoes = catalog, Echoes(catalog)
+        self._told: dict[tuple[str, str], Told] = {}
+
+    def see(
+        self,
+        name: str,
+        part: str,
+        at: float | None,
+        stamp: str | None,
+        detail: str,
+        counts: bool = True,
+        uptime_s: float | None = None,
+    ) -> None:
+        """Take in one sighting. `part` "" is the node; without `at` nothing can be coalesced or attributed."""
+        place = part.lower().rstrip(":.").removesuffix(".0")
+        if at is not None:
+            cause = self._echoes.cause(name, place, at)
+            if cause:
+                self._told[cause].echoes[name] += 1
+                return
+            self._echoes.hear(name, place, at)
+        told = self._told.get((name, place))
+        if told is None:
+            told = self._told[name, place] = _told(name, part or NODE, stamp, self._catalog.class_of(name))
+        settling = uptime_s is not None and uptime_s < told.settle_s
+        told.counting.see(at, counts and not settling)
+        told.last, told.detail = stamp, detail
+        told.lines += 1
+        told.settling += settling
+
+    def faults(self) -> list[dict[str, Any]]:
+        """Return every fault as plain data, the worst first."""
+        found = [as_json(told, self._catalog) for told in self._told.values()]
+        return sorted(found, key=_urgency)
+
+
+def _told(name: str, subject: str, stamp: str | None, rule: FaultClass | None) -> Told:
+    return Told(name, subject, Counting.of(rule), rule.settle_seconds if rule else 0.0, stamp)
+
+
+def _urgency(fault: dict[str, Any]) -> tuple[bool, int, str, str]:
+    return fault["action"] == "none", _WORST[fault["severity"]], fault["fault"], fault["subject"]
+
+
+def whose(blame: Blame) -> Whose:
+    """Return whose fault it is in four words: what surrounds a node (cables, air, power) counts as hardware."""
+    return "hardware" if blame == "environment" else blame
+
+
+def as_json(told: Told, catalog: FaultCatalog) -> dict[str, Any]:
+    """Return a fault as plain data: what it is, whose, how bad, what it asks for, and why."""
+    rule, treatment = catalog.class_of(told.name), catalog.treatment(told.name)
+    reached = told.counting.reached
+    return {
+        "fault": told.name,
+        "class": whose(treatment.blame),
+        "severity": treatment.severity if reached else "informational",
+        "subject": told.subject,
+        "count": told.counting.count,
+        "first": told.first,
+        "last": told.last,
+        "action": treatment.remedy if reached else "none",
+        "because": "; ".join(_because(told, rule)),
+        "investigate": rule.investigate if rule else "",
+        "lines": told.lines,
+        "detail": told.detail,
+    }
+
+
+def _because(told: Told, rule: FaultClass | None) -> list[str]:
+    if rule is None:
+        return ["no fault catalogue holds it: noted, until somebody says what it means"]
+    said = [rule.summary.rstrip("."), rule.source]
+    if told.settling:
+        said.append(f"{told.settling} of them within {rule.settle_seconds:g} s after the boot, which belong to it")
+    if not told.counting.reached:
+        said.append(_too_few(told, rule))
+    said += [f"{name} ×{count} followed from it and is not counted" for name, count in sorted(told.echoes.items())]
+    return said
+
+
+def _too_few(told: Told, rule: FaultClass) -> str:
+    if rule.count == 1:
+        return "what it says of itself needs nothing"
+    return f"{len(told.counting.recent)} of {rule.count} within {rule.window_minutes:g} min that would make it a fault"

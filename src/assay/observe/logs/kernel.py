@@ -1,0 +1,86 @@
+"""A kernel log as a stream: chunks are searched for what faults begin with; only lines of interest become messages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
+
+from assay.model.recognise import Recogniser, broken
+from assay.observe.logs.forms import BARE, Form
+from assay.observe.logs.message import Message, Tally
+
+CHUNK = 256 * 1024
+LONGEST = 1024 * 1024  # bytes of one line; what is longer is no line of a log
+Read = Callable[[int], bytes]
+
+
+def chunks(read: Read) -> Iterator[bytes]:
+    """Yield the log in pieces that end with a line; the last may lack its newline. A line too long is cut."""
+    rest = b""
+    while piece := read(CHUNK):
+        rest += piece
+        end = rest.rfind(b"\n") + 1
+        if end or len(rest) > LONGEST:
+            end = end or len(rest)
+            yield rest[:end]
+            rest = rest[end:]
+    if rest:
+        yield rest
+
+
+class Sought:
+    """What is looked for in a log of one form. A class with neither `begins` nor `holds` makes it every line."""
+
+    def __init__(self, form: Form, recogniser: Recogniser) -> None:
+        self._heads = re.compile(form.lead + rb"(?:" + recogniser.beginning().encode() + rb")")
+        self._words = [word.encode() for word in recogniser.holds]
+        self._first = [0] if form is BARE else []  # no newline stands before it
+        self._every = bool(recogniser.patterns)
+        self._start = re.compile(rb"[" + form.starts + rb"\r\n]")
+        self._strange = re.compile(rb"\n[^" + form.starts + rb"\r\n]")
+
+    def strange(self, chunk: bytes) -> list[int]:
+        """Return the places of all lines of a chunk that do not begin as lines of the form do."""
+        first = [] if self._start.match(chunk) else [0]
+        return first + [match.end() for match in self._strange.finditer(chunk)]
+
+    def lines(self, chunk: bytes, strange: list[int]) -> Iterator[bytes]:
+        """Yield the lines of a chunk that may be of interest, the strange ones too, each once, in their order."""
+        if self._every:
+            yield from filter(None, chunk.split(b"\n"))
+            return
+        end = -1
+        for place in sorted(self._places(chunk) + strange):
+            if place > end:
+                start = chunk.rfind(b"\n", 0, place) + 1
+                end = chunk.find(b"\n", place)
+                end = len(chunk) if end < 0 else end
+                yield chunk[start:end]
+
+    def _places(self, chunk: bytes) -> list[int]:
+        found = self._first + [match.end() for match in self._heads.finditer(chunk)]
+        for word in self._words:
+            place = chunk.find(word)
+            while place >= 0:
+                found.append(place)
+                place = chunk.find(word, place + 1)
+        return found
+
+
+def messages(
+    form: Form, recogniser: Recogniser, parts: Iterable[bytes], before: datetime, tally: Tally
+) -> Iterator[Message]:
+    """Yield the messages of a log that may be of interest, and count all lines.
+
+    A line of interest that is not of the log's form is a message without a time: it is not lost for that.
+    """
+    sought = Sought(form, recogniser)
+    for chunk in parts:
+        tally.lines += chunk.count(b"\n") + (not chunk.endswith(b"\n"))
+        strange = sought.strange(chunk)
+        tally.unread += len(strange)
+        for line in sought.lines(chunk, strange):
+            message = form.message(line, before) or Message(line.decode(errors="replace").strip())
+            tally.unread += broken(message.text)
+            yield message
