@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 
 from assay.cli.app import main
-from assay.cli.observed import _channel, code
+from assay.cli.observed import code, observed
 from assay.model.evidence import Evidence
+from assay.model.fleet import Fleet, Node
 from assay.observe.store import EvidenceStore
 
 
@@ -89,10 +90,12 @@ def test_one_reading_that_hangs_is_named_and_the_rest_is_there(rehearsal: Any, t
 def test_failures_further_down_are_shown_few_and_counted() -> None:
     lost = {f"0000:{n:02x}:00.0": {"failed": "GPU is lost"} for n in range(5)}
     evidence = Evidence("n1", datetime(2026, 1, 1, tzinfo=UTC), {"probe": {"gpu": {"devices": lost}}})
-    assert code([evidence]) == 0
-    said = _channel("probe", evidence.channels["probe"])
-    assert said.startswith("probe ok (gpu.devices.0000:00:00.0: GPU is lost; ")
-    assert said.endswith("; and 2 more)")
+    fleet = Fleet(Path(), {"n1": Node("n1", "p", "s", "r01", 1, "x", "spec", "managed")})
+    said = observed(fleet, evidence, "digest")
+    assert code([said]) == 0
+    assert said.line.startswith("n1  probe ok (gpu.devices.0000:00:00.0: GPU is lost; ")
+    assert said.line.endswith("; and 2 more)")
+    assert len(said.plain["failed"]) == said.plain["readings"]["failed"] == 5
 
 
 def test_evidence_can_be_written_elsewhere_for_suites_to_read(rehearsal: Any, tmp_path: Path) -> None:

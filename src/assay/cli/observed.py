@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -47,18 +48,31 @@ def _calm(console: Any, total: int) -> Callable[[str], None]:
     return told
 
 
-def code(found: Sequence[Evidence]) -> int:
-    """Return the exit code: 0 all answered, 1 some did not, 2 nobody answered anything."""
-    if not any(silences(one) for one in found):
-        return 0
-    return 1 if any(_heard(one) for one in found) else 2
+@dataclass(frozen=True)
+class Observed:
+    """What is to be said of one node, in a line and as JSON data; its evidence is kept and need not be held."""
+
+    line: str
+    plain: dict[str, Any]
+    silent: bool
+    heard: bool
 
 
-def _heard(evidence: Evidence) -> bool:
-    """Say whether at least one channel brought readings."""
+def observed(fleet: Fleet, evidence: Evidence, digest: str) -> Observed:
+    """Return what is to be said of a node."""
     from assay.model.reading import as_reading
 
-    return any(as_reading(tree) is None for tree in evidence.channels.values())
+    words = [_channel(name, tree) for name, tree in sorted(evidence.channels.items(), reverse=True)]
+    heard = any(as_reading(tree) is None for tree in evidence.channels.values())
+    said = f"{evidence.node}  {'; '.join(words)}"
+    return Observed(said, _plain(fleet, evidence, digest), bool(silences(evidence)), heard)
+
+
+def code(found: Sequence[Observed]) -> int:
+    """Return the exit code: 0 all answered, 1 some did not, 2 nobody answered anything."""
+    if not any(one.silent for one in found):
+        return 0
+    return 1 if any(one.heard for one in found) else 2
 
 
 def silences(evidence: Evidence) -> dict[str, dict[str, str]]:
@@ -69,17 +83,15 @@ def silences(evidence: Evidence) -> dict[str, dict[str, str]]:
     return {name: reasons for name, reasons in found.items() if reasons}
 
 
-def summary(found: Sequence[Evidence], took_s: float) -> None:
+def summary(found: Sequence[Observed], took_s: float) -> None:
     """Print a line for each node, with what did not answer and why, and one for all."""
     from rich.console import Console
     from rich.markup import escape
 
     console = Console(soft_wrap=True, highlight=False)
     for one in found:
-        words = [_channel(name, tree) for name, tree in sorted(one.channels.items(), reverse=True)]
-        sign = "[red]✗[/]" if silences(one) else "[green]✓[/]"
-        console.print(f"{sign} {one.node}  {escape('; '.join(words))}")
-    silent = sum(bool(silences(one)) for one in found)
+        console.print(f"{'[red]✗[/]' if one.silent else '[green]✓[/]'} {escape(one.line)}")
+    silent = sum(one.silent for one in found)
     console.print(f"{len(found)} observed in {took_s:g} s, {silent} with something that did not answer")
 
 
@@ -136,8 +148,7 @@ def _cell(reading: Reading) -> str:
     return escape(text if len(text) <= _CELL else f"{text[: _CELL - 1]}…")
 
 
-def plain(fleet: Fleet, evidence: Evidence, kept: Mapping[str, str]) -> dict[str, Any]:
-    """Return what is said of a node as JSON data; `kept` has the digest of each node's document."""
+def _plain(fleet: Fleet, evidence: Evidence, digest: str) -> dict[str, Any]:
     from assay.model.reading import as_reading
     from assay.observe.leaves import leaves
 
@@ -146,7 +157,7 @@ def plain(fleet: Fleet, evidence: Evidence, kept: Mapping[str, str]) -> dict[str
         "node": evidence.node,
         "pool": fleet.nodes[evidence.node].pool,
         "at": evidence.at.isoformat(),
-        "evidence": kept[evidence.node],
+        "evidence": digest,
         "channels": {name: "value" if whole is None else whole.kind for name, whole in wholes.items()},
         "unanswered": silences(evidence),
         "readings": dict(Counter(reading.kind for _, reading in leaves(evidence.channels))),

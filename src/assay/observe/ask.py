@@ -174,7 +174,8 @@ def _document(out: bytes, err: bytes, code: int | None) -> dict[str, Any]:
         return failed(_first_line(err) or f"the probe printed nothing and ended with exit code {code}")
     try:
         tree = json.loads(out, parse_constant=_no_such_number)
-        canonical(tree)
+        if b"\\ud" in out.lower():
+            canonical(tree)  # half of a surrogate pair can be written in JSON, but not kept
     except (ValueError, RecursionError):
         tree = None
     if not isinstance(tree, dict):
@@ -189,5 +190,6 @@ def _no_such_number(name: str) -> None:
 def _first_line(raw: bytes) -> str:
     """Return the first line that says something, printable and short enough for a table."""
     lines = (line.strip() for line in raw[:4096].decode(errors="replace").splitlines())
-    line = next((line for line in lines if any(map(str.isalnum, line))), "")
+    said = [line for line in lines if line]
+    line = next((line for line in said if any(map(str.isalnum, line))), said[0] if said else "")
     return "".join(sign if sign.isprintable() else "·" for sign in line)[:200]

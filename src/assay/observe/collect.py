@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime
-from pathlib import Path
 
 from assay.model.clock import Clock
 from assay.model.errors import Trouble
 from assay.model.evidence import Evidence
 from assay.model.fleet import Fleet, Node
-from assay.model.reading import absent, as_reading, failed
-from assay.observe.bmc import open_bmc
-from assay.observe.bmc_tree import Tree
+from assay.model.reading import failed
+from assay.observe.bmc_channel import read_bmc
+from assay.observe.bmc_leaves import Tree
 from assay.observe.fanout import WORKERS, Question, fan_out
 from assay.observe.order import by_overdue
+from assay.observe.quirks import Quirks
 from assay.observe.reach import probe
 from assay.observe.store import EvidenceStore
 from assay.observe.transports.choice import Transports
@@ -36,13 +38,49 @@ def collect(
     workers: int = WORKERS,
     store: EvidenceStore | None = None,
 ) -> dict[str, Evidence]:
-    """Return the evidence of each named node, in the order of `names`; a dead or hung channel reads failed.
+    """Return the evidence of each named node, in the order of `names`; for the rest see `collect_each`.
+
+    `progress` is told each node when its last channel is in.
+    """
+    each = collect_each(
+        fleet,
+        names,
+        clock=clock,
+        since=since,
+        active=active,
+        deadline_s=deadline_s,
+        active_deadline_s=active_deadline_s,
+        workers=workers,
+        store=store,
+    )
+    found: dict[str, Evidence] = {}
+    with closing(each):
+        for evidence in each:
+            found[evidence.node] = evidence
+            if progress is not None:
+                progress(evidence.node)
+    return {name: found[name] for name in dict.fromkeys(names)}
+
+
+def collect_each(
+    fleet: Fleet,
+    names: Sequence[str],
+    *,
+    clock: Clock,
+    since: Mapping[str, int | str] | None = None,
+    active: Mapping[str, Collection[str]] | None = None,
+    deadline_s: float = 10,
+    active_deadline_s: float = ACTIVE_DEADLINE_S,
+    workers: int = WORKERS,
+    store: EvidenceStore | None = None,
+) -> Generator[Evidence]:
+    """Yield the evidence of each named node when its last channel is in; a dead or hung channel reads failed.
 
     `since` is a cursor into a node's kernel log, `SEQ@BOOT_ID` (or SEQ, for the boot that runs). `active` names the
     active parts to run per node, within `active_deadline_s`; on such a node the probe reads again when they are
-    over, so that it sees what they brought about. `progress` is told each node when its last channel is in.
-    `store` has what was collected before, of which the oldest is asked for first, and what agents have pushed.
-    Deadlines are real seconds; times are of `clock`. Raises Trouble only for names that the fleet does not have.
+    over, so that it sees what they brought about. `store` has what was collected before, of which the oldest is asked
+    for first, and what agents have pushed. Deadlines are real seconds; times are of `clock`. What still runs is ended
+    with the iterator. Raises Trouble only for names that the fleet does not have.
     """
     unknown = [name for name in names if name not in fleet.nodes]
     if unknown:
@@ -53,10 +91,10 @@ def collect(
     order = by_overdue([fleet.nodes[name] for name in names], store.kept_at if store else lambda _: 0.0)
     questions = [question for node in order for question in one.questions(node)]
     try:
-        channels = _gather(names, questions, workers, progress)
+        for name, channels in _gather(questions, workers):
+            yield Evidence(name, one.begun[name], channels)
     finally:
         transports.running.end_all()
-    return {name: Evidence(name, one.begun[name], channels[name]) for name in names}
 
 
 @dataclass(frozen=True)
@@ -71,16 +109,25 @@ class _Pass:
     deadline_s: float
     active_deadline_s: float
     begun: dict[str, datetime] = field(default_factory=dict)
+    quirks: Quirks = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "quirks", Quirks(self.fleet.quirks.values()))
 
     def questions(self, node: Node) -> Iterator[Question]:
         """Yield the questions to one node: its BMC and its probe."""
         active_s = self.active_deadline_s if self.active.get(node.name) else 0.0
-        yield Question((node.name, "bmc"), lambda: self._bmc(node), self.deadline_s)
+        yield Question((node.name, "bmc"), lambda: self._bmc(node), self.deadline_s * self.quirks.slowest)
         yield Question((node.name, "probe"), lambda: self._probe(node), active_s + self.deadline_s)
 
     def _bmc(self, node: Node) -> Tree:
         self.begun.setdefault(node.name, self.clock.now())
-        return {"bmc": read_bmc(node, self.fleet.root, self.deadline_s)}
+        before = self.transports.store.latest(node.name) if self.transports.store else None
+        return {
+            "bmc": read_bmc(
+                node, self.fleet.root, self.deadline_s, quirks=self.quirks, before=before, now=self.clock.now
+            )
+        }
 
     def _probe(self, node: Node) -> Tree:
         now = self.clock.now()
@@ -100,34 +147,16 @@ class _Pass:
             self.begun[node.name] = min(last.at, self.clock.now())
 
 
-def read_bmc(node: Node, root: Path, deadline_s: float) -> Tree:
-    """Return the tree of a node's BMC; one leaf where it has none, or where nothing at all was answered."""
-    if not node.variables.get("bmc_address"):
-        return absent(f"no bmc_address is declared for {node.name}")
-    try:
-        with open_bmc(node, root=root, deadline_s=deadline_s) as bmc:
-            tree = bmc.read(deadline_s)
-    except Trouble as trouble:
-        return failed(trouble.what)
-    branches = [as_reading(branch) for branch in tree.values()]
-    reasons = {branch.reason for branch in branches if branch is not None and branch.kind == "failed"}
-    if len(reasons) == 1 and all(branch is not None and branch.kind == "failed" for branch in branches):
-        return failed(reasons.pop())
-    return tree
-
-
-def _gather(
-    names: Sequence[str], questions: Sequence[Question], workers: int, progress: Callable[[str], None] | None
-) -> dict[str, Tree]:
-    channels: dict[str, Tree] = {name: {} for name in names}
-    left = {name: sum(question.key[0] == name for question in questions) for name in names}
+def _gather(questions: Sequence[Question], workers: int) -> Iterator[tuple[str, dict[str, Tree]]]:
+    """Yield each node with its channels when the last of them is in."""
+    left = Counter(question.key[0] for question in questions)
+    channels: dict[str, dict[str, Tree]] = {name: {} for name in left}
     for question, answer in fan_out(questions, workers):
         name, channel = question.key
         channels[name] |= {channel: failed(_reason(answer))} if isinstance(answer, BaseException) else answer
         left[name] -= 1
-        if progress is not None and not left[name]:
-            progress(name)
-    return channels
+        if not left[name]:
+            yield name, channels.pop(name)
 
 
 def _reason(error: BaseException) -> str:

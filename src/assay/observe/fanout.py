@@ -86,12 +86,12 @@ def _has_room(asked: dict[Key, _Asked], workers: int) -> bool:
 
 
 def crowded() -> bool:
-    """Say whether more threads of this machine could run now than it has cores for, twice over."""
+    """Say whether more threads of this machine could run now than it has cores for, four times over."""
     try:
         runnable = Path("/proc/loadavg").read_text().split()[3].partition("/")[0]
     except OSError:
         return False
-    return int(runnable) > 2 * (os.cpu_count() or 1)
+    return int(runnable) > 4 * (os.cpu_count() or 1)
 
 
 def _start(question: Question, answers: queue.SimpleQueue[tuple[Question, Any]], patience_s: float) -> _Asked:
