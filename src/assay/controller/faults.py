@@ -2,26 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 
 from assay.controller.desk import Desk
+from assay.controller.lock import told_by_one
 from assay.lifecycle import journal
 from assay.lifecycle.classify import cleared_in, faults_in
-from assay.lifecycle.situation import NodeView, Situation
+from assay.lifecycle.fold import Chronicle
+from assay.lifecycle.situation import Situation
+from assay.lifecycle.story import Story
 from assay.model.entry import Entry
 from assay.model.evidence import Evidence
+from assay.model.faults import FaultCatalog
+from assay.model.outcome import Recorded
 
 
 def classify(desk: Desk, situation: Situation, seen: Mapping[str, Evidence]) -> None:
     """Append the faults that this look adds, and the ends of those that passed; telling twice appends nothing."""
+    chronicle = Chronicle()
+    chronicle.hear(desk.ledger.entries())
     for view in situation.nodes:
         if view.name in seen:
-            desk.ledger.append(*_entries(desk, situation, view, seen[view.name]))
+            with told_by_one(desk.home):
+                chronicle.hear(desk.ledger.entries(after=chronicle.seq))
+                story = chronicle.story(view.name) or view.story
+                desk.ledger.append(*entries_of(desk, story, seen[view.name], view.latest))
 
 
-def _entries(desk: Desk, situation: Situation, view: NodeView, evidence: Evidence) -> Iterator[Entry]:
-    spec = desk.fleet.spec_of(view.name)
-    for fault in faults_in(desk.fleet.catalog, situation.policy, view.node, spec, view.story, evidence, view.latest):
-        yield journal.fault(fault, situation.now)
-    for ended in cleared_in(view.story, view.latest):
-        yield journal.cleared(view.name, ended, situation.now)
+def entries_of(desk: Desk, story: Story, evidence: Evidence, latest: Sequence[Recorded] = ()) -> list[Entry]:
+    """Return what this look at a node adds to its story: faults, and the ends of those that passed.
+
+    The story must be told by one at a time, up to the ledger's last line.
+    """
+    node, spec, now = desk.fleet.nodes[story.node], desk.fleet.spec_of(story.node), desk.clock.now()
+    seen = faults_in(catalog_of(desk), desk.policy, node, spec, story, evidence, latest)
+    entries = [journal.fault(fault, now) for fault in seen]
+    return entries + [journal.cleared(story.node, ended, now) for ended in cleared_in(story, latest)]
+
+
+def catalog_of(desk: Desk) -> FaultCatalog:
+    """Return what the fleet's fault catalogues say together. Raises Trouble where there is none."""
+    return desk.fleet.catalog

@@ -1,4 +1,4 @@
-"""One controller at a time on a ledger."""
+"""One controller at a time on a ledger, and one at a time who adds faults to its stories."""
 
 from __future__ import annotations
 
@@ -32,4 +32,16 @@ def only_controller(home: Path) -> Iterator[None]:
         file.truncate(0)
         file.write(str(os.getpid()))
         file.flush()
+        yield
+
+
+@contextmanager
+def told_by_one(home: Path) -> Iterator[None]:
+    """Hold the lock of those who read a story and add faults to it, so that none counts what another has just told.
+
+    It is held for a moment; whoever wants it waits.
+    """
+    home.mkdir(parents=True, exist_ok=True)
+    with (home / "faults.lock").open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
         yield

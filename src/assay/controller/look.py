@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 
 from assay.controller.desk import Desk
+from assay.controller.silence import note_answers
 from assay.fabric.compare import Comparison
 from assay.fabric.scan import judge, scan, subject_name
 from assay.lifecycle.requirements import due
@@ -32,6 +33,7 @@ def look_at_nodes(desk: Desk, situation: Situation, names: Sequence[str]) -> dic
     for evidence in seen.values():
         desk.evidence.put(evidence)
         desk.ledger.append(*_silences(desk, evidence, before[evidence.node]))
+    note_answers(desk, seen.values())
     return seen
 
 

@@ -10,17 +10,18 @@ from assay.actions.workloads import Workloads, workloads_of
 from assay.controller.accepted import accept_commit
 from assay.controller.act import act
 from assay.controller.desk import Desk
+from assay.controller.enrol import enroll
 from assay.controller.faults import classify
 from assay.controller.judging import judge_nodes
 from assay.controller.lock import only_controller
 from assay.controller.look import look_at_fabrics, look_at_nodes
 from assay.controller.outbox import deliver_tickets
+from assay.controller.silence import look_for_silence
 from assay.controller.situation import situation_of
 from assay.controller.tickets import update_tickets
 from assay.ledger.store import Ledger
 from assay.lifecycle import journal
 from assay.lifecycle.decide import decide
-from assay.lifecycle.fold import fold
 from assay.lifecycle.situation import Situation
 from assay.model.clock import Clock
 from assay.model.entry import Entry
@@ -86,37 +87,19 @@ def settle(again: Callable[[int], PassReport]) -> list[PassReport]:
 def _once(desk: Desk, names: list[str], *, scan_fabric: bool) -> PassReport:
     at, start = desk.now, _length(desk.ledger)
     accept_commit(desk)
-    _enroll(desk)
+    enroll(desk)
     act(desk, names)
     if scan_fabric:
         look_at_fabrics(desk, names)
     seen = look_at_nodes(desk, situation_of(desk), names)
     runs = judge_nodes(desk, situation_of(desk), names)
     classify(desk, situation_of(desk), seen)
+    look_for_silence(desk, situation_of(desk))
     _decide(desk, situation_of(desk), names)
     act(desk, names)
     update_tickets(desk)
     deliver_tickets(desk)
     return PassReport(at, desk.ledger.entries(after=start), runs)
-
-
-def _enroll(desk: Desk) -> None:
-    known = fold(desk.ledger.entries(kinds=["node.enrolled"]))
-    fresh = [node for name, node in desk.fleet.nodes.items() if name not in known]
-    desk.ledger.append(
-        *(journal.enrolled(node.name, node.pool, _start(desk, node), desk.clock.now()) for node in fresh)
-    )
-
-
-def _start(desk: Desk, node: Node) -> str:
-    state = str(node.variables.get("lifecycle_start", "onboard"))
-    if state not in desk.policy.states:
-        raise Trouble(
-            f"lifecycle_start is {state!r}, which is no state of the policy {desk.policy.name}",
-            where=node.name,
-            fix=f"use one of {', '.join(desk.policy.states)}",
-        )
-    return state
 
 
 def _decide(desk: Desk, situation: Situation, names: list[str]) -> None:

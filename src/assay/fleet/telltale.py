@@ -113,7 +113,7 @@ _ABOUT = re.compile(
     r"|public_?key|(?:^|_)(?:max|min|number_of)_"
 )
 REFERENCES = frozenset(("env", "file", "command", "vault"))
-_ENTRIES = frozenset(("user", "username", "name", "id", "description", "site", "host", "type", "kind"))
+_ENTRIES = frozenset(("sha256", "user", "username", "name", "id", "description", "site", "host", "type", "kind"))
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[^A-Za-z0-9]+")
 _JINJA = re.compile(r"\{[{%].*[}%]\}", re.DOTALL)
 _CHANCE = re.compile(r"[A-Za-z0-9+/=_.-]{20,}")

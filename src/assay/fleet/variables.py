@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from assay.model.credentials import Credentials
+from assay.model.credentials import Credentials, TokenReference
 
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")]
 Guid = Annotated[str, Field(pattern=r"^0x[0-9a-f]{16}$")]
@@ -18,9 +18,9 @@ class NodeVariables(BaseModel):
 
     `serial_number` is not called `serial` because Ansible reserves that name and warns for every host.
     `mac` is of the interface that the node boots from. `hca_guids` are in rail order. `reach` is the argv prefix of a
-    remote command (default: ssh to the node's name), `fabric_discover` the command that discovers the fabric,
-    `fabric_facts` those that describe its ports, by name (`errors`: ibqueryerrors). `pool` is needed only where several
-    groups list a host.
+    remote command (default: ssh to the node's name), `agent_token` what its agent must show: a node with one is
+    expected to have an agent. `fabric_discover` is the command that discovers the fabric, `fabric_facts` those that
+    describe its ports, by name (`errors`: ibqueryerrors). `pool` is needed only where several groups list a host.
     """
 
     model_config = ConfigDict(extra="ignore", frozen=True, strict=True)
@@ -42,6 +42,7 @@ class NodeVariables(BaseModel):
     workloads: Name = "none"
     lifecycle_start: Literal["onboard", "production"] = "onboard"
     reach: list[str] = Field(default_factory=list)
+    agent_token: TokenReference | None = None
     fabric_discover: list[str] = Field(default_factory=list)
     fabric_facts: dict[str, list[str]] = Field(default_factory=dict)
     pool: str = ""

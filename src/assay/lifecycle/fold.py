@@ -15,13 +15,35 @@ from assay.model.entry import Entry
 
 def fold(entries: Iterable[Entry]) -> dict[str, Story]:
     """Return the story of every enrolled node, by name. Entries of anything that was never enrolled tell none."""
-    tales: dict[str, _Tale] = {}
-    for entry in entries:
-        if entry.kind == "node.enrolled":
-            tales.setdefault(entry.node, _Tale(_beginning(entry)))
-        elif tale := tales.get(entry.node):
-            tale.hear(entry)
-    return {name: tale.told() for name, tale in tales.items()}
+    chronicle = Chronicle()
+    chronicle.hear(entries)
+    return chronicle.stories()
+
+
+class Chronicle:
+    """Stories that grow with the ledger: whoever keeps one hears each entry once, in order, from `seq` on."""
+
+    def __init__(self) -> None:
+        self.seq = 0
+        self._tales: dict[str, _Tale] = {}
+
+    def hear(self, entries: Iterable[Entry]) -> None:
+        """Take in the entries that come next."""
+        for entry in entries:
+            self.seq = max(self.seq, entry.seq)
+            if entry.kind == "node.enrolled":
+                self._tales.setdefault(entry.node, _Tale(_beginning(entry)))
+            elif tale := self._tales.get(entry.node):
+                tale.hear(entry)
+
+    def story(self, node: str) -> Story | None:
+        """Return the story of a node so far, None where it was never enrolled."""
+        tale = self._tales.get(node)
+        return tale.told() if tale else None
+
+    def stories(self) -> dict[str, Story]:
+        """Return every story so far, by node."""
+        return {name: tale.told() for name, tale in self._tales.items()}
 
 
 def _beginning(entry: Entry) -> Story:

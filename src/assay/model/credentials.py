@@ -54,5 +54,14 @@ class Credentials(Strict):
     @model_validator(mode="after")
     def _exactly_one(self) -> Credentials:
         if len(self.model_fields_set) != 1:
-            raise ValueError("give exactly one of env, file, command and vault")
+            raise ValueError(f"give exactly one of {', '.join(type(self).model_fields)}")
         return self
+
+
+class TokenReference(Credentials):
+    """What a node's agent must show: where the token is found, or `sha256`, the digest of it, which is no secret.
+
+    The place may hold `sha256:DIGEST` as well, so that no token is ever on the controller.
+    """
+
+    sha256: str = Field(default="", pattern=r"^[0-9a-f]{64}$")

@@ -158,6 +158,17 @@ class Holds(Strict):
     remind_hours: float = Field(gt=0)
 
 
+class Silence(Strict):
+    """How long a node may stay silent before that is a fault of its own (`telemetry.lost`), never health.
+
+    `agent_minutes`: without a word of its agent, where the inventory declares one. `readings_minutes`: without an
+    answer of its probe or of its BMC. Nothing counts while nobody listens.
+    """
+
+    agent_minutes: float = Field(default=5, gt=0)
+    readings_minutes: float = Field(default=60, gt=0)
+
+
 class Commits(Strict):
     """Which commits of the fleet repository may be acted on.
 
@@ -185,6 +196,7 @@ class LifecyclePolicy(Spec):
     breaker: Breaker
     holds: Holds
     settle_minutes: float = Field(ge=0)
+    silence: Silence = Field(default_factory=Silence)
     reopen_days: float = Field(default=30, ge=0, le=3650)
     commits: Commits | None = None
 

@@ -35,6 +35,11 @@ CASES: dict[str, Case] = {
         {"inventory/pool.yml": FIRST_GUID.replace("u: 2", f"hca_guids: [{GUID.replace('06', '16')}], u: 2"), **RAIL},
         "inventory/pool.yml:4:57",
     ),
+    "ASY0097": Case(
+        {"inventory/pool.yml": POOL.replace("rack:", "agent_token: {env: ONE}, rack:")},
+        {"inventory/pool.yml": POOL.replace("rack:", "agent_token: {env: ONE}, rack:", 1)},
+        "inventory/pool.yml:5:57",
+    ),
     "ASY0036": Case(
         pool("u: 2", "u: 2, bmc_adress: 10.0.0.1"), pool("u: 2", "u: 2, our_own: 1"), "inventory/pool.yml:5:73"
     ),

@@ -15,6 +15,7 @@ from assay.model.ticket_route import TicketRoute
 
 SIGNER = re.compile(rb"^[^#\s]\S*\s.*\b(?:ssh|ecdsa|sk)-[\w.@-]+\s+AAAA", re.MULTILINE)
 LARGEST = 1024 * 1024  # bytes of allowed_signers
+REFERENCES = ("bmc_credentials", "agent_token")
 
 
 @rule(
@@ -35,10 +36,11 @@ def _files(draft: Draft) -> dict[str, Callable[[], tuple[str, int, int]]]:
     """Return every file below the repository that is to hold credentials, and how to find who first says so."""
     found: dict[str, Callable[[], tuple[str, int, int]]] = {}
     for host in draft.hosts:
-        reference = host.variables.get("bmc_credentials")
-        file = reference.get("file") if isinstance(reference, dict) else None
-        if isinstance(file, str) and not file.startswith("/") and file not in found:
-            found[file] = partial(host.place, "bmc_credentials")
+        for name in REFERENCES:
+            reference = host.variables.get(name)
+            file = reference.get("file") if isinstance(reference, dict) else None
+            if isinstance(file, str) and not file.startswith("/") and file not in found:
+                found[file] = partial(host.place, name)
     for route in draft.of(TicketRoute).values():
         file = route.credentials.file if route.credentials else ""
         if file and not file.startswith("/"):

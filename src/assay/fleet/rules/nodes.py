@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from functools import lru_cache
+from hashlib import sha256
 
 from assay.fleet.draft import Draft, HostEntry
 from assay.fleet.groups import Host, Layer
@@ -39,6 +40,12 @@ def shared_guid(draft: Draft) -> Iterator[Finding]:
 def shared_place(draft: Draft) -> Iterator[Finding]:
     """Find rack units given twice."""
     yield from _shared(draft, {"u": lambda node: [f"{node.site} {node.rack} U{node.u}"]}, "place {}")
+
+
+@rule("ASY0097", "two nodes share an agent's token", why="Each agent could speak for the other's node.")
+def shared_token(draft: Draft) -> Iterator[Finding]:
+    """Find references to one token that several nodes give."""
+    yield from _shared(draft, {"agent_token": _token}, "{}")
 
 
 @rule("ASY0034", "a node in several pools", why="Limits count per pool, and a node must count once.")
@@ -119,6 +126,15 @@ def _meant(name: str) -> str:
     if name in KNOWN or name.startswith("ansible_"):
         return ""
     return next(iter(get_close_matches(name, KNOWN, n=1, cutoff=0.85)), "")
+
+
+def _token(node: NodeVariables) -> list[str]:
+    """Return what the reference says, in a form that may be shown."""
+    reference = node.agent_token
+    if reference is None:
+        return []
+    ((where, what),) = reference.model_dump(exclude_unset=True).items()
+    return [f"agent_token {where} {sha256(what.encode()).hexdigest()[:12] if reference.vault else what}"]
 
 
 def _bmc(node: NodeVariables) -> list[str]:
