@@ -12,7 +12,7 @@ import socket
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from assay.agent.agent import Agent, Wishes
 from assay.agent.line import Line
@@ -22,16 +22,25 @@ from assay.probe.kernel_log import KMSG
 STATE = "/var/lib/assay-agent"
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the agent until SIGTERM."""
+class Help(argparse.HelpFormatter):
+    """Help as assay's other verbs give it."""
+
+    def add_usage(self, usage: str | None, actions: Any, groups: Any, prefix: str | None = None) -> None:
+        """Begin as they do."""
+        super().add_usage(usage, actions, groups, prefix or "Usage: ")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the agent until SIGTERM. Raises SystemExit where it cannot work."""
     asked = _asked(arguments)
     try:
         with _alone(asked.state):
             Agent(_wishes(asked), Line(asked.server, _token(asked), ca=asked.ca, pin=asked.fingerprint)).run()
     except (ValueError, OSError) as error:
         print(f"assay: the agent cannot work: {error}", file=sys.stderr)  # noqa: T201 — for a person
-        return 2
-    return 0
+        sys.exit(2)
+    sys.stderr.flush()
+    os._exit(0)  # a thread that NVML holds is not waited for
 
 
 def _wishes(asked: argparse.Namespace) -> Wishes:
@@ -48,7 +57,8 @@ def _wishes(asked: argparse.Namespace) -> Wishes:
 
 
 def _asked(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser("assay agent", description=(__doc__ or "").partition("\n")[0])
+    said = (__doc__ or "").partition("\n")[0]
+    parser = argparse.ArgumentParser("assay agent", description=said, formatter_class=Help)
     state = Path(os.environ.get("STATE_DIRECTORY", STATE))  # as systemd hands it over
     parser.add_argument("--server", required=True, help="the controller, https://HOST[:PORT]")
     parser.add_argument("--node", default="", help="this node's name in the inventory; its host name by default")
@@ -105,7 +115,4 @@ def _alone(state: Path) -> IO[str]:
 
 
 if __name__ == "__main__":
-    sys.stdout.flush()
-    code = main()
-    sys.stderr.flush()
-    os._exit(code)  # a thread that NVML holds is not waited for
+    main()

@@ -12,9 +12,13 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import assay.probe.__main__  # noqa: F401 — never imported, but run: what packs the agent must take it along
 
 DEADLINE_S = 60.0
+LARGEST = 4 * 1024 * 1024
 
 
 class Probing:
@@ -33,7 +37,7 @@ class Probing:
 
 def probe(root: str, since: str) -> dict[str, Any]:
     """Return the probe's tree of this node, or a failed leaf."""
-    command = [sys.executable, "-m", "assay.probe", "--root", root or "/", "--since", since]
+    command = [sys.executable, "-m", "assay.probe", "--root", root or "/", f"--since={since}"]
     try:
         child = subprocess.Popen(
             command,
@@ -51,6 +55,8 @@ def probe(root: str, since: str) -> dict[str, Any]:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(child.pid, signal.SIGKILL)
         return {"failed": f"no answer within {DEADLINE_S:g} s"}
+    if len(said) > LARGEST:
+        return {"failed": f"the probe printed more than {LARGEST >> 20} MiB"}
     try:
         tree = json.loads(said)["probe"]
     except (ValueError, KeyError, TypeError):

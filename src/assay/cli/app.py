@@ -19,7 +19,6 @@ VERBS = {
     "plan": "Show what merging would do to the fleet.",
     "show": "Show what a node must be, and which line says so.",
     "observe": "Collect evidence now.",
-    "faults": "Classify a kernel log or a BMC's event log.",
     "specs": "Draft a node spec from what a good node is.",
     "validate": "Run the suites and write down the outcomes.",
     "reconcile": "Observe, validate, decide and act.",
@@ -32,6 +31,8 @@ VERBS = {
     "release": "End a hold.",
     "certify": "Certify a technician's inspection of a node.",
     "fabric": "Learn, compare and scan the InfiniBand fabric.",
+    "serve": "Listen to the nodes' agents.",
+    "agent": "On a node: deliver what its kernel and its GPUs say.",
     "lab": "Run the virtual fleet.",
 }
 

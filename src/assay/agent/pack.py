@@ -1,0 +1,25 @@
+"""`python -m assay.agent.pack OUT`: the agent and the probe as one file to copy; `python3 -I OUT` runs it on a node."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from assay.probe.pack import SHEBANG, packed
+
+ENTRY = "assay.agent.__main__"
+
+
+def main() -> None:
+    """Write the file, and say how large it is."""
+    parser = argparse.ArgumentParser("python -m assay.agent.pack", description="Write the agent as one file.")
+    parser.add_argument("out", type=Path, metavar="OUT")
+    parser.add_argument("--with-nvml", action="store_true", help="for nodes that have no nvidia-ml-py")
+    asked = parser.parse_args()
+    content = SHEBANG + packed(ENTRY, with_nvml=asked.with_nvml)
+    asked.out.write_bytes(content)
+    print(f"{asked.out}: {len(content)} bytes")  # noqa: T201 — the answer
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,62 @@
+"""What an agent delivers, as evidence: kernel lines and NVML events as a probe would have read them, and whole looks.
+
+Times are the controller's: a node's clock may be wrong, but it tells how long ago something was when it was sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import groupby
+from typing import Any, Literal
+
+from assay.model.evidence import Evidence
+from assay.model.reading import value
+
+Kind = Literal["kernel", "nvml", "probe"]
+BRANCH: Mapping[Kind, str] = {"kernel": "kernel_log", "nvml": "nvml_events"}
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """One thing that an agent saw at `at` (seconds since 1970, its own clock).
+
+    `body` of a line: boot, seq, t_s (seconds since that boot), text; of a probe: its tree.
+    """
+
+    seq: int
+    kind: Kind
+    at: float
+    body: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Clocks:
+    """What the node's clock said when it sent, and ours when it came."""
+
+    theirs: float
+    ours: datetime
+
+    def of(self, at: float) -> datetime:
+        """Return one of the node's times by our clock; nothing was seen in the future."""
+        return self.ours - timedelta(seconds=min(max(0.0, self.theirs - at), 10 * 366 * 86400.0))
+
+
+def documents(node: str, delivered: Iterable[Delivered], clocks: Clocks) -> Iterator[Evidence]:
+    """Yield the evidence that these things are, in their order; lines of one source and boot are one document."""
+    for (kind, boot), some in groupby(delivered, key=lambda one: (one.kind, one.body.get("boot", ""))):
+        things = list(some)
+        if kind == "probe":
+            yield from (Evidence(node, clocks.of(one.at), {"probe": one.body}) for one in things)
+        else:
+            yield _lines(node, BRANCH[kind], str(boot), things, clocks)
+
+
+def _lines(node: str, branch: str, boot: str, things: list[Delivered], clocks: Clocks) -> Evidence:
+    """Return lines as a look at them: `uptime_s` is such that each line falls on the time at which it was seen."""
+    last = things[-1]
+    booted = clocks.of(last.at) - timedelta(seconds=last.body["t_s"])
+    host = {"boot_id": value(boot), "uptime_s": value((clocks.ours - booted).total_seconds())}
+    lines = [{"seq": one.body["seq"], "t_s": one.body["t_s"], "text": one.body["text"]} for one in things]
+    return Evidence(node, clocks.ours, {"probe": {"host": host, branch: {"lines": value(lines)}}})

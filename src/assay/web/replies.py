@@ -1,0 +1,41 @@
+"""How the web answers: one JSON object, and for a refusal the reason in plain words."""
+
+from __future__ import annotations
+
+import math
+
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+
+
+def refusal(status: int, reason: str, *, wait_s: float = 0.0) -> HTTPException:
+    """Return what to raise so that whoever asked is told why not, and when to ask again."""
+    headers = {"Retry-After": str(math.ceil(wait_s))} if wait_s else None
+    return HTTPException(status, reason, headers)
+
+
+async def told(_request: Request, error: Exception) -> Response:
+    """Answer a refusal."""
+    assert isinstance(error, HTTPException)
+    return JSONResponse({"error": error.detail}, error.status_code, error.headers)
+
+
+async def broken(_request: Request, _error: Exception) -> Response:
+    """Answer when we made a mistake: without a trace of it."""
+    return JSONResponse({"error": "a mistake of assay itself; its log says more"}, 500)
+
+
+async def body_of(request: Request, limit: int) -> bytes:
+    """Return the body, `limit` bytes at most. Raises a refusal."""
+    if request.headers.get("content-length", "0").isdigit() and int(request.headers.get("content-length", "0")) > limit:
+        raise refusal(413, f"a body of more than {limit} bytes")
+    body = bytearray()
+    try:
+        async for piece in request.stream():
+            body += piece
+            if len(body) > limit:
+                raise refusal(413, f"a body of more than {limit} bytes")
+    except ClientDisconnect:
+        raise refusal(400, "the body ended early") from None
+    return bytes(body)

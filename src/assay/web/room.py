@@ -1,0 +1,18 @@
+"""What every route works with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from assay.controller.desk import Desk
+from assay.web.intake import Intake
+from assay.web.tokens import Tokens
+
+
+@dataclass(frozen=True)
+class Room:
+    """The fleet's desk, who may speak for which node, and where what they say is taken in."""
+
+    desk: Desk
+    tokens: Tokens
+    intake: Intake

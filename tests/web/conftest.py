@@ -1,0 +1,20 @@
+"""A site: the example fleet in a folder of its own, what listens there, and a node whose kernel says what we want."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.append(str(Path(__file__).parent))
+
+from site_of_agents import Site
+
+
+@pytest.fixture
+def site(tmp_path: Path):
+    """Yield a site whose n0003 and n0004 have agents; everything that was started is ended."""
+    site = Site(tmp_path)
+    yield site
+    site.end()

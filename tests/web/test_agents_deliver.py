@@ -1,0 +1,192 @@
+"""The whole: a line that a node's kernel writes becomes a fault in the ledger, once, whoever is killed meanwhile."""
+
+from __future__ import annotations
+
+import random
+import signal
+import time
+
+import pytest
+from site_of_agents import BOOT, TOKENS, Site, digest
+
+from assay.observe.heard import Heard
+from assay.observe.store import EvidenceStore
+
+
+def received(site: Site, node: str = "n0003") -> int:
+    """Return how many items the server has taken from a node."""
+    found = Heard(site.fleet / ".assay/heard.sqlite").positions().get(node)
+    return found.received if found else 0
+
+
+def places(count: int, first: int = 0) -> list[str]:
+    """Return lines of as many GPUs, each in a place of its own: every line is a fault of its own."""
+    every = (f"{number // 256:04x}:{number % 256:02x}:00" for number in range(first, first + count))
+    return [f"NVRM: Xid (PCI:{place}): 79, pid=1" for place in every]
+
+
+def each_once(site: Site, count: int) -> None:
+    """Hold that every line came once: one fault each, told once, counted once."""
+    site.wait_for(lambda: len(site.faults("gpu.xid.79")) >= count, f"{count} faults are stored")
+    faults = site.faults("gpu.xid.79")
+    assert len({one.body["subject"] for one in faults}) == len(faults) == count
+    assert {one.body["count"] for one in faults} == {1}
+    site.wait_for(lambda: received(site) >= count, "all is acknowledged")
+    assert received(site) == count
+
+
+def test_a_kernel_line_becomes_a_fault_in_the_ledger(site):
+    site.serve()
+    node = site.node()
+    site.agent(node)
+    node.says("usb 1-1: nothing to see", level=6)
+    node.xid(79)
+    (fault,) = site.wait_for(site.faults, "the fault is stored")
+    assert (fault.node, fault.body["class"], fault.body["severity"]) == ("n0003", "gpu.xid.79", "catastrophic")
+    assert fault.body["marks"] == {"kernel": f"{BOOT}:2"}
+    site.wait_for(lambda: not node.waiting(), "the buffer is empty")
+    assert received(site) == 1
+
+
+def test_what_was_said_while_nobody_listened_is_delivered_later_in_order(site):
+    node = site.node()
+    site.serve()
+    site.kill(site.server)
+    agent = site.agent(node)
+    node.says(*places(20))
+    site.wait_for(lambda: "cannot be reached" in site.log("agent-n0003"), "the agent has said so")
+    site.wait_for(lambda: (node.state / "buffer.sqlite").exists() and node.waiting() == 20, "the lines are kept")
+    assert site.kill(agent, signal.SIGTERM) == 0
+    site.serve()
+    site.agent(node)
+    each_once(site, 20)
+    marks = [one.body["marks"]["kernel"] for one in site.faults()]
+    assert sorted(marks, key=lambda mark: int(mark.rpartition(":")[2])) == [f"{BOOT}:{n}" for n in range(1, 21)]
+
+
+def hunted(site: Site, *, lines: int, rounds: int) -> None:
+    """Kill the agent and the server, again and again, while a node's kernel has something to say."""
+    chance, node, written = random.Random(5), site.node(), 0
+    site.serve()
+    agent = site.agent(node)
+    for turn in range(rounds):
+        for _ in range(lines // rounds // 5):
+            node.says(*places(5, written))
+            written += 5
+            time.sleep(chance.uniform(0, 0.02))
+        site.kill(agent)
+        if turn % 3 == 1:
+            site.kill(site.server)
+            site.serve()
+        agent = site.agent(node)
+        time.sleep(chance.uniform(0, 0.6))
+    each_once(site, written)
+
+
+def test_a_killed_agent_and_a_killed_server_lose_and_double_nothing(site):
+    hunted(site, lines=60, rounds=3)
+
+
+@pytest.mark.slow
+def test_killed_at_many_moments_they_lose_and_double_nothing(site):
+    hunted(site, lines=1000, rounds=40)
+
+
+def test_at_the_end_what_is_left_is_delivered(site):
+    site.serve()
+    node = site.node()
+    agent = site.agent(node, "--linger", "30")
+    site.wait_for(lambda: "follows" in site.log("agent-n0003"), "the agent follows")
+    node.says(*places(3))
+    site.wait_for(lambda: node.waiting() == 3, "the lines are kept")
+    assert site.kill(agent, signal.SIGTERM) == 0
+    each_once(site, 3)
+
+
+def test_readings_that_an_agent_pushes_are_kept_as_evidence(site):
+    site.serve()
+    node = site.node()
+    site.agent(node, "--probe-every", "1")
+    store = EvidenceStore(site.fleet / ".assay/evidence")
+    pushed = site.wait_for(lambda: store.pushed("n0003"), "readings are kept")
+    assert set(pushed.channels) == {"probe"}
+    assert pushed.read("probe", "host", "boot_id").value == BOOT
+
+
+def test_a_token_that_is_not_the_nodes_is_told_once_and_nothing_is_lost(site):
+    site.serve()
+    node = site.node()
+    site.agent(node, token="stolen-token-5e0c")
+    node.xid()
+    site.wait_for(lambda: "401" in site.log("agent-n0003"), "the agent says why")
+    assert node.waiting() == 1
+    assert site.faults() == []
+    assert "stolen-token" not in site.log("agent-n0003") + site.log("serve")
+
+
+def test_a_token_that_is_changed_on_both_sides_is_taken_without_a_restart(site):
+    (site.fleet / "inventory/agents.yml").unlink()
+    (site.home / "secret").write_text("an-old-token-71aa\n")
+    (site.fleet / "inventory/one.yml").write_text(
+        f"h100-a: {{hosts: {{n0003: {{agent_token: {{file: {site.home / 'secret'}}}}}}}}}\n"
+    )
+    site.serve()
+    assert site.post("n0003", b"{}", "an-old-token-71aa")[0] == 422
+    (site.home / "secret").write_text(f"sha256:{digest('a-new-token-93bc')}\n")
+    site.wait_for(lambda: site.post("n0003", b"{}", "a-new-token-93bc")[0] == 422, "the new token is taken")
+
+
+def test_only_the_pinned_certificate_is_spoken_to(site):
+    site.serve()
+    node = site.node()
+    agent = site.agent(node, "--fingerprint", "00" * 32)
+    node.xid()
+    site.wait_for(lambda: "not the pinned one" in site.log("agent-n0003"), "the agent says why")
+    assert received(site) == 0
+    site.kill(agent)
+    site.agent(node, "--fingerprint", fingerprint(site))
+    site.wait_for(site.faults, "the fault is stored")
+
+
+def fingerprint(site: Site) -> str:
+    import hashlib
+    import ssl
+
+    whole = (site.home / "server.pem").read_text()
+    leaf = whole[whole.index("-----BEGIN CERTIFICATE") :].partition("-----END CERTIFICATE-----")[0]
+    return hashlib.sha256(ssl.PEM_cert_to_DER_cert(leaf + "-----END CERTIFICATE-----\n")).hexdigest()
+
+
+def test_a_server_that_no_authority_vouches_for_gets_nothing(site):
+    import trustme
+
+    site.serve()
+    trustme.CA().cert_pem.write_to_path(site.home / "ca.pem")
+    node = site.node()
+    site.agent(node)
+    node.xid()
+    site.wait_for(lambda: "not trusted" in site.log("agent-n0003"), "the agent says why")
+    assert received(site) == 0
+
+
+def test_one_agent_works_in_a_state_folder(site):
+    node = site.node()
+    site.port = 1
+    site.agent(node)
+    site.wait_for(lambda: (node.state / "lock").exists() and "follows" in site.log("agent-n0003"), "one works")
+    assert site.agent(node).wait(30) == 2
+    assert "another agent" in site.log("agent-n0003")
+
+
+def test_two_nodes_are_told_apart(site):
+    site.serve()
+    for name, number in (("n0003", 79), ("n0004", 48)):
+        node = site.node(name)
+        site.agent(node)
+        node.xid(number)
+    site.wait_for(lambda: len(site.faults()) == 2, "both are stored")
+    assert {(one.node, one.body["class"]) for one in site.faults()} == {
+        ("n0003", "gpu.xid.79"),
+        ("n0004", "gpu.xid.48"),
+    }
+    assert TOKENS["n0003"] not in site.log("serve")
