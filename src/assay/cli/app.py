@@ -19,6 +19,7 @@ VERBS = {
     "plan": "Show what merging would do to the fleet.",
     "show": "Show what a node must be, and which line says so.",
     "observe": "Collect evidence now.",
+    "faults": "Classify a kernel log or a BMC's event log.",
     "specs": "Draft a node spec from what a good node is.",
     "validate": "Run the suites and write down the outcomes.",
     "reconcile": "Observe, validate, decide and act.",
