@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from assay.lab.smbios import table
 from assay.model.reading import as_reading
-from assay.probe.dimms import _by_slot, read_dimms
+from assay.probe.dimms import _device, by_slot, read_dimms
 from assay.probe.dmi import END, TABLE, structures
 from assay.probe.edac import read_edac
 from assay.probe.files import Root
@@ -43,8 +43,8 @@ def with_table(folder: Path, content: bytes) -> Root:
 
 
 def test_a_module_has_its_size_speeds_part_and_serial(tmp_path: Path) -> None:
-    dimms = read_dimms(with_table(tmp_path, table([DIMM, {**DIMM, "slot": "P1-DIMMA2", "present": False}])))
-    assert dimms["P1-DIMMA1"] == {
+    memory = read_dimms(with_table(tmp_path, table([DIMM, {**DIMM, "slot": "P1-DIMMA2", "present": False}])))
+    assert memory["dimms"]["P1-DIMMA1"] == {
         "size_bytes": {"value": 64 * 2**30},
         "speed_mts": {"value": 5600},
         "configured_mts": {"value": 4400},
@@ -52,23 +52,23 @@ def test_a_module_has_its_size_speeds_part_and_serial(tmp_path: Path) -> None:
         "serial": {"value": "00374B2A"},
         "part": {"value": "M321R8GA0BB0-CQKZJ"},
     }
-    assert dimms["P1-DIMMA2"] == {"absent": "the slot is empty"}
+    assert memory["empty_slots"] == {"value": ["P1-DIMMA2"]}
 
 
 @pytest.mark.parametrize("gib", [1, 31, 32, 64, 256, 480])
 def test_small_and_large_modules_have_their_size(gib: int, tmp_path: Path) -> None:
-    dimms = read_dimms(with_table(tmp_path, table([{**DIMM, "size_gib": gib}])))
-    assert dimms["P1-DIMMA1"]["size_bytes"] == {"value": gib * 2**30}
+    memory = read_dimms(with_table(tmp_path, table([{**DIMM, "size_gib": gib}])))
+    assert memory["dimms"]["P1-DIMMA1"]["size_bytes"] == {"value": gib * 2**30}
 
 
 def test_modules_in_slots_of_one_name_are_all_there(tmp_path: Path) -> None:
-    assert len(read_dimms(with_table(tmp_path, table([{**DIMM, "slot": "DIMM 0"}] * 2)))) == 2
+    assert len(read_dimms(with_table(tmp_path, table([{**DIMM, "slot": "DIMM 0"}] * 3)))["dimms"]) == 3
 
 
 def test_a_size_that_the_firmware_does_not_know_is_no_size(tmp_path: Path) -> None:
     content = bytearray(table([DIMM]))
     struct.pack_into("<H", content, 0x0C, 0xFFFF)
-    assert "absent" in read_dimms(with_table(tmp_path, bytes(content)))["P1-DIMMA1"]["size_bytes"]
+    assert "absent" in read_dimms(with_table(tmp_path, bytes(content)))["dimms"]["P1-DIMMA1"]["size_bytes"]
 
 
 def test_a_table_that_breaks_off_failed_and_one_without_modules_is_absent(tmp_path: Path) -> None:
@@ -87,12 +87,9 @@ def test_no_table_whatever_raises_but_the_error_that_says_so(content: bytes) -> 
 def test_no_spoilt_module_raises(at: int, spoilt: bytes) -> None:
     content = bytearray(table([DIMM]))
     content[at : at + len(spoilt)] = spoilt
-    try:
-        devices = [one for one in structures(bytes(content)) if one.type == 17]
-    except ValueError:
-        return
-    for device in _by_slot(devices).values():
-        assert as_reading(device) or all(as_reading(leaf) for leaf in device.values())
+    with suppress(ValueError):
+        for device in by_slot(one for one in structures(bytes(content)) if one.type == 17).values():
+            assert all(as_reading(leaf) for leaf in _device(device).values())
 
 
 def test_errors_are_told_by_module(tmp_path: Path) -> None:
@@ -131,7 +128,9 @@ def test_where_the_kernel_counts_no_machine_checks_there_is_no_zero(tmp_path: Pa
     path = tmp_path / INTERRUPTS.lstrip("/")
     path.parent.mkdir()
     path.write_text("  1: 0 0 GICv3 27 arch_timer\nErr: 0\n")
-    assert all("absent" in leaf for leaf in read_machine_checks(Root(str(tmp_path))).values())
+    assert read_machine_checks(Root(str(tmp_path))) == {}
+    path.write_text("LOC: 5 5\nMCP: 1 1\n")
+    assert "absent" in read_machine_checks(Root(str(tmp_path)))["exceptions"]
 
 
 @given(st.lists(st.binary(max_size=60)))

@@ -106,6 +106,11 @@ def test_a_device_that_the_firmware_gave_no_place_has_none(tmp_path: Path) -> No
     assert "absent" in found["0000:1b:00.0"]["numa_node"]
 
 
+def test_a_device_behind_no_iommu_is_known_to_be_behind_none(tmp_path: Path) -> None:
+    without = {name: said for name, said in GPU.items() if "iommu" not in name}
+    assert settled(read_pci(tree(tmp_path, without)))["0000:1b:00.0"]["iommu"] == {"value": "none"}
+
+
 def test_spellings_of_links() -> None:
     assert (generation("2.5 GT/s PCIe"), generation("16 GT/s"), generation("64.0 GT/s PCIe")) == (1, 4, 6)
     assert width("16") == 16

@@ -26,7 +26,7 @@ def host(state: State) -> Files:
 
 def _identity(state: State) -> Files:
     folder = "sys/class/dmi/id"
-    bios = state["firmware"].get("BIOS", "")
+    bios = state["firmware"].get("BIOS") or state["firmware"].get("HGX_FW_CPU_0", "")  # as BMCs call it
     yield f"{folder}/sys_vendor", "Supermicro\n"
     yield f"{folder}/product_name", f"{state['product']}\n"
     yield f"{folder}/product_serial", f"{state['serial']}\n"
@@ -77,8 +77,10 @@ def _memory(state: State) -> Files:
             yield f"{folder}/dimm{place}/dimm_label", f"{dimm['slot']}\n"
             yield f"{folder}/dimm{place}/dimm_ce_count", f"{dimm['corrected']}\n"
             yield f"{folder}/dimm{place}/dimm_ue_count", f"{dimm['uncorrected']}\n"
-    if not state["host"]["arm"]:
-        counts = {"MCE": state["host"]["machine_checks"], "MCP": 4032, "THR": 0, "DFR": 0}
+    if state["host"]["arm"]:
+        yield "proc/interrupts", "            CPU0       CPU1\nIPI0: 123 456 Rescheduling interrupts\nErr: 0\n"
+    else:
+        counts = {"MCE": state["host"]["machine_checks"], "MCP": 4032, "THR": 0, "DFR": 0, "LOC": 8123}
         lines = (f"{name}: {count:>10} {0:>10}   of the processors\n" for name, count in counts.items())
         yield "proc/interrupts", "            CPU0       CPU1\n" + "".join(f" {line}" for line in lines)
 

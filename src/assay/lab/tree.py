@@ -62,11 +62,17 @@ def _hcas(state: State) -> Files:
     for hca in state["hcas"]:
         folder = f"sys/class/infiniband/{hca['name']}"
         yield f"{folder}/node_guid", f"{_grouped(hca['guid'])}\n"
-        yield f"{folder}/fw_ver", state["firmware"].get(f"HCA_{hca['rail']}", "") + "\n"
+        yield f"{folder}/fw_ver", _hca_firmware(state, hca["rail"]) + "\n"
         yield f"{folder}/board_id", "MT_0000000838\n"
         yield f"{folder}/hca_type", "MT4129\n"
         yield from _device(folder, "mlx5_core", hca)
         yield from ((f"{folder}/ports/1/{name}", content) for name, content in _port(hca))
+
+
+def _hca_firmware(state: State, rail: int) -> str:
+    """Return an adapter's version; BMCs have different names for adapters."""
+    carried = state["firmware"]
+    return str(carried.get(f"HCA_{rail}") or carried.get(f"CX7_{rail}", ""))
 
 
 def _device(folder: str, driver: str, part: State) -> Files:

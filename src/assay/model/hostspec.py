@@ -21,7 +21,7 @@ class Host(Strict):
     """How a host is built and set up.
 
     `kernel` is a version as `uname -r` prints it; `iommu` the type of the GPUs' IOMMU groups (`identity` is what
-    `iommu=pt` gives); `services` are systemd's, without `.service`; `modules` are written with `_`; `sysctls` are
+    `iommu=pt` gives, `none` no IOMMU); `services` are systemd's, without `.service`; `modules` are written with `_`; `sysctls` are
     values by name, as text.
     """
 
@@ -29,7 +29,7 @@ class Host(Strict):
     numa_nodes: int | None = Field(default=None, gt=0)
     kernel: str | None = None
     governor: str | None = None
-    iommu: Literal["identity", "DMA", "DMA-FQ"] | None = None
+    iommu: Literal["none", "identity", "DMA", "DMA-FQ"] | None = None
     transparent_hugepages: Literal["always", "madvise", "never"] | None = None
     services: list[str] = Field(default=[])
     modules: list[str] = Field(default=[])

@@ -45,6 +45,7 @@ _DIMENSIONS: dict[str, dict[str, float]] = {
     "a number of links": {"links": 1},
     "a number of memory rows": {"rows": 1},
     "a generation": {"generation": 1},
+    "a rate of transfers": {"MT/s": 1},
 }  # fmt: skip
 UNITS = {
     symbol: Unit(symbol, dimension, factor)
@@ -57,7 +58,7 @@ SUFFIXES = {
     "gb_s": "GB/s", "mb_s": "MB/s", "gib_s": "GiB/s", "gbps": "Gb/s", "mbps": "Mb/s",
     "bytes": "B", "gb": "GB", "gib": "GiB", "tb": "TB", "gflops": "Gflop/s", "tflops": "Tflop/s",
     "us": "µs", "ms": "ms", "s": "s", "mhz": "MHz", "w": "W", "mv": "mV", "v": "V", "ma": "mA", "a": "A",
-    "dbm": "dBm", "c": "°C",
+    "dbm": "dBm", "c": "°C", "mts": "MT/s",
     "rpm": "rpm", "percent": "%",
 }  # fmt: skip
 _WORDS = {

@@ -15,32 +15,34 @@ IN_KIB = 0x8000
 
 
 def read_dimms(root: Root) -> Tree:
-    """Return the `memory.dimms` branch by slot; an empty slot is absent. Needs root."""
+    """Return the branch of the memory: `dimms` that are plugged in by slot, and `empty_slots`. Needs root."""
     try:
         table = root.start(TABLE, LARGEST)
     except OSError as error:
         return unread(TABLE, error)
     try:
-        devices = [one for one in structures(table) if one.type == MEMORY_DEVICE]
+        devices = by_slot(one for one in structures(table) if one.type == MEMORY_DEVICE)
     except ValueError as error:
         return failed(f"{TABLE}: {error}")
-    return _by_slot(devices) or absent(f"{TABLE} lists no memory device")
+    if not devices:
+        return absent(f"{TABLE} lists no memory device")
+    plugged = {slot: _device(device) for slot, device in devices.items() if device.number(0x0C, 2) != 0}
+    return {"dimms": plugged, "empty_slots": value([slot for slot in devices if slot not in plugged])}
 
 
-def _by_slot(devices: Iterable[Structure]) -> Tree:
-    found: Tree = {}
+def by_slot(devices: Iterable[Structure]) -> dict[str, Structure]:
+    """Return the devices by the name of their slot, with the bank's where a name comes twice."""
+    found: dict[str, Structure] = {}
     for number, device in enumerate(devices):
         slot = (device.text(0x10) or f"device {number}").replace("/", "-")
-        found[f"{slot} {device.text(0x11)}".strip() if slot in found else slot] = _device(device)
+        again = f"{slot} {device.text(0x11)}".strip() if slot in found else slot
+        found[again if again not in found else f"{slot} device {number}"] = device
     return found
 
 
 def _device(device: Structure) -> Tree:
-    size = device.number(0x0C, 2)
-    if size == 0:
-        return absent("the slot is empty")
     return {
-        "size_bytes": _size(device, size),
+        "size_bytes": _size(device, device.number(0x0C, 2)),
         "speed_mts": _speed(device, 0x15, 0x54),
         "configured_mts": _speed(device, 0x20, 0x58),
         "vendor": _text(device, 0x17, "vendor"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from assay.model.reading import absent
-from assay.probe.files import Root, Tree, unread
+from assay.probe.files import Root, Tree, not_empty, unread
 from assay.probe.hca_port import guid, read_port
 from assay.probe.lazy import Lazy
 from assay.probe.pci import numa_node
@@ -26,7 +26,7 @@ def read_hcas(root: Root) -> Lazy:
 def _adapter(root: Root, folder: str) -> Lazy:
     return {
         "guid": root.later(f"{folder}/node_guid", guid),
-        "firmware": root.later(f"{folder}/fw_ver"),
+        "firmware": root.later(f"{folder}/fw_ver", not_empty),
         "board_id": root.later(f"{folder}/board_id"),
         "type": root.later(f"{folder}/hca_type"),
         "pci": root.later(f"{folder}/device/uevent", pci_slot),

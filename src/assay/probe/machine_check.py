@@ -11,6 +11,8 @@ from assay.model.reading import absent, value
 from assay.probe.files import Root, Tree, unread
 
 INTERRUPTS = "/proc/interrupts"
+ARM = (b"Err:", b"IPI0")
+X86 = b"LOC:"  # the local timers, which every x86 kernel counts
 LINES = {  # arch/x86/kernel/irq.c
     "exceptions": b"MCE:",
     "polls": b"MCP:",
@@ -20,7 +22,7 @@ LINES = {  # arch/x86/kernel/irq.c
 
 
 def read_machine_checks(root: Root) -> Tree:
-    """Return the `memory.machine_checks` branch, counted over all CPUs; Arm has no such lines.
+    """Return the `memory.machine_checks` branch, counted over all CPUs; an empty one on Arm, whose kernel counts none.
 
     `exceptions` were raised, `polls` only looked, `thresholds` tell of many corrected errors, `deferred` (AMD) of data
     that was found bad before anyone used it.
@@ -30,6 +32,10 @@ def read_machine_checks(root: Root) -> Tree:
             found = counted(file)
     except OSError as error:
         return unread(INTERRUPTS, error)
+    if not found:
+        return absent(f"{INTERRUPTS} counts nothing")
+    if X86 not in found:
+        return {}
     return {
         name: value(found[mark]) if mark in found else absent(f"{INTERRUPTS} has no line {mark.decode()}")
         for name, mark in LINES.items()
@@ -38,6 +44,6 @@ def read_machine_checks(root: Root) -> Tree:
 
 def counted(lines: Iterable[bytes]) -> dict[bytes, int]:
     """Return the sums of the lines of interest, by their mark."""
-    marks = set(LINES.values())
+    marks = {X86, *ARM, *LINES.values()}
     found = (line for line in lines if line.lstrip()[:4] in marks)
     return {line.split()[0]: sum(int(word) for word in line.split()[1:] if word.isdigit()) for line in found}

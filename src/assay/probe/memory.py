@@ -14,7 +14,7 @@ from assay.probe.machine_check import read_machine_checks
 def read_memory(root: Root) -> Lazy:
     """Return the `memory` branch."""
     return {
-        "dimms": partial(read_dimms, root),
+        "firmware": partial(read_dimms, root),
         "edac": partial(read_edac, root),
         "machine_checks": partial(read_machine_checks, root),
     }

@@ -77,8 +77,14 @@ def _end(root: Root, name: str, kind: str) -> Lazy:
         "kind": value(kind),
         "link": partial(read_link, root, folder),
         "numa_node": partial(numa_node, root, folder),
-        "iommu": root.later(f"{folder}/iommu_group/type"),
+        "iommu": partial(_iommu, root, folder),
     }
+
+
+def _iommu(root: Root, folder: str) -> Tree:
+    """Return what the IOMMU does with a device's addresses: `identity`, `DMA`, `DMA-FQ`; `none` where it has no say."""
+    leaf = root.read(f"{folder}/iommu_group/type")
+    return value("none") if "absent" in leaf and root.exists(folder) else leaf
 
 
 def numa_node(root: Root, folder: str) -> Tree:

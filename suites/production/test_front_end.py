@@ -1,0 +1,24 @@
+"""Front-end interfaces are set as declared, and carry data without errors."""
+
+import pytest
+
+pytestmark = [pytest.mark.phase("seatrial", "production"), pytest.mark.passive]
+
+
+@pytest.mark.fault("nic.errors")
+def test_front_end_is_clean(nic, limits, measure, since_last_pass):
+    """Count the errors since the last pass, in and out."""
+    for counter in ("rx_errors", "rx_crc_errors", "tx_errors"):
+        measure(counter, since_last_pass(nic.counters[counter]), at_most=limits.nic_errors, unit="count")
+
+
+@pytest.mark.fault("host.config.drift")
+def test_front_end_mtu(nic, measure):
+    """Compare the size of packets with the spec's: a smaller one slows storage, a larger one goes nowhere."""
+    measure("mtu", nic.mtu_bytes, equals=nic.declared.mtu)
+
+
+@pytest.mark.fault("nic.errors")
+def test_front_end_is_full_duplex(nic, measure):
+    """Expect both directions at once: half duplex is a negotiation that failed."""
+    measure("duplex", nic.duplex, equals="full")
