@@ -16,6 +16,7 @@ from assay.harness.trial import Trial
 from assay.harness.verdict import settled, unearned, verdict_of
 from assay.harness.view import View
 from assay.model.evidence import Evidence
+from assay.model.reading import as_reading
 from assay.model.subject import Subject
 
 pytest_plugins = ["pytester"]
@@ -46,8 +47,8 @@ def test_nothing_passes_without_any_channel(fleet_copy):
 
 
 def leaves(tree: dict, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
-    if set(tree) == {"value"}:
-        return [path]
+    if reading := as_reading(tree):
+        return [path] if reading.kind == "value" else []
     return [leaf for key, below in tree.items() for leaf in leaves(below, (*path, key))]
 
 

@@ -103,6 +103,18 @@ def test_an_older_gpu_has_retired_pages_and_no_margin(healthy: Healthy, ask: Ask
 
 
 @needs_compiler
+def test_links_of_an_older_generation_are_asked_by_their_older_counters(healthy: Healthy, ask: Ask) -> None:
+    flat = answers(healthy("n0001")) | {"g0.nvlink_generation": 3, "g0.nvlink5_crc_errors": 12}
+    links = ask(flat)["devices"]["0000:1b:00.0"]["nvlink"]["link"]
+    assert links["5"]["crc_errors"] == {"value": 12}
+    assert links["4"] == {
+        "up": {"value": True},
+        "speed_gb_s": {"value": 26.562},
+        **{name: {"value": 0} for name in ("replays", "recoveries", "crc_errors")},
+    }
+
+
+@needs_compiler
 def test_a_number_that_is_newer_than_its_names_is_told_as_a_number(healthy: Healthy, ask: Ask) -> None:
     newer = {"g0.recovery_action": 42, "g0.compute_mode": 9, "g0.fabric_summary": 9, "g0.throttle": 1 << 12}
     device = ask(answers(healthy("n0001")) | newer)["devices"]["0000:1b:00.0"]

@@ -19,6 +19,7 @@ FIELDS = {
     "crc_errors": (163, 219),  # ERROR_DL_CRC, COUNT_EFFECTIVE_ERRORS: left after forward error correction
 }
 ASKED = [(name, field) for name, fields in FIELDS.items() for field in fields]
+COUNTERS = {"replays": 0, "recoveries": 1, "crc_errors": 2}  # NVML_NVLINK_ERROR_DL_…, before NVLink 4
 
 
 def read_nvlink(gpu: Gpu) -> Callable[[], Lazy]:
@@ -51,10 +52,15 @@ def _states(gpu: Gpu) -> tuple[list[int], Tree]:
 def _links(gpu: Gpu, states: list[int]) -> Tree:
     leaves = gpu.fields([(field, link) for link in range(len(states)) for _, field in ASKED])
     share = len(ASKED)
-    return {
-        str(link): {"up": value(bool(state)), **_named(leaves[link * share : (link + 1) * share])}
-        for link, state in enumerate(states)
-    }
+    links = {}
+    for link, state in enumerate(states):
+        named = _named(leaves[link * share : (link + 1) * share])
+        if "unsupported" in named["recoveries"]:
+            named |= {
+                name: gpu.ask("nvmlDeviceGetNvLinkErrorCounter", link, number) for name, number in COUNTERS.items()
+            }
+        links[str(link)] = {"up": value(bool(state)), **named}
+    return links
 
 
 def _named(leaves: list[Tree]) -> Tree:

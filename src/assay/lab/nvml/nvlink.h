@@ -49,8 +49,8 @@ struct field_value {
 
 /* By field id: the key, and by which generations of NVLink it is known (0: it is none of NVLink's). */
 static const struct { uint field; const char *key; uint from, to; } fields[] = {
-  {74, "throttled_power_cap_ns", 0, 0}, {75, "throttled_thermal_ns", 0, 0}, {82, "memory_temperature_c", 0, 0}, {161, "replays", 1, 4},
-  {162, "recoveries", 1, 4}, {163, "crc_errors", 1, 4}, {164, "speed_mb_s", 1, 9}, {215, "recoveries", 5, 9},
+  {74, "throttled_power_cap_ns", 0, 0}, {75, "throttled_thermal_ns", 0, 0}, {82, "memory_temperature_c", 0, 0}, {161, "replays", 4, 4},
+  {162, "recoveries", 4, 4}, {163, "crc_errors", 4, 4}, {164, "speed_mb_s", 1, 9}, {215, "recoveries", 5, 9},
   {219, "crc_errors", 5, 9}, {230, "recovery_action", 0, 0}, {269, "throttled_software_thermal_ns", 0, 0},
   {270, "throttled_hardware_thermal_ns", 0, 0}, {271, "throttled_power_brake_ns", 0, 0},
 };
@@ -65,6 +65,13 @@ static nvml_return link_field(nvml_device gpu, uint link, const char *what, ulon
   snprintf(key, sizeof key, "nvlink%u_%s", link, what);
   if (gpu_number(gpu, key, out)) *out = 0; /* only links with errors have keys */
   return SUCCESS;
+}
+
+nvml_return nvmlDeviceGetNvLinkErrorCounter(nvml_device gpu, uint link, uint counter, ulong64 *out) {
+  static const char *const counters[] = {"replays", "recoveries", "crc_errors"};
+  uint generation = 4;
+  gpu_uint(gpu, "nvlink_generation", &generation);
+  return generation > 4 || counter > 2 ? NOT_SUPPORTED : link_field(gpu, link, counters[counter], out);
 }
 
 static nvml_return field(nvml_device gpu, struct field_value *asked) {
