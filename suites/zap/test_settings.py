@@ -1,0 +1,54 @@
+"""The node starts as the spec says: BIOS attributes, boot order, secure boot."""
+
+from fnmatch import fnmatchcase
+
+import pytest
+
+pytestmark = [pytest.mark.phase("zap", "production"), pytest.mark.passive]
+
+
+@pytest.mark.fault("host.config.drift")
+def test_bios_is_the_specs(bmc, spec):
+    """Compare every BIOS attribute that the spec names."""
+    assert len(bmc.bios), "the BMC shows no BIOS attribute"
+    wrong = [
+        f"{name} is {bmc.bios[name]}, expected {value} ({value.source})"
+        for name, value in spec.bios.items()
+        if bmc.bios[name] != value
+    ]
+    assert not wrong, "; ".join(wrong)
+
+
+@pytest.mark.fault("host.config.drift")
+def test_no_bios_setting_waits(bmc):
+    """Refuse settings that wait for a reset: the next one, whoever asks for it, would change the node."""
+    waiting = [f"{name} becomes {bmc.bios_pending[name]}" for name in bmc.bios_pending]
+    assert not waiting, f"at the next reset {', '.join(waiting)}"
+
+
+@pytest.mark.fault("host.config.drift")
+def test_boot_mode(bmc, spec, measure):
+    """Compare the boot mode with the spec's."""
+    measure("boot_mode", bmc.boot.mode, equals=spec.boot.mode)
+
+
+@pytest.mark.fault("host.config.drift")
+def test_boot_order(bmc, spec):
+    """Find first in the boot order what the spec wants first."""
+    first = bmc.boot.order[0]
+    assert spec.boot.first is None or fnmatchcase(first, spec.boot.first), (
+        f"boots {first} first, expected {spec.boot.first}"
+    )
+
+
+@pytest.mark.fault("host.config.drift")
+def test_no_boot_override_stays(bmc):
+    """Refuse an override that outlives the next boot."""
+    assert bmc.boot.override != "Continuous", f"every boot goes to {bmc.boot.override_target}"
+
+
+@pytest.mark.fault("host.config.drift")
+def test_secure_boot(bmc, spec):
+    """Compare secure boot with the spec's, where that says something."""
+    wanted = spec.boot.secure
+    assert wanted is None or bmc.boot.secure == wanted, f"secure boot is {'on' if bmc.boot.secure else 'off'}"
