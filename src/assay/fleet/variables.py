@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from assay.fleet.transports import KubernetesExec, SlurmStep, Transport
 from assay.model.credentials import Credentials, TokenReference
 
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")]
@@ -17,10 +18,12 @@ class NodeVariables(BaseModel):
     """The variables of one node, groups and host merged.
 
     `serial_number` is not called `serial` because Ansible reserves that name and warns for every host.
-    `mac` is of the interface that the node boots from. `hca_guids` are in rail order. `reach` is the argv prefix of a
-    remote command (default: ssh to the node's name), `agent_token` what its agent must show: a node with one is
-    expected to have an agent. `fabric_discover` is the command that discovers the fabric, `fabric_facts` those that
-    describe its ports, by name (`errors`: ibqueryerrors). `pool` is needed only where several groups list a host.
+    `mac` is of the interface that the node boots from. `hca_guids` are in rail order. `transport` is the way to the
+    node's readings (`slurm_step` and `kubernetes_exec` are settings of two of them), `reach` the argv prefix of a
+    remote command to use instead. `probe_command` is the argv of a probe that is installed on the node; without one,
+    ours goes along. `agent_token` is what its agent must show: a node with one is expected to have an agent.
+    `fabric_discover` is the command that discovers the fabric, `fabric_facts` those that describe its ports, by name
+    (`errors`: ibqueryerrors). `pool` is needed only where several groups list a host.
     """
 
     model_config = ConfigDict(extra="ignore", frozen=True, strict=True)
@@ -38,10 +41,15 @@ class NodeVariables(BaseModel):
     bmc_port: int = Field(default=443, ge=1, le=65535)
     bmc_credentials: Credentials | None = None
     bmc_ca: str = ""
+    bmc_fingerprint: str = Field(default="", pattern=r"^(sha256:[0-9A-Fa-f]{2}(:?[0-9A-Fa-f]{2}){31})?$")
     fabric: Name | None = None
     workloads: Name = "none"
     lifecycle_start: Literal["onboard", "production"] = "onboard"
     reach: list[str] = Field(default_factory=list)
+    transport: Transport = "ssh"
+    slurm_step: SlurmStep | None = None
+    kubernetes_exec: KubernetesExec | None = None
+    probe_command: list[str] = Field(default_factory=list)
     agent_token: TokenReference | None = None
     fabric_discover: list[str] = Field(default_factory=list)
     fabric_facts: dict[str, list[str]] = Field(default_factory=dict)

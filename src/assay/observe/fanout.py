@@ -27,7 +27,7 @@ WORKERS = 8 * max(2, os.cpu_count() or 2)
 ASIDE = 16
 """How many times `workers` may wait aside: at most 256 on two cores, each a thread and perhaps a process of 5 MB."""
 
-PATIENCE_S = 2.0
+PATIENCE_S = 0.5
 _GRACE_S = 1.0
 _LOOK_S = 0.5
 

@@ -25,6 +25,7 @@ THEMES = (
     "profiles",
     "secrets",
     "kept",
+    "transports",
 )
 
 Place = tuple[str, int, int]
