@@ -29,7 +29,7 @@ def look_at_nodes(desk: Desk, situation: Situation, names: Sequence[str]) -> dic
     for name in active:
         desk.progress(f"{name}: loading it with {', '.join(ACTIVE_PARTS)} …")
     desk.progress(f"observing {len(names)} nodes …")
-    seen = collect(desk.fleet, names, clock=desk.clock, active=active)
+    seen = collect(desk.fleet, names, clock=desk.clock, active=active, store=desk.evidence)
     for evidence in seen.values():
         desk.evidence.put(evidence)
         desk.ledger.append(*_silences(desk, evidence, before[evidence.node]))
