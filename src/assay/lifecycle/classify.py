@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -118,7 +118,7 @@ def _known(story: Story, asked: Collection[tuple[str, str]]) -> dict[tuple[str, 
 def _own(catalog: FaultCatalog, node: Node, story: Story, sightings: Iterable[Sighting]) -> Iterator[Sighting]:
     """Leave out what belongs to the boot, to a repair, or to another fault of which it is the echo."""
     told = sorted(sightings, key=lambda sighting: sighting.at)
-    echoes = _heard_of(catalog, node, story) if told else Echoes(catalog)
+    echoes = _heard_of(catalog, node, story, told[0].at) if told else Echoes(catalog)
     for sighting in told:
         at = moment(sighting.at).timestamp()
         if echoes.cause(sighting.fault_class, sighting.part, at):
@@ -128,11 +128,11 @@ def _own(catalog: FaultCatalog, node: Node, story: Story, sightings: Iterable[Si
             yield sighting
 
 
-def _heard_of(catalog: FaultCatalog, node: Node, story: Story) -> Echoes:
-    """Return the echoes that faults which the story knows may still have."""
-    echoes = Echoes(catalog)
+def _heard_of(catalog: FaultCatalog, node: Node, story: Story, at: str) -> Echoes:
+    """Return the echoes that faults which the story knows may still have at that time."""
+    echoes, since = Echoes(catalog), written(moment(at) - timedelta(seconds=catalog.longest_echo))
     for known in story.faults:
-        if known.fault_class in catalog.causes:
+        if known.last_seen >= since and known.fault_class in catalog.causes:
             part = known.subject[len(node.subject) + 1 :]
             echoes.hear(known.fault_class, part, moment(known.last_seen).timestamp())
     return echoes
@@ -166,7 +166,7 @@ def _fault(
     group: list[Sighting],
 ) -> FaultSeen | None:
     name, subject = key
-    group = [sighting for sighting in group if _is_news(sighting, past, story)]
+    group = _news(group, past, story)
     if not group:
         return None
     group.sort(key=lambda sighting: (sighting.at, sighting.mark))
@@ -175,24 +175,31 @@ def _fault(
     return _with(catalog, begun, group)
 
 
-def _is_news(sighting: Sighting, past: list[Known], story: Story) -> bool:
-    """Whether no earlier reading of the source has told this.
+def _news(group: list[Sighting], past: list[Known], story: Story) -> list[Sighting]:
+    """Return the sightings that no earlier reading of their source has told.
 
     A failing check is told once while its fault is open; one that fails after a repair is told again.
     """
-    told = [known for known in past if known.open and "check" in known.marks and known.last_seen > story.repaired_at]
-    if sighting.source == "check" and told:
-        return False
-    marks = [known.marks[sighting.source] for known in past if sighting.source in known.marks]
-    return all(_after(sighting, mark) for mark in marks)
+    told = any(known.open and "check" in known.marks and known.last_seen > story.repaired_at for known in past)
+    read = _furthest(past)
+    return [sighting for sighting in group if _after(sighting, read) and not (told and sighting.source == "check")]
 
 
-def _after(sighting: Sighting, mark: str) -> bool:
+def _furthest(past: list[Known]) -> dict[str, Any]:
+    """Return how far each source has been read: by number and boot where it numbers, else by its mark."""
+    read: dict[str, Any] = {}
+    for source, mark in (pair for known in past for pair in known.marks.items()):
+        boot, _, number = mark.rpartition(":")
+        key, far = (f"{source} {boot}", int(number)) if source in NUMBERED else (source, mark)
+        read[key] = max(read.get(key, far), far)
+    return read
+
+
+def _after(sighting: Sighting, read: Mapping[str, Any]) -> bool:
     if sighting.source not in NUMBERED:
-        return sighting.mark > mark
-    boot, _, number = mark.rpartition(":")
-    boot_now, _, number_now = sighting.mark.rpartition(":")
-    return boot_now != boot or int(number_now) > int(number)
+        return sighting.mark > str(read.get(sighting.source, ""))
+    boot, _, number = sighting.mark.rpartition(":")
+    return int(number) > int(read.get(f"{sighting.source} {boot}", -1))
 
 
 def _goes_on(known: Known, story: Story) -> bool:

@@ -158,6 +158,11 @@ class FaultCatalog(Spec):
         """The faults of which others may be an echo."""
         return frozenset(name for fault in self.classes.values() if fault.follows for name in fault.follows.classes)
 
+    @cached_property
+    def longest_echo(self) -> float:
+        """How many seconds after its cause an echo may still come."""
+        return max((fault.follows.within_seconds for fault in self.classes.values() if fault.follows), default=0)
+
     @property
     def rest(self) -> Treatment:
         """How a fault is treated that no class has: noted, until somebody says otherwise."""
