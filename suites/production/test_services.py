@@ -18,7 +18,7 @@ def test_services_are_active(node, spec):
 @pytest.mark.fault("host.service")
 def test_no_unit_has_failed(node):
     """Refuse units that systemd gave up."""
-    failed = list(node.services.failed)
+    failed = list(node.services.failed_units)
     assert not failed, f"failed: {', '.join(failed)}"
 
 

@@ -143,7 +143,7 @@ def without(document: Any, path: tuple[Any, ...]) -> Any:
     return twin
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_both_accept_every_example(path: Path) -> None:
     document = yaml.safe_load(path.read_text())
     assert fits(document)

@@ -22,16 +22,16 @@ from assay.model.evidence import Evidence
 from assay.model.fleet import Node
 from assay.model.nodespec import NodeSpec
 from assay.observe.learn import draft
-from assay.observe.learned import Seen
+from assay.observe.seen import Seen
 
 ROOT = Path(__file__).parents[2]
 FLEET = load_fleet(ROOT)
 SPECS = ["hgx-h100", "gb200-nvl72"]
 TOLD = {
     "product", "firmware", "driver", "gpus", "nics", "nvme", "fans", "cpu_sockets", "cpu_threads", "memory_gib",
-    "kernel_cmdline",
+    "kernel_cmdline", "hcas",
 }  # fmt: skip
-NOT_TOLD = {"height_u", "hcas", "psus"}  # wholly or in part from the present spec
+NOT_TOLD = {"height_u", "psus"}  # wholly or in part from the present spec
 
 
 def recorded(spec: str) -> dict[str, Any]:
@@ -135,6 +135,29 @@ def test_what_was_not_read_and_stands_nowhere_is_left_open_and_not_made_up() -> 
         accepted(text)
     assert {error["loc"] for error in refused.value.errors()} == {("driver",), ("gpus",)}
     assert "# review: probe.gpu.devices was not read: absent: no NVIDIA driver\n# gpus:" in text
+
+
+def test_an_adapter_that_does_not_tell_its_place_has_the_specs() -> None:
+    document = recorded("hgx-h100")
+    document["channels"]["probe"]["hca"]["mlx5_2"]["pci"] = {"failed": "no PCI device"}
+    text = draft(seen("hgx-h100", document=document))
+    assert accepted(text).hcas == FLEET.node_specs["hgx-h100"].hcas
+    assert "# review: mlx5_2 does not tell its PCI address; taken from the spec" in text
+
+
+def test_what_the_host_is_made_of_is_learned_but_not_what_people_choose() -> None:
+    learned, declared = accepted(draft(seen("hgx-h100", present=False))).host, FLEET.node_specs["hgx-h100"].host
+    chosen = {"services": [], "modules": [], "sysctls": {}}
+    assert learned == declared.model_copy(update=chosen)
+
+
+def test_modules_that_differ_are_not_learned_as_if_all_were_alike() -> None:
+    document = recorded("hgx-h100")
+    dimms = document["channels"]["probe"]["memory"]["firmware"]["dimms"]
+    dimms["P1-DIMMA1"]["size_bytes"] = {"value": 32 * 2**30}
+    text = draft(seen("hgx-h100", document=document))
+    assert "# review: host.dimms was not read" in text
+    assert accepted(text).host == FLEET.node_specs["hgx-h100"].host
 
 
 def test_nothing_that_a_device_says_can_leave_its_comment() -> None:

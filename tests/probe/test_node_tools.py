@@ -138,7 +138,7 @@ def test_ptp_is_told_in_seconds_or_not_at_all() -> None:
 def test_units_have_their_state_and_those_that_failed_are_named() -> None:
     found = units(UNITS)
     assert found["units"] == {"chrony": {"value": "active"}, "nvidia-fabricmanager": {"value": "failed"}}
-    assert found["failed"] == {"value": ["data.mount", "nvidia-fabricmanager.service"]}
+    assert found["failed_units"] == {"value": ["data.mount", "nvidia-fabricmanager.service"]}
 
 
 def test_a_machine_without_systemd_has_no_services_that_are_well() -> None:

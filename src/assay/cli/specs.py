@@ -27,7 +27,7 @@ def learn(node: Annotated[str, typer.Argument(metavar="NODE")], fleet: FleetDir 
     from assay.fleet.suites import read_suites
     from assay.fleet.tree import Folder
     from assay.observe.learn import draft
-    from assay.observe.learned import Seen
+    from assay.observe.seen import Seen
     from assay.observe.store import EvidenceStore
 
     desk = Desk(fleet.resolve())

@@ -8,8 +8,9 @@ from typing import Any
 
 import yaml
 
-from assay.observe.learned import Entry, Seen, entries
+from assay.observe.learned import entries
 from assay.observe.learned_limits import limits
+from assay.observe.seen import Entry, Seen
 
 SCHEMA = "# yaml-language-server: $schema=../schemas/node-spec.json"
 

@@ -5,64 +5,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-from assay.model.evidence import Evidence
 from assay.model.firmware import FirmwareBundle
-from assay.model.fleet import Node
-from assay.model.nodespec import NodeSpec
-from assay.model.reading import Reading, as_reading
+from assay.observe.learned_host import host
+from assay.observe.seen import Entry, Seen, value_of
 
 BOOTING = ("BOOT_IMAGE", "root", "rootflags", "rootfstype", "initrd", "ro", "rw", "quiet", "splash", "console")
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One entry of the draft. `value` is None where nothing is known; `reviews` say what a person has to look at."""
-
-    key: str
-    value: Any = None
-    reviews: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Seen:
-    """A node as the evidence has it, what the inventory says of it, and its present spec, where it has one."""
-
-    evidence: Evidence
-    node: Node
-    present: NodeSpec | None = None
-    bundles: Mapping[str, FirmwareBundle] = field(default_factory=dict)
-
-    def read(self, *path: str) -> Reading:
-        """Return the reading at a path, channel first."""
-        return self.evidence.read(*path)
-
-    def parts(self, *path: str) -> tuple[dict[str, Any], tuple[str, ...]]:
-        """Return the parts below a branch that answered, and why the others, or all of them, did not."""
-        branch = self.read(*path)
-        if branch.kind != "value" or not isinstance(branch.value, Mapping):
-            return {}, (f"{'.'.join(path)} was not read: {branch.kind}: {branch.reason}",)
-        silent = {name: as_reading(tree) for name, tree in branch.value.items()}
-        reasons = tuple(f"{name}: {one.kind}: {one.reason}" for name, one in silent.items() if one is not None)
-        return {name: tree for name, tree in branch.value.items() if silent[name] is None}, reasons
-
-    def unread(self, key: str, *why: str) -> Entry:
-        """Return the entry of what evidence does not tell: the present spec's, if there is one."""
-        standing = self.present.model_dump(mode="json").get(key) if self.present else None
-        if self.present is None or standing in (None, "", [], {}):
-            return Entry(key, None, why)
-        return Entry(key, standing, (*why[:-1], f"{why[-1]}; taken from {self.present.name}"))
-
-    def known(self, key: str, reading: Reading, kind: type) -> Entry:
-        """Return the entry of one reading, which must be of a kind."""
-        if reading.kind != "value":
-            return self.unread(key, f"{key} was not read: {reading.kind}: {reading.reason}")
-        if not is_a(kind, reading.value):
-            return self.unread(key, f"{key} reads {reading.value!r}, which is no {kind.__name__}")
-        return Entry(key, reading.value)
 
 
 def entries(seen: Seen) -> Iterator[Entry]:
@@ -82,8 +32,12 @@ def entries(seen: Seen) -> Iterator[Entry]:
     yield seen.known("cpu_sockets", seen.read("probe", "host", "cpu_sockets"), int)
     yield seen.known("cpu_threads", seen.read("probe", "host", "cpu_threads"), int)
     yield _memory(seen)
+    yield host(seen)
     yield seen.unread("bios", "nothing reads the BIOS settings: list those that matter")
     yield _kernel_cmdline(seen)
+    if seen.present:
+        yield seen.unread("boot", "how a node should start is for people to say")
+        yield _counted(seen, "leak_detectors", ("bmc", "leak"))
 
 
 def _firmware(seen: Seen) -> Entry:
@@ -133,16 +87,16 @@ def _rails(seen: Seen, found: Mapping[str, Any]) -> tuple[dict[str, int], tuple[
 
 
 def _hca_places(seen: Seen, names: list[str]) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Return the PCI addresses of adapters in rail order: the spec's, or the devices in order that are no GPUs."""
+    """Return the PCI addresses of adapters in rail order; the spec's where one does not tell its own."""
     standing = {hca.name: hca.pci for hca in seen.present.hcas} if seen.present else {}
-    if seen.present and set(names) <= set(standing):
-        said = f"nothing reads the adapters' PCI addresses; taken from {seen.present.name}"
-        return {name: standing[name] for name in names}, (said,)
-    others = sorted(set(seen.parts("probe", "aer")[0]) - set(seen.parts("probe", "gpu", "devices")[0]))
-    if len(others) != len(names):
-        return dict.fromkeys(names, "unknown"), ("nothing reads the adapters' PCI addresses: fill them in",)
-    said = "PCI addresses are a guess: in rail order, those of the PCI devices that are no GPUs"
-    return dict(zip(names, others, strict=True)), (said,)
+    read = {name: seen.read("probe", "hca", name, "pci") for name in names}
+    places = {name: str(one.value) for name, one in read.items() if one.kind == "value"}
+    untold = tuple(
+        f"{name} does not tell its PCI address{'; taken from the spec' if name in standing else ': fill it in'}"
+        for name in names
+        if name not in places
+    )
+    return {name: places.get(name) or standing.get(name, "unknown") for name in names}, untold
 
 
 def _nics(seen: Seen) -> Entry:
@@ -151,10 +105,13 @@ def _nics(seen: Seen) -> Entry:
     if not any(speeds.values()):
         return seen.unread("nics", *(silent or ("no interface says its speed: none has a link",)))
     down = tuple(f"{name} has no link, and is left out" for name, speed in speeds.items() if not speed)
-    linked = [
-        {"name": name, "speed_mbps": speeds[name]} for name in sorted(speeds, key=_as_people_count) if speeds[name]
-    ]
+    linked = [_nic(name, found[name]) for name in sorted(speeds, key=_as_people_count) if speeds[name]]
     return Entry("nics", linked, (*down, *silent))
+
+
+def _nic(name: str, nic: Mapping[str, Any]) -> dict[str, Any]:
+    mtu = value_of(nic, "mtu_bytes", int)
+    return {"name": name, "speed_mbps": value_of(nic, "speed_mbps", int)} | ({"mtu": mtu} if mtu else {})
 
 
 def _nvme(seen: Seen) -> Entry:
@@ -208,14 +165,3 @@ def _kernel_cmdline(seen: Seen) -> Entry:
 def _as_people_count(name: str) -> list[tuple[int, str]]:
     """Return a key that sorts eth10 after eth9."""
     return [(int(part), "") if part.isdigit() else (0, part) for part in re.split(r"(\d+)", name)]
-
-
-def value_of(tree: Any, name: str, kind: type | tuple[type, ...]) -> Any:
-    """Return what a reading below a part says, if it is of a kind; else None."""
-    reading = as_reading(tree.get(name)) if isinstance(tree, Mapping) else None
-    return reading.value if reading is not None and reading.kind == "value" and is_a(kind, reading.value) else None
-
-
-def is_a(kind: type | tuple[type, ...], value: Any) -> bool:
-    """Say whether a value is of a kind; true and false are no numbers."""
-    return isinstance(value, kind) and not isinstance(value, bool)

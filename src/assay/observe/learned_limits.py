@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from assay.model.nodespec import Limit
-from assay.observe.learned import Entry, Seen, value_of
+from assay.observe.seen import Entry, Seen, value_of
 
 GPUS, HCAS = ("probe", "gpu", "devices"), ("probe", "hca")
 FACTS: dict[str, tuple[tuple[str, ...], tuple[str, ...], str]] = {  # limit → parts, reading of each, unit

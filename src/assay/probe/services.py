@@ -14,7 +14,7 @@ STATES = {"active", "activating", "deactivating", "failed", "inactive", "mainten
 
 
 def read_services() -> Tree:
-    """Return the `services` branch: `units` (state of each service by name, `active`) and `failed` (units by name)."""
+    """Return the `services` branch: `units` (state of each service by name, `active`) and `failed_units` (names)."""
     return read_tool(LIST, SYSTEMCTL_S, units)
 
 
@@ -28,7 +28,8 @@ def units(text: str) -> Tree:
     if not known:
         said = text.strip().splitlines()
         return failed(f"systemctl: {said[-1][:120]}" if said else "systemctl printed nothing")
-    services = {
-        unit.removesuffix(".service"): value(state) for unit, state in known.items() if unit.endswith("service")
+    names = {unit: unit.removesuffix(".service") for unit in known if unit.endswith(".service")}
+    return {
+        "units": {name: value(known[unit]) for unit, name in names.items()},
+        "failed_units": value(sorted(unit for unit, state in known.items() if state == "failed")),
     }
-    return {"units": services, "failed": value(sorted(unit for unit, state in known.items() if state == "failed"))}

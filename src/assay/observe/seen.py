@@ -1,0 +1,71 @@
+"""A node as evidence has it, and what a draft of its spec says entry by entry. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from assay.model.evidence import Evidence
+from assay.model.firmware import FirmwareBundle
+from assay.model.fleet import Node
+from assay.model.nodespec import NodeSpec
+from assay.model.reading import Reading, as_reading
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One entry of the draft. `value` is None where nothing is known; `reviews` say what a person has to look at."""
+
+    key: str
+    value: Any = None
+    reviews: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A node as the evidence has it, what the inventory says of it, and its present spec, where it has one."""
+
+    evidence: Evidence
+    node: Node
+    present: NodeSpec | None = None
+    bundles: Mapping[str, FirmwareBundle] = field(default_factory=dict)
+
+    def read(self, *path: str) -> Reading:
+        """Return the reading at a path, channel first."""
+        return self.evidence.read(*path)
+
+    def parts(self, *path: str) -> tuple[dict[str, Any], tuple[str, ...]]:
+        """Return the parts below a branch that answered, and why the others, or all of them, did not."""
+        branch = self.read(*path)
+        if branch.kind != "value" or not isinstance(branch.value, Mapping):
+            return {}, (f"{'.'.join(path)} was not read: {branch.kind}: {branch.reason}",)
+        silent = {name: as_reading(tree) for name, tree in branch.value.items()}
+        reasons = tuple(f"{name}: {one.kind}: {one.reason}" for name, one in silent.items() if one is not None)
+        return {name: tree for name, tree in branch.value.items() if silent[name] is None}, reasons
+
+    def unread(self, key: str, *why: str) -> Entry:
+        """Return the entry of what evidence does not tell: the present spec's, if there is one."""
+        standing = self.present.model_dump(mode="json").get(key) if self.present else None
+        if self.present is None or standing in (None, "", [], {}):
+            return Entry(key, None, why)
+        return Entry(key, standing, (*why[:-1], f"{why[-1]}; taken from {self.present.name}"))
+
+    def known(self, key: str, reading: Reading, kind: type) -> Entry:
+        """Return the entry of one reading, which must be of a kind."""
+        if reading.kind != "value":
+            return self.unread(key, f"{key} was not read: {reading.kind}: {reading.reason}")
+        if not is_a(kind, reading.value):
+            return self.unread(key, f"{key} reads {reading.value!r}, which is no {kind.__name__}")
+        return Entry(key, reading.value)
+
+
+def value_of(tree: Any, name: str, kind: type | tuple[type, ...]) -> Any:
+    """Return what a reading below a part says, if it is of a kind; else None."""
+    reading = as_reading(tree.get(name)) if isinstance(tree, Mapping) else None
+    return reading.value if reading is not None and reading.kind == "value" and is_a(kind, reading.value) else None
+
+
+def is_a(kind: type | tuple[type, ...], value: Any) -> bool:
+    """Say whether a value is of a kind; true and false are no numbers."""
+    return isinstance(value, kind) and not isinstance(value, bool)
