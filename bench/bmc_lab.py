@@ -1,0 +1,48 @@
+"""`python -m bench.bmc_lab FOLDER COUNT`: so many BMCs of the lab in a process of their own, until it is ended.
+
+FOLDER/ports.json then says where each listens, FOLDER/lab/ca.pem whom to trust.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from assay.fleet.load import load_fleet
+from assay.lab.bmc import Bmcs
+from assay.lab.node import initial_state
+from assay.lab.world import World
+from bench.programs import ROOT
+
+USER, PASSWORD = "bench", "only-for-the-lab"
+
+
+def furnished(folder: Path, count: int) -> World:
+    """Return a world of healthy nodes, `b0000` and so on."""
+    fleet, now = load_fleet(ROOT), datetime.now(UTC)
+    declared = fleet.nodes["n0003"]
+    world = World(folder / "lab")
+    world.home.mkdir(parents=True, exist_ok=True)
+    world.set_clock(now, 1)
+    for number in range(count):
+        node = replace(declared, name=f"b{number:04}")
+        with world.change(node.name) as state:
+            state.clear()
+            state.update(initial_state(node, fleet.spec_of("n0003"), fleet.bundle_of("n0003"), now))
+    return world
+
+
+async def serve(folder: Path, count: int) -> None:
+    """Run the BMCs until the process is ended."""
+    bmcs = Bmcs(furnished(folder, count), credentials=f"{USER}:{PASSWORD}")
+    (folder / "ports.new").write_text(json.dumps(await bmcs.start()))
+    (folder / "ports.new").rename(folder / "ports.json")
+    await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    asyncio.run(serve(Path(sys.argv[1]), int(sys.argv[2])))
