@@ -12,15 +12,19 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from bench import big, fabric, starting, week
+from bench import agent, big, bmcs, fabric, faults, observing, starting, week
 from bench.measurement import Measurement
 from bench.table import told
 
 PARTS: dict[str, Callable[[Path], Iterator[Measurement]]] = {
     "starting": starting.measurements,
+    "bmcs": bmcs.measurements,
     "big": big.measurements,
     "fabric": fabric.measurements,
+    "faults": faults.measurements,
     "week": week.measurements,
+    "agent": agent.measurements,
+    "observing": observing.measurements,
 }
 
 

@@ -1,0 +1,92 @@
+"""What observing costs: one probe on its node, one reading, and a thousand nodes from here."""
+
+from __future__ import annotations
+
+import resource
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+from assay.fleet.load import load_fleet
+from assay.lab.build import build_world
+from assay.lab.world import World
+from assay.model.clock import SystemClock
+from assay.model.fleet import Fleet, Node
+from assay.model.reading import value
+from assay.observe.collect import collect_each
+from assay.observe.shipped import script
+from assay.probe.apart import gather
+from bench.measurement import Measurement
+from bench.programs import ROOT
+from bench.tree_cost import tree_cost
+
+MANY, DEAD = 1000, 50
+READINGS = 20_000
+ANSWER = 90_000
+"""Bytes of a stand-in's document: as many as a lab node's."""
+
+
+def measurements(folder: Path) -> Iterator[Measurement]:
+    """Measure the probe on a lab node made below `folder`, its runner, and the fan-out over local stand-ins."""
+    yield from _probe(folder)
+    yield _reading()
+    yield from _thousand(folder)
+
+
+def _probe(folder: Path) -> Iterator[Measurement]:
+    declared, world = load_fleet(ROOT), World(folder / "lab")
+    build_world(replace(declared, nodes={"n0001": declared.nodes["n0001"]}, designs={}), world, datetime.now(UTC), 1.0)
+    shell = [sys.executable, "-m", "assay.lab.shell", str(world.home), "n0001"]
+    runs = [tree_cost([*shell, "python3", "-I", "-S", "-"], script()) for _ in range(5)]
+    way = min(tree_cost([*shell, "true"]).cpu_s for _ in range(3))
+    cpu_s = min(run.cpu_s for run in runs) - way
+    made_of = {"script_bytes": float(len(script()))}
+    yield Measurement("a probe of a lab node, brought along, children included", cpu_s, "s", "at most", 0.5, made_of)
+    yield Measurement("its memory at the most", max(run.peak_mb for run in runs), "MB", "at most", 60)
+
+
+def _reading() -> Measurement:
+    area = {str(number): partial(value, number) for number in range(READINGS)}
+    before = _cpu_s()
+    gather({"area": lambda: area}, 60)
+    each_us = (_cpu_s() - before) / READINGS * 1e6
+    return Measurement("a deadline of its own for a reading", each_us, "µs", "at most", 50)
+
+
+def _thousand(folder: Path) -> Iterator[Measurement]:
+    answer = folder / "answer.json"
+    answer.write_text('{"probe": {"text": {"value": "' + "x" * ANSWER + '"}}}')
+    well = ["sh", "-c", f"cat > /dev/null; sleep 0.2; cat {answer}", "-"]
+    none_dead, cpu_s = _wall_s(well, 0)
+    some_dead, _ = _wall_s(well, DEAD)
+    what = f"the last living of {MANY} nodes, {DEAD} of them dead / none of them dead"
+    yield Measurement(what, some_dead / none_dead, "×", "at most", 1.5, {"dead_s": some_dead, "none_s": none_dead})
+    ratio = cpu_s / none_dead
+    yield Measurement(f"{MANY} nodes from here, our CPU / wall", ratio, "×", "at most", 0.6, {"cpu_s": cpu_s})
+
+
+def _wall_s(well: list[str], dead: int) -> tuple[float, float]:
+    """Read `MANY` stand-ins, of which `dead` never answer; return when the last other was in, and our CPU seconds."""
+    hung = ["sh", "-c", "sleep 60", "-"]
+    ways = [hung if dead and number % (MANY // dead) == 0 else well for number in range(MANY)]
+    nodes = {
+        f"n{number}": Node(f"n{number}", "p", "s", "r", 1, "x", "spec", "managed", variables={"reach": way})
+        for number, way in enumerate(ways)
+    }
+    begun, before, answers = time.monotonic(), resource.getrusage(resource.RUSAGE_SELF), []
+    for one in collect_each(Fleet(Path("/"), nodes), list(nodes), clock=SystemClock(), deadline_s=5):
+        if "failed" not in one.channels["probe"]:
+            answers.append(time.monotonic() - begun)
+    if len(answers) != MANY - dead:
+        raise RuntimeError(f"{len(answers)} stand-ins answered, not {MANY - dead}")
+    after = resource.getrusage(resource.RUSAGE_SELF)
+    return answers[-1], after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def _cpu_s() -> float:
+    both = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in both)
