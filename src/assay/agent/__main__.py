@@ -74,7 +74,7 @@ def _asked(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--probe-every", type=float, default=0.0, metavar="S", help="also push the probe's readings")
     parser.add_argument("--no-events", action="store_true", help="leave NVML's events alone")
     parser.add_argument("--beat", type=float, default=15.0, metavar="S", help="longest silence (default: 15)")
-    parser.add_argument("--linger", type=float, default=0.05, metavar="S", help="how long a line waits for company")
+    parser.add_argument("--linger", type=float, default=0.05, metavar="S", help="least time between two deliveries")
     return parser.parse_args(arguments)
 
 

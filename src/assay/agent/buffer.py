@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 READINGS, WARNS, TELLS = 0, 1, 2
 NAMES = {READINGS: "readings", WARNS: "warnings", TELLS: "known"}
 OVERHEAD = 64
+_encoded = json.JSONEncoder(separators=(",", ":")).encode  # made once: json.dumps makes one a call
 SHAPE = (
     """CREATE TABLE IF NOT EXISTS item (
         seq INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL, at REAL NOT NULL,
@@ -172,7 +173,7 @@ def _open(path: Path) -> sqlite3.Connection:
 
 
 def _sized(body: Mapping[str, Any]) -> tuple[int, str]:
-    text = json.dumps(body, separators=(",", ":"))
+    text = _encoded(body)
     return len(text) + OVERHEAD, text
 
 

@@ -18,7 +18,7 @@ from assay.probe.kernel_log import KMSG, LONGEST_RECORD, RECORD, Since
 
 CHUNK = 256 * 1024
 TAIL = 64 * 1024
-MOST_AT_ONCE = 2000
+MOST_AT_ONCE = 500
 LOOK_S = 0.05
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
 

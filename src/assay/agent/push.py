@@ -20,14 +20,14 @@ from assay.agent.line import Answer, Line, Unreachable
 from assay.agent.said import Said
 
 SCHEMA = "assay.agent/1"
-MOST_ITEMS = 2000
+MOST_ITEMS = 4000
 MOST_BYTES = 1024 * 1024
 SHORTEST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 60.0
 TOKEN_PAUSE_S = 30.0
 
 
 class Pace(NamedTuple):
-    """How long a new item waits for company, and how long the controller may go without a word."""
+    """How long an item waits for company after the last were sent; how long the controller may go without a word."""
 
     linger_s: float = 0.05
     beat_s: float = 15.0
@@ -50,12 +50,13 @@ class Pusher:
         self.news, self.over = threading.Event(), threading.Event()
         self.words: Callable[[list[str]], None] = lambda _: None
         self._most, self._failures, self._next_beat = MOST_ITEMS, 0, 0.0
+        self._sent_at = -pace.linger_s
 
     def run(self) -> None:
         """Deliver until `over` is set."""
         while not self.over.is_set():
             if self.news.wait(max(0.0, min(self._next_beat - time.monotonic(), self._pace.beat_s))):
-                self.over.wait(self._pace.linger_s)
+                self.over.wait(self._sent_at + self._pace.linger_s - time.monotonic())
             self.news.clear()
             while not self.over.is_set() and self._is_due():
                 self.over.wait(self.deliver())
@@ -69,6 +70,7 @@ class Pusher:
 
     def deliver(self) -> float:
         """Send one batch; return the seconds to wait before the next, 0 when all is well."""
+        self._sent_at = time.monotonic()
         batch = self._buffer.batch(self._most, MOST_BYTES)
         try:
             answer = self._line.post(f"/agent/v1/nodes/{self._node}/batches", self._body(batch))

@@ -15,7 +15,6 @@ from assay.model.evidence import Evidence
 from assay.model.reading import value
 
 Kind = Literal["kernel", "nvml", "probe"]
-BRANCH: Mapping[Kind, str] = {"kernel": "kernel_log", "nvml": "nvml_events"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,18 +44,20 @@ class Clocks:
 
 def documents(node: str, delivered: Iterable[Delivered], clocks: Clocks) -> Iterator[Evidence]:
     """Yield the evidence that these things are, in their order; lines of one source and boot are one document."""
-    for (kind, boot), some in groupby(delivered, key=lambda one: (one.kind, one.body.get("boot", ""))):
+    for (whole, boot), some in groupby(delivered, key=lambda one: (one.kind == "probe", one.body.get("boot", ""))):
         things = list(some)
-        if kind == "probe":
+        if whole:
             yield from (Evidence(node, clocks.of(one.at), {"probe": one.body}) for one in things)
-        else:
-            yield _lines(node, BRANCH[kind], str(boot), things, clocks)
+            continue
+        for kind in ("kernel", "nvml"):
+            if lines := [one for one in things if one.kind == kind]:
+                yield _lines(node, str(boot), lines, clocks)
 
 
-def _lines(node: str, branch: str, boot: str, things: list[Delivered], clocks: Clocks) -> Evidence:
+def _lines(node: str, boot: str, things: list[Delivered], clocks: Clocks) -> Evidence:
     """Return lines as a look at them: `uptime_s` is such that each line falls on the time at which it was seen."""
     last = things[-1]
     booted = clocks.of(last.at) - timedelta(seconds=last.body["t_s"])
     host = {"boot_id": value(boot), "uptime_s": value((clocks.ours - booted).total_seconds())}
-    lines = [{"seq": one.body["seq"], "t_s": one.body["t_s"], "text": one.body["text"]} for one in things]
-    return Evidence(node, clocks.ours, {"probe": {"host": host, branch: {"lines": value(lines)}}})
+    lines = [{**{name: one.body[name] for name in ("seq", "t_s", "text")}, "source": one.kind} for one in things]
+    return Evidence(node, clocks.ours, {"probe": {"host": host, "kernel_log": {"lines": value(lines)}}})

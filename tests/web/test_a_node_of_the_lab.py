@@ -1,0 +1,158 @@
+"""An agent on a virtual node, with its kernel log and its NVML, beside the passes of the loop."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from datetime import UTC, datetime
+
+import pytest
+from site_of_agents import TOKENS
+
+from assay.cli.desk import Desk
+from assay.controller.desk import Desk as Work
+from assay.controller.faults import classify
+from assay.controller.silence import look_for_silence, note_answers, note_listening
+from assay.controller.situation import situation_of
+from assay.lab.build import build_world
+from assay.lab.inject import inject
+from assay.lab.nvml.build import build
+from assay.lab.world import World
+from assay.model.evidence import Evidence
+from assay.observe.store import EvidenceStore
+
+
+@pytest.fixture
+def lab(site):
+    """Return the site's virtual twin: its nodes are there, their BMCs are not."""
+    desk = Desk(site.fleet)
+    world = World(desk.lab)
+    build_world(desk.fleet, world, datetime.now(UTC), 1.0)
+    return world
+
+
+def shell(lab: World, *words: str) -> list[str]:
+    return [sys.executable, "-m", "assay.lab.shell", str(lab.home), "n0003", *words]
+
+
+def agent(site, lab: World, *words: str) -> subprocess.Popen[str]:
+    (site.home / "token").write_text(TOKENS["n0003"])
+    told = ["--server", site.url, "--token-file", str(site.home / "token"), "--ca", str(site.home / "ca.pem")]
+    told += ["--state", str(site.home / "state"), "--node", "n0003", "--beat", "1", *words]
+    started = site._start(shell(lab, "python3", "-m", "assay.agent", *told), "agent-n0003")
+    site.wait_for(lambda: "follows" in site.log("agent-n0003"), "the agent follows")
+    return started
+
+
+def work(site) -> Work:
+    desk = Desk(site.fleet)
+    return Work(desk.fleet, desk.ledger, EvidenceStore(desk.evidence), desk.clock, desk.home, desk.reports)
+
+
+def probed(site, lab: World) -> Evidence:
+    """Return what a pass would read of the node."""
+    command = shell(lab, "python3", "-m", "assay.probe")
+    document = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    return Evidence("n0003", work(site).clock.now(), document)
+
+
+def test_a_planted_xid_becomes_a_fault_and_no_pass_counts_it_again(site, lab):
+    site.serve()
+    agent(site, lab, "--no-events")
+    inject(lab, "gpu.xid", "n0003", {"gpu": 4, "xid": 79})
+    (fault,) = site.wait_for(lambda: site.faults("gpu.xid.79"), "the fault is stored")
+    assert fault.body["subject"] == "h100-a/n0003/gpu4"
+
+    desk, seen = work(site), probed(site, lab)
+    classify(desk, situation_of(desk), {"n0003": seen})
+    assert [one.id for one in site.faults("gpu.xid.79")] == [fault.id]
+
+
+def test_what_a_pass_has_counted_no_agent_counts_again(site, lab):
+    site.serve()
+    inject(lab, "gpu.xid", "n0003", {"gpu": 4, "xid": 79})
+    desk, seen = work(site), probed(site, lab)
+    classify(desk, situation_of(desk), {"n0003": seen})
+    (fault,) = site.faults("gpu.xid.79")
+    agent(site, lab, "--no-events")
+    inject(lab, "gpu.xid", "n0003", {"gpu": 1, "xid": 48})
+    site.wait_for(lambda: site.faults("gpu.xid.48"), "what is new is stored")
+    assert [one.id for one in site.faults("gpu.xid.79")] == [fault.id]
+
+
+def test_an_xid_that_the_kernel_and_nvml_both_tell_is_one(site, lab):
+    if build(lab.home / "lib") is None:
+        pytest.skip("the lab's NVML cannot be built here: no C compiler (Debian: gcc)")
+    site.serve()
+    agent(site, lab)
+    site.wait_for(lambda: told_of(site).get("nvml") == "", "NVML's events are followed")
+    inject(lab, "gpu.xid", "n0003", {"gpu": 4, "xid": 79})
+    fault = site.wait_for(lambda: told_twice(site), "both have told")
+    assert (fault.body["count"], fault.body["subject"]) == (1, "h100-a/n0003/gpu4")
+    assert len({one.body["fault"] for one in site.faults()}) == 1
+
+
+def told_of(site) -> dict:
+    from assay.observe.heard import Heard
+
+    found = Heard(site.fleet / ".assay/heard.sqlite").positions().get("n0003")
+    return dict(found.state) if found else {}
+
+
+def told_twice(site):
+    return next((one for one in site.faults("gpu.xid.79") if set(one.body["marks"]) == {"kernel", "nvml"}), None)
+
+
+def test_an_agent_costs_little_and_says_so(site, lab):
+    site.serve()
+    agent(site, lab, "--no-events")
+    said = site.wait_for(lambda: told_of(site), "a heartbeat came")
+    assert said["rss_bytes"] < 64 * 1024 * 1024
+    assert said["cpu_s"] < 5
+    assert (said["log"], said["nvml"], said["missed"], said["dropped"]) == ("", "not asked for", 0, {})
+
+
+def test_an_agent_that_dies_is_a_fault_of_its_own_and_one_that_comes_back_ends_it(site, lab):
+    site.serve()
+    running = agent(site, lab, "--no-events")
+    site.wait_for(lambda: told_of(site), "a heartbeat came")
+    site.kill(running, signal.SIGKILL)
+    state = 0
+
+    def minutes_later(minutes: float) -> list[str]:
+        nonlocal state
+        state += 1
+        from datetime import timedelta
+
+        for _ in range(int(minutes)):
+            lab.jump(timedelta(minutes=1))
+            note_listening(work(site))
+        desk = work(site)
+        look_for_silence(desk, situation_of(desk))
+        return [one.kind for one in desk.ledger.entries("n0003", ["fault", "fault.cleared"])]
+
+    site.kill(site.server)
+    assert minutes_later(4) == []
+    assert minutes_later(3) == ["fault"]
+    assert minutes_later(3) == ["fault"]
+    site.serve()
+    agent(site, lab, "--no-events")
+    site.wait_for(lambda: minutes_later(0) == ["fault", "fault.cleared"], "the silence is over")
+
+
+def test_a_probe_that_no_longer_answers_is_a_fault_after_its_deadline(site, lab):
+    from datetime import timedelta
+
+    desk = work(site)
+    from assay.controller.enrol import enroll
+
+    enroll(desk)
+    well, dead = {"host": {"boot_id": {"value": "x"}}}, {"failed": "no answer within 10 s"}
+    for minutes, probe, told in ((0, well, 0), (30, dead, 0), (59, dead, 0), (2, dead, 1), (5, dead, 1), (5, well, 2)):
+        lab.jump(timedelta(minutes=minutes))
+        desk = work(site)
+        note_answers(desk, [Evidence("n0003", desk.clock.now(), {"probe": probe})])
+        look_for_silence(desk, situation_of(desk))
+        assert len(desk.ledger.entries("n0003", ["fault", "fault.cleared"])) == told
