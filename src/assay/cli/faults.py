@@ -72,15 +72,20 @@ def _hear(log: Log, stream: Stream, catalog: FaultCatalog) -> None:
 def catalog_for(fleet: Path | None) -> FaultCatalog:
     """Return the catalogue of that fleet; without one, of the fleet around us, else the one that assay brings along."""
     from assay.model.faults import joined
-    from assay.starter.make import example
 
     found = _catalogs(fleet if fleet is not None else Path())
     if fleet is not None and not found:
         raise Trouble("there is no fault catalogue", where=str(fleet / "specs"), fix="name a fleet repository")
     try:
-        return joined(found or _catalogs(example()))
+        return joined(found or _catalogs(_brought_along()))
     except ValueError as error:
         raise Trouble(str(error), where=str((fleet or Path()) / "specs"), fix="`assay check` says where") from None
+
+
+def _brought_along() -> Path:
+    from assay.starter.make import example
+
+    return example()
 
 
 def _catalogs(root: Path) -> list[FaultCatalog]:

@@ -1,0 +1,141 @@
+"""Kernel logs classified: against grep for the same beginnings, a storm's memory, and what a pushed event costs."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import resource
+import subprocess
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+from assay.cli.faults import catalog_for, told
+from assay.fleet.load import load_fleet
+from assay.lifecycle.classify import faults_in
+from assay.lifecycle.story import Known, Story
+from assay.model.evidence import Evidence
+from assay.model.faults import FaultCatalog
+from assay.model.reading import value
+from bench.cost import cost
+from bench.measurement import Measurement
+from bench.programs import ASSAY, ROOT
+
+LINES = 1_000_000
+EVERY = 100  # one line in so many is of interest
+TURNS = 5
+QUIET = (
+    "IPv6: ADDRCONF(NETDEV_CHANGE): cali{:x}: link becomes ready",
+    "nvidia-nvswitch2: open (major=510)",
+    'audit: type=1400 audit(1700000000.123:456): apparmor="DENIED" operation="open" profile="snap" pid={}',
+    "docker0: port 3(veth{:x}) entered forwarding state",
+    "usb 1-1: new high-speed USB device number {} using xhci_hcd",
+    "systemd[1]: Started Session {} of user root.",
+    "overlayfs: upperdir is in-use as upperdir/workdir of another mount",
+    "TCP: request_sock_TCP: Possible SYN flooding on port {}. Sending cookies.",
+)
+TELLING = (
+    "NVRM: Xid (PCI:0000:1b:00): 13, pid={}, name=python3, Graphics Exception: ESR 0x504730=0x2",
+    "NVRM: Xid (PCI:0000:3b:00): 31, pid={}, name=python3, Ch 00000010, intr 00000000. MMU Fault",
+    "mlx5_core 0000:18:00.0 ibp24s0: Link down",
+    "pcieport 0000:15:01.0: AER: Correctable error message received from 0000:16:00.0",
+    "nvidia-nvswitch3: SXid (PCI:0000:05:00.0): 20001, Non-fatal, Link {} TX Replay Error",
+)
+
+
+def measurements(folder: Path) -> Iterator[Measurement]:
+    """Measure on logs made below `folder`."""
+    catalog = catalog_for(ROOT)
+    yield against_grep(log_of(folder / "kernel.log"), catalog)
+    yield storm(folder)
+    yield pushed()
+
+
+def log_of(path: Path) -> Path:
+    """Write a million lines as dmesg prints them, one in a hundred of interest; the same each time."""
+    chance = random.Random(5)  # noqa: S311 — no secret
+    with path.open("w", encoding="ascii") as file:
+        for number in range(LINES):
+            said = chance.choice(TELLING if number % EVERY == 7 else QUIET)
+            file.write(f"[{100 + number / 100:12.6f}] {said.format(chance.randrange(99999))}\n")
+    return path
+
+
+def against_grep(log: Path, catalog: FaultCatalog) -> Measurement:
+    """Return the CPU time of classifying as a multiple of grep's for how the same messages begin. By turns."""
+    beginnings = "|".join(re.sub(r"([\[\](){}.*+?|^$\\])", r"\\\1", head) for head in catalog.recogniser.begins)
+    grep = ["grep", "-cE", f"{beginnings}|nvidia-nvswitch[0-9]+: SXid", str(log)]
+    ours, theirs = [], []
+    for _ in range(TURNS):
+        start = time.process_time()
+        document = told(str(log), catalog)
+        ours.append(time.process_time() - start)
+        theirs.append(_counting(grep))
+    assert document["lines"] == LINES
+    assert sum(fault["lines"] for fault in document["faults"]) == LINES // EVERY
+    what = "a million kernel lines classified / grep -cE for how they begin"
+    made_of = {"cpu_s": min(ours), "against_cpu_s": min(theirs)}
+    return Measurement(what, min(ours) / min(theirs), "×", "at most", 3, made_of)
+
+
+def _counting(grep: list[str]) -> float:
+    """Return the CPU seconds of a grep that counts. Its answer is read: into /dev/null it would stop at the first."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    run = subprocess.run(grep, env={**os.environ, "LC_ALL": "C"}, capture_output=True, check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert int(run.stdout) >= LINES // EVERY
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def storm(folder: Path) -> Measurement:
+    """Return how much more memory a storm of a million lines takes than one of a thousand."""
+    peaks = {}
+    for lines in (1_000, LINES):
+        path = folder / f"storm-{lines}.log"
+        with path.open("w", encoding="ascii") as file:
+            for number in range(lines):
+                said = f"NVRM: Xid (PCI:0000:{number % 8:02x}:00): 45, pid={number}, name=python3, Ch {number:08x}"
+                file.write(f"[{100 + number / 1000:12.6f}] {said}\n")
+        peaks[lines] = cost([*ASSAY, "faults", str(path)], ROOT, times=1).peak_mb
+    few, many = peaks.values()
+    made_of = {"of_a_thousand_mb": few, "of_a_million_mb": many}
+    return Measurement(
+        "a storm of a million XIDs: memory beyond that of a thousand", many - few, "MB", "at most", 8, made_of
+    )
+
+
+def pushed() -> Measurement:
+    """Return the CPU time of one event of a burst of 5,000, on a node with a hundred faults in its story."""
+    fleet = load_fleet(ROOT)
+    node = next(iter(fleet.nodes.values()))
+    spec, policy = fleet.spec_of(node.name), next(iter(fleet.policies.values()))
+    story, burst = _story(node.name, node.pool, node.subject), _burst(node.name, spec.gpus.pci)
+    spent = []
+    for _ in range(TURNS):
+        start = time.process_time()
+        found = faults_in(fleet.catalog, policy, node, spec, story, burst)
+        spent.append((time.process_time() - start) / 5_000)
+    assert len(found) == 8
+    return Measurement("a pushed event classified, in bursts of 5,000", min(spent) * 1e3, "ms", "at most", 0.1)
+
+
+def _story(node: str, pool: str, subject: str) -> Story:
+    at = "2026-01-01T00:00:00.000000+00:00"
+    known = tuple(
+        Known(f"f{one}", "gpu.xid.13", f"{subject}/gpu{one % 8}", "informational", "application", "none", 1, at, at, "")
+        for one in range(100)
+    )
+    return Story(node, pool, "production", at, "stay", "", at, faults=known)
+
+
+def _burst(node: str, gpus: list[str]) -> Evidence:
+    said = [
+        {"seq": number, "t_s": 1000 + number / 500, "text": TELLING[0].replace("0000:1b:00", gpus[number % 8][:-2])}
+        for number in range(5_000)
+    ]
+    host = {"boot_id": value("boot"), "uptime_s": value(5000.0)}
+    return Evidence(
+        node, datetime(2026, 11, 21, tzinfo=UTC), {"probe": {"host": host, "kernel_log": {"lines": value(said)}}}
+    )
