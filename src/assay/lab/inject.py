@@ -16,6 +16,7 @@ from typing import Any
 from assay.lab.bmc.journal import logged
 from assay.lab.inject_bmc import BMC_FAULTS
 from assay.lab.inject_gpu import GPU_FAULTS
+from assay.lab.inject_host import HOST_FAULTS
 from assay.lab.kernel_log import kernel_line
 from assay.lab.world import State, World
 from assay.model.errors import Trouble
@@ -78,6 +79,7 @@ FAULTS: Mapping[str, Callable[..., None]] = {
     "psu.failed": psu_failed,
     **BMC_FAULTS,
     **GPU_FAULTS,
+    **HOST_FAULTS,
 }
 
 

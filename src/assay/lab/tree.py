@@ -62,7 +62,7 @@ def _hcas(state: State) -> Files:
     for hca in state["hcas"]:
         folder = f"sys/class/infiniband/{hca['name']}"
         yield f"{folder}/node_guid", f"{_grouped(hca['guid'])}\n"
-        yield f"{folder}/fw_ver", _hca_firmware(state, hca["rail"]) + "\n"
+        yield f"{folder}/fw_ver", (hca.get("firmware") or _hca_firmware(state, hca["rail"])) + "\n"
         yield f"{folder}/board_id", "MT_0000000838\n"
         yield f"{folder}/hca_type", "MT4129\n"
         yield from _device(folder, "mlx5_core", hca)
