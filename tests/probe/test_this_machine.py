@@ -81,3 +81,13 @@ def test_it_costs_less_than_half_a_cpu_second_and_sixty_megabytes() -> None:
     probe()
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert (after.ru_utime + after.ru_stime) - (before.ru_utime + before.ru_stime) < 0.5
+
+
+def test_a_file_without_an_end_costs_its_own_reading_and_no_more_memory_than_is_allowed(tmp_path: Path) -> None:
+    (tmp_path / "proc/sys/kernel").mkdir(parents=True)
+    (tmp_path / "proc/sys/kernel/hostname").write_text("n1")
+    (tmp_path / "proc/meminfo").symlink_to("/dev/zero")
+    tree = json.loads(probe("--root", str(tmp_path)).stdout)["probe"]["host"]
+    reasons = [leaf["failed"] for leaf in leaves(tree) if "failed" in leaf]
+    assert any(reason.startswith(("MemoryError", "no answer")) for reason in reasons), reasons
+    assert tree["hostname"] == {"value": "n1"}

@@ -1,0 +1,52 @@
+"""Which way leads to a node: what its inventory says, and nothing else."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+from assay.fleet.transports import Transport as Known
+from assay.model.errors import Trouble
+from assay.model.fleet import Node
+from assay.observe.reach import probe
+from assay.observe.transports.choice import Transports
+from assay.observe.transports.command import ByCommand
+
+
+def node(**variables: Any) -> Node:
+    return Node("n1", "p", "s", "r01", 1, "x", "spec", "managed", variables=variables)
+
+
+def test_a_reach_of_its_own_goes_before_any_transport() -> None:
+    script = [sys.executable, "-c", 'print(\'{"probe": {"a": {"value": 1}}}\')']
+    assert probe(node(reach=script, transport="push"), [], 20) == {"probe": {"a": {"value": 1}}}
+
+
+def test_nothing_said_is_ssh() -> None:
+    way = Transports().to(node())
+    assert isinstance(way, ByCommand)
+    assert way.wrap(node(), ["true"])[0] == "ssh"
+
+
+def test_one_that_there_is_not_is_refused_and_those_that_there_are_named() -> None:
+    with pytest.raises(Trouble, match="n1 cannot be read by 'pigeon'") as said:
+        Transports().to(node(transport="pigeon"))
+    assert all(name in said.value.fix for name in get_args(Known))
+    assert probe(node(transport="pigeon"), [], 5) == {"probe": {"failed": "n1 cannot be read by 'pigeon'"}}
+
+
+def test_local_is_this_machine_even_from_within_a_lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ASSAY_ROOT", str(tmp_path))
+    host = probe(node(transport="local"), [], 60)["probe"]["host"]
+    assert host["boot_id"] == {"value": Path("/proc/sys/kernel/random/boot_id").read_text().strip()}
+
+
+def test_the_probe_ends_before_who_asked_for_it_gives_up() -> None:
+    script = [sys.executable, "-c", "import json, sys; print(json.dumps({'probe': {'a': {'value': sys.argv[1:]}}}))"]
+    told = probe(node(reach=script), ["--since", "7"], 20)["probe"]["a"]["value"]
+    assert told == ["python3", "-I", "-S", "-", "--since", "7", "--deadline", "18"]
+    active = probe(node(reach=script), ["--active", "memory"], 600)["probe"]["a"]["value"]
+    assert "--deadline" not in active
