@@ -1,7 +1,7 @@
 """What the lab's BMCs serve is what DMTF's schemas say, judged by DMTF's service validator.
 
-The validator wants the schemas (CSDL) as files and would else fetch them from DMTF's site. We know no package on PyPI that
-brings them, and they are not ours to commit, so this needs $ASSAY_SAMPLES/redfish/dmtf-csdl.tar.xz: the folder
+The validator wants the schemas (CSDL) as files and would else fetch them from DMTF's site. We know no package on PyPI
+that brings them, and they are not ours to commit, so this needs $ASSAY_SAMPLES/redfish/dmtf-csdl.tar.xz: the folder
 redfish-core/schema/dmtf/csdl of openbmc/bmcweb (or DMTF's own DSP8010), packed.
 """
 
