@@ -227,3 +227,10 @@ def test_a_class_that_nothing_recognises_and_an_xid_with_two_owners_are_refused(
     broken = {**plain["classes"]["gpu.thermal"], "kernel_log": "(unclosed"}
     with pytest.raises(ValueError, match="no regular expression"):
         FaultCatalog.model_validate({**plain, "classes": {"gpu.odd": broken}})
+
+
+def test_lines_of_one_moment_are_told_once_though_their_numbers_grow_a_digit(node):
+    lines = [(100.0, XID.format(79))] * 12
+    (fault,) = node.kernel(*lines)
+    assert fault.marks == {"kernel": "boot-a:12"}
+    assert node.kernel(*lines, repeat=True) == []

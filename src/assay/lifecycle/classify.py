@@ -238,7 +238,8 @@ def _with(catalog: FaultCatalog, fault: FaultSeen, group: list[Sighting]) -> Fau
     marks = dict(fault.marks)
     for sighting in group:
         counting.see(moment(sighting.at).timestamp(), sighting.counts)
-        marks[sighting.source] = sighting.mark
+        if sighting.source not in marks or _after(sighting, marks[sighting.source]):
+            marks[sighting.source] = sighting.mark
     reached = counting.reached or "check" in marks  # a check has a threshold of its own
     return replace(
         fault,

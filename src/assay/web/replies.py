@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
+
+BODY_S = 30.0
 
 
 def refusal(status: int, reason: str, *, wait_s: float = 0.0) -> HTTPException:
@@ -32,10 +35,13 @@ async def body_of(request: Request, limit: int) -> bytes:
         raise refusal(413, f"a body of more than {limit} bytes")
     body = bytearray()
     try:
-        async for piece in request.stream():
-            body += piece
-            if len(body) > limit:
-                raise refusal(413, f"a body of more than {limit} bytes")
+        async with asyncio.timeout(BODY_S):
+            async for piece in request.stream():
+                body += piece
+                if len(body) > limit:
+                    raise refusal(413, f"a body of more than {limit} bytes")
     except ClientDisconnect:
         raise refusal(400, "the body ended early") from None
+    except TimeoutError:
+        raise refusal(408, f"the body did not come within {BODY_S:g} s") from None
     return bytes(body)
