@@ -169,10 +169,16 @@ def _fault(
     group = _news(group, past, story)
     if not group:
         return None
-    group.sort(key=lambda sighting: (sighting.at, sighting.mark))
+    group.sort(key=_order)
     same = next((known for known in reversed(past) if _goes_on(known, story)), None)
     begun = _continued(node, same) if same else _new(catalog, node, name, subject, group[0])
     return _with(catalog, begun, group)
+
+
+def _order(sighting: Sighting) -> tuple[str, int, str]:
+    """Return a key that sorts sightings by time, and those of one moment by their number where they have one."""
+    number = int(sighting.mark.rpartition(":")[2]) if sighting.source in NUMBERED else 0
+    return (sighting.at, number, sighting.mark)
 
 
 def _news(group: list[Sighting], past: list[Known], story: Story) -> list[Sighting]:
@@ -238,8 +244,7 @@ def _with(catalog: FaultCatalog, fault: FaultSeen, group: list[Sighting]) -> Fau
     marks = dict(fault.marks)
     for sighting in group:
         counting.see(moment(sighting.at).timestamp(), sighting.counts)
-        if sighting.source not in marks or _after(sighting, marks[sighting.source]):
-            marks[sighting.source] = sighting.mark
+        marks[sighting.source] = sighting.mark
     reached = counting.reached or "check" in marks  # a check has a threshold of its own
     return replace(
         fault,
