@@ -6,6 +6,7 @@ from assay.model.checks import CheckCatalog
 from assay.model.design import FabricDesign
 from assay.model.faults import FaultCatalog
 from assay.model.firmware import FirmwareBundle
+from assay.model.monitoring import Monitoring
 from assay.model.nodespec import NodeSpec
 from assay.model.policy import LifecyclePolicy
 from assay.model.profile import ManagementProfile
@@ -21,6 +22,7 @@ KINDS: dict[str, type[Spec]] = {
     "FirmwareBundle": FirmwareBundle,
     "LifecyclePolicy": LifecyclePolicy,
     "ManagementProfile": ManagementProfile,
+    "Monitoring": Monitoring,
     "NodeSpec": NodeSpec,
     "TicketRoute": TicketRoute,
 }

@@ -17,6 +17,7 @@ from assay.model.errors import Trouble
 from assay.model.faults import FaultCatalog
 from assay.model.firmware import FirmwareBundle
 from assay.model.fleet import Fleet, Node
+from assay.model.monitoring import Monitoring
 from assay.model.nodespec import NodeSpec
 from assay.model.policy import LifecyclePolicy
 from assay.model.profile import ManagementProfile
@@ -57,6 +58,7 @@ def fleet_of(draft: Draft) -> Fleet:
         checks=draft.of(CheckCatalog),
         routes=draft.of(TicketRoute),
         quirks=draft.of(BmcQuirks),
+        monitorings=draft.of(Monitoring),
         lines={key: line for spec in draft.files.values() for key, line in spec.lines()},
         commit=commit,
         dirty=dirty,

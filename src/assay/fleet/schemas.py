@@ -60,6 +60,9 @@ def _layer(schema: dict[str, Any]) -> dict[str, Any]:
         }
     if isinstance(layer.get("additionalProperties"), dict):
         layer["additionalProperties"] = {"anyOf": [_layer(layer["additionalProperties"]), NOTHING]}
+    if "patternProperties" in layer:
+        named = layer["patternProperties"].items()
+        layer["patternProperties"] = {form: {"anyOf": [_layer(one), NOTHING]} for form, one in named}
     return layer
 
 

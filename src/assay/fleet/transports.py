@@ -8,7 +8,7 @@ from pydantic import Field
 
 from assay.model.spec import Strict
 
-Transport = Literal["ssh", "local", "slurm", "kubernetes", "push"]
+Transport = Literal["ssh", "local", "slurm", "kubernetes", "push", "prometheus"]
 
 
 class SlurmStep(Strict):

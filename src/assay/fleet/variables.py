@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from assay.fleet.metrics import Metrics
 from assay.fleet.transports import KubernetesExec, SlurmStep, Transport
 from assay.model.credentials import Credentials, TokenReference
 
@@ -19,9 +20,9 @@ class NodeVariables(BaseModel):
 
     `serial_number` is not called `serial` because Ansible reserves that name and warns for every host.
     `mac` is of the interface that the node boots from. `hca_guids` are in rail order. `transport` is the way to the
-    node's readings (`slurm_step` and `kubernetes_exec` are settings of two of them), `reach` the argv prefix of a
-    remote command to use instead. `probe_command` is the argv of a probe that is installed on the node; without one,
-    ours goes along. `agent_token` is what its agent must show: a node with one is expected to have an agent.
+    node's readings (`slurm_step`, `kubernetes_exec` and `metrics` are settings of three of them), `reach` the argv
+    prefix of a remote command to use instead. `probe_command` is the argv of a probe that is installed on the node;
+    without one, ours goes along. `agent_token` is what its agent must show: a node with one is expected to have one.
     `fabric_discover` is the command that discovers the fabric, `fabric_facts` those that describe its ports, by name
     (`errors`: ibqueryerrors). `pool` is needed only where several groups list a host.
     """
@@ -49,6 +50,7 @@ class NodeVariables(BaseModel):
     transport: Transport = "ssh"
     slurm_step: SlurmStep | None = None
     kubernetes_exec: KubernetesExec | None = None
+    metrics: Metrics | None = None
     probe_command: list[str] = Field(default_factory=list)
     agent_token: TokenReference | None = None
     fabric_discover: list[str] = Field(default_factory=list)

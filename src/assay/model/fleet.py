@@ -13,6 +13,7 @@ from assay.model.design import FabricDesign
 from assay.model.errors import Trouble
 from assay.model.faults import FaultCatalog, joined
 from assay.model.firmware import FirmwareBundle
+from assay.model.monitoring import Monitoring
 from assay.model.nodespec import NodeSpec
 from assay.model.policy import LifecyclePolicy
 from assay.model.profile import ManagementProfile
@@ -60,6 +61,7 @@ class Fleet:
     checks: Mapping[str, CheckCatalog] = field(default_factory=dict)
     routes: Mapping[str, TicketRoute] = field(default_factory=dict)
     quirks: Mapping[str, BmcQuirks] = field(default_factory=dict)
+    monitorings: Mapping[str, Monitoring] = field(default_factory=dict)
     lines: Mapping[tuple[str, str], str] = field(default_factory=dict)
     commit: str = ""
     dirty: bool = False

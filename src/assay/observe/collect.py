@@ -21,6 +21,7 @@ from assay.observe.quirks import Quirks
 from assay.observe.reach import probe
 from assay.observe.store import EvidenceStore
 from assay.observe.transports.choice import Transports
+from assay.observe.transports.prometheus import Scraped
 
 ACTIVE_DEADLINE_S = 600.0
 
@@ -86,7 +87,7 @@ def collect_each(
     if unknown:
         raise Trouble(f"the inventory has no node {', '.join(unknown)}", where=str(fleet.root / "inventory"))
     names = list(dict.fromkeys(names))
-    transports = Transports(store)
+    transports = Transports(store, Scraped(fleet.monitorings, fleet.root))
     one = _Pass(fleet, clock, transports, since or {}, active or {}, deadline_s, active_deadline_s)
     order = by_overdue([fleet.nodes[name] for name in names], store.kept_at if store else lambda _: 0.0)
     questions = [question for node in order for question in one.questions(node)]

@@ -30,7 +30,7 @@ def credentials_of(node: Node, root: Path) -> Credentials:
     if reference is None:
         raise Trouble("no credentials are declared", where=where, fix=FIX)
     try:
-        return _split(secret(reference, root), called(reference))
+        return split(secret(reference, root), called(reference))
     except Trouble as trouble:
         raise Trouble(trouble.what, where=where, fix=trouble.fix) from None
 
@@ -43,7 +43,8 @@ def reference_of(node: Node) -> Reference | None:
         return None
 
 
-def _split(text: str, source: str) -> Credentials:
+def split(text: str, source: str) -> Credentials:
+    """Return the user and the password of a text, which `source` names. Raises Trouble."""
     user, colon, password = text.partition(":")
     if not (user and colon and password):
         state = 'does not hold "user:password"' if text else "is not set" if "variable" in source else "gives nothing"

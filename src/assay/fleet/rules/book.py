@@ -26,6 +26,7 @@ THEMES = (
     "secrets",
     "kept",
     "transports",
+    "monitoring",
 )
 
 Place = tuple[str, int, int]

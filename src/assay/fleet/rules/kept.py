@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from typing import Any
 
 from assay.fleet.draft import Draft
 from assay.fleet.git import DECLARED, tracked
@@ -15,7 +16,7 @@ from assay.model.ticket_route import TicketRoute
 
 SIGNER = re.compile(rb"^[^#\s]\S*\s.*\b(?:ssh|ecdsa|sk)-[\w.@-]+\s+AAAA", re.MULTILINE)
 LARGEST = 1024 * 1024  # bytes of allowed_signers
-REFERENCES = ("bmc_credentials", "agent_token")
+REFERENCES = (("bmc_credentials",), ("agent_token",), ("metrics", "credentials"), ("metrics", "token"))
 
 
 @rule(
@@ -36,16 +37,22 @@ def _files(draft: Draft) -> dict[str, Callable[[], tuple[str, int, int]]]:
     """Return every file below the repository that is to hold credentials, and how to find who first says so."""
     found: dict[str, Callable[[], tuple[str, int, int]]] = {}
     for host in draft.hosts:
-        for name in REFERENCES:
-            reference = host.variables.get(name)
-            file = reference.get("file") if isinstance(reference, dict) else None
+        for way in REFERENCES:
+            file = _below(host.variables, *way, "file")
             if isinstance(file, str) and not file.startswith("/") and file not in found:
-                found[file] = partial(host.place, name)
+                found[file] = partial(host.place, way[0])
     for route in draft.of(TicketRoute).values():
         file = route.credentials.file if route.credentials else ""
         if file and not file.startswith("/"):
             found.setdefault(file, partial(draft.at, f"TicketRoute/{route.name}"))
     return found
+
+
+def _below(variables: Any, *way: str) -> Any:
+    """Return what stands at a path, None where nothing does."""
+    for step in way:
+        variables = variables.get(step) if isinstance(variables, Mapping) else None
+    return variables
 
 
 @rule(

@@ -8,7 +8,7 @@ from assay.fleet.draft import Draft, HostEntry
 from assay.fleet.rules.book import Finding, rule
 from assay.fleet.rules.names import few
 
-SETTINGS = {"slurm_step": "slurm", "kubernetes_exec": "kubernetes"}
+SETTINGS = {"slurm_step": "slurm", "kubernetes_exec": "kubernetes", "metrics": "prometheus"}
 
 
 @rule("ASY0130", "settings of a transport that is not used", why="They would change nothing, and nobody would notice.")

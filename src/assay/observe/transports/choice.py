@@ -10,6 +10,7 @@ from assay.observe.ask import Running
 from assay.observe.store import EvidenceStore
 from assay.observe.transports.command import ByCommand, local, outside_any_lab, reach
 from assay.observe.transports.kubernetes import Kubernetes
+from assay.observe.transports.prometheus import Scraped
 from assay.observe.transports.push import Pushed
 from assay.observe.transports.slurm import srun
 from assay.observe.transports.ssh import ssh
@@ -22,10 +23,12 @@ DEFAULT = "ssh"
 class Transports:
     """The transports of one pass: what runs for it, and what is asked once for all its nodes.
 
-    `store` is where the agents' documents are kept; without one, nothing that was pushed is found.
+    `store` is where the agents' documents are kept; without one, nothing that was pushed is found. `scraped` knows what
+    metrics mean; without it, no Prometheus is asked.
     """
 
     store: EvidenceStore | None = None
+    scraped: Scraped | None = None
     running: Running = field(default_factory=Running)
     kubernetes: Kubernetes = field(default_factory=Kubernetes)
 
@@ -39,4 +42,7 @@ class Transports:
             return ByCommand(local, self.running, outside_any_lab())
         if name == "push":
             return Pushed(self.store)
-        raise Trouble(f"{node.name} cannot be read by {name!r}", fix=f"use one of {', '.join(wraps)}, local, push")
+        if name == "prometheus" and self.scraped:
+            return self.scraped
+        others = "local, push, prometheus"
+        raise Trouble(f"{node.name} cannot be read by {name!r}", fix=f"use one of {', '.join(wraps)}, {others}")
