@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -20,7 +21,9 @@ from assay.model.outcome import Outcome
 
 pytest_plugins = ["pytester"]
 
+ROOT = Path(__file__).parents[2]
 REMAP = "suites/seatrial/test_gpu.py::test_no_row_remap_is_due"
+ZAP = len(declared(load_fleet(ROOT), "n0003", ["zap"]))
 
 
 class Noon:
@@ -71,7 +74,7 @@ def test_a_module_that_cannot_be_imported_is_missed_with_its_reason(fleet_copy):
     fleet_copy.collected("n0003")
     (fleet_copy.root / "suites/zap/test_firmware.py").write_text("import no_such_module\n")
     result = run(fleet_copy, phases=["zap"])
-    assert len(result.missing) == len(result.outcomes) == 4
+    assert len(result.missing) == len(result.outcomes) == ZAP
     assert all("pytest ended with 2: ERROR" in one.reason for one in result.missing)
     assert "suites/zap/test_firmware.py  ModuleNotFoundError: No module named" in result.missing[0].reason
 
@@ -81,7 +84,8 @@ def test_a_hung_check_meets_the_deadline_and_what_was_done_is_kept(fleet_copy):
     path = fleet_copy.root / "suites/zap/test_firmware.py"
     path.write_text("import time\n" + path.read_text().replace("    wrong =", "    time.sleep(60)\n    wrong ="))
     result = run(fleet_copy, phases=["zap"], deadline_s=4)
-    assert result.counts == {"pass": 2, "error": 2}
+    assert set(result.counts) == {"pass", "error"}
+    assert sum(result.counts.values()) == ZAP
     assert {one.reason for one in result.missing} == {"no outcome was delivered: the deadline of 4 s passed"}
 
 
@@ -100,7 +104,7 @@ def test_what_nobody_declared_is_an_error_even_when_it_passes(fleet_copy):
 def test_what_the_user_leaves_out_with_k_is_not_missed(fleet_copy):
     fleet_copy.collected("n0003")
     result = run(fleet_copy, extra=["-k", "pcie and gpu3"], phases=[])
-    assert [(one.subject, one.verdict) for one in result.outcomes] == [("h100-a/n0003/gpu3", "pass")] * 2
+    assert [(one.subject, one.verdict) for one in result.outcomes] == [("h100-a/n0003/gpu3", "pass")] * 3
     assert result.well
 
 
@@ -160,7 +164,7 @@ def test_reconciling_finds_what_is_missing_twice_or_unknown(fleet_copy):
     assert reconcile(due, delivered, "") == (delivered, [])
     outcomes, missing = reconcile(due, [*delivered[1:], delivered[2]], "it stopped")
     assert [one.reason for one in missing] == ["no outcome was delivered: it stopped"]
-    assert sorted(one.verdict for one in outcomes) == ["error", "error", "pass", "pass"]
+    assert sorted(one.verdict for one in outcomes) == ["error"] * 2 + ["pass"] * (ZAP - 2)
     elsewhere = Outcome(delivered[0].check, "h100-a/n0099", "n0099", "pass")
     outcomes, _ = reconcile(due, [*delivered, elsewhere], "")
     assert outcomes[-1].reason.startswith("the check is not declared for h100-a/n0099")
@@ -175,8 +179,8 @@ def test_the_command_ends_with_0_when_all_passed(fleet_copy):
     done = command(fleet_copy, "--node", "n0003", "--phase", "zap", "--format", "json")
     assert done.exit_code == 0
     document = json.loads(done.stdout)
-    assert document["counts"] == {"pass": 4, "fail": 0, "error": 0, "skip": 0}
-    assert len(document["outcomes"]) == 4
+    assert document["counts"] == {"pass": ZAP, "fail": 0, "error": 0, "skip": 0}
+    assert len(document["outcomes"]) == ZAP
 
 
 def test_the_command_ends_with_1_and_says_why_in_a_line(fleet_copy):
@@ -187,7 +191,7 @@ def test_the_command_ends_with_1_and_says_why_in_a_line(fleet_copy):
     done = command(fleet_copy, "--node", "n0003", "--phase", "zap")
     assert done.exit_code == 1
     assert "zap/test_configuration.py::test_driver_version  driver 550.54.15, expected 570.172.08" in done.stdout
-    assert "4 outcomes on 1 nodes: 3 passed, 1 failed" in done.stdout
+    assert f"{ZAP} outcomes on 1 nodes: {ZAP - 1} passed, 1 failed" in done.stdout
 
 
 @pytest.mark.parametrize(
