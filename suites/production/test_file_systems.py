@@ -5,18 +5,23 @@ import pytest
 pytestmark = [pytest.mark.phase("production"), pytest.mark.passive]
 
 
+def mounts(node, remote=False):
+    """Return the file systems on the node's own disks, or those of servers."""
+    every = [node.file_systems[name] for name in node.file_systems]
+    return [mount for mount in every if mount.remote is remote]
+
+
 @pytest.mark.fault("host.file-system")
 def test_file_systems_can_be_written(node):
     """Refuse a file system that became read-only, as most do at their first error."""
-    mounts = [node.file_systems[name] for name in node.file_systems]
-    wrong = [str(mount.mount_point) for mount in mounts if mount.read_only]
+    wrong = [str(mount.mount_point) for mount in mounts(node) if mount.read_only]
     assert not wrong, f"read-only: {', '.join(wrong)}"
 
 
 @pytest.mark.fault("host.file-system")
 def test_file_systems_have_room(node, limits, measure):
     """Hold how full each file system is to its limit."""
-    for mount in (node.file_systems[name] for name in node.file_systems):
+    for mount in mounts(node):
         place = f"of {mount.mount_point}"
         measure("file_system_used", mount.space.used_percent, at_most=limits.file_system_used, place=place)
 
@@ -24,7 +29,14 @@ def test_file_systems_have_room(node, limits, measure):
 @pytest.mark.fault("host.file-system")
 def test_file_systems_have_inodes(node, limits, measure):
     """Hold how many inodes are used to the limit, where a file system counts any: without one, no file is made."""
-    for mount in (node.file_systems[name] for name in node.file_systems):
+    for mount in mounts(node):
         if mount.type not in ("vfat", "btrfs"):
             place = f"of {mount.mount_point}"
             measure("inodes_used", mount.space.inodes_used_percent, at_most=limits.inodes_used, place=place)
+
+
+@pytest.mark.fault("host.file-system")
+def test_servers_of_files_answer(node):
+    """Hear from every server that the node has files of: one that does not answer hangs whoever asks."""
+    silent = [str(mount.mount_point) for mount in mounts(node, remote=True) if not mount.space.size_bytes]
+    assert not silent, f"empty: {', '.join(silent)}"

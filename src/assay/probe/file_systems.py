@@ -47,6 +47,7 @@ def _mount(root: Root, mount: Mount) -> Lazy:
         "mount_point": value(mount.point),
         "source": value(mount.source),
         "type": value(mount.type),
+        "remote": value(mount.type in ON_SERVERS),
         "read_only": value("ro" in mount.options),
         "space": Timed(DF_S, partial(space, root, mount.point)),
     }
