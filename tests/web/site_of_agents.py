@@ -13,7 +13,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -78,13 +78,13 @@ class Site:
     def node(self, name: str = "n0003") -> Node:
         return Node(self, name)
 
-    def agent(self, node: Node, *words: str, token: str = "") -> subprocess.Popen[str]:
-        """Start the agent of a node."""
+    def agent(self, node: Node, *words: str, token: str = "", before: Sequence[str] = ()) -> subprocess.Popen[str]:
+        """Start the agent of a node, by the command `before` it."""
         (node.root.parent / "token").write_text(f"{token or TOKENS[node.name]}\n")
         command = [sys.executable, "-m", "assay.agent", "--server", self.url, "--node", node.name]
         command += ["--token-file", str(node.root.parent / "token"), "--ca", str(self.home / "ca.pem")]
         command += ["--root", str(node.root), "--state", str(node.state), "--beat", "1", "--no-events", *words]
-        return self._start(command, f"agent-{node.name}")
+        return self._start([*before, *command], f"agent-{node.name}")
 
     def post(self, name: str, body: bytes, token: str | None = None) -> tuple[int, dict[str, Any]]:
         """Return the status and the object that a POST of a node's is answered with."""

@@ -190,3 +190,17 @@ def test_two_nodes_are_told_apart(site):
         ("n0004", "gpu.xid.48"),
     }
     assert TOKENS["n0003"] not in site.log("serve")
+
+
+def test_a_full_disk_ends_no_agent_and_what_the_kernel_still_has_comes_later(site):
+    node = site.node()
+    site.serve()
+    site.kill(site.server)
+    small = site.agent(node, before=["bash", "-c", 'ulimit -f 200; exec "$@"', "-"])
+    node.says(*places(4000))
+    site.wait_for(lambda: "nothing can be kept now" in site.log("agent-n0003"), "the agent says so")
+    assert small.poll() is None
+    site.kill(small)
+    site.serve()
+    site.agent(node)
+    each_once(site, 4000)

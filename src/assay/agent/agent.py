@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import signal
+import sqlite3
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -63,6 +66,7 @@ class Agent:
         """Follow until told to end."""
         for name in (signal.SIGTERM, signal.SIGINT):
             signal.signal(name, lambda *_: self._over.set())
+        threading.excepthook = _broken
         threads = [threading.Thread(target=work, daemon=True) for work in self._works()]
         for thread in threads:
             thread.start()
@@ -90,9 +94,13 @@ class Agent:
                 self._follower, self._log_trouble = None, f"{self._wishes.log}: {error.strerror}"
                 self._said.once("log", f"no kernel log can be followed: {self._log_trouble}")
                 self._over.wait(LOG_AGAIN_S)
+            except sqlite3.Error as error:  # a full disk: the kernel's own buffer keeps what we cannot
+                self._follower = None
+                self._said.once("buffer", f"nothing can be kept now, and is read again later: {error}")
+                self._over.wait(LOG_AGAIN_S)
             if self._events.trouble:
                 self._said.once("nvml", f"no events of GPUs: {self._events.trouble}")
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, sqlite3.Error):
             self._look(0.0)
 
     def _look(self, seconds: float) -> None:
@@ -127,11 +135,17 @@ class Agent:
         self._last_event = max(self._last_event + 1, int(up * 1e6))
         boot = self._root.read("/proc/sys/kernel/random/boot_id").get("value", "")
         body = {"boot": boot, "seq": self._last_event, "t_s": up, "text": text}
-        self._buffer.add([Item("nvml", time.time(), TELLS, body)])
-        self._pusher.news.set()
+        self._keep(Item("nvml", time.time(), TELLS, body))
 
     def _readings(self, tree: Any) -> None:
-        self._buffer.add([Item("probe", time.time(), READINGS, tree)])
+        self._keep(Item("probe", time.time(), READINGS, tree))
+
+    def _keep(self, item: Item) -> None:
+        """Keep an item that nothing reads again; where that fails it is lost, and said."""
+        try:
+            self._buffer.add([item])
+        except sqlite3.Error as error:
+            self._said.once("buffer", f"what {item.kind} told is lost: {error}")
         self._pusher.news.set()
 
     def _seen(self) -> str:
@@ -162,3 +176,9 @@ class Agent:
             return float(self._root.text("/proc/uptime").split()[0])
         except (OSError, ValueError, IndexError):
             return usage.up_s()
+
+
+def _broken(failed: threading.ExceptHookArgs) -> None:
+    """End the agent when a part of it breaks, so that whoever started it starts it anew: half an agent hides things."""
+    print(f"assay agent: broke and ends: {failed.exc_type.__name__}: {failed.exc_value}", file=sys.stderr, flush=True)  # noqa: T201
+    os._exit(3)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import random
+import sqlite3
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -71,13 +72,15 @@ class Pusher:
     def deliver(self) -> float:
         """Send one batch; return the seconds to wait before the next, 0 when all is well."""
         self._sent_at = time.monotonic()
-        batch = self._buffer.batch(self._most, MOST_BYTES)
         try:
+            batch = self._buffer.batch(self._most, MOST_BYTES)
             answer = self._line.post(f"/agent/v1/nodes/{self._node}/batches", self._body(batch))
+            return self._answered(batch, answer)
         except Unreachable as trouble:
             self._said.once("controller", f"the controller cannot be reached, everything is kept: {trouble}")
-            return self._pause()
-        return self._answered(batch, answer)
+        except sqlite3.Error as error:  # what was taken and cannot be let go of is sent again, and known there
+            self._said.once("buffer", f"the buffer cannot be read or written: {error}")
+        return self._pause()
 
     def _is_due(self) -> bool:
         return bool(self._buffer.count) or time.monotonic() >= self._next_beat
