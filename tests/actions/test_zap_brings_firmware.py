@@ -87,7 +87,7 @@ def test_what_was_written_and_waits_for_its_reset_is_reset_and_not_written_again
     from assay.actions.updates import connect
 
     node, (bios,) = room.fleet.nodes["n0003"], _components(room, "bios")
-    with connect(node, room.root)() as bmc:
+    with connect(node, room.fleet)() as bmc:
         update = bmc.push(bios, room.root / bios.artifact)
         while bmc.update(update).running:
             room.world.clock().sleep(5)

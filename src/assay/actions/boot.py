@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from pathlib import Path
 from typing import Any
 
 from assay.actions.action import Context, Facts, Intent, Verification
 from assay.actions.patience import wait_until
 from assay.model.errors import Trouble
 from assay.model.evidence import read
-from assay.model.fleet import Node
-from assay.observe.bmc import Bmc, open_bmc
+from assay.model.fleet import Fleet, Node
+from assay.observe.bmc import Bmc, bmc_of
 from assay.observe.reach import probe
 
 PROBE_S = 10.0
@@ -35,7 +34,7 @@ def boot_facts(ctx: Context, node: str) -> Facts:
         known = ctx.evidence.latest(node)
         if known and (seen := known.read("probe", "host", "boot_id")).kind == "value":
             facts["boot_id"] = seen.value
-    with contextlib.suppress(Trouble), open_bmc(ctx.fleet.nodes[node], root=ctx.fleet.root, deadline_s=BMC_S) as bmc:
+    with contextlib.suppress(Trouble), bmc_of(ctx.fleet, ctx.fleet.nodes[node], BMC_S) as bmc:
         if at := bmc.system().get("LastResetTime"):
             facts["last_reset"] = at
     return facts
@@ -49,7 +48,7 @@ def verify_boot(ctx: Context, intent: Intent) -> Verification:
         reason = f"boot id {before} → {now}" if now != before else f"still runs boot {now}"
         return Verification(now != before, reason, {"boot_id": now})
     if before := intent.before.get("last_reset"):
-        with open_bmc(node, root=ctx.fleet.root, deadline_s=BMC_S) as bmc:
+        with bmc_of(ctx.fleet, node, BMC_S) as bmc:
             reset = str(bmc.system().get("LastResetTime"))
         return Verification(reset != before, f"last reset {before} → {reset}", {"boot_id": now, "last_reset": reset})
     return Verification(None, f"runs boot {now}, and what it ran before is not known", {"boot_id": now})
@@ -61,11 +60,11 @@ def is_booting(system: dict[str, Any]) -> bool:
     return system.get("PowerState") == "PoweringOn" or progress not in (None, "None", "OSRunning")
 
 
-def restarted_since(node: Node, root: Path, before: str, wait_s: float) -> bool:
+def restarted_since(node: Node, fleet: Fleet, before: str, wait_s: float) -> bool:
     """Say whether the node runs another boot than `before` by now. A boot that is under way is waited for."""
     with contextlib.suppress(Trouble):
         return bool(before) and boot_id(node) != before
-    with open_bmc(node, root=root, deadline_s=BMC_S) as bmc:
+    with bmc_of(fleet, node, BMC_S) as bmc:
         booting = is_booting(bmc.system())
     return bool(before) and booting and wait_for_boot(node, before, wait_s) != before
 
@@ -80,17 +79,17 @@ def wait_for_boot(node: Node, before: str, wait_s: float) -> str:
     )
 
 
-def restart(node: Node, root: Path, reset: str, unless_after: str, wait_s: float) -> tuple[bool, str]:
+def restart(node: Node, fleet: Fleet, reset: str, unless_after: str, wait_s: float) -> tuple[bool, str]:
     """Reset the node and wait for the new boot, unless it runs another than `unless_after` by now.
 
     Return whether it was reset, and the boot id at the end. Without `reset` the node is only waited for.
     """
-    if not reset or restarted_since(node, root, unless_after, wait_s):
+    if not reset or restarted_since(node, fleet, unless_after, wait_s):
         return False, wait_for_boot(node, "", wait_s)
     before = unless_after
     with contextlib.suppress(Trouble):
         before = boot_id(node)
-    with open_bmc(node, root=root) as bmc:
+    with bmc_of(fleet, node) as bmc:
         bmc.reset(reset if bmc.power() != "Off" else "On")
     return True, wait_for_boot(node, before, wait_s)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from assay.actions.action import Context, Facts, Intent, Verification
 from assay.actions.boot import boot_facts, force_off_and_on, restarted_since, verify_boot, wait_for_boot
 from assay.actions.node_lock import node_lock
-from assay.observe.bmc import open_bmc
+from assay.observe.bmc import bmc_of
 
 patience_s = 1800.0
 WAIT_S = 1800.0
@@ -20,9 +20,9 @@ def run(ctx: Context, intent: Intent) -> None:
     """ForceOff, see that it is off, On, and wait for the boot; nothing where the node runs another boot by now."""
     node, known = ctx.fleet.nodes[intent.node], str(intent.before.get("boot_id", ""))
     with node_lock(ctx.home, intent.node, WAIT_S):
-        if restarted_since(node, ctx.fleet.root, known, WAIT_S):
+        if restarted_since(node, ctx.fleet, known, WAIT_S):
             return
-        with open_bmc(node, root=ctx.fleet.root) as bmc:
+        with bmc_of(ctx.fleet, node) as bmc:
             force_off_and_on(bmc, WAIT_S)
         wait_for_boot(node, known, WAIT_S)
 

@@ -10,9 +10,9 @@ from typing import Any
 
 from assay.actions.firmware import Connect, Update
 from assay.model.firmware import Component, Reset
-from assay.model.fleet import Node
+from assay.model.fleet import Fleet, Node
 from assay.model.reading import as_reading
-from assay.observe.bmc import RESET, Bmc, open_bmc
+from assay.observe.bmc import RESET, Bmc, bmc_of
 from assay.observe.task import as_task
 
 PUSH_S = 600.0
@@ -87,12 +87,12 @@ class BmcUpdates:
         return Update(task.path, not task.over, task.well, reset_since, task.message)
 
 
-def connect(node: Node, root: Path) -> Connect:
+def connect(node: Node, fleet: Fleet) -> Connect:
     """Return what logs in to a node's BMC for its updates, anew each time: a BMC that restarts forgets sessions."""
 
     @contextmanager
     def session() -> Iterator[BmcUpdates]:
-        with open_bmc(node, root=root) as bmc:
+        with bmc_of(fleet, node) as bmc:
             yield BmcUpdates(bmc)
 
     return session

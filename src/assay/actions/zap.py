@@ -6,7 +6,7 @@ from assay.actions.action import Context, Facts, Intent, Verification
 from assay.actions.firmware import owed, told, unequal
 from assay.actions.playbook import run_playbook
 from assay.actions.updates import BmcUpdates
-from assay.observe.bmc import open_bmc
+from assay.observe.bmc import bmc_of
 
 patience_s = 600.0
 READ_S = 30.0
@@ -32,6 +32,6 @@ def verify(ctx: Context, intent: Intent) -> Verification:
 
 def _seen(ctx: Context, node: str) -> dict[str, str]:
     wanted = {ident for component in owed(ctx.fleet, node) for ident in component.inventory}
-    with open_bmc(ctx.fleet.nodes[node], root=ctx.fleet.root, deadline_s=READ_S) as bmc:
+    with bmc_of(ctx.fleet, ctx.fleet.nodes[node], READ_S) as bmc:
         seen = BmcUpdates(bmc).firmware()
     return {ident: seen.get(ident, "absent") for ident in sorted(wanted)}

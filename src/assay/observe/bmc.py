@@ -10,7 +10,7 @@ from typing import Any
 
 from assay.model.errors import Trouble
 from assay.model.firmware import Push
-from assay.model.fleet import Node
+from assay.model.fleet import Fleet, Node
 from assay.observe.bmc_firmware import read_firmware
 from assay.observe.bmc_leaves import Tree
 from assay.observe.bmc_tree import Now, our_time, read_tree
@@ -158,6 +158,11 @@ def open_bmc(
     finally:
         with rest():
             bmc.logout()
+
+
+def bmc_of(fleet: Fleet, node: Node, deadline_s: float = float("inf")) -> contextlib.AbstractContextManager[Bmc]:
+    """Log in to the BMC of a node of the fleet, with the fleet's quirks; as `open_bmc`."""
+    return open_bmc(node, root=fleet.root, deadline_s=deadline_s, quirks=Quirks(fleet.quirks.values()))
 
 
 def _looks_like_the_host(system: Resource) -> tuple[bool, bool]:

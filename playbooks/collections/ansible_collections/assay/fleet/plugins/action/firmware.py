@@ -39,7 +39,7 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible ships no types
         if strangers := set(names) - known:
             raise Trouble(f"the bundle has no {', '.join(sorted(strangers))}", where=node.name)
         components = [component for component in owed(fleet, node.name) if component.name in names]
-        bringing = Bringing(node.name, connect(node, fleet.root), fleet.root, deadline_s)
+        bringing = Bringing(node.name, connect(node, fleet), fleet.root, deadline_s)
         if not components:
             return {"changed": False, "firmware": {}, "pushed": [], "msg": "left out by the management profile"}
         if self._task.check_mode:

@@ -35,7 +35,7 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible ships no types
         fleet, node = node_of(task_vars or {})
         try:
             with node_lock(Path(fleet.root, ".assay"), node.name, asked["wait_s"]):
-                changed, boot = restart(node, fleet.root, asked["reset"], asked["unless_after"], asked["wait_s"])
+                changed, boot = restart(node, fleet, asked["reset"], asked["unless_after"], asked["wait_s"])
         except Trouble as trouble:
             return result | {"failed": True, "msg": str(trouble)}
         return result | {"changed": changed, "boot_id": boot}
