@@ -18,6 +18,14 @@ def test_front_end_mtu(nic, measure):
     measure("mtu", nic.mtu_bytes, equals=nic.declared.mtu)
 
 
+@pytest.mark.fault("nic.link.down")
+def test_bonds_are_whole(node, measure):
+    """Count the members of each bond that carry data: one that is down halves the speed, and nobody notices."""
+    for name in node.bond:
+        bond = node.bond[name]
+        measure("members_up", len(bond.up), equals=len(bond.members), unit="count", place=f"of {name}")
+
+
 @pytest.mark.fault("nic.errors")
 def test_front_end_is_full_duplex(nic, measure):
     """Expect both directions at once: half duplex is a negotiation that failed."""

@@ -31,6 +31,7 @@ SUITES = [
 # fault, its arguments, and the checks that must fail, by name
 EXPECTED: list[tuple[str, dict[str, Any], set[str]]] = [
     ("acs.on", {}, {"test_switches_let_devices_talk"}),
+    ("bond.degraded", {}, {"test_bonds_are_whole"}),
     ("clock.lost", {}, {"test_clock_is_synchronised", "test_clock_is_right"}),
     ("clock.source", {}, {"test_clock_source"}),
     ("cpu.governor", {}, {"test_frequency_governor"}),

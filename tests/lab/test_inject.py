@@ -20,6 +20,7 @@ START = datetime(2026, 1, 5, 8, tzinfo=UTC)
 
 PLANTED: dict[str, dict[str, Any]] = {
     "acs.on": {},
+    "bond.degraded": {},
     "clock.lost": {},
     "clock.source": {},
     "cpu.governor": {},

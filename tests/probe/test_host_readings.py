@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from assay.model.reading import as_reading
 from assay.probe import processes
+from assay.probe.bond import mode, read_bonds
 from assay.probe.cpu import count, cpus, read_cpu, sockets
 from assay.probe.file_systems import df, read_file_systems, real, space
 from assay.probe.files import Root, not_empty, understood
@@ -179,7 +180,22 @@ def test_a_table_of_keys_is_read_to_its_first_empty_entry(tmp_path: Path) -> Non
     assert port["lid"] == {"value": 31}
 
 
-CONVERTERS = [cpus, count, modules, spaced, chosen, swap_bytes, taints, not_empty]
+def test_a_bond_tells_its_members_and_which_of_them_are_up(tmp_path: Path) -> None:
+    net = "sys/class/net"
+    files = {
+        f"{net}/bonding_masters": "bond0\n",
+        f"{net}/bond0/bonding/mode": "802.3ad 4\n",
+        f"{net}/bond0/bonding/slaves": "eth0 eth1\n",
+        f"{net}/eth0/bonding_slave/mii_status": "up\n",
+        f"{net}/eth1/bonding_slave/mii_status": "down\n",
+    }
+    assert settled(read_bonds(root_with(tmp_path, files))) == {
+        "bond0": {"mode": {"value": "802.3ad"}, "members": {"value": ["eth0", "eth1"]}, "up": {"value": ["eth0"]}}
+    }
+    assert settled(read_bonds(Root(str(tmp_path / "none")))) == {}
+
+
+CONVERTERS = [mode, cpus, count, modules, spaced, chosen, swap_bytes, taints, not_empty]
 
 
 @pytest.mark.parametrize("convert", CONVERTERS)

@@ -15,7 +15,7 @@ import pytest
 from assay.model.reading import as_reading
 
 AREAS = [
-    *("host", "gpu", "hca", "nic", "nvme", "aer"),
+    *("host", "gpu", "hca", "nic", "bond", "nvme", "aer"),
     *("pci", "memory", "file_systems", "kernel", "time", "services", "kernel_log"),
 ]
 WITH_TOOLS = ("gpu", "host", "time", "services")  # asked through the node's own tools, which have no root

@@ -71,6 +71,7 @@ def host(node: Node, spec: NodeSpec) -> Part:
             "offset_s": 2e-6 + number_below(node.name, "clock", 40) * 1e-6,
             "server": "10.0.0.11",
         },
+        "bonds": {},
         "load": [0.42, 0.37, 0.31],
         "processes": [{"pid": 1, "name": "systemd", "state": "S"}, {"pid": 977, "name": "chronyd", "state": "S"}],
         "mounts": [

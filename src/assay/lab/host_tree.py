@@ -20,7 +20,7 @@ KELVIN = 273
 
 def host(state: State) -> Files:
     """Yield every file that tells of the host."""
-    for part in (_identity, _cpus, _memory, _kernel, _clock, _services, _mounts, _processes, _smart):
+    for part in (_identity, _cpus, _memory, _kernel, _clock, _services, _mounts, _processes, _smart, _bonds):
         yield from part(state)
 
 
@@ -155,3 +155,16 @@ def _smart(state: State) -> Files:
             smart = {"temperature": drive["smart"]["temperature_c"] + KELVIN, **drive["smart"]}
             smart.pop("temperature_c")
             yield f"run/smart/{drive['name']}", json.dumps(smart) + "\n"
+
+
+def _bonds(state: State) -> Files:
+    """Yield the bonds, by the members that each has and that are down."""
+    bonds = state["host"]["bonds"]
+    if bonds:
+        yield "sys/class/net/bonding_masters", " ".join(bonds) + "\n"
+    for name, bond in bonds.items():
+        yield f"sys/class/net/{name}/bonding/mode", "802.3ad 4\n"
+        yield f"sys/class/net/{name}/bonding/slaves", " ".join(bond["members"]) + "\n"
+        for member in bond["members"]:
+            up = "down" if member in bond["down"] else "up"
+            yield f"sys/class/net/{member}/bonding_slave/mii_status", f"{up}\n"

@@ -182,6 +182,13 @@ def nic_flap(state: State, now: datetime, nic: str, times: int = 20) -> None:
     _named(state, nic)["carrier_changes"] += 2 * times
 
 
+def bond_degraded(state: State, now: datetime, nic: str = "eth1") -> None:
+    """A bond of the front-end interfaces, one of which carries nothing."""
+    _named(state, nic)
+    members = [part["name"] for part in state["nics"]]
+    state["host"]["bonds"]["bond0"] = {"members": members, "down": [nic]}
+
+
 def nic_mtu(state: State, now: datetime, nic: str, mtu: int = 1500) -> None:
     """A front-end interface with another size of packets."""
     _named(state, nic)["mtu"] = mtu
@@ -231,6 +238,7 @@ def _known(name: str, among: Mapping[str, object] | list[str] | tuple[str, ...])
 
 HOST_FAULTS: Mapping[str, Callable[..., None]] = {
     "acs.on": acs_on,
+    "bond.degraded": bond_degraded,
     "clock.lost": clock_lost,
     "clock.source": clock_source,
     "cpu.governor": governor,

@@ -15,6 +15,7 @@ from typing import Any
 
 from assay.probe.aer import read_aer
 from assay.probe.apart import gather
+from assay.probe.bond import read_bonds
 from assay.probe.file_systems import read_file_systems
 from assay.probe.files import Root, Tree
 from assay.probe.gpu import read_gpus
@@ -69,6 +70,7 @@ def _passive(root: Root, since: Since, deadline_s: float) -> Tree:
         "gpu": Timed(GPU_S, partial(read_gpus, root)),
         "hca": partial(read_hcas, root),
         "nic": partial(read_nics, root),
+        "bond": partial(read_bonds, root),
         "nvme": partial(read_drives, root),
         "aer": partial(read_aer, root),
         "pci": partial(read_pci, root),
