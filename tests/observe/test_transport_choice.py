@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, get_args
 
@@ -11,9 +12,11 @@ import pytest
 from assay.fleet.transports import Transport as Known
 from assay.model.errors import Trouble
 from assay.model.fleet import Node
+from assay.observe import shipped
 from assay.observe.reach import probe
 from assay.observe.transports.choice import Transports
 from assay.observe.transports.command import ByCommand
+from assay.probe.pack import packed
 
 
 def node(**variables: Any) -> Node:
@@ -50,3 +53,11 @@ def test_the_probe_ends_before_who_asked_for_it_gives_up() -> None:
     assert told == ["python3", "-I", "-S", "-", "--since", "7", "--deadline", "18"]
     active = probe(node(reach=script), ["--active", "memory"], 600)["probe"]["a"]["value"]
     assert "--deadline" not in active
+
+
+def test_many_threads_that_want_the_probe_at_once_all_get_it() -> None:
+    packed.cache_clear()
+    shipped._script.cache_clear()
+    with ThreadPoolExecutor(16) as threads:
+        scripts = [one.result() for one in [threads.submit(shipped.script) for _ in range(32)]]
+    assert set(scripts) == {shipped.script()}

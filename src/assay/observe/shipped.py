@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import functools
+import threading
 
 from assay.probe.pack import ENTRY, OLDEST, packed
 
@@ -24,9 +25,17 @@ main()
 """
 
 
-@functools.cache
+_PACKING = threading.Lock()  # many threads ask at once, and in CPython 3.11 two of them in ast.parse break each other
+
+
 def script() -> bytes:
-    """Return the script: about 150 kB."""
+    """Return the script: about 160 kB, made once."""
+    with _PACKING:
+        return _script()
+
+
+@functools.cache
+def _script() -> bytes:
     major, minor = OLDEST
     text = base64.b64encode(packed(with_nvml=True)).decode()
     return SCRIPT.format(oldest=OLDEST, major=major, minor=minor, packed=text, entry=ENTRY).encode()
