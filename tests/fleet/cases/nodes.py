@@ -10,6 +10,7 @@ GUID = '"0xa088c203009a0106"'
 HCA = 'hcas: [{name: mlx5_0, rail: 0, pci: "0000:18:00.0"}]'
 RAIL = {"specs/node.yaml": NODE.replace("hcas: []", HCA)}
 FIRST_BMC = POOL.replace("rack:", "bmc_address: 10.0.0.1, rack:", 1)
+PIN = "sha256:" + "0a" * 32
 FIRST_GUID = POOL.replace("rack:", f"hca_guids: [{GUID}], rack:", 1)
 
 CASES: dict[str, Case] = {
@@ -47,6 +48,11 @@ CASES: dict[str, Case] = {
         {"inventory/other.yml": OTHER_POOL},
         {"inventory/other.yml": OTHER_POOL.replace("site: lab", "our_own: 1")},
         "inventory/pool.yml:5:5",
+    ),
+    "ASY0150": Case(
+        {"inventory/pool.yml": POOL.replace("rack:", f"bmc_ca: ca.pem, bmc_fingerprint: {PIN}, rack:", 1)},
+        {"inventory/pool.yml": POOL.replace("rack:", f"bmc_fingerprint: {PIN}, rack:", 1)},
+        "inventory/pool.yml:4:73",
     ),
     "ASY0038": Case(
         {"inventory/pool.yml": MACS.replace("u: 2", 'u: 2, bmc_mac: "02-00-00-00-00-0A"')},

@@ -107,6 +107,15 @@ def shared_mac(draft: Draft) -> Iterator[Finding]:
     )
 
 
+@rule("ASY0150", "two ways to trust a BMC", why="Only one could decide, and who reads the other would be deceived.")
+def two_trusts(draft: Draft) -> Iterator[Finding]:
+    """Find nodes with both an authority and a pinned certificate for their BMC."""
+    for host in draft.hosts:
+        if host.read and host.read.bmc_ca and host.read.bmc_fingerprint:
+            said = f"{host.name} has both bmc_ca and bmc_fingerprint"
+            yield Finding(host.place("bmc_fingerprint"), said, "keep the one that is meant")
+
+
 def _overlaps(host: Host) -> Iterator[tuple[Layer, Layer, str]]:
     """Yield pairs of entries that describe one host, and a variable that both give."""
     given: dict[str, Layer] = {}
