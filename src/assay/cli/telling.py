@@ -61,6 +61,8 @@ _TOLD: Mapping[str, Callable[[Body], str]] = {
     "decision.withdrawn": lambda body: f"decision {body['decision']} withdrawn: {body['reason']}",
     "fault": _fault,
     "fault.cleared": lambda body: f"fault {body['fault']} cleared: {body['because']}",
+    "alert.resolved": lambda body: f"alert {body['alert']} is over ({body['fault']})",
+    "alert.elsewhere": lambda body: f"alert {body['alert']} of no node of ours: {body['detail']}",
     "observe.failed": lambda body: f"{body['channel']} did not answer: {body['reason']}",
     "effect.intent": lambda body: f"{body['action']} begins",
     "effect.done": _effect("done, not yet verified"),

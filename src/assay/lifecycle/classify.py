@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from assay.lifecycle.alerted import SOURCE as ALERT
+from assay.lifecycle.alerted import in_alerts
 from assay.lifecycle.counting import Counting
 from assay.lifecycle.echoes import Echoes
 from assay.lifecycle.requirements import settled_from
@@ -75,6 +77,7 @@ def faults_in(
     if evidence is not None:
         seen += _own(catalog, node, story, in_kernel_log(catalog, evidence, parts_of(spec)))
         seen += _since_boot(in_events(catalog, evidence), evidence, story)
+        seen += in_alerts(evidence, parts_of(spec))
     groups: dict[tuple[str, str], list[Sighting]] = {}
     for sighting in seen:
         subject = f"{node.subject}/{sighting.part}".rstrip("/")
@@ -98,6 +101,16 @@ def cleared_in(story: Story, outcomes: Iterable[Recorded]) -> list[Cleared]:
         for one in passed
         if (one.outcome.fault, one.outcome.subject) == (known.fault_class, known.subject)
         and moment(one.measured_at) > moment(known.last_seen)
+    ]
+
+
+def resolved_in(story: Story, fault: str, subject: str, because: str) -> list[Cleared]:
+    """Return the open faults that the end of an alert ends: what alerts alone told of, and what moved no node."""
+    return [
+        Cleared(known.id, because)
+        for known in story.faults
+        if known.open and (known.fault_class, known.subject) == (fault, subject)
+        if known.answer != "acted" and set(known.marks) == {ALERT}
     ]
 
 

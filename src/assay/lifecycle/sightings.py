@@ -15,14 +15,18 @@ from assay.model.nvlink import decoded
 from assay.model.outcome import Outcome, Recorded
 from assay.model.recognise import Found
 
+LINES = ("kernel_log", "metric_events")
+"""Branches of the probe that hold lines."""
+
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
     """One look at one fault. `part` is the part of the node ("" for all of it).
 
     `source` and `mark` say how far that source has been read: kernel and nvml `<boot id>:<seq>`, sel `<time>|<id>`,
-    check `<time>`. Each source is read once, in order, whatever is delivered again. `uptime_s` is known of what the
-    kernel tells. One that does not `count` is noted and asks for nothing.
+    check `<time>`, alert `<time>|<fingerprint>`, metrics `<boot id>:<time>`. Each source is read once, in order,
+    whatever is delivered again. `uptime_s` is known of what the kernel tells. One that does not
+    `count` is noted and asks for nothing.
     """
 
     fault_class: str
@@ -42,20 +46,23 @@ def parts_of(spec: NodeSpec) -> dict[str, str]:
 
 
 def in_kernel_log(catalog: FaultCatalog, evidence: Evidence, parts: Mapping[str, str]) -> Iterator[Sighting]:
-    """Yield what the kernel's lines show, and NVML's events, which come as such lines with `"source": "nvml"`."""
-    lines = evidence.read("probe", "kernel_log", "lines")
-    if lines.kind != "value":
-        return
+    """Yield what the kernel's lines show, and what comes in their shape from NVML and from metrics (`"source"`)."""
     boot = evidence.read("probe", "host", "boot_id").value or ""
     booted = _booted(evidence)
-    for line in lines.value:
+    for line in _lines(evidence):
         text = line["text"]
         for found in catalog.recogniser.in_message(text):
-            at = written(booted + timedelta(seconds=line["t_s"]) if booted else evidence.at)
+            at = line.get("at") or (booted + timedelta(seconds=line["t_s"]) if booted else evidence.at)
             detail, counts = said(catalog, found, text)
             mark = f"{boot}:{line['seq']}"
             source = line.get("source", "kernel")
-            yield Sighting(found.name, _part(found, parts), at, detail, source, mark, line["t_s"], counts)
+            yield Sighting(found.name, _part(found, parts), written(at), detail, source, mark, line["t_s"], counts)
+
+
+def _lines(evidence: Evidence) -> Iterator[Mapping[str, Any]]:
+    for branch in LINES:
+        lines = evidence.read("probe", branch, "lines")
+        yield from lines.value if lines.kind == "value" else ()
 
 
 def said(catalog: FaultCatalog, found: Found, text: str) -> tuple[str, bool]:

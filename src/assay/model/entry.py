@@ -10,6 +10,7 @@ Kinds and their bodies (all ids are strings, all times ISO 8601 UTC):
 | decision.withdrawn | decision, reason |
 | fault | fault (id), class, subject, severity, blame, remedy, count, first_seen, last_seen, detail, marks, times |
 | fault.cleared | fault, because |
+| alert.resolved, alert.elsewhere (of no node) | alert, fault, part, began, detail, fingerprint |
 | observe.failed | channel, reason |
 | effect.intent | effect, action, decision, before {…}, params {…} |
 | effect.done, effect.verified, effect.failed, effect.unknown | effect, reason, facts {…} |

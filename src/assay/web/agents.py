@@ -14,6 +14,7 @@ from assay.web.batch import Refused, read
 from assay.web.rate import Rate
 from assay.web.replies import body_of, refusal
 from assay.web.room import Room
+from assay.web.tokens import bearer
 
 LARGEST = 8 * 1024 * 1024
 AT_ONCE, PER_SECOND = 200, 40.0
@@ -54,7 +55,7 @@ class Agents:
     async def _who(self, request: Request) -> str:
         """Return the node that speaks. Who fails often from one address must wait; why is not told apart."""
         name = str(request.path_params["node"])
-        if await self._room.tokens.is_of(self._room.desk.fleet.nodes.get(name), _bearer(request)):
+        if await self._room.tokens.is_of(self._room.desk.fleet.nodes.get(name), bearer(request)):
             return name
         if wait := self._strange.wait_s(request.client.host if request.client else ""):
             raise refusal(429, "too many refusals; wait a little", wait_s=wait)
@@ -66,8 +67,3 @@ def words_of(catalog: FaultCatalog) -> list[str]:
     rules = [fault.kernel for fault in catalog.classes.values() if fault.kernel]
     words = {word for rule in rules for word in (*rule.begins, *rule.holds)}
     return sorted(words | ({""} if any(not (rule.begins or rule.holds) for rule in rules) else set()))
-
-
-def _bearer(request: Request) -> str:
-    scheme, _, token = request.headers.get("authorization", "").partition(" ")
-    return token.strip() if scheme.lower() == "bearer" else ""

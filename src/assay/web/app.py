@@ -9,11 +9,11 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute
 
-from assay.web import agents, health
+from assay.web import agents, alertmanager, health
 from assay.web.replies import broken, told
 from assay.web.room import Room
 
-MODULES: Sequence[Callable[[Room], Sequence[BaseRoute]]] = (health.routes, agents.routes)
+MODULES: Sequence[Callable[[Room], Sequence[BaseRoute]]] = (health.routes, agents.routes, alertmanager.routes)
 
 
 def app(room: Room) -> Starlette:

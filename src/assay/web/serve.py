@@ -40,7 +40,7 @@ def serve(desk: Desk, door: Door, tell: Callable[[str], None]) -> None:
     context = _context(door)
     with _listening(door) as listening:
         enroll(desk)
-        room = Room(desk, Tokens(desk.fleet.root, tell), Intake(desk, tell))
+        room = Room(desk, Tokens(desk.fleet.root, tell), Intake(desk, tell), tell)
         scheme, (host, port) = "https" if context else "http", listening.getsockname()[:2]
         tell(f"listens on {scheme}://{f'[{host}]' if ':' in host else host}:{port}")
         with contextlib.suppress(KeyboardInterrupt):

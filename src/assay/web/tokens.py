@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
 
 from assay.model.credentials import TokenReference
 from assay.model.errors import Trouble
@@ -49,17 +50,24 @@ class Tokens:
             return ""
         try:
             reference = TokenReference.model_validate(node.variables["agent_token"])
-            return reference.sha256 or _digest_of(secret(reference, self._root))
+            return reference.sha256 or digest_of(secret(reference, self._root))
         except (Trouble, ValueError) as error:
             self._tell(f"{node.name} agent_token: {error}")
             return ""
+
+
+def bearer(request: Request) -> str:
+    """Return the token that a request shows, "" for none."""
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else ""
 
 
 def _same(given: str, wanted: str) -> bool:
     return bool(wanted) and hmac.compare_digest(given, wanted)
 
 
-def _digest_of(text: str) -> str:
+def digest_of(text: str) -> str:
+    """Return the SHA-256 that a reference leads to, of the token or as it stands there; "" where nothing does."""
     if text.startswith(DIGEST):
         return text.removeprefix(DIGEST).strip().lower()
     return hashlib.sha256(text.encode()).hexdigest() if text else ""

@@ -1,0 +1,37 @@
+"""An XID that a gauge tells of: one fault when the gauge changes, and none however long it stays as it is."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from types import SimpleNamespace
+
+from assay.lifecycle import journal
+from assay.lifecycle.classify import faults_in
+from assay.model.evidence import Evidence
+from assay.model.reading import value
+from assay.observe.prometheus_codes import Change, lines
+
+SPEC = SimpleNamespace(gpus=SimpleNamespace(pci=["0000:1b:00.0"]), hcas=[])
+
+
+def test_a_gauge_that_stays_at_79_is_one_fault_and_another_change_is_another_sighting(paper):
+    paper.add("n1")
+    paper.later(hours=3)
+    begun = paper.now.timestamp() - 600
+    changes = [Change("0000:1b:00.0", 79, begun)]
+
+    def look():
+        tree = {"metric_events": {"lines": value(lines(changes, booted=begun - 7200))}}
+        evidence = Evidence("n1", paper.now, {"probe": tree})
+        found = faults_in(paper.catalog, paper.policy, paper.nodes["n1"], SPEC, paper.story("n1"), evidence)
+        paper.write(*(journal.fault(fault, paper.now) for fault in found))
+        return found
+
+    (fault,) = look()
+    assert (fault.fault_class, fault.count, fault.subject) == ("gpu.xid.79", 1, "a/n1/gpu0")
+    assert fault.first_seen == (paper.now - timedelta(seconds=600)).isoformat(timespec="microseconds")
+    for _ in range(20):
+        paper.later(hours=1)
+        assert look() == []
+    changes.append(Change("0000:1b:00.0", 79, begun + 3600))
+    assert [again.count for again in look()] == [2]
