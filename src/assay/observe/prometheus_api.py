@@ -84,7 +84,7 @@ class Prometheus:
         return self._ask("query_range", {"query": query, **times})
 
     def _ask(self, kind: str, form: Mapping[str, str]) -> Answer:
-        said = {**form, "timeout": f"{self._timeout_s:.1f}s"}
+        said = {**form, "timeout": f"{max(1, int(self._timeout_s * 1000))}ms"}
         ends_at = time.monotonic() + self._timeout_s
         try:
             with (
