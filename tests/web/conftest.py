@@ -14,7 +14,16 @@ from site_of_agents import Site
 
 @pytest.fixture
 def site(tmp_path: Path):
-    """Yield a site whose n0003 and n0004 have agents; everything that was started is ended."""
+    """Yield a site of its own, some of whose nodes have agents; everything that was started is ended."""
     site = Site(tmp_path)
+    yield site
+    site.end()
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory):
+    """Yield a site that listens; each test that shares it has a node of its own."""
+    site = Site(tmp_path_factory.mktemp("site"))
+    site.serve()
     yield site
     site.end()

@@ -26,7 +26,7 @@ from assay.model.entry import Entry
 ROOT = Path(__file__).resolve().parents[2]
 ASSAY = [sys.executable, "-c", "from assay.cli.app import main; main()"]
 BOOT = "6f1c1f6e-0000-4000-8000-000000000001"
-TOKENS = {"n0003": "token-of-n0003-8d1f", "n0004": "token-of-n0004-2a7c"}
+TOKENS = {f"n{number:04}": f"token-of-{number:04}-8d1f" for number in range(3, 13)}
 PATIENCE_S = 60.0  # others load this machine
 
 
@@ -37,14 +37,18 @@ class Site:
         self.home, self.fleet = home, home / "fleet"
         for part in ("inventory", "specs", "suites", "firmware"):
             shutil.copytree(ROOT / part, self.fleet / part)
-        declared = {name: {"agent_token": {"sha256": digest(token)}} for name, token in TOKENS.items()}
-        (self.fleet / "inventory/agents.yml").write_text(json.dumps({"h100-a": {"hosts": declared}}))
+        self.declare(*TOKENS)
         self.authority = trustme.CA()
         self.authority.cert_pem.write_to_path(home / "ca.pem")
         self.authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(home / "server.pem")
         self.running: list[subprocess.Popen[str]] = []
         self.server: subprocess.Popen[str] | None = None
         self.port = 0
+
+    def declare(self, *names: str) -> None:
+        """Let these nodes have agents."""
+        declared = {name: {"agent_token": {"sha256": digest(TOKENS[name])}} for name in names}
+        (self.fleet / "inventory/agents.yml").write_text(json.dumps({"h100-a": {"hosts": declared}}))
 
     @property
     def url(self) -> str:
@@ -99,14 +103,14 @@ class Site:
         except urllib.error.HTTPError as error:
             return error.code, json.loads(error.read() or b"{}")
 
-    def faults(self, fault_class: str = "") -> list[Entry]:
-        """Return the fault entries of the ledger, of one class."""
+    def faults(self, fault_class: str = "", node: str | None = None) -> list[Entry]:
+        """Return the fault entries of the ledger, of one class, of one node."""
         path = self.fleet / ".assay/ledger.sqlite"
         if not path.exists():
             return []
         ledger = Ledger.open(path)
         try:
-            found = ledger.entries(kinds=["fault"])
+            found = ledger.entries(node, kinds=["fault"])
         finally:
             ledger.close()
         return [entry for entry in found if fault_class in ("", entry.body["class"])]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import random
 import signal
+import ssl
 import time
 
 import pytest
+import trustme
 from site_of_agents import BOOT, TOKENS, Site, digest
 
 from assay.observe.heard import Heard
@@ -35,13 +38,12 @@ def each_once(site: Site, count: int) -> None:
     assert received(site) == count
 
 
-def test_a_kernel_line_becomes_a_fault_in_the_ledger(site):
-    site.serve()
-    node = site.node()
+def test_a_kernel_line_becomes_a_fault_in_the_ledger(shared):
+    site, node = shared, shared.node("n0003")
     site.agent(node)
     node.says("usb 1-1: nothing to see", level=6)
     node.xid(79)
-    (fault,) = site.wait_for(site.faults, "the fault is stored")
+    (fault,) = site.wait_for(lambda: site.faults(node="n0003"), "the fault is stored")
     assert (fault.node, fault.body["class"], fault.body["severity"]) == ("n0003", "gpu.xid.79", "catastrophic")
     assert fault.body["marks"] == {"kernel": f"{BOOT}:2"}
     site.wait_for(lambda: not node.waiting(), "the buffer is empty")
@@ -103,25 +105,22 @@ def test_at_the_end_what_is_left_is_delivered(site):
     each_once(site, 3)
 
 
-def test_readings_that_an_agent_pushes_are_kept_as_evidence(site):
-    site.serve()
-    node = site.node()
-    site.agent(node, "--probe-every", "1")
-    store = EvidenceStore(site.fleet / ".assay/evidence")
-    pushed = site.wait_for(lambda: store.pushed("n0003"), "readings are kept")
+def test_readings_that_an_agent_pushes_are_kept_as_evidence(shared):
+    shared.agent(shared.node("n0004"), "--probe-every", "1")
+    store = EvidenceStore(shared.fleet / ".assay/evidence")
+    pushed = shared.wait_for(lambda: store.pushed("n0004"), "readings are kept")
     assert set(pushed.channels) == {"probe"}
     assert pushed.read("probe", "host", "boot_id").value == BOOT
 
 
-def test_a_token_that_is_not_the_nodes_is_told_once_and_nothing_is_lost(site):
-    site.serve()
-    node = site.node()
-    site.agent(node, token="stolen-token-5e0c")
+def test_a_token_that_is_not_the_nodes_is_told_once_and_nothing_is_lost(shared):
+    node = shared.node("n0005")
+    shared.agent(node, token="stolen-token-5e0c")
     node.xid()
-    site.wait_for(lambda: "401" in site.log("agent-n0003"), "the agent says why")
-    assert node.waiting() == 1
-    assert site.faults() == []
-    assert "stolen-token" not in site.log("agent-n0003") + site.log("serve")
+    shared.wait_for(lambda: "401" in shared.log("agent-n0005"), "the agent says why")
+    shared.wait_for(lambda: node.waiting() == 1, "the line is kept")
+    assert shared.faults(node="n0005") == []
+    assert "stolen-token" not in shared.log("agent-n0005") + shared.log("serve")
 
 
 def test_a_token_that_is_changed_on_both_sides_is_taken_without_a_restart(site):
@@ -136,37 +135,31 @@ def test_a_token_that_is_changed_on_both_sides_is_taken_without_a_restart(site):
     site.wait_for(lambda: site.post("n0003", b"{}", "a-new-token-93bc")[0] == 422, "the new token is taken")
 
 
-def test_only_the_pinned_certificate_is_spoken_to(site):
-    site.serve()
-    node = site.node()
-    agent = site.agent(node, "--fingerprint", "00" * 32)
+def test_only_the_pinned_certificate_is_spoken_to(shared):
+    node = shared.node("n0006")
+    agent = shared.agent(node, "--fingerprint", "00" * 32)
     node.xid()
-    site.wait_for(lambda: "not the pinned one" in site.log("agent-n0003"), "the agent says why")
-    assert received(site) == 0
-    site.kill(agent)
-    site.agent(node, "--fingerprint", fingerprint(site))
-    site.wait_for(site.faults, "the fault is stored")
+    shared.wait_for(lambda: "not the pinned one" in shared.log("agent-n0006"), "the agent says why")
+    assert received(shared, "n0006") == 0
+    shared.kill(agent)
+    shared.agent(node, "--fingerprint", fingerprint(shared))
+    shared.wait_for(lambda: shared.faults(node="n0006"), "the fault is stored")
 
 
 def fingerprint(site: Site) -> str:
-    import hashlib
-    import ssl
-
     whole = (site.home / "server.pem").read_text()
     leaf = whole[whole.index("-----BEGIN CERTIFICATE") :].partition("-----END CERTIFICATE-----")[0]
     return hashlib.sha256(ssl.PEM_cert_to_DER_cert(leaf + "-----END CERTIFICATE-----\n")).hexdigest()
 
 
-def test_a_server_that_no_authority_vouches_for_gets_nothing(site):
-    import trustme
-
-    site.serve()
-    trustme.CA().cert_pem.write_to_path(site.home / "ca.pem")
-    node = site.node()
-    site.agent(node)
+def test_a_server_that_no_authority_vouches_for_gets_nothing(shared):
+    other = shared.home / "other.pem"
+    trustme.CA().cert_pem.write_to_path(other)
+    node = shared.node("n0007")
+    shared.agent(node, "--ca", str(other))
     node.xid()
-    site.wait_for(lambda: "not trusted" in site.log("agent-n0003"), "the agent says why")
-    assert received(site) == 0
+    shared.wait_for(lambda: "not trusted" in shared.log("agent-n0007"), "the agent says why")
+    assert received(shared, "n0007") == 0
 
 
 def test_one_agent_works_in_a_state_folder(site):
@@ -178,29 +171,26 @@ def test_one_agent_works_in_a_state_folder(site):
     assert "another agent" in site.log("agent-n0003")
 
 
-def test_two_nodes_are_told_apart(site):
-    site.serve()
-    for name, number in (("n0003", 79), ("n0004", 48)):
-        node = site.node(name)
-        site.agent(node)
+def test_two_nodes_are_told_apart(shared):
+    for name, number in (("n0008", 79), ("n0009", 48)):
+        node = shared.node(name)
+        shared.agent(node)
         node.xid(number)
-    site.wait_for(lambda: len(site.faults()) == 2, "both are stored")
-    assert {(one.node, one.body["class"]) for one in site.faults()} == {
-        ("n0003", "gpu.xid.79"),
-        ("n0004", "gpu.xid.48"),
-    }
-    assert TOKENS["n0003"] not in site.log("serve")
+    (one,) = shared.wait_for(lambda: shared.faults(node="n0008"), "the first is stored")
+    (other,) = shared.wait_for(lambda: shared.faults(node="n0009"), "the second is stored")
+    assert (one.body["class"], other.body["class"]) == ("gpu.xid.79", "gpu.xid.48")
+    assert TOKENS["n0008"] not in shared.log("serve")
 
 
 def test_a_full_disk_ends_no_agent_and_what_the_kernel_still_has_comes_later(site):
     node = site.node()
     site.serve()
     site.kill(site.server)
-    small = site.agent(node, before=["bash", "-c", 'ulimit -f 200; exec "$@"', "-"])
-    node.says(*places(4000))
+    small = site.agent(node, before=["bash", "-c", 'ulimit -f 100; exec "$@"', "-"])
+    node.says(*places(1500))
     site.wait_for(lambda: "nothing can be kept now" in site.log("agent-n0003"), "the agent says so")
     assert small.poll() is None
     site.kill(small)
     site.serve()
     site.agent(node)
-    each_once(site, 4000)
+    each_once(site, 1500)

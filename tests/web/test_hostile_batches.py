@@ -13,59 +13,49 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from site_of_agents import TOKENS, Site, batch, xid_item
+from site_of_agents import TOKENS, batch, xid_item
 
 from assay.web.batch import Refused, read
-
-
-@pytest.fixture(scope="module")
-def listening(tmp_path_factory):
-    """Yield one site for all of these."""
-    site = Site(tmp_path_factory.mktemp("site"))
-    site.serve()
-    yield site
-    site.end()
 
 
 def sent(**changed) -> bytes:
     return json.dumps(batch(**changed)).encode()
 
 
-def test_a_right_batch_is_taken_up_to_its_last_number_and_again_for_nothing(listening):
+def test_a_right_batch_is_taken_up_to_its_last_number_and_again_for_nothing(shared):
     life = "22222222-2222-2222-2222-222222222222"
     body = sent(life=life, items=[xid_item(1), xid_item(2, number=48)])
-    assert listening.post("n0003", body) == (200, {"acked": 2, "words": listening.post("n0003", body)[1]["words"]})
+    assert shared.post("n0003", body) == (200, {"acked": 2, "words": shared.post("n0003", body)[1]["words"]})
     assert (
-        listening.post("n0003", sent(life=life, items=[xid_item(2, number=48), xid_item(5, number=62)]))[1]["acked"]
-        == 5
+        shared.post("n0003", sent(life=life, items=[xid_item(2, number=48), xid_item(5, number=62)]))[1]["acked"] == 5
     )
-    assert [one.body["count"] for one in listening.faults("gpu.xid.48")] == [1]
-    assert len(listening.faults("gpu.xid.62")) == 1
+    assert [one.body["count"] for one in shared.faults("gpu.xid.48")] == [1]
+    assert len(shared.faults("gpu.xid.62")) == 1
 
 
-def test_a_new_life_counts_anew_but_known_lines_add_nothing(listening):
+def test_a_new_life_counts_anew_but_known_lines_add_nothing(shared):
     for life in ("33333333-3333-3333-3333-333333333333", "44444444-4444-4444-4444-444444444444"):
         body = sent(node="n0004", life=life, items=[xid_item(1, line=7, number=94)])
-        assert listening.post("n0004", body)[1]["acked"] == 1
-    assert len(listening.faults("gpu.xid.94")) == 1
+        assert shared.post("n0004", body)[1]["acked"] == 1
+    assert len(shared.faults("gpu.xid.94")) == 1
 
 
-def test_the_agent_is_told_the_words_that_the_catalogue_looks_for_until_it_knows_them(listening):
-    words = listening.post("n0003", sent())[1]["words"]
+def test_the_agent_is_told_the_words_that_the_catalogue_looks_for_until_it_knows_them(shared):
+    words = shared.post("n0003", sent())[1]["words"]
     assert words
     known = batch()
     known["agent"]["words"] = words
-    assert "words" not in listening.post("n0003", json.dumps(known).encode())[1]
+    assert "words" not in shared.post("n0003", json.dumps(known).encode())[1]
 
 
-def test_nobody_speaks_without_the_nodes_token(listening):
-    for name, token in (("n0003", ""), ("n0003", TOKENS["n0004"]), ("n0005", "x"), ("nobody", "x"), ("n0005", "")):
-        status, answer = listening.post(name, sent(node=name), token)
+def test_nobody_speaks_without_the_nodes_token(shared):
+    for name, token in (("n0003", ""), ("n0003", TOKENS["n0004"]), ("n0001", "x"), ("nobody", "x"), ("n0001", "")):
+        status, answer = shared.post(name, sent(node=name), token)
         assert (status, answer) == (401, {"error": "this token is not this node's"})
 
 
-def test_a_node_speaks_for_itself_only(listening):
-    status, answer = listening.post("n0004", sent(node="n0003", items=[xid_item(1)]))
+def test_a_node_speaks_for_itself_only(shared):
+    status, answer = shared.post("n0004", sent(node="n0003", items=[xid_item(1)]))
     assert (status, answer["error"]) == (422, "a node speaks for itself only")
 
 
@@ -96,17 +86,17 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_what_is_no_batch_is_refused_in_plain_words(listening, name):
-    status, answer = listening.post("n0003", WRONG[name])
+def test_what_is_no_batch_is_refused_in_plain_words(shared, name):
+    status, answer = shared.post("n0003", WRONG[name])
     assert status == 422
     assert 0 < len(answer["error"]) <= 300
     assert "Traceback" not in answer["error"]
-    assert listening.post("n0003", sent())[0] == 200
+    assert shared.post("n0003", sent())[0] == 200
 
 
-def test_a_body_without_end_is_cut_off(listening):
-    context = ssl.create_default_context(cafile=str(listening.home / "ca.pem"))
-    line = http.client.HTTPSConnection("127.0.0.1", listening.port, context=context)
+def test_a_body_without_end_is_cut_off(shared):
+    context = ssl.create_default_context(cafile=str(shared.home / "ca.pem"))
+    line = http.client.HTTPSConnection("127.0.0.1", shared.port, context=context)
     line.putrequest("POST", "/agent/v1/nodes/n0003/batches")
     line.putheader("Authorization", f"Bearer {TOKENS['n0003']}")
     line.putheader("Content-Length", str(8 * 1024 * 1024 + 1))
@@ -115,30 +105,30 @@ def test_a_body_without_end_is_cut_off(listening):
     line.close()
 
 
-def test_other_paths_and_methods_are_no_secret(listening):
-    context = ssl.create_default_context(cafile=str(listening.home / "ca.pem"))
+def test_other_paths_and_methods_are_no_secret(shared):
+    context = ssl.create_default_context(cafile=str(shared.home / "ca.pem"))
     for path, status in (("/nothing", 404), ("/agent/v1/nodes/n0003/batches", 405)):
         with pytest.raises(urllib.error.HTTPError) as caught:
-            urllib.request.urlopen(listening.url + path, context=context)
+            urllib.request.urlopen(shared.url + path, context=context)
         assert (caught.value.code, set(json.loads(caught.value.read()))) == (status, {"error"})
-    with urllib.request.urlopen(f"{listening.url}/healthz", context=context) as answer:
+    with urllib.request.urlopen(f"{shared.url}/healthz", context=context) as answer:
         assert json.load(answer) == {"ok": True}
 
 
-def test_whoever_guesses_must_wait_and_the_node_beside_need_not(listening):
+def test_whoever_guesses_must_wait_and_the_node_beside_need_not(shared):
     with ThreadPoolExecutor(8) as pool:
-        statuses = set(pool.map(lambda _: listening.post("n0003", b"", "guess")[0], range(60)))
+        statuses = set(pool.map(lambda _: shared.post("n0003", b"", "guess")[0], range(60)))
     assert statuses == {401, 429}
-    assert listening.post("n0003", sent())[0] == 200
+    assert shared.post("n0003", sent())[0] == 200
 
 
-def test_what_an_agent_lost_is_told_once(listening):
+def test_what_an_agent_lost_is_told_once(shared):
     life, state = "55555555-5555-5555-5555-555555555555", batch()["agent"]
     for dropped in ({}, {"warnings": 3}, {"warnings": 3}, {"warnings": 5, "known": 1}):
-        listening.post("n0003", sent(life=life, agent={**state, "dropped": dropped, "missed": 0}))
+        shared.post("n0003", sent(life=life, agent={**state, "dropped": dropped, "missed": 0}))
     from assay.ledger.store import Ledger
 
-    ledger = Ledger.open(listening.fleet / ".assay/ledger.sqlite")
+    ledger = Ledger.open(shared.fleet / ".assay/ledger.sqlite")
     told = [one.body["reason"] for one in ledger.entries("n0003", ["observe.failed"])]
     assert told == [
         "lost before they could be delivered: 3 warnings",
