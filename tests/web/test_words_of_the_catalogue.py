@@ -1,0 +1,54 @@
+"""What the controller's catalogue looks for, the agent sends: the one cannot outgrow the other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assay.agent.interest import Interest
+from assay.fleet.load import load_fleet
+from assay.model.faults import FaultCatalog
+from assay.web.agents import words_of
+
+ROOT = Path(__file__).parents[2]
+TREATED = {"summary": "x", "source": "us", "severity": "degraded", "blame": "hardware", "remedy": "none"}
+
+
+def catalog(**kernel) -> FaultCatalog:
+    classes = {"acme.widget": {**TREATED, "kernel_log": kernel}}
+    return FaultCatalog.model_validate({"kind": "FaultCatalog", "name": "x", "sources": ["us"], "classes": classes})
+
+
+def record(text: str) -> bytes:
+    return f"6,1,1,-;{text}".encode()
+
+
+def test_the_words_of_a_class_bring_its_informational_lines():
+    words = words_of(catalog(pattern=r"acme: widget \d+ gone", holds=["acme: widget"]))
+    assert words == ["acme: widget"]
+    assert Interest(words).worth(record("acme: widget 7 gone")) == 2
+    assert Interest().worth(record("acme: widget 7 gone")) == 0
+
+
+def test_a_class_that_names_no_words_brings_every_line():
+    assert Interest(words_of(catalog(pattern=r"acme.*gone"))).worth(record("acme 7 gone")) == 2
+
+
+@pytest.fixture(scope="module")
+def ours() -> FaultCatalog:
+    return load_fleet(ROOT).catalog
+
+
+def test_our_own_catalogue_does_not_ask_for_every_line(ours):
+    assert "" not in words_of(ours)
+
+
+@given(st.data())
+def test_whatever_our_catalogue_recognises_the_agent_sends(ours, data):
+    rules = [fault.kernel for fault in ours.classes.values() if fault.kernel]
+    text = data.draw(st.sampled_from(rules).flatmap(lambda rule: st.from_regex(rule.pattern)))
+    if list(ours.recogniser.in_message(text)):
+        assert Interest(words_of(ours)).worth(record(text)) == 2
