@@ -111,7 +111,7 @@ def as_text(document: dict[str, Any]) -> list[str]:
         until = f" to {fault['last']}" if fault["last"] != fault["first"] else ""
         asks = "asks for nothing" if fault["action"] == "none" else f"asks for {fault['action']}"
         lines.append(f"{fault['fault']} on {fault['subject']}: {asks} ({fault['class']}, {fault['severity']})")
-        lines.append(f"  {times}{when}{until}")
+        lines.append(f"  {times}{when}{until}{_repeats(fault)}")
         lines.append(f"  {fault['because']}")
         if fault["investigate"]:
             lines.append(f"  look at: {fault['investigate']}")
@@ -119,3 +119,7 @@ def as_text(document: dict[str, Any]) -> list[str]:
     unread = f", {document['unread']:,} of them unread" if document["unread"] else ""
     found = f"faults: {len(document['faults'])}, asking for action: {asking}" if document["faults"] else "no fault"
     return [*lines, f"lines: {document['lines']:,}{unread}; {found}"]
+
+
+def _repeats(fault: dict[str, Any]) -> str:
+    return f" ({fault['lines']:,} lines)" if fault["lines"] != fault["count"] else ""

@@ -45,10 +45,6 @@ class Recogniser:
             (word, [(name, regex) for name, line, regex in compiled if word in line.holds]) for word in self.holds
         ]
 
-    def words(self) -> list[str]:
-        """Return words of which every message of interest holds one; [""] where it may be any message."""
-        return [""] if self.patterns else ["SXid", *self.begins, *self.holds]
-
     def beginning(self) -> str:
         """Return a regular expression for how messages begin that are looked for by that, first letter by letter."""
         first: dict[str, list[str]] = {}
