@@ -5,7 +5,7 @@ import pytest
 pytestmark = [pytest.mark.phase("seatrial", "production"), pytest.mark.passive]
 
 
-@pytest.mark.fault("bmc.event.temperature")
+@pytest.mark.fault("bmc.unhealthy")
 def test_temperatures(bmc):
     """Hold every temperature below the threshold that its own sensor has."""
     heat = bmc.sensor.temperature
