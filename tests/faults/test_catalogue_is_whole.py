@@ -71,7 +71,14 @@ def test_a_sub_code_that_needs_nothing_asks_for_nothing_however_often_it_comes(t
     line = "[{:>12.6f}] NVRM: Xid (PCI:0008:01:00): 145, RLW_CTRL Nonfatal XC0 i0 Link 00 (0x00000003 {} 0x0)"
     (noted,) = tell(*(line.format(1000 + at * 10, "0x80000000") for at in range(9)))["faults"]
     assert (noted["action"], noted["count"]) == ("none", 9)
-    assert "needs nothing" in noted["detail"]
+    assert "RLW_CTRL, link 00, status 0x80000000: needs nothing" in noted["because"]
+
+
+@pytest.mark.parametrize(("word", "action"), [("Fatal", "reset"), ("Nonfatal", "none")])
+def test_a_sub_code_that_no_catalogue_has_is_believed_what_it_says_of_itself(word, action, tell):
+    for words in ("", " (0x00000004 0x08000000 0x0)"):
+        line = f"[ 1000.5] NVRM: Xid (PCI:0000:5f:00): 145, RLW_REMAP {word} XC0 i0 Link 02{words}"
+        assert [one["action"] for one in tell(line)["faults"]] == [action]
 
 
 SITE = """kind: FaultCatalog

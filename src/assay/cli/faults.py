@@ -56,7 +56,7 @@ def told(file: str, catalog: FaultCatalog) -> dict[str, Any]:
 
 
 def _hear(log: Log, stream: Stream, catalog: FaultCatalog) -> None:
-    from assay.lifecycle.sightings import in_event, said
+    from assay.lifecycle.sightings import in_event, sub_code
 
     for message in log.messages():
         if log.of_bmc:
@@ -64,9 +64,9 @@ def _hear(log: Log, stream: Stream, catalog: FaultCatalog) -> None:
                 stream.see(name, message.part, message.at, message.stamp, message.text)
             continue
         for found in catalog.recogniser.in_message(message.text):
-            detail, counts = said(catalog, found, message.text)
+            code = sub_code(catalog, found, message.text)
             part = found.part or found.pci
-            stream.see(found.name, part, message.at, message.stamp, detail, counts, message.uptime_s)
+            stream.see(found.name, part, message.at, message.stamp, message.text, code, message.uptime_s)
 
 
 def catalog_for(fleet: Path | None) -> FaultCatalog:

@@ -11,7 +11,7 @@ from assay.lifecycle.when import moment, written
 from assay.model.evidence import Evidence
 from assay.model.faults import FaultCatalog, FaultClass
 from assay.model.nodespec import NodeSpec
-from assay.model.nvlink import decoded
+from assay.model.nvlink import NvlinkCode, decoded
 from assay.model.outcome import Outcome, Recorded
 from assay.model.recognise import Found
 
@@ -53,7 +53,8 @@ def in_kernel_log(catalog: FaultCatalog, evidence: Evidence, parts: Mapping[str,
         text = line["text"]
         for found in catalog.recogniser.in_message(text):
             at = line.get("at") or (booted + timedelta(seconds=line["t_s"]) if booted else evidence.at)
-            detail, counts = said(catalog, found, text)
+            code = sub_code(catalog, found, text)
+            detail, counts = (f"{text} [{code}]", code.counts) if code else (text, True)
             mark = f"{boot}:{line['seq']}"
             source = line.get("source", "kernel")
             yield Sighting(found.name, _part(found, parts), written(at), detail, source, mark, line["t_s"], counts)
@@ -65,11 +66,10 @@ def _lines(evidence: Evidence) -> Iterator[Mapping[str, Any]]:
         yield from lines.value if lines.kind == "value" else ()
 
 
-def said(catalog: FaultCatalog, found: Found, text: str) -> tuple[str, bool]:
-    """Return what a message says, a sub-code of NVLink decoded, and whether it asks for anything."""
+def sub_code(catalog: FaultCatalog, found: Found, text: str) -> NvlinkCode | None:
+    """Return the sub-code of NVLink that a message carries, None where it carries none."""
     fault = catalog.class_of(found.name)
-    code = decoded(text, fault.units) if fault and fault.units else None
-    return (f"{text} [{code}]", code.resolution in ("reset", None)) if code else (text, True)
+    return decoded(text, fault.units) if fault and fault.units else None
 
 
 def in_events(catalog: FaultCatalog, evidence: Evidence) -> Iterator[Sighting]:

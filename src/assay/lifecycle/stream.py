@@ -12,6 +12,7 @@ from typing import Any, Literal, get_args
 from assay.lifecycle.counting import Counting
 from assay.lifecycle.echoes import Echoes
 from assay.model.faults import Blame, FaultCatalog, FaultClass, Severity
+from assay.model.nvlink import NvlinkCode
 
 Whose = Literal["hardware", "application", "driver", "operator"]
 NODE = "node"
@@ -31,6 +32,7 @@ class Told:
     lines: int = 0
     settling: int = 0
     detail: str = ""
+    code: NvlinkCode | None = None
     echoes: Counter[str] = field(default_factory=Counter)
 
 
@@ -48,7 +50,7 @@ class Stream:
         at: float | None,
         stamp: str | None,
         detail: str,
-        counts: bool = True,
+        code: NvlinkCode | None = None,
         uptime_s: float | None = None,
     ) -> None:
         """Take in one sighting. `part` "" is the node; without `at` nothing can be coalesced or attributed."""
@@ -63,8 +65,8 @@ class Stream:
         if told is None:
             told = self._told[name, place] = _told(name, part or NODE, stamp, self._catalog.class_of(name))
         settling = uptime_s is not None and uptime_s < told.settle_s
-        told.counting.see(at, counts and not settling)
-        told.last, told.detail = stamp, detail
+        told.counting.see(at, not settling and (code is None or code.counts))
+        told.last, told.detail, told.code = stamp, detail, code
         told.lines += 1
         told.settling += settling
 
@@ -111,6 +113,8 @@ def _because(told: Told, rule: FaultClass | None) -> list[str]:
     if rule is None:
         return ["no fault catalogue holds it: noted, until somebody says what it means"]
     said = [rule.summary.rstrip("."), rule.source]
+    if told.code:
+        said.append(str(told.code))
     if told.settling:
         said.append(f"{told.settling} of them within {rule.settle_seconds:g} s after the boot, which belong to it")
     if not told.counting.reached:
@@ -121,5 +125,5 @@ def _because(told: Told, rule: FaultClass | None) -> list[str]:
 
 def _too_few(told: Told, rule: FaultClass) -> str:
     if rule.count == 1:
-        return "what it says of itself needs nothing"
+        return "so it is noted only"
     return f"{len(told.counting.recent)} of {rule.count} within {rule.window_minutes:g} min that would make it a fault"

@@ -22,7 +22,7 @@ Resolution = Literal["reset", "ignore", "wait"]
 
 WORDS = re.compile(
     r": (?P<xid>14[4-9]|150),.*?\b(?P<unit>[A-Z][A-Z0-9_]+(?:/[A-Z0-9_]+)?) (?P<fatal>Fatal|Nonfatal|Degraded)\b.*?"
-    r"(?:Link (?P<link>-?\d+) )?[(\[](?P<info>0x[0-9a-fA-F]{1,8})(?: (?P<status>0x[0-9a-fA-F]{1,8}))?"
+    r"(?:Link (?P<link>-?\d+))?(?: [(\[](?P<info>0x[0-9a-fA-F]{1,8})(?: (?P<status>0x[0-9a-fA-F]{1,8}))?|$)"
 )
 
 
@@ -54,19 +54,29 @@ class NvlinkUnit(Strict):
 
 
 class NvlinkCode(NamedTuple):
-    """What one line says: the unit by name, its link ("" where it names none), both words, what they ask for."""
+    """What one line says: the unit by name, its link ("" where it names none), both words, what they ask for.
+
+    `info` is None where the line breaks off before its words.
+    """
 
     unit: str
     link: str
-    info: int
+    fatal: bool
+    info: int | None
     status: int
     resolution: Resolution | None
+
+    @property
+    def counts(self) -> bool:
+        """Whether it asks for something: as the catalogue says, else as the driver does, who calls it fatal or not."""
+        return self.fatal if self.resolution is None else self.resolution == "reset"
 
     def __str__(self) -> str:
         where = f", link {self.link}" if self.link else ""
         asks = {"reset": "asks for a reset", "ignore": "needs nothing", "wait": "leaves it to the XID 154 that follows"}
-        said = asks[self.resolution] if self.resolution else "is not in the catalogue"
-        return f"{self.unit}{where}, status {self.status:#010x}, {said}"
+        strange = f"{'fatal' if self.fatal else 'not fatal'}, and not in the catalogue"
+        said = asks[self.resolution] if self.resolution else strange
+        return f"{self.unit}{where}, status {self.status:#010x}: {said}"
 
 
 def decoded(text: str, units: Iterable[NvlinkUnit]) -> NvlinkCode | None:
@@ -77,7 +87,10 @@ def decoded(text: str, units: Iterable[NvlinkUnit]) -> NvlinkCode | None:
     found = WORDS.search(text)
     if found is None:
         return None
+    fatal, link = found["fatal"] != "Nonfatal", found["link"] or ""
+    if not found["info"]:
+        return NvlinkCode(found["unit"], link, fatal, None, 0, None)
     info, status = int(found["info"], 16), int(found["status"] or "0", 16)
     named = [unit for unit in units if set(found["unit"].split("/")) & set(unit.names)]
     meant = next((means for unit in named if (means := unit.means(info, status))), None)
-    return NvlinkCode(found["unit"], found["link"] or "", info, status, meant)
+    return NvlinkCode(found["unit"], link, fatal, info, status, meant)
