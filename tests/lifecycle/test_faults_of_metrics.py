@@ -5,12 +5,15 @@ from __future__ import annotations
 from datetime import timedelta
 from types import SimpleNamespace
 
+import pytest
+
 from assay.lifecycle import journal
 from assay.lifecycle.classify import faults_in
 from assay.model.evidence import Evidence
 from assay.model.reading import value
 from assay.observe.prometheus_codes import Change, lines
 
+XID = "NVRM: Xid (PCI:0000:1b:00): 79, gone"
 SPEC = SimpleNamespace(gpus=SimpleNamespace(pci=["0000:1b:00.0"]), hcas=[])
 
 
@@ -35,3 +38,19 @@ def test_a_gauge_that_stays_at_79_is_one_fault_and_another_change_is_another_sig
         assert look() == []
     changes.append(Change("0000:1b:00.0", 79, begun + 3600))
     assert [again.count for again in look()] == [2]
+
+
+@pytest.mark.parametrize(
+    ("lines", "uptime"),
+    [
+        ([{"seq": 1, "t_s": 1.0}, 7, None, {"seq": "1", "t_s": 1.0, "text": XID}], 1.0),
+        ([{"seq": 1, "t_s": float("inf"), "text": XID}, {"seq": True, "t_s": 1, "text": XID}], 1.0),
+        ([{"seq": 1, "t_s": 1.0, "text": XID, "at": "yesterday"}], 1.0),
+        ("no list", "soon"),
+    ],
+)
+def test_what_an_agent_pushes_that_is_no_line_is_none_and_breaks_nothing(paper, lines, uptime):
+    paper.add("n1")
+    tree = {"host": {"uptime_s": value(uptime)}, "kernel_log": {"lines": value(lines)}}
+    evidence = Evidence("n1", paper.now, {"probe": tree, "bmc": {"events": value([])}})
+    assert faults_in(paper.catalog, paper.policy, paper.nodes["n1"], SPEC, paper.story("n1"), evidence) == []

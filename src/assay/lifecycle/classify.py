@@ -11,6 +11,7 @@ from assay.lifecycle.alerted import SOURCE as ALERT
 from assay.lifecycle.alerted import in_alerts
 from assay.lifecycle.counting import Counting
 from assay.lifecycle.echoes import Echoes
+from assay.lifecycle.lines import booted
 from assay.lifecycle.requirements import settled_from
 from assay.lifecycle.sightings import Sighting, in_events, in_kernel_log, in_outcomes, parts_of
 from assay.lifecycle.story import Known, Story
@@ -164,9 +165,7 @@ def _settling(catalog: FaultCatalog, story: Story, sighting: Sighting) -> bool:
 
 def _since_boot(sightings: Iterable[Sighting], evidence: Evidence, story: Story) -> list[Sighting]:
     """Leave out events from before this boot and before the node was known: an event log remembers for years."""
-    uptime = evidence.read("probe", "host", "uptime_s")
-    booted = evidence.at - timedelta(seconds=uptime.value) if uptime.kind == "value" else evidence.at
-    start = min(booted, moment(story.enrolled_at))
+    start = min(booted(evidence) or evidence.at, moment(story.enrolled_at))
     return [sighting for sighting in sightings if moment(sighting.at) >= start]
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
+from assay.lifecycle.lines import booted, lines_in
 from assay.lifecycle.when import moment, written
 from assay.model.evidence import Evidence
 from assay.model.faults import FaultCatalog, FaultClass
@@ -14,9 +15,6 @@ from assay.model.nodespec import NodeSpec
 from assay.model.nvlink import NvlinkCode, decoded
 from assay.model.outcome import Outcome, Recorded
 from assay.model.recognise import Found
-
-LINES = ("kernel_log", "metric_events")
-"""Branches of the probe that hold lines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,22 +46,16 @@ def parts_of(spec: NodeSpec) -> dict[str, str]:
 def in_kernel_log(catalog: FaultCatalog, evidence: Evidence, parts: Mapping[str, str]) -> Iterator[Sighting]:
     """Yield what the kernel's lines show, and what comes in their shape from NVML and from metrics (`"source"`)."""
     boot = evidence.read("probe", "host", "boot_id").value or ""
-    booted = _booted(evidence)
-    for line in _lines(evidence):
+    start = booted(evidence)
+    for line in lines_in(evidence):
         text = line["text"]
         for found in catalog.recogniser.in_message(text):
-            at = line.get("at") or (booted + timedelta(seconds=line["t_s"]) if booted else evidence.at)
+            at = line.get("at") or (start + timedelta(seconds=line["t_s"]) if start else evidence.at)
             code = sub_code(catalog, found, text)
             detail, counts = (f"{text} [{code}]", code.counts) if code else (text, True)
             mark = f"{boot}:{line['seq']}"
             source = line.get("source", "kernel")
             yield Sighting(found.name, _part(found, parts), written(at), detail, source, mark, line["t_s"], counts)
-
-
-def _lines(evidence: Evidence) -> Iterator[Mapping[str, Any]]:
-    for branch in LINES:
-        lines = evidence.read("probe", branch, "lines")
-        yield from lines.value if lines.kind == "value" else ()
 
 
 def sub_code(catalog: FaultCatalog, found: Found, text: str) -> NvlinkCode | None:
@@ -100,11 +92,6 @@ def in_outcomes(catalog: FaultCatalog, outcomes: Iterable[Recorded]) -> Iterator
         if outcome.verdict in ("pass", "fail"):
             for name, detail in _out_of_bounds(bounds, outcome):
                 yield Sighting(name, part, at, detail, "check", at)
-
-
-def _booted(evidence: Evidence) -> datetime | None:
-    uptime = evidence.read("probe", "host", "uptime_s")
-    return evidence.at - timedelta(seconds=uptime.value) if uptime.kind == "value" else None
 
 
 def _part(found: Found, parts: Mapping[str, str]) -> str:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
-from assay.model.errors import Trouble
 from assay.model.reading import failed, value
 from assay.observe.bmc_air import Air
 from assay.observe.bmc_firmware import Firmware, read_firmware
@@ -29,8 +27,7 @@ def read_tree(bmc: Session, systems: Callable[[], list[Resource]], since: str, n
     `now` is our own time, to which the BMC's is held. Raises nothing: what could not be read says why.
     """
     look = _Look(bmc, systems, now)
-    with suppress(Trouble):
-        look.manager()  # its version first: quirks may hang on it
+    branch(look.manager)  # its version first: quirks may hang on it
     tree: Tree = {name: branch(read) for name, read in look.branches().items()}
     said = branch(lambda: read_log(bmc, look.system(), since))
     return {**tree, **(said if "events" in said else {"events": said, "event_log": said})}

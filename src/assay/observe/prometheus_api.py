@@ -6,7 +6,6 @@ Source: https://prometheus.io/docs/prometheus/latest/querying/api/ (Thanos and M
 from __future__ import annotations
 
 import json
-import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,6 +21,7 @@ from assay.observe.trust import Trust
 from assay.observe.wire import Line
 
 LARGEST = 256 * 2**20
+LATEST = 1e11  # seconds since 1970: the year 5138
 Sign = Callable[[requests.PreparedRequest], requests.PreparedRequest]
 
 
@@ -134,6 +134,6 @@ def _series(one: Mapping[str, Any]) -> Series:
     labels = {str(name): str(text) for name, text in one["metric"].items()}
     points = one["values"] if "values" in one else [one["value"]]
     samples = [(float(at), float(number)) for at, number in points]
-    if any(not math.isfinite(at) for at, _ in samples):
-        raise ValueError("a time")
+    if any(not 0 <= at < LATEST for at, _ in samples):
+        raise ValueError("no time of this age")
     return Series(labels, samples)

@@ -1,0 +1,251 @@
+"""Every reader of bytes that come from elsewhere: how it is called, what it may raise, and what it starts from.
+
+A reader takes bytes and returns nothing; what it raises beside `may_raise` is a mistake. It is made by a function, so
+that what it imports can be watched while it is imported.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+SAMPLES = Path(__file__).parent / "seeds"
+NOW = datetime(2026, 11, 22, tzinfo=UTC)
+Read = Callable[[bytes], object]
+
+
+@dataclass(frozen=True)
+class Reader:
+    """`watched` is the module whose code is fuzzed by coverage; `seeds` are files, from `seeds/` on."""
+
+    make: Callable[[], Read]
+    watched: str
+    seeds: Sequence[str]
+
+
+def recordings() -> Read:
+    from assay.observe.recorded.form import NotThis
+    from assay.observe.recorded.read_in import read_content
+
+    def read(content: bytes) -> None:
+        with contextlib.suppress(NotThis):
+            _keepable({".".join(place): tree for place, tree in read_content(content, NOW)[1].items()})
+
+    return read
+
+
+def logs() -> Read:
+    from assay.cli.faults import catalog_for
+    from assay.lifecycle.stream import Stream
+    from assay.model.errors import Trouble
+    from assay.observe.logs.read import Log
+
+    catalog = catalog_for(ROOT)
+
+    def read(content: bytes) -> None:
+        from assay.cli.faults import _hear
+
+        log, stream = Log(io.BytesIO(content).read, catalog.recogniser, NOW, "here"), Stream(catalog)
+        with contextlib.suppress(Trouble):
+            _hear(log, stream, catalog)
+            _keepable(stream.faults())
+
+    return read
+
+
+def kmsg() -> Read:
+    from assay.probe.kernel_log import parse
+
+    return parse
+
+
+def nvidia_smi() -> Read:
+    from assay.probe.nvidia_smi import read
+
+    return lambda content: _keepable(read(content))
+
+
+def fabric() -> Read:
+    from assay.fabric.readers import read
+    from assay.model.errors import Trouble
+
+    def whole(content: bytes) -> None:
+        with contextlib.suppress(Trouble):
+            read(content.decode(errors="replace"))
+
+    return whole
+
+
+def alerts() -> Read:
+    from assay.model.errors import Trouble
+    from assay.model.monitoring import Alerts
+    from assay.observe.alerts import payload_of, placed
+
+    rule = {"match": {"xid": "*"}, "fault": "gpu.xid.{xid}", "source": "here"}
+    rules = Alerts.model_validate({"node": ["node"], "part": {"pci_bus_id": "pci", "gpu": "index"}, "rules": [rule]})
+
+    def read(content: bytes) -> None:
+        with contextlib.suppress(Trouble):
+            for alert in payload_of(content).alerts:
+                placed(alert, rules, {"n1"})
+
+    return read
+
+
+def agents() -> Read:
+    from assay.observe.delivered import Clocks, documents
+    from assay.web.batch import Refused
+    from assay.web.batch import read as read_batch
+
+    def read(content: bytes) -> None:
+        with contextlib.suppress(Refused):
+            batch = read_batch(content, "n0003")
+            for evidence in documents("n0003", batch.delivered(), Clocks(batch.now, NOW)):
+                evidence.digest()
+
+    return read
+
+
+def evidence() -> Read:
+    from assay.cli.faults import catalog_for
+    from assay.lifecycle.sightings import in_kernel_log
+    from assay.model.errors import Trouble
+    from assay.observe.leaves import leaves, unanswered
+    from assay.observe.store import _parse
+
+    catalog = catalog_for(ROOT)
+
+    def read(content: bytes) -> None:
+        with contextlib.suppress(Trouble):
+            found = _parse(content, Path("here"))
+            _keepable([sighting.at for sighting in in_kernel_log(catalog, found, {})])
+            for tree in found.channels.values() if isinstance(found.channels, dict) else ():
+                list(leaves(tree))
+                if isinstance(tree, dict):
+                    unanswered(tree)
+
+    return read
+
+
+def prometheus() -> Read:
+    from assay.fleet.specs import read_specs
+    from assay.fleet.tree import Folder
+    from assay.model.errors import Trouble
+    from assay.model.monitoring import Monitoring
+    from assay.observe.prometheus_api import answer_of
+    from assay.observe.prometheus_codes import changes_in, codes, lines
+    from assay.observe.prometheus_readings import Look, readings
+
+    (exporters,) = (file.spec for file in read_specs(Folder(ROOT))[0] if isinstance(file.spec, Monitoring))
+
+    def read(content: bytes) -> None:
+        with contextlib.suppress(Trouble):
+            series = answer_of(content).series
+            _keepable(readings(exporters, series, Look(NOW.timestamp(), 180)))
+            changes = changes_in(series, (), "pci_bus_id")
+            _keepable([codes(series, changes, "pci_bus_id"), lines(changes, None)])
+
+    return read
+
+
+def redfish() -> Read:
+    """Read a whole tree, of which the bytes say what is changed: a property here and there into something odd."""
+    from assay.model.fleet import Node
+    from assay.observe.bmc import Bmc
+    from assay.observe.credentials import Credentials
+    from assay.observe.quirks import Quirks
+    from assay.observe.trust import Trust
+
+    whole = json.loads((SAMPLES / "redfish-tree.json").read_text())
+
+    class OnPaper(Bmc):
+        tree: dict[str, Any]
+
+        def ask(self, method: str, path: str, timeout_s: float = 1.0, **request: Any) -> Any:
+            found = self.tree.get(path.rstrip("/")) if isinstance(path, str) else None
+            return SimpleNamespace(status=200 if found is not None else 404, dict=found or {}, text="", read="")
+
+    node = Node("n1", "a", "s", "r", 1, "S1", "hgx", "managed", variables={"bmc_address": "127.0.0.1"})
+
+    def read(content: bytes) -> None:
+        bmc = OnPaper(node, Credentials("u", "p"), Trust(), Quirks())
+        bmc.tree = spoilt(whole, content)
+        bmc.root = bmc.tree["/redfish/v1"]
+        _keepable(bmc.read(now=lambda: NOW))
+
+    return read
+
+
+ODD: Sequence[Any] = (
+    None,
+    [],
+    {},
+    "",
+    0,
+    -1,
+    1e308,
+    True,
+    "0x",
+    [None],
+    {"@odata.id": 7},
+    {"@odata.id": "/redfish/v1"},
+)
+
+
+def spoilt(whole: dict[str, Any], content: bytes) -> dict[str, Any]:
+    """Return the tree with every third byte's resource, property and oddity put in; resources stay objects."""
+    tree: dict[str, Any] = json.loads(json.dumps(whole))
+    paths = sorted(tree)
+    for at in range(0, min(len(content), 36) - 2, 3):
+        resource = tree[paths[content[at] % len(paths)]]
+        names = sorted(resource)
+        resource[names[content[at + 1] % len(names)]] = ODD[content[at + 2] % len(ODD)]
+    return tree
+
+
+def _keepable(document: Any) -> None:
+    """Hold what was read to what evidence must be: JSON without NaN."""
+    json.dumps(document, allow_nan=False)
+
+
+FABRIC = (
+    *("ibnetdiscover.txt", "ibnetdiscover-p.txt", "iblinkinfo.txt", "db_csv.txt", "net_dump.txt", "ufm_links.json"),
+    *("ibqueryerrors.txt", "perfquery.txt", "smpquery.txt", "mlxlink.json", "ufm_events.txt"),
+)
+READERS = {
+    "recordings": Reader(recordings, "assay.observe.recorded", ["ibstat.txt", "sel.txt", "dmesg.txt", "kmsg.txt"]),
+    "logs": Reader(logs, "assay.observe.logs", ["dmesg.txt", "kmsg.txt", "syslog.txt", "sel.txt", "journal.json"]),
+    "kmsg": Reader(kmsg, "assay.probe.kernel_log", ["kmsg.txt"]),
+    "nvidia-smi": Reader(nvidia_smi, "assay.probe", ["../../recordings/nvidia-smi-q-x.xml"]),
+    "fabric": Reader(fabric, "assay.fabric", [f"../../fabric/readers/recordings/{name}" for name in FABRIC]),
+    "alerts": Reader(alerts, "assay.observe.alerts", ["alerts.json"]),
+    "agents": Reader(agents, "assay.web", ["batch.json"]),
+    "evidence": Reader(evidence, "assay.model", ["evidence.json"]),
+    "prometheus": Reader(prometheus, "assay.observe.prometheus_readings", ["prometheus.json"]),
+    "redfish": Reader(redfish, "assay.observe", ["odd-bytes"]),
+}
+
+
+def main(name: str, corpus: str, seconds: str) -> None:
+    """Fuzz one reader for some seconds; the exit code is atheris's own: not 0 where it broke."""
+    import atheris
+
+    reader = READERS[name]
+    with atheris.instrument_imports(include=[reader.watched]):
+        read = reader.make()
+    limits = [f"-max_total_time={seconds}", "-max_len=16384", "-timeout=30", "-rss_limit_mb=1536", "-seed=1"]
+    atheris.Setup([sys.argv[0], corpus, *limits, f"-artifact_prefix={corpus}/../broke-"], read)
+    atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:4])
