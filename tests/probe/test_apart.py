@@ -109,6 +109,31 @@ def test_a_loop_without_end_is_told_by_its_state() -> None:
     assert tree["a"]["z"] == fine()
 
 
+def test_a_reader_that_gets_little_cpu_is_no_reader_that_hangs() -> None:
+    """Others want the only CPU that it may run on: it is late, and it answers."""
+    cpu = min(os.sched_getaffinity(0))
+
+    def works() -> dict[str, Any]:
+        os.sched_setaffinity(0, {cpu})
+        begun = time.process_time()
+        while time.process_time() - begun < 0.15:
+            pass
+        return value("late")
+
+    spin = [sys.executable, "-S", "-c", SPIN.format(cpu=cpu)]
+    busy = [subprocess.Popen(spin, stdout=subprocess.PIPE) for _ in range(4)]
+    try:
+        assert [one.stdout and one.stdout.readline() for one in busy] == [b"spins\n"] * 4
+        assert gather({"a": lambda: {"starved": Timed(0.1, works)}}, 60)["a"]["starved"] == value("late")
+    finally:
+        for one in busy:
+            one.kill()
+            one.communicate()
+
+
+SPIN = "import os\nos.sched_setaffinity(0, {{{cpu}}})\nprint('spins', flush=True)\nwhile True: pass"
+
+
 @pytest.mark.skipif(not shutil.which("gcc"), reason="no C compiler here (Debian: gcc)")
 def test_a_reader_in_uninterruptible_sleep_is_told_by_its_state(tmp_path: Path) -> None:
     source = (

@@ -20,7 +20,7 @@ from assay.probe.answers import Answers, Path
 from assay.probe.files import Tree
 from assay.probe.journal import Journal
 from assay.probe.lazy import USUAL_S, Timed
-from assay.probe.stuck import children, doing
+from assay.probe.stuck import children, doing, starved
 from assay.probe.walk import walk
 
 MOST_LOST = 3
@@ -28,6 +28,8 @@ MOST_LOST = 3
 
 LOOK_S = 0.1  # how often deadlines are looked at: the next question may have a nearer one than this
 REAP_S = 0.05
+STARVED_S = 4.0
+"""What a question may take longer while its process could run, but the node's jobs leave it no CPU: that is no hang."""
 
 
 def gather(areas: Mapping[str, Callable[[], Any] | Timed], within_s: float) -> Tree:
@@ -49,12 +51,13 @@ def gather(areas: Mapping[str, Callable[[], Any] | Timed], within_s: float) -> T
 def _look(pipes: selectors.BaseSelector, ends_at: float) -> None:
     """Wait for a reader to end or a deadline to pass, and let successors go on where time is left."""
     waiting: list[Reader] = [key.data for key in pipes.get_map().values()]
-    nearest = min(reader.journal.due for reader in waiting)
-    patience = min(nearest, ends_at, time.monotonic() + LOOK_S) - time.monotonic()
-    ended = [key.data for key, _ in pipes.select(max(0.0, patience))]
+    now = time.monotonic()
+    coming = [due for due in (ends_at, *(reader.journal.due for reader in waiting)) if due > now]
+    patience = min([LOOK_S, *(due - now for due in coming)])
+    ended = [key.data for key, _ in pipes.select(patience)]
     now = time.monotonic()
     for reader in waiting:
-        if reader not in ended and min(reader.journal.due, ends_at) > now:
+        if reader not in ended and not reader.overdue(now):
             continue
         pipes.unregister(reader.pipe)
         reader.take_leave(hung=reader not in ended)
@@ -75,12 +78,20 @@ class Reader:
     def start(self) -> int:
         """Start a process that goes on from here; return the pipe that closes when it ends."""
         self.journal = Journal(USUAL_S)
+        self.begun = time.monotonic()
         self.pipe, into = os.pipe()
         self.pid = os.fork()
         if self.pid == 0:
             _be_the_reader(self.read, self.answers, self.journal, int(self.ends_at - time.monotonic()) + 2)
         os.close(into)
         return self.pipe
+
+    def overdue(self, now: float) -> bool:
+        """Say whether the present question has taken too long, or all have."""
+        if now >= self.ends_at:
+            return True
+        late_s = now - self.journal.due
+        return late_s >= 0 and not (late_s < STARVED_S and starved(self.pid, now - self.begun))
 
     def take_leave(self, *, hung: bool) -> None:
         """Take what the process has said, note what became of its last question, and let go of it."""
@@ -134,7 +145,7 @@ def _be_the_reader(read: Callable[[], Any] | Timed, known: Answers, journal: Jou
 
 def _kill(pid: int) -> str:
     """Kill a reader with the tools that it runs; one in state D is left behind, not waited for."""
-    for one in [*children(pid), pid]:
+    for one in [pid, *children(pid)]:  # it first: with the end of its tool it would go on
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(one, signal.SIGKILL)
     _reaped(pid)

@@ -6,6 +6,7 @@ a process in state D may hold the lock.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 
@@ -16,6 +17,14 @@ def doing(pid: int) -> str:
         for child in children(pid):
             return f"{_text(child, 'comm')} in {_doing(child)}"
     return own
+
+
+def starved(pid: int, lived_s: float) -> bool:
+    """Say whether a process that has lived so long could go on, but gets less than half of a CPU to do it."""
+    fields = _text(pid, "stat").rpartition(")")[2].split()
+    if fields[:1] != ["R"]:
+        return any(_doing(child).startswith("state R") for child in children(pid))
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") < lived_s / 2
 
 
 def children(pid: int) -> Iterator[int]:
