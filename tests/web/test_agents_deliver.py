@@ -182,6 +182,7 @@ def test_two_nodes_are_told_apart(shared):
     assert TOKENS["n0008"] not in shared.log("serve")
 
 
+@pytest.mark.slow
 def test_a_full_disk_ends_no_agent_and_what_the_kernel_still_has_comes_later(site):
     node = site.node()
     site.serve()
