@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from types import SimpleNamespace
 
@@ -11,8 +12,9 @@ from assay.fleet.answers import kinds_of
 from assay.lifecycle import journal
 from assay.lifecycle.answers import answer_to
 from assay.lifecycle.classify import faults_in
-from assay.lifecycle.recovered import recovered_in
+from assay.lifecycle.recovered import back_in_bounds, recovered_in
 from assay.model.evidence import Evidence
+from assay.model.outcome import Measurement
 from assay.model.reading import failed, value
 
 SPEC = SimpleNamespace(
@@ -109,3 +111,24 @@ def test_no_fault_of_an_application_or_a_person_moves_a_node(policy, catalog, in
         for state in policy.states:
             answer = answer_to(policy, state, kind.name, kind.severity, kind.blame, kind.remedy, in_use)
             assert not answer.moves, (kind, state)
+
+
+def test_a_number_that_a_check_let_pass_is_a_fault_until_it_is_back_in_bounds(paper):
+    def measured(celsius):
+        paper.judge("n1", "production")
+        key, one = next(iter(paper.outcomes["n1"].items()))
+        number = Measurement("gpu_temperature", celsius, "°C", None, 85.0, "specs/nodes/n.yaml:1")
+        paper.outcomes["n1"][key] = replace(one, outcome=replace(one.outcome, measurements=(number,)))
+        outcomes = list(paper.outcomes["n1"].values())
+        story = paper.story("n1")
+        seen = faults_in(paper.catalog, paper.policy, paper.nodes["n1"], SPEC, story, None, outcomes)
+        paper.write(*(journal.fault(fault, paper.now) for fault in seen))
+        paper.later(minutes=1)
+        return [fault.fault_class for fault in seen], back_in_bounds(paper.catalog, story, outcomes)
+
+    paper.add("n1")
+    assert measured(70) == ([], [])
+    assert measured(83) == (["gpu.thermal.warning"], [])
+    assert measured(84) == ([], []), "told once while it is open"
+    _, (over,) = measured(75)
+    assert (over.fault, over.because) == (paper.story("n1").faults[0].id, "gpu_temperature is 75 °C")

@@ -9,7 +9,7 @@ from assay.controller.lock import told_by_one
 from assay.lifecycle import journal
 from assay.lifecycle.classify import cleared_in, faults_in
 from assay.lifecycle.fold import Chronicle
-from assay.lifecycle.recovered import recovered_in
+from assay.lifecycle.recovered import back_in_bounds, recovered_in
 from assay.lifecycle.situation import Situation
 from assay.lifecycle.story import Story
 from assay.model.entry import Entry
@@ -38,7 +38,12 @@ def entries_of(desk: Desk, story: Story, evidence: Evidence, latest: Sequence[Re
     node, spec, now = desk.fleet.nodes[story.node], desk.fleet.spec_of(story.node), desk.clock.now()
     seen = faults_in(catalog_of(desk), desk.policy, node, spec, story, evidence, latest)
     entries = [journal.fault(fault, now) for fault in seen]
-    over = [*cleared_in(story, latest), *recovered_in(desk.fleet.catalog, story, evidence)]
+    catalog = desk.fleet.catalog
+    over = [
+        *cleared_in(story, latest),
+        *recovered_in(catalog, story, evidence),
+        *back_in_bounds(catalog, story, latest),
+    ]
     again = {fault.id for fault in seen}
     return entries + [journal.cleared(story.node, ended, now) for ended in over if ended.fault not in again]
 

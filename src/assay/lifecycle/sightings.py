@@ -10,7 +10,7 @@ from typing import Any
 from assay.lifecycle.lines import booted, lines_in
 from assay.lifecycle.when import moment, written
 from assay.model.evidence import Evidence
-from assay.model.faults import FaultCatalog, FaultClass
+from assay.model.faults import FaultCatalog, Threshold
 from assay.model.nodespec import NodeSpec
 from assay.model.nvlink import NvlinkCode, decoded
 from assay.model.outcome import Outcome, Recorded
@@ -83,7 +83,7 @@ def in_event(catalog: FaultCatalog, message_id: str, message: str) -> str:
 
 def in_outcomes(catalog: FaultCatalog, outcomes: Iterable[Recorded]) -> Iterator[Sighting]:
     """Yield what failed checks and measurements out of bounds show. Errors and skips show nothing."""
-    bounds = [(name, fault) for name, fault in catalog.classes.items() if fault.measurement]
+    bounds = [(name, fault.measurement) for name, fault in catalog.classes.items() if fault.measurement]
     for one in outcomes:
         outcome, at = one.outcome, written(one.measured_at)
         part = outcome.subject.split("/", 2)[2] if outcome.subject.count("/") > 1 else ""
@@ -106,15 +106,8 @@ def _event_mark(event: Mapping[str, Any]) -> str:
     return f"{written(moment(event['at']))}|{str(event['id']).rjust(12, '0')}"
 
 
-def _out_of_bounds(bounds: Iterable[tuple[str, FaultClass]], outcome: Outcome) -> Iterator[tuple[str, str]]:
-    for name, fault in bounds:
+def _out_of_bounds(bounds: Iterable[tuple[str, Threshold]], outcome: Outcome) -> Iterator[tuple[str, str]]:
+    for name, bound in bounds:
         for number in outcome.measurements:
-            if _beyond(fault, number.name, number.value):
+            if bound.beyond(number.name, number.value):
                 yield name, f"{number.name} is {number.value:g} {number.unit}".rstrip()
-
-
-def _beyond(fault: FaultClass, name: str, value: float) -> bool:
-    bound = fault.measurement
-    if bound is None or bound.name != name:
-        return False
-    return (bound.above is not None and value > bound.above) or (bound.below is not None and value < bound.below)

@@ -51,6 +51,12 @@ class Threshold(Strict):
             raise ValueError("give either above or below")
         return self
 
+    def beyond(self, name: str, value: float) -> bool:
+        """Whether a measurement of that name is beyond the bound."""
+        if name != self.name:
+            return False
+        return (self.above is not None and value > self.above) or (self.below is not None and value < self.below)
+
 
 class Follows(Strict):
     """Faults of which this one is only the echo, when it comes within so many seconds after one of them.
