@@ -22,5 +22,12 @@ def test_a_file_that_git_keeps_is_found_and_one_that_it_ignores_is_not(fleet_wit
     assert codes(root) == ["ASY0095"]
 
 
+def test_a_token_for_prometheus_that_git_keeps_is_found(fleet_with: Write) -> None:
+    token = 'metrics: {url: "https://p.site", match: {Hostname: "{name}"}, token: {file: specs/../specs/token}}'
+    with_token = pool("u: 2", f"u: 2, transport: prometheus, {token}")
+    monitoring = {"specs/monitoring.yaml": "kind: Monitoring\nname: exporters\nsources: [us]\n"}
+    assert codes(fleet_with({**with_token, **monitoring, "specs/token": "x\n"})) == ["ASY0095"]
+
+
 def codes(root: Path) -> list[str]:
     return [problem.code for problem in problems(root)]

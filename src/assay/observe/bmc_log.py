@@ -58,7 +58,7 @@ def read_log(bmc: Session, system: Resource, since: str = "") -> Tree:
     Raises Trouble where the log cannot be read.
     """
     cursor = Cursor.parse(since)
-    events = [_event(entry) for entry in _after(cursor, _entries(bmc, _log(bmc, system), cursor))]
+    events = [event_of(entry) for entry in _after(cursor, _entries(bmc, _log(bmc, system), cursor))]
     now = cursor.after(events)
     counted = {"critical": value(now.critical), "warning": value(now.warning)}
     return {"events": value(events), "event_log": {"cursor": value(str(now)), **counted}}
@@ -135,7 +135,8 @@ def _after(cursor: Cursor, entries: list[Resource]) -> list[Resource]:
     return entries[met + 1 :]
 
 
-def _event(entry: Resource) -> dict[str, str]:
+def event_of(entry: Resource) -> dict[str, str]:
+    """Return an entry of a log as evidence has it; what it does not say is ""."""
     return {
         "id": str(entry.get("Id", "")),
         "at": str(entry.get("Created") or ""),

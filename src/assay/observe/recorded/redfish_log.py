@@ -7,8 +7,9 @@ from datetime import datetime
 from typing import Any
 
 from assay.model.reading import value
+from assay.observe.bmc_log import event_of
 from assay.observe.logs.entries import entries_in
-from assay.observe.recorded.events import Event, branches
+from assay.observe.recorded.events import branches
 from assay.observe.recorded.form import Branches, Form, NotThis
 
 
@@ -24,7 +25,7 @@ def _read(content: bytes, _at: datetime) -> Branches:
         raise NotThis(f"{bare} of its members are only links; ask for them with $expand")
     dated = [entry for entry in entries if _is_time(entry.get("Created"))]
     undated = len(entries) - len(dated)
-    return {**branches([_event(entry) for entry in dated]), ("bmc", "undated_events"): value(undated)}
+    return {**branches([event_of(entry) for entry in dated]), ("bmc", "undated_events"): value(undated)}
 
 
 def _entries(content: bytes) -> list[Any]:
@@ -45,11 +46,6 @@ def _is_time(text: Any) -> bool:
         return isinstance(text, str) and datetime.fromisoformat(text).tzinfo is not None
     except ValueError:
         return False
-
-
-def _event(entry: dict[str, Any]) -> Event:
-    told = {"id": "Id", "at": "Created", "severity": "Severity", "message": "Message", "message_id": "MessageId"}
-    return {name: str(entry.get(theirs) or "") for name, theirs in told.items()}
 
 
 REDFISH_LOG = Form("Redfish log entries", _shows, _read)
