@@ -32,6 +32,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
             f"--{name}", action="append", default=[], metavar="NAME", help=f"judge these {what} only (comma, repeat)"
         )
     group.addoption("--shard", metavar="I/N", help="judge the I-th of N shares of the nodes, counted from 1")
+    group.addoption("--ordinary-items", action="store_true", help="make every check an ordinary, slower, pytest item")
     group.addoption("--outcomes", metavar="FILE", help="append one JSON line per outcome to FILE")
 
 

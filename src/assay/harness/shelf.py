@@ -1,13 +1,17 @@
-"""Evidence documents by name, each read from disk once and only when a check looks at it."""
+"""Evidence documents by name, each read from disk only when a check looks at it, the last few kept in memory."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
 
 from assay.harness.silence import Silence
 from assay.model.evidence import Evidence
+
+MOST = 48
+"""Documents in memory, about 1 MB each: more than a rack has nodes, and the fabrics' stay since all ask for them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,15 +25,16 @@ class Document:
 class Shelf:
     """The folder of the latest evidence, `NODE.json` each, with older documents in `../objects`."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, most: int = MOST) -> None:
+        self.folder, self._most = folder, most
         self._read: dict[str, Document | Silence] = {}
 
     def latest(self, name: str) -> Document:
         """Return the newest document of a node. Raises Silence where there is none, or none that can be read."""
-        if name not in self._read:
-            self._read[name] = self._load(self.folder / f"{name}.json", name)
-        found = self._read[name]
+        found = self._read.pop(name, None) or self._load(self.folder / f"{name}.json", name)
+        self._read[name] = found  # the one used last stands last
+        if len(self._read) > self._most:
+            del self._read[next(iter(self._read))]
         if isinstance(found, Silence):
             raise Silence(found.kind, found.where, found.reason)
         return found
@@ -44,11 +49,20 @@ class Shelf:
 
     def _load(self, path: Path, name: str) -> Document | Silence:
         try:
-            evidence = Evidence.from_json(json.loads(path.read_bytes()))
+            content = path.read_bytes()
+            evidence = Evidence.from_json(json.loads(content))
         except FileNotFoundError:
             return Silence("failed", "", f"no evidence of {name} in {path.parent}; collect it with `assay observe`")
         except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
             return Silence("failed", str(path), f"cannot be read as evidence: {error}")
         if evidence.node != name:
             return Silence("failed", str(path), f"is evidence of {evidence.node}, not of {name}")
-        return Document(evidence, evidence.digest())
+        return Document(evidence, self._stored_as(content) or evidence.digest())
+
+    def _stored_as(self, content: bytes) -> str:
+        """Return the digest of a document that the store holds in just these bytes, so that nothing need be made anew.
+
+        "" where it does not; then they may not be in the form that is digested.
+        """
+        digest = hashlib.sha256(content).hexdigest()
+        return digest if (self.folder.parent / "objects" / digest[:2] / f"{digest}.json").exists() else ""

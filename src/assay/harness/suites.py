@@ -2,32 +2,31 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Generator, Sequence
-from functools import cached_property
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from assay.fleet.load import load_fleet
-from assay.harness import adhoc, calm
+from assay.harness import calm
+from assay.harness.asked import asked
 from assay.harness.choose import chosen, kind_of
+from assay.harness.deliver import delivery
 from assay.harness.fixtures import Fixtures
+from assay.harness.kept import fleet_at
+from assay.harness.making import Making, slim_is_asked_for
 from assay.harness.marks import Marks
+from assay.harness.narrow import ANY, Narrow
+from assay.harness.ordinary import TRIAL, Ordinary
+from assay.harness.protocol import Protocol
 from assay.harness.shelf import Shelf
-from assay.harness.silence import Unjudgeable
+from assay.harness.slim import Check, SlimItem
+from assay.harness.subjects import Named, Subjects
 from assay.harness.trial import Trial
-from assay.harness.verdict import said, settled, unearned, verdict_of
 from assay.model.errors import Trouble
-from assay.model.outcome import Outcome, Verdict
+from assay.model.outcome import Outcome
 from assay.model.subject import Subject
-
-TRIAL = pytest.StashKey[Trial]()
-HEARD = pytest.StashKey[list[tuple[Verdict, str, float]]]()
-ENDINGS = (Exception, pytest.skip.Exception, pytest.fail.Exception)
-WORST = ("pass", "skip", "fail", "error")
 
 
 class Refusal:
@@ -55,14 +54,18 @@ class Suites:
     def __init__(self, config: pytest.Config, folder: Path, home: Path) -> None:
         self.config, self.folder, self.outcomes = config, folder, list[Outcome]()
         option = config.getoption
-        self.fleet = load_fleet(home)
-        self.selection = chosen(self.fleet, config)
+        self.fleet = fleet_at(home)
+        self.subjects = Subjects(chosen(self.fleet, config))
         self.phases = {name for given in option("--phase") for name in given.split(",")}
         self.shelf = Shelf(Path(option("--evidence") or home / ".assay" / "evidence" / "latest"))
-        self.calm, self.allure = calm.is_asked_for(config), adhoc.is_asked_for(config)
-        config.pluginmanager.register(
-            Fixtures(self.fleet, option("--ledger") or os.environ.get("ASSAY_LEDGER", ""), TRIAL), "assay-fixtures"
-        )
+        self.calm = calm.is_asked_for(config)
+        fixtures = Fixtures(self.fleet, option("--ledger") or os.environ.get("ASSAY_LEDGER", ""), TRIAL)
+        self._narrow, self._making = Narrow(config), Making(fixtures, slim=slim_is_asked_for(config))
+        self._subjects: dict[tuple[Path, str], list[str]] = {}
+        self._lines = delivery(config)
+        config.pluginmanager.register(fixtures, "assay-fixtures")
+        config.pluginmanager.register(Protocol(self.shelf, self.take), "assay-protocol")
+        config.pluginmanager.register(Ordinary(config, self.fleet, self.trial, self.take), "assay-ordinary")
         if self.calm:
             calm.hush(config)
 
@@ -72,127 +75,95 @@ class Suites:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_pycollect_makeitem(self, collector: pytest.Module, name: str, obj: Any) -> list[pytest.Item] | None:
-        """Make no items of a check that nothing is selected for: neither its evidence nor its fixtures are touched."""
+        """Make slim items, leave ordinary ones to pytest, and none where nothing is selected for a check.
+
+        Neither the evidence nor the fixtures of what is not selected are touched.
+        """
         if not self.owns(collector) or not collector.istestfunction(obj, name):
             return None
-        marks = Marks.of_function(obj, collector)
-        if self.phases and not self.phases & set(marks.phases):
+        check = self._making.check(self._check_id(collector, name), obj, collector)
+        if self.phases and not self.phases & set(check.marks.phases):
             return []
         kind = kind_of(obj)
-        return [] if kind and not self.selection.subjects(kind) else None
+        if not kind:
+            return None
+        subjects = self._selected(check, collector, kind)
+        if subjects and self._making.is_slim(check, collector):
+            return self._making.items(check, collector, subjects)
+        self._subjects[collector.path, name] = [one.id for one in subjects]
+        return None if subjects else []
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
-        """Repeat a check over the declared subjects of the kind that its arguments ask for."""
-        if self.owns(metafunc.definition) and (kind := kind_of(metafunc.function)):
-            subjects = [str(subject) for subject, _ in self.selection.subjects(kind)]
+        """Repeat an ordinary check over the selected subjects of the kind that its arguments ask for."""
+        if self.owns(metafunc.definition) and kind_of(metafunc.function):
+            subjects = self._subjects[metafunc.definition.path, metafunc.definition.name]
             metafunc.parametrize("subject", subjects, ids=subjects, indirect=True)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Put slim items first, those of one node or rack together, so that its evidence is read once."""
+        places = {node.subject: at for at, node in enumerate(self.fleet.nodes.values())}
+        places |= {f"{node.pool}/rack-{node.rack}": at for at, node in enumerate(self.fleet.nodes.values())}
+        last = len(places)
+
+        def place(item: pytest.Item) -> int:
+            if isinstance(item, SlimItem):
+                return places.get(f"{item.subject.scope}/{item.subject.name}", last)
+            return last + 1
+
+        items.sort(key=place)
 
     def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
         """Write down what the user left out with -k, -m or --deselect, so that nobody misses it."""
-        if self._file is not None:
-            left_out = [json.dumps(self._name(item)) + "\n" for item in items if self.owns(item)]
-            with self._file.with_suffix(".left-out").open("a") as file:
-                file.writelines(left_out)
+        if self._lines is not None:
+            self._lines.left_out(self._name(item) for item in items if self.owns(item))
 
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
-        """Write the outcome once the item is through with its teardown."""
-        ran = yield
-        if TRIAL in item.stash:
-            self._deliver(item)
-        return ran
-
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None, object, object]:
-        """Open the trial."""
-        __tracebackhide__ = True
-        if not self.owns(item):
-            return (yield)
-        item.stash[TRIAL], item.stash[HEARD] = self._trial(item), []
-        if self.allure:
-            adhoc.label(self.fleet, item.stash[TRIAL])
-        try:
-            return (yield)
-        except ENDINGS as raised:
-            raise settled(raised) from None
-
-    @pytest.hookimpl(specname="pytest_runtest_setup", tryfirst=True)
-    def pytest_refuse(self, item: pytest.Item) -> None:
-        """Refuse what suites may not do, before pytest makes something else of it. Raises Unjudgeable."""
-        if not self.owns(item):
-            return
-        if item.get_closest_marker("xfail"):
-            raise Unjudgeable("xfail does not exist here; a known issue is data, not code")
-        if not hasattr(item, "callspec"):
-            raise Unjudgeable("asks for no subject: node, gpu, hca, nic, nvme, psu, link, rack, fabric, switch or rail")
-
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
-        """Let the check end as the rules of suites say it ends."""
-        __tracebackhide__ = True
-        trial = item.stash.get(TRIAL, None)
-        if trial is None:
-            return (yield)
-        try:
-            result = yield
-        except ENDINGS as raised:
-            raise settled(raised) from None
-        else:
-            if ending := unearned(trial):
-                raise ending
-            return result
-        finally:
-            if self.allure:
-                adhoc.show_measurements(trial)
-
-    @pytest.hookimpl(wrapper=True, trylast=True)
-    def pytest_runtest_makereport(
-        self, item: pytest.Item, call: pytest.CallInfo[None]
-    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Note the verdict of each phase, and put one line where the traceback would be."""
-        report = yield
-        if TRIAL in item.stash:
-            self._hear(item, call, report)
-        return report
+    def pytest_unconfigure(self) -> None:
+        """Deliver no more."""
+        if self._lines is not None:
+            self._lines.close()
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Tell what did not pass, one line each."""
         if self.calm:
             calm.tell(terminalreporter, self.outcomes)
 
-    def _name(self, item: pytest.Item) -> tuple[str, str]:
-        """Return an item's check and subject."""
-        module = item.path.relative_to(self.folder).as_posix()
-        callspec = getattr(item, "callspec", None)
-        check = f"{self.folder.name}/{module}::{getattr(item, 'originalname', None) or item.name}"
-        return check, callspec.params["subject"] if callspec else "fleet/all"
+    def take(self, outcome: Outcome) -> None:
+        """Deliver an outcome, and keep it for the summary unless it passed."""
+        if outcome.verdict != "pass":
+            self.outcomes.append(outcome)
+        if self._lines is not None:
+            self._lines(outcome)
 
-    def _trial(self, item: pytest.Item) -> Trial:
+    def trial(self, item: pytest.Item) -> Trial | None:
+        """Open the trial of an ordinary item, None for one that is not of these suites."""
+        if not self.owns(item):
+            return None
         marks, (check, subject) = Marks.of_item(item), self._name(item)
         judged = Subject.parse(subject)
         node = judged.name if judged.name in self.fleet.nodes else ""
         return Trial(check, judged, node, self.shelf, marks.phases, marks.fault, marks.active)
 
-    def _hear(self, item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:
-        error = call.excinfo.value if call.excinfo else None
-        verdict = verdict_of(error, call.when)
-        reason = said(error) if error else ""
-        item.stash[HEARD].append((verdict, reason, call.duration))
-        if call.when == "call" or verdict != "pass":
-            report.__dict__["verdict"] = verdict  # read by pytest_report_teststatus, also after a trip through xdist
-        if self.calm and report.failed:
-            report.longrepr = calm.CalmRepr(str(item.path), item.location[1] or 0, reason)  # type: ignore[assignment]
+    def _selected(self, check: Check, module: pytest.Collector, kind: str) -> list[Named]:
+        """Return the subjects of a check that the ids of the command line, -m and -k leave."""
+        names = asked(self.config, module.path) if isinstance(module, pytest.Module) else None
+        if names is not None:
+            ids = names.get(check.name, frozenset())
+            return self.subjects.of(kind) if ids is None else self.subjects.called(kind, ids)
+        words = self._narrow.words(self._making.example(check, module))
+        fitting = self.subjects.fitting(kind, words)
+        if self._lines is not None and words != ANY:
+            kept = {one.id for one in fitting}
+            self._lines.left_out((check.id, one.id) for one in self.subjects.of(kind) if one.id not in kept)
+        return fitting
 
-    def _deliver(self, item: pytest.Item) -> None:
-        heard = item.stash[HEARD] or [("error", "never ran", 0.0)]
-        verdict, reason, _ = max(heard, key=lambda phase: WORST.index(phase[0]))
-        outcome = item.stash[TRIAL].outcome(verdict, reason, sum(duration for *_, duration in heard))
-        self.outcomes.append(outcome)
-        if self._file is not None:
-            with self._file.open("a") as file:
-                file.write(json.dumps(outcome.as_json(), ensure_ascii=False) + "\n")
+    def _check_id(self, place: pytest.Item | pytest.Collector, name: str) -> str:
+        return f"{self.folder.name}/{place.path.relative_to(self.folder).as_posix()}::{name}"
 
-    @cached_property
-    def _file(self) -> Path | None:
-        given = self.config.getoption("--outcomes")
-        return Path(given) if given else None
+    def _name(self, item: pytest.Item) -> tuple[str, str]:
+        """Return an item's check and subject."""
+        if isinstance(item, SlimItem):
+            return item.check.id, str(item.subject)
+        callspec = getattr(item, "callspec", None)
+        check = self._check_id(item, getattr(item, "originalname", None) or item.name)
+        return check, callspec.params["subject"] if callspec else "fleet/all"

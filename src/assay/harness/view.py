@@ -18,8 +18,11 @@ class View:
     so does a branch that is taken for a value (`assert gpu.pcie`).
     """
 
-    def __init__(self, trial: Trial, document: str, path: tuple[str, ...]) -> None:
-        self._trial, self._document, self._path = trial, document, path
+    def __init__(
+        self, trial: Trial, document: str, path: tuple[str, ...], known: Mapping[str, Any] | None = None
+    ) -> None:
+        """`known` is the branch itself, where the way to it has been walked already."""
+        self._trial, self._document, self._path, self._known = trial, document, path, known
 
     def __getattr__(self, name: str) -> Any:
         """Return what is at `name`. Raises Silence for no value, Unjudgeable for no such name."""
@@ -55,6 +58,11 @@ class View:
 
     def _branch(self) -> Mapping[str, Any]:
         """Return the branch that this view stands for. Raises Silence where a leaf stands in its place."""
+        if self._known is None:
+            self._known = self._walked()
+        return self._known
+
+    def _walked(self) -> Mapping[str, Any]:
         tree: Any = self._trial.look(self._document).evidence.channels
         for depth, step in enumerate(self._path):
             if step not in tree:
@@ -64,21 +72,21 @@ class View:
             if reading is not None and reading.kind != "value":
                 raise self._silent(reading.kind, self._path[: depth + 1], reading.reason)
             tree = reading.value if reading is not None else tree
-            if not isinstance(tree, Mapping):
+            if not isinstance(tree, dict | Mapping):  # dict first: it is one nearly always, and is known faster
                 raise self._silent("failed", self._path[: depth + 1], f"is {tree!r} and not a branch")
         branch: Mapping[str, Any] = tree
         return branch
 
     def _told(self, tree: Any, key: str) -> Any:
         reading, path = as_reading(tree), (*self._path, key)
-        if reading is None and isinstance(tree, Mapping):
-            return View(self._trial, self._document, path)
+        if reading is None and isinstance(tree, dict | Mapping):
+            return View(self._trial, self._document, path, tree)
         if reading is None or (reading.kind == "value" and reading.value is None):
             raise self._silent("failed", path, f"is no reading: {tree!r}")
         if reading.kind != "value":
             raise self._silent(reading.kind, path, reading.reason)
-        if isinstance(reading.value, Mapping):
-            return View(self._trial, self._document, path)
+        if isinstance(reading.value, dict | Mapping):
+            return View(self._trial, self._document, path, reading.value)
         return told(reading.value, path=(self._document, *path))
 
     def _unknown(self, key: str, branch: Mapping[str, Any]) -> Exception:

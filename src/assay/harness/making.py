@@ -1,0 +1,101 @@
+"""Makes the items of a check: slim ones where it only judges evidence, else it leaves them to pytest."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pytest
+
+from assay.harness import adhoc, calm
+from assay.harness.fixtures import Fixtures
+from assay.harness.given import Given
+from assay.harness.marks import Marks
+from assay.harness.plugin import MARKERS
+from assay.harness.slim import Check, SlimItem
+from assay.harness.subjects import Named
+from assay.model.subject import Subject
+
+OURS = frozenset(line.partition(":")[0].partition("(")[0] for line in MARKERS)
+"""Marks that pytest and its plugins do nothing about. Whatever another asks for, only an ordinary item does it."""
+LOOKS_INSIDE = ("usepdb", "trace", "setupshow", "setuponly", "setupplan", "ordinary_items")
+"""Options that look into what a slim item does not have: phases, fixtures, a traceback."""
+NOBODY = Named(Subject("", ""), "", "")
+
+
+def slim_is_asked_for(config: pytest.Config) -> bool:
+    """Return whether slim items do: nobody wants tracebacks (-v, --tb), a debugger, fixtures or Allure's files."""
+    looking = any(config.getoption(option, default=False) for option in LOOKS_INSIDE)
+    return calm.is_asked_for(config) and not adhoc.is_asked_for(config) and not looking
+
+
+class Making:
+    """Makes items in one session; `slim`: where it can, slim ones."""
+
+    def __init__(self, fixtures: Fixtures, *, slim: bool) -> None:
+        self._fixtures, self._given, self._slim = fixtures, Given(fixtures), slim
+
+    def check(self, name: str, function: Any, module: pytest.Collector) -> Check:
+        """Return what the items of a test function have in common. `name` is the check's id."""
+        own: list[pytest.Mark] = list(getattr(function, "pytestmark", []))
+        marks = Marks.of_function(function, module)
+        return Check(name, function, marks, own)
+
+    def is_slim(self, check: Check, module: pytest.Collector) -> bool:
+        """Return whether a check only judges evidence: plain, with arguments, marks and fixtures of ours alone."""
+        if not self._slim or not isinstance(module, pytest.Module) or not _is_plain(check.function):
+            return False
+        marks = {mark.name for mark in (*check.own_markers, *module.iter_markers())}
+        return (
+            marks <= OURS
+            and self._given.knows(_arguments(check.function))
+            and not hasattr(module.obj, "pytest_generate_tests")
+            and self._are_ours(check.function, module)
+        )
+
+    def example(self, check: Check, module: pytest.Collector) -> SlimItem:
+        """Return an item without a subject, for `Narrow`."""
+        return _item(check, module, f"{check.name}[", NOBODY)
+
+    def items(self, check: Check, module: pytest.Collector, subjects: Iterable[Named]) -> list[pytest.Item]:
+        """Return a slim item for each subject."""
+        check.recipe = self._given.recipe(_arguments(check.function))
+        check.keywords = dict.fromkeys((check.name, *module.keywords, *(mark.name for mark in check.own_markers)), 1)
+        return [_item(check, module, f"{check.name}[{one.id}]", one) for one in subjects]
+
+    def _are_ours(self, function: Callable[..., Any], module: pytest.Module) -> bool:
+        """Return whether pytest would use our fixtures, and no other: none is overridden, none is automatic."""
+        manager = module.session._fixturemanager
+        found = manager.getfixtureinfo(module, function, None)  # type: ignore[arg-type]  # it asks for names and marks
+        used = {name: fixtures[-1].func for name, fixtures in found.name2fixturedefs.items() if name != "request"}
+        return all(getattr(function, "__self__", None) is self._fixtures for function in used.values())
+
+
+def _item(check: Check, module: pytest.Collector, name: str, of: Named) -> SlimItem:
+    """Return one item. Its id is given as text, which pytest takes apart: a name with a bracket would be another id."""
+    whole = f"{module.nodeid}::{name}"
+    item: SlimItem = SlimItem.from_parent(
+        module, name=name, nodeid=whole, check=check, subject=of.subject, whose=of.node
+    )
+    return item
+
+
+def _arguments(function: Callable[..., Any]) -> list[str]:
+    return list(inspect.signature(function).parameters)
+
+
+def _is_plain(function: Any) -> bool:
+    """Return whether a function is called with its arguments, returns, and that is that."""
+    special = (inspect.isgeneratorfunction, inspect.iscoroutinefunction, inspect.isasyncgenfunction)
+    if (
+        not inspect.isfunction(function)
+        or hasattr(function, "__wrapped__")
+        or any(is_so(function) for is_so in special)
+    ):
+        return False
+    if hasattr(function, "__wrapped__"):
+        return False
+    parameters = inspect.signature(function).parameters.values()
+    named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    return all(one.kind in named and one.default is one.empty for one in parameters)
