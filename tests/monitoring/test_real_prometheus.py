@@ -19,10 +19,11 @@ pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("monitoring")]
 PLACE = "0000:1b:00.0"
 
 
-def look(monitored: Any) -> dict[str, Any]:
+def look(monitored: Any, stale_s: float = 180) -> dict[str, Any]:
     """Return what the metrics tell of n0003."""
     maps = load_fleet(Path(__file__).parents[2]).monitorings
-    metrics = {"url": monitored.url, "match": {"Hostname": "{name}", "node": "{name}"}, "xid_hours": 1}
+    match = {"Hostname": "{name}", "node": "{name}"}
+    metrics = {"url": monitored.url, "match": match, "xid_hours": 1, "stale_s": stale_s}
     variables = {"transport": "prometheus", "metrics": metrics}
     node = Node("n0003", "h100-a", "lab1", "r01", 7, "S", "hgx-h100", "managed", variables=variables)
     return probe(node, [], 30, Transports(scraped=Scraped(maps, Path())))["probe"]
@@ -60,6 +61,18 @@ def test_a_metric_that_changes_is_a_fault_in_the_ledger_and_its_end_is_noted(mon
     monitored.gauges["DCGM_FI_DEV_XID_ERRORS"] = 0
     monitored.site.wait_for(lambda: entries(monitored, "alert.resolved"), "that it is over is noted")
     assert entries(monitored, "fault.cleared") == [], "an XID is not cured by silence"
+
+
+def test_a_metric_that_is_not_told_any_more_reads_failed(monitored: Any) -> None:
+    def used() -> dict[str, Any]:
+        return look(monitored, stale_s=10)["gpu"]["devices"][PLACE]["memory"]["used_bytes"]
+
+    gone = monitored.gauges.pop("DCGM_FI_DEV_FB_USED")
+    try:
+        said = monitored.site.wait_for(lambda: used().get("failed"), "its last sample is too old")
+    finally:
+        monitored.gauges["DCGM_FI_DEV_FB_USED"] = gone
+    assert said == "the last sample of DCGM_FI_DEV_FB_USED is older than 10 s"
 
 
 def test_an_alert_that_nobody_mapped_is_noted(monitored: Any) -> None:

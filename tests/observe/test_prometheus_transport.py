@@ -99,8 +99,10 @@ def node(stand: Stand, ca: Path | None, name: str = "n0001", **more: Any) -> Nod
 def test_one_round_of_queries_answers_for_all_nodes(stand: Stand, ca_file: Path, maps: Any) -> None:
     transports = Transports(scraped=Scraped(maps, Path()))
     found = {name: probe(node(stand, ca_file, name), [], 10, transports) for name in NODES}
-    assert len(stand.asked) == 3, "the metrics, the gauge of XIDs, and what that stood at before"
-    assert stand.asked[0]["query"].endswith('",cluster="a\\"b"}[360s]')
+    assert len(stand.asked) == 4, (
+        "the metrics, what of them is too old, the gauge of XIDs, and what that stood at before"
+    )
+    assert stand.asked[0]["query"].endswith('",cluster="a\\"b"}[180s]))')
     assert all(one["timeout"].removesuffix("ms").isdecimal() for one in stand.asked), "it takes no fractions"
     for tree in found.values():
         assert tree["probe"]["gpu"]["devices"]["0000:1b:00.0"]["temperature"]["gpu_c"] == {"value": 61}

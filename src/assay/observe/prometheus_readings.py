@@ -36,6 +36,14 @@ def metrics_of(monitoring: Monitoring) -> list[str]:
     return sorted(found | ({monitoring.xid.metric} if monitoring.xid else set()))
 
 
+def labels_of(monitoring: Monitoring) -> set[str]:
+    """Return every label that readings are told by."""
+    groups = monitoring.groups.values()
+    found = {group.by for group in groups} | {one.label for group in groups for one in group.readings.values()}
+    found |= {label for group in groups for one in group.readings.values() for label in one.where}
+    return {"__name__"} | {label for label in found if label} | ({monitoring.xid.by} if monitoring.xid else set())
+
+
 def readings(monitoring: Monitoring, series: Iterable[Series], look: Look) -> Tree:
     """Return the `probe` channel of one node, of its series."""
     by_metric: dict[str, list[Series]] = defaultdict(list)
@@ -74,7 +82,7 @@ def _reading(wanted: MetricReading, series: Sequence[Series], look: Look) -> Tre
     newest = max(fitting, key=lambda one: one.samples[-1][0])
     at, number = newest.samples[-1]
     if look.at - at > look.stale_s:
-        return failed(f"the last sample of {wanted.metric} is {look.at - at:.0f} s old")
+        return failed(f"the last sample of {wanted.metric} is older than {look.stale_s:g} s")
     if wanted.label is not None:
         text = newest.labels.get(wanted.label, "")
         return value(text) if text else absent(f"{wanted.metric} has no label {wanted.label}")

@@ -1,7 +1,7 @@
 """A Prometheus that scrapes the nodes already: one round of queries answers for all of its nodes.
 
-Three queries a pass, however many nodes and metrics: the samples of all metrics, and the XID gauge over its window and
-before it.
+Four queries a pass, however many nodes and metrics: the last sample of all metrics, those that are too old, and the XID
+gauge over its window and before it.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from assay.observe.credentials import split
 from assay.observe.once import Once
 from assay.observe.prometheus_api import Answer, Bearer, Prometheus, Series, Sign
 from assay.observe.prometheus_codes import Change, Window, changes_in, codes, lines
-from assay.observe.prometheus_readings import Look, metrics_of, readings
+from assay.observe.prometheus_readings import Look, labels_of, metrics_of, readings
 from assay.observe.references import called, secret
 from assay.observe.trust import Trust
 
 PASS_S = 600.0
 LOOK_BACK = 2
-"""How many times `stale_s` are looked at: what is older than a sample may be is told as that."""
+"""How many times `stale_s` are looked at: a sample that is older than it may be is told as that."""
 
 
 Shelf = Mapping[tuple[str, str], Sequence[Series]]
@@ -74,12 +74,15 @@ class Scraped:
 
     def _round(self, metrics: Metrics, monitoring: Monitoring, deadline_s: float) -> Round:
         now, ends_at = time.time(), time.monotonic() + deadline_s
-        answers = [Answer(())] * 3
+        answers = [Answer(())] * 4
         for number, (query, span) in enumerate(_queries(metrics, monitoring, now)):
             with self._service(metrics, max(0.1, ends_at - time.monotonic())) as service:
                 asked = service.instant(query, span) if isinstance(span, float) else service.range(query, *span)
                 answers[number] = asked
-        found, within, before = (_shelved(answer, _naming(metrics)) for answer in answers)
+        answers[1] = _aged(answers[1], metrics.stale_s)
+        found, stale, within, before = (_shelved(answer, _naming(metrics)) for answer in answers)
+        for key, series in stale.items():
+            found[key] += series
         warned = "; ".join(dict.fromkeys(warning for answer in answers for warning in answer.warnings))
         return Round(now, found, within, before, warned)
 
@@ -115,11 +118,20 @@ def _constant(metrics: Metrics) -> str:
 def _queries(metrics: Metrics, monitoring: Monitoring, now: float) -> Iterator[tuple[str, float | Window]]:
     """Yield each query with its time or window."""
     narrow, names = _constant(metrics), json.dumps("|".join(metrics_of(monitoring)))
-    yield f"{{__name__=~{names}{narrow}}}[{LOOK_BACK * metrics.stale_s:.0f}s]", now
+    samples, by = f"{{__name__=~{names}{narrow}}}", ", ".join(sorted({*labels_of(monitoring), *_naming(metrics)}))
+    fresh = f"max by ({by}) (last_over_time({samples}[{metrics.stale_s:.0f}s]))"
+    yield fresh, now
+    yield f"max by ({by}) (last_over_time({samples}[{LOOK_BACK * metrics.stale_s:.0f}s])) unless on ({by}) {fresh}", now
     if monitoring.xid:
         gauge, window = f"{monitoring.xid.metric}{{{narrow[1:]}}}", Window.before(now, metrics.xid_hours)
         yield window.query(gauge), window
         yield window.before_it(gauge), window.start - window.step_s
+
+
+def _aged(answer: Answer, stale_s: float) -> Answer:
+    """Return an answer with the samples where they are at least: a query dates them to when it was asked."""
+    older = [Series(one.labels, [(at - stale_s - 1, number) for at, number in one.samples]) for one in answer.series]
+    return Answer(older, answer.warnings)
 
 
 def _shelved(answer: Answer, naming: Mapping[str, str]) -> dict[tuple[str, str], list[Series]]:
