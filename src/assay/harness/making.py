@@ -31,10 +31,10 @@ def slim_is_asked_for(config: pytest.Config) -> bool:
 
 
 class Making:
-    """Makes items in one session; `slim`: where it can, slim ones."""
+    """Makes items in one session; `slim`: slim ones of checks that only judge evidence."""
 
     def __init__(self, fixtures: Fixtures, *, slim: bool) -> None:
-        self._fixtures, self._given, self._slim = fixtures, Given(fixtures), slim
+        self._fixtures, self._given, self.slim = fixtures, Given(fixtures), slim
 
     def check(self, name: str, function: Any, module: pytest.Collector) -> Check:
         """Return what the items of a test function have in common. `name` is the check's id."""
@@ -42,9 +42,12 @@ class Making:
         marks = Marks.of_function(function, module)
         return Check(name, function, marks, own)
 
-    def is_slim(self, check: Check, module: pytest.Collector) -> bool:
-        """Return whether a check only judges evidence: plain, with arguments, marks and fixtures of ours alone."""
-        if not self._slim or not isinstance(module, pytest.Module) or not _is_plain(check.function):
+    def only_judges(self, check: Check, module: pytest.Collector) -> bool:
+        """Return whether a check only judges evidence: plain, with arguments, marks and fixtures of ours alone.
+
+        Then it has one item per subject, whose name ends with the subject's id.
+        """
+        if not isinstance(module, pytest.Module) or not _is_plain(check.function):
             return False
         marks = {mark.name for mark in (*check.own_markers, *module.iter_markers())}
         return (

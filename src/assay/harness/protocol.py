@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -36,13 +38,15 @@ class Judged:
     when: Phase
     start: float
     duration_s: float
+    printed: str = ""
 
 
 class Protocol:
     """The hooks that run slim items by the evidence on `shelf`. `take` is given each outcome."""
 
-    def __init__(self, shelf: Shelf, take: Callable[[Outcome], None]) -> None:
+    def __init__(self, config: pytest.Config, shelf: Shelf, take: Callable[[Outcome], None]) -> None:
         self._shelf, self._take = shelf, take
+        self._out = None if config.getoption("capture") == "no" else io.StringIO()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
@@ -51,7 +55,7 @@ class Protocol:
             return None
         marks = item.check.marks
         trial = Trial(item.check.id, item.subject, item.whose, self._shelf, marks.phases, marks.fault, marks.active)
-        judged = judge(item, trial)
+        judged = judge(item, trial, self._out)
         self._take(trial.outcome(judged.verdict, judged.reason, judged.duration_s))
         hook = item.config.hook
         hook.pytest_runtest_logreport(report=report(item, judged))
@@ -61,10 +65,13 @@ class Protocol:
         return True
 
 
-def judge(item: SlimItem, trial: Trial) -> Judged:
-    """Call the check and return its verdict by the rules of suites."""
+def judge(item: SlimItem, trial: Trial, out: io.StringIO | None) -> Judged:
+    """Call the check and return its verdict by the rules of suites. What it prints goes to `out`, if there is one."""
     when: Phase = "setup"
     start, began = time.time(), time.perf_counter()
+    was = sys.stdout, sys.stderr
+    if out is not None:
+        sys.stdout = sys.stderr = out
     try:
         arguments = item.check.recipe.made(trial)
         when = "call"
@@ -74,8 +81,20 @@ def judge(item: SlimItem, trial: Trial) -> Judged:
         raise
     except BaseException as raised:  # SystemExit too: a check that exits has not passed
         error = settled(raised)
+    finally:
+        sys.stdout, sys.stderr = was
     duration = time.perf_counter() - began
-    return Judged(verdict_of(error, when), said(error) if error else "", when, start, duration)
+    return Judged(verdict_of(error, when), said(error) if error else "", when, start, duration, taken_from(out))
+
+
+def taken_from(out: io.StringIO | None) -> str:
+    """Return what was printed, and make room for the next."""
+    if out is None or not out.tell():
+        return ""
+    text = out.getvalue()
+    out.seek(0)
+    out.truncate()
+    return text
 
 
 def report(item: SlimItem, judged: Judged) -> pytest.TestReport:
@@ -93,6 +112,7 @@ def report(item: SlimItem, judged: Judged) -> pytest.TestReport:
         outcome=result,
         longrepr=told,  # type: ignore[arg-type]  # `CalmRepr` has the form that pytest expects
         when=judged.when,
+        sections=[("Captured output", judged.printed)] if judged.printed else (),
         duration=judged.duration_s,
         start=judged.start,
         stop=judged.start + judged.duration_s,

@@ -64,7 +64,7 @@ class Suites:
         self._subjects: dict[tuple[Path, str], list[str]] = {}
         self._lines = delivery(config)
         config.pluginmanager.register(fixtures, "assay-fixtures")
-        config.pluginmanager.register(Protocol(self.shelf, self.take), "assay-protocol")
+        config.pluginmanager.register(Protocol(config, self.shelf, self.take), "assay-protocol")
         config.pluginmanager.register(Ordinary(config, self.fleet, self.trial, self.take), "assay-ordinary")
         if self.calm:
             calm.hush(config)
@@ -87,8 +87,9 @@ class Suites:
         kind = kind_of(obj)
         if not kind:
             return None
-        subjects = self._selected(check, collector, kind)
-        if subjects and self._making.is_slim(check, collector):
+        judges = self._making.only_judges(check, collector)
+        subjects = self._selected(check, collector, kind) if judges else self.subjects.of(kind)
+        if subjects and judges and self._making.slim:
             return self._making.items(check, collector, subjects)
         self._subjects[collector.path, name] = [one.id for one in subjects]
         return None if subjects else []

@@ -1,0 +1,170 @@
+"""What no item need be made of is told before there are items, and never differs from what pytest would have left."""
+
+from __future__ import annotations
+
+import pytest
+
+from assay.fleet.load import load_fleet
+from assay.harness import kept
+from assay.harness.declared import PARTS, Selection
+from assay.harness.kept import fleet_at
+from assay.harness.making import Making
+from assay.harness.narrow import ANY, Narrow, Words
+from assay.harness.subjects import Subjects
+from assay.model.errors import Trouble
+
+pytest_plugins = ["pytester"]
+
+SUITE = '''
+"""A check for every kind of subject."""
+import pytest
+
+pytestmark = [pytest.mark.phase("seatrial", "production"), pytest.mark.passive]
+
+def test_host(node): pass
+
+def test_pcie_link(gpu): pass
+
+@pytest.mark.active
+@pytest.mark.fault("ib.link.errors")
+def test_port(hca): pass
+
+def test_air(rack): pass
+
+@pytest.mark.parametrize("many", [1, 2])
+def test_many(node, many): pass
+
+test_air.owner = "fabric"
+'''
+EXPRESSIONS = [
+    "n0003",
+    "n0003 and pcie",
+    "not n0003 and host",
+    "gpu3 or air",
+    "h100-a/n0003/gpu3",
+    "N0003 and GPU3",
+    "not gpu3 and not n0017 and pcie",
+    "pcie_link[h100",
+    "n0017 and (host or gpu7)",
+    "active",
+    "owner",
+    "not owner and not host",
+    "rack-r01",
+    "nothing_like_this",
+    "test_own and n0004 and (gpu0 or gpu1 or gpu2 or gpu3 or gpu4 or gpu5 or gpu6)",
+    "suites and many and 2",
+    "n0003/g",
+]
+
+
+@pytest.fixture
+def small(fleet_copy):
+    fleet_copy.suite(SUITE)
+    return fleet_copy
+
+
+def ids(fleet, *options: str) -> set[str]:
+    result = fleet.pytest("--collect-only", "-q", "--rack", "r01", "--rack", "r05", *options)
+    return {line.split("::")[1] for line in result.outlines if "::test" in line}
+
+
+def test_k_and_m_leave_what_pytest_leaves(small, monkeypatch):
+    asked = [("-k", words) for words in EXPRESSIONS] + [("-m", "active"), ("-m", "not passive"), ("-m", "phase")]
+    narrow = [ids(small, *one) for one in asked]
+    with monkeypatch.context() as patched:
+        patched.setattr(Narrow, "words", lambda self, example: ANY)
+        whole = [ids(small, *one) for one in asked]
+    for one, few, all_that_fit in zip(asked, narrow, whole, strict=True):
+        assert few == all_that_fit, one
+
+
+def test_items_are_made_of_what_is_left_only(small, monkeypatch):
+    made = []
+    items = Making.items
+    monkeypatch.setattr(
+        Making, "items", lambda self, check, module, of: made.extend(of) or items(self, check, module, of)
+    )
+    assert len(ids(small, "-k", "n0003 and pcie")) == len(made) == 8
+    made.clear()
+    small.pytest("--collect-only", f"{small.root}/suites/test_own.py::test_host[h100-a/n0003]")
+    assert len(made) > 100  # the folder was asked for as well
+    made.clear()
+    own = f"{small.root}/suites/test_own.py::test_host[h100-a/n0003]"
+    small.pytester.runpytest_inprocess(own, "--co", "-p", "assay.harness.plugin", f"--rootdir={small.root}")
+    assert [one.id for one in made] == ["h100-a/n0003"]
+
+
+def test_an_ordinary_item_that_is_repeated_more_often_can_be_asked_for_by_its_id(small):
+    own = f"{small.root}/suites/test_own.py::test_many[h100-a/n0003-2]"
+    words = ["--co", "-q", "-p", "assay.harness.plugin", f"--rootdir={small.root}"]
+    result = small.pytester.runpytest_inprocess(own, *words)
+    assert result.outlines[0].endswith("suites/test_own.py::test_many[h100-a/n0003-2]")
+
+
+@pytest.mark.parametrize("words", ["n0003 and", "(", "host(a=1)"])
+def test_an_expression_that_is_none_is_pytests_to_refuse(small, words):
+    assert small.pytest("-k", words).ret == pytest.ExitCode.USAGE_ERROR
+
+
+@pytest.mark.parametrize("kind", ["node", *PARTS, "rack", "fabric", "switch", "rail"])
+def test_subjects_by_words_and_by_name_are_among_those_selected(fleet_copy, kind):
+    fleet = load_fleet(fleet_copy.root)
+    for share in (1, 2):
+        selection = Selection(fleet, tuple(fleet.nodes), share, 2)
+        whole = [str(subject) for subject, _ in selection.subjects(kind)]
+        for word in ("n0003", "3", "gpu3", "/", "3/g", "r01", "zzz"):
+            words = Words((word,), frozenset({(True,)}))
+            assert [one.id for one in Subjects(selection).fitting(kind, words)] == [one for one in whole if word in one]
+            other = Words((word,), frozenset({(False,)}))
+            assert [one.id for one in Subjects(selection).fitting(kind, other)] == [
+                one for one in whole if word not in one
+            ]
+        assert [one.id for one in Subjects(selection).called(kind, [*whole[::3], "no/such", "none"])] == whole[::3]
+
+
+@pytest.fixture
+def many(fleet_copy, monkeypatch):
+    monkeypatch.setattr(kept, "MANY", 2)
+    return fleet_copy
+
+
+def files(fleet):
+    return sorted((fleet.root / ".assay" / "cache" / "fleet").glob("*.pickle"))
+
+
+def test_a_fleet_that_was_read_is_fetched_and_the_same(many):
+    read, fetched = fleet_at(many.root), fleet_at(many.root)
+    assert len(files(many)) == 1
+    assert read == fetched == load_fleet(many.root)
+
+
+def test_a_fleet_that_changed_is_read_anew(many):
+    before = fleet_at(many.root)
+    inventory = next((many.root / "inventory").glob("*.y*ml"))
+    inventory.write_text(inventory.read_text().replace("serial_number: ", "serial_number: X", 1))
+    assert fleet_at(many.root) == load_fleet(many.root) != before
+    assert len(files(many)) == 2
+
+
+def test_what_is_kept_is_not_believed_when_it_is_cut_or_others_may_write_it(many):
+    fleet = fleet_at(many.root)
+    (file,) = files(many)
+    whole = file.read_bytes()
+    for content in (b"", whole[:40], whole[:-1], bytes(32) + whole[32:]):
+        file.write_bytes(content)
+        assert fleet_at(many.root) == fleet
+    file.write_bytes(whole)
+    file.chmod(0o666)
+    assert kept._fetched(file) is None
+
+
+def test_a_fleet_that_cannot_be_read_is_not_kept(many):
+    (many.root / "specs" / "nodes" / "gb200-nvl72.yaml").write_text("kind: NodeSpec\nname: [")
+    with pytest.raises(Trouble):
+        fleet_at(many.root)
+    assert files(many) == []
+
+
+def test_a_small_fleet_is_not_kept(fleet_copy):
+    fleet_at(fleet_copy.root)
+    assert files(fleet_copy) == []
