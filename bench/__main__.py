@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from bench import agent, big, bmcs, fabric, faults, observing, starting, week
+from bench import agent, big, bmcs, fabric, faults, harness, observing, starting, week
 from bench.measurement import Measurement
 from bench.table import told
 
@@ -21,6 +21,7 @@ PARTS: dict[str, Callable[[Path], Iterator[Measurement]]] = {
     "bmcs": bmcs.measurements,
     "big": big.measurements,
     "fabric": fabric.measurements,
+    "harness": harness.measurements,
     "faults": faults.measurements,
     "week": week.measurements,
     "agent": agent.measurements,

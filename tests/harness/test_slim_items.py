@@ -309,3 +309,21 @@ def test_left_out_is_written_for_what_no_item_was_made_of(one):
     assert sorted(f"{check.split('::')[1]}[{subject}]" for check, subject in left_out) == sorted(
         set(IDS) - set(FAILING)
     )
+
+
+def test_outcomes_that_cannot_be_kept_are_a_usage_error_before_anything_is_judged(one):
+    result = run(one, "--outcomes", str(one.root / "no" / "such" / "folder.jsonl"))
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert "the outcomes cannot be kept: No such file or directory" in result.stderr.str()
+
+
+def test_a_mark_that_a_conftest_puts_on_one_item_is_not_on_its_neighbours_and_never_ignored(one):
+    class Marking:
+        def pytest_collection_modifyitems(self, items):
+            items[0].add_marker(pytest.mark.skip(reason="not today"))
+            items[1].add_marker("passive")
+
+    result = with_plugin(one, Marking())
+    passed, skipped, failed = result.listoutcomes()
+    assert (len(passed), len(skipped), len(failed)) == (7, 0, 3)
+    assert any("was marked skip after it was collected" in str(report.longrepr) for report in failed)

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from assay.model.errors import Trouble
 from assay.model.outcome import Outcome
 
 Deliver = Callable[[Outcome], None]
+ENCODED = json.JSONEncoder(ensure_ascii=False).encode  # `json.dumps` would make an encoder each time
 
 
 class Lines:
@@ -25,7 +27,7 @@ class Lines:
 
     def __call__(self, outcome: Outcome) -> None:
         """Write an outcome down."""
-        self._stream.write(json.dumps(outcome.as_json(), ensure_ascii=False) + "\n")
+        self._stream.write(ENCODED(outcome.as_json()) + "\n")
         self._stream.flush()
 
     def close(self) -> None:
@@ -39,6 +41,10 @@ class Lines:
 
 
 def delivery(config: pytest.Config) -> Lines | None:
-    """Return what takes the outcomes of a session, None where the user keeps none."""
+    """Return what takes the outcomes of a session, None where the user keeps none. Raises Trouble."""
     given = config.getoption("--outcomes")
-    return Lines(Path(given)) if given else None
+    try:
+        return Lines(Path(given)) if given else None
+    except OSError as error:
+        fix = "name a file in a folder that you may write to"
+        raise Trouble(f"the outcomes cannot be kept: {error.strerror}", where=given, fix=fix) from None

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from assay.harness.fabric_health import RailView, SwitchView
-from assay.harness.links import Fabrics, FabricView, LinkView
 from assay.harness.measure import Measure
 from assay.harness.parts import NodeView, PartView, RackView
 from assay.harness.since import SinceLastPass
 from assay.harness.spec import Limits, SpecView
 from assay.harness.trial import Trial
 from assay.harness.view import View
-from assay.harness.weeks import PortWeekView, RailWeek, Weeks, WeekView
 from assay.model.fleet import Fleet
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # what looks at fabrics is read where a check asks for one
+    from assay.harness.fabric_health import RailView, SwitchView
+    from assay.harness.links import Fabrics, FabricView, LinkView
+    from assay.harness.weeks import PortWeekView, RailWeek, Weeks, WeekView
     from assay.ledger.store import Ledger
 
 
@@ -27,8 +27,6 @@ class Fixtures:
 
     def __init__(self, fleet: Fleet, ledger: str, key: pytest.StashKey[Trial]) -> None:
         self._fleet, self._where, self._key = fleet, ledger, key
-        self._fabrics = Fabrics(fleet)
-        self._weeks = Weeks(self._fabrics)
 
     @pytest.fixture
     def subject(self, request: pytest.FixtureRequest) -> str:
@@ -90,11 +88,15 @@ class Fixtures:
         """The fabric, or the one that the node hangs on."""
         node = self._fleet.nodes.get(trial.node)
         design = str(node.variables.get("fabric", "")) if node else trial.subject.name
+        from assay.harness.links import FabricView
+
         return FabricView(self._fabrics, trial, design)
 
     @pytest.fixture
     def link(self, fabric: FabricView, hca: PartView) -> LinkView:
         """The link at one InfiniBand adapter."""
+        from assay.harness.links import LinkView
+
         return LinkView(self._fabrics, fabric, hca)
 
     @pytest.fixture
@@ -110,6 +112,8 @@ class Fixtures:
     @pytest.fixture
     def fabric_week(self, trial: Trial, fabric: FabricView) -> WeekView:
         """The last week of a fabric."""
+        from assay.harness.weeks import WeekView
+
         return WeekView(self._weeks, trial, fabric.name)
 
     @pytest.fixture
@@ -164,6 +168,18 @@ class Fixtures:
     def since_last_pass(self, trial: Trial) -> SinceLastPass:
         """How much a counter grew since this check last passed here."""
         return SinceLastPass(trial, lambda: self._ledger)
+
+    @cached_property
+    def _fabrics(self) -> Fabrics:
+        from assay.harness.links import Fabrics
+
+        return Fabrics(self._fleet)
+
+    @cached_property
+    def _weeks(self) -> Weeks:
+        from assay.harness.weeks import Weeks
+
+        return Weeks(self._fabrics)
 
     @cached_property
     def _ledger(self) -> Ledger | None:

@@ -133,12 +133,14 @@ def slots(spec: NodeSpec, kind: str) -> list[str]:
 
 def slot_of(spec: NodeSpec, kind: str, slot: str, fleet: Fleet) -> tuple[str, Any]:
     """Return a slot's key in the evidence and what the spec declares there."""
-    view = SpecView(spec, f"NodeSpec/{spec.name}", "", fleet.lines)
+    document = f"NodeSpec/{spec.name}"
+    view = SpecView(spec, document, "", fleet.lines)
     index = slots(spec, kind).index(slot)
     if kind == "gpu":
         return spec.gpus.pci[index], view.gpus
-    if kind in ("hca", "nic"):
-        return slot, (view.hcas if kind == "hca" else view.nics)[index]
+    if kind in ("hca", "nic"):  # only the one that is asked for is made
+        of = f"{kind}s"
+        return slot, SpecView(getattr(spec, of)[index], document, f"{of}.{index}", fleet.lines)
     if kind == "nvme":
         return slot, view.nvme
     return str(index), view.psus if kind == "psu" else None

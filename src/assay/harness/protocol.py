@@ -13,6 +13,7 @@ import pytest
 
 from assay.harness.calm import CalmRepr
 from assay.harness.shelf import Shelf
+from assay.harness.silence import Unjudgeable
 from assay.harness.slim import SlimItem
 from assay.harness.trial import Trial
 from assay.harness.verdict import said, settled, unearned, verdict_of
@@ -21,6 +22,7 @@ from assay.model.outcome import Outcome, Verdict
 Phase = Literal["setup", "call", "teardown"]
 THROUGH = (KeyboardInterrupt, pytest.exit.Exception)
 """What ends the session and is no word on a check."""
+ACTED_ON = {"skip", "skipif", "xfail", "usefixtures"}
 RESULTS: dict[Verdict, Literal["passed", "failed", "skipped"]] = {
     "pass": "passed",
     "fail": "failed",
@@ -73,6 +75,7 @@ def judge(item: SlimItem, trial: Trial, out: io.StringIO | None) -> Judged:
     if out is not None:
         sys.stdout = sys.stderr = out
     try:
+        refuse_marks(item.added)
         arguments = item.check.recipe.made(trial)
         when = "call"
         item.check.function(**arguments)
@@ -85,6 +88,12 @@ def judge(item: SlimItem, trial: Trial, out: io.StringIO | None) -> Judged:
         sys.stdout, sys.stderr = was
     duration = time.perf_counter() - began
     return Judged(verdict_of(error, when), said(error) if error else "", when, start, duration, taken_from(out))
+
+
+def refuse_marks(added: list[str]) -> None:
+    """Refuse what a slim item cannot do. Raises Unjudgeable for a mark that was added to the item alone."""
+    if acted_on := [name for name in added if name in ACTED_ON]:
+        raise Unjudgeable(f"was marked {acted_on[0]} after it was collected; mark the function instead")
 
 
 def taken_from(out: io.StringIO | None) -> str:
@@ -106,7 +115,7 @@ def report(item: SlimItem, judged: Judged) -> pytest.TestReport:
     elif result == "skipped":
         told = (str(item.path), item.check.line + 1, f"Skipped: {judged.reason}")
     return pytest.TestReport(
-        nodeid=item.nodeid,
+        nodeid=item.id,  # as it is taken apart already
         location=item.location,
         keywords=item.check.keywords,
         outcome=result,

@@ -10,7 +10,7 @@ from pathlib import Path
 from assay.harness.silence import Silence
 from assay.model.evidence import Evidence
 
-MOST = 48
+MOST = 24
 """Documents in memory, about 1 MB each: more than a rack has nodes, and the fabrics' stay since all ask for them."""
 
 

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 
@@ -26,7 +26,7 @@ class Check:
     own_markers: list[pytest.Mark]
     recipe: Recipe = NOTHING
     place: str = ""
-    keywords: dict[str, Literal[1]] = field(default_factory=dict)
+    keywords: dict[str, Any] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -48,7 +48,21 @@ class SlimItem(pytest.Item):
     def __init__(self, *, check: Check, subject: Subject, whose: str, **given: Any) -> None:
         super().__init__(**given)
         self.check, self.subject, self.whose = check, subject, whose
-        self.own_markers = check.own_markers  # one list for all: nobody marks a single subject
+        self.own_markers = check.own_markers
+        self.keywords = check.keywords  # both shared by all items of the check, as long as nobody marks one
+
+    def add_marker(self, marker: str | pytest.MarkDecorator, append: bool = True) -> None:
+        """Mark this one item, as a conftest may. A mark that pytest would act on is refused when it is judged."""
+        self.own_markers, self.keywords = [*self.own_markers], dict(self.keywords)
+        super().add_marker(marker, append)
+
+    @property
+    def added(self) -> list[str]:
+        """The names of the marks that this item has and its check has not."""
+        if self.own_markers is self.check.own_markers:
+            return []
+        known = {mark.name for mark in self.check.own_markers}
+        return [mark.name for mark in self.own_markers if mark.name not in known]
 
     @property
     def function(self) -> Callable[..., Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from assay.harness import calm
-from assay.harness.asked import asked
+from assay.harness.asked import Names, asked
 from assay.harness.choose import chosen, kind_of
 from assay.harness.deliver import delivery
 from assay.harness.fixtures import Fixtures
@@ -27,6 +28,8 @@ from assay.harness.trial import Trial
 from assay.model.errors import Trouble
 from assay.model.outcome import Outcome
 from assay.model.subject import Subject
+
+MANY = 5000  # items
 
 
 class Refusal:
@@ -87,8 +90,11 @@ class Suites:
         kind = kind_of(obj)
         if not kind:
             return None
+        names = asked(self.config, collector.path) if isinstance(collector, pytest.Module) else None
+        if names is not None and name not in names:
+            return []
         judges = self._making.only_judges(check, collector)
-        subjects = self._selected(check, collector, kind) if judges else self.subjects.of(kind)
+        subjects = self._selected(check, collector, kind, names) if judges else self.subjects.of(kind)
         if subjects and judges and self._making.slim:
             return self._making.items(check, collector, subjects)
         self._subjects[collector.path, name] = [one.id for one in subjects]
@@ -113,6 +119,8 @@ class Suites:
             return last + 1
 
         items.sort(key=place)
+        if len(items) >= MANY:
+            gc.freeze()  # they all stay until the end, and need not be looked through for garbage again and again
 
     def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
         """Write down what the user left out with -k, -m or --deselect, so that nobody misses it."""
@@ -145,11 +153,10 @@ class Suites:
         node = judged.name if judged.name in self.fleet.nodes else ""
         return Trial(check, judged, node, self.shelf, marks.phases, marks.fault, marks.active)
 
-    def _selected(self, check: Check, module: pytest.Collector, kind: str) -> list[Named]:
-        """Return the subjects of a check that the ids of the command line, -m and -k leave."""
-        names = asked(self.config, module.path) if isinstance(module, pytest.Module) else None
+    def _selected(self, check: Check, module: pytest.Collector, kind: str, names: Names | None) -> list[Named]:
+        """Return the subjects of a check that the ids of the command line (`names`), -m and -k leave."""
         if names is not None:
-            ids = names.get(check.name, frozenset())
+            ids = names[check.name]
             return self.subjects.of(kind) if ids is None else self.subjects.called(kind, ids)
         words = self._narrow.words(self._making.example(check, module))
         fitting = self.subjects.fitting(kind, words)

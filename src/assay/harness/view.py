@@ -68,6 +68,8 @@ class View:
             if step not in tree:
                 raise self._silent("absent", self._path[: depth + 1], "is not in the evidence")
             tree = tree[step]
+            if type(tree) is dict and len(tree) != 1:
+                continue
             reading = as_reading(tree)
             if reading is not None and reading.kind != "value":
                 raise self._silent(reading.kind, self._path[: depth + 1], reading.reason)
@@ -78,7 +80,10 @@ class View:
         return branch
 
     def _told(self, tree: Any, key: str) -> Any:
-        reading, path = as_reading(tree), (*self._path, key)
+        path = (*self._path, key)
+        if type(tree) is dict and len(tree) != 1:  # most branches, told apart from readings without making one
+            return View(self._trial, self._document, path, tree)
+        reading = as_reading(tree)
         if reading is None and isinstance(tree, dict | Mapping):
             return View(self._trial, self._document, path, tree)
         if reading is None or (reading.kind == "value" and reading.value is None):

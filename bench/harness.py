@@ -1,0 +1,82 @@
+"""What judging costs: many outcomes against plain pytest, what a failure adds, and one check of one node of many.
+
+The checks are this repository's, judged on its recording. `python -m bench.harness DIR NODES` measures another size:
+159 nodes are 100,000 outcomes.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from bench.big_fleet import make, node_name
+from bench.cost import Cost, cost
+from bench.judged import ILL_SHARE, evidence, outcomes_of, small_fleet
+from bench.measurement import Measurement
+from bench.programs import BIN
+from bench.table import told
+
+NODES, BIG = 24, 10_000
+TIMES_LESS, PEAK_MB, FAILURE_MS, ONE_S = 7.0, 300.0, 1.0, 1.0
+PYTEST = [str(BIN / "pytest"), "-q", "--import-mode=importlib", "-p", "no:cacheprovider", "-p", "no:hypothesispytest"]
+"""hypothesis is there for this repository's own tests only, and takes a second to start."""
+PHASES = ["--phase", "seatrial,zap,test,production"]
+ENDED = (0, 1)
+
+
+def measurements(folder: Path) -> Iterator[Measurement]:
+    """Measure sweeps of a small fleet, and one check in a big one, both made below `folder`."""
+    yield from sweeps(folder / "sweep", NODES)
+    yield from one(make(folder / "many", BIG))
+
+
+def sweeps(folder: Path, nodes: int) -> Iterator[Measurement]:
+    """Compare plain pytest without a failure, ours without one, and ours with some, outcomes kept."""
+    fleet = small_fleet(folder, nodes)
+    well, ill = (evidence(folder / name, nodes, ill=name == "ill") for name in ("well", "ill"))
+    kept = fleet / "outcomes.jsonl"
+    passing = _judged(fleet, well, kept)
+    count = len(outcomes_of(kept))
+    failing = _judged(fleet, ill, kept)
+    bad = sum(verdict != "pass" for verdict in outcomes_of(kept))
+    assert bad >= ILL_SHARE * count, f"{bad} of {count} fail"
+    plain = cost([*PYTEST, "plain"], fleet, times=1)
+    what = f"{count:,} outcomes"
+    parts = {"cpu_s": failing.cpu_s, "against_cpu_s": plain.cpu_s, "failing": bad, "outcomes": count}
+    yield Measurement(
+        f"plain pytest, none failing / pytest suites, 2 % failing: {what}",
+        plain.cpu_s / failing.cpu_s, "×", "at least", TIMES_LESS, parts,
+    )  # fmt: skip
+    yield Measurement(f"pytest suites, {what}: peak memory", failing.peak_mb, "MB", "at most", PEAK_MB)
+    extra = max(0.0, failing.cpu_s - passing.cpu_s) / bad * 1000
+    parts = {"cpu_s": failing.cpu_s, "against_cpu_s": passing.cpu_s}
+    yield Measurement(f"pytest suites, {what}: a failure over a pass", extra, "ms", "at most", FAILURE_MS, parts)
+
+
+def one(fleet: Path) -> Iterator[Measurement]:
+    """Measure one check of one node in a fleet of many, the fleet read before."""
+    node = node_name(BIG // 2)
+    evidence(fleet / ".assay" / "evidence" / "latest", 1, first=BIG // 2)
+    pool = f"pool-{BIG // 2 // 2500 + 1:02}"
+    ways = {
+        "by id": [f"suites/production/test_gpu.py::test_gpu_temperature[{pool}/{node}/gpu3]"],
+        "by -k": ["suites", "-k", f"{node} and gpu_temperature"],
+        "by --node": ["suites", "--node", node, "-k", "gpu_temperature"],
+    }
+    for way, words in ways.items():
+        spent = cost([*PYTEST, *words], fleet, times=4)
+        yield Measurement(f"one check of one node of {BIG:,}, {way}", spent.cpu_s, "s", "at most", ONE_S)
+
+
+def _judged(fleet: Path, evidence: Path, kept: Path) -> Cost:
+    kept.unlink(missing_ok=True)
+    words = ["suites", *PHASES, "--evidence", str(evidence), "--outcomes", str(kept)]
+    return cost([*PYTEST, *words], fleet, times=1, well=ENDED)
+
+
+if __name__ == "__main__":
+    taken = list(sweeps(Path(sys.argv[1]), int(sys.argv[2])))
+    print(*(json.dumps(each.as_json(), ensure_ascii=False) for each in taken), sep="\n")  # noqa: T201 — the answer
+    print(told(taken), file=sys.stderr)  # noqa: T201 — for people

@@ -1,0 +1,100 @@
+"""Makes a fleet with evidence to judge, and the same checks as plain parametrized pytest beside its suites."""
+
+from __future__ import annotations
+
+import copy
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+from bench.big_fleet import make, node_name
+from bench.programs import ROOT
+
+JUDGED = ("seatrial", "zap", "test", "production")
+ILL_SHARE = 0.02
+HOT, NARROW = 8, 4
+"""GPUs of a node that are too hot, and on too few lanes: with its serial number, 2 % of what is judged of it."""
+
+PLAIN = """
+from pathlib import Path
+
+import pytest
+
+from assay.fleet.load import load_fleet
+from assay.harness.choose import kind_of
+from assay.harness.declared import Selection
+from assay.harness.fixtures import Fixtures
+from assay.harness.shelf import Shelf
+from assay.harness.trial import Trial
+from assay.model.subject import Subject
+
+TRIAL = pytest.StashKey()
+FLEET = load_fleet(Path({fleet!r}))
+SHELF = Shelf(Path({evidence!r}), most=10**6)
+SELECTION = Selection(FLEET, tuple(FLEET.nodes))
+
+
+def pytest_configure(config):
+    config.pluginmanager.register(Fixtures(FLEET, "", TRIAL))
+
+
+def pytest_generate_tests(metafunc):
+    ids = [str(subject) for subject, _ in SELECTION.subjects(kind_of(metafunc.function))]
+    metafunc.parametrize("subject", ids, ids=ids, indirect=True)
+
+
+def pytest_runtest_setup(item):
+    subject = Subject.parse(item.callspec.params["subject"])
+    node = subject.name if subject.name in FLEET.nodes else ""
+    item.stash[TRIAL] = Trial(item.originalname, subject, node, SHELF)
+"""
+"""Fixtures of the same classes, repeated over the same subjects; no verdict and no outcome is made of them."""
+
+
+def small_fleet(folder: Path, nodes: int) -> Path:
+    """Make a fleet whose suites are those that look at nodes and racks, with the same checks below `plain`."""
+    fleet = make(folder / "fleet", nodes)
+    for suite in (fleet / "suites").iterdir():
+        if suite.name not in JUDGED:
+            shutil.rmtree(suite)
+    plain = fleet / "plain"
+    shutil.copytree(fleet / "suites", plain)
+    (plain / "conftest.py").write_text(PLAIN.format(fleet=str(fleet), evidence=str(folder / "well")))
+    return fleet
+
+
+def evidence(of: Path, nodes: int, *, ill: bool = False, first: int = 0) -> Path:
+    """Write evidence of `nodes` nodes from `first` on into the folder `of`, and return the folder."""
+    of.mkdir(parents=True)
+    recorded = json.loads((ROOT / "suites" / "recordings" / "hgx-h100.json").read_text())
+    for number in range(first, first + nodes):
+        document = copy.deepcopy(recorded)
+        _fit(document, number)
+        if ill:
+            _spoil(document["channels"]["probe"]["gpu"]["devices"])
+        text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        (of / f"{node_name(number)}.json").write_text(text)
+    return of
+
+
+def outcomes_of(file: Path) -> list[str]:
+    """Return the verdicts of the outcomes in a file."""
+    return [json.loads(line)["verdict"] for line in file.read_text().splitlines()]
+
+
+def _fit(document: dict[str, Any], number: int) -> None:
+    """Let the recording be of another node: its name, its serial number, its adapters' GUIDs."""
+    document["node"] = node_name(number)
+    probe, serial = document["channels"]["probe"], f"A52{number + 1:012}"
+    for rail, name in enumerate(sorted(probe["hca"])):
+        probe["hca"][name]["guid"] = {"value": f"0xa088c203{number + 1:06x}{rail}6"}
+    for place in (probe["host"], document["channels"]["bmc"]["system"]):
+        place["serial"] = {"value": serial}
+
+
+def _spoil(gpus: dict[str, Any]) -> None:
+    for gpu in list(gpus.values())[:HOT]:
+        gpu["temperature"]["gpu_c"] = {"value": 120}
+    for gpu in list(gpus.values())[:NARROW]:
+        gpu["pcie"]["width"] = {"value": 4}
