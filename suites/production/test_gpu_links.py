@@ -9,7 +9,7 @@ pytestmark = [pytest.mark.phase("seatrial", "test", "production"), pytest.mark.p
 def test_nvlink_speed(gpu, limits, measure):
     """Hold the slowest NVLink to the speed of its generation."""
     slowest = min(gpu.nvlink.link[link].speed_gb_s for link in gpu.nvlink.link)
-    measure("nvlink_speed", slowest, at_least=limits.nvlink_speed)
+    measure("nvlink_speed", slowest, at_least=limits.nvlink_speed, unit="GB/s")
 
 
 @pytest.mark.fault("gpu.nvlink.errors")

@@ -21,7 +21,7 @@ def stale(repository) -> dict[str, tuple[str, ...]]:
         ("gpu_temperature: {value: 85", "gpu_temperature: {value: 84", {"test_gpu_temperature"}),
         ("driver: 570", "driver: 580", {"test_driver_version"}),
         ("model: NVIDIA H100", "model: NVIDIA H200", {"test_gpu_model"}),
-        ("memory_gib: 2048", "memory_gib: 1024", {"test_memory_size"}),
+        ("memory_gib: 2048", "memory_gib: 1024", {"test_memory_size", "test_memory_is_all_there"}),
         ("psus: {count: 6, needed: 4}", "psus: {count: 6, needed: 5}", {"test_enough_power_supplies"}),
         ("source: NVIDIA ConnectX-7 datasheet", "source: another page of the datasheet", set()),
         ("description: Eight", "description: 8", set()),

@@ -28,7 +28,7 @@ def fleet() -> Fleet:
 
 
 def side(fleet: Fleet) -> Side:
-    return Side(fleet, next(iter(fleet.policies.values())), next(iter(fleet.faults.values())))
+    return Side(fleet, next(iter(fleet.policies.values())), fleet.catalog)
 
 
 def hotter(fleet: Fleet, value: float) -> Fleet:

@@ -104,5 +104,7 @@ def _defaults(document: str, model: type[BaseModel], said: Any) -> Iterator[Valu
     """Yield what is taken for granted where nobody says it. What is empty says nothing."""
     for name, field in model.model_fields.items():
         default = None if field.is_required() else field.get_default(call_default_factory=True)
+        if isinstance(default, BaseModel):
+            default = default.model_dump(mode="json", exclude_defaults=True)
         if name not in said and default:
             yield Value(document, (name,), default, DEFAULT)

@@ -14,6 +14,7 @@ from assay.model.spec import Spec
 
 NOTHING = {"type": "null"}
 SAID_ALWAYS = ("kind", "name", "extends")
+WHOLE_ONLY = ("required", "minProperties", "maxProperties")
 NEVER_NULL = (*SAID_ALWAYS, "description")
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -47,7 +48,7 @@ def _layer(schema: dict[str, Any]) -> dict[str, Any]:
 
     Lists stand whole, so what they hold is as it was. What is required cannot be taken out.
     """
-    layer = {key: value for key, value in schema.items() if key != "required"}
+    layer = {key: value for key, value in schema.items() if key not in WHOLE_ONLY}
     if "$ref" in layer:
         layer["$ref"] += ".layer"
     if "anyOf" in layer:
