@@ -98,7 +98,7 @@ def test_at_the_end_what_is_left_is_delivered(site):
     site.serve()
     node = site.node()
     agent = site.agent(node, "--linger", "30")
-    site.wait_for(lambda: "follows" in site.log("agent-n0003"), "the agent follows")
+    site.wait_for(lambda: "takes what we send" in site.log("agent-n0003"), "the agent was heard once, and lingers now")
     node.says(*places(3))
     site.wait_for(lambda: node.waiting() == 3, "the lines are kept")
     assert site.kill(agent, signal.SIGTERM) == 0
