@@ -4,7 +4,7 @@ import pytest
 
 pytestmark = [pytest.mark.phase("test", "production"), pytest.mark.passive]
 
-# NVML's names of the reasons that mean trouble; a power cap under load or an idle GPU do not, the power brake is the box's.
+# NVML's names of the reasons that mean trouble: no power cap under load, no idle GPU; the power brake is the box's.
 TROUBLING = {
     "hw_slowdown",
     "hw_thermal_slowdown",

@@ -21,8 +21,8 @@ class Host(Strict):
     """How a host is built and set up.
 
     `kernel` is a version as `uname -r` prints it; `iommu` the type of the GPUs' IOMMU groups (`identity` is what
-    `iommu=pt` gives, `none` no IOMMU); `services` are systemd's, without `.service`; `modules` are written with `_`; `sysctls` are
-    values by name, as text.
+    `iommu=pt` gives, `none` no IOMMU); `services` are systemd's, without `.service`; `modules` are written with `_`;
+    `sysctls` are values by name, as text.
     """
 
     dimms: Dimms | None = None
