@@ -48,6 +48,15 @@ def test_files_become_the_evidence_of_a_node(fleet: Path, log: Path, monkeypatch
     assert kept.read("probe", "nvme").reason == "not among the recordings"
 
 
+def test_what_was_read_in_is_counted_and_what_is_missing_told_once(
+    fleet: Path, log: Path, monkeypatch: Any, capsys: Any
+) -> None:
+    code, out, _ = observe(monkeypatch, capsys, fleet, "--from", str(SMI), str(log), "--node", "n1")
+    heading, *missing = out.splitlines()
+    assert (code, heading.startswith("n1 at "), " value, " in heading) == (0, True, True)
+    assert [line.endswith(", bmc: not among the recordings") for line in missing] == [True]
+
+
 def test_an_old_recording_is_kept_but_is_not_the_newest(fleet: Path, log: Path, monkeypatch: Any, capsys: Any) -> None:
     for at in ("2026-11-21T08:00:00Z", "2026-11-20T08:00:00Z"):
         observe(monkeypatch, capsys, fleet, "--from", str(log), "--node", "n1", "--at", at)

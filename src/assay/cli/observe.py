@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from assay.cli.desk import Desk, FleetDir, Format
-from assay.cli.observed import Observed, code, observed, progress, readings, silences, summary
+from assay.cli.observed import Observed, code, counted, observed, progress, readings, silences, summary
 from assay.cli.recorded import keep_recorded, recorded
 from assay.model.errors import Trouble
 
@@ -64,7 +64,7 @@ def observe(
         read_in = recorded(desk, [*files, *map(Path, nodes or [])], node, at)
         digest = keep_recorded(desk, read_in) if out is None else _write(read_in, out)
         said = observed(desk.fleet, read_in, digest)
-        _say(form, said.plain, lambda: readings(read_in))
+        _say(form, said.plain, lambda: counted(read_in))
         raise typer.Exit(code([said]))
     if here:
         if nodes or pool:

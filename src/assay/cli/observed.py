@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 FEW = 3
 CALM_S = 5.0
-_CELL = 100
+WHOLE = 2
+"""Steps of a path, channel and area: what is missing that high up is missing as a whole."""
 
 
 @contextmanager
@@ -127,25 +128,42 @@ def failures(tree: Any) -> dict[str, str]:
 
 
 def readings(evidence: Evidence) -> None:
-    """Show every reading of this machine: what is not there reads absent, never zero."""
+    """Print a line for every reading, its whole path first, to look through with grep; what is not there is no zero."""
     from rich.console import Console
-    from rich.table import Table
+    from rich.markup import escape
 
     from assay.observe.leaves import leaves
 
-    table = Table("reading", "", "value or reason", title=f"{evidence.node} at {evidence.at:%Y-%m-%d %H:%M:%S} UTC")
+    console = Console(soft_wrap=True, highlight=False)
+    console.print(f"{evidence.node} at {evidence.at:%Y-%m-%d %H:%M:%S} UTC")
     for path, reading in leaves(evidence.channels):
-        table.add_row(".".join(path), reading.kind, _cell(reading))
-    Console(highlight=False).print(table)
+        console.print(f"{escape('.'.join(path))}  {escape(_said(reading))}")
 
 
-def _cell(reading: Reading) -> str:
+def counted(evidence: Evidence) -> None:
+    """Print how many readings of each kind there are, and what is missing as a whole."""
+    from rich.console import Console
     from rich.markup import escape
 
-    if isinstance(reading.value, list) and reading.value:
+    from assay.observe.leaves import leaves
+
+    console = Console(soft_wrap=True, highlight=False)
+    found = list(leaves(evidence.channels))
+    kinds = Counter(reading.kind for _, reading in found)
+    many = ", ".join(f"{kinds[kind]} {kind}" for kind in ("value", "unsupported", "absent", "failed") if kinds[kind])
+    console.print(f"{evidence.node} at {evidence.at:%Y-%m-%d %H:%M:%S} UTC: {len(found)} readings, {many}")
+    groups: dict[tuple[str, str], list[str]] = {}
+    for path, reading in found:
+        if len(path) <= WHOLE and reading.kind != "value":
+            groups.setdefault((reading.kind, reading.reason), []).append(".".join(path))
+    for (kind, reason), paths in groups.items():
+        console.print(f"  {kind}: {escape(', '.join(paths))}: {escape(reason)}")
+
+
+def _said(reading: Reading) -> str:
+    if isinstance(reading.value, list) and any(isinstance(one, dict) for one in reading.value):
         return f"{len(reading.value)} entries"
-    text = str(reading.value) if reading.kind == "value" else reading.reason
-    return escape(text if len(text) <= _CELL else f"{text[: _CELL - 1]}…")
+    return str(reading.value) if reading.kind == "value" else f"{reading.kind}: {reading.reason}"
 
 
 def _plain(fleet: Fleet, evidence: Evidence, digest: str) -> dict[str, Any]:
