@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.agent.interest import Interest, level
 from assay.agent.kmsg import Follower
 from assay.probe.files import Root
+from assay.probe.interest import Interest, level
 from assay.probe.kernel_log import Since
 
 BOOT = "6f1c1f6e-0000-4000-8000-000000000001"

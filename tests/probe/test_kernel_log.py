@@ -92,6 +92,18 @@ def test_a_storm_is_cut_to_the_newest_and_says_so(tmp_path: Path) -> None:
     assert tree["lines"]["value"][-1]["seq"] == MOST_LINES + 99
 
 
+def test_what_tells_of_a_fault_is_not_lost_in_a_storm_of_other_lines(tmp_path: Path) -> None:
+    tree = log_of(tmp_path, f"3,1,5,-;{XID}\n4,2,6,-;a warning\n".encode() + records(3, MOST_LINES + 99))
+    assert texts(tree)[:2] == [XID, "a warning"]
+    assert (len(texts(tree)), tree["missed"]) == (MOST_LINES, {"value": 99})
+
+
+def test_of_a_storm_of_faults_the_first_and_the_last_are_kept(tmp_path: Path) -> None:
+    storm = b"".join(b"3,%d,5,-;%s\n" % (seq, XID.encode()) for seq in range(MOST_LINES + 1000))
+    kept = [line["seq"] for line in log_of(tmp_path, storm)["lines"]["value"]]
+    assert (len(kept), kept[0], kept[-1], kept == sorted(kept)) == (MOST_LINES, 0, MOST_LINES + 999, True)
+
+
 def test_a_broken_record_is_counted_and_the_others_are_read(tmp_path: Path) -> None:
     tree = log_of(tmp_path, b"not a record\n6,1,5,-;fine\n")
     assert (texts(tree), tree["unread"]) == (["fine"], {"value": 1})

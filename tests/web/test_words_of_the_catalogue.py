@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.agent.interest import Interest
 from assay.fleet.load import load_fleet
 from assay.model.faults import FaultCatalog
+from assay.probe.interest import Interest
 from assay.web.agents import words_of
 
 ROOT = Path(__file__).parents[2]

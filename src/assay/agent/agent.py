@@ -18,13 +18,13 @@ from typing import Any
 from assay.agent import usage
 from assay.agent.buffer import READINGS, TELLS, Buffer, Item
 from assay.agent.events import Events
-from assay.agent.interest import Interest
 from assay.agent.kmsg import Follower, Record
 from assay.agent.line import Line
 from assay.agent.probing import Probing
 from assay.agent.push import Pace, Pusher
 from assay.agent.said import Said
 from assay.probe.files import Root
+from assay.probe.interest import Interest
 from assay.probe.kernel_log import KMSG, Since, parse
 
 LOOK_S = 0.5

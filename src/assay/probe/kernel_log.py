@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from assay.model.reading import absent, failed, value
 from assay.probe.files import Root, Tree, unread
+from assay.probe.interest import KNOWN, Interest
 
 KMSG = "/dev/kmsg"
 RECORD = re.compile(rb"(\d+),(\d+),(\d+),[^;]*;([^\n]*)")
@@ -44,22 +45,21 @@ class Since(NamedTuple):
 
 
 def read_kernel_log(root: Root, since: Since) -> Tree:
-    """Return the `kernel_log` branch: `cursor`, new `lines`, how many were `missed` (overwritten, or more than
-    5000), how many were `unread` (no record). A log that ends before the cursor is another boot's: all is new.
-    """  # noqa: D205
+    """Return the `kernel_log` branch: `cursor`, new `lines`, how many were `missed`, how many `unread` (no record).
+
+    Missed are those that were overwritten and, of more than 5000, those that tell least. A log that ends before the
+    cursor is another boot's: all is new.
+    """
     try:
-        lines, unreadable = _all_lines(root.here(KMSG))
+        records = list(_records(root.here(KMSG)))
     except OSError as error:
         return unread(KMSG, error)
-    if not lines:
+    told = [(line, record) for record in records if (line := parse(record)) is not None]
+    unreadable = len(records) - len(told)
+    if not told:
         return failed(f"{KMSG}: {unreadable} records, none readable") if unreadable else absent(f"{KMSG} is empty")
-    return {**_news(lines, _seen(root, since, lines[-1].seq)), "unread": value(unreadable)}
-
-
-def _all_lines(path: str) -> tuple[list[Line], int]:
-    records = list(_records(path))
-    lines = [line for line in map(parse, records) if line is not None]
-    return lines, len(records) - len(lines)
+    last = told[-1][0].seq
+    return {**_news(told, last, _seen(root, since, last)), "unread": value(unreadable)}
 
 
 def _seen(root: Root, since: Since, last: int) -> int:
@@ -67,15 +67,26 @@ def _seen(root: Root, since: Since, last: int) -> int:
     return -1 if rebooted or last < since.seq else since.seq
 
 
-def _news(lines: list[Line], seen: int) -> Tree:
-    new = [line for line in lines if line.seq > seen]
-    kept = new[-MOST_LINES:]
-    expected = lines[-1].seq - seen if seen >= 0 else len(new)
+def _news(told: list[tuple[Line, bytes]], last: int, seen: int) -> Tree:
+    new = [(line, record) for line, record in told if line.seq > seen]
+    kept = [line for line, _ in new] if len(new) <= MOST_LINES else _most_telling(new)
+    expected = last - seen if seen >= 0 else len(new)
     return {
-        "cursor": value(lines[-1].seq),
+        "cursor": value(last),
         "lines": value([line._asdict() for line in kept]),
         "missed": value(max(0, expected - len(kept))),
     }
+
+
+def _most_telling(new: list[tuple[Line, bytes]]) -> list[Line]:
+    """Return 5000 lines in their order: those of known things, the first and the last of them; then what is newest."""
+    interest = Interest()
+    worths = [interest.worth(record) for _, record in new]
+    known = [line for (line, _), worth in zip(new, worths, strict=True) if worth == KNOWN]
+    if len(known) >= MOST_LINES:
+        return known[: MOST_LINES // 2] + known[-(MOST_LINES - MOST_LINES // 2) :]
+    others = sorted((worth, line) for (line, _), worth in zip(new, worths, strict=True) if worth < KNOWN)
+    return sorted(known + [line for _, line in others[len(known) - MOST_LINES :]])
 
 
 def parse(record: bytes) -> Line | None:

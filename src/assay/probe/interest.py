@@ -1,4 +1,4 @@
-"""Which kernel lines are worth sending: a cheap look at the raw record, before anything is parsed.
+"""Which kernel lines are worth bringing: a cheap look at the raw record, before anything is parsed.
 
 Sent is every line at level warning or worse, every line with one of these words, and every line with one of the words
 that the controller draws from its own patterns and tells us in its answers. So its catalogue may grow as it likes, and
@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+KNOWN = 2  # what a record is worth that tells of a known thing
 WARNING = 4  # of the kernel's levels, include/linux/kern_levels.h; lower is worse
 WORDS = (
     "NVRM",
@@ -46,7 +47,7 @@ class Interest:
     def worth(self, record: bytes) -> int:
         """Return what a raw record is worth: 2 when it tells of a known thing, 1 when it only warns, 0 else."""
         if self._sought.search(record):
-            return 2
+            return KNOWN
         return 1 if level(record) <= WARNING else 0
 
 
