@@ -6,6 +6,7 @@ The steps that are other people's actions (checkout, upload) and those that inst
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -103,6 +104,6 @@ def test_the_touched_pools_are_rehearsed_on_the_lab(runner: Runner) -> None:
     runs = runner.job("rehearse")
     assert [run.returncode for run in runs] == [0] * len(runs), runs
     assert runs[0].stdout == "h100-a\n"
-    assert runs[1].stdout.splitlines()[-2].endswith(" passed")
+    assert re.search(r"\d+ passed, \d+ skipped$", runs[1].stdout.splitlines()[-2])  # a week takes more than a rehearsal
     assert (runner.fleet / "reports/allure/index.html").is_file()
     assert runs[-1].stdout == "the lab is down\n"
