@@ -146,7 +146,10 @@ def test_a_command_that_hangs_is_ended_with_all_that_it_started(root: Path, monk
     began = time.monotonic()
     assert "did not end within 0.3 s" in trouble({"command": ["./hangs"]}, root)
     assert time.monotonic() - began < 5
-    assert not alive(int((root / "child").read_text()))
+    child = int((root / "child").read_text())
+    while alive(child):  # a signal takes its moment on a busy machine
+        assert time.monotonic() - began < 5
+        time.sleep(0.01)
 
 
 def test_a_command_runs_once_for_hundreds_of_bmcs_at_the_same_time(root: Path) -> None:
