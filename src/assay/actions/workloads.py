@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from importlib.metadata import entry_points
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
 from typing import Protocol
 
 from assay.model.errors import Trouble
@@ -73,15 +74,20 @@ def workloads_of(node: Node) -> Workloads:
     An adapter is called with the node's variables, where it finds its address. Raises Trouble for an unknown name.
     """
     name = str(node.variables.get("workloads", "none"))
-    for point in entry_points(group=GROUP, name=name):
-        adapter: Workloads = point.load()(node.variables)
-        return adapter
-    known = ", ".join(sorted(point.name for point in entry_points(group=GROUP))) or "none at all"
-    raise Trouble(
-        f"no workloads adapter is called {name!r}",
-        where=node.name,
-        fix=f"set the inventory variable `workloads` to one of: {known}",
-    )
+    if name not in _installed():
+        raise Trouble(
+            f"no workloads adapter is called {name!r}",
+            where=node.name,
+            fix=f"set the inventory variable `workloads` to one of: {', '.join(sorted(_installed())) or 'none at all'}",
+        )
+    adapter: Workloads = _installed()[name].load()(node.variables)
+    return adapter
+
+
+@cache
+def _installed() -> dict[str, EntryPoint]:
+    """Return the adapters by name; to look for them opens a file of every installed package."""
+    return {point.name: point for point in entry_points(group=GROUP)}
 
 
 def named(jobs: Iterable[Job]) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine, RowMapping, Select, Table, func, insert, select
 from sqlalchemy.sql.dml import ReturningInsert
@@ -16,6 +17,9 @@ from assay.model.entry import Entry
 from assay.model.outcome import Outcome, Recorded, Run
 
 __all__ = ["Ledger", "Recorded"]
+
+T = TypeVar("T")
+BATCH = 500
 
 
 class Ledger:
@@ -60,8 +64,8 @@ class Ledger:
             number = _add(connection, tables.runs, rows.of_run(run))
             if number is None:
                 return False
-            for outcome in outcomes:
-                _record(connection, outcome, number, run.at)
+            for some in _batches(outcomes, BATCH):
+                _record(connection, some, number, run.at)
             return True
 
     def runs(self) -> list[Run]:
@@ -121,25 +125,29 @@ def _outcomes() -> Select[tuple[object, ...]]:
 def _measurements(connection: Connection, outcomes: list[int]) -> dict[int, list[RowMapping]]:
     found: dict[int, list[RowMapping]] = defaultdict(list)
     table = tables.measurements
-    for some in _batches(outcomes, 500):
+    for some in _batches(outcomes, BATCH):
         query = select(table).where(table.c.outcome.in_(some)).order_by(table.c.seq)
         for row in connection.execute(query).mappings():
             found[row["outcome"]].append(row)
     return found
 
 
-def _batches(numbers: list[int], size: int) -> Iterator[list[int]]:
-    for start in range(0, len(numbers), size):
-        yield numbers[start : start + size]
+def _batches(things: Iterable[T], size: int) -> Iterator[list[T]]:
+    left = iter(things)
+    while some := list(islice(left, size)):
+        yield some
 
 
-def _record(connection: Connection, outcome: Outcome, run: int, at: str) -> None:
-    number = connection.execute(
-        insert(tables.outcomes).returning(tables.outcomes.c.seq), rows.of_outcome(outcome, run, at)
-    )
-    seq = number.scalar_one()
-    if outcome.measurements:
-        measured = [rows.of_measurement(measurement, seq) for measurement in outcome.measurements]
+def _record(connection: Connection, outcomes: Sequence[Outcome], run: int, at: str) -> None:
+    """Insert many at once: one statement each costs five times as much."""
+    numbered = insert(tables.outcomes).returning(tables.outcomes.c.seq, sort_by_parameter_order=True)
+    seqs = connection.execute(numbered, [rows.of_outcome(outcome, run, at) for outcome in outcomes]).scalars().all()
+    measured = [
+        rows.of_measurement(measurement, seq)
+        for seq, outcome in zip(seqs, outcomes, strict=True)
+        for measurement in outcome.measurements
+    ]
+    if measured:
         connection.execute(insert(tables.measurements), measured)
 
 
