@@ -11,6 +11,7 @@ from assay.fabric.health.flaps import booted_between
 from assay.fabric.health.ports import PortHealth, ports_of
 from assay.fabric.health.scanned import Scanned
 from assay.fabric.health.switches import SwitchFacts
+from assay.harness.place import PortPlace
 from assay.harness.silence import Silence
 from assay.harness.trial import Trial
 from assay.model.cable import Cable
@@ -19,26 +20,12 @@ if TYPE_CHECKING:
     from assay.harness.links import FabricView
 
 
-class PortView:
+class PortView(PortPlace):
     """One port of a designed cable. Its numbers raise Silence where the scan did not tell them."""
 
     def __init__(self, health: ScanView, port: PortHealth) -> None:
+        super().__init__(port.end)
         self._health, self._port = health, port
-
-    @property
-    def place(self) -> str:
-        """Where it is, for the reason of a failure: `at leaf-su01-r0 port 2/1 (r06 U30)`."""
-        return f"at {self._port.end}"
-
-    @property
-    def device(self) -> str:
-        """The device that it is a port of."""
-        return self._port.end.device
-
-    @property
-    def node(self) -> str:
-        """The node that it is a port of, "" for a switch's."""
-        return self._port.end.node
 
     @property
     def symbol_errors(self) -> float:

@@ -15,6 +15,7 @@ from assay.fabric.weekly.rails import rails_of
 from assay.fabric.weekly.readings import READINGS
 from assay.fabric.weekly.week import PortWeek
 from assay.harness.links import Fabrics
+from assay.harness.place import PortPlace
 from assay.harness.silence import Silence
 from assay.harness.spec import Limits
 from assay.harness.trial import Trial
@@ -149,26 +150,12 @@ class RailWeek:
         self.place = f"on rail {number}: {bad} of {ports} ports stand out"
 
 
-class PortWeekView:
+class PortWeekView(PortPlace):
     """One port of a designed cable through the week. Its numbers raise Silence where the scans did not tell them."""
 
     def __init__(self, view: WeekView, one: Evaluation, port: PortWeek) -> None:
+        super().__init__(port.end)
         self._view, self._evaluation, self._port = view, one, port
-
-    @property
-    def place(self) -> str:
-        """Where it is: `at leaf-su01-r0 port 2/1 (r06 U30)`."""
-        return f"at {self._port.end}"
-
-    @property
-    def device(self) -> str:
-        """The device that it is a port of."""
-        return self._port.end.device
-
-    @property
-    def node(self) -> str:
-        """The node that it is a port of, "" for a switch's."""
-        return self._port.end.node
 
     @property
     def downs_a_day(self) -> int:
