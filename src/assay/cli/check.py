@@ -12,6 +12,7 @@ import typer
 
 from assay.cli.desk import FleetDir
 from assay.model.errors import Trouble
+from assay.plan.spans import counted
 
 if TYPE_CHECKING:
     from assay.fleet.check import Report
@@ -54,8 +55,8 @@ def explained(code: str) -> str:
 
 def as_text(report: Report) -> str:
     """Return the report for people."""
-    counts = f"{_count(report.nodes, 'node')}, {_count(report.specs, 'spec')}"
-    total = _count(len(report.problems), "problem") if report.problems else "no problems"
+    counts = f"{counted(report.nodes, 'node')}, {counted(report.specs, 'spec')}"
+    total = counted(len(report.problems), "problem") if report.problems else "no problems"
     return "\n".join([*(_told(problem) for problem in report.problems), f"{counts}: {total}"])
 
 
@@ -87,7 +88,3 @@ def _annotation(problem: Problem) -> str:
 def _escaped(text: str, also: str = "") -> str:
     """Return text as workflow commands want it: `%`, line ends and `also` as percent codes."""
     return "".join(f"%{ord(sign):02X}" if sign in "%\r\n" + also else sign for sign in text)
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
