@@ -22,12 +22,22 @@ class Measurement:
 
 
 @dataclass(frozen=True, slots=True)
+class Artefact:
+    """What was kept to look at beside a failure: its name, the sha256 of its content, and how many bytes it has."""
+
+    name: str
+    digest: str
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """One check on one subject. `reason` is never empty unless the verdict is `pass`.
 
     `check` is the pytest id without its parameters (`suites/seatrial/test_gpu.py::test_gpu_count`);
     `fault` the fault class that a failure means; `evidence` the hash of the document that was judged and
-    `evidence_at` when that was collected (ISO 8601 UTC); `phases` the check's phase marks.
+    `evidence_at` when that was collected (ISO 8601 UTC); `phases` the check's phase marks. `known` is the issue that
+    excuses a failure, `observed` says that the check is on trial itself: both are reported and decide nothing.
     """
 
     check: str
@@ -42,12 +52,21 @@ class Outcome:
     evidence_at: str = ""
     duration_s: float = 0.0
     measurements: tuple[Measurement, ...] = field(default=())
+    known: str = ""
+    observed: bool = False
+    artefacts: tuple[Artefact, ...] = field(default=())
+
+    @property
+    def decides(self) -> bool:
+        """Whether this counts against its subject: it failed or could not be judged, and nothing excuses that."""
+        return self.verdict in ("fail", "error") and not self.known and not self.observed
 
     def as_json(self) -> dict[str, Any]:
         """Return plain JSON data; `from_json` reads it back."""
         plain = {name: getattr(self, name) for name in self.__slots__}
         plain["phases"] = list(self.phases)
         plain["measurements"] = [{k: getattr(m, k) for k in m.__slots__} for m in self.measurements]
+        plain["artefacts"] = [{k: getattr(a, k) for k in a.__slots__} for a in self.artefacts]
         return plain
 
     @classmethod
@@ -58,6 +77,7 @@ class Outcome:
                 **plain,
                 "phases": tuple(plain["phases"]),
                 "measurements": tuple(Measurement(**m) for m in plain["measurements"]),
+                "artefacts": tuple(Artefact(**a) for a in plain["artefacts"]),
             }
         )
 

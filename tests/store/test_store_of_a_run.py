@@ -1,0 +1,234 @@
+"""What is written down of a run comes back as it was, from one file or from many."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from assay.harness.store.merge import merge
+from assay.harness.store.read import Stored
+from assay.harness.store.runs import all_runs, find
+from assay.harness.store.tables import TWICE
+from assay.harness.store.write import BATCH, Writer
+from assay.model.errors import Trouble
+from assay.model.outcome import Artefact, Measurement, Outcome, Run
+
+RUN = Run(
+    "20261121T205104.123-ab12cd", "2026-11-21T20:51:04+00:00", ("production",), ("n0001",), "c0ffee", True, "5", "me"
+)
+WORDS = st.text(st.characters(codec="utf-8"), max_size=20)
+NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
+MEASUREMENTS = st.builds(
+    Measurement,
+    WORDS,
+    NUMBERS,
+    WORDS,
+    st.none() | NUMBERS,
+    st.none() | NUMBERS,
+    st.sampled_from(["", "specs/x.yaml:3"]),
+)
+OUTCOMES = st.builds(
+    Outcome,
+    check=st.sampled_from(["suites/a.py::test_a", "suites/b.py::test_b", "suites/c.py::test_c"]),
+    subject=st.sampled_from(["pool/n1", "pool/n1/gpu0", "pool/n2", "pool/rack-é"]),
+    node=st.sampled_from(["n1", "n2", ""]),
+    verdict=st.sampled_from(["pass", "fail", "error", "skip"]),
+    reason=WORDS,
+    fault=st.sampled_from(["", "gpu.missing"]),
+    phases=st.sampled_from([(), ("test",), ("zap", "test")]),
+    active=st.booleans(),
+    evidence=st.sampled_from(["a1", "b2"]),
+    evidence_at=st.sampled_from(["2026-11-21T20:00:00+00:00", "2026-11-21T21:00:00+00:00"]),
+    duration_s=st.integers(0, 10**9).map(lambda micros: micros / 1e6),
+    measurements=st.lists(MEASUREMENTS, max_size=3).map(tuple),
+    known=st.sampled_from(["", "https://issues.example/7"]),
+    observed=st.booleans(),
+    artefacts=st.lists(st.builds(Artefact, WORDS, WORDS, st.integers(0, 2**40)), max_size=2, unique_by=lambda a: a.name)
+    .map(lambda kept: tuple(sorted(kept, key=lambda artefact: artefact.name))),
+)  # fmt: skip
+MANY = st.lists(OUTCOMES, max_size=12, unique_by=lambda outcome: (outcome.check, outcome.subject))
+ONE = Outcome("suites/a.py::test_a", "pool/n1/gpu0", "n1", "pass")
+
+
+def store(path: Path, *outcomes: Outcome) -> Path:
+    writer = Writer(path, RUN)
+    for outcome in outcomes:
+        writer(outcome)
+    writer.close()
+    return path
+
+
+def stored(path: Path) -> list[Outcome]:
+    with Stored.open(path) as run:
+        return list(run.outcomes())
+
+
+def alike(outcomes: list[Outcome]) -> list[Outcome]:
+    return sorted(outcomes, key=lambda outcome: (outcome.check, outcome.subject))
+
+
+@given(outcomes=MANY)
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+def test_every_outcome_comes_back_as_it_was(tmp_path: Path, outcomes: list[Outcome]) -> None:
+    path = tmp_path / "run.sqlite"
+    path.unlink(missing_ok=True)
+    assert alike(stored(store(path, *outcomes))) == alike(outcomes)
+
+
+@given(outcomes=MANY, cut=st.integers(0, 12))
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+def test_parts_merged_are_the_run_that_one_process_would_have_written(
+    tmp_path: Path, outcomes: list[Outcome], cut: int
+) -> None:
+    for old in tmp_path.iterdir():
+        old.unlink()
+    parts = [store(tmp_path / "1.sqlite", *outcomes[:cut]), store(tmp_path / "2.sqlite", *outcomes[cut:])]
+    whole = store(tmp_path / "run.sqlite")
+    merge(whole, parts)
+    assert alike(stored(whole)) == alike(outcomes)
+
+
+def test_a_part_that_is_merged_twice_adds_nothing(tmp_path: Path) -> None:
+    whole, part = store(tmp_path / "run.sqlite"), store(tmp_path / "1.sqlite", ONE)
+    merge(whole, [part])
+    merge(whole, [part])
+    assert stored(whole) == [ONE]
+
+
+def test_an_outcome_of_two_parts_is_an_error(tmp_path: Path) -> None:
+    parts = [store(tmp_path / "1.sqlite", ONE), store(tmp_path / "2.sqlite", ONE)]
+    whole = store(tmp_path / "run.sqlite")
+    merge(whole, parts)
+    assert stored(whole) == [replace(ONE, verdict="error", reason=TWICE)]
+
+
+def test_an_outcome_that_comes_twice_is_an_error(tmp_path: Path) -> None:
+    assert stored(store(tmp_path / "run.sqlite", ONE, ONE)) == [replace(ONE, verdict="error", reason=TWICE)]
+
+
+def test_a_part_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    (tmp_path / "1.sqlite").write_text("no database, but long enough to look at" * 40)
+    with pytest.raises(Trouble, match=r"1\.sqlite"):
+        merge(store(tmp_path / "run.sqlite"), [tmp_path / "1.sqlite"])
+
+
+def test_a_later_process_goes_on_with_the_file(tmp_path: Path) -> None:
+    path = store(tmp_path / "run.sqlite", ONE)
+    writer = Writer(path, RUN)
+    assert writer.done() == {(ONE.check, ONE.subject)}
+    other = replace(ONE, subject="pool/n2")
+    writer(other)
+    writer.close()
+    assert stored(path) == [ONE, other]
+
+
+def test_the_run_and_what_else_is_known_of_it_come_back(tmp_path: Path) -> None:
+    writer = Writer(tmp_path / "run.sqlite", RUN, {"assay": "0.1.0", "ended": "no"})
+    writer.say(ended="yes")
+    writer.left_out([("suites/a.py::test_a", "pool/n9")])
+    writer.looked_at([("n1", "a1", "2026-11-21T20:00:00+00:00")])
+    writer.close()
+    with Stored.open(tmp_path / "run.sqlite") as run:
+        assert run.run == RUN
+        assert (run.about["assay"], run.about["ended"]) == ("0.1.0", "yes")
+        assert run.left_out() == {("suites/a.py::test_a", "pool/n9")}
+        assert run.documents() == {"n1": ("a1", "2026-11-21T20:00:00+00:00")}
+
+
+def test_outcomes_are_found_by_verdict_node_check_and_subject(tmp_path: Path) -> None:
+    other = Outcome("suites/b.py::test_b", "pool/n2", "n2", "fail", "too hot", measurements=(Measurement("t", 1.0),))
+    with Stored.open(store(tmp_path / "run.sqlite", ONE, other)) as run:
+        assert list(run.outcomes(verdicts=["fail", "error"])) == [other]
+        assert list(run.outcomes(nodes=["n1"])) == [ONE]
+        assert list(run.outcomes(checks=[other.check], nodes=["n2", "n3"])) == [other]
+        assert list(run.outcomes(subjects=["pool/n1/gpu0"], verdicts=["fail"])) == []
+        assert run.counts() == {"pass": 1, "fail": 1}
+
+
+def test_a_killed_process_loses_at_most_its_last_batch(tmp_path: Path) -> None:
+    program = f"""
+import sys
+from pathlib import Path
+from assay.harness.store.write import Writer
+from assay.model.outcome import Outcome, Run
+writer = Writer(Path(sys.argv[1]), Run("r", "2026-11-21T20:51:04+00:00"))
+for number in range({BATCH * 3 + 7}):
+    writer(Outcome("suites/a.py::test_a", f"pool/n{{number}}", "", "pass"))
+print("there", flush=True)
+sys.stdin.read()
+"""
+    path = tmp_path / "run.sqlite"
+    process = subprocess.Popen(
+        [sys.executable, "-c", program, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "there\n"
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    process.stdout.close()
+    assert process.stdin is not None
+    process.stdin.close()
+    assert len(stored(path)) >= BATCH * 3
+
+
+def test_a_run_can_be_read_where_nothing_may_be_written(tmp_path: Path) -> None:
+    path = store(tmp_path / "run.sqlite", ONE)
+    assert [file.name for file in tmp_path.iterdir()] == ["run.sqlite"]
+    assert stored(path) == [ONE]
+
+
+@pytest.mark.parametrize("content", ["", "a text that is no database, and long enough " * 20], ids=["empty", "text"])
+def test_what_is_no_run_is_said_to_be_none(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "run.sqlite"
+    path.write_text(content)
+    with pytest.raises(Trouble, match=r"is no run"):
+        Stored.open(path)
+
+
+def test_an_outcome_decides_unless_it_passed_or_is_excused() -> None:
+    failed = replace(ONE, verdict="fail", reason="too hot")
+    assert failed.decides
+    assert replace(failed, verdict="error").decides
+    assert not replace(failed, known="https://issues.example/7").decides
+    assert not replace(failed, observed=True).decides
+    assert not replace(failed, verdict="skip").decides
+    assert not ONE.decides
+
+
+class TestNaming:
+    """Runs are named as commits are: by their id, by how it begins, or counted back from the last."""
+
+    @pytest.fixture
+    def reports(self, tmp_path: Path) -> Path:
+        for name in ("20261120T010000.000-aaaaaa", "20261121T010000.000-bbbbbb", "20261121T020000.000-cccccc"):
+            (tmp_path / "runs" / name).mkdir(parents=True)
+            store(tmp_path / "runs" / name / "run.sqlite")
+        return tmp_path
+
+    @pytest.mark.parametrize(
+        ("name", "ending"),
+        [("last", "c"), ("last~0", "c"), ("last~2", "a"), ("20261120", "a"), ("20261121T01", "b")],
+    )
+    def test_one_run_is_meant(self, reports: Path, name: str, ending: str) -> None:
+        assert find(reports, name).parent.name.endswith(ending * 6)
+        assert find(reports, name) in all_runs(reports)
+
+    @pytest.mark.parametrize(
+        ("name", "said"),
+        [("last~3", "no run last~3"), ("20261121", "2 runs begin"), ("2025", "no run 2025"), ("", "no run")],
+    )
+    def test_none_or_many_are_said(self, reports: Path, name: str, said: str) -> None:
+        with pytest.raises(Trouble, match=said):
+            find(reports, name)
+
+    def test_without_any_run_it_is_said_how_to_make_one(self, tmp_path: Path) -> None:
+        with pytest.raises(Trouble, match="assay validate"):
+            find(tmp_path, "last")
