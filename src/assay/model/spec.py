@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 class Strict(BaseModel):
     """A part of a spec: unknown keys are mistakes, nothing is coerced, nothing changes after loading."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
 
 
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")]
