@@ -14,7 +14,7 @@ run: $(READY) $(NODE_READY) system ## take the example fleet once round the loop
 	@$(BIN)/assay lab tour scenarios/the-loop.yaml
 
 test: $(READY) $(NODE_READY) system ## all tests that finish in minutes
-	@$(BIN)/pytest -n 2 --dist loadfile -m "not slow" $(ARGS)
+	@$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not slow" $(ARGS)
 
 test-slow: $(READY) $(NODE_READY) system ## the tests that take longer
 	@$(BIN)/pytest -m slow $(ARGS)
