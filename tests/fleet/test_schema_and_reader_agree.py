@@ -40,6 +40,19 @@ SPOILERS: dict[str, Callable[[Any], Any]] = {
 }
 
 RICHER = {
+    "KnownIssues": {
+        "kind": "KnownIssues",
+        "name": "known",
+        "issues": [
+            {
+                "issue": "https://git.example/issues/1",
+                "match": {"check": "suites/*", "subject": "a/n1/*", "node": "n1", "pool": "a", "rack": "r01"},
+                "reason": "it is counted twice",
+                "owner": "us",
+                "expires": "2027-02-01",
+            }
+        ],
+    },
     "TicketRoute": {
         "kind": "TicketRoute",
         "name": "all-at-once",
@@ -59,7 +72,7 @@ RICHER = {
             "close_by": "Done",
         },
         "webhook": {"url": "https://hooks.example/assay", "credentials": {"command": ["pass", "assay"]}},
-    }
+    },
 }
 """Kinds whose first example shows a part of them only."""
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from assay.cli.desk import FleetDir
+from assay.cli.desk import Desk, FleetDir
 from assay.model.errors import Trouble
 from assay.plan.spans import counted
 
@@ -30,7 +30,7 @@ def check(
     ] = "text",
     explain: Annotated[str, typer.Option(help="Say what a code means and why it matters.", metavar="CODE")] = "",
 ) -> None:
-    """Find every problem in the inventory and the specs."""
+    """Find every problem in the inventory and the specs. Exit codes: 0 none, or notices only; 1 some."""
     if explain:
         typer.echo(explained(explain.upper()))
         return
@@ -38,9 +38,9 @@ def check(
         raise Trouble(f"there is no folder {fleet}", fix="`--fleet DIR` names the fleet repository")
     from assay.fleet.check import examine
 
-    report = examine(fleet)
+    report = examine(fleet, Desk(fleet.resolve()).clock.now())
     typer.echo(SHAPES[format_](report))
-    sys.exit(1 if report.problems else 0)
+    sys.exit(0 if report.well else 1)
 
 
 def explained(code: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,20 +20,25 @@ class Report:
     nodes: int
     specs: int
 
+    @property
+    def well(self) -> bool:
+        """Whether nothing is wrong now; a notice tells of what will be."""
+        return all(problem.severity == "notice" for problem in self.problems)
+
     def as_json(self) -> dict[str, Any]:
         """Return plain JSON data, as `assay check --format json` prints it."""
         return {"problems": [problem.as_json() for problem in self.problems], "nodes": self.nodes}
 
 
-def examine(root: Path) -> Report:
-    """Look at the repository at `root`. Mistakes never raise."""
-    draft = Draft(root.absolute())
+def examine(root: Path, now: datetime | None = None) -> Report:
+    """Look at the repository at `root` as of `now` (the machine's own where none is given). Mistakes never raise."""
+    draft = Draft(root.absolute(), now=now)
     found = list(draft.problems)
     for rule in rules().values():
         found += rule.problems(draft)
     return Report(sorted(set(found)), len(draft.hosts), len(draft.specs))
 
 
-def problems(root: Path) -> list[Problem]:
+def problems(root: Path, now: datetime | None = None) -> list[Problem]:
     """Return every mistake in the repository at `root`, in order of file and line."""
-    return examine(root).problems
+    return examine(root, now).problems

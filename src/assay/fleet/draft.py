@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -56,11 +57,19 @@ class HostEntry:
 class Draft:
     """Everything that could be read of the repository at `root`, and the problems met on the way.
 
-    `commit` reads that commit instead of the folder as it is; `overlays` are inventory sources over its own.
+    `commit` reads that commit instead of the folder as it is; `overlays` are inventory sources over its own. What has
+    a day on which it ends is held against `now`.
     """
 
-    def __init__(self, root: Path, overlays: Sequence[Path] = (), commit: str = "", shelf: Shelf | None = None) -> None:
-        self.root = root
+    def __init__(
+        self,
+        root: Path,
+        overlays: Sequence[Path] = (),
+        commit: str = "",
+        shelf: Shelf | None = None,
+        now: datetime | None = None,
+    ) -> None:
+        self.root, self.now = root, now or datetime.now(UTC)
         self.tree: Tree = Revision(root, commit) if commit else Folder(root)
         self.specs, self.refused = read_specs(self.tree, shelf)
         self.problems = [problem for refused in self.refused for problem in refused.problems]

@@ -6,6 +6,7 @@ from assay.model.checks import CheckCatalog
 from assay.model.design import FabricDesign
 from assay.model.faults import FaultCatalog
 from assay.model.firmware import FirmwareBundle
+from assay.model.known import KnownIssues
 from assay.model.monitoring import Monitoring
 from assay.model.nodespec import NodeSpec
 from assay.model.policy import LifecyclePolicy
@@ -20,6 +21,7 @@ KINDS: dict[str, type[Spec]] = {
     "FabricDesign": FabricDesign,
     "FaultCatalog": FaultCatalog,
     "FirmwareBundle": FirmwareBundle,
+    "KnownIssues": KnownIssues,
     "LifecyclePolicy": LifecyclePolicy,
     "ManagementProfile": ManagementProfile,
     "Monitoring": Monitoring,

@@ -17,6 +17,7 @@ from assay.model.errors import Trouble
 from assay.model.faults import FaultCatalog
 from assay.model.firmware import FirmwareBundle
 from assay.model.fleet import Fleet, Node
+from assay.model.known import KnownIssues
 from assay.model.monitoring import Monitoring
 from assay.model.nodespec import NodeSpec
 from assay.model.policy import LifecyclePolicy
@@ -59,6 +60,7 @@ def fleet_of(draft: Draft) -> Fleet:
         routes=draft.of(TicketRoute),
         quirks=draft.of(BmcQuirks),
         monitorings=draft.of(Monitoring),
+        known=draft.of(KnownIssues),
         lines={key: line for spec in draft.files.values() for key, line in spec.lines()},
         commit=commit,
         dirty=dirty,

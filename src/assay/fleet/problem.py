@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-Severity = Literal["error", "warning"]
+Severity = Literal["error", "warning", "notice"]
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Problem:
     """What is wrong at `file`:`line`:`column` (both from 1; 0 where the whole file is meant), and how to fix it.
 
-    `code` is stable for ever and explained by `assay check --explain`; `file` is relative to the repository.
+    A `notice` is of what is right today and soon will not be. `code` is stable for ever and explained by
+    `assay check --explain`; `file` is relative to the repository.
     """
 
     file: str

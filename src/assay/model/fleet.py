@@ -13,6 +13,7 @@ from assay.model.design import FabricDesign
 from assay.model.errors import Trouble
 from assay.model.faults import FaultCatalog, joined
 from assay.model.firmware import FirmwareBundle
+from assay.model.known import KnownIssue, KnownIssues
 from assay.model.monitoring import Monitoring
 from assay.model.nodespec import NodeSpec
 from assay.model.policy import LifecyclePolicy
@@ -62,6 +63,7 @@ class Fleet:
     routes: Mapping[str, TicketRoute] = field(default_factory=dict)
     quirks: Mapping[str, BmcQuirks] = field(default_factory=dict)
     monitorings: Mapping[str, Monitoring] = field(default_factory=dict)
+    known: Mapping[str, KnownIssues] = field(default_factory=dict)
     lines: Mapping[tuple[str, str], str] = field(default_factory=dict)
     commit: str = ""
     dirty: bool = False
@@ -76,6 +78,16 @@ class Fleet:
             return joined(self.faults.values())
         except ValueError as error:
             raise Trouble(str(error), where=where, fix="`assay check` says where") from None
+
+    @cached_property
+    def known_issues(self) -> tuple[KnownIssue, ...]:
+        """Every known issue of every list, expired ones too."""
+        return tuple(issue for listed in self.known.values() for issue in listed.issues)
+
+    @cached_property
+    def observed_checks(self) -> frozenset[str]:
+        """The ids of the checks that are at stage `observe`."""
+        return frozenset(check.id for listed in self.checks.values() for check in listed.checks if check.observed)
 
     def spec_of(self, node: str) -> NodeSpec:
         """Return the NodeSpec of a node."""

@@ -44,4 +44,14 @@ CASES: dict[str, Case] = {
         {"specs/checks.yaml": COLD.replace("[test]}", "[weekly], report_only: true}")},
         "specs/checks.yaml:5:5",
     ),
+    "ASY0176": Case(
+        one("specs/checks.yaml", CHECKS, "[production]", "[production], valid_hours: 0.9"),
+        one("specs/checks.yaml", CHECKS, "[production]", "[production], valid_hours: 1"),
+        "specs/checks.yaml:5:5",
+    ),
+    "ASY0177": Case(
+        one("suites/test_heat.py", SUITE, '")\ndef', '")\n@pytest.mark.flaky(reruns=3)\ndef'),
+        one("suites/test_heat.py", SUITE, '")\ndef', '")\n@pytest.mark.passive\ndef'),
+        "suites/test_heat.py:9:1",
+    ),
 }

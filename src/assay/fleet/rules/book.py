@@ -17,6 +17,7 @@ THEMES = (
     "limits",
     "units",
     "suites",
+    "known",
     "policy",
     "answers",
     "faults",
@@ -110,6 +111,7 @@ for _code, _title, _why in (
     ("ASY0048", "an artifact without a digest", "Any bytes of that name would be flashed."),
     ("ASY0077", "a fault that no rule answers", "It would be seen, and nobody could say what follows."),
     ("ASY0110", "a list of switches that cannot be read", "The fabric's switches would have no place and no GUID."),
+    ("ASY0173", "a known issue that excuses everything", "Nothing in the fleet could fail any more."),
     ("ASY0088", "a policy that names no state", "A node sent there would be nowhere."),
 ):
     _enter(Rule(_code, _title, _why, "error"))

@@ -33,8 +33,8 @@ def unreachable_state(draft: Draft) -> Iterator[Finding]:
     needs=(CheckCatalog,),
 )
 def empty_requirement(draft: Draft) -> Iterator[Finding]:
-    """Find states that require or watch a phase for which no check is declared."""
-    checks = [check for _, check in declared(draft)]
+    """Find states that require or watch a phase for which no check is declared that decides."""
+    checks = [check for _, check in declared(draft) if not check.observed]
     for policy in draft.of(LifecyclePolicy).values():
         for name, state in policy.states.items():
             wanted = [(phase, False, "watch") for phase in state.watch]
@@ -43,7 +43,8 @@ def empty_requirement(draft: Draft) -> Iterator[Finding]:
                 if not any(phase in check.phases and (check.active or not active) for check in checks):
                     kind = "active check" if active else "check"
                     place = draft.at(f"LifecyclePolicy/{policy.name}", "states", name, entry)
-                    yield Finding(place, f"{name}: no {kind} has the phase {phase}", "declare one in specs/checks")
+                    said = f"{name}: no {kind} that decides has the phase {phase}"
+                    yield Finding(place, said, "declare one in specs/checks, or promote one that observes")
 
 
 @rule(

@@ -12,6 +12,10 @@ from assay.model.faults import FaultCatalog
 from assay.model.policy import LifecyclePolicy
 
 OF_FABRICS = ("fabric", "switch", "rail")
+WEEK_HOURS = 168.0
+READINGS = "a node may go unread for as long as `silence.readings_minutes`"
+EXCUSES = {"flaky", "xfail"}
+"""The marks of pytest, pytest-rerunfailures, pytest-retry and flaky."""
 
 
 @rule("ASY0060", "a declared check that does not exist", why="Every run would miss its outcomes, and so fail.")
@@ -141,6 +145,40 @@ def gating_report(draft: Draft) -> Iterator[Finding]:
         if check.report_only and (asked := sorted(wanted & set(check.phases))):
             said = f"{check.id} is report_only, but a state watches or requires the phase {' and '.join(asked)}"
             yield Finding(place, said, "take `report_only` away, or give it a phase of its own")
+
+
+@rule(
+    "ASY0176",
+    "a pass that does not last until the next look",
+    why="It would be too old again before it can be renewed, and block every state that requires it.",
+)
+def fleeting_check(draft: Draft) -> Iterator[Finding]:
+    """Find checks whose `valid_hours` are shorter than the time that may pass between two looks at what they judge.
+
+    A week is looked at once a week; of anything else the policy says how long it may go unread (`silence`).
+    """
+    policies = draft.of(LifecyclePolicy).values()
+    unread = max((policy.silence.readings_minutes / 60 for policy in policies), default=0.0)
+    for place, check in declared(draft):
+        weekly = "weekly" in check.phases
+        period, why = (WEEK_HOURS, "a week is judged once a week") if weekly else (unread, READINGS)
+        if check.valid_hours is not None and check.valid_hours < period:
+            said = f"{check.id}: a pass is valid for {check.valid_hours:g} h, but {why}: {period:g} h"
+            yield Finding(place, said, f"say `valid_hours: {period:g}` or more")
+
+
+@rule(
+    "ASY0177",
+    "a check that repeats or excuses itself",
+    why="A failure that is tried again until it passes is a failure that nobody sees.",
+)
+def self_excusing_check(draft: Draft) -> Iterator[Finding]:
+    """Find test functions that ask pytest to run them again, or to expect that they fail."""
+    for test in draft.suites.tests:
+        for mark in sorted(EXCUSES & test.marks.keys()):
+            place = (test.file, test.line, test.column)
+            fix = "take it away: retries belong to collecting, and a known issue stands in specs/known-issues.yaml"
+            yield Finding(place, f"{test.name} is marked {mark}", fix)
 
 
 def _asked_for(draft: Draft) -> set[Phase]:

@@ -1,0 +1,125 @@
+"""Known issues as data: what an entry fits, until when, and that a list which cannot be read is no empty list."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from assay.fleet.check import examine
+from assay.fleet.load import load_fleet
+from assay.model.errors import Trouble
+from assay.model.fleet import Node
+from assay.model.known import Judged, KnownIssue, excuse
+
+Write = Callable[[Mapping[str, "str | None"]], Path]
+NODE = Node("n0007", "h100-a", "lab1", "r01", 4, "s", "hgx", "managed")
+CHECK = "suites/production/test_gpu.py::test_temperature"
+HOT = Judged.of(CHECK, "h100-a/n0007/gpu3", NODE)
+LISTED = """kind: KnownIssues
+name: known
+issues:
+  - issue: https://git.example/issues/1
+    match: {check: "suites/test_heat.py::*", node: n1}
+    reason: it is counted twice
+    owner: us
+    expires: 2027-02-01
+"""
+
+
+def issue(expires: str = "2026-12-01", number: int = 1, **match: str) -> KnownIssue:
+    said: dict[str, Any] = {"reason": "counted twice", "owner": "us", "expires": expires}
+    link = f"https://git.example/issues/{number}"
+    return KnownIssue.model_validate({"issue": link, "match": {"check": CHECK, **match}, **said})
+
+
+@pytest.mark.parametrize(
+    ("match", "fits"),
+    [
+        ({}, True),
+        ({"check": "suites/production/*::test_temp*"}, True),
+        ({"check": "suites/seatrial/*"}, False),
+        ({"node": "n00*", "pool": "h100-?", "rack": "r0[12]", "subject": "*/gpu3"}, True),
+        ({"node": "n01*"}, False),
+        ({"pool": "b200"}, False),
+        ({"rack": "r02"}, False),
+        ({"subject": "*/gpu[0-2]"}, False),
+        ({"check": "SUITES/production/*"}, False),
+    ],
+)
+def test_every_pattern_of_an_entry_must_fit(match: dict[str, str], fits: bool) -> None:
+    assert (excuse([issue(**match)], HOT, datetime(2026, 11, 21, tzinfo=UTC)) is not None) is fits
+
+
+def test_an_entry_excuses_until_the_midnight_of_its_day_and_not_a_moment_longer() -> None:
+    ends = datetime(2026, 12, 1, tzinfo=UTC)
+    assert excuse([issue()], HOT, ends - timedelta(microseconds=1)) is not None
+    assert excuse([issue()], HOT, ends) is None
+
+
+def test_of_several_entries_the_one_that_stays_longest_is_named() -> None:
+    found = excuse([issue(), issue("2027-01-01", 2), issue("2026-11-22", 3)], HOT, datetime(2026, 11, 21, tzinfo=UTC))
+    assert found is not None
+    assert found.said == "known: https://git.example/issues/2 until 2027-01-01"
+
+
+def test_racks_and_fabrics_are_on_no_one_node() -> None:
+    assert Judged.of(CHECK, "h100-a/rack-r01", None) == (CHECK, "h100-a/rack-r01", "", "h100-a", "r01")
+    assert Judged.of(CHECK, "fabric/compute/leaf-1", None) == (CHECK, "fabric/compute/leaf-1", "", "", "")
+
+
+@pytest.mark.parametrize("lacking", ["issue", "match", "reason", "owner", "expires"])
+def test_an_entry_that_leaves_something_out_is_refused(lacking: str) -> None:
+    whole = issue().model_dump()
+    with pytest.raises(ValidationError, match=lacking):
+        KnownIssue.model_validate({name: value for name, value in whole.items() if name != lacking})
+
+
+@pytest.mark.parametrize("day", ["2026-02-30", "soon", "2026-1-1", 20261201, None, True])
+def test_a_day_that_there_is_not_is_refused(day: Any) -> None:
+    with pytest.raises(ValidationError, match="expires"):
+        KnownIssue.model_validate({**issue().model_dump(), "expires": day})
+
+
+def test_a_day_may_stand_without_quotes(fleet_with: Write) -> None:
+    fleet = load_fleet(fleet_with({"specs/known-issues.yaml": LISTED}))
+    assert [one.expires for one in fleet.known_issues] == ["2027-02-01"]
+
+
+def test_a_fleet_without_a_list_has_no_known_issues(fleet_with: Write) -> None:
+    assert load_fleet(fleet_with({})).known_issues == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "kind: KnownIssues\nname: known\nissues: [\n",
+        "kind: KnownIsues\nname: known\n",
+        LISTED.replace("owner: us", "ovner: us"),
+        LISTED.replace("https://git.example/issues/1", "ask Ann"),
+        LISTED.replace("node: n1", "when: today"),
+        LISTED.replace("2027-02-01", "2027-02-30"),
+        LISTED.replace('"suites/test_heat.py::*", node: n1', '"*"'),
+    ],
+)
+def test_a_list_that_cannot_be_read_is_trouble_and_no_empty_list(text: str, fleet_with: Write) -> None:
+    with pytest.raises(Trouble, match=r"specs/known-issues\.yaml"):
+        load_fleet(fleet_with({"specs/known-issues.yaml": text}))
+
+
+def test_check_tells_of_an_end_two_weeks_before_and_of_an_error_from_then_on(fleet_with: Write) -> None:
+    root, ends = fleet_with({"specs/known-issues.yaml": LISTED}), datetime(2027, 2, 1, tzinfo=UTC)
+
+    def told(before: timedelta) -> tuple[list[str], bool]:
+        report = examine(root, ends - before)
+        return [f"{one.severity} {one.code}" for one in report.problems], report.well
+
+    assert told(timedelta(days=14, seconds=1)) == ([], True)
+    assert told(timedelta(days=14)) == (["notice ASY0171"], True)
+    assert told(timedelta(seconds=1)) == (["notice ASY0171"], True)
+    assert told(timedelta()) == (["error ASY0170"], False)
