@@ -39,7 +39,10 @@ def run(row: RowMapping) -> Run:
     return Run(**{**plain, **lists})
 
 
-OUTCOME_PLAIN = tuple(name for name in Outcome.__slots__ if name not in ("phases", "measurements"))
+APART = ("phases", "measurements")
+OF_REPORTS = ("known", "observed", "artefacts")
+"""What a run says beside its outcomes; who decides asks the specs of the day for it."""
+OUTCOME_PLAIN = tuple(name for name in Outcome.__slots__ if name not in (*APART, *OF_REPORTS))
 
 
 def of_outcome(outcome: Outcome, run_seq: int, run_at: str) -> Row:
