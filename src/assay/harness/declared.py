@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from assay.harness.parts import slots
+from assay.harness.specs import slots
 from assay.model.checks import Check
 from assay.model.fleet import Fleet, Node
 from assay.model.subject import Subject

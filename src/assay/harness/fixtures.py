@@ -11,6 +11,7 @@ from assay.harness.measure import Measure
 from assay.harness.parts import NodeView, PartView, RackView
 from assay.harness.since import SinceLastPass
 from assay.harness.spec import Limits, SpecView
+from assay.harness.specs import Specs
 from assay.harness.trial import Trial
 from assay.harness.view import View
 from assay.model.fleet import Fleet
@@ -27,6 +28,7 @@ class Fixtures:
 
     def __init__(self, fleet: Fleet, ledger: str, key: pytest.StashKey[Trial]) -> None:
         self._fleet, self._where, self._key = fleet, ledger, key
+        self._specs = Specs(fleet)
 
     @pytest.fixture
     def subject(self, request: pytest.FixtureRequest) -> str:
@@ -41,7 +43,7 @@ class Fixtures:
     @pytest.fixture
     def node(self, trial: Trial) -> NodeView:
         """The node, or the node that the part sits in."""
-        return NodeView(trial, self._fleet, self._fleet.nodes[trial.subject.name])
+        return NodeView(trial, self._specs, self._fleet.nodes[trial.subject.name])
 
     @pytest.fixture
     def gpu(self, trial: Trial, node: NodeView) -> PartView:
@@ -76,7 +78,7 @@ class Fixtures:
     @pytest.fixture
     def rack(self, trial: Trial) -> RackView:
         """A rack and its nodes."""
-        return RackView(trial, self._fleet, trial.subject)
+        return RackView(trial, self._specs, trial.subject)
 
     @pytest.fixture
     def whole_rack(self, rack: RackView) -> RackView:
@@ -134,30 +136,27 @@ class Fixtures:
     @pytest.fixture
     def fabric_limits(self, fabric: FabricView) -> Limits:
         """The thresholds that the fabric's design sets, by name."""
-        return Limits(self._fleet.designs[fabric.name], self._fleet.lines)
+        return self._specs.limits(self._fleet.designs[fabric.name])
 
     @pytest.fixture
     def spec(self, trial: Trial) -> SpecView:
         """The NodeSpec of the node (of a rack: of its first node)."""
-        spec = self._fleet.spec_of(self._example(trial))
-        return SpecView(spec, f"NodeSpec/{spec.name}", "", self._fleet.lines)
+        return self._specs.view(self._fleet.spec_of(self._example(trial)))
 
     @pytest.fixture
     def limits(self, trial: Trial) -> Limits:
         """The spec's thresholds by name."""
-        return Limits(self._fleet.spec_of(self._example(trial)), self._fleet.lines)
+        return self._specs.limits(self._fleet.spec_of(self._example(trial)))
 
     @pytest.fixture
     def bundle(self, trial: Trial) -> SpecView:
         """The firmware that belongs on the node."""
-        bundle = self._fleet.bundle_of(self._example(trial))
-        return SpecView(bundle, f"FirmwareBundle/{bundle.name}", "", self._fleet.lines)
+        return self._specs.view(self._fleet.bundle_of(self._example(trial)))
 
     @pytest.fixture
     def profile(self, trial: Trial) -> SpecView:
         """What automation may do to the node."""
-        profile = self._fleet.profile_of(self._example(trial))
-        return SpecView(profile, f"ManagementProfile/{profile.name}", "", self._fleet.lines)
+        return self._specs.view(self._fleet.profile_of(self._example(trial)))
 
     @pytest.fixture
     def measure(self, trial: Trial) -> Measure:
@@ -191,4 +190,6 @@ class Fixtures:
 
     def _example(self, trial: Trial) -> str:
         """Return the trial's node, or the first of its rack."""
-        return trial.node or RackView(trial, self._fleet, trial.subject).nodes[0].name
+        if trial.node:
+            return trial.node
+        return self._specs.rack(trial.subject.scope, trial.subject.name.removeprefix("rack-"))[0].name

@@ -11,6 +11,8 @@ from assay.harness.trial import Trial
 from assay.model.outcome import Measurement
 from assay.model.units import unit_of_name
 
+NUMBERS = (int, float)  # a tuple of types is looked through faster than a union of them
+
 
 class Measure:
     """Records what a check saw and asserts what was expected of it.
@@ -51,9 +53,8 @@ class Measure:
             raise AssertionError(f"{shown}, {expectation(at_least, at_most, equals)}")
 
     def _record(self, name: str, seen: Any, low: Any, high: Any, unit: str) -> None:
-        bounds = {"value": seen, "low": low, "high": high}
-        wrong = [bound for bound in bounds.values() if bound is not None and not _is_number(bound)]
-        if wrong or not all(isfinite(bound) for bound in bounds.values() if bound is not None):
+        if not (_can_be_compared(seen) and _can_be_compared(low) and _can_be_compared(high)):
+            wrong = [bound for bound in (seen, low, high) if bound is not None and not _is_number(bound)]
             raise Unjudgeable(f"{name} cannot be compared: {seen!r} with {wrong[0] if wrong else (low, high)!r}")
         source = next((bound.source for bound in (low, high) if getattr(bound, "source", "")), "")
         self._trial.measurements.append(Measurement(name, _bare(seen), unit, _bare(low), _bare(high), source))
@@ -65,13 +66,14 @@ def agreed(name: str, unit: str, seen: Any, *bounds: Any) -> str:
     "" where none of them has any.
     """
     read = seen.path[-1] if isinstance(seen, Told) and seen.path else ""
+    units = {unit, unit_of_name(read), *(bound.unit for bound in bounds if isinstance(bound, Told))} - {""}
+    if len(units) < 2:
+        return units.pop() if units else ""
     said = [("the check", unit), (f"its reading {read}", unit_of_name(read))]
     said += [(f"the limit ({bound.source})", bound.unit) for bound in bounds if isinstance(bound, Told)]
-    given = [(who, its) for who, its in said if its]
-    for who, its in given[1:]:
-        if its != given[0][1]:
-            raise Unjudgeable(f"{name} cannot be compared: {given[0][0]} says {given[0][1]}, {who} says {its}")
-    return given[0][1] if given else ""
+    (one, its), *others = [(who, its) for who, its in said if its]
+    other, another = next((who, of) for who, of in others if of != its)
+    raise Unjudgeable(f"{name} cannot be compared: {one} says {its}, {other} says {another}")
 
 
 def expectation(at_least: Any = None, at_most: Any = None, equals: Any = None) -> str:
@@ -92,7 +94,11 @@ def _holds(seen: Any, at_least: Any, at_most: Any, equals: Any) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return isinstance(value, NUMBERS) and type(value) is not bool
+
+
+def _can_be_compared(value: Any) -> bool:
+    return value is None or (_is_number(value) and isfinite(value))
 
 
 def _bare(value: Any) -> Any:

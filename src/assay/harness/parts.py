@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 from assay.harness.spec import SpecView
+from assay.harness.specs import Specs
 from assay.harness.trial import Trial
 from assay.harness.view import View
-from assay.model.fleet import Fleet, Node
-from assay.model.nodespec import NodeSpec
+from assay.model.fleet import Node
 from assay.model.reading import as_reading
 from assay.model.subject import Subject
 
@@ -27,8 +28,12 @@ class PartView(View):
 
     def __init__(self, trial: Trial, node: Node, kind: str, slot: str, key: str, declared: Any = None) -> None:
         super().__init__(trial, node.name, (*PLACES[kind], key))
-        self.slot, self.declared = slot, declared
-        self.subject = Subject(node.pool, node.name, slot)
+        self.slot, self.declared, self._node = slot, declared, node
+
+    @cached_property
+    def subject(self) -> Subject:
+        """Which part of which node this is."""
+        return Subject(self._node.pool, self._node.name, self.slot)
 
     @property
     def answers(self) -> bool:
@@ -46,11 +51,19 @@ class PartView(View):
 class NodeView(View):
     """A node: its probe's branches (`host`, `gpu`, `kernel_log` …), its `bmc`, its `active` results, its parts."""
 
-    def __init__(self, trial: Trial, fleet: Fleet, node: Node) -> None:
+    def __init__(self, trial: Trial, specs: Specs, node: Node) -> None:
         super().__init__(trial, node.name, ("probe",))
-        self._fleet, self._node = fleet, node
-        self.name, self.subject = node.name, Subject(node.pool, node.name)
-        self.declared = SpecView(node, f"Node/{node.name}", "", fleet.lines)
+        self._specs, self._node, self.name = specs, node, node.name
+
+    @cached_property
+    def subject(self) -> Subject:
+        """Which node this is."""
+        return Subject(self._node.pool, self.name)
+
+    @cached_property
+    def declared(self) -> SpecView:
+        """What the inventory says of the node."""
+        return self._specs.node(self._node)
 
     @property
     def bmc(self) -> View:
@@ -94,10 +107,7 @@ class NodeView(View):
 
     def part(self, kind: str, slot: str) -> PartView:
         """Return the declared slot of a kind, whether or not anything answers there."""
-        spec = self._fleet.node_specs[self._node.spec]
-        key, declared = slot_of(spec, kind, slot, self._fleet)
-        if kind == "hca":
-            declared.guid = self.declared.hca_guids[declared.rail]
+        key, declared = self._specs.slot(self._node, kind, slot)
         return PartView(self._trial, self._node, kind, slot, key, declared)
 
     def _answering(self, kind: str) -> list[PartView]:
@@ -113,34 +123,9 @@ class NodeView(View):
 class RackView:
     """A rack of one pool and the nodes that are declared in it."""
 
-    def __init__(self, trial: Trial, fleet: Fleet, subject: Subject) -> None:
+    def __init__(self, trial: Trial, specs: Specs, subject: Subject) -> None:
         self.subject, self.name = subject, subject.name.removeprefix("rack-")
-        members = [node for node in fleet.pool(subject.scope) if node.rack == self.name]
-        self.nodes = [NodeView(trial, fleet, node) for node in members]
+        self.nodes = [NodeView(trial, specs, node) for node in specs.rack(subject.scope, self.name)]
 
     def __repr__(self) -> str:
         return f"<{self.subject}>"
-
-
-def slots(spec: NodeSpec, kind: str) -> list[str]:
-    """Return the slots of a kind that a node of this spec must have, in order."""
-    counted = {"gpu": spec.gpus.count, "nvme": spec.nvme.count, "psu": spec.psus.count, "fan": spec.fans}
-    if kind in counted:
-        return [f"{kind}{index}" for index in range(counted[kind])]
-    named: dict[str, Any] = {"hca": spec.hcas, "nic": spec.nics}
-    return [part.name for part in named[kind]]
-
-
-def slot_of(spec: NodeSpec, kind: str, slot: str, fleet: Fleet) -> tuple[str, Any]:
-    """Return a slot's key in the evidence and what the spec declares there."""
-    document = f"NodeSpec/{spec.name}"
-    view = SpecView(spec, document, "", fleet.lines)
-    index = slots(spec, kind).index(slot)
-    if kind == "gpu":
-        return spec.gpus.pci[index], view.gpus
-    if kind in ("hca", "nic"):  # only the one that is asked for is made
-        of = f"{kind}s"
-        return slot, SpecView(getattr(spec, of)[index], document, f"{of}.{index}", fleet.lines)
-    if kind == "nvme":
-        return slot, view.nvme
-    return str(index), view.psus if kind == "psu" else None

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from assay.harness.silence import Silence
 from assay.model.evidence import Evidence
@@ -16,10 +18,19 @@ MOST = 24
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One evidence document and the hash that names it."""
+    """One evidence document, the hash that names it, and when it was collected (`at`, ISO 8601 UTC).
+
+    `walked` are its branches by path, as checks have come to them.
+    """
 
     evidence: Evidence
     digest: str
+    at: str = field(init=False)
+    walked: dict[tuple[str, ...], Mapping[str, Any]] = field(default_factory=dict, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Write the time out once, since every outcome is dated."""
+        object.__setattr__(self, "at", self.evidence.at.isoformat())
 
 
 class Shelf:
@@ -28,15 +39,19 @@ class Shelf:
     def __init__(self, folder: Path, most: int = MOST) -> None:
         self.folder, self._most = folder, most
         self._read: dict[str, Document | Silence] = {}
+        self._last: tuple[str, Document] | None = None
 
     def latest(self, name: str) -> Document:
         """Return the newest document of a node. Raises Silence where there is none, or none that can be read."""
+        if self._last is not None and self._last[0] == name:
+            return self._last[1]
         found = self._read.pop(name, None) or self._load(self.folder / f"{name}.json", name)
         self._read[name] = found  # the one used last stands last
         if len(self._read) > self._most:
             del self._read[next(iter(self._read))]
         if isinstance(found, Silence):
             raise Silence(found.kind, found.where, found.reason)
+        self._last = name, found
         return found
 
     def older(self, digest: str) -> Evidence | None:

@@ -16,15 +16,26 @@ Lines = Mapping[tuple[str, str], str]
 
 
 class SpecView:
-    """A spec or a part of one. Scalars come back as plain values that remember their `source`."""
+    """A spec or a part of one. Scalars come back as plain values that remember their `source`.
+
+    What was seen once is kept, so one view does for all checks; a list or a mapping comes back as a new one each time.
+    """
+
+    __slots__ = ("_document", "_lines", "_path", "_seen", "_spec")
 
     def __init__(self, spec: Any, document: str, path: str, lines: Lines) -> None:
         self._spec, self._document, self._path, self._lines = spec, document, path, lines
+        self._seen: dict[str, Any] = {}
 
     def __getattr__(self, name: str) -> Any:
         """Return a field. Raises Unjudgeable for a name that the spec does not have."""
         if name.startswith("__"):
             raise AttributeError(name)
+        if name not in self._seen:
+            self._seen[name] = self._look(name)
+        return _own(self._seen[name])
+
+    def _look(self, name: str) -> Any:
         if not hasattr(self._spec, name):
             raise no_such(name, self._path or self._document, _fields(self._spec))
         return _seen(getattr(self._spec, name), self._document, _below(self._path, name), self._lines)
@@ -36,13 +47,21 @@ class SpecView:
 class Limits:
     """The thresholds of a node's spec or a fabric's design: `limits.gpu_temperature` is a number with unit and line."""
 
+    __slots__ = ("_lines", "_seen", "_spec")
+
     def __init__(self, spec: NodeSpec | FabricDesign, lines: Lines) -> None:
         self._spec, self._lines = spec, lines
+        self._seen: dict[str, Any] = {}
 
     def __getattr__(self, name: str) -> Any:
         """Return a limit. Raises Unjudgeable for one that the spec does not set."""
         if name.startswith("__"):
             raise AttributeError(name)
+        if name not in self._seen:
+            self._seen[name] = self._look(name)
+        return self._seen[name]
+
+    def _look(self, name: str) -> Any:
         limit = self._spec.limits.get(name)
         document = f"{self._spec.kind}/{self._spec.name}"
         if limit is None:
@@ -65,6 +84,15 @@ def _seen(value: Any, document: str, path: str, lines: Lines) -> Any:
     if isinstance(value, Sequence) and not isinstance(value, str):
         return [_seen(item, document, _below(path, str(index)), lines) for index, item in enumerate(value)]
     return told(value, source=line_of(lines, document, path))
+
+
+def _own(value: Any) -> Any:
+    """Return a value that the check may do with as it likes."""
+    if type(value) is list:
+        return [_own(item) for item in value]
+    if type(value) is dict:
+        return {key: _own(item) for key, item in value.items()}
+    return value
 
 
 def _below(path: str, name: str) -> str:

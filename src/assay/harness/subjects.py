@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from assay.harness.declared import PARTS, Selection, of_node
 from assay.harness.narrow import ANY, Words
-from assay.harness.parts import slots
+from assay.harness.specs import slots
 from assay.model.fleet import Node
 from assay.model.nodespec import NodeSpec
 from assay.model.subject import Subject

@@ -35,13 +35,18 @@ class ToldList(Told, list[Any]):
 _KINDS: dict[type, type[Told]] = {int: ToldInt, float: ToldFloat, str: ToldStr, list: ToldList}
 
 
-def told(value: Any, *, path: tuple[str, ...] = (), source: str = "", unit: str = "") -> Any:
+def told(value: Any, path: tuple[str, ...] = (), source: str = "", unit: str = "") -> Any:
     """Return `value` as one that remembers. Booleans and objects come back as they are: they cannot."""
     kind = _KINDS.get(type(value))
     if kind is None:
         return value
     remembered = kind(value)  # type: ignore[call-arg]  # each kind takes the value of its own type
-    remembered.path, remembered.source, remembered.unit = path, source, unit
+    if path:  # what is not given is as the class has it
+        remembered.path = path
+    if source:
+        remembered.source = source
+    if unit:
+        remembered.unit = unit
     return remembered
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -11,7 +12,7 @@ from assay.model.outcome import Measurement, Outcome, Verdict
 from assay.model.subject import Subject
 
 
-@dataclass
+@dataclass(slots=True)
 class Trial:
     """Collects what the outcome will say. `check`, `phases`, `fault` and `active` come from the function's marks."""
 
@@ -42,7 +43,7 @@ class Trial:
 
     def outcome(self, verdict: Verdict, reason: str, duration_s: float) -> Outcome:
         """Return the one outcome. It is dated by the oldest document that was looked at."""
-        oldest = min(self.documents.values(), key=_collected, default=None)
+        oldest = _oldest(self.documents)
         return Outcome(
             check=self.check,
             subject=str(self.subject),
@@ -53,10 +54,16 @@ class Trial:
             phases=self.phases,
             active=self.active,
             evidence=oldest.digest if oldest else "",
-            evidence_at=oldest.evidence.at.isoformat() if oldest else "",
+            evidence_at=oldest.at if oldest else "",
             duration_s=round(duration_s, 6),
             measurements=tuple(self.measurements),
         )
+
+
+def _oldest(documents: Mapping[str, Document]) -> Document | None:
+    if len(documents) == 1:  # nearly always
+        return next(iter(documents.values()))
+    return min(documents.values(), key=_collected, default=None)
 
 
 def _collected(document: Document) -> datetime:

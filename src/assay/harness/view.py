@@ -10,6 +10,9 @@ from assay.harness.told import told
 from assay.harness.trial import Trial
 from assay.model.reading import as_reading
 
+PLAIN = frozenset({int, float, str, bool, list})
+"""Types of values as JSON has them that a leaf may hold and that are no branch."""
+
 
 class View:
     """A branch of one document, by attribute or by key; iterating gives its keys.
@@ -17,6 +20,8 @@ class View:
     A leaf that holds a value reads as that plain value. Any other leaf raises Silence, which the trial remembers;
     so does a branch that is taken for a value (`assert gpu.pcie`).
     """
+
+    __slots__ = ("_document", "_known", "_path", "_trial")
 
     def __init__(
         self, trial: Trial, document: str, path: tuple[str, ...], known: Mapping[str, Any] | None = None
@@ -31,7 +36,7 @@ class View:
         return self[name]
 
     def __getitem__(self, key: str) -> Any:
-        branch = self._branch()
+        branch = self._branch() if self._known is None else self._known
         if key not in branch:
             raise self._unknown(key, branch)
         return self._told(branch[key], key)
@@ -63,7 +68,13 @@ class View:
         return self._known
 
     def _walked(self) -> Mapping[str, Any]:
-        tree: Any = self._trial.look(self._document).evidence.channels
+        document = self._trial.look(self._document)
+        walked = document.walked.get(self._path)
+        if walked is None:
+            walked = document.walked[self._path] = self._walk(document.evidence.channels)
+        return walked
+
+    def _walk(self, tree: Any) -> Mapping[str, Any]:
         for depth, step in enumerate(self._path):
             if step not in tree:
                 raise self._silent("absent", self._path[: depth + 1], "is not in the evidence")
@@ -81,8 +92,14 @@ class View:
 
     def _told(self, tree: Any, key: str) -> Any:
         path = (*self._path, key)
-        if type(tree) is dict and len(tree) != 1:  # most branches, told apart from readings without making one
-            return View(self._trial, self._document, path, tree)
+        if type(tree) is dict:  # told apart without a Reading where that is easy, which is nearly always
+            if len(tree) != 1:
+                return View(self._trial, self._document, path, tree)
+            if type(tree.get("value")) in PLAIN:
+                return told(tree["value"], (self._document, *path))
+        return self._read(tree, path)
+
+    def _read(self, tree: Any, path: tuple[str, ...]) -> Any:
         reading = as_reading(tree)
         if reading is None and isinstance(tree, dict | Mapping):
             return View(self._trial, self._document, path, tree)
@@ -92,7 +109,7 @@ class View:
             raise self._silent(reading.kind, path, reading.reason)
         if isinstance(reading.value, dict | Mapping):
             return View(self._trial, self._document, path, reading.value)
-        return told(reading.value, path=(self._document, *path))
+        return told(reading.value, (self._document, *path))
 
     def _unknown(self, key: str, branch: Mapping[str, Any]) -> Exception:
         self._silent("failed", (*self._path, key), "is not in the evidence")

@@ -17,6 +17,8 @@ class Subject:
     part: str = ""
 
     def __str__(self) -> str:
+        if self.scope and self.name:  # nearly always, and often
+            return f"{self.scope}/{self.name}/{self.part}" if self.part else f"{self.scope}/{self.name}"
         return "/".join(piece for piece in (self.scope, self.name, self.part) if piece)
 
     @classmethod

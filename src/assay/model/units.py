@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from difflib import get_close_matches
+from functools import lru_cache
 from typing import NamedTuple
 
 
@@ -72,6 +73,7 @@ _WORDS = {
 _PER_SECOND = (("bits/s", "b/s"), ("bit/s", "b/s"), ("bytes/s", "B/s"), ("byte/s", "B/s"), ("ps", "/s"), ("/sec", "/s"))
 
 
+@lru_cache(4096)
 def unit_of_name(name: str) -> str:
     """Return the unit that ends a reading's name: `W` for `limit_w`; "" where the name has none."""
     parts = name.split("_")
