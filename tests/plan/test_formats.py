@@ -8,12 +8,12 @@ from dataclasses import replace
 
 import pytest
 
+from assay.model.spans import folded, listed, nodes
 from assay.plan.as_json import as_json
 from assay.plan.as_markdown import MARKER, MOST_CHARACTERS, as_markdown
 from assay.plan.as_text import MOST, as_text
 from assay.plan.job import Job
 from assay.plan.refusals import Refused
-from assay.plan.spans import folded, listed, nodes
 from assay.plan.words import headline, hours, sections
 
 

@@ -12,7 +12,7 @@ import typer
 
 from assay.cli.desk import Desk, FleetDir
 from assay.model.errors import Trouble
-from assay.plan.spans import counted
+from assay.model.spans import counted
 
 if TYPE_CHECKING:
     from assay.fleet.check import Report

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from assay.model.spans import folded, listed
 from assay.plan.plan import Plan
-from assay.plan.spans import folded, listed
 from assay.plan.words import Section, headline, hours, sections
 
 MARKER = "<!-- assay plan -->"

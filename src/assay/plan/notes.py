@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
+from assay.model.spans import counted
 from assay.plan.declared import Declared
 from assay.plan.facts import Standing
 from assay.plan.follows import Follows
-from assay.plan.spans import counted
 from assay.plan.specs import Configuration
 from assay.plan.work import Work, rack_of
 

@@ -9,12 +9,12 @@ from typing import TypeVar
 
 from assay.lifecycle.limits import allowance
 from assay.model.fleet import Node
+from assay.model.spans import counted, nodes
 from assay.plan.declared import Declared
 from assay.plan.facts import Facts, Standing
 from assay.plan.follows import Follows
 from assay.plan.job import Job, nodes_of
 from assay.plan.nodes import NodeChanges
-from assay.plan.spans import counted, nodes
 from assay.plan.work import rack_of
 
 K = TypeVar("K", str, tuple[str, str])

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from assay.lifecycle.answers import Answer
+from assay.model.spans import counted, folded, listed, nodes
 from assay.plan.estimate import Stage
 from assay.plan.follows import Follows
 from assay.plan.nodes import Changed
 from assay.plan.plan import Plan
 from assay.plan.rules import Reanswered, Reset
-from assay.plan.spans import counted, folded, listed, nodes
 from assay.plan.suites import Rerun
 from assay.plan.waves import Schedule
 
