@@ -23,6 +23,7 @@ from assay.model.decision import Decision
 from assay.model.entry import Entry, derived_id
 from assay.model.faults import FaultCatalog, joined
 from assay.model.fleet import Node
+from assay.model.known import KnownIssue
 from assay.model.outcome import Outcome, Recorded
 from assay.model.policy import LifecyclePolicy
 from assay.model.profile import ManagementProfile
@@ -54,6 +55,8 @@ class Paper:
         self.outcomes: dict[str, dict[str, Recorded]] = {}
         self.jobs: dict[str, tuple[str, ...] | None] = {}
         self.serial = 0
+        self.known: tuple[KnownIssue, ...] = ()
+        self.checks = dict(CHECKS)
 
     def add(
         self, name: str, state: str = "production", *, pool: str = "a", rack: str = "r01", profile: str = "managed"
@@ -82,14 +85,19 @@ class Paper:
             node=node,
             profile=self.profiles[node.profile],
             story=story or self.story(name),
-            declared=tuple((check, Subject(node.pool, name)) for check in CHECKS.values()),
+            declared=tuple((check, Subject(node.pool, name)) for check in self.checks.values()),
             latest=tuple(self.outcomes[name].values()),
             jobs=self.jobs[name],
         )
 
     def situation(self, **lines: Any) -> Situation:
         stories = self.stories()
-        return Situation(self.now, self.policy, tuple(self.view(name, stories[name]) for name in self.nodes), **lines)
+        views = tuple(self.view(name, stories[name]) for name in self.nodes)
+        return Situation(self.now, self.policy, views, known=self.known, observed=self.observed, **lines)
+
+    @property
+    def observed(self) -> frozenset[str]:
+        return frozenset(check.id for check in self.checks.values() if check.observed)
 
     def decide(self) -> list[Decision]:
         return decide(self.situation())
@@ -109,7 +117,7 @@ class Paper:
     ) -> None:
         """Record an outcome of the phase's one check, on evidence of `age` ago."""
         self.serial += 1
-        check, at = CHECKS[phase], (self.now - age).isoformat()
+        check, at = self.checks[phase], (self.now - age).isoformat()
         outcome = Outcome(
             check=check.id,
             subject=f"{self.nodes[name].pool}/{name}",

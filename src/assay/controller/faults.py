@@ -8,6 +8,7 @@ from assay.controller.desk import Desk
 from assay.controller.lock import told_by_one
 from assay.lifecycle import journal
 from assay.lifecycle.classify import cleared_in, faults_in
+from assay.lifecycle.excused import counting
 from assay.lifecycle.fold import Chronicle
 from assay.lifecycle.recovered import back_in_bounds, recovered_in
 from assay.lifecycle.situation import Situation
@@ -33,9 +34,11 @@ def classify(desk: Desk, situation: Situation, seen: Mapping[str, Evidence]) -> 
 def entries_of(desk: Desk, story: Story, evidence: Evidence, latest: Sequence[Recorded] = ()) -> list[Entry]:
     """Return what this look at a node adds to its story: faults, and the ends of those that passed.
 
-    The story must be told by one at a time, up to the ledger's last line.
+    What a known issue excuses, and what checks find that only observe, is no fault. The story must be told by one at a
+    time, up to the ledger's last line.
     """
     node, spec, now = desk.fleet.nodes[story.node], desk.fleet.spec_of(story.node), desk.clock.now()
+    latest = counting(latest, node, desk.fleet.known_issues, desk.fleet.observed_checks, now)
     seen = faults_in(catalog_of(desk), desk.policy, node, spec, story, evidence, latest)
     entries = [journal.fault(fault, now) for fault in seen]
     catalog = desk.fleet.catalog

@@ -22,7 +22,8 @@ def situation_of(desk: Desk) -> Situation:
     stories = fold(desk.ledger.entries())
     nodes = [node for name, node in desk.fleet.nodes.items() if name in stories]
     views = tuple(_view(desk, node, stories[node.name], latest[node.name]) for node in nodes)
-    return Situation(desk.clock.now(), desk.policy, views, desk.fleet.lines)
+    fleet = desk.fleet
+    return Situation(desk.clock.now(), desk.policy, views, fleet.lines, fleet.known_issues, fleet.observed_checks)
 
 
 def _view(desk: Desk, node: Node, story: Story, latest: list[Recorded]) -> NodeView:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from assay.lifecycle import breaker, faulted
+from assay.lifecycle.excused import as_it_counts, noted
 from assay.lifecycle.limits import Room
 from assay.lifecycle.situation import NodeView, Situation
 from assay.lifecycle.verdicts import Wish, decided, held_back
@@ -22,6 +23,7 @@ def decide(situation: Situation) -> list[Decision]:
     """
     for view in situation.nodes:
         _refuse_an_unknown_state(situation, view)
+    situation = as_it_counts(situation)
     room, waves = Room(situation), breaker.tripped(situation)
     answer: list[Decision] = []
     for view in sorted(situation.nodes, key=faulted.urgency):
@@ -32,7 +34,7 @@ def decide(situation: Situation) -> list[Decision]:
 
 def _of_node(situation: Situation, view: NodeView, room: Room, wave: str) -> Iterator[Decision]:
     """Yield the records, and the first wish of a move that is granted or was held back."""
-    for wish in [*faulted.wishes(situation, view), *ways(situation, view)]:
+    for wish in [*noted(situation, view), *faulted.wishes(situation, view), *ways(situation, view)]:
         if wish.timing == "record":
             yield _granted(situation, view, wish)
             continue

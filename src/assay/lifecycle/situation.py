@@ -9,6 +9,7 @@ from datetime import datetime
 from assay.lifecycle.story import Story
 from assay.model.checks import Check
 from assay.model.fleet import Node
+from assay.model.known import KnownIssue
 from assay.model.outcome import Recorded
 from assay.model.policy import LifecyclePolicy, State
 from assay.model.profile import ManagementProfile
@@ -40,13 +41,16 @@ class NodeView:
 class Situation:
     """The fleet at one moment. `nodes` must hold every enrolled node, since limits count them all.
 
-    `lines` is `Fleet.lines`; with it a decision names the line of the rule that it follows.
+    `lines` is `Fleet.lines`; with it a decision names the line of the rule that it follows. `known` are the known
+    issues, expired ones too; `observed` the ids of the checks that decide nothing yet.
     """
 
     now: datetime
     policy: LifecyclePolicy
     nodes: tuple[NodeView, ...]
     lines: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    known: tuple[KnownIssue, ...] = ()
+    observed: frozenset[str] = frozenset()
 
     def state_of(self, view: NodeView) -> State:
         """Return the state that a node is in. Raises KeyError for one that the policy does not have."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from assay.lifecycle.excused import failure
 from assay.lifecycle.faulted import cause
 from assay.lifecycle.ladder import recurred
 from assay.lifecycle.requirements import Judgement, arrivals, arrived, judge
@@ -11,7 +12,6 @@ from assay.lifecycle.situation import NodeView, Situation
 from assay.lifecycle.verdicts import Wish
 from assay.lifecycle.when import hours, moment, spoken
 from assay.model.decision import Cause
-from assay.model.outcome import Recorded
 
 Way = Callable[[Situation, NodeView], Wish | None]
 
@@ -88,7 +88,7 @@ def _fails(situation: Situation, view: NodeView) -> Wish | None:
     failed = {one.id: one for judgement in judge(situation, view) for one in judgement.failed}
     if not failed:
         return None
-    because = tuple(_outcome(one) for _, one in sorted(failed.items()))
+    because = tuple(failure(one) for _, one in sorted(failed.items()))
     keys = tuple(f"{one.outcome.check}[{one.outcome.subject}]" for one in failed.values())
     name = f"{view.story.state}-fails"
     if state.fail_to:
@@ -118,17 +118,15 @@ def _deadline(situation: Situation, view: NodeView) -> Wish | None:
     return Wish(deadline.to, "immediate", f"states.{story.state}.deadline", f"{story.state}-deadline", because)
 
 
-def _outcome(one: Recorded) -> Cause:
-    test = one.outcome.check.rpartition("::")[2]
-    return Cause("outcome", one.id, f"{test} failed on {one.outcome.subject}: {one.outcome.reason}")
-
-
 def _phase_passed(judgement: Judgement) -> Cause:
     """Return one link for a whole phase; it names the run of its oldest outcome, the one that freshness hangs on."""
-    oldest = min(judgement.passed, key=lambda one: (one.outcome.evidence_at, one.id))
+    counted = (*judgement.passed, *(one for one, _ in judgement.excused))
+    oldest = min(counted, key=lambda one: (one.outcome.evidence_at, one.id))
     phase = judgement.requirement.phase
     count, seen = len(judgement.passed), oldest.outcome.evidence_at[:19]
-    text = f"{count} of {count} checks of phase {phase} passed, on evidence since {seen}"
+    issues = sorted({issue.said for _, issue in judgement.excused})
+    but = f", {len(judgement.excused)} failed ({'; '.join(issues)})" if issues else ""
+    text = f"{count} of {len(counted)} checks of phase {phase} passed{but}, on evidence since {seen}"
     return Cause("outcome", f"{oldest.run}/{phase}", text)
 
 

@@ -13,7 +13,8 @@ class Cause:
     """One link of the chain; `id` finds it again and `text` says it in one line for people.
 
     `kind` is outcome (`<run>/<check>[<subject>]`, for a phase that passed whole `<run>/<phase>`), fault, deadline,
-    certified, effect, decision or, for what stood in the way, person, profile, limit and breaker.
+    certified, effect, decision, known (the issue that excuses a failure) or, for what stood in the way, person,
+    profile, limit and breaker.
     """
 
     kind: str
