@@ -202,6 +202,32 @@ def test_explain_leads_a_failing_check_back_to_its_evidence(ask):
     assert "waits for train" in ask("explain", "n0004")
 
 
+KNOWN = """kind: KnownIssues
+name: fleet
+issues:
+  - issue: https://git.example/issues/7
+    match: {check: "suites/seatrial/test_gpu.py::*", node: n0002}
+    reason: slot 5 waits for its GPU
+    owner: ann
+    expires: EXPIRES
+"""
+
+
+@pytest.mark.parametrize(("expires", "excused"), [("2999-01-01", True), ("2026-01-01", False)])
+def test_explain_says_what_fails_and_is_known_and_until_when(expires, excused, ask, fleet):
+    (fleet / "specs" / "known-issues.yaml").write_text(KNOWN.replace("EXPIRES", expires))
+    told = json.loads(ask("explain", "n0002", "--format", "json"))
+    said = f"known: https://git.example/issues/7 until {expires}"
+    assert [one["why"] for one in told["undecided"]] == ([said] if excused else [])
+    assert [one["phase"] for one in told["requires"]] == ["seatrial"]
+    count = f"{CHECK}[h100-a/n0002]: "
+    reasons = [lack.removeprefix(count) for lack in told["requires"][0]["lacks"] if lack.startswith(count)]
+    assert reasons == ["judged without evidence" if excused else "fail: 7 of 8 GPUs"]
+    text = ask("explain", "n0002")
+    assert ("test_gpu_count fails on h100-a/n0002: 7 of 8 GPUs (known:" in text) is excused
+    assert "phase seatrial is not passed: " in text
+
+
 def test_a_hold_is_shown_with_who_and_why_until_it_is_released(ask, refused):
     ask("hold", "n0003", "--reason", "bisecting a kernel bug")
     node = next(one for one in json.loads(ask("status", "--format", "json"))["nodes"] if one["node"] == "n0003")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +12,7 @@ import typer
 from assay.cli.chain import Plain, chain
 from assay.cli.desk import Desk, FleetDir, Format
 from assay.cli.roll import story_of
+from assay.cli.standing import lines, standing
 from assay.cli.status import as_json
 
 if TYPE_CHECKING:
@@ -29,14 +31,17 @@ def explain(
     fleet: FleetDir = Path(),
     form: Format = "text",
 ) -> None:
-    """Show the decisions that brought a node to where it is: what caused each, by which rule, and what was done."""
+    """Show the decisions that brought a node to where it is: what caused each, by which rule, and what was done.
+
+    Then what its state still waits for, and what fails and decides nothing: known issues, and checks that observe.
+    """
     desk = Desk(fleet.resolve())
     story = story_of(desk, node)
-    links = chain(desk.ledger, story, last)
+    links, told = chain(desk.ledger, story, last), standing(desk, story)
     if form == "json":
-        typer.echo(json.dumps({**as_json(story), "chain": links}, indent=1, ensure_ascii=False))
+        typer.echo(json.dumps({**as_json(story), "chain": links, **told}, indent=1, ensure_ascii=False))
         return
-    _print(_tree(as_json(story), links))
+    _print(_tree(as_json(story), links, lines(told)))
 
 
 def _print(tree: Tree) -> None:
@@ -48,7 +53,7 @@ def _print(tree: Tree) -> None:
     console.print(tree)
 
 
-def _tree(now: Plain, links: list[Plain]) -> Tree:
+def _tree(now: Plain, links: list[Plain], told: Iterable[str]) -> Tree:
     from rich.markup import escape
     from rich.tree import Tree
 
@@ -61,6 +66,8 @@ def _tree(now: Plain, links: list[Plain]) -> Tree:
         tree.add(f"[yellow]will go to {pending['to']}[/], waits for {escape(', '.join(pending['waiting_for']))}")
     for link in links:
         _link(tree.add(_headline(link)), link)
+    for line in told:
+        tree.add(f"[yellow]now[/] {escape(line)}")
     return tree
 
 

@@ -118,7 +118,7 @@ def _lack(
     if one.outcome.verdict != "pass" and not excused:
         return f"{one.outcome.verdict}: {one.outcome.reason}"
     if not one.outcome.evidence_at:
-        return "passed without evidence"
+        return "judged without evidence"
     seen, (most, whose) = moment(one.outcome.evidence_at), fresh_hours(want, check)
     if abs(situation.now - seen) > hours(most):
         return f"its evidence is {spoken(situation.now - seen)} old, more than the {most:g} h {whose}"
