@@ -1,0 +1,95 @@
+"""Keeps runs: what a complete run's file holds becomes Parquet, once. What a kill prevented is done the next time."""
+
+from __future__ import annotations
+
+import sqlite3
+from itertools import islice
+from pathlib import Path
+
+from assay.harness.history import places
+from assay.harness.history.duck import duck
+from assay.harness.history.one_a_day import one_a_day
+from assay.harness.history.places import TABLES, folder, place, writing
+from assay.harness.history.pour import Poured
+from assay.harness.store.read import Stored
+from assay.harness.store.runs import all_runs
+from assay.model.errors import Trouble
+from assay.model.outcome import Run
+
+ENDED = "ended"
+AT_ONCE = 10
+"""So many runs are caught up with at a time, newest first: nobody waits long for what an earlier run left undone."""
+_AGAIN = "nothing is lost; the next run tries again"
+
+
+def home(reports: Path) -> Path:
+    """Return where the history of a fleet lies, below its reports."""
+    return reports / "history"
+
+
+def keep(run: Path, home: Path) -> None:
+    """Write the run's file `run` into the history `home`, unless that holds it.
+
+    Raises Trouble for a run that is not complete, cannot be read, or could not be written.
+    """
+    import duckdb
+
+    try:
+        with Stored.open(run) as stored:
+            if ENDED not in stored.about:
+                raise Trouble("the run is not complete", where=str(run), fix="go on with it: assay validate --resume")
+            if not _holds(home, stored.run):
+                _keep(stored, home)
+    except (OSError, sqlite3.Error, duckdb.Error) as error:
+        raise Trouble(f"the run could not be kept in history: {error}", where=str(run), fix=_AGAIN) from error
+
+
+def catch_up(reports: Path) -> list[Trouble]:
+    """Keep the complete runs below `reports` that history lacks, and make many small files of days past into few.
+
+    Returns what stood in the way of any; nothing of that costs a run, and the next time it is tried again.
+    """
+    kept = set.intersection(*(places.all_runs(home(reports), table) for table in TABLES))
+    left = (run for run in reversed(all_runs(reports)) if run.parent.name not in kept)
+    troubles: list[Trouble] = []
+    for run in islice(filter(_is_complete, left), AT_ONCE):
+        try:
+            keep(run, home(reports))
+        except Trouble as trouble:
+            troubles.append(trouble)
+    return troubles + _tidied(home(reports))
+
+
+def _tidied(home: Path) -> list[Trouble]:
+    import duckdb
+
+    try:
+        one_a_day(home)
+    except (OSError, duckdb.Error) as error:
+        return [Trouble(f"files of history could not be taken together: {error}", where=str(home), fix=_AGAIN)]
+    return []
+
+
+def _is_complete(run: Path) -> bool:
+    """Return whether a run has ended; one that cannot even be opened is for `keep` to tell."""
+    try:
+        with Stored.open(run) as stored:
+            return ENDED in stored.about
+    except (Trouble, sqlite3.Error):
+        return True
+
+
+def _holds(home: Path, run: Run) -> bool:
+    return all(run.id in places.runs(folder(home, table, run.at)) for table in TABLES)
+
+
+def _keep(stored: Stored, home: Path) -> None:
+    with writing(home) as making:
+        if _holds(home, stored.run):  # somebody else was faster
+            return
+        with duck(making) as database:
+            rows = Poured(stored, database)
+            for table in TABLES:
+                made = making / f"{table}.parquet"
+                rows.write(table, made)
+                place(made, folder(home, table, stored.run.at) / f"{stored.run.id}.parquet")

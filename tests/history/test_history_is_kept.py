@@ -1,0 +1,279 @@
+"""What a run recorded is in history as it was, once, whatever is killed or spoilt on the way."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from datetime import timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import duckdb
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from assay.harness.history import places
+from assay.harness.history.ask import History, outcomes, runs
+from assay.harness.history.keep import catch_up, keep
+from assay.harness.history.one_a_day import one_a_day
+from assay.harness.history.places import OUTCOMES, RUNS, TABLES
+from assay.harness.store.read import Stored
+from assay.model.errors import Trouble
+from assay.model.outcome import Artefact, Measurement, Outcome, Recorded
+
+WORDS = st.text(st.characters(codec="utf-8"), max_size=20) | st.sampled_from(
+    ["\x00", "'", '"', "a\nb", "NULL", "\\N", "°"]
+)
+NUMBERS = st.floats(allow_nan=False)
+OUTCOMES_OF_ALL_KINDS = st.builds(
+    Outcome,
+    check=WORDS,
+    subject=WORDS,
+    node=st.sampled_from(["n1", "n2", ""]),
+    verdict=st.sampled_from(["pass", "fail", "error", "skip"]),
+    reason=WORDS,
+    fault=WORDS,
+    phases=st.lists(WORDS, max_size=2).map(tuple),
+    active=st.booleans(),
+    evidence=st.sampled_from(["a1", "b2"]),
+    evidence_at=st.sampled_from(["2026-11-21T20:00:00+00:00", "2026-11-21T21:00:00+00:00"]),
+    duration_s=st.integers(0, 10**9).map(lambda micros: micros / 1e6),
+    measurements=st.lists(
+        st.builds(Measurement, WORDS, NUMBERS, WORDS, st.none() | NUMBERS, st.none() | NUMBERS, WORDS), max_size=3
+    ).map(tuple),
+    known=WORDS,
+    observed=st.booleans(),
+    artefacts=st.lists(st.builds(Artefact, WORDS, WORDS, st.integers(0, 2**40)), max_size=2, unique_by=lambda a: a.name)
+    .map(lambda kept: tuple(sorted(kept, key=lambda artefact: artefact.name))),
+)  # fmt: skip
+MANY = st.lists(OUTCOMES_OF_ALL_KINDS, max_size=8, unique_by=lambda one: (one.check, one.subject))
+DYING = """
+import os, signal
+from assay.harness.history import keep as module
+steps = []
+def dying(does):
+    def done(*given):
+        does(*given)
+        steps.append(given)
+        if len(steps) > {step}:
+            os.kill(os.getpid(), signal.SIGKILL)
+    return done
+module.place = dying(module.place)
+module.Poured.write = dying(module.Poured.write)
+"""
+"""Dies after so many files that were written or put in their place."""
+
+
+def named(found: list[Outcome]) -> dict[tuple[str, str], Outcome]:
+    return {(one.check, one.subject): one for one in found}
+
+
+@given(MANY)
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_what_comes_out_of_history_is_what_went_in(reports_in, many) -> None:
+    with TemporaryDirectory() as folder:
+        reports = reports_in(Path(folder))
+        run = reports.kept(many)
+        with reports.asked() as history:
+            found = outcomes(history, days=1, measured=True)
+    assert named([one.outcome for one in found]) == named(many)
+    assert [one.run for one in found] == [run] * len(many)
+
+
+def test_what_was_asked_is_kept_with_the_run(reports, said) -> None:
+    file = reports.stored([said()])
+    keep(file, reports.home)
+    with Stored.open(file) as stored, reports.asked() as history:
+        assert runs(history, days=1) == [stored.run]
+        ((about,),) = history.ask("SELECT about FROM read_parquet($files)", None, days=1, table=RUNS)
+    assert "ended" in json.loads(about)
+
+
+def test_a_run_is_kept_once(reports, said) -> None:
+    file = reports.stored([said()])
+    keep(file, reports.home)
+    (written,) = reports.home.glob("outcomes/*/*.parquet")
+    before = written.stat()
+    keep(file, reports.home)
+    assert [written] == list(reports.home.glob("outcomes/*/*"))
+    assert written.stat().st_mtime_ns == before.st_mtime_ns
+
+
+def test_a_run_lies_in_the_partition_of_its_day(reports, said) -> None:
+    run = reports.kept([said()], timedelta(days=3))
+    files = {file.relative_to(reports.home).as_posix() for file in reports.home.glob("*/*/*")}
+    assert files == {f"{table}/day=2026-11-18/{run}.parquet" for table in TABLES}
+
+
+def test_a_run_that_goes_on_is_not_kept_yet(reports, said) -> None:
+    file = reports.stored([said()], ended=False)
+    with pytest.raises(Trouble, match="not complete"):
+        keep(file, reports.home)
+    assert catch_up(reports.reports) == []
+    assert held(reports) == set()
+
+
+def test_a_run_that_was_never_kept_is_caught_up_with(reports, said) -> None:
+    files = [reports.stored([said()], timedelta(days=days)) for days in range(3)]
+    assert catch_up(reports.reports) == []
+    assert held(reports) == {file.parent.name for file in files}
+
+
+def test_a_run_that_cannot_be_read_is_told_and_costs_no_other(reports, said) -> None:
+    good, bad = reports.stored([said()]), reports.stored([said()], timedelta(days=1))
+    bad.write_bytes(bad.read_bytes()[:5000])
+    (trouble,) = catch_up(reports.reports)
+    assert trouble.where == str(bad)
+    assert held(reports) == {good.parent.name}
+
+
+def test_history_that_cannot_be_written_is_told_and_the_run_stays(reports, said) -> None:
+    file = reports.stored([said()])
+    reports.home.write_text("in the way")
+    (trouble, *_) = catch_up(reports.reports)
+    assert "could not be kept" in trouble.what
+    with Stored.open(file) as stored:
+        assert len(list(stored.outcomes())) == 1
+
+
+def test_nodes_lie_apart_so_that_one_is_found_by_statistics(reports, said) -> None:
+    reports.kept([said(node=f"n{i // 40:04}", check=f"suites/a.py::test_{i % 40}") for i in reversed(range(80_000))])
+    (file,) = reports.home.glob("outcomes/*/*.parquet")
+    question = (
+        "SELECT stats_min_value, stats_max_value FROM parquet_metadata($f) WHERE path_in_schema = 'node' ORDER BY ALL"
+    )
+    groups = duckdb.connect().execute(question, {"f": str(file)}).fetchall()
+    assert len(groups) == 2
+    assert groups[0][1] <= groups[1][0]
+
+
+@pytest.mark.parametrize("step", range(2 * len(TABLES)))
+def test_a_kill_at_any_step_leaves_all_of_a_run_or_nothing_that_is_read(reports, said, step) -> None:
+    many = [said(node=f"n{i:02}", value=i) for i in range(20)]
+    file = reports.stored(many)
+    line = f"keep(Path({str(file)!r}), Path({str(reports.home)!r}))"
+    assert started(DYING.format(step=step) + line).wait(timeout=120) == -signal.SIGKILL
+    assert len(everything(reports)) == (20 if step == 2 * len(TABLES) - 1 else 0)
+    assert catch_up(reports.reports) == []
+    assert named([one.outcome for one in everything(reports)]) == named(many)
+
+
+def test_what_a_killed_one_left_is_swept_away(reports, said) -> None:
+    left = reports.home / ".making" / "outcomes.parquet"
+    left.parent.mkdir(parents=True)
+    left.write_bytes(b"PAR1 and no more")
+    reports.kept([said()])
+    assert len(everything(reports)) == 1
+    assert not left.parent.exists()
+
+
+def test_two_who_keep_the_same_runs_at_once_keep_each_once(reports, said) -> None:
+    files = [reports.stored([said(node=f"n{i}") for i in range(50)], timedelta(hours=hours)) for hours in range(4)]
+    line = f"catch_up(Path({str(reports.reports)!r})) and sys.exit(1)"
+    several = [started(line) for _ in range(2)]
+    assert [one.wait(timeout=120) for one in several] == [0, 0]
+    assert held(reports) == {file.parent.name for file in files}
+    with reports.asked() as history:
+        assert len(outcomes(history, days=1)) == 200
+
+
+def test_a_file_cut_short_is_named(reports, said) -> None:
+    for days in range(3):
+        reports.kept([said()], timedelta(days=days))
+    bad = sorted(reports.home.glob("outcomes/*/*.parquet"))[1]
+    bad.write_bytes(bad.read_bytes()[:-20])
+    with reports.asked() as history, pytest.raises(Trouble) as caught:
+        outcomes(history, days=9)
+    assert caught.value.where == str(bad)
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_a_file_that_was_deleted_is_made_anew(reports, said, table) -> None:
+    reports.kept([said(value=70)])
+    (file,) = reports.home.glob(f"{table}/*/*.parquet")
+    file.unlink()
+    assert catch_up(reports.reports) == []
+    assert file.exists()
+
+
+def a_busy_week(reports, said) -> list[str]:
+    """Keep two runs on each of three days."""
+    return [
+        reports.kept([said(value=70 + hours), said(node="n2")], timedelta(days=days, hours=hours))
+        for days in range(3)
+        for hours in range(2)
+    ]
+
+
+def everything(reports) -> list[Recorded]:
+    with reports.asked() as history:
+        return outcomes(history, days=30, measured=True)
+
+
+def test_the_runs_of_a_day_that_is_over_become_one_file(reports, said) -> None:
+    week = a_busy_week(reports, said)
+    before = everything(reports)
+    one_a_day(reports.home)
+    assert [len(list(day.glob("*.parquet"))) for day in places.days(reports.home, OUTCOMES)] == [1, 1, 2]
+    assert everything(reports) == before
+    assert held(reports) == set(week)
+    assert catch_up(reports.reports) == []
+    assert [len(list(day.glob("*.parquet"))) for day in places.days(reports.home, OUTCOMES)] == [1, 1, 2]
+
+
+def test_a_run_that_comes_late_joins_the_file_of_its_day(reports, said) -> None:
+    a_busy_week(reports, said)
+    one_a_day(reports.home)
+    reports.kept([said()], timedelta(days=2, hours=9))
+    before = everything(reports)
+    one_a_day(reports.home)
+    assert everything(reports) == before
+    assert [len(list(day.iterdir())) for day in places.days(reports.home, OUTCOMES)] == [2, 2, 2]
+
+
+def test_files_that_another_holds_as_well_are_not_read_twice(reports, said, monkeypatch) -> None:
+    """As a kill leaves them: the new file is in its place, the old ones are not deleted yet."""
+    a_busy_week(reports, said)
+    before = everything(reports)
+    with monkeypatch.context() as patched:
+        patched.setattr("assay.harness.history.one_a_day._delete", lambda paths: None)
+        one_a_day(reports.home)
+    assert everything(reports) == before
+    one_a_day(reports.home)
+    assert everything(reports) == before
+    assert [len(list(day.glob("*.parquet"))) for day in places.days(reports.home, OUTCOMES)] == [1, 1, 2]
+
+
+def test_a_reader_whose_files_became_one_looks_again(reports, said, monkeypatch) -> None:
+    a_busy_week(reports, said)
+    before = everything(reports)
+    look = History._files
+
+    def late(self, *where):
+        found = look(self, *where)
+        one_a_day(reports.home)
+        return found
+
+    monkeypatch.setattr(History, "_files", late)
+    assert everything(reports) == before
+
+
+def test_what_is_great_already_is_left_alone(reports, said, monkeypatch) -> None:
+    monkeypatch.setattr("assay.harness.history.one_a_day.MOST", 2)
+    a_busy_week(reports, said)
+    one_a_day(reports.home)
+    assert [len(list(day.glob("*.parquet"))) for day in places.days(reports.home, OUTCOMES)] == [2, 2, 2]
+
+
+def held(reports) -> set[str]:
+    """Return the runs that every table has."""
+    return set.intersection(*(places.all_runs(reports.home, table) for table in TABLES))
+
+
+def started(line: str) -> subprocess.Popen[bytes]:
+    """Run a line in a process of its own."""
+    imports = "import sys\nfrom pathlib import Path\nfrom assay.harness.history.keep import catch_up, keep\n"
+    return subprocess.Popen([sys.executable, "-c", imports + line])
