@@ -11,6 +11,7 @@ from sqlalchemy.exc import DBAPIError
 from assay.ledger.engine import address
 from assay.ledger.store import Ledger
 from assay.model.entry import Entry
+from assay.model.errors import Trouble
 from assay.model.outcome import Measurement, Outcome, Run
 
 AT = "2026-11-21T12:00:00+00:00"
@@ -46,6 +47,23 @@ def test_an_id_that_is_known_changes_nothing(ledger):
     assert ledger.append(entry("a", reason="first"), entry("a", reason="second")) == [True, False]
     assert ledger.append(entry("a", reason="third")) == [False]
     assert [one.body["reason"] for one in ledger.entries()] == ["first"]
+
+
+def test_many_entries_at_once_are_told_apart_one_by_one(ledger):
+    ledger.append(*(entry(f"known{n}", reason="old") for n in range(700)))
+    many = [entry(name, reason=str(n)) for n in range(1300) for name in ("twice", f"new{n}", f"known{n}")]
+    assert ledger.append(*many) == [one for n in range(1300) for one in (n == 0, True, n >= 700)]
+    later = ledger.entries()[700:]
+    new = [one for n in range(1300) for one in (["twice"] * (n == 0) + [f"new{n}"] + [f"known{n}"] * (n >= 700))]
+    assert [one.id for one in later] == new
+    assert later[0].body["reason"] == "0"
+
+
+def test_what_cannot_be_written_whole_is_not_written_at_all(ledger):
+    unwritable = entry("b", reason="\ud800")  # half a character
+    with pytest.raises((Trouble, UnicodeError)):
+        ledger.append(*(entry(f"a{n}") for n in range(600)), unwritable)
+    assert ledger.entries() == []
 
 
 def test_nothing_to_append_is_nothing_to_do(ledger):

@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Engine, RowMapping, Select, Table, func, insert, select
+from sqlalchemy import Column, Connection, Engine, RowMapping, Select, Table, func, insert, select
 from sqlalchemy.sql.dml import ReturningInsert
 
 from assay.ledger import rows, tables
@@ -45,7 +45,8 @@ class Ledger:
         if not entries:
             return []
         with writing(self._engine) as connection:
-            return [_add(connection, tables.entries, rows.of_entry(entry)) is not None for entry in entries]
+            added = {one for some in _batches(entries, BATCH) for one in _append(connection, some)}
+        return [_taken(added, entry.id) for entry in entries]
 
     def entries(self, node: str | None = None, kinds: Collection[str] = (), after: int = 0) -> list[Entry]:
         """Return entries in order: of one node, of some kinds, of numbers above `after`."""
@@ -138,6 +139,19 @@ def _batches(things: Iterable[T], size: int) -> Iterator[list[T]]:
         yield some
 
 
+def _append(connection: Connection, entries: Sequence[Entry]) -> Sequence[str]:
+    """Insert many at once, in their order; return the ids that were not known. Of one id, the first entry counts."""
+    statement = _insert_once(connection.dialect.name, tables.entries, tables.entries.c.id)
+    return connection.execute(statement, [rows.of_entry(entry) for entry in entries]).scalars().all()
+
+
+def _taken(added: set[str], one: str) -> bool:
+    """Whether this is the first that is asked of the ids that were added."""
+    new = one in added
+    added.discard(one)
+    return new
+
+
 def _record(connection: Connection, outcomes: Sequence[Outcome], run: int, at: str) -> None:
     """Insert many at once: one statement each costs five times as much."""
     numbered = insert(tables.outcomes).returning(tables.outcomes.c.seq, sort_by_parameter_order=True)
@@ -153,15 +167,17 @@ def _record(connection: Connection, outcomes: Sequence[Outcome], run: int, at: s
 
 def _add(connection: Connection, table: Table, row: rows.Row) -> int | None:
     """Insert unless the row's id is known; return its number, or None."""
-    number: int | None = connection.execute(_insert_once(connection.dialect.name, table), row).scalar_one_or_none()
+    statement = _insert_once(connection.dialect.name, table, table.c.seq)
+    number: int | None = connection.execute(statement, row).scalar_one_or_none()
     return number
 
 
-def _insert_once(dialect: str, table: Table) -> ReturningInsert[Any]:
+def _insert_once(dialect: str, table: Table, told: Column[Any]) -> ReturningInsert[Any]:
+    """Return the insertion of rows whose `id` is not known, which tells one column of those that it made."""
     if dialect == "postgresql":
         from sqlalchemy.dialects.postgresql import insert as postgres_insert
 
-        return postgres_insert(table).on_conflict_do_nothing(index_elements=["id"]).returning(table.c.seq)
+        return postgres_insert(table).on_conflict_do_nothing(index_elements=["id"]).returning(told)
     from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 
-    return sqlite_insert(table).on_conflict_do_nothing(index_elements=["id"]).returning(table.c.seq)
+    return sqlite_insert(table).on_conflict_do_nothing(index_elements=["id"]).returning(told)
