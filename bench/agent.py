@@ -81,6 +81,7 @@ class Site:
         words += ["--ca", str(self.home / "ca.pem"), "--root", str(self.home / "root"), "--no-events"]
         self._run([sys.executable, "-m", "assay.agent", *words, "--state", str(self.home / "state")], "agent")
         self._said("agent", "takes what we send")
+        self._ledger = sqlite3.connect(self.home / "fleet/.assay/ledger.sqlite")
 
     def steady(self) -> None:
         """Write lines at their rate, a few at a time as a kernel does."""
@@ -143,14 +144,12 @@ class Site:
 
     def _look(self) -> None:
         """Take note of what the ledger holds now: a fault's mark says up to which line it was counted."""
-        with sqlite3.connect(self.home / "fleet/.assay/ledger.sqlite") as ledger:
-            query = "SELECT seq, body FROM entry WHERE seq > ? AND kind = 'fault' ORDER BY seq"
-            rows = ledger.execute(query, (self.seen,)).fetchall()
+        query = "SELECT seq, body FROM entry WHERE seq > ? AND kind = 'fault' ORDER BY seq"
+        rows = self._ledger.execute(query, (self.seen,)).fetchall()
         now = time.monotonic()
         for seq, body in rows:
             self.seen = seq
             self._counted(json.loads(body), now)
-        ledger.close()
 
     def _counted(self, fault: dict[str, Any], now: float) -> None:
         line = int(fault["marks"]["kernel"].rpartition(":")[2])

@@ -31,6 +31,7 @@ LOOK_S = 0.5
 LOG_AGAIN_S = 10.0
 FLUSH_S = 5.0
 CURSOR_S = 10.0
+SWITCH_S = 0.0005  # so that who delivers does not wait for who reads a burst
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,7 @@ class Agent:
         for name in (signal.SIGTERM, signal.SIGINT):
             signal.signal(name, lambda *_: self._over.set())
         threading.excepthook = _broken
+        sys.setswitchinterval(SWITCH_S)
         threads = [threading.Thread(target=work, daemon=True) for work in self._works()]
         for thread in threads:
             thread.start()

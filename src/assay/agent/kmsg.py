@@ -16,10 +16,10 @@ from typing import NamedTuple, Protocol
 from assay.probe.files import Root
 from assay.probe.kernel_log import KMSG, LONGEST_RECORD, RECORD, Since
 
-CHUNK = 256 * 1024
+CHUNK = 64 * 1024
 TAIL = 64 * 1024
 MOST_AT_ONCE = 500
-LOOK_S = 0.05
+LOOK_S = 0.02
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 
@@ -123,7 +123,7 @@ class Device:
 
 
 class File:
-    """A file of records, one a line. It is looked at twenty times a second, since plain files wake nobody."""
+    """A file of records, one a line. It is looked at fifty times a second, since plain files wake nobody."""
 
     def __init__(self, path: str) -> None:
         self._path, self._fd, self._rest = path, -1, b""

@@ -21,7 +21,7 @@ from assay.agent.line import Answer, Line, Unreachable
 from assay.agent.said import Said
 
 SCHEMA = "assay.agent/1"
-MOST_ITEMS = 4000
+MOST_ITEMS = 2000
 MOST_BYTES = 1024 * 1024
 SHORTEST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 60.0
 TOKEN_PAUSE_S = 30.0

@@ -134,10 +134,11 @@ def _own(catalog: FaultCatalog, node: Node, story: Story, sightings: Iterable[Si
     told = sorted(sightings, key=lambda sighting: sighting.at)
     echoes = _heard_of(catalog, node, story, told[0].at) if told else Echoes(catalog)
     for sighting in told:
-        at = moment(sighting.at).timestamp()
-        if echoes.cause(sighting.fault_class, sighting.part, at):
-            continue
-        echoes.hear(sighting.fault_class, sighting.part, at)
+        if echoes.concern(sighting.fault_class):
+            at = moment(sighting.at).timestamp()
+            if echoes.cause(sighting.fault_class, sighting.part, at):
+                continue
+            echoes.hear(sighting.fault_class, sighting.part, at)
         if not _settling(catalog, story, sighting):
             yield sighting
 

@@ -24,6 +24,11 @@ class Echoes:
         self._catalog = catalog
         self._last: dict[str, dict[str, float]] = {}
 
+    def concern(self, name: str) -> bool:
+        """Whether a fault of that name may have echoes, or be one."""
+        fault = self._catalog.class_of(name)
+        return name in self._catalog.causes or (fault is not None and fault.follows is not None)
+
     def hear(self, name: str, part: str, at: float) -> None:
         """Remember a fault that was seen."""
         if name in self._catalog.causes:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from assay.lifecycle.lines import booted, lines_in
 from assay.lifecycle.when import moment, written
@@ -17,8 +16,7 @@ from assay.model.outcome import Outcome, Recorded
 from assay.model.recognise import Found
 
 
-@dataclass(frozen=True, slots=True)
-class Sighting:
+class Sighting(NamedTuple):
     """One look at one fault. `part` is the part of the node ("" for all of it).
 
     `source` and `mark` say how far that source has been read: kernel and nvml `<boot id>:<seq>`, sel `<time>|<id>`,

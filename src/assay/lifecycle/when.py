@@ -12,6 +12,8 @@ def moment(at: str) -> datetime:
     if not at:
         return NEVER
     read = datetime.fromisoformat(at)
+    if read.tzinfo is UTC:
+        return read
     return read.replace(tzinfo=UTC) if read.tzinfo is None else read.astimezone(UTC)
 
 

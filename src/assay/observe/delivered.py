@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import groupby
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from assay.model.evidence import Evidence
 from assay.model.reading import value
@@ -17,8 +17,7 @@ from assay.model.reading import value
 Kind = Literal["kernel", "nvml", "probe"]
 
 
-@dataclass(frozen=True, slots=True)
-class Delivered:
+class Delivered(NamedTuple):
     """One thing that an agent saw at `at` (seconds since 1970, its own clock).
 
     `body` of a line: boot, seq, t_s (seconds since that boot), text; of a probe: its tree.
@@ -59,5 +58,9 @@ def _lines(node: str, boot: str, things: list[Delivered], clocks: Clocks) -> Evi
     last = things[-1]
     booted = clocks.of(last.at) - timedelta(seconds=last.body["t_s"])
     host = {"boot_id": value(boot), "uptime_s": value((clocks.ours - booted).total_seconds())}
-    lines = [{**{name: one.body[name] for name in ("seq", "t_s", "text")}, "source": one.kind} for one in things]
+    lines = [_line(one.body, one.kind) for one in things]
     return Evidence(node, clocks.ours, {"probe": {"host": host, "kernel_log": {"lines": value(lines)}}})
+
+
+def _line(body: Mapping[str, Any], source: Kind) -> dict[str, Any]:
+    return {"seq": body["seq"], "t_s": body["t_s"], "text": body["text"], "source": source}

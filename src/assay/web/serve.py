@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import ipaddress
 import socket
 import ssl
@@ -40,6 +41,7 @@ def serve(desk: Desk, door: Door, tell: Callable[[str], None]) -> None:
     context = _context(door)
     with _listening(door) as listening:
         enroll(desk)
+        gc.freeze()  # the fleet is there to stay: a look through it for garbage holds up every batch
         room = Room(desk, Tokens(desk.fleet.root, tell), Intake(desk, tell), tell)
         scheme, (host, port) = "https" if context else "http", listening.getsockname()[:2]
         tell(f"listens on {scheme}://{f'[{host}]' if ':' in host else host}:{port}")
