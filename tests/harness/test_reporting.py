@@ -3,28 +3,56 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from assay.fleet.load import load_fleet
-from assay.harness.allure import measured, result
-from assay.harness.report import Tools, build, last_told, newest, read_runs
+from assay.harness.allure import artefact_file, measured, result, write_results
+from assay.harness.overview.standing import Holder, Standing
+from assay.harness.report import HISTORY, Tools, build, last_told
+from assay.harness.store.write import Writer
 from assay.model.errors import Trouble
-from assay.model.outcome import Measurement, Outcome, Run
+from assay.model.outcome import Artefact, Measurement, Outcome, Run
 
 pytest_plugins = ["pytester"]
 
 ROOT = Path(__file__).parents[2]
 FLEET = load_fleet(ROOT)
 RUN = Run("20261121T120000.000-abcdef", "2026-11-21T12:00:00+00:00", ("seatrial",), ("n0003",))
+SECOND = replace(RUN, id="20261121T130000.000-abcdef", at="2026-11-21T13:00:00+00:00")
 WIDTH = Measurement("pcie_width", 8, "lanes", at_least=16.0, source="specs/nodes/hgx-h100.yaml:58")
 FAILED = Outcome(
     "suites/seatrial/test_gpu.py::test_pcie_link", "h100-a/n0003/gpu3", "n0003", "fail", "pcie_width 8 lanes",
     "gpu.pcie.degraded", ("seatrial", "production"), evidence="ab" * 32, evidence_at="2026-11-21T11:59:00+00:00",
     measurements=(WIDTH,),
 )  # fmt: skip
+MENDED = replace(FAILED, verdict="pass", reason="", evidence="cd" * 32, evidence_at="2026-11-21T12:59:00+00:00")
+WELL = replace(MENDED, subject="h100-a/n0003/gpu4", evidence="ab" * 32, evidence_at=FAILED.evidence_at)
+HOT = replace(FAILED, check="suites/production/test_gpu.py::test_gpu_temperature", reason="88 °C", fault="gpu.thermal")
+
+
+def keep(reports: Path, run: Run, *outcomes: Outcome, ended: bool = True) -> Path:
+    """Write a run as `validate` does."""
+    path = reports / "runs" / run.id / "run.sqlite"
+    path.parent.mkdir(parents=True)
+    writer = Writer(path, run)
+    for outcome in outcomes:
+        writer(outcome)
+    if ended:
+        writer.say(ended=run.at)
+    writer.close()
+    return path
+
+
+def held(folder: Path, *outcomes: Outcome) -> Holder:
+    """Return the one holder of these outcomes."""
+    with Standing.open(folder / "standing.sqlite") as standing:
+        standing.lay_over(keep(folder, RUN, *outcomes))
+        (holder,) = standing.holders()
+    return holder
 
 
 def labels_of(document: dict) -> dict[str, list[str]]:
@@ -34,112 +62,141 @@ def labels_of(document: dict) -> dict[str, list[str]]:
     return found
 
 
-def has_node() -> bool:
-    try:
-        Tools.find(ROOT)
-    except Trouble:
-        return False
-    return True
+def steps_of(document: dict) -> dict[str, dict]:
+    return {step["name"]: step for step in document["steps"]}
 
 
-def test_a_result_carries_where_when_and_by_which_specs():
-    labels = labels_of(result(FLEET, RUN, FAILED))
+needs_node = pytest.mark.skipif(
+    Tools.found(ROOT) is None, reason="node_modules is not installed: make test installs it"
+)
+
+
+def test_a_node_is_one_result_with_where_when_and_by_which_specs(tmp_path):
+    labels = labels_of(result(FLEET, held(tmp_path, FAILED, WELL), RUN.id))
     assert (labels["pool"], labels["rack"], labels["node"]) == (["h100-a"], ["r01"], ["n0003"])
     assert labels["phase"] == ["seatrial", "production"]
     assert labels["fault"] == ["gpu.pcie.degraded"]
+    assert labels["run"] == [RUN.id]
     assert labels["spec"][0].startswith(FLEET.commit[:12] or "no commit")
 
 
-def test_a_result_shows_each_measurement_with_its_limit():
-    (step,) = result(FLEET, RUN, FAILED)["steps"]
-    assert step["name"] == "pcie_width 8 lanes (at least 16; specs/nodes/hgx-h100.yaml:58)"
-    assert step["status"] == "failed"
+def test_the_message_counts_what_failed_and_names_it(tmp_path):
+    document = result(FLEET, held(tmp_path, FAILED, WELL, HOT), RUN.id)
+    assert document["status"] == "failed"
+    said = "2 of 3 checks failed: gpu_temperature gpu3 (88 °C); pcie_link gpu3 (pcie_width 8 lanes)"
+    assert document["statusDetails"]["message"] == said
+
+
+def test_each_area_is_a_step_and_each_failure_one_below_it(tmp_path):
+    passing = replace(WELL, check="suites/zap/test_firmware.py::test_no_firmware_waits")
+    steps = steps_of(result(FLEET, held(tmp_path, FAILED, WELL, passing), RUN.id))
+    assert list(steps) == ["seatrial/gpu: 1 of 2 failed", "zap/firmware: 1 passed"]
+    (failing,) = steps["seatrial/gpu: 1 of 2 failed"]["steps"]
+    assert failing["name"] == "pcie_link gpu3: pcie_width 8 lanes"
+    assert {one["name"]: one["value"] for one in failing["parameters"]} == {
+        "expected": "at least 16 lanes", "seen": "8 lanes", "source": "specs/nodes/hgx-h100.yaml:58",
+        "fault": "gpu.pcie.degraded", "run": RUN.id,
+    }  # fmt: skip
+    assert [step["name"] for step in failing["steps"]] == [
+        "pcie_width 8 lanes (at least 16; specs/nodes/hgx-h100.yaml:58)"
+    ]
+    assert steps["zap/firmware: 1 passed"]["steps"] == []
     assert measured(Measurement("cables_matching", 416)) == "cables_matching 416"
 
 
 @pytest.mark.parametrize(
-    ("verdict", "status"), [("pass", "passed"), ("fail", "failed"), ("error", "broken"), ("skip", "skipped")]
+    ("changed", "status"),
+    [
+        ({"verdict": "pass", "reason": ""}, "passed"),
+        ({}, "failed"),
+        ({"verdict": "error"}, "broken"),
+        ({"verdict": "skip"}, "skipped"),
+        ({"known": "https://example.net/1"}, "passed"),
+        ({"observed": True}, "passed"),
+    ],
 )
-def test_each_verdict_has_its_status(verdict, status):
-    assert result(FLEET, RUN, replace(FAILED, verdict=verdict))["status"] == status
+def test_a_node_stands_as_what_decides_about_it(changed, status, tmp_path):
+    beside = [] if changed.get("verdict") == "skip" else [WELL]
+    assert result(FLEET, held(tmp_path, replace(FAILED, **changed), *beside), RUN.id)["status"] == status
 
 
-def test_the_identity_is_check_and_subject_and_nothing_that_varies():
-    first = result(FLEET, RUN, FAILED)
-    later = result(
-        replace(FLEET, commit="f" * 40),
-        replace(RUN, id="20261122T000000.000-000000", at="2026-11-22T00:00:00+00:00"),
-        replace(FAILED, verdict="pass", reason="", evidence="cd" * 32, duration_s=9.0, measurements=()),
-    )
+def test_what_is_excused_is_shown_with_its_issue_and_counts_for_nothing(tmp_path):
+    document = result(FLEET, held(tmp_path, replace(FAILED, known="https://example.net/1"), WELL), RUN.id)
+    (area,) = document["steps"]
+    assert (area["name"], area["status"]) == ("seatrial/gpu: 1 excused or on trial", "passed")
+    assert area["steps"][0]["name"] == "known (https://example.net/1): pcie_link gpu3: pcie_width 8 lanes"
+    assert labels_of(document)["tag"] == ["known issue"]
+    assert document["statusDetails"] == {}
+
+
+def test_the_identity_is_the_node_and_nothing_that_varies(tmp_path):
+    first = result(FLEET, held(tmp_path / "a", FAILED), RUN.id)
+    later = result(replace(FLEET, commit="f" * 40), held(tmp_path / "b", MENDED, WELL), SECOND.id)
     for key in ("historyId", "testCaseId", "fullName", "parameters", "name"):
         assert first[key] == later[key], key
-    other = result(FLEET, RUN, replace(FAILED, subject="h100-a/n0003/gpu4"))
+    assert first["uuid"] != later["uuid"]
+    other = result(FLEET, held(tmp_path / "c", replace(FAILED, subject="h100-a/n0004/gpu3", node="n0004")), RUN.id)
     assert other["historyId"] != first["historyId"]
     assert other["parameters"] != first["parameters"]
 
 
-def test_a_rack_and_a_fabric_have_labels_too():
-    rack = labels_of(result(FLEET, RUN, replace(FAILED, subject="h100-a/rack-r01", node="")))
+def test_a_rack_and_a_fabric_have_results_of_their_own(tmp_path):
+    rack = labels_of(result(FLEET, held(tmp_path / "a", replace(FAILED, subject="h100-a/rack-r01", node="")), RUN.id))
     assert (rack["pool"], rack["rack"]) == (["h100-a"], ["r01"])
-    assert labels_of(result(FLEET, RUN, replace(FAILED, subject="fabric/compute", node="")))["node"] == ["compute"]
+    fabric = result(FLEET, held(tmp_path / "b", replace(FAILED, subject="fabric/compute/rail-0", node="")), RUN.id)
+    assert (fabric["name"], labels_of(fabric)["node"]) == ("fabric/compute", ["compute"])
 
 
-def keep(reports: Path, run: Run, *outcomes: Outcome) -> None:
-    """Write a run as `validate` does."""
-    home = reports / "runs" / run.id
-    home.mkdir(parents=True)
-    plain = {name: getattr(run, name) for name in run.__slots__}
-    (home / "run.json").write_text(json.dumps(plain))
-    (home / "outcomes.jsonl").write_text("".join(json.dumps(one.as_json()) + "\n" for one in outcomes))
-
-
-SECOND = replace(RUN, id="20261121T130000.000-abcdef", at="2026-11-21T13:00:00+00:00")
-MENDED = replace(FAILED, verdict="pass", reason="", evidence_at="2026-11-21T12:59:00+00:00")
-
-
-def test_the_picture_is_the_newest_outcome_of_each_check_and_subject(tmp_path):
-    other = replace(FAILED, subject="h100-a/n0004/gpu3", node="n0004")
-    keep(tmp_path, RUN, FAILED, other)
-    keep(tmp_path, SECOND, MENDED)
-    runs = read_runs(tmp_path / "runs")
-    assert [run.id for run, _ in runs] == [RUN.id, SECOND.id]
-    assert newest(runs, RUN.id) == [(RUN, FAILED), (RUN, other)]
-    assert newest(runs, SECOND.id) == [(SECOND, MENDED), (RUN, other)]
-
-
-def test_older_evidence_judged_later_does_not_hide_newer_evidence(tmp_path):
-    keep(tmp_path, RUN, MENDED)
-    keep(tmp_path, SECOND, FAILED)
-    assert newest(read_runs(tmp_path / "runs"), SECOND.id) == [(RUN, MENDED)]
+def test_what_was_kept_of_a_failure_is_attached_where_it_still_is(tmp_path):
+    there, gone = Artefact("kernel.log", "ab" * 32, 5), Artefact("sel.txt", "cd" * 32, 5)
+    source = artefact_file(tmp_path / "kept", there)
+    source.parent.mkdir(parents=True)
+    source.write_text("hello")
+    holder = held(tmp_path, replace(FAILED, artefacts=(there, gone)))
+    assert write_results(tmp_path / "results", FLEET, [holder], RUN.id, tmp_path / "kept") == 1
+    (document,) = [json.loads(path.read_text()) for path in (tmp_path / "results").glob("*-result.json")]
+    (attached,) = document["steps"][0]["steps"][0]["attachments"]
+    assert attached["name"] == "kernel.log"
+    assert (tmp_path / "results" / attached["source"]).read_text() == "hello"
 
 
 def test_there_must_be_a_run_to_report_on(tmp_path):
+    keep(tmp_path, RUN, FAILED, ended=False)
     with pytest.raises(Trouble, match="there is no run"):
-        build(FLEET, tmp_path)
+        build(FLEET, tmp_path, tmp_path)
 
 
-def test_without_node_it_says_what_to_run(tmp_path, monkeypatch):
+def test_without_node_there_is_the_overview_and_what_to_run_for_the_rest(tmp_path, monkeypatch):
     keep(tmp_path, RUN, FAILED)
     monkeypatch.setattr("assay.harness.report.sys.executable", str(tmp_path / "python"))
     monkeypatch.setenv("PATH", "")
     with pytest.raises(Trouble, match="npm ci"):
-        build(FLEET, tmp_path)
+        build(FLEET, tmp_path, tmp_path)
+    assert "1 failure on 1 node in the first run" in (tmp_path / "index.html").read_text()
 
 
-@pytest.mark.skipif(not has_node(), reason="node_modules is not installed: make test installs it")
+@needs_node
 def test_a_second_run_adds_a_point_to_the_history(tmp_path):
     keep(tmp_path, RUN, FAILED)
-    page = build(FLEET, tmp_path)
-    assert page.exists()
-    assert last_told(tmp_path / "history.jsonl") == RUN.id
+    pages = build(FLEET, tmp_path, tmp_path)
+    assert pages.allure.exists()
+    assert last_told(tmp_path / HISTORY) == RUN.id
     keep(tmp_path, SECOND, MENDED)
-    assert build(FLEET, tmp_path) == page
-    build(FLEET, tmp_path)  # nothing new: nothing is added
-    points = [json.loads(line) for line in (tmp_path / "history.jsonl").read_text().splitlines()]
+    assert build(FLEET, tmp_path, tmp_path) == pages
+    build(FLEET, tmp_path, tmp_path)  # nothing new: nothing is added
+    points = [json.loads(line) for line in (tmp_path / HISTORY).read_text().splitlines()]
     assert [point["name"].split()[-1] for point in points] == [RUN.id, SECOND.id]
     seen = [[one["status"] for one in point["testResults"].values()] for point in points]
     assert seen == [["failed"], ["passed"]]
     assert len({tuple(point["testResults"]) for point in points}) == 1
+
+
+@needs_node
+def test_the_overview_links_to_the_pages_that_allure_makes(tmp_path):
+    keep(tmp_path, RUN, FAILED)
+    pages = build(FLEET, tmp_path, tmp_path)
+    (name,) = set(re.findall(r"allure/index.html#([0-9a-f]{32})", pages.overview.read_text()))
+    assert list((tmp_path / "allure").rglob(f"{name}.json"))
 
 
 def test_plain_pytest_with_alluredir_carries_the_same_labels(fleet_copy, tmp_path):

@@ -1,28 +1,34 @@
-"""The Allure report: where every check stands now, with one point of history for each run."""
+"""The reports of a fleet: an overview of what broke since yesterday, and Allure's of where every check stands."""
 
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import assay
 from assay.harness.allure import write_results
-from assay.harness.run import read_outcomes
+from assay.harness.overview.changes import DAY_S
+from assay.harness.overview.look import overview
+from assay.harness.overview.page import as_page
+from assay.harness.overview.standing import Standing
+from assay.harness.store.read import Stored
+from assay.harness.store.runs import all_runs
 from assay.model.errors import Trouble
 from assay.model.fleet import Fleet
-from assay.model.outcome import Outcome, Run
 
-HISTORY_LIMIT = 20
+HISTORY, HISTORY_LIMIT = "allure-history.jsonl", 20
+ARTEFACTS = "artefacts"
 DEADLINE_S = 300
 CHARTS = ("currentStatus", "statusDynamics", "statusTransitions")
-Told = tuple[Run, Outcome]
+_NAMED = re.compile(r'"name":\s*"run ([^"\s]+)"')
 
 
 @dataclass(frozen=True)
@@ -35,59 +41,67 @@ class Tools:
     @classmethod
     def find(cls, root: Path) -> Tools:
         """Return the tools of this environment, checkout or fleet. Raises Trouble where they are not installed."""
-        beside = Path(sys.executable).parent / "node"
-        node = str(beside) if beside.exists() else shutil.which("node")
-        homes = (root, Path(assay.__file__).parents[2], Path.cwd())
-        allure = next((path for home in homes if (path := home / "node_modules/allure/cli.js").exists()), None)
-        if node is None or allure is None:
+        found = cls.found(root)
+        if found is None:
             raise Trouble(
                 "the Allure report needs Node and the npm package allure",
                 fix="in a checkout of assay, `.venv/bin/npm ci` installs it (make run and make test do that)",
             )
-        return cls(node, allure)
+        return found
+
+    @classmethod
+    def found(cls, root: Path) -> Tools | None:
+        """Return the tools of this environment, checkout or fleet, None where they are not installed."""
+        beside = Path(sys.executable).parent / "node"
+        node = str(beside) if beside.exists() else shutil.which("node")
+        homes = (root, Path(assay.__file__).parents[2], Path.cwd())
+        allure = next((path for home in homes if (path := home / "node_modules/allure/cli.js").exists()), None)
+        return None if node is None or allure is None else cls(node, allure)
 
 
-def build(fleet: Fleet, reports: Path, points: int = 3) -> Path:
-    """Build `reports/allure` from the runs so far and return its page.
+@dataclass(frozen=True)
+class Pages:
+    """The first page of each report."""
 
-    Each run since the last report, of the newest `points`, adds a point to the history. Raises Trouble.
+    overview: Path
+    allure: Path
+
+
+def build(fleet: Fleet, reports: Path, evidence: Path, points: int = 3, window_s: float = DAY_S) -> Pages:
+    """Build `reports/index.html` and `reports/allure` from the runs so far and return their pages.
+
+    `evidence` is the folder of the evidence store, which holds what was kept of failures. Each run since the last
+    report, of the newest `points`, adds a point to Allure's history. The overview tells what changed within `window_s`
+    before the newest run. Raises Trouble; where only Allure is missing, the overview is there all the same.
     """
-    runs = read_runs(reports / "runs")
+    runs = finished(reports)
     if not runs:
         raise Trouble(f"there is no run in {reports / 'runs'} to report on", fix="run `assay validate` first")
-    page = reports / "allure" / "index.html"
-    last = last_told(reports / "history.jsonl")
-    new = [run for run, _ in runs if run.id > last][-points:]
-    if not new and page.exists():
-        return page
-    tools = Tools.find(fleet.root)
-    for run in new or [runs[-1][0]]:
-        picture = newest(runs, run.id)
-        _generate(tools, fleet, reports, run, picture, plugins=_plugins(fleet) if run.id == runs[-1][0].id else {})
-    return page
+    pages = Pages(reports / "index.html", reports / "allure" / "index.html")
+    newest = runs[-1].parent.name
+    pointed = [name for run in runs if (name := run.parent.name) > last_told(reports / HISTORY)][-points:]
+    with Standing.open(reports / "standing.sqlite") as standing:
+        allure = Allure(fleet, reports, evidence / ARTEFACTS, standing)
+        told = {point.run for point in standing.points()}
+        for run in (run for run in runs if run.parent.name not in told):
+            standing.lay_over(run)
+            standing.forget(*_declared(fleet))
+            if run.parent.name in pointed and run != runs[-1] and allure.tools:
+                allure.generate(run.parent.name, plugins={})
+        pages.overview.write_text(as_page(overview(fleet, standing, window_s)))
+        if pointed or not pages.allure.exists():
+            allure.generate(newest, plugins=_plugins(fleet))
+    return pages
 
 
-def read_runs(folder: Path) -> list[tuple[Run, Path]]:
-    """Return every finished run below a folder, oldest first, with its outcomes' file."""
+def finished(reports: Path) -> list[Path]:
+    """Return the file of every run that came to its end, oldest first."""
     found = []
-    for about in sorted(folder.glob("*/run.json")):
-        plain: dict[str, Any] = json.loads(about.read_text())
-        plain |= {"phases": tuple(plain["phases"]), "nodes": tuple(plain["nodes"])}
-        found.append((Run(**plain), about.with_name("outcomes.jsonl")))
+    for path in all_runs(reports):
+        with Stored.open(path) as stored:
+            if "ended" in stored.about:
+                found.append(path)
     return found
-
-
-def newest(runs: Sequence[tuple[Run, Path]], until: str) -> list[Told]:
-    """Return the newest outcome of each check × subject, by the evidence's time, of the runs up to one."""
-    latest: dict[tuple[str, str], Told] = {}
-    for run, file in runs:
-        if run.id > until:
-            continue
-        for outcome in read_outcomes(file):
-            key = (outcome.check, outcome.subject)
-            if key not in latest or _measured(run, outcome) >= _measured(*latest[key]):
-                latest[key] = (run, outcome)
-    return list(latest.values())
 
 
 def last_told(history: Path) -> str:
@@ -95,51 +109,63 @@ def last_told(history: Path) -> str:
     if not history.exists():
         return ""
     with history.open() as file:
-        return max((json.loads(line)["name"].split()[-1] for line in file if line.strip()), default="")
+        return max((found[1] for line in file if (found := _NAMED.search(line, 0, 300))), default="")
 
 
-def _measured(run: Run, outcome: Outcome) -> str:
-    return outcome.evidence_at or run.at
+@dataclass
+class Allure:
+    """Makes Allure's report of what stands."""
+
+    fleet: Fleet
+    reports: Path
+    artefacts: Path
+    standing: Standing
+
+    @cached_property
+    def tools(self) -> Tools | None:
+        """Node and Allure, None where they are not installed."""
+        return Tools.found(self.fleet.root)
+
+    def generate(self, run: str, plugins: dict[str, Any]) -> None:
+        """Add a point to the history, and make the report's pages where `plugins` says of what. Raises Trouble."""
+        tools = Tools.find(self.fleet.root)
+        with tempfile.TemporaryDirectory(prefix="assay-report-") as scratch:
+            home = Path(scratch)
+            write_results(home / "results", self.fleet, self.standing.holders(), run, self.artefacts)
+            output = self.reports / "allure" if plugins else home / "nothing"
+            config = {
+                "name": f"run {run}",
+                "output": str(output),
+                "historyPath": str(self.reports / HISTORY),
+                "historyLimit": HISTORY_LIMIT,
+                "appendHistory": True,
+                "plugins": plugins,
+            }
+            (home / "allurerc.json").write_text(json.dumps(config))
+            if plugins:
+                shutil.rmtree(output, ignore_errors=True)
+            _run(tools, home, self.reports)
+
+
+def _declared(fleet: Fleet) -> tuple[set[str], set[str]]:
+    """Return the checks, and the nodes, racks and fabrics, of which something may stand."""
+    checks = {check.id for catalogue in fleet.checks.values() for check in catalogue.checks}
+    racks = {f"{node.pool}/rack-{node.rack}" for node in fleet.nodes.values()}
+    fabrics = {f"fabric/{node.variables['fabric']}" for node in fleet.nodes.values() if node.variables.get("fabric")}
+    return checks, {*fleet.nodes, *racks, *fabrics}
 
 
 def _plugins(fleet: Fleet) -> dict[str, Any]:
     """Return what the page is made of: a tree by place, and charts over the runs."""
     charts = [{"type": chart} for chart in CHARTS]
     name = f"{fleet.root.name} at {fleet.commit[:12] or 'no commit'}"
-    options = {"reportName": name, "groupBy": ["pool", "rack", "node"], "reportLanguage": "en", "charts": charts}
+    options = {"reportName": name, "groupBy": ["pool", "rack"], "reportLanguage": "en", "charts": charts}
     return {"awesome": {"options": options}}
 
 
-def _generate(
-    tools: Tools, fleet: Fleet, reports: Path, run: Run, picture: Iterable[Told], plugins: dict[str, Any]
-) -> None:
-    with tempfile.TemporaryDirectory(prefix="assay-report-") as scratch:
-        home = Path(scratch)
-        write_results(home / "results", fleet, picture)
-        output = reports / "allure" if plugins else home / "nothing"
-        config = {
-            "name": f"run {run.id}",
-            "output": str(output),
-            "historyPath": str(reports / "history.jsonl"),
-            "historyLimit": HISTORY_LIMIT,
-            "appendHistory": True,
-            "plugins": plugins,
-        }
-        (home / "allurerc.json").write_text(json.dumps(config))
-        if plugins:
-            shutil.rmtree(output, ignore_errors=True)
-        _run(tools, home, reports)
-
-
 def _run(tools: Tools, home: Path, reports: Path) -> None:
-    command = [
-        tools.node,
-        str(tools.allure),
-        "generate",
-        str(home / "results"),
-        "--config",
-        str(home / "allurerc.json"),
-    ]
+    results, config = str(home / "results"), str(home / "allurerc.json")
+    command = [tools.node, str(tools.allure), "generate", results, "--config", config]
     try:
         done = subprocess.run(command, cwd=reports, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
     except subprocess.TimeoutExpired:

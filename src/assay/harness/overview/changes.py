@@ -1,0 +1,67 @@
+"""What changed since a time: what broke, what was mended, what cannot be told any more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from assay.harness.overview.standing import Point, Standing
+from assay.harness.overview.tables import FAILING, UNKNOWN, WELL
+
+DAY_S = 86400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One check and subject that stands otherwise than it did; `before` is None where it was not judged yet."""
+
+    check: str
+    subject: str
+    holder: str
+    before: int | None
+    now: int
+    reason: str = ""
+
+    @property
+    def broke(self) -> bool:
+        """Whether it fails now, and did not."""
+        return self.now == FAILING != self.before
+
+    @property
+    def lost(self) -> bool:
+        """Whether it cannot be judged now, and could be."""
+        return self.now == UNKNOWN != self.before
+
+    @property
+    def mended(self) -> bool:
+        """Whether it failed, and passes now."""
+        return self.now == WELL and self.before == FAILING
+
+
+_CHANGES = f"""
+WITH later AS (SELECT n FROM told WHERE at > :since),
+before AS (SELECT p.subject, p.check_, p.stood, min(t.run) FROM past p JOIN told t ON t.n = p.run
+  WHERE p.run IN later GROUP BY p.subject, p.check_),
+both AS (SELECT subject, check_, stood FROM before
+  UNION ALL SELECT o.subject, o.check_, NULL FROM state o
+  WHERE o.stands IN ({FAILING}, {UNKNOWN}) AND o.first IN later)
+SELECT c.name, s.name, s.holder, CASE WHEN o.first IN later THEN NULL ELSE b.stood END, o.stands,
+  coalesce(r.text, '')
+FROM both b JOIN state o ON o.subject = b.subject AND o.check_ = b.check_
+JOIN check_ c ON c.id = o.check_ JOIN subject s ON s.id = o.subject LEFT JOIN text r ON r.id = o.reason
+GROUP BY o.subject, o.check_ ORDER BY c.name, s.name
+"""  # noqa: S608 — our numbers
+
+
+def changes(standing: Standing, since: float) -> Iterator[Change]:
+    """Yield what stands otherwise than it did at a time (Unix seconds), by check and subject."""
+    for row in standing.connection.execute(_CHANGES, {"since": since}):
+        change = Change(*row)
+        if change.before != change.now:
+            yield change
+
+
+def baseline(points: Sequence[Point], window_s: float = DAY_S) -> Point:
+    """Return the run to compare with: the newest that is older than the window, else the oldest there is."""
+    older = [one for one in points if one.at <= points[-1].at - window_s]
+    return older[-1] if older else points[0]

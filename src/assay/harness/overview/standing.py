@@ -1,0 +1,151 @@
+"""Where every check stands, asked of the tables: what the Allure report and the overview are made of."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from itertools import groupby
+from operator import itemgetter
+from pathlib import Path
+
+from assay.harness.overview.fold import fold
+from assay.harness.overview.tables import TRIED_WELL, WELL, opened
+from assay.harness.store.read import Stored
+from assay.harness.store.tables import transaction
+from assay.model.outcome import Artefact, Measurement
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A run that was told of: its place in the order of telling, its id, when it was (Unix seconds), its specs."""
+
+    n: int
+    run: str
+    at: float
+    spec: str
+
+
+@dataclass(frozen=True, slots=True)
+class Amiss:
+    """One check and subject that does not stand well, as `stands` says (tables.FAILING and its neighbours)."""
+
+    check: str
+    subject: str
+    stands: int
+    reason: str
+    known: str
+    measured: float
+    run: str
+    fault: str
+    measurements: tuple[Measurement, ...] = ()
+    artefacts: tuple[Artefact, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """How many checks of an area stand in one way on a holder, and how long judging them took."""
+
+    area: str
+    stands: int
+    count: int
+    micros: int
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """A node, rack or fabric with what was judged on it and its parts. `measured` is the newest (Unix seconds)."""
+
+    name: str
+    scope: str
+    measured: float
+    run: str
+    phases: tuple[str, ...]
+    counted: tuple[Counted, ...]
+    amiss: list[Amiss] = field(default_factory=list)
+
+    def count(self, *stands: int) -> int:
+        """Return how many checks stand in one of these ways; none given: all."""
+        return sum(one.count for one in self.counted if not stands or one.stands in stands)
+
+
+_HOLDERS = """
+SELECT s.holder, s.scope, c.area, o.stands, count(*), sum(o.micros), max(o.measured), max(o.run)
+FROM subject s JOIN state o ON o.subject = s.id JOIN check_ c ON c.id = o.check_
+GROUP BY s.holder, c.area, o.stands ORDER BY s.holder
+"""
+_AMISS = f"""
+SELECT s.holder, o.subject, o.check_, c.name, s.name, o.stands, coalesce(r.text, ''), coalesce(k.text, ''),
+  o.measured, t.run, c.fault
+FROM state o JOIN subject s ON s.id = o.subject JOIN check_ c ON c.id = o.check_ JOIN told t ON t.n = o.run
+LEFT JOIN text r ON r.id = o.reason LEFT JOIN text k ON k.id = o.known
+WHERE o.stands NOT IN ({WELL}, {TRIED_WELL}) ORDER BY s.holder, c.name, s.name
+"""  # noqa: S608 — our numbers
+_MEASUREMENTS = "SELECT name, value, unit, at_least, at_most, source FROM measurement WHERE subject = ? AND check_ = ?"
+_ARTEFACTS = "SELECT name, digest, bytes FROM artefact WHERE subject = ? AND check_ = ?"
+
+
+class Standing:
+    """Where every check stands now, over all runs that were laid over each other in `connection`."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.connection = connection
+
+    @classmethod
+    def open(cls, path: Path) -> Standing:
+        """Open the tables at `path`, which are made where there are none."""
+        return cls(opened(path))
+
+    def __enter__(self) -> Standing:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.connection.close()
+
+    def lay_over(self, path: Path) -> None:
+        """Lay the run at `path` over what stands. Raises Trouble for what is no run."""
+        with Stored.open(path) as stored:
+            fold(self.connection, stored)
+
+    def points(self) -> list[Point]:
+        """Return the runs that were told of, oldest first."""
+        return [Point(*row) for row in self.connection.execute("SELECT n, run, at, spec FROM told ORDER BY run")]
+
+    def forget(self, checks: Collection[str], holders: Collection[str]) -> None:
+        """Drop what stands of checks that are declared no more, and of nodes, racks and fabrics that are gone."""
+        for table, name, kept in (("check_", "name", checks), ("subject", "holder", holders)):
+            gone = [(n,) for n, held in self.connection.execute(f"SELECT id, {name} FROM {table}") if held not in kept]  # noqa: S608
+            with transaction(self.connection) as connection:
+                for where in ("state", "past", "measurement", "artefact"):
+                    column = "check_" if table == "check_" else "subject"
+                    connection.executemany(f"DELETE FROM {where} WHERE {column} = ?", gone)  # noqa: S608 — our names
+                connection.executemany(f"DELETE FROM {table} WHERE id = ?", gone)  # noqa: S608 — our names
+
+    def holders(self) -> Iterator[Holder]:
+        """Yield every node, rack and fabric with what stands of it, by name."""
+        amiss = groupby(self.connection.execute(_AMISS), itemgetter(0))
+        waiting = next(amiss, None)
+        runs = {one.n: one.run for one in self.points()}
+        phases = self._phases()
+        for name, rows in groupby(self.connection.execute(_HOLDERS), itemgetter(0)):
+            held = list(rows)
+            counted = tuple(Counted(*row[2:6]) for row in held)
+            seen = {phase: None for row in held for phase in phases[row[2]]}
+            whole = Holder(name, held[0][1], max(r[6] for r in held), runs[max(r[7] for r in held)], (*seen,), counted)
+            if waiting and waiting[0] == name:
+                whole.amiss.extend(self._amiss(row[1:]) for row in waiting[1])
+                waiting = next(amiss, None)
+            yield whole
+
+    def _amiss(self, row: tuple[int, int, str, str, int, str, str, float, str, str]) -> Amiss:
+        key = row[:2]
+        measured = tuple(Measurement(*one) for one in self.connection.execute(_MEASUREMENTS, key))
+        return Amiss(*row[2:], measured, tuple(Artefact(*one) for one in self.connection.execute(_ARTEFACTS, key)))
+
+    def _phases(self) -> dict[str, tuple[str, ...]]:
+        """Return the phases of an area's checks."""
+        found: dict[str, dict[str, None]] = {}
+        for area, phases in self.connection.execute("SELECT area, phases FROM check_ ORDER BY id"):
+            found.setdefault(area, {}).update(dict.fromkeys(json.loads(phases)))
+        return {area: tuple(phases) for area, phases in found.items()}
