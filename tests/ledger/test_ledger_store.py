@@ -5,6 +5,8 @@ from __future__ import annotations
 from itertools import count
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
@@ -133,7 +135,7 @@ def test_many_outcomes_keep_their_own_numbers(ledger):
     assert all(one.outcome.measurements[0].value == i for i, one in enumerate(ledger.outcomes(run)))
 
 
-TABLES = ("entry", "run", "outcome", "measurement", "assay_ledger")
+TABLES = ("entry", "run", "text", "outcome", "measurement", "assay_ledger")
 
 
 def test_the_database_itself_refuses_to_change_or_lose_anything(ledger):
@@ -161,3 +163,32 @@ def test_replacing_a_line_by_its_id_or_its_number_changes_nothing(tmp_path):
 
 def test_a_plain_postgresql_url_is_spoken_with_the_driver_that_we_have():
     assert address("postgresql://host/fleet").drivername == "postgresql+psycopg"
+
+
+@pytest.mark.parametrize("long", [501, 100_000])
+def test_a_reason_may_be_long(ledger, long):
+    reasons = ["é" * long, "é" * long + "!", "é" * 500]
+    run = record(ledger, *(outcome("fail", reason=reason, subject=f"a/n{at}") for at, reason in enumerate(reasons)))
+    assert [one.outcome.reason for one in ledger.outcomes(run)] == reasons
+
+
+MOMENTS = st.integers(0, 5).map(lambda hour: f"2026-11-21T0{hour}:00:00+00:00")
+HISTORIES = st.lists(
+    st.tuples(st.sampled_from(["a/n1", "a/n2"]), st.sampled_from(["pass", "fail", "skip"]), MOMENTS), max_size=12
+)
+
+
+@given(HISTORIES)
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_the_newest_is_what_a_look_through_the_whole_history_finds(tmp_path, told):
+    file = tmp_path / "newest.sqlite"
+    file.unlink(missing_ok=True)
+    ledger = Ledger.open(file)
+    for subject, verdict, at in told:
+        record(ledger, outcome(verdict, at, subject))
+    every = sorted(ledger.outcomes(), key=lambda one: one.measured_at)  # of two at once, the later one stays behind
+    assert ledger.latest() == [one for _, one in sorted({one.outcome.subject: one for one in every}.items())]
+    passed = {one.outcome.subject: one for one in every if one.outcome.verdict == "pass"}
+    for subject in ("a/n1", "a/n2"):
+        assert ledger.last_pass("suites/p.py::test_heat", subject) == passed.get(subject)
+    ledger.close()

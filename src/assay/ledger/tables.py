@@ -1,6 +1,7 @@
 """The ledger's tables: one wide list of entries, and narrow ones for what is counted (outcomes, measurements).
 
 Append-only is the database's own promise, kept by triggers, so that no tool that opens the file breaks it by accident.
+Only `newest`, which follows from the rest, changes.
 """
 
 from __future__ import annotations
@@ -43,27 +44,35 @@ runs = Table(
     sqlite_autoincrement=True,
 )
 
-outcomes = Table(
-    "outcome",
+texts = Table(
+    "text",
     metadata,
     Column("seq", Integer, primary_key=True, autoincrement=True),
+    Column("key", Text, nullable=False, unique=True),  # the text, or the digest of a long one
+    Column("long", Text),
+    sqlite_autoincrement=True,
+)
+
+outcomes = Table(  # what is said in words is a number here, that of its text
+    "outcome",
+    metadata,
+    Column("seq", Integer, primary_key=True, autoincrement=False),
     Column("run", Integer, ForeignKey("run.seq"), nullable=False),
     Column("measured_s", Float, nullable=False),  # when the evidence was collected, as a number that sorts
-    Column("check", Text, nullable=False),
-    Column("subject", Text, nullable=False),
-    Column("node", Text, nullable=False),
-    Column("verdict", Text, nullable=False),
-    Column("reason", Text, nullable=False),
-    Column("fault", Text, nullable=False),
-    Column("phases", Text, nullable=False),
+    Column("check", Integer, nullable=False),
+    Column("subject", Integer, nullable=False),
+    Column("node", Integer, nullable=False),
+    Column("verdict", Integer, nullable=False),
+    Column("reason", Integer, nullable=False),
+    Column("fault", Integer, nullable=False),
+    Column("phases", Integer, nullable=False),
     Column("active", Boolean, nullable=False),
-    Column("evidence", Text, nullable=False),
-    Column("evidence_at", Text, nullable=False),
-    Column("duration_s", Float, nullable=False),
+    Column("evidence", Integer, nullable=False),
+    Column("evidence_at", Integer, nullable=False),
+    Column("micros", Integer, nullable=False),
     Index("outcome_by_run", "run"),
-    Index("outcome_by_node", "node", "check", "subject", "measured_s"),
-    Index("outcome_by_check", "check", "subject", "verdict", "measured_s"),
-    sqlite_autoincrement=True,
+    Index("outcome_by_node", "node"),
+    Index("outcome_by_check", "check", "measured_s"),
 )
 
 measurements = Table(
@@ -71,15 +80,23 @@ measurements = Table(
     metadata,
     Column("seq", Integer, primary_key=True, autoincrement=True),
     Column("outcome", Integer, ForeignKey("outcome.seq"), nullable=False),
-    Column("name", Text, nullable=False),
+    Column("gauge", Integer, nullable=False),  # name, unit, limits and source, as a JSON list
     Column("value", Float, nullable=False),
-    Column("unit", Text, nullable=False),
-    Column("at_least", Float),
-    Column("at_most", Float),
-    Column("source", Text, nullable=False),
     Index("measurement_by_outcome", "outcome"),
-    Index("measurement_by_name", "name"),
     sqlite_autoincrement=True,
+)
+
+newest = Table(  # follows from `outcome`: the newest of each verdict, found without looking through the history
+    "newest",
+    metadata,
+    Column("check", Integer, primary_key=True, autoincrement=False),
+    Column("subject", Integer, primary_key=True, autoincrement=False),
+    Column("verdict", Integer, primary_key=True, autoincrement=False),
+    Column("node", Integer, nullable=False),
+    Column("measured_s", Float, nullable=False),
+    Column("outcome", Integer, ForeignKey("outcome.seq"), nullable=False),
+    Index("newest_by_node", "node"),
+    sqlite_with_rowid=False,
 )
 
 _SQLITE_GUARDS = (
@@ -113,11 +130,12 @@ def create(connection: Connection) -> None:
 
 
 def _guards(dialect: str) -> list[str]:
-    names = [table.name for table in metadata.sorted_tables]
+    kept = [table for table in metadata.sorted_tables if table is not newest]
+    names = [table.name for table in kept]
     if dialect == "postgresql":
         return [_POSTGRES_REFUSE, *(_POSTGRES_GUARD.format(t=name) for name in names)]
     guards = [guard.format(t=name) for name in names for guard in _SQLITE_GUARDS]
-    for table in metadata.sorted_tables:
+    for table in kept:
         keys = [column.name for column in table.columns if column.primary_key or column.unique]
         same = " OR ".join(f"{key} = NEW.{key}" for key in keys)
         guards.append(_SQLITE_KEEP.format(t=table.name, same=same))

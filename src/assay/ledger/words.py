@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from assay.model.errors import Trouble
 
-VERSION = 1
+VERSION = 2
 
 _SAYINGS = (
     ("database is locked", "the ledger is locked by another process", "wait for it, or end the process that holds it"),

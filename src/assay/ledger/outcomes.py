@@ -1,0 +1,165 @@
+"""Outcomes in the ledger: written many at once, and found again."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import lru_cache
+from operator import attrgetter, itemgetter
+from typing import Any
+
+from sqlalchemy import Connection, RowMapping, Select, Table, func, insert, select
+
+from assay.ledger import tables
+from assay.ledger.texts import BATCH, Numbers, Texts, batches
+from assay.ledger.times import seconds
+from assay.model.outcome import VERDICTS, Measurement, Outcome, Recorded
+
+Row = dict[str, Any]
+WORDS = ("check", "subject", "node", "reason", "fault", "evidence", "evidence_at")
+"""Fields of an outcome that are kept as the number of their text."""
+_words = attrgetter(*WORDS)
+_words_of = itemgetter(*WORDS)
+_seconds = lru_cache(seconds)
+
+
+def record(connection: Connection, outcomes: Iterable[Outcome], run: int, at: str) -> None:
+    """Write the outcomes of the run with number `run`, made at the time `at`, within the one writing transaction."""
+    numbers = Numbers(connection)
+    number = connection.execute(select(func.coalesce(func.max(tables.outcomes.c.seq), 0))).scalar_one()
+    for some in batches(outcomes, BATCH):
+        numbers.learn({text for outcome in some for text in _texts(outcome)})
+        rows = [_row(outcome, numbers, number + at_, run, at) for at_, outcome in enumerate(some, 1)]
+        number += len(rows)
+        connection.execute(insert(tables.outcomes), rows)
+        measured = [row for told, outcome in zip(rows, some, strict=True) for row in _measured(told, outcome, numbers)]
+        if measured:
+            connection.execute(insert(tables.measurements), measured)
+        connection.execute(_newest(connection.dialect.name), [_standing(row) for row in rows])
+
+
+def found(connection: Connection, query: Select[Any], texts: Texts) -> list[Recorded]:
+    """Return the outcomes of a query that began with `wanted`, in its order, each with its measurements."""
+    rows = list(connection.execute(query).mappings())
+    measured = _measurements(connection, [row["seq"] for row in rows])
+    texts.learn(connection, {row[name] for row in rows for name in (*WORDS, "phases")})
+    texts.learn(connection, {one["gauge"] for some in measured.values() for one in some})
+    lists = _Lists(texts)
+    return [_recorded(row, measured[row["seq"]], texts, lists) for row in rows]
+
+
+def wanted() -> Select[Any]:
+    """Return the beginning of a query of outcomes with their runs."""
+    runs = tables.runs
+    query = select(tables.outcomes, runs.c.id.label("run_id"), runs.c.at.label("run_at"))
+    return query.join(runs, runs.c.seq == tables.outcomes.c.run)
+
+
+def newest(node: int | None = None) -> Select[Any]:
+    """Return the query of the newest outcome of each check × subject, by when its evidence was collected."""
+    table = tables.newest.c
+    age = func.row_number().over(
+        partition_by=(table.check, table.subject), order_by=(table.measured_s.desc(), table.outcome.desc())
+    )
+    ranked = select(table.outcome, age.label("age"))
+    if node is not None:
+        ranked = ranked.where(table.node == node)
+    first = ranked.subquery()
+    return wanted().join(first, first.c.outcome == tables.outcomes.c.seq).where(first.c.age == 1)
+
+
+def last_pass(check: int | None, subject: int | None) -> Select[Any]:
+    """Return the query of the newest pass of a check on a subject."""
+    table = tables.newest.c
+    passed = (table.check == check, table.subject == subject, table.verdict == VERDICTS.index("pass"))
+    return wanted().join(tables.newest, table.outcome == tables.outcomes.c.seq).where(*passed)
+
+
+class _Lists(dict[int, Any]):
+    """What the texts of numbers say as JSON, each read once."""
+
+    def __init__(self, texts: Texts) -> None:
+        super().__init__()
+        self._texts = texts
+
+    def __missing__(self, number: int) -> Any:
+        said = self[number] = tuple(json.loads(self._texts[number]))
+        return said
+
+
+def _texts(outcome: Outcome) -> Iterator[str]:
+    yield from _words(outcome)
+    yield _list(outcome.phases)
+    for measurement in outcome.measurements:
+        yield _gauge(measurement)
+
+
+@lru_cache(4096)
+def _list(of: tuple[Any, ...]) -> str:
+    return json.dumps(of, ensure_ascii=False)
+
+
+def _gauge(one: Measurement) -> str:
+    return _list((one.name, one.unit, one.at_least, one.at_most, one.source))
+
+
+def _row(outcome: Outcome, numbers: Numbers, number: int, run: int, run_at: str) -> Row:
+    row: Row = dict(zip(WORDS, map(numbers.__getitem__, _words(outcome)), strict=True))
+    row["seq"], row["run"], row["active"] = number, run, outcome.active
+    row["measured_s"] = _seconds(outcome.evidence_at or run_at)
+    row["verdict"], row["phases"] = VERDICTS.index(outcome.verdict), numbers[_list(outcome.phases)]
+    row["micros"] = round(outcome.duration_s * 1e6)
+    return row
+
+
+def _measured(row: Row, outcome: Outcome, numbers: Numbers) -> list[Row]:
+    return [{"outcome": row["seq"], "gauge": numbers[_gauge(one)], "value": one.value} for one in outcome.measurements]
+
+
+def _standing(row: Row) -> Row:
+    return {
+        **{name: row[name] for name in ("check", "subject", "verdict", "node", "measured_s")},
+        "outcome": row["seq"],
+    }
+
+
+def _newest(dialect: str) -> Any:
+    """Return the statement that lets an outcome stand where none of its verdict is newer."""
+    if dialect == "postgresql":
+        from sqlalchemy.dialects.postgresql import insert as upsert
+    else:
+        from sqlalchemy.dialects.sqlite import insert as upsert  # type: ignore[assignment]  # of the same form
+    table: Table = tables.newest
+    statement = upsert(table)
+    changed = {name: statement.excluded[name] for name in ("node", "measured_s", "outcome")}
+    newer = statement.excluded.measured_s >= table.c.measured_s
+    return statement.on_conflict_do_update(index_elements=["check", "subject", "verdict"], set_=changed, where=newer)
+
+
+def _measurements(connection: Connection, outcomes: Sequence[int]) -> dict[int, list[RowMapping]]:
+    measured: dict[int, list[RowMapping]] = defaultdict(list)
+    table = tables.measurements
+    for some in batches(outcomes, BATCH):
+        query = select(table).where(table.c.outcome.in_(some)).order_by(table.c.seq)
+        for row in connection.execute(query).mappings():
+            measured[row["outcome"]].append(row)
+    return measured
+
+
+def _recorded(row: RowMapping, measured: Collection[RowMapping], texts: Texts, lists: _Lists) -> Recorded:
+    words: Any = dict(zip(WORDS, map(texts.__getitem__, _words_of(row)), strict=True))
+    outcome = Outcome(
+        **words,
+        verdict=VERDICTS[row["verdict"]],
+        phases=lists[row["phases"]],
+        active=row["active"],
+        duration_s=row["micros"] / 1e6,
+        measurements=tuple(_measurement(lists[one["gauge"]], one["value"]) for one in measured),
+    )
+    return Recorded(row["run_id"], row["run_at"], outcome)
+
+
+def _measurement(gauge: Sequence[Any], value: float) -> Measurement:
+    name, unit, low, high, source = gauge
+    return Measurement(name, value, unit, low, high, source)
