@@ -49,7 +49,9 @@ def keep(tmp_path: Path) -> Kept:
     """Return how to keep a run: by default of the nodes that its outcomes name, `last` being the one kept last."""
     made: list[Path] = []
 
-    def kept(outcomes: Iterable[Outcome] = (), left_out: Iterable[tuple[str, str]] = (), **about: Any) -> Path:
+    def kept(
+        outcomes: Iterable[Outcome] = (), left_out: Iterable[tuple[str, str]] = (), ended: str = "done", **about: Any
+    ) -> Path:
         every = list(outcomes)
         number = len(made)
         run = Run(
@@ -68,7 +70,8 @@ def keep(tmp_path: Path) -> Kept:
         for outcome in every:
             writer(outcome)
         writer.left_out(left_out)
-        writer.say(ended="done")
+        if ended:
+            writer.say(ended=ended)
         writer.close()
         made.append(path)
         return path

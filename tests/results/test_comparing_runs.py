@@ -98,6 +98,14 @@ def test_a_run_of_one_node_says_nothing_of_the_others(keep, judged):
         assert found.apart == (0, 5)
 
 
+def test_what_a_run_has_not_come_to_yet_is_not_missing(keep, judged):
+    old, half = keep(judged({"heat n1": "pass", "heat n2": "fail"})), keep(judged({"heat n1": "pass"}), ended="")
+    with compare(old, half) as found:
+        assert (dict(found.counts), found.apart) == ({}, (1, 0))
+    with compare(half, old) as found:
+        assert dict(found.counts) == {"unseen": 1}
+
+
 def test_a_check_that_came_or_went_is_named(keep, judged):
     old = keep(judged({"heat n1": "pass", "fans n1": "fail: 0 rpm"}))
     new = keep(judged({"heat n1": "pass", "power n1": "pass"}))
@@ -175,6 +183,7 @@ def _kept(path: Path, outcomes: dict[tuple[str, str], Outcome], more: set[str], 
     writer = Writer(path, Run("r", "2026-11-21T00:00:00+00:00", phases, tuple(sorted(nodes))))
     for outcome in outcomes.values():
         writer(outcome)
+    writer.say(ended="done")
     writer.close()
     return path
 

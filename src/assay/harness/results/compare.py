@@ -91,19 +91,19 @@ class Comparison:
 
     def __init__(self, old: Path, new: Path, wanted: Wanted = EVERYTHING) -> None:
         self.paths = (old, new)
-        self._sides = LinedUp(old, new, wanted)
-        self.old, self.new = self._sides.runs["old"], self._sides.runs["new"]
-        self.both, self.apart = _sort_out(self._sides)
+        self.sides = LinedUp(old, new, wanted)
+        self.old, self.new = self.sides.runs["old"], self.sides.runs["new"]
+        self.both, self.apart = _sort_out(self.sides)
         self.counts, self.deciding = Counter[Kind](), Counter[Kind]()
-        for code, decides, count in self._sides.connection.execute(_COUNTED):
+        for code, decides, count in self.sides.connection.execute(_COUNTED):
             self.counts[KINDS[code]] += count
             self.deciding[KINDS[code]] += count if decides else 0
         only = "SELECT DISTINCT name FROM check_{} WHERE asked AND name NOT IN (SELECT name FROM check_{}) ORDER BY 1"
-        self.appeared = self._sides.names(only.format("new", "old"))
-        self.vanished = self._sides.names(only.format("old", "new"))
+        self.appeared = self.sides.names(only.format("new", "old"))
+        self.vanished = self.sides.names(only.format("old", "new"))
         nodes = "SELECT node FROM subject_{0} WHERE node != '' EXCEPT SELECT node FROM subject_{1} ORDER BY 1"
-        self.nodes_appeared = self._sides.names(nodes.format("new", "old"))
-        self.nodes_vanished = self._sides.names(nodes.format("old", "new"))
+        self.nodes_appeared = self.sides.names(nodes.format("new", "old"))
+        self.nodes_vanished = self.sides.names(nodes.format("old", "new"))
 
     def __enter__(self) -> Comparison:
         return self
@@ -113,7 +113,7 @@ class Comparison:
 
     def close(self) -> None:
         """Let go of both runs."""
-        self._sides.close()
+        self.sides.close()
 
     @property
     def worse(self) -> int:
@@ -129,7 +129,7 @@ class Comparison:
     def changes(self, *kinds: Kind) -> Iterator[Change]:
         """Yield what changed, of these kinds (none: of all), kind by kind."""
         for one in kinds or KINDS:
-            for row in self._sides.connection.execute(_CHANGES, (KINDS.index(one),)):
+            for row in self.sides.connection.execute(_CHANGES, (KINDS.index(one),)):
                 yield _change(one, row)
 
 

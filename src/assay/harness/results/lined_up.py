@@ -32,13 +32,14 @@ class LinedUp:
 
     def __init__(self, old: Path, new: Path, wanted: Wanted) -> None:
         self.runs: dict[str, Run] = {}
+        self.ended: dict[str, bool] = {}
         self.connection = sqlite3.connect("", isolation_level=None, uri=True)  # "": on disk, and gone with us
         for side, path in zip(SIDES, (new, old), strict=True):
             with Stored.open(path) as stored:
-                self.runs[side] = stored.run
+                self.runs[side], self.ended[side] = stored.run, "ended" in stored.about
             self.connection.execute(f"ATTACH ? AS {side}", (f"file:{quote(str(path.resolve()))}?mode=ro",))
         for side, other in zip(SIDES, reversed(SIDES), strict=True):
-            self._subjects(side, wanted, self.runs[other])
+            self._subjects(side, wanted, other)
             self._checks(side, wanted, self.runs[other])
         for what in ("subject", "check"):
             self._pair(what)
@@ -56,8 +57,8 @@ class LinedUp:
         """Return the one column that a question has for an answer."""
         return tuple(row[0] for row in self.connection.execute(question))
 
-    def _subjects(self, side: str, wanted: Wanted, other: Run) -> None:
-        nodes = frozenset(other.nodes)
+    def _subjects(self, side: str, wanted: Wanted, other: str) -> None:
+        nodes = frozenset(self.runs[other].nodes if self.ended[other] else ())  # what it has not come to is not missing
         whole = nodes.issuperset(self.runs[side].nodes)  # then its racks and fabrics were asked for too
         rows = self.connection.execute(f"SELECT id, name, node FROM {side}.subject")
         kept = ((*row, row[2] in nodes if row[2] else whole) for row in rows if wanted.subject(row[1], row[2]))
