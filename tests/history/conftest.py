@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from assay.harness.history.ask import History
-from assay.harness.history.keep import home, keep
+from assay.harness.history.keep import keep
+from assay.harness.history.places import home
 from assay.harness.store.write import Writer
 from assay.model.outcome import Measurement, Outcome, Run
 
@@ -38,7 +39,7 @@ class Kept:
     def home(self) -> Path:
         return home(self.reports)
 
-    def stored(self, outcomes: Sequence[Outcome], ago: timedelta = timedelta(), *, ended: bool = True) -> Path:
+    def stored(self, outcomes: Sequence[Outcome], ago: timedelta = timedelta(), *, ended: str = "whole") -> Path:
         """Write down a run of so long ago."""
         at = NOW - ago
         run = Run(
@@ -46,7 +47,7 @@ class Kept:
         )
         file = self.reports / "runs" / run.id / "run.sqlite"
         file.parent.mkdir(parents=True)
-        writer = Writer(file, run, {"ended": NOW.isoformat()} if ended else {})
+        writer = Writer(file, run, {"ended": ended} if ended else {})
         for one in outcomes:
             writer(one)
         writer.close()

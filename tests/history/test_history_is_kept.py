@@ -109,11 +109,18 @@ def test_a_run_lies_in_the_partition_of_its_day(reports, said) -> None:
 
 
 def test_a_run_that_goes_on_is_not_kept_yet(reports, said) -> None:
-    file = reports.stored([said()], ended=False)
+    file = reports.stored([said()], ended="")
     with pytest.raises(Trouble, match="not complete"):
         keep(file, reports.home)
     assert catch_up(reports.reports) == []
     assert held(reports) == set()
+
+
+def test_a_run_in_part_may_be_gone_on_with_until_its_day_is_over(reports, said) -> None:
+    old = reports.stored([said()], timedelta(days=1), ended="in part")
+    reports.stored([said()], ended="in part")
+    assert catch_up(reports.reports) == []
+    assert held(reports) == {old.parent.name}
 
 
 def test_a_run_that_was_never_kept_is_caught_up_with(reports, said) -> None:

@@ -6,7 +6,7 @@
         outcomes(history, Of(nodes=["n0007"]), days=90)      # every outcome, as it was recorded
         turns(history, Of(nodes=["n0007"]), days=90)         # where a verdict is another than the one before
 
-The other questions: `flapping.flapping`, `noise.noise`, `noise.moved`, `rates.rates`, `broken.broken`.
+The other questions: `flapping.flapping`, `noise.noise`, `rates.rates`.
 """
 
 from __future__ import annotations

@@ -9,22 +9,19 @@ from pathlib import Path
 from assay.harness.history import places
 from assay.harness.history.duck import duck
 from assay.harness.history.one_a_day import one_a_day
-from assay.harness.history.places import TABLES, folder, place, writing
+from assay.harness.history.places import TABLES, folder, home, place, writing
 from assay.harness.history.pour import Poured
 from assay.harness.store.read import Stored
 from assay.harness.store.runs import all_runs
 from assay.model.errors import Trouble
 from assay.model.outcome import Run
 
-ENDED = "ended"
+ENDED, WHOLE = "ended", "whole"
 AT_ONCE = 10
 """So many runs are caught up with at a time, newest first: nobody waits long for what an earlier run left undone."""
+DAY = len("20261121")
+"""With that a run's id begins."""
 _AGAIN = "nothing is lost; the next run tries again"
-
-
-def home(reports: Path) -> Path:
-    """Return where the history of a fleet lies, below its reports."""
-    return reports / "history"
 
 
 def keep(run: Path, home: Path) -> None:
@@ -50,9 +47,10 @@ def catch_up(reports: Path) -> list[Trouble]:
     Returns what stood in the way of any; nothing of that costs a run, and the next time it is tried again.
     """
     kept = set.intersection(*(places.all_runs(home(reports), table) for table in TABLES))
-    left = (run for run in reversed(all_runs(reports)) if run.parent.name not in kept)
+    every = all_runs(reports)
+    left = (run for run in reversed(every) if run.parent.name not in kept and _is_over(run, every[-1]))
     troubles: list[Trouble] = []
-    for run in islice(filter(_is_complete, left), AT_ONCE):
+    for run in islice(left, AT_ONCE):
         try:
             keep(run, home(reports))
         except Trouble as trouble:
@@ -70,13 +68,17 @@ def _tidied(home: Path) -> list[Trouble]:
     return []
 
 
-def _is_complete(run: Path) -> bool:
-    """Return whether a run has ended; one that cannot even be opened is for `keep` to tell."""
+def _is_over(run: Path, last: Path) -> bool:
+    """Return whether a run is whole, or in part and of a day that has passed: until then somebody may go on with it.
+
+    One that cannot be opened is for `keep` to tell.
+    """
     try:
         with Stored.open(run) as stored:
-            return ENDED in stored.about
+            ended = stored.about.get(ENDED)
     except (Trouble, sqlite3.Error):
         return True
+    return ended == WHOLE or (ended is not None and run.parent.name[:DAY] < last.parent.name[:DAY])
 
 
 def _holds(home: Path, run: Run) -> bool:

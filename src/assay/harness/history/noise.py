@@ -1,82 +1,57 @@
-"""How much a measurement moves by itself: median and spread over earlier runs, and what moved more than that."""
+"""How much a measurement moves by itself: median and spread over what was measured before, beside the newest value."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
 
 from assay.harness.history.ask import ALL, History, Of
 from assay.harness.history.places import MEASUREMENTS
 
-RUNS, LEAST, TIMES = 20, 5, 5.0
+MOST, LEAST = 20, 5
+"""How many earlier values tell the noise, and how few tell nothing."""
 FINEST = 0.01
 """Of what a number is: the least that counts as its spread, since one that never moved has none."""
-AT_ONCE = 500
-"""So many nodes are looked at together, so that memory does not grow with the fleet."""
 _NOISE = """
-WITH aged AS (
-  SELECT *, row_number() OVER (PARTITION BY check_, subject, name ORDER BY run DESC) AS age
-  FROM among($files, $nodes, $subjects, $checks, $fits) WHERE run < $before AND isfinite(value)
-)
-SELECT check_, subject, any_value(node), name, any_value(unit), median(value), mad(value), count(*)
-FROM aged WHERE age <= $most GROUP BY check_, subject, name HAVING count(*) >= $least ORDER BY subject, check_, name
+WITH
+  of_evidence AS (
+    SELECT check_, subject, node, name, unit, value, run, run_at FROM among($files, $nodes, $subjects, $checks, $fits)
+    WHERE isfinite(value) QUALIFY row_number() OVER (PARTITION BY check_, subject, name, evidence ORDER BY run) = 1
+  ),
+  aged AS (
+    SELECT *, row_number() OVER (PARTITION BY check_, subject, name ORDER BY run DESC) AS age FROM of_evidence
+  )
+SELECT check_, subject, any_value(node), name, any_value(unit), any_value(value) FILTER (age = 1),
+  any_value(run_at) FILTER (age = 1), median(value) FILTER (age > 1), mad(value) FILTER (age > 1), count(*) - 1
+FROM aged WHERE age <= $most + 1 GROUP BY check_, subject, name ORDER BY subject, check_, name
 """
-_VALUES = """
-SELECT check_, subject, name, value FROM among($files, $nodes, $subjects, $checks, $fits) WHERE run = $run
-"""
-_NODES = """
-SELECT DISTINCT node FROM among($files, $nodes, $subjects, $checks, $fits) WHERE run = $run ORDER BY node
-"""
-NEWEST = "~"
-"""Comes after every run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """What a measurement was over its last `count` runs: its median, and the median distance from that (MAD)."""
+    """A measurement's newest `value`, and what it was in the `count` documents before: median, and spread about it.
+
+    The spread is the median distance from the median (MAD); both are None where there is nothing before.
+    """
 
     check: str
     subject: str
     node: str
     name: str
     unit: str
-    median: float
-    mad: float
+    value: float
+    at: str
+    median: float | None
+    mad: float | None
     count: int
 
-    def times(self, value: float) -> float:
-        """Return how many spreads `value` is away from the median."""
-        return abs(value - self.median) / (max(self.mad, FINEST * abs(self.median)) or FINEST)
+    @property
+    def times(self) -> float | None:
+        """How many spreads the newest value is off; None where too little is known."""
+        if self.median is None or self.mad is None or self.count < LEAST:
+            return None
+        return abs(self.value - self.median) / (max(self.mad, FINEST * abs(self.median)) or FINEST)
 
 
-@dataclass(frozen=True, slots=True)
-class Moved:
-    """A measurement that is further from what it was than it moves by itself: by `times` its spread."""
-
-    value: float
-    times: float
-    noise: Noise
-
-
-def noise(
-    history: History, of: Of = ALL, *, before: str = NEWEST, days: int = 90, most: int = RUNS, least: int = LEAST
-) -> list[Noise]:
-    """Return the noise of measurements over the last `most` runs before the run `before`; `least` tell enough."""
-    rows = history.ask(_NOISE, of, days=days, table=MEASUREMENTS, before=before, most=most, least=least)
-    return [Noise(*row) for row in rows]
-
-
-def moved(
-    history: History, run: str, of: Of = ALL, *, days: int = 90, most: int = RUNS, times: float = TIMES
-) -> Iterator[Moved]:
-    """Yield the measurements of the run `run` that moved more than `times` their noise in the runs before it."""
-    nodes = iter([node for (node,) in history.ask(_NODES, of, days=days, table=MEASUREMENTS, run=run)])
-    while some := list(islice(nodes, AT_ONCE)):
-        among = Of(some, of.subjects, of.checks, of.fits)
-        rows = history.ask(_VALUES, among, days=days, table=MEASUREMENTS, run=run)
-        values = {(check, subject, name): value for check, subject, name, value in rows}
-        for one in noise(history, among, before=run, days=days, most=most):
-            value = values.get((one.check, one.subject, one.name))
-            if value is not None and one.times(value) > times:
-                yield Moved(value, one.times(value), one)
+def noise(history: History, of: Of = ALL, *, days: int = 90, most: int = MOST) -> list[Noise]:
+    """Return every measurement with its noise over `most` earlier documents; judging one again tells nothing new."""
+    return [Noise(*row) for row in history.ask(_NOISE, of, days=days, table=MEASUREMENTS, most=most)]

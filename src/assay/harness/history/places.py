@@ -28,6 +28,11 @@ class File(NamedTuple):
     runs: frozenset[str]
 
 
+def home(reports: Path) -> Path:
+    """Return where the history of a fleet lies, below its reports."""
+    return reports / "history"
+
+
 def folder(home: Path, table: str, at: str) -> Path:
     """Return the folder of the day of `at` (ISO 8601), which is a day of UTC."""
     return home / table / f"{DAY}{datetime.fromisoformat(at).astimezone(UTC).date()}"

@@ -41,8 +41,10 @@ _TAKEN = {
         "SELECT o.subject, o.check_, verdict, reason, document, micros, known, observed " + _BY_NODE.format("outcome"),
     ),
     "measurement": (
-        "subject INTEGER, check_ INTEGER, n INTEGER, gauge INTEGER, value DOUBLE",
-        "SELECT o.subject, o.check_, n, gauge, value " + _BY_NODE.format("measurement"),
+        "subject INTEGER, check_ INTEGER, n INTEGER, gauge INTEGER, value DOUBLE, document INTEGER",
+        "SELECT o.subject, o.check_, n, gauge, value, document "
+        + _BY_NODE.format("measurement")
+        + " CROSS JOIN outcome w ON w.subject = o.subject AND w.check_ = o.check_",
     ),
     "artefact": (
         "subject INTEGER, check_ INTEGER, name TEXT, digest TEXT, bytes BIGINT",
@@ -62,9 +64,9 @@ _POURED = {
         """,
     MEASUREMENTS: """
         SELECT $run AS run, $at AS run_at, s.node, s.name AS subject, c.name AS check_, o.n, g.name, o.value, g.unit,
-          g.at_least, g.at_most, g.source
+          g.at_least, g.at_most, g.source, coalesce(d.digest, '') AS evidence
         FROM measurement o JOIN subject s ON s.id = o.subject JOIN check_ c ON c.id = o.check_
-          JOIN gauge g ON g.id = o.gauge
+          JOIN gauge g ON g.id = o.gauge LEFT JOIN document d ON d.id = o.document
         """,
     OUTCOMES: """
         SELECT $run AS run, $at AS run_at, split_part(s.name, '/', 1) AS pool, s.node, s.name AS subject,
