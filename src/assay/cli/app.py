@@ -22,6 +22,7 @@ VERBS = {
     "faults": "Classify a kernel log or a BMC's event log.",
     "specs": "Draft a node spec from what a good node is.",
     "validate": "Run the suites and write down the outcomes.",
+    "results": "Show what a run came to, and what changed since another.",
     "reconcile": "Observe, validate, decide and act.",
     "status": "Show where every node is.",
     "history": "Show how a node got there.",

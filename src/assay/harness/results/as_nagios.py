@@ -7,31 +7,32 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from assay.harness.results.compare import Kind
 from assay.harness.results.differences import Differences
+from assay.harness.results.lines import where
 from assay.harness.results.result import Result
 from assay.harness.results.sections import headline
 from assay.harness.store.tables import VERDICTS
-from assay.model.spans import folded, listed
 
 OK, WARNING, CRITICAL, UNKNOWN = range(4)
 STATES = ("OK", "WARNING", "CRITICAL", "UNKNOWN")
+TOLD: tuple[Kind, ...] = ("new_failure", "newly_unknown", "unseen", "vanished", "still_failing", "fixed")
 LABELS = {"pass": "passed", "fail": "failed", "error": "errors", "skip": "skipped"}
 
 
 def nagios(result: Result) -> Iterator[str]:
     """Yield the line of a run."""
     total = sum(result.counts.values())
-    where = f" on {listed(folded(result.nodes_failing), 6)}" if result.nodes_failing else ""
+    there = f" on {where(result.nodes_failing)}" if result.nodes_failing else ""
     unfinished = "" if result.ended else "the run has not ended: "
     values = " ".join(f"{LABELS[verdict]}={result.counts[verdict]};;;0;{total}" for verdict in VERDICTS)
-    yield line(state(result), f"{unfinished}{result.headline()}{where}, run {result.run.id}", values)
+    yield line(state(result), f"{unfinished}{result.headline()}{there}, run {result.run.id}", values)
 
 
 def differences(found: Differences) -> Iterator[str]:
     """Yield the line of a comparison."""
     counts = found.comparison.counts
-    kinds = ("new_failure", "newly_unknown", "unseen", "vanished", "still_failing", "fixed")
-    values = " ".join(f"{kind}={counts[kind]};;;0" for kind in kinds)
+    values = " ".join(f"{kind}={counts[kind]};;;0" for kind in TOLD)
     yield line(state_of(found), f"{headline(found)}, run {found.new.id} against {found.old.id}", values)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from assay.harness.results.compare import Comparison
+from assay.harness.results.compare import Comparison, Kind
 from assay.harness.results.lines import WIDTH, short
 from assay.harness.store.read import Stored
 from assay.harness.store.tables import VERDICTS
@@ -15,6 +15,7 @@ from assay.harness.store.tables import VERDICTS
 RUNS = 10
 FEWEST_FLIPS = 3
 """Passing, failing, passing again and failing again: a part that broke once and was mended once turned twice."""
+MOVES: tuple[Kind, ...] = ("new_failure", "fixed", "still_failing", "newly_unknown", "judged_again")
 MOST_KEYS = 50_000
 Key = tuple[str, str]
 """Check and subject."""
@@ -37,9 +38,8 @@ class Flapping:
 
 def flapping(comparison: Comparison, earlier: Sequence[Path]) -> list[Flapping]:
     """Return what flaps of all that changed between two runs or fails still, what turned most often first."""
-    kinds = ("new_failure", "fixed", "still_failing", "newly_unknown", "judged_again")
     keys: set[Key] = set()
-    for one in comparison.changes(*kinds):
+    for one in comparison.changes(*MOVES):
         keys.add((one.check, one.subject))
         if len(keys) >= MOST_KEYS:
             return []  # a wave: nothing of it is one check's mood

@@ -60,7 +60,7 @@ class Gathered:
         if self.outcomes == 1:
             return f"{word:<5} {one.subject:<{WIDTH}} {what}  {_why(one)}"
         first = f" ({one.subject})" if len(self.places) > 1 else ""
-        many = f"{what}, {self.outcomes} outcomes"
+        many = f"{what}, {self.outcomes} outcomes" if self.outcomes > len(self.places) else what
         return f"{word:<5} {where(list(self.places)):<{WIDTH}} {many}  {_why(one)}{first}"
 
 

@@ -42,7 +42,9 @@ def of_group(group: Group) -> str:
     check, subject, reason = group.example
     if group.outcomes == 1:
         return _line(word, subject, short(check), reason, group.known)
-    what = f"{short(group.check) if group.check else counted(group.checks, 'check')}, {group.outcomes} outcomes"
+    what = short(group.check) if group.check else counted(group.checks, "check")
+    if group.outcomes > len(group.places):
+        what += f", {group.outcomes} outcomes"
     first = f"{reason} ({subject})" if len(group.places) > 1 else reason
     return _line(word, where(group.places), what, first, group.known)
 

@@ -2,9 +2,9 @@
 
 A measurement's noise is the spread of its values over earlier runs, each of other evidence: 1.4826 × MAD, the standard
 deviation if they are normal (Rousseeuw and Croux, 1993). Where that is larger, it is what is usual for this measurement
-on other subjects, as few values often lie closer together than they should. It moved when it is further than `TIMES` its
-noise from where it was in the older run, and from the median of the earlier ones. Fewer than `LEAST` values, or a number
-that moves nowhere: its noise is not known, and nothing is claimed.
+on other subjects, as few values often lie closer together than they should. It moved when it is further than `TIMES`
+its noise from where it was in the older run, and from the median of the earlier ones. Fewer than `LEAST` values, or a
+number that moves nowhere: its noise is not known, and nothing is claimed.
 """
 
 from __future__ import annotations
