@@ -79,10 +79,19 @@ def run(fleet, *options: str, cache: bool = False):
     return fleet.pytester.runpytest_inprocess(*fixed, *([] if cache else ["-p", "no:cacheprovider"]), *paths, *options)
 
 
+class Listener:
+    """Hears every report, as pytest's recorder does only of what somebody listens to."""
+
+    def pytest_runtest_logreport(self, report):
+        pass
+
+
 def with_plugin(fleet, plugin):
     """Run pytest over n0003 with a plugin of a test's own, and return all its reports."""
     fixed = ["--import-mode=importlib", "-p", "assay.harness.plugin", "-p", "no:cacheprovider", "--node", "n0003"]
-    return fleet.pytester.inline_run(str(fleet.root / "suites"), *fixed, f"--rootdir={fleet.root}", plugins=[plugin])
+    return fleet.pytester.inline_run(
+        str(fleet.root / "suites"), *fixed, f"--rootdir={fleet.root}", plugins=[plugin, Listener()]
+    )
 
 
 def judged(result) -> list[str]:

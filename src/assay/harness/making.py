@@ -40,7 +40,7 @@ class Making:
         """Return what the items of a test function have in common. `name` is the check's id."""
         own: list[pytest.Mark] = list(getattr(function, "pytestmark", []))
         marks = Marks.of_function(function, module)
-        return Check(name, function, marks, own)
+        return Check(name, function, marks, own, module.nodeid, module.ihook)
 
     def only_judges(self, check: Check, module: pytest.Collector) -> bool:
         """Return whether a check only judges evidence: plain, with arguments, marks and fixtures of ours alone.
@@ -76,11 +76,7 @@ class Making:
 
 
 def _item(check: Check, module: pytest.Collector, name: str, of: Named) -> SlimItem:
-    """Return one item. Its id is given as text, which pytest takes apart: a name with a bracket would be another id."""
-    whole = f"{module.nodeid}::{name}"
-    item: SlimItem = SlimItem.from_parent(
-        module, name=name, nodeid=whole, check=check, subject=of.subject, whose=of.node
-    )
+    item: SlimItem = SlimItem.from_parent(module, name=name, check=check, subject=of.subject, whose=of.node)
     return item
 
 

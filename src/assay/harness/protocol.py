@@ -5,66 +5,76 @@ from __future__ import annotations
 import io
 import sys
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Callable, Sequence
 
 import pytest
 
-from assay.harness.calm import CalmRepr
+from assay.harness.reported import Judged, Phase, report
 from assay.harness.shelf import Shelf
 from assay.harness.silence import Unjudgeable
 from assay.harness.slim import SlimItem
 from assay.harness.trial import Trial
 from assay.harness.verdict import said, settled, unearned, verdict_of
-from assay.model.outcome import Outcome, Verdict
+from assay.harness.warned import Warned
+from assay.model.outcome import Outcome
 
-Phase = Literal["setup", "call", "teardown"]
+Tell = Callable[[SlimItem, Judged], None]
 THROUGH = (KeyboardInterrupt, pytest.exit.Exception)
 """What ends the session and is no word on a check."""
 ACTED_ON = {"skip", "skipif", "xfail", "usefixtures"}
-RESULTS: dict[Verdict, Literal["passed", "failed", "skipped"]] = {
-    "pass": "passed",
-    "fail": "failed",
-    "error": "failed",
-    "skip": "skipped",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """What came of one item. `when` says how far it came: its arguments were made, or the check was called."""
-
-    verdict: Verdict
-    reason: str
-    when: Phase
-    start: float
-    duration_s: float
-    printed: str = ""
 
 
 class Protocol:
     """The hooks that run slim items by the evidence on `shelf`. `take` is given each outcome."""
 
     def __init__(self, config: pytest.Config, shelf: Shelf, take: Callable[[Outcome], None]) -> None:
-        self._shelf, self._take = shelf, take
+        self._shelf, self._take, self._hook = shelf, take, config.hook
         self._out = None if config.getoption("capture") == "no" else io.StringIO()
+        self._neighbours: Sequence[SlimItem] = ()
+        self._tell: Tell = self._report
+        self.judged = 0
+
+    def judge_together(self, items: Sequence[SlimItem], tell: Tell | None) -> None:
+        """Let the next call of the hook judge all of these, and `tell` of each, in place of pytest's own hook.
+
+        `judged` then says how many were, since that ends where the session shall.
+        """
+        self._neighbours, self._tell = items, tell or self._report
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
         """Judge a slim item and report it; leave every other to pytest."""
+        self.judged = 1
         if not isinstance(item, SlimItem):
             return None
+        if self._neighbours:
+            self._judge_neighbours(item.session, nextitem)
+        else:
+            self._judge(item, nextitem)
+        return True
+
+    def _judge_neighbours(self, session: pytest.Session, nextitem: pytest.Item | None) -> None:
+        items, self._neighbours = self._neighbours, ()
+        with Warned(session.config) as warned:
+            for self.judged, item in enumerate(items, 1):
+                warned.item = item
+                self._judge(item, items[self.judged] if self.judged < len(items) else nextitem)
+                if warned.any or session.shouldfail or session.shouldstop:
+                    return
+
+    def _judge(self, item: SlimItem, nextitem: pytest.Item | None) -> None:
         marks = item.check.marks
         trial = Trial(item.check.id, item.subject, item.whose, self._shelf, marks.phases, marks.fault, marks.active)
         judged = judge(item, trial, self._out)
         self._take(trial.outcome(judged.verdict, judged.reason, judged.duration_s))
-        hook = item.config.hook
-        hook.pytest_runtest_logreport(report=report(item, judged))
+        self._tell(item, judged)
         if nextitem is None:
-            hook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)  # writes [100%]
-        tidy(item, nextitem)
-        return True
+            self._hook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+        if item.session._setupstate.stack:
+            tidy(item, nextitem)
+
+    def _report(self, item: SlimItem, judged: Judged) -> None:
+        self._hook.pytest_runtest_logreport(report=report(item, judged))
 
 
 def judge(item: SlimItem, trial: Trial, out: io.StringIO | None) -> Judged:
@@ -106,37 +116,12 @@ def taken_from(out: io.StringIO | None) -> str:
     return text
 
 
-def report(item: SlimItem, judged: Judged) -> pytest.TestReport:
-    """Return the one report: of a failure or an error one line, of a skip where and why."""
-    result = RESULTS[judged.verdict]
-    told: CalmRepr | tuple[str, int, str] | None = None
-    if result == "failed":
-        told = CalmRepr(str(item.path), item.check.line, judged.reason)
-    elif result == "skipped":
-        told = (str(item.path), item.check.line + 1, f"Skipped: {judged.reason}")
-    return pytest.TestReport(
-        nodeid=item.id,  # as it is taken apart already
-        location=item.location,
-        keywords=item.check.keywords,
-        outcome=result,
-        longrepr=told,  # type: ignore[arg-type]  # `CalmRepr` has the form that pytest expects
-        when=judged.when,
-        sections=[("Captured output", judged.printed)] if judged.printed else (),
-        duration=judged.duration_s,
-        start=judged.start,
-        stop=judged.start + judged.duration_s,
-        verdict=judged.verdict,  # read by pytest_report_teststatus, also after a trip through xdist
-    )
-
-
 def tidy(item: SlimItem, nextitem: pytest.Item | None) -> None:
     """Tear down what ordinary items have left standing for a neighbour that turned out to be slim.
 
     pytest does this in an item's own teardown, which slim items do not have. What goes wrong there is reported.
     """
     standing = item.session._setupstate
-    if not standing.stack:
-        return
     call = pytest.CallInfo.from_call(lambda: standing.teardown_exact(nextitem), "teardown", THROUGH)
     if call.excinfo is not None:
         judged = Judged("error", said(call.excinfo.value), "teardown", call.start, call.duration)

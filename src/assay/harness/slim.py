@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+import pluggy
 import pytest
+from _pytest.nodeid import NodeId
 
 from assay.harness.given import NOTHING, Recipe
 from assay.harness.marks import Marks
@@ -18,12 +20,17 @@ from assay.model.subject import Subject
 
 @dataclass
 class Check:
-    """What all items of one check share. `id` is the check's in every outcome, `name` its function's."""
+    """What all items of one check share. `id` is the check's in every outcome, `name` its function's.
+
+    `module` is the id of its module, and `hooks` are those that apply there.
+    """
 
     id: str
     function: Callable[..., Any]
     marks: Marks
     own_markers: list[pytest.Mark]
+    module: str
+    hooks: pluggy.HookRelay
     recipe: Recipe = NOTHING
     place: str = ""
     keywords: dict[str, Any] = field(default_factory=dict)
@@ -42,14 +49,48 @@ class Check:
 class SlimItem(pytest.Item):
     """One check on one subject, without fixtures, phases or capturing of its own. Its id is that of an ordinary one.
 
-    `whose` is the node that it judges, "" for a rack's or a fabric's.
+    `whose` is the node that it judges, "" for a rack's or a fabric's. There are many, so each has from the start only
+    what pytest asks of all of them, and the rest when something asks for it.
     """
 
-    def __init__(self, *, check: Check, subject: Subject, whose: str, **given: Any) -> None:
-        super().__init__(**given)
+    def __init__(self, *, name: str, parent: pytest.Collector, check: Check, subject: Subject, whose: str) -> None:
+        self.name, self.parent, self.path = name, parent, parent.path
+        self.config, self.session = parent.config, parent.session
         self.check, self.subject, self.whose = check, subject, whose
         self.own_markers = check.own_markers
         self.keywords = check.keywords  # both shared by all items of the check, as long as nobody marks one
+
+    @cached_property
+    def _id(self) -> NodeId:  # type: ignore[override]  # `name` has a bracket, which pytest keeps apart in its ids
+        return NodeId.parse(f"{self.check.module}::{self.name}")
+
+    @cached_property
+    def stash(self) -> pytest.Stash:  # type: ignore[override]
+        """What plugins keep here."""
+        return pytest.Stash()
+
+    @cached_property
+    def _store(self) -> pytest.Stash:  # type: ignore[override]
+        return self.stash
+
+    @cached_property
+    def extra_keyword_matches(self) -> set[str]:  # type: ignore[override]
+        """More names for -k."""
+        return set()
+
+    @cached_property
+    def user_properties(self) -> list[tuple[str, object]]:  # type: ignore[override]
+        """What plugins want to see in the report."""
+        return []
+
+    @cached_property
+    def _report_sections(self) -> list[tuple[str, str, str]]:  # type: ignore[override]
+        return []
+
+    @property
+    def ihook(self) -> pluggy.HookRelay:
+        """The hooks of the check's module, looked for once."""
+        return self.check.hooks
 
     def add_marker(self, marker: str | pytest.MarkDecorator, append: bool = True) -> None:
         """Mark this one item, as a conftest may. A mark that pytest would act on is refused when it is judged."""

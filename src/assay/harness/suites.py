@@ -16,6 +16,7 @@ from assay.harness.choose import chosen, kind_of
 from assay.harness.deliver import delivery
 from assay.harness.fixtures import Fixtures
 from assay.harness.kept import fleet_at
+from assay.harness.loop import Loop
 from assay.harness.making import Making, slim_is_asked_for
 from assay.harness.marks import Marks
 from assay.harness.narrow import ANY, Narrow
@@ -67,7 +68,9 @@ class Suites:
         self._subjects: dict[tuple[Path, str], list[str]] = {}
         self._lines = delivery(config)
         config.pluginmanager.register(fixtures, "assay-fixtures")
-        config.pluginmanager.register(Protocol(config, self.shelf, self.take), "assay-protocol")
+        protocol = Protocol(config, self.shelf, self.take)
+        config.pluginmanager.register(protocol, "assay-protocol")
+        config.pluginmanager.register(Loop(protocol), "assay-loop")
         config.pluginmanager.register(Ordinary(config, self.fleet, self.trial, self.take), "assay-ordinary")
         if self.calm:
             calm.hush(config)
@@ -109,14 +112,16 @@ class Suites:
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Put slim items first, those of one node or rack together, so that its evidence is read once."""
-        places = {node.subject: at for at, node in enumerate(self.fleet.nodes.values())}
-        places |= {f"{node.pool}/rack-{node.rack}": at for at, node in enumerate(self.fleet.nodes.values())}
+        if len(items) < 2:
+            return
+        places = {node.name: at for at, node in enumerate(self.fleet.nodes.values())}
+        racks = {f"{node.pool}/rack-{node.rack}": at for at, node in enumerate(self.fleet.nodes.values())}
         last = len(places)
 
         def place(item: pytest.Item) -> int:
-            if isinstance(item, SlimItem):
-                return places.get(f"{item.subject.scope}/{item.subject.name}", last)
-            return last + 1
+            if not isinstance(item, SlimItem):
+                return last + 1
+            return places[item.whose] if item.whose else racks.get(str(item.subject), last)
 
         items.sort(key=place)
         if len(items) >= MANY:
