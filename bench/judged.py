@@ -5,9 +5,11 @@ from __future__ import annotations
 import copy
 import json
 import shutil
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from assay.harness.store.read import Stored
 from bench.big_fleet import make, node_name
 from bench.programs import ROOT
 
@@ -78,9 +80,10 @@ def evidence(of: Path, nodes: int, *, ill: bool = False, first: int = 0) -> Path
     return of
 
 
-def outcomes_of(file: Path) -> list[str]:
-    """Return the verdicts of the outcomes in a file."""
-    return [json.loads(line)["verdict"] for line in file.read_text().splitlines()]
+def counts_of(file: Path) -> Counter[str]:
+    """Return how many outcomes of each verdict a file holds."""
+    with Stored.open(file) as stored:
+        return stored.counts()
 
 
 def _fit(document: dict[str, Any], number: int) -> None:

@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 
 import assay.harness.suites  # noqa: F401 — once for all sessions inside the tests
+from assay.harness.deliver import remove
 from assay.harness.recordings import recording
+from assay.harness.store.read import Stored
 from assay.model.outcome import Outcome
 
 ROOT = Path(__file__).parents[2]
@@ -46,21 +48,31 @@ class Copy:
 
     def pytest(self, *options: str) -> pytest.RunResult:
         """Run pytest over the suites, outcomes written to `written`."""
+        remove(self.written)
+        return self.again(*options)
+
+    def again(self, *options: str) -> pytest.RunResult:
+        """Run pytest over the suites, going on with what is written already."""
         fixed = ("--import-mode=importlib", "-p", "no:cacheprovider", "-p", "assay.harness.plugin")
-        self.written.unlink(missing_ok=True)
         return self.pytester.runpytest_inprocess(
-            *options, str(self.root / "suites"), *fixed, f"--rootdir={self.root}", f"--outcomes={self.written}"
+            *options, str(self.root / "suites"), *fixed, f"--rootdir={self.root}", f"--store={self.written}"
         )
 
     @property
     def written(self) -> Path:
-        return self.root / "outcomes.jsonl"
+        return self.root / "own.sqlite"
 
     def outcomes(self, *options: str) -> list[Outcome]:
         """Run pytest over the suites and return what was written down."""
         self.pytest(*options)
-        lines = self.written.read_text().splitlines() if self.written.exists() else []
-        return [Outcome.from_json(json.loads(line)) for line in lines]
+        return self.kept()
+
+    def kept(self) -> list[Outcome]:
+        """Return what is written down."""
+        if not self.written.exists():
+            return []
+        with Stored.open(self.written) as stored:
+            return list(stored.outcomes())
 
 
 @pytest.fixture

@@ -12,12 +12,16 @@ from typer.testing import CliRunner
 
 from assay.cli.validate import app
 from assay.fleet.load import load_fleet
-from assay.harness.declared import Selection, declared, promised
-from assay.harness.reconcile import reconcile
-from assay.harness.run import read_outcomes, suite_hash, validate
+from assay.harness.begun import content_hash
+from assay.harness.declared import Selection, declared
+from assay.harness.processes import Processes
+from assay.harness.reconcile import Due, differences, mended
+from assay.harness.run import Means, validate
+from assay.harness.store.read import Stored
+from assay.harness.store.write import Writer
 from assay.ledger.store import Ledger
 from assay.model.errors import Trouble
-from assay.model.outcome import Outcome
+from assay.model.outcome import Outcome, Run
 
 pytest_plugins = ["pytester"]
 
@@ -41,6 +45,18 @@ def run(fleet, **asked):
     return validate(load_fleet(fleet.root), fleet.evidence, reports=fleet.root / "reports", **asked)
 
 
+def outcomes(result) -> list[Outcome]:
+    return list(result.stored.outcomes())
+
+
+def missing(result) -> list[Outcome]:
+    """Return the outcomes that stand for what was not delivered."""
+    said = ("no outcome was delivered", "lost: ", "deadline: ")
+    found = [one for one in outcomes(result) if one.reason.startswith(said)]
+    assert len(found) == result.missing
+    return found
+
+
 def delete_test(fleet, check: str) -> None:
     """Take one test function out of the copied suites."""
     file, name = check.split("::")
@@ -54,9 +70,10 @@ def test_every_declared_check_on_every_subject_ends_in_one_outcome(fleet_copy):
     fleet_copy.collected("n0003")
     result = run(fleet_copy, phases=["zap", "production"])
     due = declared(load_fleet(fleet_copy.root), "n0003", ["zap", "production"])
-    assert {(one.check, one.subject) for one in result.outcomes} == {(check.id, str(subject)) for check, subject in due}
-    assert len(result.outcomes) == len(due)
-    assert (result.missing, result.well) == ([], True)
+    found = outcomes(result)
+    assert {(one.check, one.subject) for one in found} == {(check.id, str(subject)) for check, subject in due}
+    assert len(found) == len(due)
+    assert (result.missing, result.well, result.whole) == (0, True, True)
 
 
 def test_a_deleted_test_is_missed_on_every_subject(fleet_copy):
@@ -64,29 +81,33 @@ def test_a_deleted_test_is_missed_on_every_subject(fleet_copy):
     delete_test(fleet_copy, REMAP)
     result = run(fleet_copy, phases=["production"])
     assert not result.well
-    assert [(one.check, one.verdict) for one in result.missing] == [(REMAP, "error")] * 8
-    assert [one.subject for one in result.missing] == [f"h100-a/n0003/gpu{slot}" for slot in range(8)]
-    assert all(one.reason.startswith("no outcome was delivered: no test of that name ran") for one in result.missing)
-    assert all(one.fault == "gpu.memory.remap" for one in result.missing)
+    found = missing(result)
+    assert [(one.check, one.verdict) for one in found] == [(REMAP, "error")] * 8
+    assert [one.subject for one in found] == [f"h100-a/n0003/gpu{slot}" for slot in range(8)]
+    assert {one.reason for one in found} == {"no outcome was delivered: no test of that name ran"}
+    assert {one.fault for one in found} == {"gpu.memory.remap"}
+    assert result.whole  # to go on with the run would find no more
 
 
 def test_a_module_that_cannot_be_imported_is_missed_with_its_reason(fleet_copy):
     fleet_copy.collected("n0003")
     (fleet_copy.root / "suites/zap/test_firmware.py").write_text("import no_such_module\n")
     result = run(fleet_copy, phases=["zap"])
-    assert len(result.missing) == len(result.outcomes) == ZAP
-    assert all("pytest ended with 2: ERROR" in one.reason for one in result.missing)
-    assert "suites/zap/test_firmware.py  ModuleNotFoundError: No module named" in result.missing[0].reason
+    assert len(missing(result)) == len(outcomes(result)) == ZAP
+    (reason,) = {one.reason for one in outcomes(result)}
+    assert reason.startswith("lost: pytest ended with 2: ERROR")
+    assert "suites/zap/test_firmware.py  ModuleNotFoundError: No module named" in reason
 
 
 def test_a_hung_check_meets_the_deadline_and_what_was_done_is_kept(fleet_copy):
     fleet_copy.collected("n0003")
     path = fleet_copy.root / "suites/zap/test_firmware.py"
     path.write_text("import time\n" + path.read_text().replace("    wrong =", "    time.sleep(60)\n    wrong ="))
-    result = run(fleet_copy, phases=["zap"], deadline_s=4)
+    result = run(fleet_copy, phases=["zap"], means=Means(Processes(1), deadline_s=6))
     assert set(result.counts) == {"pass", "error"}
-    assert sum(result.counts.values()) == ZAP
-    assert {one.reason for one in result.missing} == {"no outcome was delivered: the deadline of 4 s passed"}
+    assert result.counts.total() == ZAP
+    assert {one.reason for one in missing(result)} == {"deadline: its shard was not through after 6 s"}
+    assert not result.whole
 
 
 def test_what_nobody_declared_is_an_error_even_when_it_passes(fleet_copy):
@@ -94,7 +115,7 @@ def test_what_nobody_declared_is_an_error_even_when_it_passes(fleet_copy):
     path = fleet_copy.root / "suites/zap/test_configuration.py"
     path.write_text(path.read_text() + "\n\ndef test_new(node):\n    assert node.host.kernel\n")
     result = run(fleet_copy, phases=["zap"])
-    (new,) = [one for one in result.outcomes if one.check.endswith("test_new")]
+    (new,) = [one for one in outcomes(result) if one.check.endswith("test_new")]
     assert (new.verdict, new.reason) == (
         "error",
         "the check is not declared by any CheckCatalog; declare it in specs/checks (it said pass)",
@@ -104,7 +125,7 @@ def test_what_nobody_declared_is_an_error_even_when_it_passes(fleet_copy):
 def test_what_the_user_leaves_out_with_k_is_not_missed(fleet_copy):
     fleet_copy.collected("n0003")
     result = run(fleet_copy, extra=["-k", "pcie and gpu3"], phases=[])
-    assert [(one.subject, one.verdict) for one in result.outcomes] == [("h100-a/n0003/gpu3", "pass")] * 3
+    assert [(one.subject, one.verdict) for one in outcomes(result)] == [("h100-a/n0003/gpu3", "pass")] * 3
     assert result.well
 
 
@@ -113,11 +134,11 @@ def test_shares_in_several_processes_come_to_the_same(fleet_copy):
     nodes = ["n0005", "n0006", "n0007", "n0008"]
     one, three = (run(fleet_copy, nodes=nodes, phases=["zap", "production"], jobs=jobs) for jobs in (1, 3))
     seen = [
-        {(outcome.check, outcome.subject, outcome.verdict) for outcome in result.outcomes} for result in (one, three)
+        {(outcome.check, outcome.subject, outcome.verdict) for outcome in outcomes(result)} for result in (one, three)
     ]
     assert seen[0] == seen[1]
     assert ("suites/production/test_rack.py::test_rack_breathes_evenly", "h100-a/rack-r02", "pass") in seen[0]
-    assert len(one.outcomes) == len(three.outcomes)
+    assert len(outcomes(one)) == len(outcomes(three))
 
 
 def test_a_run_says_what_it_was_and_is_kept_whole(fleet_copy):
@@ -126,30 +147,28 @@ def test_a_run_says_what_it_was_and_is_kept_whole(fleet_copy):
     result = run(fleet_copy, phases=["zap"], ledger=ledger)
     assert result.run.id.startswith("20261121T120000.000-")
     assert (result.run.nodes, result.run.phases) == (("n0003",), ("zap",))
-    assert result.run.suite_hash == suite_hash(fleet_copy.root / "suites")
+    assert result.run.suite_hash == content_hash(fleet_copy.root / "suites")
     assert result.run.who
     home = fleet_copy.root / "reports" / "runs" / result.run.id
-    assert read_outcomes(home / "outcomes.jsonl") == result.outcomes
-    assert json.loads((home / "run.json").read_text())["id"] == result.run.id
-    assert [one.outcome for one in ledger.outcomes(result.run.id)] == result.outcomes
+    assert sorted(path.name for path in home.iterdir()) == ["run.sqlite", "share-1.log"]
+    assert result.stored.path == home / "run.sqlite"
+    assert result.stored.about.keys() >= {"assay", "python", "pytest", "evidence", "extra", "ended"}
+    assert result.stored.documents().keys() == {"n0003"}
+    kept = outcomes(result)
+    assert [
+        (one.outcome.check, one.outcome.subject, one.outcome.verdict) for one in ledger.outcomes(result.run.id)
+    ] == [(one.check, one.subject, one.verdict) for one in kept]
+    assert len(kept) == ZAP
 
 
 def test_the_suite_hash_follows_the_suites_and_nothing_else(fleet_copy):
     suites = fleet_copy.root / "suites"
-    before = suite_hash(suites)
+    before = content_hash(suites)
     (suites / "__pycache__").mkdir()
     (suites / "__pycache__" / "x.pyc").write_bytes(b"1")
-    assert suite_hash(suites) == before
+    assert content_hash(suites) == before
     (suites / "zap" / "test_firmware.py").rename(suites / "zap" / "test_firmwares.py")
-    assert suite_hash(suites) != before
-
-
-def test_a_last_line_that_was_cut_short_is_no_outcome(tmp_path):
-    whole = Outcome("suites/x.py::test_x", "p/n", "n", "pass")
-    file = tmp_path / "share-1.jsonl"
-    file.write_text(json.dumps(whole.as_json()) + "\n" + json.dumps(whole.as_json())[:40])
-    assert read_outcomes(file) == [whole]
-    assert read_outcomes(tmp_path / "none.jsonl") == []
+    assert content_hash(suites) != before
 
 
 def test_nothing_to_run_is_trouble_and_not_well(fleet_copy):
@@ -157,17 +176,39 @@ def test_nothing_to_run_is_trouble_and_not_well(fleet_copy):
         run(fleet_copy, nodes=[])
 
 
-def test_reconciling_finds_what_is_missing_twice_or_unknown(fleet_copy):
-    fleet = load_fleet(fleet_copy.root)
-    due = promised(Selection(fleet, ("n0003",)), ["zap"])
-    delivered = [Outcome(check.id, str(subject), node, "pass") for check, subject, node in due]
-    assert reconcile(due, delivered, "") == (delivered, [])
-    outcomes, missing = reconcile(due, [*delivered[1:], delivered[2]], "it stopped")
-    assert [one.reason for one in missing] == ["no outcome was delivered: it stopped"]
-    assert sorted(one.verdict for one in outcomes) == ["error"] * 2 + ["pass"] * (ZAP - 2)
-    elsewhere = Outcome(delivered[0].check, "h100-a/n0099", "n0099", "pass")
-    outcomes, _ = reconcile(due, [*delivered, elsewhere], "")
-    assert outcomes[-1].reason.startswith("the check is not declared for h100-a/n0099")
+def test_reconciling_finds_what_is_missing_twice_or_unknown(fleet_copy, tmp_path):
+    due = Due.of(Selection(load_fleet(fleet_copy.root), ("n0003",)), ["zap"])
+    wanted = [
+        Outcome(check.id, subject, node, "pass")
+        for check in due.checks
+        for subject, node in due.subjects[check.subject].items()
+    ]
+    assert len(wanted) == len(due) == ZAP
+
+    def compared(*delivered: Outcome) -> list[tuple[str, str]]:
+        (tmp_path / "own.sqlite").unlink(missing_ok=True)
+        writer = Writer(tmp_path / "own.sqlite", Run("r", "2026-11-21T12:00:00+00:00"))
+        for one in delivered:
+            writer(one)
+        writer.close()
+        with Stored.open(tmp_path / "own.sqlite") as stored:
+            twice = [(one.verdict, one.reason) for one in stored.outcomes(verdicts=["error"])]
+            found = differences(due, stored)
+            return twice + [(one.verdict, one.reason) for one in mended(due, found, stored, "lost: it stopped")]
+
+    assert compared(*wanted) == []
+    assert compared(*wanted[1:], wanted[2]) == [
+        ("error", "the check was judged twice in one run"),
+        ("error", "lost: it stopped"),
+    ]
+    elsewhere = Outcome(wanted[0].check, "h100-a/n0099", "n0099", "pass")
+    assert compared(*wanted, elsewhere) == [
+        ("error", "the check is not declared for this subject; declare it in specs/checks (it said pass)")
+    ]
+    unknown = Outcome("suites/zap/test_x.py::test_x", wanted[0].subject, "n0003", "fail", "bad")
+    assert compared(*wanted, unknown) == [
+        ("error", "the check is not declared by any CheckCatalog; declare it in specs/checks (it said fail: bad)")
+    ]
 
 
 def command(fleet, *arguments: str):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import xml.etree.ElementTree as ET
 from collections import Counter
 from itertools import groupby
 
 import pytest
+
+from assay.harness.store.read import Stored
 
 pytest_plugins = ["pytester"]
 
@@ -142,7 +143,8 @@ def test_both_kinds_come_to_the_same_outcomes(kinds):
         for outcomes in (slim, ordinary)
     ]
     assert facts[0] == facts[1]
-    assert len(slim) == len(ordinary) == 4 * 10 + 3 * 3
+    assert len(slim) == len(ordinary) == 4 * 10 + 3 * 2
+    assert {one.verdict for one in slim if one.check.endswith("test_repeated")} == {"error"}  # judged twice
 
 
 class Order:
@@ -275,24 +277,23 @@ def test_pytest_exit_and_ctrl_c_end_the_session(one, ending):
         "n0003",
         "-p",
         "assay.harness.plugin",
-        "--outcomes",
+        "--store",
         str(one.written),
         "--rootdir",
         str(one.root),
     ]
     result = one.pytester.run(sys.executable, "-m", "pytest", *words, str(one.root / "suites"))
     assert result.ret == pytest.ExitCode.INTERRUPTED
-    assert one.written.read_text() == ""
+    assert one.kept() == []
 
 
 def test_options_with_values_that_exist_as_paths_are_no_test_paths(one):
     """Registered in a conftest, the second run would take the value for a path and know the option no more."""
-    file = one.root / "kept.jsonl"
     for _ in range(2):
-        words = ["-m", "pytest", "--outcomes", str(file), "--node", "n0003", "-p", "assay.harness.plugin", "-q"]
+        words = ["-m", "pytest", "--store", str(one.written), "--node", "n0003", "-p", "assay.harness.plugin", "-q"]
         result = one.pytester.run(sys.executable, *words, "--rootdir", str(one.root), str(one.root / "suites"))
         assert result.ret == pytest.ExitCode.TESTS_FAILED
-    assert len(file.read_text().splitlines()) == 2 * len(IDS)
+    assert len(one.kept()) == len(IDS)
 
 
 def test_the_terminal_keeps_no_teardown_reports_to_look_through_for_each_failure(one):
@@ -314,16 +315,17 @@ def test_a_node_is_judged_whole_before_the_next(one):
 
 def test_left_out_is_written_for_what_no_item_was_made_of(one):
     one.outcomes("--node", "n0003", "-k", "gpu5 or host")
-    left_out = [json.loads(line) for line in one.written.with_suffix(".left-out").read_text().splitlines()]
+    with Stored.open(one.written) as stored:
+        left_out = stored.left_out()
     assert sorted(f"{check.split('::')[1]}[{subject}]" for check, subject in left_out) == sorted(
         set(IDS) - set(FAILING)
     )
 
 
 def test_outcomes_that_cannot_be_kept_are_a_usage_error_before_anything_is_judged(one):
-    result = run(one, "--outcomes", str(one.root / "no" / "such" / "folder.jsonl"))
+    result = run(one, "--store", str(one.root / "no" / "such" / "folder.sqlite"))
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    assert "the outcomes cannot be kept: No such file or directory" in result.stderr.str()
+    assert "the outcomes cannot be kept: unable to open database file" in result.stderr.str()
 
 
 def test_a_mark_that_a_conftest_puts_on_one_item_is_not_on_its_neighbours_and_never_ignored(one):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import subprocess
 import sys
@@ -13,6 +12,7 @@ import pytest
 import yaml
 
 from assay.fleet.load import load_fleet
+from assay.harness.store.read import Stored
 
 ROOT = Path(__file__).parents[2]
 SPECS = load_fleet(ROOT).node_specs
@@ -52,9 +52,10 @@ def test_a_healthy_node_of_every_spec_passes_every_check_of_its_own(home: Path) 
         "-k",
         "not whole_rack",
         f"--rootdir={home}",
-        "--outcomes=outcomes.jsonl",
+        "--store=own.sqlite",
     ]
     subprocess.run([*judge, *own], capture_output=True, check=False, cwd=home)
-    outcomes = [json.loads(line) for line in (home / "outcomes.jsonl").read_text().splitlines()]
-    assert [one for one in outcomes if one["verdict"] != "pass"] == []
-    assert {one["subject"].split("/")[0] for one in outcomes} == set(SPECS)
+    with Stored.open(home / "own.sqlite") as stored:
+        outcomes = list(stored.outcomes())
+    assert [one for one in outcomes if one.verdict != "pass"] == []
+    assert {one.subject.split("/")[0] for one in outcomes} == set(SPECS)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import subprocess
 import sys
@@ -13,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
+from assay.harness.store.read import Stored
 from assay.lab.inject import inject
 from assay.lab.world import World
 
@@ -99,18 +99,19 @@ def test_every_planted_fault_of_the_host_fails_its_own_checks_and_no_others(home
     run(home, "observe", "--deadline", "60", accepted=(0, 1))
     judge = [sys.executable, "-m", "pytest", *SUITES, "-q", "--import-mode=importlib", "-p", "no:cacheprovider"]
     said = subprocess.run(
-        [*judge, f"--rootdir={home}", "--outcomes=outcomes.jsonl"],
+        [*judge, f"--rootdir={home}", "--store=own.sqlite"],
         capture_output=True,
         text=True,
         check=False,
         cwd=home,
     )
-    outcomes = [json.loads(line) for line in (home / "outcomes.jsonl").read_text().splitlines()]
+    with Stored.open(home / "own.sqlite") as stored:
+        outcomes = list(stored.outcomes())
     assert outcomes, said.stdout
     failed: dict[str, set[str]] = {name_of(number): set() for number in range(len(EXPECTED))}
     for one in outcomes:
-        if one["verdict"] != "pass":
-            failed[one["node"]].add(one["check"].rpartition("::")[2])
+        if one.verdict != "pass":
+            failed[one.node].add(one.check.rpartition("::")[2])
     wanted = {name_of(number): checks for number, (_, _, checks) in enumerate(EXPECTED)}
     assert failed == wanted
 

@@ -12,6 +12,7 @@ import pytest
 import assay.harness.suites  # noqa: F401 — once for all sessions below
 from assay.fleet.load import load_fleet
 from assay.harness.recordings import changed, must_fail, recording
+from assay.harness.store.read import Stored
 from assay.model.outcome import Outcome
 
 pytest_plugins = ["pytester"]
@@ -83,7 +84,8 @@ def write(home: Path, document: dict) -> None:
 
 def judge(pytester, home: Path, where: str, *options: str) -> Sequence[Outcome]:
     """Run real pytest over suites and return what it wrote down."""
-    written = home / "outcomes.jsonl"
+    written = home / "own.sqlite"
+    written.unlink(missing_ok=True)
     pytester.chdir()
     pytester.inline_run(
         str(home / where),
@@ -95,6 +97,7 @@ def judge(pytester, home: Path, where: str, *options: str) -> Sequence[Outcome]:
         "no:cacheprovider",
         "-p",
         "assay.harness.plugin",
-        f"--outcomes={written}",
+        f"--store={written}",
     )
-    return [Outcome.from_json(json.loads(line)) for line in written.read_text().splitlines()]
+    with Stored.open(written) as stored:
+        return list(stored.outcomes())

@@ -16,6 +16,7 @@ import yaml
 import assay.harness.suites  # noqa: F401 — once for all sessions below
 from assay.fleet.load import load_fleet
 from assay.harness.recordings import MustFail, changed, must_fail, recording
+from assay.harness.store.read import Stored
 from assay.model.outcome import Outcome
 
 pytest_plugins = ["pytester"]
@@ -173,7 +174,8 @@ def _nothing_else_that_is_installed(monkeypatch):
 
 def judge(pytester, home: Path, *arguments: str) -> list[Outcome]:
     """Run real pytest over suites and return what it wrote down."""
-    written = home / "outcomes.jsonl"
+    written = home / "own.sqlite"
+    written.unlink(missing_ok=True)
     pytester.chdir()
     where, *options = arguments
     pytester.inline_run(
@@ -186,10 +188,12 @@ def judge(pytester, home: Path, *arguments: str) -> list[Outcome]:
         "no:cacheprovider",
         "-p",
         "assay.harness.plugin",
-        f"--outcomes={written}",
+        f"--store={written}",
     )
-    lines = written.read_text().splitlines() if written.exists() else []
-    return [Outcome.from_json(json.loads(line)) for line in lines]
+    if not written.exists():
+        return []
+    with Stored.open(written) as stored:
+        return list(stored.outcomes())
 
 
 def write(home: Path, name: str, document: dict) -> None:

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+import sys
+from collections.abc import Iterable
 from difflib import get_close_matches
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
+from assay.cli.bars import bars
 from assay.cli.desk import Desk, FleetDir, Format
 from assay.model.checks import Phase
 from assay.model.errors import Trouble
 
 if TYPE_CHECKING:
-    from assay.harness.run import RunResult
+    from assay.harness.run import Means, RunResult
     from assay.model.fleet import Fleet
 
 app = typer.Typer(add_completion=False, help="Run the suites and write down the outcomes.")
@@ -26,10 +28,14 @@ Nodes = Annotated[list[str] | None, typer.Option("--node", help="Judge this node
 Phases = Annotated[list[str] | None, typer.Option("--phase", help=f"Run the checks of: {', '.join(get_args(Phase))}.")]
 Jobs = Annotated[int, typer.Option("-j", "--jobs", min=1, help="Share the nodes among this many processes.")]
 Evidence = Annotated[Path | None, typer.Option("--evidence", help="Judge this folder, not the last evidence.")]
+Resume = Annotated[str | None, typer.Option("--resume", metavar="RUN", help="Go on with a run: id, last, last~1, …")]
+Deadline = Annotated[float, typer.Option("--deadline", min=1, metavar="S", help="Seconds that one shard may take.")]
 PytestArgs = Annotated[list[str] | None, typer.Argument(metavar="[-- PYTEST ARGS]", help='For pytest: -- -k "pcie".')]
 
 COLOURS = {"fail": typer.colors.RED, "error": typer.colors.YELLOW}
-MOST_LINES = 60
+MOST_LINES, MOST_READ = 60, 2000
+"""How many lines are printed, made of so many outcomes that did not pass."""
+INTERRUPTED = 130  # as a shell says it of Ctrl-C
 WEEKLY = "weekly"
 
 
@@ -41,34 +47,69 @@ def validate(
     phase: Phases = None,
     jobs: Jobs = 1,
     evidence: Evidence = None,
+    resume: Resume = None,
+    deadline: Deadline = 600,
     fleet: FleetDir = Path(),
     form: Format = "text",
 ) -> None:
     """Judge nodes by their last evidence.
 
-    Exit 0: all passed, or skipped with a reason; 1: something failed or could not be judged; 2: nothing could be run.
+    Exit 0: all passed, or skipped with a reason, or is excused; 1: something failed or could not be judged; 2: nothing
+    could be run; 130: interrupted, `--resume` goes on.
     """
-    from assay.harness.run import validate as run
+    from assay.harness.processes import Processes
+    from assay.harness.run import Interrupted, Means
 
     desk = Desk(fleet.resolve())
-    nodes = _chosen(desk.fleet, pool or [], node or [])
-    if evidence is None and (not phase or WEEKLY in phase):
-        _look_at_weeks(desk, nodes, anew=WEEKLY in (phase or []))
-    with _progress() as progress:
-        result = run(
-            desk.fleet,
-            evidence or desk.evidence / "latest",
-            nodes=nodes,
-            phases=_known(phase or [], get_args(Phase), "phase"),
-            reports=desk.reports,
-            ledger=desk.ledger,
-            jobs=jobs,
-            extra=pytest_args or [],
-            clock=desk.clock,
-            progress=progress,
-        )
+    if resume and any((pool, node, phase, evidence, pytest_args)):
+        raise Trouble("--resume goes on with what the run was told", fix="leave out pools, nodes, phases and the like")
+    try:
+        with bars() as progress:
+            means = Means(Processes(jobs), deadline, progress)
+            if resume:
+                result = _again(desk, resume, means)
+            else:
+                nodes = _chosen(desk.fleet, pool or [], node or [])
+                phases = _known(phase or [], get_args(Phase), "phase")
+                result = _anew(desk, nodes, phases, evidence, pytest_args or [], jobs, means)
+    except Interrupted as stopped:
+        typer.echo(f"interrupted; what was judged is kept: assay validate --resume {stopped.run}", err=True)
+        raise typer.Exit(INTERRUPTED) from None
     _print_json(result) if form == "json" else _print_text(result, desk)
     raise typer.Exit(0 if result.well else 1)
+
+
+def _again(desk: Desk, name: str, means: Means) -> RunResult:
+    from assay.harness.run import resume
+
+    return resume(desk.fleet, name, reports=desk.reports, ledger=desk.ledger, clock=desk.clock, means=means)
+
+
+def _anew(
+    desk: Desk,
+    nodes: list[str],
+    phases: list[str],
+    evidence: Path | None,
+    pytest_args: list[str],
+    jobs: int,
+    means: Means,
+) -> RunResult:
+    from assay.harness.run import validate as run
+
+    if evidence is None and (not phases or WEEKLY in phases):
+        _look_at_weeks(desk, nodes, anew=WEEKLY in phases)
+    return run(
+        desk.fleet,
+        evidence or desk.evidence / "latest",
+        nodes=nodes,
+        phases=phases,
+        reports=desk.reports,
+        ledger=desk.ledger,
+        clock=desk.clock,
+        jobs=jobs,
+        extra=pytest_args,
+        means=means,
+    )
 
 
 def _look_at_weeks(desk: Desk, nodes: list[str], *, anew: bool) -> None:
@@ -101,40 +142,40 @@ def _known(names: list[str], existing: Iterable[str], what: str) -> list[str]:
     return names
 
 
-@contextmanager
-def _progress() -> Iterator[Callable[[int, int], None]]:
-    """Show how far the run is, on stderr, where a person looks."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (TextColumn("judging"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("judging", total=None)
-        yield lambda done, due: bar.update(task, completed=done, total=due)
-
-
 def _print_json(result: RunResult) -> None:
+    """Print one document, an outcome at a time: there may be a million."""
     from dataclasses import asdict
 
-    document = {
+    head = {
         "run": asdict(result.run),
+        "whole": result.whole,
         "counts": {verdict: result.counts[verdict] for verdict in ("pass", "fail", "error", "skip")},
-        "missing": len(result.missing),
-        "outcomes": [outcome.as_json() for outcome in result.outcomes],
+        "deciding": result.deciding,
+        "missing": result.missing,
     }
-    print(json.dumps(document))  # noqa: T201 — the answer
+    sys.stdout.write(json.dumps(head)[:-1] + ', "outcomes": [')
+    for number, outcome in enumerate(result.stored.outcomes()):
+        sys.stdout.write((", " if number else "") + json.dumps(outcome.as_json()))
+    sys.stdout.write("]}\n")
 
 
 def _print_text(result: RunResult, desk: Desk) -> None:
     from assay.harness.calm import lines
 
-    told = lines(result.outcomes)
-    for verdict, line in told[:MOST_LINES]:
-        typer.secho(line, fg=COLOURS.get(verdict))
-    if len(told) > MOST_LINES:
-        typer.echo(f"… and {len(told) - MOST_LINES} lines more")
+    counts = result.counts
+    if result.judged:
+        ill = counts.total() - counts["pass"]
+        told = lines(islice(result.stored.outcomes(verdicts=("fail", "error", "skip")), MOST_READ))
+        for verdict, line in told[:MOST_LINES]:
+            typer.secho(line, fg=COLOURS.get(verdict))
+        if len(told) > MOST_LINES or ill > MOST_READ:
+            typer.echo(f"… {ill:,} outcomes are no pass; `assay results {result.run.id}` shows all of them")
+    else:
+        typer.echo("the run is complete: nothing was left to judge")
     words = {"pass": "passed", "fail": "failed", "error": "could not be judged", "skip": "skipped"}
-    counted = [f"{result.counts[verdict]} {word}" for verdict, word in words.items() if result.counts[verdict]]
-    missing = f", {len(result.missing)} of them not delivered" if result.missing else ""
-    typer.echo(f"{len(result.outcomes)} outcomes on {len(result.run.nodes)} nodes: {', '.join(counted)}{missing}")
+    counted = [f"{counts[verdict]} {word}" for verdict, word in words.items() if counts[verdict]]
+    missing = f", {result.missing} of them not delivered" if result.missing else ""
+    typer.echo(f"{counts.total()} outcomes on {len(result.run.nodes)} nodes: {', '.join(counted)}{missing}")
     typer.echo(f"run {result.run.id}, written to {desk.reports / 'runs' / result.run.id}")
+    if not result.whole:
+        typer.echo(f"  → `assay validate --resume {result.run.id}` judges what was lost or late")

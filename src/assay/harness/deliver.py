@@ -1,50 +1,121 @@
-"""Where outcomes go as soon as there are any: chosen once at the start of a session, from its options."""
+"""Where outcomes go as soon as there are any: chosen once at the start of a session, from its options.
+
+The file is the checkpoint too: what a session before this one has delivered to it is not judged again. Workers of xdist
+write a file each beside it, which the session that started them takes in.
+"""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable
+import sqlite3
+from collections.abc import Callable, Collection
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from assay.harness.begun import begun, versions
+from assay.harness.judged import judged
+from assay.harness.shelf import Document, Shelf
+from assay.harness.store.merge import merge
+from assay.harness.store.read import Stored
+from assay.harness.store.write import Writer
+from assay.harness.subjects import Named
 from assay.model.errors import Trouble
-from assay.model.outcome import Outcome
+from assay.model.fleet import Fleet
+from assay.model.outcome import Outcome, Run
 
-Deliver = Callable[[Outcome], None]
-ENCODED = json.JSONEncoder(ensure_ascii=False).encode  # `json.dumps` would make an encoder each time
+MENDED = "name a file of such outcomes, or a new one in a folder that you may write to"
 
 
-class Lines:
-    """Appends one JSON line per outcome to a file; what was delivered before a kill stays.
+class Delivery:
+    """Writes a session's outcomes to a file. `before` is what was judged already: subjects by check."""
 
-    Check and subject of what the user left out with -k, -m or --deselect stand in a file beside it.
-    """
-
-    def __init__(self, file: Path) -> None:
-        self._stream = file.open("a")
-        self._left_out = file.with_suffix(".left-out")
+    def __init__(self, writer: Writer, before: dict[str, set[str]]) -> None:
+        self._writer, self._before = writer, before
+        self._known: set[str] = set()
+        self.left_out, self.close = writer.left_out, writer.close
 
     def __call__(self, outcome: Outcome) -> None:
         """Write an outcome down."""
-        self._stream.write(ENCODED(outcome.as_json()) + "\n")
-        self._stream.flush()
+        self._writer(outcome)
 
-    def close(self) -> None:
-        """Let go of the file."""
-        self._stream.close()
+    def looked_at(self, name: str, document: Document) -> None:
+        """Write down that verdicts rest on this document, before any of them is written."""
+        if document.digest not in self._known:
+            self._known.add(document.digest)
+            self._writer.looked_at([(name, document.digest, document.evidence.at.isoformat())])
 
-    def left_out(self, names: Iterable[tuple[str, str]]) -> None:
-        """Write down what nobody shall miss."""
-        with self._left_out.open("a") as file:
-            file.writelines(json.dumps(name) + "\n" for name in names)
+    def due(self, check: str, subjects: list[Named]) -> list[Named]:
+        """Return the subjects that this check has not judged before."""
+        before = self._before.get(check)
+        return [one for one in subjects if one.id not in before] if before else subjects
+
+    def has(self, check: str, subject: str) -> bool:
+        """Return whether this was judged before."""
+        return subject in self._before.get(check, ())
 
 
-def delivery(config: pytest.Config) -> Lines | None:
+class Watched(Shelf):
+    """A shelf that tells which documents were looked at."""
+
+    def __init__(self, folder: Path, tell: Callable[[str, Document], None]) -> None:
+        super().__init__(folder)
+        self._tell = tell
+
+    def latest(self, name: str) -> Document:
+        """Return the newest document of a node, as a shelf does. Raises Silence."""
+        document = super().latest(name)
+        self._tell(name, document)
+        return document
+
+
+def delivery(config: pytest.Config, fleet: Fleet, nodes: Collection[str]) -> Delivery | None:
     """Return what takes the outcomes of a session, None where the user keeps none. Raises Trouble."""
-    given = config.getoption("--outcomes")
+    given = config.getoption("--store")
+    if not given:
+        return None
+    file = Path(given)
+    phases = {name for text in config.getoption("--phase") for name in text.split(",")}
     try:
-        return Lines(Path(given)) if given else None
-    except OSError as error:
-        fix = "name a file in a folder that you may write to"
-        raise Trouble(f"the outcomes cannot be kept: {error.strerror}", where=given, fix=fix) from None
+        run, before = _begun_in(file) or (begun(fleet, nodes, phases, datetime.now(UTC)), {})
+        return Delivery(Writer(_own(file, config), run, versions()), before)
+    except (OSError, sqlite3.Error, Trouble) as error:
+        raise Trouble(f"the outcomes cannot be kept: {error}", where=given, fix=MENDED) from None
+
+
+def take_in(file: Path) -> None:
+    """Bring what workers of xdist have written into the session's file. Raises Trouble."""
+    parts = sorted(file.parent.glob(f"{file.name}.gw*[0-9]"))
+    if parts and not file.exists():
+        merge(parts[0], [])  # closes what a kill has left open
+        parts.pop(0).replace(file)
+    if parts:
+        merge(file, parts)
+    for part in parts:
+        remove(part)
+
+
+def remove(file: Path) -> None:
+    """Delete a file of outcomes, with what SQLite keeps beside it."""
+    for end in ("", "-wal", "-shm"):
+        file.with_name(file.name + end).unlink(missing_ok=True)
+
+
+def decides(file: Path) -> bool | None:
+    """Return whether anything in a file counts against its subject, None where the file holds no outcome."""
+    with Stored.open(file) as stored:
+        return stored.deciding() > 0 if stored.counts() else None
+
+
+def _own(file: Path, config: pytest.Config) -> Path:
+    """Return the file that this process writes to."""
+    worker = getattr(config, "workerinput", {}).get("workerid")
+    return file.with_name(f"{file.name}.{worker}") if worker else file
+
+
+def _begun_in(file: Path) -> tuple[Run, dict[str, set[str]]] | None:
+    """Return the run that a file holds, and what was judged in it; None where there is no such file."""
+    if not file.exists():
+        return None
+    with Stored.open(file) as stored:
+        return stored.run, judged(stored)

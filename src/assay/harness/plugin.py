@@ -7,6 +7,7 @@ Options live here and never in a conftest, where pytest would mistake their valu
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,8 @@ MARKERS = (
     "passive: reads only what the node says anyway",
 )
 SIGNS = {"pass": ".", "fail": "F", "error": "E", "skip": "s"}
+STARTED_BY = "ASSAY_STARTED_BY"
+"""The process id of who started a shard, in its environment."""
 WORDS = {"pass": "passed", "fail": "failed", "error": "error", "skip": "skipped"}
 
 
@@ -33,13 +36,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         )
     group.addoption("--shard", metavar="I/N", help="judge the I-th of N shares of the nodes, counted from 1")
     group.addoption("--ordinary-items", action="store_true", help="make every check an ordinary, slower, pytest item")
-    group.addoption("--outcomes", metavar="FILE", help="append one JSON line per outcome to FILE")
+    group.addoption("--store", metavar="FILE", help="keep outcomes in FILE; what is there already is not judged again")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the markers."""
+    """Register the markers. A shard of a run ends with the run."""
+    if STARTED_BY in os.environ:
+        from assay.harness.orphan import end_with_parent
+
+        end_with_parent()
     for line in MARKERS:
         config.addinivalue_line("markers", line)
+    if config.getoption("--store") and not hasattr(config, "workerinput"):
+        _take_in(config)  # of workers that were killed
 
 
 def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> None:
@@ -61,6 +70,33 @@ def pytest_report_teststatus(report: pytest.CollectReport | pytest.TestReport) -
     if verdict is None:
         return None
     return WORDS[verdict], SIGNS[verdict], WORDS[verdict].upper()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Bring together what worker processes wrote; what was judged in an earlier session counts as much as in this."""
+    given = session.config.getoption("--store")
+    refused = session.exitstatus in (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.INTERNAL_ERROR)
+    if not given or refused or hasattr(session.config, "workerinput"):
+        return
+    if suites := session.config.pluginmanager.get_plugin("assay-suites"):
+        suites.deliver_no_more()
+    _take_in(session.config)
+    if session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED) and Path(given).exists():
+        session.exitstatus = _verdict_of(Path(given), session.exitstatus)
+
+
+def _take_in(config: pytest.Config) -> None:
+    from assay.harness.deliver import take_in
+
+    take_in(Path(config.getoption("--store")))
+
+
+def _verdict_of(file: Path, otherwise: int) -> int:
+    from assay.harness.deliver import decides
+
+    found = decides(file)
+    return otherwise if found is None else int(found)
 
 
 def _fleet_of(module: Path, config: pytest.Config) -> tuple[Path, Path] | None:

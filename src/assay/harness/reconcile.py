@@ -2,39 +2,74 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 
+from assay.harness.declared import Selection, checks
+from assay.harness.judged import judged, left_out
+from assay.harness.store.read import Stored
 from assay.model.checks import Check
 from assay.model.outcome import Outcome
-from assay.model.subject import Subject
 
-Due = tuple[Check, Subject, str]
-
-
-def reconcile(due: Iterable[Due], delivered: Iterable[Outcome], ended: str) -> tuple[list[Outcome], list[Outcome]]:
-    """Return (every outcome, those among them that were missing).
-
-    What is due and was not delivered is an error; so is what nobody declared, and what was delivered twice.
-    `ended` says how pytest ended, for the reasons.
-    """
-    expected = {(check.id, str(subject)): (check, subject, node) for check, subject, node in due}
-    found: dict[tuple[str, str], Outcome] = {}
-    for outcome in delivered:
-        key = (outcome.check, outcome.subject)
-        twice = key in found
-        found[key] = _wrong(outcome, "was judged twice in one run") if twice else outcome
-    known = {check for check, _ in expected}
-    outcomes = [
-        outcome if key in expected else _wrong(outcome, _undeclared(outcome, known)) for key, outcome in found.items()
-    ]
-    missing = [_missing(*expected[key], ended) for key in expected if key not in found]
-    return [*outcomes, *missing], missing
+Subjects = Mapping[str, str]
+"""Ids of subjects, each with the node that it is or belongs to ("" for racks and fabrics)."""
 
 
-def _undeclared(outcome: Outcome, known: set[str]) -> str:
-    what = f"for {outcome.subject}" if outcome.check in known else "by any CheckCatalog"
-    return f"is not declared {what}; declare it in specs/checks"
+@dataclass(frozen=True)
+class Due:
+    """What a selection must deliver: its checks, and its subjects by kind."""
+
+    checks: tuple[Check, ...]
+    subjects: Mapping[str, Subjects]
+
+    @classmethod
+    def of(cls, selection: Selection, phases: Collection[str]) -> Due:
+        """Return what is due of a selection in these phases (none: in all)."""
+        found = tuple(checks(selection.fleet, phases))
+        kinds: set[str] = {check.subject for check in found}
+        subjects = {kind: {str(one): node for one, node in selection.subjects(kind)} for kind in kinds}
+        return cls(found, subjects)
+
+    def __len__(self) -> int:
+        return sum(len(self.subjects[check.subject]) for check in self.checks)
+
+
+@dataclass(frozen=True)
+class Differences:
+    """Where the delivered are not the declared: ids of subjects by that of the check. Of the undeclared, also why."""
+
+    missing: Mapping[str, Collection[str]]
+    undeclared: Mapping[str, tuple[Collection[str], str]]
+
+    def __bool__(self) -> bool:
+        return bool(self.missing or self.undeclared)
+
+
+def differences(due: Due, stored: Stored) -> Differences:
+    """Compare what is due with what a file holds. What the user left out is not missed."""
+    delivered, spared = judged(stored), left_out(stored)
+    missing: dict[str, Collection[str]] = {}
+    undeclared: dict[str, tuple[Collection[str], str]] = {}
+    for check in due.checks:
+        found = delivered.pop(check.id, set())
+        subjects = due.subjects[check.subject]
+        if absent := [one for one in subjects if one not in found and one not in spared.get(check.id, ())]:
+            missing[check.id] = absent
+        if others := found - subjects.keys():
+            undeclared[check.id] = (others, "for this subject")
+    undeclared |= {check: (found, "by any CheckCatalog") for check, found in delivered.items()}
+    return Differences(missing, undeclared)
+
+
+def mended(due: Due, found: Differences, stored: Stored, why: str) -> Iterator[Outcome]:
+    """Yield an error for each difference. `why` says what became of what was not delivered."""
+    for check, (subjects, where) in found.undeclared.items():
+        for outcome in stored.outcomes(checks=[check], subjects=subjects):
+            yield _wrong(outcome, f"is not declared {where}; declare it in specs/checks")
+    for declared in due.checks:
+        nodes = due.subjects[declared.subject]
+        for subject in found.missing.get(declared.id, ()):
+            yield _missing(declared, subject, nodes[subject], why)
 
 
 def _wrong(outcome: Outcome, what: str) -> Outcome:
@@ -42,14 +77,15 @@ def _wrong(outcome: Outcome, what: str) -> Outcome:
     return replace(outcome, verdict="error", reason=f"the check {what}{said}")
 
 
-def _missing(check: Check, subject: Subject, node: str, ended: str) -> Outcome:
+def _missing(check: Check, subject: str, node: str, why: str) -> Outcome:
     return Outcome(
         check=check.id,
-        subject=str(subject),
+        subject=subject,
         node=node,
         verdict="error",
-        reason=f"no outcome was delivered: {ended}",
+        reason=why,
         fault=check.fault,
         phases=tuple(check.phases),
         active=check.active,
+        observed=check.observed,
     )

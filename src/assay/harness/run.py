@@ -1,154 +1,219 @@
-"""A run: pytest over the selected nodes, in processes of its own, with every declared check accounted for."""
+"""A run: pytest over the selected nodes, in shards, with every declared check accounted for, and kept in one file."""
 
 from __future__ import annotations
 
-import getpass
-import hashlib
 import json
-import os
-import uuid
+import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
-from assay.harness.declared import Selection, promised
-from assay.harness.reconcile import reconcile
-from assay.harness.shares import Share, judge
+from assay.harness.alone import alone
+from assay.harness.begun import begun
+from assay.harness.cut import cut, how_many, is_through, settle
+from assay.harness.declared import Selection
+from assay.harness.far import Far, Progress
+from assay.harness.finish import UNTOLD, drop, finish
+from assay.harness.order import ENDED, WHOLE, Order
+from assay.harness.processes import Processes
+from assay.harness.reconcile import Due
+from assay.harness.shards import NOT_JUDGED, Ended, Shard, Shards
+from assay.harness.store.read import Stored
+from assay.harness.store.runs import FILE, find
+from assay.harness.store.write import Writer
 from assay.ledger.store import Ledger
 from assay.model.clock import Clock
 from assay.model.errors import Trouble
 from assay.model.fleet import Fleet
-from assay.model.outcome import Outcome, Run
+from assay.model.outcome import Run
 
 DEADLINE_S = 600.0
+"""For one shard."""
+LOOK_S, COUNT_S = 0.05, 1.0
+NOT_DELIVERED = (UNTOLD, *NOT_JUDGED)
+
+
+class Interrupted(KeyboardInterrupt):
+    """The user ended a run before it was through. `run` is its id; what it has judged is kept."""
+
+    def __init__(self, run: str) -> None:
+        super().__init__(run)
+        self.run = run
 
 
 @dataclass(frozen=True)
 class RunResult:
-    """A run with every outcome; `missing` are those that were declared and never delivered, all of them errors."""
+    """A run that has ended. Its outcomes are in `stored`, and nowhere else: there may be a million."""
 
-    run: Run
-    outcomes: list[Outcome]
-    missing: list[Outcome]
+    stored: Stored
+    judged: bool = True
 
     @property
+    def run(self) -> Run:
+        """What was asked."""
+        return self.stored.run
+
+    @cached_property
     def counts(self) -> Counter[str]:
         """How many outcomes of each verdict there are."""
-        return Counter(outcome.verdict for outcome in self.outcomes)
+        return self.stored.counts()
+
+    @cached_property
+    def deciding(self) -> int:
+        """How many outcomes count against their subjects."""
+        return self.stored.deciding()
 
     @property
     def well(self) -> bool:
-        """Whether something was judged, nothing failed, and nothing was left unknown."""
-        return bool(self.outcomes) and not self.counts["fail"] and not self.counts["error"]
+        """Whether something was judged, nothing failed, and nothing was left unknown, but what is excused."""
+        return bool(self.counts.total()) and not self.deciding
+
+    @cached_property
+    def missing(self) -> int:
+        """How many outcomes stand for what was declared and not delivered."""
+        ask = self.stored.connection.execute
+        reasons = [number for number, text in ask("SELECT id, text FROM text") if text.startswith(NOT_DELIVERED)]
+        query = "SELECT count(*) FROM outcome WHERE reason IN (SELECT value FROM json_each(?))"
+        count: int = ask(query, (json.dumps(reasons),)).fetchone()[0]
+        return count
+
+    @property
+    def whole(self) -> bool:
+        """Whether every shard was judged to its end. Where not, the run can be gone on with."""
+        return self.stored.about[ENDED] == WHOLE
+
+
+@dataclass(frozen=True)
+class Means:
+    """With what runs are carried out: what runs their shards, how long one may take, and who hears how far it is.
+
+    `baseline` is the path or URL of the ledger that holds earlier passes, the fleet's own where none is given.
+    """
+
+    shards: Shards = field(default_factory=lambda: Processes(1))
+    deadline_s: float = DEADLINE_S
+    progress: Callable[[Far], None] | None = None
+    baseline: str = ""
 
 
 def validate(
     fleet: Fleet,
     evidence: Path,
     *,
-    nodes: Sequence[str],
+    nodes: Collection[str],
     phases: Collection[str],
     reports: Path,
     ledger: Ledger | None,
+    clock: Clock,
     jobs: int = 1,
     extra: Sequence[str] = (),
-    clock: Clock,
-    baseline: str = "",
-    deadline_s: float = DEADLINE_S,
-    progress: Callable[[int, int], None] | None = None,
+    means: Means | None = None,
 ) -> RunResult:
     """Judge `nodes` in `phases` (none: all) by the evidence in the folder `evidence`, and record what came out.
 
-    `jobs` processes share the nodes. `extra` goes to pytest; what it deselects is not missed. `baseline` is the path
-    or URL of the ledger that holds earlier passes (the fleet's own where none is given). `progress` is called with
-    the outcomes so far and those due. Raises Trouble where there is nothing to run.
+    The nodes are cut into shards, as many for each of `jobs` processes. `extra` goes to pytest; what it deselects is
+    not missed. Raises Trouble where there is nothing to run, Interrupted on Ctrl-C.
     """
-    due = promised(Selection(fleet, tuple(nodes)), phases)
-    if not due:
+    chosen = tuple(name for name in fleet.nodes if name in set(nodes))
+    due = Due.of(Selection(fleet, chosen), phases)
+    if not len(due):
         raise Trouble("no declared check is selected", fix="see specs/checks for the checks, their phases and subjects")
-    run = _run(fleet, nodes, phases, clock)
-    home = reports.resolve() / "runs" / run.id
-    home.mkdir(parents=True)
-    options = ["--fleet", str(fleet.root), "--evidence", str(evidence.resolve()), "--node", ",".join(nodes)]
-    options += ["--phase", ",".join(sorted(phases))] if phases else []
-    shares, ended = judge(
-        fleet.root,
-        [*options, *extra],
-        home,
-        max(1, min(jobs, len(nodes))),
-        _environment(fleet, baseline),
-        deadline_s,
-        lambda done: progress(done, len(due)) if progress else None,
-    )
-    delivered = [outcome for share in shares for outcome in read_outcomes(share.outcomes)]
-    left_out = _left_out(shares) if extra else set()
-    wanted = [one for one in due if (one[0].id, str(one[1])) not in left_out]
-    outcomes, missing = reconcile(wanted, delivered, ended)
-    _keep(home, run, outcomes, shares)
-    if ledger is not None:
-        ledger.record(run, outcomes)
-    return RunResult(run, outcomes, missing)
+    run = begun(fleet, chosen, phases, clock.now())
+    file = reports.resolve() / "runs" / run.id / FILE
+    file.parent.mkdir(parents=True)
+    with alone(file.parent):
+        order = Order.given(fleet, run, evidence.resolve(), extra, how_many(len(chosen), len(due), jobs, extra))
+        Writer(file, run, order.about()).close()
+        _carry_out(fleet, order, due, file, means or Means(Processes(jobs)))
+        return _recorded(file, ledger)
 
 
-def read_outcomes(file: Path) -> list[Outcome]:
-    """Return the outcomes that a run has written to a file. A last line cut short by a kill is no outcome."""
-    if not file.exists():
-        return []
-    lines = file.read_text().split("\n")[:-1]
-    return [Outcome.from_json(json.loads(line)) for line in lines]
+def resume(
+    fleet: Fleet,
+    name: str,
+    *,
+    reports: Path,
+    ledger: Ledger | None,
+    clock: Clock,
+    jobs: int = 1,
+    means: Means | None = None,
+) -> RunResult:
+    """Go on with a run that was killed, interrupted, or that lost a shard; what was judged is not judged again.
+
+    `name` is its id, how that begins, `last`, `last~1`, …. Raises Trouble where the specs, suites or evidence are
+    others than the run began with, Interrupted on Ctrl-C.
+    """
+    file = find(reports.resolve(), name)
+    with alone(file.parent):
+        with Stored.open(file) as stored:
+            order, lost = Order.of(stored), _lost(stored)
+            whole = stored.about.get(ENDED) == WHOLE
+        if whole:
+            drop(file.parent)
+            return replace(_recorded(file, ledger), judged=False)
+        order.must_still_hold(fleet)
+        due = Due.of(Selection(fleet, order.run.nodes), order.run.phases)
+        _carry_out(fleet, order, due, file, means or Means(Processes(jobs)))
+        return _recorded(file, ledger, lost, clock)
 
 
-def suite_hash(suites: Path) -> str:
-    """Return the sha256 over the names and contents of everything below `suites`."""
-    summed = hashlib.sha256()
-    for path in sorted(suites.rglob("*")):
-        if path.is_file() and "__pycache__" not in path.parts:
-            summed.update(f"{path.relative_to(suites).as_posix()}\0{path.stat().st_size}\0".encode())
-            summed.update(path.read_bytes())
-    return summed.hexdigest()
-
-
-def _run(fleet: Fleet, nodes: Iterable[str], phases: Iterable[str], clock: Clock) -> Run:
-    at = clock.now()
-    return Run(
-        id=f"{at:%Y%m%dT%H%M%S.%f}"[:-3] + f"-{uuid.uuid4().hex[:6]}",
-        at=at.isoformat(),
-        phases=tuple(sorted(phases)),
-        nodes=tuple(nodes),
-        spec_commit=fleet.commit,
-        dirty=fleet.dirty,
-        suite_hash=suite_hash(fleet.root / "suites"),
-        who=_who(),
-    )
-
-
-def _who() -> str:
+def _carry_out(fleet: Fleet, order: Order, due: Due, file: Path, means: Means) -> None:
+    shards = list(cut(fleet, order, file.parent, _environment(fleet, means.baseline)))
+    through = [Ended(shard) for shard in shards if is_through(shard)]
+    left = [shard for shard in shards if not is_through(shard)]
     try:
-        return os.environ.get("SUDO_USER") or getpass.getuser()
-    except (KeyError, OSError):
-        return f"uid {os.getuid()}"
+        ended = [*through, *_judged(left, through, due, means)]
+    except KeyboardInterrupt:
+        raise Interrupted(order.run.id) from None
+    finally:
+        means.shards.stop()
+    finish(fleet, order, sorted(ended, key=lambda one: one.shard.number), file)
+
+
+def _judged(left: Sequence[Shard], through: Sequence[Ended], due: Due, means: Means) -> Iterator[Ended]:
+    """Yield each shard when it has ended, and tell how far all are."""
+    far, waiting, counted = Progress(due), len(left), 0.0
+    over = [one.shard for one in through]
+    means.shards.start(left, means.deadline_s)
+    while waiting:
+        ended = means.shards.look()
+        for one in ended:
+            if not one.how:
+                settle(one.shard)
+            yield one
+        waiting -= len(ended)
+        over += [one.shard for one in ended]
+        if means.progress and (over or time.monotonic() - counted > COUNT_S):
+            means.progress(far.look(means.shards.running(), over))
+            over, counted = [], time.monotonic()
+        if waiting and not ended:
+            time.sleep(LOOK_S)
+
+
+def _recorded(
+    file: Path, ledger: Ledger | None, lost: Collection[tuple[str, str]] = (), clock: Clock | None = None
+) -> RunResult:
+    """Return a run that has ended, recorded in the ledger.
+
+    Where the ledger has the run from when it had `lost` some, it is told of these anew, as a run of their own.
+    """
+    result = RunResult(Stored.open(file))
+    if ledger is not None and not ledger.record(result.run, result.stored.outcomes()) and lost and clock:
+        at = clock.now()
+        again = replace(result.run, id=f"{result.run.id}+{at:%Y%m%dT%H%M%S}", at=at.isoformat())
+        ledger.record(again, (one for one in result.stored.outcomes() if (one.check, one.subject) in lost))
+    return result
+
+
+def _lost(stored: Stored) -> set[tuple[str, str]]:
+    """Return check and subject of what was not judged since its shard was lost or late."""
+    errors = stored.outcomes(verdicts=["error"])
+    return {(one.check, one.subject) for one in errors if one.reason.startswith(NOT_JUDGED)}
 
 
 def _environment(fleet: Fleet, baseline: str) -> dict[str, str]:
     """Return what the processes learn by environment, where a URL's password is not shown to everyone."""
     own = fleet.root / ".assay" / "ledger.sqlite"
-    where = baseline or (str(own) if own.exists() else "")
-    return {"ASSAY_LEDGER": where}
-
-
-def _left_out(shares: Iterable[Share]) -> set[tuple[str, str]]:
-    """Return check and subject of what pytest was told to leave out."""
-    files = [share.outcomes.with_suffix(".left-out") for share in shares]
-    lines = [line for file in files if file.exists() for line in file.read_text().splitlines()]
-    return {(check, subject) for check, subject in map(json.loads, lines)}
-
-
-def _keep(home: Path, run: Run, outcomes: Iterable[Outcome], shares: Iterable[Share]) -> None:
-    """Write the run as one file of outcomes and one about the run; keep the logs, drop the shares' files."""
-    with (home / "outcomes.jsonl").open("w") as file:
-        file.writelines(json.dumps(outcome.as_json(), ensure_ascii=False) + "\n" for outcome in outcomes)
-    (home / "run.json").write_text(json.dumps(asdict(run), indent=1) + "\n")
-    for share in shares:
-        share.outcomes.unlink(missing_ok=True)
-        share.outcomes.with_suffix(".left-out").unlink(missing_ok=True)
+    return {"ASSAY_LEDGER": baseline or (str(own) if own.exists() else "")}

@@ -10,6 +10,8 @@ from typing import Protocol
 
 NO_TESTS = 5  # pytest's exit code when a selection, or an earlier session, leaves it nothing to run
 THROUGH = (0, 1, NO_TESTS)
+NOT_JUDGED = ("lost: ", "deadline: ")
+"""How the reasons of what a shard did not come to begin. It is judged when its run is gone on with."""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import pytest
 from assay.harness import calm
 from assay.harness.asked import Names, asked
 from assay.harness.choose import chosen, kind_of
-from assay.harness.deliver import delivery
+from assay.harness.deliver import Watched, delivery
 from assay.harness.fixtures import Fixtures
 from assay.harness.kept import fleet_at
 from assay.harness.loop import Loop
@@ -59,14 +59,16 @@ class Suites:
         self.config, self.folder, self.outcomes = config, folder, list[Outcome]()
         option = config.getoption
         self.fleet = fleet_at(home)
-        self.subjects = Subjects(chosen(self.fleet, config))
+        selection = chosen(self.fleet, config)
+        self.subjects = Subjects(selection)
         self.phases = {name for given in option("--phase") for name in given.split(",")}
-        self.shelf = Shelf(Path(option("--evidence") or home / ".assay" / "evidence" / "latest"))
+        self._delivery = delivery(config, self.fleet, selection.nodes)
+        folder = Path(option("--evidence") or home / ".assay" / "evidence" / "latest")
+        self.shelf = Watched(folder, self._delivery.looked_at) if self._delivery else Shelf(folder)
         self.calm = calm.is_asked_for(config)
         fixtures = Fixtures(self.fleet, option("--ledger") or os.environ.get("ASSAY_LEDGER", ""), TRIAL)
         self._narrow, self._making = Narrow(config), Making(fixtures, slim=slim_is_asked_for(config))
         self._subjects: dict[tuple[Path, str], list[str]] = {}
-        self._lines = delivery(config)
         config.pluginmanager.register(fixtures, "assay-fixtures")
         protocol = Protocol(config, self.shelf, self.take)
         config.pluginmanager.register(protocol, "assay-protocol")
@@ -98,6 +100,8 @@ class Suites:
             return []
         judges = self._making.only_judges(check, collector)
         subjects = self._selected(check, collector, kind, names) if judges else self.subjects.of(kind)
+        if self._delivery is not None:
+            subjects = self._delivery.due(check.id, subjects)
         if subjects and judges and self._making.slim:
             return self._making.items(check, collector, subjects)
         self._subjects[collector.path, name] = [one.id for one in subjects]
@@ -112,6 +116,8 @@ class Suites:
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Put slim items first, those of one node or rack together, so that its evidence is read once."""
+        if self._delivery is not None:
+            items[:] = [item for item in items if isinstance(item, SlimItem) or not self._was_judged(item)]
         if len(items) < 2:
             return
         places = {node.name: at for at, node in enumerate(self.fleet.nodes.values())}
@@ -129,13 +135,18 @@ class Suites:
 
     def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
         """Write down what the user left out with -k, -m or --deselect, so that nobody misses it."""
-        if self._lines is not None:
-            self._lines.left_out(self._name(item) for item in items if self.owns(item))
+        if self._delivery is not None:
+            self._delivery.left_out(self._name(item) for item in items if self.owns(item))
+
+    def deliver_no_more(self) -> None:
+        """Put on disk what was taken, and let go of the file."""
+        if self._delivery is not None:
+            self._delivery.close()
+            self._delivery = None
 
     def pytest_unconfigure(self) -> None:
         """Deliver no more."""
-        if self._lines is not None:
-            self._lines.close()
+        self.deliver_no_more()
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Tell what did not pass, one line each."""
@@ -146,8 +157,8 @@ class Suites:
         """Deliver an outcome, and keep it for the summary unless it passed."""
         if outcome.verdict != "pass":
             self.outcomes.append(outcome)
-        if self._lines is not None:
-            self._lines(outcome)
+        if self._delivery is not None:
+            self._delivery(outcome)
 
     def trial(self, item: pytest.Item) -> Trial | None:
         """Open the trial of an ordinary item, None for one that is not of these suites."""
@@ -158,6 +169,9 @@ class Suites:
         node = judged.name if judged.name in self.fleet.nodes else ""
         return Trial(check, judged, node, self.shelf, marks.phases, marks.fault, marks.active)
 
+    def _was_judged(self, item: pytest.Item) -> bool:
+        return self._delivery is not None and self.owns(item) and self._delivery.has(*self._name(item))
+
     def _selected(self, check: Check, module: pytest.Collector, kind: str, names: Names | None) -> list[Named]:
         """Return the subjects of a check that the ids of the command line (`names`), -m and -k leave."""
         if names is not None:
@@ -165,9 +179,9 @@ class Suites:
             return self.subjects.of(kind) if ids is None else self.subjects.called(kind, ids)
         words = self._narrow.words(self._making.example(check, module))
         fitting = self.subjects.fitting(kind, words)
-        if self._lines is not None and words != ANY:
+        if self._delivery is not None and words != ANY:
             kept = {one.id for one in fitting}
-            self._lines.left_out((check.id, one.id) for one in self.subjects.of(kind) if one.id not in kept)
+            self._delivery.left_out((check.id, one.id) for one in self.subjects.of(kind) if one.id not in kept)
         return fitting
 
     def _check_id(self, place: pytest.Item | pytest.Collector, name: str) -> str:

@@ -84,6 +84,13 @@ class Stored:
         rows = self.connection.execute("SELECT verdict, count(*) FROM outcome GROUP BY verdict")
         return Counter({VERDICTS[code]: count for code, count in rows})
 
+    def deciding(self) -> int:
+        """Return how many outcomes count against their subjects, as `Outcome.decides` says."""
+        bad = f"verdict IN ({VERDICTS.index('fail')}, {VERDICTS.index('error')})"
+        query = f"SELECT count(*) FROM outcome WHERE {bad} AND known IS NULL AND observed IS NULL"
+        count: int = self.connection.execute(query).fetchone()[0]
+        return count
+
     def outcomes(
         self,
         *,

@@ -1,0 +1,104 @@
+"""Shards as processes of this machine: a queue of them, some at a time, each with a deadline."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections import deque
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from assay.harness.plugin import STARTED_BY
+from assay.harness.shards import Ended, Shard, lost, overdue
+
+PATIENCE_S = 10.0
+"""For what was interrupted to put its last outcomes on disk."""
+ALONE = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": ""}
+"""Nothing that happens to be installed or set may change a run, or slow it; `-p` loads what the user asks for."""
+
+
+@dataclass(frozen=True)
+class Begun:
+    """A shard that runs, and until when (monotonic seconds)."""
+
+    shard: Shard
+    process: subprocess.Popen[bytes]
+    until: float
+
+
+class Processes:
+    """`Shards` in at most `jobs` processes at a time. They end when this process does, however it ends."""
+
+    def __init__(self, jobs: int) -> None:
+        self._jobs, self._deadline_s = jobs, 0.0
+        self._waiting, self._begun = deque[Shard](), list[Begun]()
+
+    def start(self, shards: Sequence[Shard], deadline_s: float) -> None:
+        """Begin with the first; the others follow as these end."""
+        self._deadline_s = deadline_s
+        self._waiting.extend(shards)
+        self._fill()
+
+    def look(self) -> list[Ended]:
+        """Return those that ended since the last look, and let others begin in their place."""
+        over = [(one, how) for one in self._begun if (how := self._how(one)) is not None]
+        self._begun = [one for one in self._begun if all(one is not other for other, _ in over)]
+        self._fill()
+        return [Ended(one.shard, how) for one, how in over]
+
+    def running(self) -> list[Shard]:
+        """Return those that have begun."""
+        return [one.shard for one in self._begun]
+
+    def stop(self) -> None:
+        """End all, what waits too."""
+        self._waiting.clear()
+        _end(self._begun)
+        self._begun = []
+
+    def _fill(self) -> None:
+        while self._waiting and len(self._begun) < self._jobs:
+            shard = self._waiting.popleft()
+            self._begun.append(Begun(shard, _process(shard), time.monotonic() + self._deadline_s))
+
+    def _how(self, one: Begun) -> str | None:
+        """Return how a shard ended, None while it goes on."""
+        code = one.process.poll()
+        if code is None and time.monotonic() < one.until:
+            return None
+        _end([one])
+        return overdue(self._deadline_s) if code is None else lost(code, one.shard.log)
+
+
+def _process(shard: Shard) -> subprocess.Popen[bytes]:
+    environment = {**os.environ, **ALONE, **shard.environment, STARTED_BY: str(os.getpid())}
+    with shard.log.open("ab") as out:
+        return subprocess.Popen(
+            shard.command,
+            cwd=shard.folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
+            process_group=0,  # what it starts ends with it
+        )
+
+
+def _end(some: Sequence[Begun]) -> None:
+    """Interrupt processes, as Ctrl-C does, so that they keep what they have; then kill them and what they started."""
+    until = time.monotonic() + PATIENCE_S
+    for one in some:
+        _signal(one, signal.SIGINT)
+    for one in some:
+        with suppress(subprocess.TimeoutExpired):
+            one.process.wait(max(0.0, until - time.monotonic()))
+        _signal(one, signal.SIGKILL)
+        one.process.wait()
+
+
+def _signal(one: Begun, number: signal.Signals) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(one.process.pid, number)
