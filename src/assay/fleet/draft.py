@@ -135,6 +135,14 @@ class Draft:
                 found.setdefault(entry.spec.name, entry.spec)
         return found
 
+    def called(self, kind: str) -> dict[str, Any]:
+        """Return the specs of one kind by name, as `of` does, without loading a model that no document needs."""
+        found: dict[str, Any] = {}
+        for entry in self.specs:
+            if entry.spec.kind == kind:
+                found.setdefault(entry.spec.name, entry.spec)
+        return found
+
     def names(self, kind: type[Spec]) -> set[str]:
         """Return the names of one kind, also of specs that were refused: they exist, and are told of already."""
         refused = {one.name for one in self.refused if one.kind == kind.__name__}

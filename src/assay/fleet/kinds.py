@@ -1,30 +1,31 @@
-"""The kinds of spec documents, and the models that say what each may hold."""
+"""The kinds of spec documents, and the models that say what each may hold.
+
+A model is loaded when a document of its kind is met: to build one takes pydantic as long as to read a long spec.
+"""
 
 from __future__ import annotations
 
-from assay.model.checks import CheckCatalog
-from assay.model.design import FabricDesign
-from assay.model.faults import FaultCatalog
-from assay.model.firmware import FirmwareBundle
-from assay.model.known import KnownIssues
-from assay.model.monitoring import Monitoring
-from assay.model.nodespec import NodeSpec
-from assay.model.policy import LifecyclePolicy
-from assay.model.profile import ManagementProfile
-from assay.model.quirks import BmcQuirks
-from assay.model.spec import Spec
-from assay.model.ticket_route import TicketRoute
+from importlib import import_module
 
-KINDS: dict[str, type[Spec]] = {
-    "BmcQuirks": BmcQuirks,
-    "CheckCatalog": CheckCatalog,
-    "FabricDesign": FabricDesign,
-    "FaultCatalog": FaultCatalog,
-    "FirmwareBundle": FirmwareBundle,
-    "KnownIssues": KnownIssues,
-    "LifecyclePolicy": LifecyclePolicy,
-    "ManagementProfile": ManagementProfile,
-    "Monitoring": Monitoring,
-    "NodeSpec": NodeSpec,
-    "TicketRoute": TicketRoute,
+from assay.model.spec import Spec
+
+KINDS = {
+    "BmcQuirks": "assay.model.quirks",
+    "CheckCatalog": "assay.model.checks",
+    "FabricDesign": "assay.model.design",
+    "FaultCatalog": "assay.model.faults",
+    "FirmwareBundle": "assay.model.firmware",
+    "KnownIssues": "assay.model.known",
+    "LifecyclePolicy": "assay.model.policy",
+    "ManagementProfile": "assay.model.profile",
+    "Monitoring": "assay.model.monitoring",
+    "NodeSpec": "assay.model.nodespec",
+    "TicketRoute": "assay.model.ticket_route",
 }
+"""Where each kind's model is, which is called as the kind is."""
+
+
+def model_of(kind: str) -> type[Spec]:
+    """Return the model of a kind that there is."""
+    model: type[Spec] = getattr(import_module(KINDS[kind]), kind)
+    return model

@@ -11,19 +11,8 @@ from assay.fleet.git import commit_of, revision
 from assay.fleet.problem import Problem
 from assay.fleet.tree import Revision
 from assay.fleet.variables import NodeVariables
-from assay.model.checks import CheckCatalog
-from assay.model.design import FabricDesign
 from assay.model.errors import Trouble
-from assay.model.faults import FaultCatalog
-from assay.model.firmware import FirmwareBundle
 from assay.model.fleet import Fleet, Node
-from assay.model.known import KnownIssues
-from assay.model.monitoring import Monitoring
-from assay.model.nodespec import NodeSpec
-from assay.model.policy import LifecyclePolicy
-from assay.model.profile import ManagementProfile
-from assay.model.quirks import BmcQuirks
-from assay.model.ticket_route import TicketRoute
 
 
 def load_fleet(root: Path, overlays: Sequence[Path] = (), rev: str | None = None) -> Fleet:
@@ -50,17 +39,17 @@ def fleet_of(draft: Draft) -> Fleet:
     return Fleet(
         root=draft.root,
         nodes={host.name: node_of(host, host.read) for host in draft.hosts if host.read},
-        node_specs=draft.of(NodeSpec),
-        bundles=draft.of(FirmwareBundle),
-        designs=draft.of(FabricDesign),
-        faults=draft.of(FaultCatalog),
-        policies=draft.of(LifecyclePolicy),
-        profiles=draft.of(ManagementProfile),
-        checks=draft.of(CheckCatalog),
-        routes=draft.of(TicketRoute),
-        quirks=draft.of(BmcQuirks),
-        monitorings=draft.of(Monitoring),
-        known=draft.of(KnownIssues),
+        node_specs=draft.called("NodeSpec"),
+        bundles=draft.called("FirmwareBundle"),
+        designs=draft.called("FabricDesign"),
+        faults=draft.called("FaultCatalog"),
+        policies=draft.called("LifecyclePolicy"),
+        profiles=draft.called("ManagementProfile"),
+        checks=draft.called("CheckCatalog"),
+        routes=draft.called("TicketRoute"),
+        quirks=draft.called("BmcQuirks"),
+        monitorings=draft.called("Monitoring"),
+        known=draft.called("KnownIssues"),
         lines={key: line for spec in draft.files.values() for key, line in spec.lines()},
         commit=commit,
         dirty=dirty,

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from assay.fleet.kinds import KINDS
+from assay.fleet.kinds import KINDS, model_of
 from assay.fleet.variables import NodeVariables
 from assay.model.spec import Spec
 
@@ -21,7 +21,7 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 def schemas() -> dict[str, dict[str, Any]]:
     """Return every schema by the name of its file."""
-    specs = {f"{kebab(kind)}.json": spec_schema(model) for kind, model in KINDS.items()}
+    specs = {f"{kebab(kind)}.json": spec_schema(model_of(kind)) for kind in KINDS}
     return {**specs, "inventory.json": inventory_schema()}
 
 

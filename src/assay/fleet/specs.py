@@ -5,21 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
 from assay.fleet.document import Document, Shelf, read_file
-from assay.fleet.kinds import KINDS
+from assay.fleet.kinds import KINDS, model_of
 from assay.fleet.layers import entries, layered, place
 from assay.fleet.listings import Unlisted, with_files
 from assay.fleet.marks import Unreadable
 from assay.fleet.problem import Problem
 from assay.fleet.tree import Folder, Tree
 from assay.fleet.violations import violations
-from assay.model.design import FabricDesign
 from assay.model.errors import Trouble
 from assay.model.spec import Spec
+
+if TYPE_CHECKING:
+    from assay.model.design import FabricDesign
 
 MOST = 16 * 1024 * 1024  # bytes of one spec
 
@@ -93,6 +95,8 @@ def read_design(file: Path, root: Path) -> FabricDesign:
     path = file.absolute()
     read = _read(Folder(path.parent), path.name, None)
     found = read if isinstance(read, Refused) else _spec(read, {}, True, Folder(root))
+    from assay.model.design import FabricDesign
+
     if isinstance(found, SpecFile) and isinstance(found.spec, FabricDesign):
         return found.spec
     if isinstance(found, SpecFile):
@@ -111,12 +115,11 @@ def _read(tree: Tree, path: str, shelf: Shelf | None) -> _Read | Refused:
         said = "a spec is a mapping that has a kind"
         return Refused([Problem(*document.start, "ASY0003", "error", said, "begin with `kind:`")])
     kind = document.data.get("kind")
-    model = KINDS.get(kind) if isinstance(kind, str) else None
-    if model is None:
+    if not isinstance(kind, str) or kind not in KINDS:
         said = f"kind {kind!r} is not known" if kind else "kind is missing"
         where = place([document], ("kind",))
         return Refused([Problem(*where, "ASY0002", "error", said, f"use one of {', '.join(KINDS)}")])
-    return _Read(document, model)
+    return _Read(document, model_of(kind))
 
 
 def _spec(one: _Read, by_name: Mapping[tuple[type[Spec], str], _Read], whole: bool, tree: Tree) -> SpecFile | Refused:
@@ -131,7 +134,7 @@ def _spec(one: _Read, by_name: Mapping[tuple[type[Spec], str], _Read], whole: bo
     documents = [read.document for read in chain]
     try:
         data = one.document.data if len(documents) == 1 else layered(documents)
-        if one.model is FabricDesign:
+        if one.model.__name__ == "FabricDesign":
             data = with_files(data, tree)
         return SpecFile(one.model.model_validate(data), one.document, tuple(documents[1:]))
     except Unlisted as wrong:

@@ -6,20 +6,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from assay.model.checks import CheckCatalog
-from assay.model.design import FabricDesign
 from assay.model.errors import Trouble
-from assay.model.faults import FaultCatalog, joined
-from assay.model.firmware import FirmwareBundle
-from assay.model.known import KnownIssue, KnownIssues
-from assay.model.monitoring import Monitoring
-from assay.model.nodespec import NodeSpec
-from assay.model.policy import LifecyclePolicy
-from assay.model.profile import ManagementProfile
-from assay.model.quirks import BmcQuirks
-from assay.model.ticket_route import TicketRoute
+
+if TYPE_CHECKING:  # a model is loaded when a document of its kind is read
+    from assay.model.checks import CheckCatalog
+    from assay.model.design import FabricDesign
+    from assay.model.faults import FaultCatalog
+    from assay.model.firmware import FirmwareBundle
+    from assay.model.known import KnownIssue, KnownIssues
+    from assay.model.monitoring import Monitoring
+    from assay.model.nodespec import NodeSpec
+    from assay.model.policy import LifecyclePolicy
+    from assay.model.profile import ManagementProfile
+    from assay.model.quirks import BmcQuirks
+    from assay.model.ticket_route import TicketRoute
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,8 @@ class Fleet:
     @cached_property
     def catalog(self) -> FaultCatalog:
         """What all fault catalogues say together. Raises Trouble where there is none, or where they overlap."""
+        from assay.model.faults import joined
+
         where = str(self.root / "specs" / "faults")
         if not self.faults:
             raise Trouble("the fleet has no fault catalogue", where=where, fix="`assay init` makes one to copy")
