@@ -69,13 +69,19 @@ def lines(outcomes: Iterable[Outcome]) -> list[tuple[str, str]]:
     causes: dict[tuple[str, str, str], list[Outcome]] = {}
     for outcome in outcomes:
         alone = outcome.subject if outcome.verdict == "fail" else outcome.node or outcome.subject
-        causes.setdefault((outcome.verdict, alone, outcome.reason), []).append(outcome)
+        causes.setdefault((outcome.verdict, alone, outcome.reason + _aside(outcome)), []).append(outcome)
     return [
         (verdict, _line(verdict, same, reason))
         for wanted in ("fail", "error", "skip")
         for (verdict, _, reason), same in causes.items()
         if verdict == wanted
     ]
+
+
+def _aside(outcome: Outcome) -> str:
+    """Return what is said of one that decides nothing."""
+    known = f"  (known: {outcome.known})" if outcome.known else ""
+    return f"{known}  (observed only)" if outcome.observed else known
 
 
 def _line(verdict: str, same: list[Outcome], reason: str) -> str:

@@ -28,10 +28,10 @@ MENDED = "name a file of such outcomes, or a new one in a folder that you may wr
 
 
 class Delivery:
-    """Writes a session's outcomes to a file. `before` is what was judged already: subjects by check."""
+    """Writes a session's outcomes to `file`, for `run`. `before` is what was judged already: subjects by check."""
 
-    def __init__(self, writer: Writer, before: dict[str, set[str]]) -> None:
-        self._writer, self._before = writer, before
+    def __init__(self, file: Path, run: Run, writer: Writer, before: dict[str, set[str]]) -> None:
+        self.file, self.run, self._writer, self._before = file, run, writer, before
         self._known: set[str] = set()
         self.left_out, self.close = writer.left_out, writer.close
 
@@ -78,7 +78,7 @@ def delivery(config: pytest.Config, fleet: Fleet, nodes: Collection[str]) -> Del
     phases = {name for text in config.getoption("--phase") for name in text.split(",")}
     try:
         run, before = _begun_in(file) or (begun(fleet, nodes, phases, datetime.now(UTC)), {})
-        return Delivery(Writer(_own(file, config), run, versions()), before)
+        return Delivery(file, run, Writer(_own(file, config), run, versions()), before)
     except (OSError, sqlite3.Error, Trouble) as error:
         raise Trouble(f"the outcomes cannot be kept: {error}", where=given, fix=MENDED) from None
 

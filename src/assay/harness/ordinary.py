@@ -27,7 +27,7 @@ class Ordinary:
         config: pytest.Config,
         fleet: Fleet,
         trial: Callable[[pytest.Item], Trial | None],
-        take: Callable[[Outcome], None],
+        take: Callable[[Outcome, Trial], None],
     ) -> None:
         self._fleet, self._trial, self._take = fleet, trial, take
         self._calm, self._allure = calm.is_asked_for(config), adhoc.is_asked_for(config)
@@ -107,4 +107,5 @@ class Ordinary:
     def _settle(self, item: pytest.Item) -> None:
         heard = item.stash[HEARD] or [("error", "never ran", 0.0)]
         verdict, reason, _ = max(heard, key=lambda phase: WORST.index(phase[0]))
-        self._take(item.stash[TRIAL].outcome(verdict, reason, sum(duration for *_, duration in heard)))
+        trial = item.stash[TRIAL]
+        self._take(trial.outcome(verdict, reason, sum(duration for *_, duration in heard)), trial)

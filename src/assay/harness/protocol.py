@@ -25,9 +25,9 @@ ACTED_ON = {"skip", "skipif", "xfail", "usefixtures"}
 
 
 class Protocol:
-    """The hooks that run slim items by the evidence on `shelf`. `take` is given each outcome."""
+    """The hooks that run slim items by the evidence on `shelf`. `take` is given each outcome with its trial."""
 
-    def __init__(self, config: pytest.Config, shelf: Shelf, take: Callable[[Outcome], None]) -> None:
+    def __init__(self, config: pytest.Config, shelf: Shelf, take: Callable[[Outcome, Trial], None]) -> None:
         self._shelf, self._take, self._hook = shelf, take, config.hook
         self._out = None if config.getoption("capture") == "no" else io.StringIO()
         self._neighbours: Sequence[SlimItem] = ()
@@ -66,7 +66,7 @@ class Protocol:
         marks = item.check.marks
         trial = Trial(item.check.id, item.subject, item.whose, self._shelf, marks.phases, marks.fault, marks.active)
         judged = judge(item, trial, self._out)
-        self._take(trial.outcome(judged.verdict, judged.reason, judged.duration_s))
+        self._take(trial.outcome(judged.verdict, judged.reason, judged.duration_s), trial)
         self._tell(item, judged)
         if nextitem is None:
             self._hook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)

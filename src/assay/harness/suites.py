@@ -12,6 +12,7 @@ import pytest
 
 from assay.harness import calm
 from assay.harness.asked import Names, asked
+from assay.harness.beside import Beside
 from assay.harness.choose import chosen, kind_of
 from assay.harness.deliver import Watched, delivery
 from assay.harness.fixtures import Fixtures
@@ -65,6 +66,7 @@ class Suites:
         self._delivery = delivery(config, self.fleet, selection.nodes)
         folder = Path(option("--evidence") or home / ".assay" / "evidence" / "latest")
         self.shelf = Watched(folder, self._delivery.looked_at) if self._delivery else Shelf(folder)
+        self._beside = Beside(self.fleet, self._delivery, self.shelf)
         self.calm = calm.is_asked_for(config)
         fixtures = Fixtures(self.fleet, option("--ledger") or os.environ.get("ASSAY_LEDGER", ""), TRIAL)
         self._narrow, self._making = Narrow(config), Making(fixtures, slim=slim_is_asked_for(config))
@@ -153,8 +155,9 @@ class Suites:
         if self.calm:
             calm.tell(terminalreporter, self.outcomes)
 
-    def take(self, outcome: Outcome) -> None:
-        """Deliver an outcome, and keep it for the summary unless it passed."""
+    def take(self, outcome: Outcome, trial: Trial) -> None:
+        """Put beside an outcome what belongs there, deliver it, and keep it for the summary unless it passed."""
+        outcome = self._beside(outcome, trial)
         if outcome.verdict != "pass":
             self.outcomes.append(outcome)
         if self._delivery is not None:

@@ -22,6 +22,14 @@ def lines_in(evidence: Evidence) -> Iterator[Mapping[str, Any]]:
             yield from filter(_is_line, lines.value)
 
 
+def last_lines(evidence: Evidence, most: int) -> Iterator[Mapping[str, Any]]:
+    """Yield the last lines of each branch, `most` at the most."""
+    for branch in LINES:
+        lines = evidence.read("probe", branch, "lines")
+        if lines.kind == "value" and isinstance(lines.value, list):
+            yield from filter(_is_line, lines.value[-most:])
+
+
 def booted(evidence: Evidence) -> datetime | None:
     """Return when the node booted, None where that is not known."""
     uptime = evidence.read("probe", "host", "uptime_s")
