@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import random
+import re
 import signal
 import ssl
+import subprocess
 import time
 
 import pytest
 import trustme
-from site_of_agents import BOOT, TOKENS, Site, digest
+from site_of_agents import ASSAY, BOOT, TOKENS, Site, digest
 
 from assay.observe.heard import Heard
 from assay.observe.store import EvidenceStore
@@ -48,6 +51,22 @@ def test_a_kernel_line_becomes_a_fault_in_the_ledger(shared):
     assert fault.body["marks"] == {"kernel": f"{BOOT}:2"}
     site.wait_for(lambda: not node.waiting(), "the buffer is empty")
     assert received(site) == 1
+
+
+def test_explain_says_what_the_agent_told_and_what_it_costs(shared):
+    node = shared.node("n0011")
+    shared.agent(node)
+    node.xid(79)
+    shared.wait_for(lambda: shared.faults(node="n0011"), "the fault is stored")
+    command = [*ASSAY, "explain", "n0011", "--fleet", str(shared.fleet)]
+    shared.wait_for(lambda: received(shared, "n0011"), "it is acknowledged")
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert "catastrophic fault gpu.xid.79 on h100-a/n0011/gpu0: the next pass decides on it" in said
+    assert re.search(
+        r"its agent was heard \d+ s ago and has brought 1 item; it has cost \d+\.\d CPU s and holds \d+ MiB", said
+    )
+    told = json.loads(subprocess.run([*command, "--format", "json"], capture_output=True, text=True, check=True).stdout)
+    assert ([one["class"] for one in told["told"]], told["agent"]["received"]) == (["gpu.xid.79"], 1)
 
 
 def test_what_was_said_while_nobody_listened_is_delivered_later_in_order(site):
@@ -142,7 +161,7 @@ def test_only_the_pinned_certificate_is_spoken_to(shared):
     shared.wait_for(lambda: "not the pinned one" in shared.log("agent-n0006"), "the agent says why")
     assert received(shared, "n0006") == 0
     shared.kill(agent)
-    shared.agent(node, "--fingerprint", fingerprint(shared))
+    shared.agent(node, "--fingerprint", f"sha256 Fingerprint={fingerprint(shared)}")  # as openssl prints it
     shared.wait_for(lambda: shared.faults(node="n0006"), "the fault is stored")
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from assay.cli import lately
 from assay.cli.chain import Plain, chain
 from assay.cli.desk import Desk, FleetDir, Format
 from assay.cli.roll import story_of
@@ -33,15 +34,16 @@ def explain(
 ) -> None:
     """Show the decisions that brought a node to where it is: what caused each, by which rule, and what was done.
 
-    Then what its state still waits for, and what fails and decides nothing: known issues, and checks that observe.
+    Then what its state still waits for, what fails and decides nothing (known issues, and checks that observe), faults
+    that no pass has looked at yet, and how its agent is.
     """
     desk = Desk(fleet.resolve())
     story = story_of(desk, node)
-    links, told = chain(desk.ledger, story, last), standing(desk, story)
+    links, told, new = chain(desk.ledger, story, last), standing(desk, story), lately.lately(desk, story)
     if form == "json":
-        typer.echo(json.dumps({**as_json(story), "chain": links, **told}, indent=1, ensure_ascii=False))
+        typer.echo(json.dumps({**as_json(story), "chain": links, **told, **new}, indent=1, ensure_ascii=False))
         return
-    _print(_tree(as_json(story), links, lines(told)))
+    _print(_tree(as_json(story), links, [*lines(told), *lately.lines(desk, new)]))
 
 
 def _print(tree: Tree) -> None:
