@@ -58,7 +58,7 @@ def test_the_unit_bounds_the_agent_and_takes_its_rights_away():
     unit.optionxform = str  # type: ignore[assignment,method-assign]
     unit.read(UNIT)
     service = unit["Service"]
-    assert {"MemoryMax", "CPUQuota", "TasksMax"} <= set(service)
+    assert {"MemoryMax", "CPUQuota", "CPUQuotaPeriodSec", "TasksMax"} <= set(service)
     assert service["CapabilityBoundingSet"] == service["AmbientCapabilities"] == "CAP_SYSLOG"
     assert "ProtectKernelLogs" not in service  # it would take /dev/kmsg away
     words = {word.partition("=")[0] for word in service["ExecStart"].split() if word.startswith("--")}

@@ -94,7 +94,11 @@ class Line:
 
 
 def _context(ca: str, *, pinned: bool) -> ssl.SSLContext:
-    context = ssl.create_default_context(cafile=ca or None)
+    try:
+        context = ssl.create_default_context(cafile=ca or None)
+    except OSError as error:
+        why = "it holds no certificate" if isinstance(error, ssl.SSLError) else error.strerror
+        raise ValueError(f"{ca}: {why}") from None
     if pinned:  # the pin says more than any name or authority; it is compared before anything is sent
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     return context
@@ -106,7 +110,7 @@ def _shown(connection: http.client.HTTPSConnection) -> str:
 
 
 def _plain(pin: str) -> str:
-    plain = pin.removeprefix("sha256:").replace(":", "").lower()
+    plain = pin.rpartition("=")[2].removeprefix("sha256:").replace(":", "").lower()  # openssl says `Fingerprint=`
     if pin and (len(plain) != 64 or set(plain) - set("0123456789abcdef")):
         raise ValueError("a fingerprint is a SHA-256: 64 hexadecimal digits, with or without colons")
     return plain
@@ -115,6 +119,8 @@ def _plain(pin: str) -> str:
 def _said(error: Exception) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"its certificate is not trusted: {error.verify_message}"
+    if isinstance(error, http.client.RemoteDisconnected):
+        return "it hung up without an answer; does it want https?"
     if isinstance(error, TimeoutError):
         return f"no answer within {TIMEOUT_S:g} s"
     return str(getattr(error, "strerror", None) or error) or type(error).__name__

@@ -77,9 +77,14 @@ def _context(door: Door) -> ssl.SSLContext | None:
     try:
         context.load_cert_chain(door.certificate, door.key)
     except (OSError, ssl.SSLError) as error:
-        said = getattr(error, "strerror", None) or str(error)
-        raise Trouble(f"no certificate and key can be read: {said}", where=str(door.certificate)) from None
+        raise Trouble("no certificate and key can be read", where=str(door.certificate), fix=_mend(error)) from None
     return context
+
+
+def _mend(error: OSError) -> str:
+    if isinstance(error, ssl.SSLError):
+        return "give PEM files: the certificate with its chain, and the key that belongs to it, without a passphrase"
+    return f"give files that can be read: {error.strerror}"
 
 
 def _listening(door: Door) -> socket.socket:
