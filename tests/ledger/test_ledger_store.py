@@ -120,6 +120,20 @@ def test_latest_keeps_subjects_apart_and_nodes_too(ledger):
     assert len(ledger.latest()) == 3
 
 
+def test_a_run_that_is_judged_again_knows_only_passes_from_before_it(ledger):
+    times = [f"2026-11-2{day}T12:00:00+00:00" for day in range(1, 5)]
+    first = record(ledger, outcome(at=times[0]))
+    failed = record(ledger, outcome("fail", at=times[1]))
+    late = record(ledger, outcome(at=times[3]))
+    heat = ("suites/p.py::test_heat", "a/n1")
+    assert ledger.last_pass(*heat).run == late
+    assert ledger.last_pass(*heat, before=failed).run == first
+    assert ledger.last_pass(*heat, before=late).run == first
+    assert ledger.last_pass(*heat, before=first) is None
+    assert ledger.last_pass(*heat, before="a") is None
+    assert ledger.last_pass(*heat, before="z").run == late, "one that was never recorded began after all of these"
+
+
 def test_the_last_pass_is_found_behind_later_failures(ledger):
     record(ledger, outcome("pass", at="2026-11-21T10:00:00+00:00"))
     good = record(ledger, outcome("pass", at="2026-11-21T11:00:00+00:00"))

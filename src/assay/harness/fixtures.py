@@ -9,7 +9,7 @@ import pytest
 
 from assay.harness.measure import Measure
 from assay.harness.parts import NodeView, PartView, RackView
-from assay.harness.since import SinceLastPass
+from assay.harness.since import Passes, PassesBefore, SinceLastPass
 from assay.harness.spec import Limits, SpecView
 from assay.harness.specs import Specs
 from assay.harness.trial import Trial
@@ -20,14 +20,14 @@ if TYPE_CHECKING:  # what looks at fabrics is read where a check asks for one
     from assay.harness.fabric_health import RailView, SwitchView
     from assay.harness.links import Fabrics, FabricView, LinkView
     from assay.harness.weeks import PortWeekView, RailWeek, Weeks, WeekView
-    from assay.ledger.store import Ledger
 
 
 class Fixtures:
     """The fixtures of fleet suites. Nothing is read before a check looks at it."""
 
-    def __init__(self, fleet: Fleet, ledger: str, key: pytest.StashKey[Trial]) -> None:
-        self._fleet, self._where, self._key = fleet, ledger, key
+    def __init__(self, fleet: Fleet, ledger: str, key: pytest.StashKey[Trial], before: str = "") -> None:
+        """`before` is the run that is judged again, which knew no later passes."""
+        self._fleet, self._where, self._key, self._before = fleet, ledger, key, before
         self._specs = Specs(fleet)
 
     @pytest.fixture
@@ -181,12 +181,13 @@ class Fixtures:
         return Weeks(self._fabrics)
 
     @cached_property
-    def _ledger(self) -> Ledger | None:
+    def _ledger(self) -> Passes | None:
         if not self._where:
             return None
         from assay.ledger.store import Ledger
 
-        return Ledger.open(self._where)
+        ledger = Ledger.open(self._where)
+        return PassesBefore(ledger, self._before) if self._before else ledger
 
     def _example(self, trial: Trial) -> str:
         """Return the trial's node, or the first of its rack."""

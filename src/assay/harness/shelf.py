@@ -67,11 +67,14 @@ class Shelf:
             content = path.read_bytes()
             evidence = Evidence.from_json(json.loads(content))
         except FileNotFoundError:
-            return Silence("failed", "", f"no evidence of {name} in {path.parent}; collect it with `assay observe`")
+            if path.is_symlink():  # a run that is judged again names its documents
+                gone = f"the evidence {path.readlink().stem} of {name} is not there any more as it was judged"
+                return Silence("failed", "", gone)
+            return Silence("failed", "", f"no evidence of {name}; collect it with `assay observe`")
         except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
-            return Silence("failed", str(path), f"cannot be read as evidence: {error}")
+            return Silence("failed", path.name, f"cannot be read as evidence: {error}")
         if evidence.node != name:
-            return Silence("failed", str(path), f"is evidence of {evidence.node}, not of {name}")
+            return Silence("failed", path.name, f"is evidence of {evidence.node}, not of {name}")
         return Document(evidence, self._stored_as(content) or evidence.digest())
 
     def _stored_as(self, content: bytes) -> str:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from assay.harness.silence import Unjudgeable
 from assay.harness.told import Told, told
 from assay.harness.trial import Trial
 from assay.model.evidence import Evidence
 from assay.model.outcome import Recorded
+
+if TYPE_CHECKING:
+    from assay.ledger.store import Ledger
 
 IDENTITY = ("serial", "guid", "uuid", "mac")
 
@@ -19,6 +22,17 @@ class Passes(Protocol):
 
     def last_pass(self, check: str, subject: str) -> Recorded | None:
         """Return the newest pass of a check on a subject."""
+
+
+class PassesBefore:
+    """The passes of a ledger as they were when a run was judged, so that it can be judged again."""
+
+    def __init__(self, ledger: Ledger, run: str) -> None:
+        self._ledger, self._run = ledger, run
+
+    def last_pass(self, check: str, subject: str) -> Recorded | None:
+        """Return the newest pass that was recorded before the run."""
+        return self._ledger.last_pass(check, subject, before=self._run)
 
 
 class SinceLastPass:

@@ -32,6 +32,8 @@ from assay.model.outcome import Outcome
 from assay.model.subject import Subject
 
 MANY = 5000  # items
+LEDGER, JUDGED_AGAIN = "ASSAY_LEDGER", "ASSAY_JUDGED_AGAIN"
+"""Where a process finds the ledger, and the run that it judges again, by environment."""
 
 
 class Refusal:
@@ -68,7 +70,8 @@ class Suites:
         self.shelf = Watched(folder, self._delivery.looked_at) if self._delivery else Shelf(folder)
         self._beside = Beside(self.fleet, self._delivery, self.shelf)
         self.calm = calm.is_asked_for(config)
-        fixtures = Fixtures(self.fleet, option("--ledger") or os.environ.get("ASSAY_LEDGER", ""), TRIAL)
+        told = os.environ.get
+        fixtures = Fixtures(self.fleet, option("--ledger") or told(LEDGER, ""), TRIAL, told(JUDGED_AGAIN, ""))
         self._narrow, self._making = Narrow(config), Making(fixtures, slim=slim_is_asked_for(config))
         self._subjects: dict[tuple[Path, str], list[str]] = {}
         config.pluginmanager.register(fixtures, "assay-fixtures")

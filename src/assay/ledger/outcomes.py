@@ -9,7 +9,7 @@ from functools import lru_cache
 from operator import attrgetter, itemgetter
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, Select, Table, func, insert, select
+from sqlalchemy import Connection, RowMapping, Select, Table, case, func, insert, select
 
 from assay.ledger import tables
 from assay.ledger.texts import BATCH, Numbers, Texts, batches
@@ -74,6 +74,16 @@ def last_pass(check: int | None, subject: int | None) -> Select[Any]:
     table = tables.newest.c
     passed = (table.check == check, table.subject == subject, table.verdict == VERDICTS.index("pass"))
     return wanted().join(tables.newest, table.outcome == tables.outcomes.c.seq).where(*passed)
+
+
+def last_pass_before(run: str, check: int | None, subject: int | None) -> Select[Any]:
+    """Return the query of the newest pass that was recorded before a run; of one that was not, by when it began."""
+    table, runs = tables.outcomes.c, tables.runs.c
+    itself = tables.runs.alias()
+    number = select(itself.c.seq).where(itself.c.id == run).scalar_subquery()
+    passed = (table.check == check, table.subject == subject, table.verdict == VERDICTS.index("pass"))
+    older = case((number.is_(None), runs.id < run), else_=runs.seq < number)
+    return wanted().where(*passed, older).order_by(table.measured_s.desc(), table.seq.desc()).limit(1)
 
 
 class _Lists(dict[int, Any]):

@@ -98,11 +98,15 @@ class Ledger:
             found = outcomes.found(connection, query, self._texts)
         return sorted(found, key=lambda one: (one.outcome.check, one.outcome.subject))
 
-    def last_pass(self, check: str, subject: str) -> Recorded | None:
-        """Return the newest pass of a check on a subject, by when its evidence was collected."""
+    def last_pass(self, check: str, subject: str, before: str = "") -> Recorded | None:
+        """Return the newest pass of a check on a subject, by when its evidence was collected.
+
+        `before` is the id of a run: only what was recorded before it counts.
+        """
         with reading(self._engine) as connection:
             numbers = number_of(connection, check), number_of(connection, subject)
-            found = outcomes.found(connection, outcomes.last_pass(*numbers), self._texts)
+            query = outcomes.last_pass_before(before, *numbers) if before else outcomes.last_pass(*numbers)
+            found = outcomes.found(connection, query, self._texts)
         return found[0] if found else None
 
 
