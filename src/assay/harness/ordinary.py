@@ -7,6 +7,7 @@ from collections.abc import Callable, Generator
 import pytest
 
 from assay.harness import adhoc, calm
+from assay.harness.repeats import refuse_marks, refuse_repeats
 from assay.harness.silence import Unjudgeable
 from assay.harness.trial import Trial
 from assay.harness.verdict import said, settled, unearned, verdict_of
@@ -20,7 +21,10 @@ WORST = ("pass", "skip", "fail", "error")
 
 
 class Ordinary:
-    """The hooks of ordinary items. `trial` opens one for an item of the suites, None for any other."""
+    """The hooks of ordinary items. `trial` opens one for an item of the suites, None for any other.
+
+    Raises Trouble where failed checks shall be judged again.
+    """
 
     def __init__(
         self,
@@ -29,6 +33,7 @@ class Ordinary:
         trial: Callable[[pytest.Item], Trial | None],
         take: Callable[[Outcome, Trial], None],
     ) -> None:
+        refuse_repeats(config)
         self._fleet, self._trial, self._take = fleet, trial, take
         self._calm, self._allure = calm.is_asked_for(config), adhoc.is_asked_for(config)
 
@@ -60,8 +65,7 @@ class Ordinary:
         """Refuse what suites may not do, before pytest makes something else of it. Raises Unjudgeable."""
         if TRIAL not in item.stash:
             return
-        if item.get_closest_marker("xfail"):
-            raise Unjudgeable("xfail does not exist here; a known issue is data, not code")
+        refuse_marks(item)
         if not hasattr(item, "callspec"):
             raise Unjudgeable("asks for no subject: node, gpu, hca, nic, nvme, psu, link, rack, fabric, switch or rail")
 

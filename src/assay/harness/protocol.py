@@ -21,7 +21,7 @@ from assay.model.outcome import Outcome
 Tell = Callable[[SlimItem, Judged], None]
 THROUGH = (KeyboardInterrupt, pytest.exit.Exception)
 """What ends the session and is no word on a check."""
-ACTED_ON = {"skip", "skipif", "xfail", "usefixtures"}
+ACTED_ON = {"skip", "skipif", "xfail", "usefixtures", "flaky"}
 
 
 class Protocol:
