@@ -11,7 +11,8 @@ from assay.harness.results.wanted import Chosen
 from assay.harness.store.tables import VERDICTS
 from assay.model.outcome import Verdict
 
-_NUMBERS = re.compile(r"\d+(?:[.,]\d+)*")
+_NUMBERS = re.compile(r"\b[0-9a-f]{32,}\b|\d+(?:[.,]\d+)*")
+"""Digests, and numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ def alike(connection: sqlite3.Connection, chosen: Chosen, most: int = -1) -> lis
 
 
 def shape(reason: str | None, node: str) -> str:
-    """Return a reason without what differs from node to node: the node's name and every number."""
+    """Return a reason without what differs from node to node: the node's name, digests and numbers."""
     return _shape((reason or "").replace(node, "NODE") if node else reason or "")
 
 

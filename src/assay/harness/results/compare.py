@@ -120,12 +120,6 @@ class Comparison:
         """How many outcomes count against the fleet now and did not before, or are not there any more."""
         return sum(self.deciding[one] for one in WORSE)
 
-    @property
-    def same(self) -> bool:
-        """Whether every outcome of both has the same verdict."""
-        changed = (one for one in KINDS if not one.startswith("still_"))
-        return not any(self.counts[one] for one in changed) and not any(self.apart)
-
     def changes(self, *kinds: Kind) -> Iterator[Change]:
         """Yield what changed, of these kinds (none: of all), kind by kind."""
         for one in kinds or KINDS:
