@@ -19,7 +19,8 @@ MOST_NODES, MOST_OUTCOMES = 1000, 64_000
 NARROWING = ("-k", "-m", "--lf", "--last-failed", "--deselect")
 JUDGED = "judged"
 """Says of a shard's file that all is in it."""
-PYTEST = ("-m", "pytest", "suites", "--import-mode=importlib", "-p", "no:cacheprovider", "-q", "-s")
+PYTEST = ("-m", "pytest", "suites", "--import-mode=importlib", "-p", "no:cacheprovider", "-q")
+"""It captures what checks print: without, a line of dots never ends, and pytest measures it again with each dot."""
 
 
 def how_many(nodes: int, due: int, jobs: int, extra: Sequence[str]) -> int:
