@@ -13,7 +13,7 @@ from assay.harness.results.compare import WORSE
 from assay.harness.results.differences import Differences
 from assay.harness.results.functions import Functions
 from assay.harness.results.gathered import TITLES, Gathered
-from assay.harness.results.lines import short, where
+from assay.harness.results.lines import short, visible, where
 from assay.harness.results.result import Result
 from assay.harness.results.sections import headline
 from assay.model.spans import counted
@@ -30,7 +30,7 @@ def github(result: Result) -> Iterator[str]:
             check, subject, reason = group.example
             many = f"{group.outcomes} outcomes on {where(group.places)}, first {subject}"
             place = subject if group.outcomes == 1 else many
-            said = f"{place}: {reason}{f' [{group.known}]' if group.known else ''}"
+            said = f"{place}: {visible(reason)}{f' [{group.known}]' if group.known else ''}"
             title = short(group.check) if group.check else f"{counted(group.checks, 'check')} could not be judged"
             told.append(("error" if group.decides else "warning", check, title, said))
     yield from _annotations(result.root, told)

@@ -22,7 +22,7 @@ def markdown(result: Result) -> Iterator[str]:
 
 
 def differences(found: Differences) -> Iterator[str]:
-    """Yield a comparison, each section folded that is not worse than before."""
+    """Yield a comparison, folded what is not worse than before."""
     return _fitted(lambda most: _compared(found, most))
 
 
@@ -50,7 +50,7 @@ def _compared(found: Differences, most: int) -> Iterator[str]:
     yield ""
     yield f"{_plain(headline(found))}."
     for section in sections(found):
-        yield from ("", f"<details><summary>{_plain(section.title)}</summary>", "")
+        yield from ("", f"<details{' open' * section.worse}><summary>{_plain(section.title)}</summary>", "")
         yield from map(_item, section.lines[:most])
         if len(section.lines) > most:
             yield f"- and {len(section.lines) - most} more"

@@ -23,7 +23,7 @@ LABELS = {"pass": "passed", "fail": "failed", "error": "errors", "skip": "skippe
 def nagios(result: Result) -> Iterator[str]:
     """Yield the line of a run."""
     total = sum(result.counts.values())
-    there = f" on {where(result.nodes_failing)}" if result.nodes_failing else ""
+    there = f"; wrong on {where(result.nodes_failing)}" if result.nodes_failing else ""
     unfinished = "" if result.ended else "the run has not ended: "
     values = " ".join(f"{LABELS[verdict]}={result.counts[verdict]};;;0;{total}" for verdict in VERDICTS)
     yield line(state(result), f"{unfinished}{result.headline()}{there}, run {result.run.id}", values)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from assay.harness.results.alike import shape
 from assay.harness.results.compare import KINDS, Change, Comparison, Kind
-from assay.harness.results.lines import WIDTH, short, sign, where
+from assay.harness.results.lines import WIDTH, short, sign, visible, where
 from assay.model.spans import counted
 
 TITLES: dict[Kind, str] = {
@@ -89,6 +89,6 @@ def _gather(comparison: Comparison, kind: Kind) -> list[Gathered]:
 
 def _why(one: Change) -> str:
     if one.kind in ("fixed", "judged_again", "vanished"):
-        return f"{BEFORE[one.was]}{f': {one.was_reason}' if one.was_reason else ''}" if one.was else ""
+        return f"{BEFORE[one.was]} before{f': {visible(one.was_reason)}' if one.was_reason else ''}" if one.was else ""
     before = f" ({BEFORE[one.was]} before)" if one.was and one.kind == "newly_unknown" else ""
-    return f"{one.reason}{before}{f'  [{one.known}]' if one.known else ''}"
+    return f"{visible(one.reason)}{before}{f'  [{one.known}]' if one.known else ''}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from assay.harness.results.alike import Group
@@ -9,7 +10,8 @@ from assay.harness.results.result import Result
 from assay.model.outcome import Outcome, Run, Verdict
 from assay.model.spans import counted, folded, listed
 
-FEW = 40
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+FEW = 10
 """So many failures, or fewer, are told one by one; more of them together, where they are alike."""
 WIDTH = 18
 
@@ -88,5 +90,10 @@ def unfinished(result: Result) -> str:
     return f"this run has not ended; if it was killed, `assay validate --resume {result.run.id}` goes on with it"
 
 
+def visible(text: str) -> str:
+    r"""Return text with what a terminal would obey, which a node may have said, written as `\\x1b`."""
+    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+
+
 def _line(word: str, place: str, what: str, reason: str, known: str) -> str:
-    return f"{word:<5} {place:<{WIDTH}} {what}  {reason}{f'  [{known}]' if known else ''}"
+    return f"{word:<5} {place:<{WIDTH}} {what}  {visible(reason)}{f'  [{known}]' if known else ''}"

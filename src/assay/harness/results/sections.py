@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from assay.harness.results.compare import KINDS, Comparison, Kind
+from assay.harness.results.compare import KINDS, WORSE, Comparison, Kind
 from assay.harness.results.differences import Differences
 from assay.harness.results.gathered import TITLES
 from assay.harness.results.lines import short
@@ -14,10 +14,11 @@ from assay.model.spans import counted, folded, listed
 
 @dataclass(frozen=True)
 class Section:
-    """A part of what is told."""
+    """A part of what is told; `worse`: nobody had to know of it before."""
 
     title: str
     lines: list[str]
+    worse: bool = False
 
 
 def headline(found: Differences) -> str:
@@ -33,7 +34,7 @@ def sections(found: Differences) -> Iterator[Section]:
     for kind in KINDS:
         lines = [one.line for one in found.gathered if one.kind == kind]
         if lines and kind != "appeared":
-            yield Section(_title(found.comparison, kind), lines)
+            yield Section(_title(found.comparison, kind), lines, worse=kind in WORSE)
     if found.flapping:
         yield Section("flapping", [one.line for one in found.flapping])
     if found.moved:
