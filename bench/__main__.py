@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from bench import agent, big, bmcs, fabric, faults, harness, observing, starting, week
+from bench import agent, big, bmcs, fabric, faults, harness, history, observing, report, starting, week
 from bench.measurement import Measurement
 from bench.table import told
 
@@ -22,6 +22,8 @@ PARTS: dict[str, Callable[[Path], Iterator[Measurement]]] = {
     "big": big.measurements,
     "fabric": fabric.measurements,
     "harness": harness.measurements,
+    "report": report.measurements,
+    "history": history.measurements,
     "faults": faults.measurements,
     "week": week.measurements,
     "agent": agent.measurements,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 from datetime import datetime
-from typing import Any
 from urllib.parse import quote
 
 from assay.harness.overview.tables import FAILING, KEPT_S, KNOWN, ON_TRIAL, TRIED_WELL, UNKNOWN, WELL
@@ -12,8 +11,15 @@ from assay.harness.store.read import Stored
 from assay.harness.store.tables import transaction
 from assay.model.outcome import VERDICTS
 
-Row = tuple[Any, ...]
-
+_CHECKS = """
+INSERT INTO main.check_ (name, area, fault, phases) VALUES (?, ?, ?, ?)
+ON CONFLICT DO UPDATE SET fault = excluded.fault, phases = excluded.phases
+"""
+_SUBJECTS = """
+INSERT INTO main.subject (name, scope, holder)
+SELECT name, substr(name, 1, instr(name, '/') - 1), holder(name, node) FROM run.subject
+WHERE name NOT IN (SELECT name FROM main.subject)
+"""
 _STANDS = f"""CASE
   WHEN o.verdict IN ({VERDICTS.index("fail")}, {VERDICTS.index("error")}) AND o.known IS NOT NULL THEN {KNOWN}
   WHEN o.observed AND o.verdict = {VERDICTS.index("pass")} THEN {TRIED_WELL}
@@ -35,16 +41,17 @@ DELETE FROM {0} WHERE EXISTS (SELECT 1 FROM state o
   WHERE o.subject = {0}.subject AND o.check_ = {0}.check_ AND o.run = :n)
 """
 _AMISS = f"""
-FROM state o JOIN temp.of_subject s ON s.new = o.subject JOIN temp.of_check_ c ON c.new = o.check_
-JOIN run.{{0}} m ON m.subject = s.old AND m.check_ = c.old {{1}}
-WHERE o.run = :n AND o.stands NOT IN ({WELL}, {TRIED_WELL})
+FROM run.outcome o JOIN temp.of_subject s ON s.old = o.subject JOIN temp.of_check_ c ON c.old = o.check_
+JOIN state x ON x.subject = s.new AND x.check_ = c.new AND x.run = :n
+JOIN run.{{0}} m ON m.subject = o.subject AND m.check_ = o.check_ {{1}}
+WHERE o.verdict != {VERDICTS.index("pass")}
 """
 _MEASUREMENTS = (
     "INSERT OR IGNORE INTO measurement "
-    "SELECT o.subject, o.check_, m.n, g.name, m.value, g.unit, g.at_least, g.at_most, g.source"
+    "SELECT x.subject, x.check_, m.n, g.name, m.value, g.unit, g.at_least, g.at_most, g.source"
     + _AMISS.format("measurement", "JOIN run.gauge g ON g.id = m.gauge")
 )
-_ARTEFACTS = "INSERT OR IGNORE INTO artefact SELECT o.subject, o.check_, m.name, m.digest, m.bytes" + _AMISS.format(
+_ARTEFACTS = "INSERT OR IGNORE INTO artefact SELECT x.subject, x.check_, m.name, m.digest, m.bytes" + _AMISS.format(
     "artefact", ""
 )
 _TREND = f"""
@@ -89,32 +96,21 @@ def area(check: str) -> str:
 
 def _number(connection: sqlite3.Connection) -> None:
     """Note which number each shared row of the run has here; rows that are new here are added."""
-    ask = connection.execute
-    checks = ask("SELECT id, name, fault, phases FROM run.check_").fetchall()
-    _pairs(connection, "check_", checks, [(name, area(name), fault, phases) for _, name, fault, phases in checks])
-    subjects = ask("SELECT id, name, node FROM run.subject").fetchall()
-    split = [(name, name.split("/")[0], holder(name, node)) for _, name, node in subjects]
-    _pairs(connection, "subject", subjects, split)
-    told = ask("SELECT id, text FROM run.text").fetchall()
-    _pairs(connection, "text", told, [(text,) for _, text in told])
-    times = [(id_, datetime.fromisoformat(at).timestamp()) for id_, at in ask("SELECT id, at FROM run.document") if at]
-    _map(connection, "document", times)
+    connection.create_function("holder", 2, holder, deterministic=True)
+    checks = connection.execute("SELECT name, fault, phases FROM run.check_").fetchall()
+    connection.executemany(_CHECKS, [(name, area(name), fault, phases) for name, fault, phases in checks])
+    connection.execute(_SUBJECTS)
+    connection.execute("INSERT OR IGNORE INTO main.text (text) SELECT text FROM run.text")
+    for table, key in (("check_", "name"), ("subject", "name"), ("text", "text")):
+        _map(connection, table)
+        pairs = f"SELECT r.id, m.id FROM run.{table} r JOIN main.{table} m ON m.{key} = r.{key}"  # noqa: S608
+        connection.execute(f"INSERT INTO temp.of_{table} {pairs}")
+    _map(connection, "document")
+    times = connection.execute("SELECT id, at FROM run.document WHERE at != ''").fetchall()
+    seconds = [(number, datetime.fromisoformat(at).timestamp()) for number, at in times]
+    connection.executemany("INSERT INTO temp.of_document VALUES (?, ?)", seconds)
 
 
-def _pairs(connection: sqlite3.Connection, table: str, rows: list[Row], here: list[Row]) -> None:
-    """Bring shared rows up to date; the first column is what they are known by."""
-    key, *more = [name for _, name, *_ in connection.execute(f"PRAGMA table_info({table})")][1:]
-    places = ", ".join("?" * (1 + len(more)))
-    renewed = f"UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in more)}" if more else "NOTHING"
-    names = ", ".join((key, *more))
-    insert = f"INSERT INTO main.{table} ({names}) VALUES ({places}) ON CONFLICT DO {renewed}"  # noqa: S608 — our names
-    connection.executemany(insert, here)
-    known = dict(connection.execute(f"SELECT {key}, id FROM main.{table}"))  # noqa: S608 — our names
-    _map(connection, table, [(row[0], known[row[1]]) for row in rows])
-
-
-def _map(connection: sqlite3.Connection, table: str, pairs: list[tuple[int, float]]) -> None:
+def _map(connection: sqlite3.Connection, table: str) -> None:
     connection.execute(f"DROP TABLE IF EXISTS temp.of_{table}")
     connection.execute(f"CREATE TABLE temp.of_{table} (old INTEGER PRIMARY KEY, new NUMERIC NOT NULL)")
-    connection.executemany(f"INSERT INTO temp.of_{table} VALUES (?, ?)", pairs)  # noqa: S608 — our names
-    connection.execute(f"CREATE INDEX temp.by_new_{table} ON of_{table} (new)")

@@ -99,7 +99,7 @@ def overview(fleet: Fleet, standing: Standing, window_s: float = DAY_S) -> Overv
     changed = list(changes(standing, since.at if len(points) > 1 else 0.0))
     broke = tuple(change for change in changed if change.broke)
     lost = tuple(change for change in changed if change.lost)
-    traits = Traits(fleet)
+    traits = Traits(fleet, {change.holder for change in (*broke, *lost)})
     held, excused = _held(fleet, standing, {*broke, *lost})
     return Overview(
         fleet=fleet.root.name,

@@ -12,8 +12,8 @@ from assay.harness.overview import words
 from assay.harness.overview.look import Overview, pools
 from assay.harness.overview.pictures import cells, lines, link
 
-ROOMY = 120
-"""Up to so many nodes, each cell of the map has the node's name in it."""
+ROOMY, DENSE = 120, 2500
+"""Up to so many nodes, each cell of the map has the node's name in it; from so many on, cells are small."""
 
 
 def as_page(one: Overview) -> str:
@@ -26,7 +26,7 @@ def as_page(one: Overview) -> str:
         words=words,
         link=partial(link, run=one.newest.run),
         map=cells(one, pools(one.stood)),
-        roomy=len(one.stood) <= ROOMY,
+        room="roomy" if len(one.stood) <= ROOMY else "dense" if len(one.stood) >= DENSE else "",
         lines=lines(one.trends),
         mended=_by_holder(one),
         nodes=len(one.stood),

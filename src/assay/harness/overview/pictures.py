@@ -15,7 +15,7 @@ WIDTH, HEIGHT = 220, 36
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One node of the map: how many checks fail or are unknown, how it stands (a class of the style), and its result."""
+    """One node of the map: how many checks are amiss, how it stands (a class of the style), and where its result is."""
 
     name: str
     ill: int

@@ -51,17 +51,20 @@ def clusters(standing: Standing, traits: Traits, changed: Sequence[Change]) -> l
     by_check: dict[str, list[Change]] = defaultdict(list)
     for change in changed:
         by_check[change.check].append(change)
+    spread = {check: changes for check, changes in by_check.items() if len({one.holder for one in changes}) > 1}
+    alone = [change for check, changes in by_check.items() if check not in spread for change in changes]
     alike: dict[tuple[frozenset[str], int], list[str]] = defaultdict(list)
-    judged = _populations(standing, by_check)
-    for check, changes in by_check.items():
+    judged = _populations(standing, spread)
+    for check, changes in spread.items():
         alike[frozenset(change.subject for change in changes), hash(judged[check])].append(check)
     sized: dict[int, _Sizes] = {}
     gathered: dict[Group, list[Cluster]] = defaultdict(list)
     for (_, key), checks in alike.items():
         sizes = sized.setdefault(key, _Sizes(traits, judged[checks[0]]))
-        for found in _of_checks(traits, sizes, [by_check[check] for check in checks]):
+        for found in _of_checks(traits, sizes, [spread[check] for check in checks]):
             gathered[found.group].append(found)
-    for found in _of_one_holder([change for one in gathered.pop(ALONE, ()) for change in one.changes]):
+    alone += [change for one in gathered.pop(ALONE, ()) for change in one.changes]
+    for found in _of_one_holder(alone):
         gathered[found.group].append(found)
     rest = gathered.pop(ALONE, [])
     whole = [_joined(found) for found in gathered.values()]
@@ -116,7 +119,9 @@ def _of_one_holder(alone: Sequence[Change]) -> Iterable[Cluster]:
             yield Cluster(("node", holder), tuple(changes), 1)
         else:
             rest += changes
-    if rest:
+    if len(rest) == 1:
+        yield Cluster(("node", rest[0].holder), tuple(rest), 1)
+    elif rest:
         yield Cluster(ALONE, tuple(rest), len(rest), sure=False)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 
 from assay.fabric.design import plan
@@ -15,10 +15,15 @@ BATCH_DIGITS = 14
 
 
 class Traits:
-    """The groups of subjects, looked up once each; those that people would rather hear of come first."""
+    """The groups of subjects, looked up once each; those that people would rather hear of come first.
 
-    def __init__(self, fleet: Fleet) -> None:
+    Switches are told of the fabrics of `broken` nodes only, as no other switch can explain anything.
+    """
+
+    def __init__(self, fleet: Fleet, broken: Iterable[str]) -> None:
         self._fleet = fleet
+        nodes = (fleet.nodes[name] for name in broken if name in fleet.nodes)
+        self._fabrics = {str(node.variables.get("fabric", "")) for node in nodes} & {*fleet.designs}
         self._of: dict[str, tuple[Group, ...]] = {}
         self._nodes: dict[str, tuple[Group, ...]] = {}
         self._leaves: dict[str, Mapping[tuple[str, str], str]] = {}
@@ -58,7 +63,7 @@ class Traits:
     def _leaf(self, node: Node, part: str) -> str:
         name = str(node.variables.get("fabric", ""))
         spec = self._fleet.node_specs.get(node.spec)
-        if name not in self._fleet.designs or spec is None or all(part != hca.name for hca in spec.hcas):
+        if name not in self._fabrics or spec is None or all(part != hca.name for hca in spec.hcas):
             return ""
         if name not in self._leaves:
             self._leaves[name] = self._cabled(name)
