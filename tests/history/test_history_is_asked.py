@@ -136,3 +136,11 @@ def test_a_pool_in_which_nothing_was_decided_has_no_rate(reports, said) -> None:
     reports.kept([said("skip")])
     with reports.asked() as history:
         assert [one.success for one in rates(history)] == [None]
+
+
+def test_numbers_that_no_document_tells_are_each_by_themselves(reports, said) -> None:
+    for hours in range(3):
+        reports.kept([said(value=70.0 + hours)], timedelta(hours=hours))
+    with reports.asked() as history:
+        (one,) = noise(history)
+    assert (one.value, one.count) == (70.0, 2)

@@ -140,8 +140,10 @@ def test_a_run_that_cannot_be_read_is_told_and_costs_no_other(reports, said) -> 
 def test_history_that_cannot_be_written_is_told_and_the_run_stays(reports, said) -> None:
     file = reports.stored([said()])
     reports.home.write_text("in the way")
-    (trouble, *_) = catch_up(reports.reports)
-    assert "could not be kept" in trouble.what
+    (trouble,) = catch_up(reports.reports)
+    assert (trouble.what.split(":")[0], trouble.where) == ("history cannot be written", str(reports.home))
+    with pytest.raises(Trouble, match="could not be kept in history"):
+        keep(file, reports.home)
     with Stored.open(file) as stored:
         assert len(list(stored.outcomes())) == 1
 

@@ -1,4 +1,4 @@
-"""`assay history NODE`: everything that the ledger has about a node, in order."""
+"""`assay history NODE`: everything that the ledger has about a node, in order; or what all runs said of it."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import typer
 from assay.cli.desk import Desk, FleetDir, Format
 from assay.cli.roll import story_of
 from assay.cli.telling import told
+from assay.model.errors import Trouble
 
 if TYPE_CHECKING:
     from assay.lifecycle.story import Story
@@ -18,13 +19,39 @@ if TYPE_CHECKING:
 
 app = typer.Typer(add_completion=False, help="Show how a node got there.")
 
+Node = Annotated[
+    str, typer.Argument(metavar="[NODE]", help="The node; with --outcomes, all pools where none is named.")
+]
+Outcomes = Annotated[
+    bool, typer.Option("--outcomes", help="Show when which check failed and recovered, and what flaps.")
+]
+Measurements = Annotated[
+    bool, typer.Option("--measurements", help="Show what was measured, beside what it usually is.")
+]
+Days = Annotated[int, typer.Option("--days", min=0, help="With those: of so many days, and today.")]
+Check = Annotated[str, typer.Option("--check", metavar="GLOB", help="With those: only checks such as '*ecc*'.")]
+
 
 @app.command()
 def history(
-    node: Annotated[str, typer.Argument(metavar="NODE")], fleet: FleetDir = Path(), form: Format = "text"
+    node: Node = "",
+    outcomes: Outcomes = False,
+    measurements: Measurements = False,
+    days: Days = 90,
+    check: Check = "",
+    fleet: FleetDir = Path(),
+    form: Format = "text",
 ) -> None:
     """Show everything that was seen of a node, decided about it and done to it, oldest first."""
     desk = Desk(fleet.resolve())
+    if outcomes or measurements:
+        from assay.cli import past
+
+        show = past.measurements if measurements else past.outcomes if node else past.pools
+        show(desk, node, days, check, form)
+        return
+    if not node:
+        raise Trouble("no node is named", fix="name one; of the whole fleet: assay history --outcomes")
     story = story_of(desk, node)
     entries = desk.ledger.entries(node)
     if form == "json":

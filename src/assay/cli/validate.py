@@ -76,6 +76,7 @@ def validate(
         typer.echo(f"interrupted; what was judged is kept: assay validate --resume {stopped.run}", err=True)
         raise typer.Exit(INTERRUPTED) from None
     _print_json(result) if form == "json" else _print_text(result, desk)
+    _remember(desk)
     raise typer.Exit(0 if result.well else 1)
 
 
@@ -140,6 +141,14 @@ def _known(names: list[str], existing: Iterable[str], what: str) -> list[str]:
             near = get_close_matches(name, known, n=3) or sorted(known)[:8]
             raise Trouble(f"there is no {what} {name!r}", fix=f"did you mean {' or '.join(near)}?")
     return names
+
+
+def _remember(desk: Desk) -> None:
+    """Write the run into history. The run itself is safe, whatever becomes of that."""
+    from assay.harness.history.keep import catch_up
+
+    for trouble in catch_up(desk.reports):
+        typer.secho(str(trouble), fg=typer.colors.YELLOW, err=True)
 
 
 def _print_json(result: RunResult) -> None:

@@ -6,14 +6,21 @@ from collections import defaultdict
 from collections.abc import Collection
 
 from assay.controller.desk import Desk
+from assay.harness.history.keep import catch_up
 from assay.harness.run import validate
 from assay.lifecycle.requirements import due
 from assay.lifecycle.situation import Situation
 
 
 def judge_nodes(desk: Desk, situation: Situation, names: Collection[str]) -> list[str]:
-    """Validate the phases that are due for each of `names`, record the outcomes, and return the runs' ids."""
-    return [_run(desk, list(phases), nodes) for phases, nodes in grouped(situation, names).items()]
+    """Validate the phases that are due for each of `names`, record the outcomes, and return the runs' ids.
+
+    What stands in the way of writing them into history is told, and costs nothing else.
+    """
+    runs = [_run(desk, list(phases), nodes) for phases, nodes in grouped(situation, names).items()]
+    for trouble in catch_up(desk.reports) if runs else ():
+        desk.progress(str(trouble))
+    return runs
 
 
 def grouped(situation: Situation, names: Collection[str]) -> dict[tuple[str, ...], list[str]]:

@@ -11,10 +11,12 @@ The other questions: `flapping.flapping`, `noise.noise`, `rates.rates`.
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,14 +38,19 @@ SELECT * FROM read_parquet(files, hive_partitioning = true)
 WHERE (nodes IS NULL OR list_contains(nodes, node))
   AND (subjects IS NULL OR list_contains(subjects, subject))
   AND (checks IS NULL OR list_contains(checks, check_))
-  AND (fits IS NULL OR check_ GLOB fits OR split_part(check_, '::', 2) GLOB fits)
+  AND (fits IS NULL OR check_ GLOB fits OR check_ GLOB 'suites/' || fits
+    OR split_part(check_, '::', 1) GLOB fits OR split_part(check_, '::', 1) GLOB 'suites/' || fits
+    OR split_part(check_, '::', 2) GLOB fits OR split_part(check_, '::', 2) GLOB 'test_' || fits)
 """
 """What a question looks at. Planned with its values: row groups without a node that is asked for are not read."""
 
 
 @dataclass(frozen=True)
 class Of:
-    """Whose outcomes: of these nodes, subjects, checks (none: all); of checks whose id or name fits the glob `fits`."""
+    """Whose outcomes: of these nodes, subjects and checks (none: all).
+
+    `fits` is a glob of a check's id, its module or its function's name, with or without `suites/` and `test_`.
+    """
 
     nodes: Collection[str] = ()
     subjects: Collection[str] = ()
@@ -75,12 +82,23 @@ class Turn:
     observed: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """How many outcomes of how many runs there are, and when the first and the last of these were ("" of none)."""
+
+    runs: int
+    outcomes: int
+    first: str
+    last: str
+
+
 class History:
     """The history below `home`, asked at the time `now`. Days are of UTC and count whole."""
 
     def __init__(self, home: Path, now: datetime) -> None:
         self.home, self.now = home, now
         self._database = duck()
+        self._database.execute("SET parquet_metadata_cache = true")
         self._database.execute(_AMONG)
 
     def __enter__(self) -> History:
@@ -144,6 +162,12 @@ def outcomes(history: History, of: Of = ALL, *, days: int, measured: bool = Fals
     return [_recorded(row, numbers, kept) for row in history.ask(_OUTCOMES, of, days=days)]
 
 
+def judged(history: History, of: Of = ALL, *, days: int) -> Judged:
+    """Return how much there is."""
+    rows = history.ask(_JUDGED, of, days=days)
+    return Judged(*rows[0]) if rows else Judged(0, 0, "", "")
+
+
 def turns(history: History, of: Of = ALL, *, days: int) -> list[Turn]:
     """Return where a verdict is another than the one before, oldest first; a first pass is none."""
     return [Turn(*row) for row in history.ask(_TURNS, of, days=days)]
@@ -176,24 +200,32 @@ def _recorded(row: Row, numbers: dict[Row, list[Row]], kept: dict[Row, list[Row]
         observed,
     ) = row
     key = (run, check, subject)
-    outcome = Outcome(
-        check=check,
-        subject=subject,
-        node=node,
-        verdict=verdict,
-        reason=reason,
-        fault=fault,
-        phases=tuple(phases),
-        active=active,
-        evidence=evidence,
-        evidence_at=seen_at,
-        duration_s=micros / 1e6,
-        measurements=tuple(Measurement(*one) for one in numbers.get(key, ())),
-        known=known,
-        observed=observed,
-        artefacts=tuple(Artefact(*one) for one in kept.get(key, ())),
+    return Recorded(
+        run,
+        at,
+        Outcome(
+            check,
+            subject,
+            node,
+            verdict,
+            reason,
+            fault,
+            _phases(phases),
+            active,
+            evidence,
+            seen_at,
+            micros / 1e6,
+            tuple(Measurement(*one) for one in numbers[key]) if key in numbers else (),
+            known,
+            observed,
+            tuple(Artefact(*one) for one in kept[key]) if key in kept else (),
+        ),
     )
-    return Recorded(run, at, outcome)
+
+
+@cache
+def _phases(text: str) -> tuple[str, ...]:
+    return tuple(json.loads(text))
 
 
 _RUNS = """
@@ -211,6 +243,10 @@ FROM among($files, $nodes, $subjects, $checks, $fits) ORDER BY run, subject, che
 _ARTEFACTS = """
 SELECT run, check_, subject, name, digest, bytes
 FROM among($files, $nodes, $subjects, $checks, $fits) ORDER BY run, subject, check_, name
+"""
+_JUDGED = """
+SELECT count(DISTINCT run), count(*), coalesce(min(run_at), ''), coalesce(max(run_at), '')
+FROM among($files, $nodes, $subjects, $checks, $fits)
 """
 _TURNS = """
 SELECT run, run_at, check_, subject, node, coalesce(was, ''), verdict, reason, known, observed

@@ -11,12 +11,12 @@ from assay.harness.history.duck import duck
 from assay.harness.history.one_a_day import one_a_day
 from assay.harness.history.places import TABLES, folder, home, place, writing
 from assay.harness.history.pour import Poured
+from assay.harness.order import ENDED, WHOLE
 from assay.harness.store.read import Stored
 from assay.harness.store.runs import all_runs
 from assay.model.errors import Trouble
 from assay.model.outcome import Run
 
-ENDED, WHOLE = "ended", "whole"
 AT_ONCE = 10
 """So many runs are caught up with at a time, newest first: nobody waits long for what an earlier run left undone."""
 DAY = len("20261121")
@@ -46,8 +46,13 @@ def catch_up(reports: Path) -> list[Trouble]:
 
     Returns what stood in the way of any; nothing of that costs a run, and the next time it is tried again.
     """
-    kept = set.intersection(*(places.all_runs(home(reports), table) for table in TABLES))
     every = all_runs(reports)
+    if not every:
+        return []
+    try:
+        kept = _kept(home(reports))
+    except OSError as error:
+        return [Trouble(f"history cannot be written: {error}", where=str(home(reports)), fix=_AGAIN)]
     left = (run for run in reversed(every) if run.parent.name not in kept and _is_over(run, every[-1]))
     troubles: list[Trouble] = []
     for run in islice(left, AT_ONCE):
@@ -56,6 +61,12 @@ def catch_up(reports: Path) -> list[Trouble]:
         except Trouble as trouble:
             troubles.append(trouble)
     return troubles + _tidied(home(reports))
+
+
+def _kept(home: Path) -> set[str]:
+    """Return the runs that history holds, while nobody changes it."""
+    with writing(home):
+        return set.intersection(*(places.all_runs(home, table) for table in TABLES))
 
 
 def _tidied(home: Path) -> list[Trouble]:

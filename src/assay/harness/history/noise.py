@@ -14,8 +14,8 @@ FINEST = 0.01
 _NOISE = """
 WITH
   of_evidence AS (
-    SELECT check_, subject, node, name, unit, value, run, run_at FROM among($files, $nodes, $subjects, $checks, $fits)
-    WHERE isfinite(value) QUALIFY row_number() OVER (PARTITION BY check_, subject, name, evidence ORDER BY run) = 1
+    SELECT *, coalesce(nullif(evidence, ''), run) AS told_by FROM among($files, $nodes, $subjects, $checks, $fits)
+    WHERE isfinite(value) QUALIFY row_number() OVER (PARTITION BY check_, subject, name, told_by ORDER BY run) = 1
   ),
   aged AS (
     SELECT *, row_number() OVER (PARTITION BY check_, subject, name ORDER BY run DESC) AS age FROM of_evidence

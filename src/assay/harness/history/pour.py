@@ -25,7 +25,7 @@ _BY_NODE = "FROM (SELECT id FROM subject ORDER BY node, name) s CROSS JOIN {} o 
 
 _TAKEN = {
     "check_": (
-        "id INTEGER, name TEXT, fault TEXT, phases JSON, active BOOLEAN",
+        "id INTEGER, name TEXT, fault TEXT, phases TEXT, active BOOLEAN",
         "SELECT id, name, fault, phases, active FROM check_",
     ),
     "subject": ("id INTEGER, name TEXT, node TEXT", "SELECT id, name, node FROM subject"),
@@ -71,7 +71,7 @@ _POURED = {
     OUTCOMES: """
         SELECT $run AS run, $at AS run_at, split_part(s.name, '/', 1) AS pool, s.node, s.name AS subject,
           c.name AS check_, list_extract($verdicts::VARCHAR[], o.verdict + 1) AS verdict,
-          coalesce(r.text, '') AS reason, c.fault, c.phases::VARCHAR[] AS phases, c.active,
+          coalesce(r.text, '') AS reason, c.fault, c.phases, c.active,
           coalesce(d.digest, '') AS evidence, coalesce(d.seen_at, '') AS evidence_at, o.micros,
           coalesce(k.text, '') AS known, coalesce(o.observed, false) AS observed
         FROM outcome o JOIN subject s ON s.id = o.subject JOIN check_ c ON c.id = o.check_
@@ -79,7 +79,10 @@ _POURED = {
           LEFT JOIN text r ON r.id = o.reason LEFT JOIN text k ON k.id = o.known
         """,
 }
-"""Each table of history, as it is made of those. `pool` is what a subject begins with; of fabrics it is `fabric`."""
+"""Each table of history, as it is made of those. `pool` is what a subject begins with; of fabrics it is `fabric`.
+
+The phases of an outcome are JSON text: a list costs a reader as much as five columns of text.
+"""
 
 
 class Poured:

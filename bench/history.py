@@ -1,0 +1,124 @@
+"""What it costs to keep a run in history, and to ask a hundred such runs about one node.
+
+One run of a million outcomes is stored and kept for real. The other ninety-nine are its files under other names and
+days: what they hold repeats, so only the times and the bytes mean something. `python -m bench.history RUN HOME` keeps
+one run.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+
+from assay.harness.history.ask import History, Of, outcomes, turns
+from assay.harness.history.flapping import flapping
+from assay.harness.history.keep import keep
+from assay.harness.history.noise import noise
+from assay.harness.history.places import TABLES, home
+from assay.harness.history.rates import rates
+from assay.harness.store.write import Writer
+from assay.model.clock import SystemClock
+from assay.model.outcome import Measurement, Outcome, Run
+from bench.cost import cost
+from bench.measurement import Measurement as Figure
+from bench.programs import BIN
+
+NODES, CHECKS, RUNS, DAYS = 10_000, 100, 100, 90
+NOW = SystemClock().now()
+NODE = f"n{NODES // 2:05}"
+ASK_S, COMMAND_S, BYTES, PEAK_MB = 0.2, 1.5, 10.0, 300.0
+TIMES = 5
+Question = Callable[[History], object]
+
+
+def measurements(folder: Path) -> Iterator[Figure]:
+    """Keep a run, then ask a hundred, all below `folder`."""
+    reports = folder / "fleet" / "reports"
+    run = stored(reports)
+    spent = cost([sys.executable, "-m", "bench.history", str(run), str(home(reports))], Path.cwd(), times=1)
+    what = f"{NODES * CHECKS:,} outcomes"
+    kept = sum(file.stat().st_size for file in home(reports).rglob("*.parquet"))
+    parts = {"cpu_s": spent.cpu_s, "run_bytes": run.stat().st_size / NODES / CHECKS}
+    yield Figure(f"history of {what}: on disk", kept / NODES / CHECKS, "B an outcome", "at most", BYTES, parts)
+    yield Figure(f"history of {what}: peak memory while kept", spent.peak_mb, "MB", "at most", PEAK_MB)
+    many(reports)
+    yield _asked(reports)
+    command = [str(BIN / "assay"), "history", NODE, "--outcomes", "--fleet", str(reports.parent)]
+    spent = cost(command, Path.cwd())
+    yield Figure(f"assay history {NODE} --outcomes, {RUNS} runs", spent.cpu_s, "s", "at most", COMMAND_S)
+
+
+def stored(reports: Path) -> Path:
+    """Write down a run of 10,000 nodes × 100 checks; one outcome in fifty fails, every third is of a number."""
+    chance = random.Random(1)  # noqa: S311 — outcomes need not be secret
+    names = tuple(f"n{number:05}" for number in range(NODES))
+    run = Run(f"{NOW:%Y%m%dT%H%M%S}.000-abcdef", NOW.isoformat(), ("production",), names, "c0ffee")
+    file = reports / "runs" / run.id / "run.sqlite"
+    file.parent.mkdir(parents=True)
+    writer = Writer(file, run, {"ended": "whole"})
+    for number, node in enumerate(names):
+        for check in range(CHECKS):
+            writer(_outcome(chance, node, f"pool-{number // 2500 + 1:02}", number, check))
+    writer.close()
+    return file
+
+
+def many(reports: Path) -> None:
+    """Lay the one run's files under the days before, as if there had been a run on each."""
+    for table in TABLES:
+        (one,) = home(reports).glob(f"{table}/*/*.parquet")
+        for number in range(1, RUNS):
+            at = NOW - timedelta(days=number * DAYS / RUNS)
+            file = home(reports) / table / f"day={at.date()}" / f"{at:%Y%m%dT%H%M%S}.000-abcdef.parquet"
+            file.parent.mkdir(exist_ok=True)
+            shutil.copyfile(one, file)
+
+
+def _outcome(chance: random.Random, node: str, pool: str, number: int, check: int) -> Outcome:
+    value = 70 + chance.randrange(2000) / 100
+    failed = chance.random() < 0.02
+    limit = f"specs/nodes/hgx-h100.yaml:{check}"
+    return Outcome(
+        check=f"suites/production/test_area{check // 10}.py::test_number_{check}",
+        subject=f"{pool}/{node}/gpu{check % 8}" if check < 60 else f"{pool}/{node}",
+        node=node,
+        verdict="fail" if failed else "pass",
+        reason=f"gauge_{check} is {value} °C, at most 85 ({limit})" if failed else "",
+        fault=f"gpu.fault{check % 40}",
+        phases=("production", "test"),
+        evidence=f"{number:064x}",
+        evidence_at=f"2026-11-21T19:{number % 60:02}:11.123456+00:00",
+        duration_s=chance.randrange(900) / 1e6,
+        measurements=(Measurement(f"gauge_{check}", value, "°C", None, 85, limit),) if check % 3 == 0 else (),
+    )
+
+
+def _asked(reports: Path) -> Figure:
+    """Time each question, every time with history opened anew."""
+    of = Of(nodes=[NODE])
+    questions: dict[str, Question] = {
+        "figure": lambda history: turns(history, of, days=DAYS),
+        "every_outcome_s": lambda history: outcomes(history, of, days=DAYS),
+        "flapping_s": lambda history: flapping(history, of, days=DAYS),
+        "noise_s": lambda history: noise(history, of, days=DAYS),
+        "all_pools_30_days_s": lambda history: rates(history, days=30),
+    }
+    taken = {name: min(_seconds(reports, question) for _ in range(TIMES)) for name, question in questions.items()}
+    what = f"history of one node: {DAYS} days, {RUNS} runs of {NODES * CHECKS:,} outcomes"
+    return Figure(what, taken.pop("figure"), "s", "at most", ASK_S, taken)
+
+
+def _seconds(reports: Path, question: Question) -> float:
+    with History(home(reports), NOW) as history:
+        began = time.perf_counter()
+        question(history)
+        return time.perf_counter() - began
+
+
+if __name__ == "__main__":
+    keep(Path(sys.argv[1]), Path(sys.argv[2]))
