@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from assay.cli.app import app
+from assay.harness.recordings import recording
 from assay.model.clock import SystemClock
 from assay.model.errors import Trouble
 
@@ -119,3 +120,24 @@ def test_a_node_that_was_not_judged_is_said_and_one_that_does_not_exist_refused(
 def test_a_node_must_be_named_where_one_is_meant(ask, words) -> None:
     with pytest.raises(Trouble, match="no node is named"):
         ask(*words)
+
+
+def test_history_in_the_way_is_a_warning_and_the_next_run_makes_good_for_it(fleet) -> None:
+    shutil.copytree(ROOT / "suites", fleet / "suites", ignore=shutil.ignore_patterns("__pycache__"))
+    latest = fleet / ".assay" / "evidence" / "latest"
+    latest.mkdir(parents=True)
+    (latest / "n0003.json").write_text(
+        json.dumps({**recording(ROOT / "suites" / "recordings", "hgx-h100"), "node": "n0003"})
+    )
+    history = fleet / "reports" / "history"
+    history.parent.mkdir()
+    history.write_text("in the way")
+    words = ["validate", "--node", "n0003", "--phase", "zap", "--fleet", str(fleet), "--", "-k", "bios"]
+    first = CliRunner().invoke(app, words, catch_exceptions=False)
+    assert first.exit_code == 0, first.output
+    assert "history cannot be written" in first.stderr
+    history.unlink()
+    assert "history" not in CliRunner().invoke(app, words, catch_exceptions=False).stderr
+    runs = {folder.name for folder in (fleet / "reports" / "runs").iterdir()}
+    assert {file.stem for file in history.glob("outcomes/*/*.parquet")} == runs
+    assert len(runs) == 2
