@@ -8,6 +8,12 @@ from typing import Any
 
 import pytest
 
+from assay.harness.results.compare import compare
+from assay.harness.results.differences import differences
+from assay.harness.results.formats import FORMATS, Form
+from assay.harness.results.result import Result
+from assay.harness.results.wanted import EVERYTHING, Wanted
+from assay.harness.store.read import Stored
 from assay.harness.store.write import Writer
 from assay.model.outcome import Outcome, Run
 
@@ -42,6 +48,43 @@ def of() -> Callable[..., Outcome]:
 def judged() -> Callable[..., list[Outcome]]:
     """Return how to make outcomes from words."""
     return _judged
+
+
+def _hot(node: str, gpu: int, degrees: int, **more: Any) -> Outcome:
+    """Return a GPU that is too hot."""
+    said = f"gpu_temperature {degrees} °C, expected at most 85 (specs/nodes/h100.yaml:82)"
+    return _of("heat", f"{node}/gpu{gpu}", "fail", said, **more)
+
+
+@pytest.fixture
+def day(keep: Kept) -> tuple[Path, Path]:
+    """Return two runs of five nodes: a quiet one, and one in which four of them are hot and some is known."""
+    cool = [_of("heat", f"n000{node}/gpu{gpu}") for node in range(1, 6) for gpu in range(2)]
+    quiet = [*cool, _of("power", "n0001", "fail", "psu1 is absent"), _of("ecc", "n0002", "skip", "no ECC | here")]
+    warm = [_hot(f"n000{node}", gpu, 90 + node) for node in range(1, 5) for gpu in range(2)] + cool[8:]
+    more = [
+        _of("power", "n0001"),
+        _of("ecc", "n0002", "error", "n0002.bmc: failed: no answer"),
+        _of("fan", "n0001", "fail", "0 rpm", known="https://issues.example/7"),
+        _of("new", "n0001", "fail", "x <y> & @z \x1b[1m", observed=True),
+    ]
+    return keep(quiet), keep([*warm, *more])
+
+
+@pytest.fixture
+def told() -> Callable[..., list[str]]:
+    """Return how to tell a run in a format, or two of them."""
+
+    def tell(form: Form, *files: Path, root: Path = Path(), wanted: Wanted = EVERYTHING) -> list[str]:
+        if len(files) == 1:
+            with Stored.open(files[0]) as stored:
+                return list(FORMATS[form].run(Result(stored, wanted, root)))
+        tell_two = FORMATS[form].comparison
+        assert tell_two is not None
+        with compare(files[-2], files[-1], wanted) as comparison:
+            return list(tell_two(differences(comparison, files[:-1], root)))
+
+    return tell
 
 
 @pytest.fixture

@@ -1,0 +1,47 @@
+"""The runs that there are, and which of them a run is compared with."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from assay.harness.results.earlier import comparable, earlier
+from assay.harness.results.listing import as_json, as_text
+from assay.model.errors import Trouble
+
+
+def test_a_line_says_when_by_whom_of_what_and_how_it_came_out(keep, judged):
+    files = [
+        keep(judged({"heat n1": "pass"}), phases=("zap",)),
+        keep(judged({"heat n1": "fail", "heat n2": "pass"}), dirty=True, ended=""),
+    ]
+    assert list(as_text(files, 20)) == [
+        "20261121T000000.000-abcdef  2026-11-21 00:00 UTC  ines       c0ffee000000  1 node, zap: 1 passed",
+        (
+            "20261121T010000.000-abcdef  2026-11-21 01:00 UTC  ines       c0ffee000000+changes  "
+            "2 nodes, every phase: 1 passed, 1 failed, has not ended"
+        ),
+    ]
+    assert list(as_text(files, 1))[1:] == ["… and 1 older; `--most 2` lists them all"]
+    document = json.loads("".join(as_json(files, 1)))
+    assert (len(document["runs"]), document["of"], document["runs"][0]["counts"]["pass"]) == (1, 2, 1)
+
+
+def test_a_run_is_compared_with_the_newest_before_that_was_asked_for_as_much(keep, judged):
+    every = {"heat n1": "pass", "heat n2": "pass"}
+    whole = keep(judged(every))
+    other_phase = keep(judged(every), phases=("zap",))
+    one = keep(judged({"heat n1": "pass"}))
+    broken = keep(judged(every), ended="")
+    today = keep(judged(every))
+    runs = [whole, other_phase, one, broken, today]
+    assert earlier(runs, today) == runs[:-1]
+    assert comparable(runs[:-1], today) == whole
+    assert comparable([whole], one) == whole
+    assert comparable([other_phase, one], today) == one, "where none was asked for as much, the one just before"
+
+
+def test_the_first_run_has_nothing_to_be_compared_with(keep):
+    with pytest.raises(Trouble, match="there is no run before"):
+        comparable([], keep())

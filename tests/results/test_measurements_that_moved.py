@@ -1,0 +1,114 @@
+"""Measurements that moved more than they move by themselves; where that is not known, nothing is claimed."""
+
+from __future__ import annotations
+
+import random
+from statistics import median
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assay.harness.results.compare import compare
+from assay.harness.results.noise import LEAST, TIMES, judged, moved, past, spread
+from assay.model.outcome import Measurement
+
+HEAT = "suites/production/test_heat.py::test_heat"
+
+
+@pytest.fixture
+def found(keep, of):
+    """Return what moved in the last of runs; `values(node, run)` is what is measured."""
+
+    def of_runs(values, number, evidence=lambda node, run: f"{node}-{run}"):
+        files = []
+        for run in range(number):
+            outcomes = []
+            for node in range(6):
+                seen = Measurement("gpu_temperature", values(node, run), "°C", None, 85.0, "specs/x.yaml:3")
+                about = {
+                    "measurements": (seen,),
+                    "evidence": evidence(node, run),
+                    "evidence_at": "2026-11-21T00:00:00Z",
+                }
+                outcomes.append(of("heat", f"n{node}", **about))
+            files.append(keep(outcomes))
+        with compare(files[-2], files[-1]) as comparison:
+            return moved(comparison, files[:-1])
+
+    return of_runs
+
+
+def noisy(node: int, run: int) -> float:
+    """Return a temperature that differs from node to node, and by a degree from run to run."""
+    return round(40 + 3 * node + random.Random(f"{node} {run}").uniform(-1, 1), 1)
+
+
+def test_what_moved_far_beyond_its_noise_is_told(found):
+    (one,) = found(lambda node, run: noisy(node, run) + 15 * (node == 2 and run == 8), 9)
+    assert (one.subject, one.name, one.runs) == ("h100-a/n2", "gpu_temperature", 8)
+    assert one.now - one.was > TIMES * one.noise
+    assert "°C" in one.line
+    assert "in 8 runs before" in one.line
+
+
+def test_noise_is_not_told(found):
+    assert found(noisy, 9) == []
+
+
+def test_too_few_runs_claim_nothing(found):
+    assert found(lambda node, run: noisy(node, run) + 50 * (run == LEAST - 1), LEAST) == []
+
+
+def test_a_number_that_never_moved_has_no_noise_and_nothing_is_claimed(found):
+    assert found(lambda node, run: 16.0 if run < 8 else 8.0, 9) == []
+
+
+def test_where_one_never_moved_what_is_usual_for_others_counts(found):
+    def steady(node: int, run: int) -> float:
+        return noisy(node, run) if node else 50.0 + 20 * (run == 8)
+
+    assert [one.subject for one in found(steady, 9)] == ["h100-a/n0"]
+
+
+def test_the_same_evidence_judged_again_is_no_further_measurement(found):
+    def jump(node: int, run: int) -> float:
+        return noisy(node, min(run, 1)) + 50 * (run == 8)
+
+    assert found(jump, 9, evidence=lambda node, run: f"{node}-{min(run, 1)}") == []
+
+
+def test_the_past_of_a_series_is_its_values_oldest_first(keep, of):
+    def run(*values: float):
+        numbers = tuple(Measurement("rpm", value) for value in values)
+        return keep([of("heat", "n1", measurements=numbers, evidence=f"e{values[0]}", evidence_at="x")])
+
+    files = [run(1.0, 7.0), run(2.0), run(2.0)]
+    known = past(files, {(HEAT, "h100-a/n1")})
+    assert known == {
+        (HEAT, "h100-a/n1", 0): {"rpm": [1.0, 2.0]},
+        (HEAT, "h100-a/n1", 1): {"rpm": [7.0]},
+    }
+
+
+VALUES = st.lists(st.floats(-1000, 1000), min_size=LEAST, max_size=12)
+
+
+@given(VALUES, st.floats(-1000, 1000), st.floats(0, 10))
+def test_what_lies_among_earlier_values_never_moved(values, was, usual):
+    assert judged(values, was, median(values), usual) is None
+    assert judged(values, was, was, usual) is None
+
+
+@given(VALUES, st.floats(-100, 100))
+def test_the_spread_is_of_the_values_and_not_of_where_they_are(values, by):
+    assert spread([value + by for value in values]) == pytest.approx(spread(values), abs=1e-6)
+
+
+@given(VALUES, st.floats(0.1, 10))
+def test_a_claim_is_beyond_both_the_older_run_and_what_is_usual(values, usual):
+    claimed = judged(values, 0.0, 5000.0, usual)
+    if claimed is not None:
+        middle, noise = claimed
+        assert noise >= usual
+        assert min(5000.0, 5000.0 - middle) > TIMES * noise

@@ -1,0 +1,67 @@
+"""Which outcomes a person means by node, pool, rack, check, verdict, phase and subject."""
+
+from __future__ import annotations
+
+import pytest
+
+from assay.harness.results.result import Result
+from assay.harness.results.wanted import EVERYTHING, Wanted, refuse_unknown
+from assay.harness.store.read import Stored
+from assay.model.errors import Trouble
+
+
+@pytest.fixture
+def stored(keep, judged, of):
+    heat = judged({f"heat {node}/gpu{gpu}": "fail" for node in ("n1", "n2") for gpu in range(2)})
+    more = [of("power", "n1", phases=("zap",)), of("fans", "rack-r1", "error", "silent")]
+    with Stored.open(keep([*heat, *more])) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize(
+    ("wanted", "subjects"),
+    [
+        (EVERYTHING, ["n1", "n1/gpu0", "n1/gpu1", "n2/gpu0", "n2/gpu1", "rack-r1"]),
+        (Wanted(nodes=("n2",)), ["n2/gpu0", "n2/gpu1"]),
+        (Wanted(pools=("h100-a",), verdicts=("pass",)), ["n1"]),
+        (Wanted(pools=("gb200",)), []),
+        (Wanted(racks={"r1": frozenset(["n2"])}), ["n2/gpu0", "n2/gpu1", "rack-r1"]),
+        (Wanted(phases=("zap",)), ["n1"]),
+        (Wanted(subjects=("*/gpu1",)), ["n1/gpu1", "n2/gpu1"]),
+        (Wanted(subjects=("n1/gpu*",)), ["n1/gpu0", "n1/gpu1"]),
+        (Wanted(subjects=("h100-a/n1",)), ["n1"]),
+        (Wanted(checks=("test_power",)), ["n1"]),
+        (Wanted(checks=("he*",), nodes=("n1",)), ["n1/gpu0", "n1/gpu1"]),
+        (Wanted(checks=("production/test_fans.py",)), ["rack-r1"]),
+        (Wanted(checks=("suites/production/test_fans.py::test_fans", "power")), ["n1", "rack-r1"]),
+        (Wanted(verdicts=("error", "pass")), ["n1", "rack-r1"]),
+        (Wanted(nodes=("n1",), phases=("production",), verdicts=("error",)), []),
+    ],
+)
+def test_what_is_wanted_is_what_is_counted_and_told(stored, wanted, subjects):
+    result = Result(stored, wanted)
+    assert sorted(one.subject.removeprefix("h100-a/") for one in result.outcomes()) == subjects
+    assert result.counts.total() == len(subjects)
+    assert sum(place.counts.total() for place in result.places()) == len(subjects)
+    assert sum(group.outcomes for group in result.groups()) == sum(one.verdict != "pass" for one in result.outcomes())
+    assert len(list(result.wrong())) == sum(one.verdict != "pass" for one in result.outcomes())
+
+
+@pytest.mark.parametrize(
+    ("wanted", "what", "fix"),
+    [
+        (Wanted(nodes=("n3",)), "the run judged no node n3", "it judged, among others, n1, n2"),
+        (Wanted(pools=("h100-b",)), "no pool h100-b", "did you mean h100-a"),
+        (Wanted(checks=("test_heet",)), "no check test_heet", "did you mean test_heat"),
+        (Wanted(subjects=("zz*",)), "no subject zz*", "it judged, among others, h100-a/n1"),
+    ],
+)
+def test_a_name_that_the_run_does_not_have_is_refused_with_one_that_it_has(stored, wanted, what, fix):
+    with pytest.raises(Trouble) as refused:
+        refuse_unknown(stored.connection, wanted)
+    assert what in refused.value.what
+    assert refused.value.fix.startswith(fix)
+
+
+def test_names_that_it_has_are_not_refused(stored):
+    refuse_unknown(stored.connection, Wanted(("n1",), ("h100-a",), {}, ("*fans", "heat"), ("skip",), (), ("n2/*",)))
