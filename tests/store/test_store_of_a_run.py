@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -232,3 +233,17 @@ class TestNaming:
     def test_without_any_run_it_is_said_how_to_make_one(self, tmp_path: Path) -> None:
         with pytest.raises(Trouble, match="assay validate"):
             find(tmp_path, "last")
+
+
+def test_a_file_is_closed_as_soon_as_nobody_reads_it(tmp_path):
+    file = tmp_path / "run.sqlite"
+    Writer(file, RUN).close()
+    closing = threading.Thread(target=lambda: Writer(file, RUN).close())
+    with Stored.open(file) as reader:
+        assert not reader.counts()
+        closing.start()
+        closing.join(0.5)
+        assert closing.is_alive()
+    closing.join(30)
+    assert not closing.is_alive()
+    assert [path.name for path in tmp_path.iterdir()] == ["run.sqlite"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
@@ -13,6 +14,7 @@ from uuid import uuid4
 from assay.harness.store.tables import SHARED, VERDICTS, shared_rows, transaction, writable
 from assay.model.outcome import Outcome, Run
 
+READER_S = 30.0
 BATCH, LINGER_S = 1000, 1.0
 """A transaction is made of so many outcomes, or of those of so long a time."""
 _CODES = {verdict: code for code, verdict in enumerate(VERDICTS)}
@@ -101,7 +103,7 @@ class Writer:
     def close(self) -> None:
         """Write what is left, and leave one file that can be read from anywhere."""
         self.flush()
-        self._connection.execute("PRAGMA journal_mode = DELETE")
+        _without_log(self._connection)
         self._connection.close()
 
     def _id(self, table: str, *key: Any) -> int:
@@ -112,3 +114,17 @@ class Writer:
             found = known[key] = len(known) + 1
             self._fresh[table].append((found, *key))
         return found
+
+
+def _without_log(connection: sqlite3.Connection) -> None:
+    """Put an end to the write-ahead log. SQLite does not wait there for who reads just now, so we do."""
+    until = time.monotonic() + READER_S
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = DELETE")
+        except sqlite3.OperationalError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.02)
+        else:
+            return
