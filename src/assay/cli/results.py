@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypeVar, get_args
@@ -145,7 +145,7 @@ def _list(desk: Desk, most: int, form: Form) -> None:
     _print((as_json if form == "json" else as_text)(runs, most))
 
 
-def _known(given: Iterable[str], known: tuple[T, ...], what: str) -> tuple[T, ...]:
+def _known(given: Collection[str], known: tuple[T, ...], what: str) -> tuple[T, ...]:
     """Return what is given. Raises Trouble for what does not exist."""
     for name in given:
         if name not in map(str, known):
