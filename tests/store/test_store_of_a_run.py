@@ -236,14 +236,22 @@ class TestNaming:
 
 
 def test_a_file_is_closed_as_soon_as_nobody_reads_it(tmp_path):
-    file = tmp_path / "run.sqlite"
-    Writer(file, RUN).close()
-    closing = threading.Thread(target=lambda: Writer(file, RUN).close())
+    file, written, read = tmp_path / "run.sqlite", threading.Event(), threading.Event()
+
+    def write() -> None:
+        writer = Writer(file, RUN)
+        written.set()
+        read.wait()
+        writer.close()
+
+    writing = threading.Thread(target=write)
+    writing.start()
+    written.wait()
     with Stored.open(file) as reader:
         assert not reader.counts()
-        closing.start()
-        closing.join(0.5)
-        assert closing.is_alive()
-    closing.join(30)
-    assert not closing.is_alive()
+        read.set()
+        writing.join(0.5)
+        assert writing.is_alive()
+    writing.join(30)
+    assert not writing.is_alive()
     assert [path.name for path in tmp_path.iterdir()] == ["run.sqlite"]
