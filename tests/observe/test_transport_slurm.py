@@ -2,93 +2,23 @@
 
 from __future__ import annotations
 
-import getpass
-import shutil
-import socket
-import string
-import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from slurm_cluster import cluster, needs_slurm, said, until
 
 from assay.model.fleet import Node
 from assay.observe.reach import probe
 from assay.observe.transports.slurm import srun
 
-PROGRAMS = ("slurmctld", "slurmd", "srun", "sbatch", "squeue", "sinfo", "scancel")
-needs_slurm = pytest.mark.skipif(
-    not all(map(shutil.which, PROGRAMS)), reason="no Slurm here (Debian: slurmctld slurmd slurm-client)"
-)
-
-SLURM_CONF = """
-ClusterName=fleet
-SlurmctldHost=localhost(127.0.0.1)
-SlurmctldPort=$CONTROL
-SlurmUser=$USER
-SlurmdUser=$USER
-AuthType=auth/none
-CredType=cred/none
-StateSaveLocation=$FOLDER/state
-SlurmdSpoolDir=$FOLDER/spool
-SlurmctldPidFile=$FOLDER/ctld.pid
-SlurmdPidFile=$FOLDER/slurmd.pid
-ProctrackType=proctrack/linuxproc
-SchedulerParameters=sched_interval=1,sched_min_interval=0,batch_sched_delay=0
-SelectType=select/cons_tres
-SelectTypeParameters=CR_Core_Memory
-KillWait=2
-SlurmdParameters=config_overrides
-NodeName=n0001 NodeAddr=127.0.0.1 NodeHostname=localhost Port=$NODE CPUs=8 RealMemory=1000 State=UNKNOWN
-PartitionName=prod Nodes=ALL Default=YES
-"""
-
 
 @pytest.fixture(scope="module")
 def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("slurm")
-    for name in ("state", "spool"):
-        (folder / name).mkdir()
-    control, node = free_port(), free_port()
-    words = {"CONTROL": control, "NODE": node, "USER": getpass.getuser(), "FOLDER": folder}
-    (folder / "slurm.conf").write_text(string.Template(SLURM_CONF).substitute(words))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SLURM_CONF", str(folder / "slurm.conf"))
-        daemons = [start(folder, "slurmd", "-D", "-N", "n0001"), start(folder, "slurmctld", "-D", "-i")]
-        until(lambda: "idle" in said("sinfo", "--noheader", "--format=%T"))
+    with cluster(folder, "n0001"):
         yield folder
-        said("scancel", "--user", getpass.getuser())
-        until(lambda: not said("squeue", "--noheader"))
-        for daemon in daemons:
-            daemon.terminate()
-        for daemon in daemons:
-            daemon.wait(10)
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port: int = free.getsockname()[1]
-        return port
-
-
-def start(folder: Path, *command: str) -> subprocess.Popen[bytes]:
-    with (folder / f"{command[0]}.log").open("ab") as log:
-        return subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=folder, start_new_session=True
-        )
-
-
-def said(*command: str) -> str:
-    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
-
-
-def until(true: Callable[[], Any], limit_s: float = 60.0) -> None:
-    end = time.monotonic() + limit_s
-    while not true():
-        assert time.monotonic() < end, "it did not come true in time"
-        time.sleep(0.05)
 
 
 def node(**more: Any) -> Node:

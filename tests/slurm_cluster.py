@@ -1,0 +1,124 @@
+"""A real Slurm for tests: slurmctld and any number of slurmd on this machine, on ports of their own."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import shutil
+import socket
+import string
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PROGRAMS = ("slurmctld", "slurmd", "srun", "sbatch", "squeue", "sinfo", "scancel")
+needs_slurm = pytest.mark.skipif(
+    not all(map(shutil.which, PROGRAMS)), reason="no Slurm here (Debian: slurmctld slurmd slurm-client)"
+)
+
+SLURM_CONF = """
+ClusterName=fleet
+SlurmctldHost=localhost(127.0.0.1)
+SlurmctldPort=$CONTROL
+SlurmUser=$USER
+SlurmdUser=$USER
+AuthType=auth/none
+CredType=cred/none
+StateSaveLocation=$FOLDER/state
+SlurmdSpoolDir=$FOLDER/spool/%n
+SlurmctldPidFile=$FOLDER/ctld.pid
+SlurmdPidFile=$FOLDER/%n.pid
+ProctrackType=proctrack/linuxproc
+SchedulerParameters=bf_interval=1,sched_interval=1,sched_min_interval=0,batch_sched_delay=0
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core_Memory
+ReturnToService=1
+SlurmdTimeout=10
+KillWait=2
+SlurmdParameters=config_overrides
+"""
+NODE = "NodeName={} NodeAddr=127.0.0.1 NodeHostname=localhost Port={} CPUs=8 RealMemory=1000 State=UNKNOWN\n"
+PARTITION = "PartitionName=prod Nodes=ALL Default=YES DefMemPerCPU=50\n"
+
+
+class Cluster:
+    """One Slurm whose files lie in `folder`; `daemons` by name: `slurmctld`, and each node's slurmd by the node's."""
+
+    def __init__(self, folder: Path, nodes: tuple[str, ...]) -> None:
+        self.folder, self.nodes, self.daemons = folder, nodes, dict[str, subprocess.Popen[bytes]]()
+
+    def start(self) -> None:
+        """Start all daemons, and wait until every node is idle."""
+        for name in ("state", "spool"):
+            (self.folder / name).mkdir()
+        words = {"CONTROL": free_port(), "USER": getpass.getuser(), "FOLDER": self.folder}
+        text = string.Template(SLURM_CONF).substitute(words)
+        text += "".join(NODE.format(name, free_port()) for name in self.nodes) + PARTITION
+        (self.folder / "slurm.conf").write_text(text)
+        self._run("slurmctld", "slurmctld", "-D", "-i")
+        for name in self.nodes:
+            self.join(name)
+        until(lambda: said("sinfo", "--noheader", "--Node", "--format=%T").split() == ["idle"] * len(self.nodes))
+
+    def join(self, node: str) -> None:
+        """Start a node's slurmd."""
+        self._run(node, "slurmd", "-D", "-N", node)
+
+    def end(self) -> None:
+        """End all jobs, then all daemons."""
+        said("scancel", "--user", getpass.getuser())
+        until(lambda: not said("squeue", "--noheader"))
+        for daemon in self.daemons.values():
+            daemon.terminate()
+        for daemon in self.daemons.values():
+            try:
+                daemon.wait(10)
+            except subprocess.TimeoutExpired:
+                daemon.kill()
+                daemon.wait()
+
+    def _run(self, name: str, *command: str) -> None:
+        with (self.folder / f"{name}.log").open("ab") as log:
+            self.daemons[name] = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.folder, start_new_session=True
+            )
+
+
+@contextmanager
+def cluster(folder: Path, *nodes: str) -> Iterator[Cluster]:
+    """Give a running Slurm of these nodes, which Slurm's programs talk to by the environment."""
+    made, before = Cluster(folder, nodes), os.environ.get("SLURM_CONF")
+    os.environ["SLURM_CONF"] = str(folder / "slurm.conf")
+    try:
+        made.start()
+        yield made
+    finally:
+        made.end()
+        del os.environ["SLURM_CONF"]
+        if before is not None:
+            os.environ["SLURM_CONF"] = before
+
+
+def free_port() -> int:
+    """Return a port that nobody listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port: int = free.getsockname()[1]
+        return port
+
+
+def said(*command: str) -> str:
+    """Return what a program prints."""
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+
+
+def until(true: Callable[[], Any], limit_s: float = 60.0) -> None:
+    """Wait until something is so."""
+    end = time.monotonic() + limit_s
+    while not true():
+        assert time.monotonic() < end, "it did not come true in time"
+        time.sleep(0.05)
