@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,8 @@ import yaml
 
 import assay.harness.suites  # noqa: F401 — once for all sessions below
 from assay.fleet.load import load_fleet
-from assay.harness.recordings import MustFail, changed, must_fail, recording
+from assay.harness.proof.verify import verify
+from assay.harness.recordings import changed, must_fail, recording
 from assay.harness.store.read import Stored
 from assay.model.outcome import Outcome
 
@@ -27,24 +27,6 @@ FLEET = load_fleet(ROOT)
 CHECKS = {check.id: check for catalogue in FLEET.checks.values() for check in catalogue.checks}
 CASES = must_fail(RECORDINGS)
 WHOLE_RACKS = "suites/production/test_whole_rack.py"
-ELSEWHERE = ("suites/fabric/", "suites/weekly/", WHOLE_RACKS)
-NODE_FILES = sorted({check.split("::")[0] for check in CHECKS if not check.startswith(ELSEWHERE)})
-FABRIC_CASES = [(check, case) for check in CASES if check.startswith("suites/fabric/") for case in CASES[check]]
-
-
-@dataclass(frozen=True)
-class Case:
-    """One node that is as the recording but for one case's changes."""
-
-    node: str
-    check: str
-    case: MustFail
-
-    @property
-    def subject(self) -> str:
-        if CHECKS[self.check].subject == "rack":
-            return f"cases/rack-{self.node}"
-        return "/".join(part for part in ("cases", self.node, self.case.subject) if part)
 
 
 def test_every_declared_check_has_a_recording_that_must_fail():
@@ -60,47 +42,12 @@ def test_there_are_enough_checks_in_every_phase():
     assert all(counted.values()), counted
 
 
-@pytest.mark.parametrize("file", NODE_FILES)
-def test_a_check_passes_on_the_recording_and_fails_for_its_stated_reason(file, pytester, tmp_path):
-    cases = [
-        Case(f"n{number:03}", check, case)
-        for number, (check, case) in enumerate(
-            (check, case) for check in CASES if check.startswith(f"{file}::") for case in CASES[check]
-        )
-    ]
-    home = fleet_of(tmp_path, [case.node for case in cases])
-    well = recording(RECORDINGS, "hgx-h100")
-    for case in cases:
-        write(home, case.node, changed(well, case.case))
-        write(home, f"well-{case.node}", well)
-    outcomes = judge(pytester, home, file)
-    assert {outcome.check for outcome in outcomes} == {check for check in CHECKS if check.startswith(f"{file}::")}
-    not_well = [one for one in outcomes if one.subject.startswith("cases/well") and one.verdict != "pass"]
-    assert not_well == []
-    by_name = {(outcome.check, outcome.subject): outcome for outcome in outcomes}
-    for case in cases:
-        seen = by_name[case.check, case.subject]
-        assert (seen.verdict, case.case.name) == (case.case.verdict, case.case.name), seen.reason
-        assert case.case.says in seen.reason, case.case.name
-
-
-@pytest.mark.parametrize("check", [check for check in CHECKS if check.startswith(WHOLE_RACKS)])
-def test_a_check_of_a_whole_rack_passes_on_eighteen_recorded_trays_and_fails_for_its_stated_reason(
-    check, pytester, tmp_path
-):
-    racks = {"well": None, **{f"case{number}": case for number, case in enumerate(CASES[check])}}
-    home = fleet_of_trays(tmp_path, list(racks))
-    well = recording(RECORDINGS, "gb200-nvl72")
-    for rack, case in racks.items():
-        for number in range(18):
-            write(home, f"{rack}-{number:02}", changed(well, case) if case and number == 11 else well)
-    outcomes = {outcome.subject: outcome for outcome in judge(pytester, home, WHOLE_RACKS) if outcome.check == check}
-    assert set(outcomes) == {f"trays/rack-{rack}" for rack in racks}
-    assert outcomes["trays/rack-well"].verdict == "pass", outcomes["trays/rack-well"].reason
-    for rack, case in racks.items():
-        if case:
-            assert outcomes[f"trays/rack-{rack}"].verdict == case.verdict, case.name
-            assert case.says in outcomes[f"trays/rack-{rack}"].reason
+@pytest.mark.parametrize("room", sorted({check.split("/")[1] for check in CHECKS}))
+def test_every_check_passes_on_the_good_recording_and_fails_for_its_stated_reasons(room):
+    proof = verify(FLEET, [f"suites/{room}/*"])
+    assert proof.unproved == ()
+    assert proof.checks == tuple(check for check in CHECKS if check.startswith(f"suites/{room}/"))
+    assert proof.cases == sum(len(CASES[check]) for check in proof.checks)
 
 
 def test_racks_of_ordinary_nodes_have_no_checks_of_a_whole_rack(pytester, tmp_path):
@@ -116,17 +63,6 @@ def test_the_fabric_checks_pass_on_the_recorded_discovery(pytester, tmp_path):
     assert [outcome for outcome in outcomes if outcome.verdict != "pass"] == []
     links, switches, rails, fabrics = 20 * 8, 8 + 4, 8, 1
     assert len(outcomes) == 8 * links + 5 * switches + 1 * rails + 6 * fabrics
-
-
-@pytest.mark.parametrize(("check", "case"), FABRIC_CASES, ids=lambda value: getattr(value, "name", None))
-def test_a_fabric_check_fails_for_its_stated_reason(check, case, pytester, tmp_path):
-    home = copy_of_the_fleet(tmp_path)
-    write(home, "fabric-compute", changed(recording(RECORDINGS, "fabric-compute"), case))
-    scope = "fabric" if CHECKS[check].subject in ("switch", "rail") else "h100-a"
-    subject = f"{scope}/{case.subject}" if case.subject else "fabric/compute"
-    seen = next(one for one in judge(pytester, home, check) if one.subject == subject)
-    assert seen.verdict == case.verdict, seen.reason
-    assert case.says in seen.reason
 
 
 def test_only_the_ends_of_a_swap_fail(pytester, tmp_path):
@@ -205,43 +141,6 @@ def write(home: Path, name: str, document: dict) -> None:
 def copy_of_the_fleet(home: Path) -> Path:
     for folder in ("inventory", "specs", "suites"):
         shutil.copytree(ROOT / folder, home / folder, ignore=shutil.ignore_patterns("__pycache__"))
-    return home
-
-
-def fleet_of(home: Path, nodes: list[str]) -> Path:
-    """Make a fleet with two nodes in a rack for each case, all of them declared as the recorded one is."""
-    copy_of_the_fleet(home)
-    shutil.rmtree(home / "inventory")
-    (home / "inventory").mkdir()
-    recorded = FLEET.nodes[recording(RECORDINGS, "hgx-h100")["node"]]
-    hosts = {
-        name: {
-            "rack": node,
-            "u": 4,
-            "serial_number": recorded.serial,
-            "hca_guids": list(recorded.hca_guids),
-            "bmc_address": "192.0.2.1",
-        }
-        for node in nodes
-        for name in (node, f"well-{node}")
-    }
-    pool = {"vars": {"node_spec": "hgx-h100", "profile": "managed", "site": "lab1"}, "hosts": hosts}
-    (home / "inventory" / "cases.yml").write_text(yaml.safe_dump({"cases": pool}))
-    return home
-
-
-def fleet_of_trays(home: Path, racks: list[str]) -> Path:
-    """Make a fleet of whole racks, eighteen trays each."""
-    copy_of_the_fleet(home)
-    shutil.rmtree(home / "inventory")
-    (home / "inventory").mkdir()
-    hosts = {
-        f"{rack}-{number:02}": {"rack": rack, "u": number + 1, "serial_number": f"{rack}-{number:02}"}
-        for rack in racks
-        for number in range(18)
-    }
-    pool = {"vars": {"node_spec": "gb200-nvl72", "profile": "managed", "site": "lab1"}, "hosts": hosts}
-    (home / "inventory" / "trays.yml").write_text(yaml.safe_dump({"trays": pool}))
     return home
 
 

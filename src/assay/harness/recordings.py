@@ -20,10 +20,12 @@ class MustFail(Strict):
     `leaves` maps a path (`probe/gpu/count`, channel first) to the leaf or branch that is put there; null takes it
     away. `edits` are replacements in what the tools of a fabric's scan printed, each of which must apply exactly once.
     `subject` is the part that is judged, "" for the node, rack or fabric itself. `says` must be in the reason.
+    `recording` names the recording that is changed, where several could be: a node spec's, or `fabric-DESIGN`.
     """
 
     name: str
     subject: str = ""
+    recording: str = ""
     leaves: dict[str, Any] = Field(default={})
     edits: list[list[str]] = Field(default=[])
     verdict: Literal["fail", "error", "skip"] = "fail"

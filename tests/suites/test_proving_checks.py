@@ -1,0 +1,183 @@
+"""`assay suites verify` finds what cannot be relied on: planted, one defect each, in a small fleet of two checks."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from assay.cli.app import app
+from assay.fleet.load import load_fleet
+from assay.harness.proof.verify import Unproved, verify
+from assay.model.errors import Trouble
+
+ROOT = Path(__file__).parents[2]
+SUITE = '''"""Few things."""
+
+import pytest
+
+pytestmark = pytest.mark.phase("production")
+
+
+def test_count(node):
+    """Count."""
+    assert node.gpu.count == 8, f"{node.gpu.count} of 8 GPUs"
+
+
+def test_rack(rack):
+    """Count in every node of a rack."""
+    counts = {node.gpu.count for node in rack.nodes}
+    assert len(counts) == 1, f"counts differ: {sorted(counts)}"
+'''
+COUNT, RACK = "suites/production/test_few.py::test_count", "suites/production/test_few.py::test_rack"
+SEVEN = {"probe/gpu/count": {"value": 7}}
+CASES = {
+    COUNT: [{"name": "one is gone", "leaves": SEVEN, "says": "7 of 8"}],
+    RACK: [{"name": "one is gone", "leaves": SEVEN, "says": "counts differ: [7, 8]"}],
+}
+
+
+class Small:
+    """A fleet with two checks, whose suite and recordings may be replaced."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        for folder in ("inventory", "specs"):
+            shutil.copytree(ROOT / folder, root / folder)
+        shutil.rmtree(root / "specs" / "checks")
+        (root / "specs" / "checks").mkdir()
+        (root / "suites" / "recordings").mkdir(parents=True)
+        (root / "suites" / "production").mkdir()
+        shutil.copy(ROOT / "suites/recordings/hgx-h100.json", root / "suites/recordings")
+        self.declare(COUNT, RACK)
+        self.suite(SUITE)
+        self.cases(CASES)
+
+    def declare(self, *ids: str) -> None:
+        checks = [
+            {"id": one, "subject": "rack" if one.endswith("rack") else "node", "phases": ["production"]} for one in ids
+        ]
+        catalogue = {"kind": "CheckCatalog", "name": "few", "checks": checks}
+        (self.root / "specs/checks/few.yaml").write_text(yaml.safe_dump(catalogue))
+
+    def suite(self, text: str) -> None:
+        (self.root / "suites/production/test_few.py").write_text(text)
+
+    def cases(self, cases: object) -> None:
+        (self.root / "suites/recordings/few.yaml").write_text(yaml.safe_dump(cases))
+
+    def unproved(self, *patterns: str) -> list[Unproved]:
+        return list(verify(load_fleet(self.root), patterns).unproved)
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Small:
+    return Small(tmp_path)
+
+
+def test_checks_that_can_fail_are_proved(small):
+    proof = verify(load_fleet(small.root))
+    assert (proof.checks, proof.cases, proof.unproved) == ((COUNT, RACK), 2, ())
+
+
+def test_a_check_without_a_recording_that_must_fail_is_not_proved(small):
+    small.cases({COUNT: CASES[COUNT]})
+    assert small.unproved() == [Unproved(RACK, "", "no recording must make it fail")]
+
+
+def test_a_check_that_cannot_fail_is_found(small):
+    small.suite(SUITE.replace("== 8,", "> 0,"))
+    (found,) = small.unproved()
+    assert (found.check, found.case) == (COUNT, "one is gone")
+    assert found.why == "must fail and say '7 of 8', but came to pass: "
+
+
+def test_a_check_that_fails_for_another_reason_is_found(small):
+    small.suite(SUITE.replace('f"{node.gpu.count} of 8 GPUs"', '"too few"'))
+    (found,) = small.unproved()
+    assert found.why == "must fail and say '7 of 8', but came to fail: too few"
+
+
+def test_a_check_that_does_not_pass_on_the_good_recording_is_found(small):
+    small.suite(SUITE.replace("== 8,", "== 9,"))
+    found = small.unproved()
+    assert [(one.check, one.case) for one in found] == [(COUNT, "")]
+    assert found[0].why.endswith("but came to fail: 8 of 8 GPUs")
+
+
+def test_a_check_that_only_ever_skips_is_found(small):
+    small.suite(
+        SUITE.replace("    assert node.gpu.count == 8", '    pytest.skip("not today")\n    assert node.gpu.count')
+    )
+    assert [one.why for one in small.unproved() if not one.case] == [
+        "passes on no good recording: it skips, or there is nothing of its kind"
+    ]
+
+
+def test_a_case_that_changes_nothing_is_found(small):
+    same = {"name": "all are there", "leaves": {"probe/gpu/count": {"value": 8}}, "says": "x"}
+    small.cases({**CASES, COUNT: [same]})
+    (found,) = small.unproved()
+    assert found.check == COUNT
+    assert "is {'value': 8} in the recording already" in found.why
+
+
+def test_recordings_of_a_check_that_nobody_declares_are_found(small):
+    small.declare(COUNT)
+    assert small.unproved() == [Unproved(RACK, "", "recorded, but not declared")]
+
+
+def test_a_suite_that_is_no_python_is_said_and_proves_nothing(small):
+    small.suite("def test_count(:\n")
+    found = small.unproved("*::test_count")
+    assert {one.check for one in found} == {COUNT}
+    assert all("no outcome: pytest ended with" in one.why for one in found)
+
+
+def test_without_a_good_recording_nothing_is_proved(small):
+    (small.root / "suites/recordings/hgx-h100.json").unlink()
+    assert {one.why for one in small.unproved()} == {
+        "there is no good recording of a node spec: python -m assay.harness.record"
+    }
+
+
+def test_a_pattern_that_fits_no_check_is_trouble(small):
+    with pytest.raises(Trouble, match="no declared check fits"):
+        verify(load_fleet(small.root), ["*::test_nothing"])
+
+
+def test_the_verb_shares_the_work_among_processes_and_says_what_came_of_it(small):
+    small.cases({COUNT: CASES[COUNT]})
+    words = ["suites", "verify", "-j", "2", "--fleet", str(small.root)]
+    told = CliRunner().invoke(app, [*words, "--format", "json"])
+    assert told.exit_code == 1
+    document = json.loads(told.stdout)
+    assert (document["checks"], document["cases"]) == ([COUNT, RACK], 1)
+    assert document["unproved"] == [{"check": RACK, "case": "", "why": "no recording must make it fail"}]
+    told = CliRunner().invoke(app, [*words, "--check", "test_count"])
+    assert (told.exit_code, told.stdout.splitlines()[-1]) == (
+        0,
+        "1 check, 1 case: each passes on the good recording and fails for its stated reasons",
+    )
+
+
+def test_the_catalogue_in_the_documentation_is_the_one_that_is_listed():
+    told = CliRunner().invoke(app, ["suites", "list", "--format", "markdown", "--fleet", str(ROOT)])
+    same = told.stdout == (ROOT / "docs" / "checks.md").read_text()
+    assert same, "run: .venv/bin/assay suites list --format markdown > docs/checks.md"
+
+
+def test_the_catalogue_says_of_each_check_what_follows_and_what_it_fails_on():
+    told = CliRunner().invoke(app, ["suites", "list", "--format", "json", "--fleet", str(ROOT)])
+    checks = {one["check"]: one for one in json.loads(told.stdout)["checks"]}
+    assert len(checks) == sum(len(one.checks) for one in load_fleet(ROOT).checks.values())
+    one = checks["suites/seatrial/test_gpu_setup.py::test_pcie_trained_at_its_maximum"]
+    assert (one["subject"], one["stage"]) == ("gpu", "decide")
+    assert one["says"].endswith(".")
+    assert "half the lanes" in one["fails_on"]
+    assert any("gpu_temperature" in one["limits"] for one in checks.values())
+    assert one["follows"]["seatrial"] == "stays, ticket"
