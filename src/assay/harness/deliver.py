@@ -16,6 +16,7 @@ import pytest
 from assay.harness.begun import begun, versions
 from assay.harness.judged import judged
 from assay.harness.shelf import Document, Shelf
+from assay.harness.silence import Silence
 from assay.harness.store.merge import merge
 from assay.harness.store.read import Stored
 from assay.harness.store.write import Writer
@@ -62,11 +63,11 @@ class Watched(Shelf):
         super().__init__(folder)
         self._tell = tell
 
-    def latest(self, name: str) -> Document:
-        """Return the newest document of a node, as a shelf does. Raises Silence."""
-        document = super().latest(name)
-        self._tell(name, document)
-        return document
+    def _load(self, path: Path, name: str) -> Document | Silence:
+        found = super()._load(path, name)
+        if isinstance(found, Document):
+            self._tell(name, found)
+        return found
 
 
 def delivery(config: pytest.Config, fleet: Fleet, nodes: Collection[str]) -> Delivery | None:

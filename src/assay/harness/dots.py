@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assay.harness.reported import Judged, Passed, report
+from assay.harness.reported import Judged, Passes, report
 from assay.harness.slim import SlimItem
 
 OWN = frozenset({"_pytest", "assay"})
@@ -26,7 +26,8 @@ class Dots:
         others = manager.subset_hook_caller("pytest_runtest_logreport", [one for one in silent if one is not None])
         self._others = others if others.get_hookimpls() else None
         self._reporter, self._hook = reporter, config.hook
-        self._waiting: list[Passed] = []
+        self._passes = Passes()
+        self._waiting: list[SlimItem] = []
         self._room, self._due = self._left_of_the_line(), 0.0
 
     @classmethod
@@ -48,7 +49,8 @@ class Dots:
             return
         if self._others is not None:
             self._others(report=report(item, judged))
-        self._waiting.append(Passed(item, judged))
+        self._passes.take(item, judged)
+        self._waiting.append(item)
         if len(self._waiting) >= self._room or judged.start > self._due:
             self.show()
             self._due = judged.start + LINGER_S
@@ -59,13 +61,20 @@ class Dots:
         if waiting:
             reporter._tests_ran = True
             reporter._progress_nodeids_reported.update(waiting)  # type: ignore[arg-type]  # only counted there
-            reporter._add_stats("passed", waiting)
+            self._keep()
             reporter.write("." * len(waiting), green=True)
             if reporter._show_progress_info and not reporter._is_last_item:
                 reporter._write_progress_information_if_past_edge()
             reporter.flush()
             waiting.clear()
         self._room = self._left_of_the_line()
+
+    def _keep(self) -> None:
+        stats, passes = self._reporter.stats, self._passes
+        if stats.get("passed") is not passes:
+            passes.extend(stats.get("passed", ()))
+            stats["passed"] = passes
+            self._reporter._set_main_color()
 
     def _left_of_the_line(self) -> int:
         """Return after how many dots pytest writes how far it is."""

@@ -24,9 +24,11 @@ class Recipe:
 
     def made(self, trial: Trial) -> dict[str, Any]:
         """Return the arguments for a trial. Raises what the fixtures raise."""
-        known: dict[str, Any] = {"trial": trial, "subject": str(trial.subject)}
+        known: dict[str, Any] = {"trial": trial}
+        if "subject" in self.arguments:
+            known["subject"] = str(trial.subject)
         for name, make, needs in self.steps:
-            known[name] = make(*[known[one] for one in needs])
+            known[name] = make(known[needs[0]]) if len(needs) == 1 else make(*[known[one] for one in needs])
         return {name: known[name] for name in self.arguments}
 
 

@@ -6,7 +6,9 @@ pytest's own loop would cost. Where a plugin or a conftest has a part in the pro
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import gc
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import cast
 
 import pytest
@@ -18,6 +20,9 @@ from assay.harness.slim import SlimItem
 OWN = frozenset({"_pytest", "assay"})
 WATCHED = ("pytest_runtest_protocol", "pytest_runtestloop", "pytest_assertion_pass")
 """Hooks that say something of one item, or run the items otherwise (as xdist's workers do)."""
+
+RARELY = 100_000
+"""Objects that are made before the collector looks for circles among them; else it would at each document."""
 
 
 class Loop:
@@ -34,7 +39,8 @@ class Loop:
             return None
         dots = Dots.of(session.config)
         try:
-            self._run(session, dots)
+            with rarely_collected():
+                self._run(session, dots)
         finally:
             if dots is not None:
                 dots.show()
@@ -55,6 +61,17 @@ class Loop:
                 raise session.Failed(session.shouldfail)
             if session.shouldstop:
                 raise session.Interrupted(session.shouldstop)
+
+
+@contextmanager
+def rarely_collected() -> Iterator[None]:
+    """Let garbage in circles wait for more of it: judging leaves next to none, and reading evidence makes none."""
+    was = gc.get_threshold()
+    gc.set_threshold(RARELY, *was[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*was)
 
 
 def is_alone(config: pytest.Config) -> bool:

@@ -56,7 +56,7 @@ class Measure:
         if not (_can_be_compared(seen) and _can_be_compared(low) and _can_be_compared(high)):
             wrong = [bound for bound in (seen, low, high) if bound is not None and not _is_number(bound)]
             raise Unjudgeable(f"{name} cannot be compared: {seen!r} with {wrong[0] if wrong else (low, high)!r}")
-        source = next((bound.source for bound in (low, high) if getattr(bound, "source", "")), "")
+        source = getattr(low, "source", "") or getattr(high, "source", "")
         self._trial.measurements.append(Measurement(name, _bare(seen), unit, _bare(low), _bare(high), source))
 
 
@@ -66,14 +66,21 @@ def agreed(name: str, unit: str, seen: Any, *bounds: Any) -> str:
     "" where none of them has any.
     """
     read = seen.path[-1] if isinstance(seen, Told) and seen.path else ""
-    units = {unit, unit_of_name(read), *(bound.unit for bound in bounds if isinstance(bound, Told))} - {""}
-    if len(units) < 2:
-        return units.pop() if units else ""
+    its = unit
+    for one in (unit_of_name(read), *[bound.unit for bound in bounds if isinstance(bound, Told)]):
+        if one and its and one != its:
+            raise _disagreement(name, unit, read, bounds)
+        its = its or one
+    return its
+
+
+def _disagreement(name: str, unit: str, read: str, bounds: tuple[Any, ...]) -> Unjudgeable:
+    """Return the complaint that says who says which unit: the first that does, and the first that says otherwise."""
     said = [("the check", unit), (f"its reading {read}", unit_of_name(read))]
     said += [(f"the limit ({bound.source})", bound.unit) for bound in bounds if isinstance(bound, Told)]
     (one, its), *others = [(who, its) for who, its in said if its]
     other, another = next((who, of) for who, of in others if of != its)
-    raise Unjudgeable(f"{name} cannot be compared: {one} says {its}, {other} says {another}")
+    return Unjudgeable(f"{name} cannot be compared: {one} says {its}, {other} says {another}")
 
 
 def expectation(at_least: Any = None, at_most: Any = None, equals: Any = None) -> str:

@@ -85,7 +85,8 @@ def judge(item: SlimItem, trial: Trial, out: io.StringIO | None) -> Judged:
     if out is not None:
         sys.stdout = sys.stderr = out
     try:
-        refuse_marks(item.added)
+        if item.own_markers is not item.check.own_markers:
+            refuse_marks(item.added)
         arguments = item.check.recipe.made(trial)
         when = "call"
         item.check.function(**arguments)
@@ -93,11 +94,13 @@ def judge(item: SlimItem, trial: Trial, out: io.StringIO | None) -> Judged:
     except THROUGH:
         raise
     except BaseException as raised:  # SystemExit too: a check that exits has not passed
-        error = settled(raised)
+        error = settled(raised).with_traceback(None)  # which would hold on to all that this check has looked at
     finally:
         sys.stdout, sys.stderr = was
-    duration = time.perf_counter() - began
-    return Judged(verdict_of(error, when), said(error) if error else "", when, start, duration, taken_from(out))
+    duration, printed = time.perf_counter() - began, taken_from(out)
+    if error is None:
+        return Judged("pass", "", when, start, duration, printed)
+    return Judged(verdict_of(error, when), said(error), when, start, duration, printed)
 
 
 def refuse_marks(added: list[str]) -> None:

@@ -21,9 +21,16 @@ MARKS = {
 def refuse_repeats(config: pytest.Config) -> None:
     """Raise Trouble where this session shall run failed checks again."""
     for name in OPTIONS:
-        if config.getoption(name, default=None) or config.inicfg.get(name):
+        if config.getoption(name, default=None) or _in_a_file(config, name):
             what = f"`{name}` is set: failed checks would be judged again until they pass"
             raise Trouble(what, fix="leave it out for suites; collect again with `assay observe`, then judge once")
+
+
+def _in_a_file(config: pytest.Config, name: str) -> bool:
+    try:
+        return bool(config.getini(name))
+    except ValueError:  # no plugin knows it, so whatever a file says, nothing comes of it
+        return False
 
 
 def refuse_marks(item: pytest.Item) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from array import array
+from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
 import pytest
@@ -54,16 +56,44 @@ def report(item: SlimItem, judged: Judged) -> pytest.TestReport:
 
 
 class Passed:
-    """The report of a pass for those who look back at the end of a session, which is made when one does."""
+    """The report of a pass, which is made when somebody looks at more of it than how long it took."""
 
-    __slots__ = ("_item", "_judged")
+    __slots__ = ("_item", "_start", "duration")
     count_towards_summary = True
 
-    def __init__(self, item: SlimItem, judged: Judged) -> None:
-        self._item, self._judged = item, judged
+    def __init__(self, item: SlimItem, start: float, duration: float) -> None:
+        self._item, self._start, self.duration = item, start, duration
 
     def __getattr__(self, name: str) -> Any:
         """Return what the report would have."""
-        if name.startswith("__"):
+        if name.startswith("_"):
             raise AttributeError(name)
-        return getattr(report(self._item, self._judged), name)
+        return getattr(report(self._item, Judged("pass", "", "call", self._start, self.duration)), name)
+
+
+class Passes(list[Any]):
+    """The reports that the terminal keeps of what passed; there are none of slim items before somebody looks at them.
+
+    So a session of many passes stays small, and its garbage is collected soon.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._items: list[SlimItem] = []
+        self._starts, self._durations = array("d"), array("d")
+
+    def take(self, item: SlimItem, judged: Judged) -> None:
+        """Take a pass."""
+        self._items.append(item)
+        self._starts.append(judged.start)
+        self._durations.append(judged.duration_s)
+
+    def __len__(self) -> int:
+        return super().__len__() + len(self._items)
+
+    def __iter__(self) -> Iterator[Any]:
+        yield from super().__iter__()
+        yield from map(Passed, self._items, self._starts, self._durations)
+
+    def __getitem__(self, at: Any) -> Any:
+        return list(self)[at]

@@ -39,7 +39,13 @@ class View:
         branch = self._branch() if self._known is None else self._known
         if key not in branch:
             raise self._unknown(key, branch)
-        return self._told(branch[key], key)
+        tree = branch[key]
+        if type(tree) is dict:  # told apart without a Reading where that is easy, which is nearly always
+            if len(tree) != 1:
+                return View(self._trial, self._document, (*self._path, key), tree)
+            if type(tree.get("value")) in PLAIN:
+                return told(tree["value"], (self._document, *self._path, key))
+        return self._read(tree, (*self._path, key))
 
     def __contains__(self, key: object) -> bool:
         return key in self._branch()
@@ -89,15 +95,6 @@ class View:
                 raise self._silent("failed", self._path[: depth + 1], f"is {tree!r} and not a branch")
         branch: Mapping[str, Any] = tree
         return branch
-
-    def _told(self, tree: Any, key: str) -> Any:
-        path = (*self._path, key)
-        if type(tree) is dict:  # told apart without a Reading where that is easy, which is nearly always
-            if len(tree) != 1:
-                return View(self._trial, self._document, path, tree)
-            if type(tree.get("value")) in PLAIN:
-                return told(tree["value"], (self._document, *path))
-        return self._read(tree, path)
 
     def _read(self, tree: Any, path: tuple[str, ...]) -> Any:
         reading = as_reading(tree)

@@ -42,12 +42,14 @@ class Writer:
         self._ids = {table: shared_rows(self._connection, table) for table in SHARED}
         self._fresh: dict[str, list[Row]] = {table: [] for table in SHARED}
         self._rows: dict[str, list[Row]] = {table: [] for table in _MORE}
+        self._named: list[tuple[str, int]] = []
+        self._checks: dict[tuple[str, str, tuple[str, ...], bool], int] = {}
         self._since = time.monotonic()
 
     def __call__(self, outcome: Outcome) -> None:
         """Take one outcome; it is on disk when its batch is full or old enough, or at `close`."""
         subject = self._id("subject", outcome.subject, outcome.node)
-        check = self._id("check_", outcome.check, outcome.fault, json.dumps(outcome.phases), int(outcome.active))
+        check = self._check(outcome)
         reason = self._id("text", outcome.reason) if outcome.reason else None
         known = self._id("text", outcome.known) if outcome.known else None
         document = self._id("document", outcome.evidence, outcome.evidence_at) if outcome.evidence else None
@@ -65,7 +67,7 @@ class Writer:
     def flush(self) -> None:
         """Put on disk what was taken so far."""
         self._since = time.monotonic()
-        if not any(self._fresh.values()) and not self._rows["outcome"]:
+        if not any(self._fresh.values()) and not self._rows["outcome"] and not self._named:
             return
         with transaction(self._connection) as connection:
             for table, rows in self._fresh.items():
@@ -73,6 +75,8 @@ class Writer:
                 places = ", ".join("?" * (1 + len(SHARED[table])))
                 connection.executemany(f"INSERT INTO {table} ({names}) VALUES ({places})", rows)
                 rows.clear()
+            connection.executemany("UPDATE document SET name = ? WHERE id = ?", self._named)
+            self._named.clear()
             for table, insert in _MORE.items():
                 connection.executemany(insert, self._rows[table])
                 self._rows[table].clear()
@@ -83,11 +87,8 @@ class Writer:
             connection.executemany("INSERT OR IGNORE INTO left_out (check_, subject) VALUES (?, ?)", names)
 
     def looked_at(self, documents: Iterable[tuple[str, str, str]]) -> None:
-        """Write down name, digest and time of the evidence that was judged."""
-        named = [(name, self._id("document", digest, at)) for name, digest, at in documents]
-        self.flush()
-        with transaction(self._connection) as connection:
-            connection.executemany("UPDATE document SET name = ? WHERE id = ?", named)
+        """Write down name, digest and time of the evidence that was judged, with the outcomes that come next."""
+        self._named += [(name, self._id("document", digest, at)) for name, digest, at in documents]
 
     def done(self) -> set[tuple[str, str]]:
         """Return check and subject of every outcome that is on disk."""
@@ -105,6 +106,16 @@ class Writer:
         self.flush()
         _without_log(self._connection)
         self._connection.close()
+
+    def _check(self, outcome: Outcome) -> int:
+        """Return the number of an outcome's check; its phases are written out once for all outcomes."""
+        key = (outcome.check, outcome.fault, outcome.phases, outcome.active)
+        found = self._checks.get(key)
+        if found is None:
+            phases = json.dumps(outcome.phases)
+            found = self._id("check_", outcome.check, outcome.fault, phases, int(outcome.active))
+            self._checks[key] = found
+        return found
 
     def _id(self, table: str, *key: Any) -> int:
         """Return the number of a shared row, which is made where there is none."""
