@@ -76,9 +76,14 @@ def faults_in(
     """
     seen = list(in_outcomes(catalog, _watched(policy, story, outcomes)))
     if evidence is not None:
-        seen += _own(catalog, node, story, in_kernel_log(catalog, evidence, parts_of(spec)))
+        seen += own(catalog, node, story, in_kernel_log(catalog, evidence, parts_of(spec)))
         seen += _since_boot(in_events(catalog, evidence), evidence, story)
         seen += in_alerts(evidence, parts_of(spec))
+    return faults_of(catalog, node, story, seen)
+
+
+def faults_of(catalog: FaultCatalog, node: Node, story: Story, seen: Iterable[Sighting]) -> list[FaultSeen]:
+    """Return the faults that these sightings add to what the story knows, one for each class and part."""
     groups: dict[tuple[str, str], list[Sighting]] = {}
     for sighting in seen:
         subject = f"{node.subject}/{sighting.part}".rstrip("/")
@@ -129,7 +134,7 @@ def _known(story: Story, asked: Collection[tuple[str, str]]) -> dict[tuple[str, 
     return found
 
 
-def _own(catalog: FaultCatalog, node: Node, story: Story, sightings: Iterable[Sighting]) -> Iterator[Sighting]:
+def own(catalog: FaultCatalog, node: Node, story: Story, sightings: Iterable[Sighting]) -> Iterator[Sighting]:
     """Leave out what belongs to the boot, to a repair, or to another fault of which it is the echo."""
     told = sorted(sightings, key=lambda sighting: sighting.at)
     echoes = _heard_of(catalog, node, story, told[0].at) if told else Echoes(catalog)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 from assay.lifecycle import breaker, faulted
@@ -15,8 +15,10 @@ from assay.model.decision import Cause, Decision
 from assay.model.errors import Trouble
 
 
-def decide(situation: Situation) -> list[Decision]:
+def decide(situation: Situation, asked: Collection[str] | None = None) -> list[Decision]:
     """Return what is to be decided now and was not decided before, at most one move a node.
+
+    `asked` are the nodes to decide about, all by default; the others are only counted.
 
     The worst faults come first where limits leave room for some nodes only. Neither the order of the nodes nor that
     of their outcomes changes the answer. Raises Trouble for a node in a state that the policy does not have.
@@ -26,7 +28,8 @@ def decide(situation: Situation) -> list[Decision]:
     situation = as_it_counts(situation)
     room, waves = Room(situation), breaker.tripped(situation)
     answer: list[Decision] = []
-    for view in sorted(situation.nodes, key=faulted.urgency):
+    views = situation.nodes if asked is None else [view for view in situation.nodes if view.name in asked]
+    for view in sorted(views, key=faulted.urgency):
         made = _of_node(situation, view, room, waves.get(view.node.pool, ""))
         answer += [decision for decision in made if decision.id not in view.story.decided]
     return answer

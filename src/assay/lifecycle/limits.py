@@ -27,7 +27,10 @@ class Room:
     def __init__(self, situation: Situation) -> None:
         self._situation, self._policy = situation, situation.policy
         self._size = Counter(view.node.pool for view in situation.nodes)
-        self._in_rack = Counter(_rack(view) for view in situation.nodes)
+        self._in_rack: Counter[tuple[str, ...]] = Counter(_rack(view) for view in situation.nodes)
+        for (pool, *rack), count in situation.quiet.items():
+            self._size[pool] += count
+            self._in_rack[tuple(rack)] += count
         out = [view for view in situation.nodes if is_out(self._policy, view.story)]
         self._out = Counter(view.node.pool for view in out)
         self._rack_out = Counter(_rack(view) for view in out)

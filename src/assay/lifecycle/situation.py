@@ -15,6 +15,9 @@ from assay.model.policy import LifecyclePolicy, State
 from assay.model.profile import ManagementProfile
 from assay.model.subject import Subject
 
+Place = tuple[str, str, str]
+"""Pool, site and rack."""
+
 
 @dataclass(frozen=True, slots=True)
 class NodeView:
@@ -39,7 +42,11 @@ class NodeView:
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """The fleet at one moment. `nodes` must hold every enrolled node, since limits count them all.
+    """The fleet at one moment. Every enrolled node must be in it, since limits count them all.
+
+    `nodes` are those that there may be something to decide about, or that are counted as out. `quiet` counts the
+    others by pool, site and rack: nodes in service, with nothing waiting, no fault within the breaker's window and no
+    move within the hour. It may be empty, with everybody in `nodes`: the answer is the same.
 
     `lines` is `Fleet.lines`; with it a decision names the line of the rule that it follows. `known` are the known
     issues, expired ones too; `observed` the ids of the checks that decide nothing yet.
@@ -51,6 +58,7 @@ class Situation:
     lines: Mapping[tuple[str, str], str] = field(default_factory=dict)
     known: tuple[KnownIssue, ...] = ()
     observed: frozenset[str] = frozenset()
+    quiet: Mapping[Place, int] = field(default_factory=dict)
 
     def state_of(self, view: NodeView) -> State:
         """Return the state that a node is in. Raises KeyError for one that the policy does not have."""

@@ -1,0 +1,86 @@
+"""The nodes of a replay with their stories: tells the situation at any moment, the quiet ones as a count."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from datetime import datetime, timedelta
+
+from assay.lifecycle import journal
+from assay.lifecycle.fold import Chronicle
+from assay.lifecycle.situation import NodeView, Place, Situation
+from assay.lifecycle.story import Story
+from assay.model.entry import Entry
+from assay.model.fleet import Node
+from assay.model.subject import Subject
+from assay.trends.replay.actor import Actor
+from assay.trends.replay.rules import Rules
+
+HOUR = timedelta(hours=1)
+
+
+class Stage:
+    """Every node, by name. What is heard of one (an Entry, as in the ledger) is folded into its story at once."""
+
+    def __init__(self, rules: Rules, nodes: Iterable[Node], starts: Mapping[str, str], at: datetime) -> None:
+        self._rules = rules
+        self.actors = {node.name: _actor(rules, node) for node in nodes}
+        self._chronicle = Chronicle()
+        self._views: dict[str, NodeView] = {}
+        self._awake: dict[str, None] = dict.fromkeys(self.actors)
+        self._quiet: Counter[Place] = Counter()
+        self._memory = max(HOUR, timedelta(minutes=rules.policy.breaker.window_minutes))
+        for actor in self.actors.values():
+            name, pool = actor.node.name, actor.node.pool
+            self._chronicle.hear([journal.enrolled(name, pool, starts.get(name, rules.home), at)])
+
+    def hear(self, *entries: Entry) -> None:
+        """Take in what happened."""
+        self._chronicle.hear(entries)
+        for entry in entries:
+            self._views.pop(entry.node, None)
+
+    def changed(self, name: str) -> None:
+        """Note that a node's far end changed: its use, or what its suites said."""
+        self._views.pop(name, None)
+
+    def view(self, name: str) -> NodeView:
+        """Return what a decision may look at."""
+        if name not in self._views:
+            story = self._chronicle.story(name)
+            assert story is not None, "every node was enrolled"
+            self._views[name] = self.actors[name].view(story)
+        return self._views[name]
+
+    def story(self, name: str) -> Story:
+        """Return a node's story so far."""
+        return self.view(name).story
+
+    def situation(self, now: datetime, asked: Collection[str] = ()) -> Situation:
+        """Return the fleet at a moment; `asked` are in it by name, whether quiet or not."""
+        self._wake(asked)
+        for name in [name for name in self._awake if name not in asked and self._is_quiet(name, now)]:
+            del self._awake[name]
+            self._quiet[_place(self.actors[name].node)] += 1
+        views = tuple(self.view(name) for name in self._awake)
+        return Situation(now, self._rules.policy, views, self._rules.lines, quiet=self._quiet)
+
+    def _wake(self, names: Collection[str]) -> None:
+        for name in sorted(set(names) - self._awake.keys()):
+            self._awake[name] = None
+            self._quiet[_place(self.actors[name].node)] -= 1
+
+    def _is_quiet(self, name: str, now: datetime) -> bool:
+        story = self.view(name).story
+        serves = self._rules.policy.states[story.state].in_service
+        return serves and story.pending is None and now - self.actors[name].stirred > self._memory
+
+
+def _place(node: Node) -> Place:
+    return (node.pool, node.site, node.rack)
+
+
+def _actor(rules: Rules, node: Node) -> Actor:
+    subject = Subject(node.pool, node.name)
+    declared = tuple((check, subject) for check in rules.checks.values())
+    return Actor(node, rules.profiles[node.profile], declared)
