@@ -75,7 +75,7 @@ def validate(
     except Interrupted as stopped:
         typer.echo(f"interrupted; what was judged is kept: assay validate --resume {stopped.run}", err=True)
         raise typer.Exit(INTERRUPTED) from None
-    _print_json(result) if form == "json" else _print_text(result, desk)
+    _print_json(result, desk) if form == "json" else _print_text(result, desk)
     _remember(desk)
     raise typer.Exit(0 if result.well else 1)
 
@@ -151,9 +151,11 @@ def _remember(desk: Desk) -> None:
         typer.secho(str(trouble), fg=typer.colors.YELLOW, err=True)
 
 
-def _print_json(result: RunResult) -> None:
+def _print_json(result: RunResult, desk: Desk) -> None:
     """Print one document, an outcome at a time: there may be a million."""
     from dataclasses import asdict
+
+    from assay.harness.unexpected import unexpected
 
     head = {
         "run": asdict(result.run),
@@ -161,6 +163,9 @@ def _print_json(result: RunResult) -> None:
         "counts": {verdict: result.counts[verdict] for verdict in ("pass", "fail", "error", "skip")},
         "deciding": result.deciding,
         "missing": result.missing,
+        "unexpected": [
+            {"issue": one.issue.issue, "passes": one.passes} for one in unexpected(result.stored, desk.fleet)
+        ],
     }
     sys.stdout.write(json.dumps(head)[:-1] + ', "outcomes": [')
     for number, outcome in enumerate(result.stored.outcomes()):
@@ -170,6 +175,7 @@ def _print_json(result: RunResult) -> None:
 
 def _print_text(result: RunResult, desk: Desk) -> None:
     from assay.harness.calm import lines
+    from assay.harness.unexpected import unexpected
 
     counts = result.counts
     if result.judged:
@@ -183,6 +189,8 @@ def _print_text(result: RunResult, desk: Desk) -> None:
         typer.echo("the run is complete: nothing was left to judge")
     words = {"pass": "passed", "fail": "failed", "error": "could not be judged", "skip": "skipped"}
     counted = [f"{counts[verdict]} {word}" for verdict, word in words.items() if counts[verdict]]
+    for one in unexpected(result.stored, desk.fleet) if result.judged else ():
+        typer.secho(f"known {one.said}", fg=typer.colors.YELLOW)
     missing = f", {result.missing} of them not delivered" if result.missing else ""
     typer.echo(f"{counts.total()} outcomes on {len(result.run.nodes)} nodes: {', '.join(counted)}{missing}")
     typer.echo(f"run {result.run.id}, written to {desk.reports / 'runs' / result.run.id}")
