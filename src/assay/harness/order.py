@@ -81,7 +81,7 @@ def _seen(fleet: Fleet, evidence: Path, nodes: Collection[str]) -> str:
     """Return a digest of which documents there are of these nodes, and of what is no node: each change makes a file."""
     chosen, summed = set(nodes), hashlib.sha256()
     for path in sorted(evidence.glob("*.json")):
-        if path.stem in chosen or path.stem not in fleet.nodes:
+        if (path.stem in chosen or path.stem not in fleet.nodes) and path.exists():
             about = path.stat()
             summed.update(f"{path.name} {about.st_mtime_ns} {about.st_size}\n".encode())
     return summed.hexdigest()
