@@ -15,6 +15,7 @@ KINDS = {
     "FabricDesign": "assay.model.design",
     "FaultCatalog": "assay.model.faults",
     "FirmwareBundle": "assay.model.firmware",
+    "Gates": "assay.model.gates",
     "KnownIssues": "assay.model.known",
     "LifecyclePolicy": "assay.model.policy",
     "ManagementProfile": "assay.model.profile",

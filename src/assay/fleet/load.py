@@ -50,6 +50,7 @@ def fleet_of(draft: Draft) -> Fleet:
         quirks=draft.called("BmcQuirks"),
         monitorings=draft.called("Monitoring"),
         known=draft.called("KnownIssues"),
+        gates=draft.called("Gates"),
         lines={key: line for spec in draft.files.values() for key, line in spec.lines()},
         commit=commit,
         dirty=dirty,

@@ -15,6 +15,7 @@ from typing import Any
 
 import assay
 from assay.harness.allure import write_results
+from assay.harness.order import ENDED
 from assay.harness.overview.changes import DAY_S
 from assay.harness.overview.look import overview
 from assay.harness.overview.page import as_page
@@ -99,7 +100,7 @@ def finished(reports: Path) -> list[Path]:
     found = []
     for path in all_runs(reports):
         with Stored.open(path) as stored:
-            if "ended" in stored.about:
+            if ENDED in stored.about:
                 found.append(path)
     return found
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:  # a model is loaded when a document of its kind is read
     from assay.model.design import FabricDesign
     from assay.model.faults import FaultCatalog
     from assay.model.firmware import FirmwareBundle
+    from assay.model.gates import Gates
     from assay.model.known import KnownIssue, KnownIssues
     from assay.model.monitoring import Monitoring
     from assay.model.nodespec import NodeSpec
@@ -66,6 +67,7 @@ class Fleet:
     quirks: Mapping[str, BmcQuirks] = field(default_factory=dict)
     monitorings: Mapping[str, Monitoring] = field(default_factory=dict)
     known: Mapping[str, KnownIssues] = field(default_factory=dict)
+    gates: Mapping[str, Gates] = field(default_factory=dict)
     lines: Mapping[tuple[str, str], str] = field(default_factory=dict)
     commit: str = ""
     dirty: bool = False

@@ -28,6 +28,7 @@ THEMES = (
     "kept",
     "transports",
     "monitoring",
+    "gates",
 )
 
 Place = tuple[str, int, int]
