@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
+from hashlib import sha256
 from pathlib import Path
 
 from assay.harness.history.ask import History, Of, outcomes, turns
@@ -91,7 +92,7 @@ def _outcome(chance: random.Random, node: str, pool: str, number: int, check: in
         reason=f"gauge_{check} is {value} °C, at most 85 ({limit})" if failed else "",
         fault=f"gpu.fault{check % 40}",
         phases=("production", "test"),
-        evidence=f"{number:064x}",
+        evidence=sha256(node.encode()).hexdigest(),
         evidence_at=f"2026-11-21T19:{number % 60:02}:11.123456+00:00",
         duration_s=chance.randrange(900) / 1e6,
         measurements=(Measurement(f"gauge_{check}", value, "°C", None, 85, limit),) if check % 3 == 0 else (),

@@ -57,10 +57,10 @@ def test_a_line_says_when_which_check_failed_and_recovered(ask, past) -> None:
     assert lines[:4] == [
         f"2026-11-18 20:00 UTC  fail  {gpu}  production/test_gpu.py::test_gpu_temperature  it is a fail",
         f"2026-11-19 20:00 UTC  pass  {gpu}  production/test_gpu.py::test_gpu_temperature  after 24 h",
-        f"2026-11-19 20:00 UTC  fail  {gpu}  2 outcomes, one of production/test_nic.py::test_link  it is a fail",
+        "2026-11-19 20:00 UTC  fail  h100-a/n0003       2 checks, 2 outcomes  it is a fail",
         f"2026-11-20 20:00 UTC  fail  {gpu}  production/test_gpu.py::test_gpu_temperature  it is a fail",
     ]
-    flap = f"{gpu}  production/test_gpu.py::test_gpu_temperature  turned 4 times in its last 5 judgements"
+    flap = f"{gpu}  production/test_gpu.py::test_gpu_temperature  turned 4 times in the last 5 judgements"
     assert f"flaps {flap}, at last pass" in lines
     assert (
         lines[-1]

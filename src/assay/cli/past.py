@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from difflib import get_close_matches
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import typer
@@ -56,7 +57,7 @@ def outcomes(desk: Desk, node: str, days: int, check: str, form: str) -> None:
         _nothing(desk, node, days, check)
         return
     _say(_turned(found))
-    _say(map(_flaps, flaps))
+    _say(_flapping(flaps))
     typer.echo(f"{node}: {_counted(sum_)}; {_standing(found)}")
 
 
@@ -87,9 +88,7 @@ def pools(desk: Desk, node: str, days: int, check: str, form: str) -> None:  # n
     if not found:
         typer.echo(f"nothing was judged in the last {counted(days, 'day')}{_of(check)}")
     _say(map(_rate, found))
-    _say(map(_flaps, flaps[:MOST]))
-    if len(flaps) > MOST:
-        typer.echo(f"… and {len(flaps) - MOST} more flap")
+    _say(_flapping(flaps))
 
 
 def _asked(desk: Desk) -> History:
@@ -128,11 +127,20 @@ def _turned(found: Sequence[Turn]) -> Iterator[str]:
     for (_, word, reason), same in alike.items():
         first = same[0]
         began = since.get((first.check, first.subject))
-        what = short(first.check) if len(same) == 1 else f"{len(same)} outcomes, one of {short(first.check)}"
         why = f"after {spoken(moment(first.at) - moment(began))}" if began and first.verdict == "pass" else reason
         head = typer.style(f"{word:<5}", fg=COLOURS.get(word))
-        yield f"{typer.style(when(first.at), dim=True)}  {head} {first.subject:<{WIDTH}} {what}  {why}".rstrip()
+        yield f"{typer.style(when(first.at), dim=True)}  {head} {_what(same)}  {why}".rstrip()
         since |= {(turn.check, turn.subject): turn.at for turn in same}
+
+
+def _what(same: Sequence[Turn | Flap]) -> str:
+    """Return where and by which check; of several, how many there are."""
+    first, checks = same[0], {one.check for one in same}
+    if len(same) == 1:
+        return f"{first.subject:<{WIDTH}} {short(first.check)}"
+    place = "/".join(first.subject.split("/")[:2])
+    check = short(first.check) if len(checks) == 1 else counted(len(checks), "check")
+    return f"{place:<{WIDTH}} {check}, {len(same)} outcomes"
 
 
 def _standing(found: Sequence[Turn]) -> str:
@@ -150,11 +158,16 @@ def _counted(one: Judged) -> str:
     return f"{counted(one.outcomes, 'outcome')} of {counted(one.runs, 'run')} {span}"
 
 
-def _flaps(one: Flap) -> str:
-    times = f"turned {counted(one.times, 'time')} in its last {one.judged} judgements"
-    return (
-        f"{typer.style('flaps', fg='yellow')} {one.subject:<{WIDTH}} {short(one.check)}  {times}, at last {one.verdict}"
-    )
+def _flapping(flaps: Sequence[Flap]) -> Iterator[str]:
+    """Yield a line for each check that flaps, or for those that do so alike on one node."""
+    alike: dict[tuple[object, ...], list[Flap]] = defaultdict(list)
+    for one in flaps:
+        alike[one.node or one.subject, one.check, one.times, one.judged, one.verdict].append(one)
+    for (_, _, times, judgements, verdict), same in islice(alike.items(), MOST):
+        turned = f"turned {times} times in the last {judgements} judgements, at last {verdict}"
+        yield f"{typer.style('flaps', fg='yellow')} {_what(same)}  {turned}"
+    if len(alike) > MOST:
+        yield f"… and {len(alike) - MOST} more; `--check` says of which to tell"
 
 
 def _measured(one: Noise) -> str:
