@@ -28,6 +28,8 @@ SAMPLE = 60
 MOST = 5000
 """Of what moved furthest, so many are looked at closely."""
 NORMAL = 1.4826
+FEW = {5: 1.206, 6: 1.200, 7: 1.140, 8: 1.129, 9: 1.107}
+"""What the spread of so few values is too small by (Croux and Rousseeuw, 1992); of more, n / (n - 0.8)."""
 
 Series = tuple[str, str, int]
 """Check, subject, and the place of the measurement among those of the outcome."""
@@ -88,9 +90,9 @@ def judged(values: Sequence[float], was: float, now: float, usual: float) -> tup
 
 
 def spread(values: Sequence[float]) -> float:
-    """Return the robust standard deviation of values."""
-    middle = median(values)
-    return NORMAL * median(abs(value - middle) for value in values)
+    """Return the robust standard deviation of values, at least `LEAST` of them."""
+    middle, number = median(values), len(values)
+    return NORMAL * FEW.get(number, number / (number - 0.8)) * median(abs(value - middle) for value in values)
 
 
 def usual_noise(known: Mapping[Series, Mapping[str, Sequence[float]]]) -> dict[tuple[str, str], float]:
