@@ -277,6 +277,19 @@ def test_what_is_great_already_is_left_alone(reports, said, monkeypatch) -> None
     assert [len(list(day.glob("*.parquet"))) for day in places.days(reports.home, OUTCOMES)] == [2, 2, 2]
 
 
+def test_no_more_is_taken_together_than_takes_a_moment(reports, said, monkeypatch) -> None:
+    monkeypatch.setattr("assay.harness.history.one_a_day.AT_ONCE", 5)
+    a_busy_week(reports, said)
+    before = everything(reports)
+    left = []
+    for _ in range(8):
+        one_a_day(reports.home)
+        left.append(len(list(reports.home.glob("*/*/*.parquet"))))
+        assert everything(reports) == before
+    assert left[0] > left[-1] == 4 * (1 + 1 + 2)
+    assert left == sorted(left, reverse=True)
+
+
 def held(reports) -> set[str]:
     """Return the runs that every table has."""
     return set.intersection(*(places.all_runs(reports.home, table) for table in TABLES))

@@ -20,8 +20,10 @@ from assay.harness.history.pour import GROUP
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-MOST = 2_000_000
-"""Rows that a file may have which took others in: sorting them takes seconds, and little memory."""
+MOST = 500_000
+"""Rows that a file may have which took others in; one of half as many is left alone, as a node is found in it as fast."""
+AT_ONCE = 1_000_000
+"""About so many rows are taken together at a time, in a few seconds; the rest when the next run has ended."""
 BACK = timedelta(days=7)
 """What is older is left as it is, a run that came late included."""
 _ORDER = "node, subject, check_, run"
@@ -37,13 +39,19 @@ def one_a_day(home: Path) -> None:
     many = [(table, day) for table, day in over if len(list(day.glob("*.parquet"))) > 1]
     if many:
         with writing(home) as making, duck(making) as database:
+            left = AT_ONCE
             for table, day in many:
-                _take_together(database, table, day, making)
+                left -= _take_together(database, table, day, making, left)
 
 
-def _take_together(database: DuckDBPyConnection, table: str, day: Path, making: Path) -> None:
+def _take_together(database: DuckDBPyConnection, table: str, day: Path, making: Path, most: int) -> int:
+    """Take a day's files together until `most` rows are; return how many were."""
     _delete(places.superseded(day))
-    for some in _groups(database, places.files(day)):
+    done = 0
+    for some, count in _groups(database, places.files(day)):
+        if done >= most:
+            break
+        done += count
         made = making / f"{MADE_ONE}{uuid4().hex[:12]}.parquet"
         rows = database.read_parquet([str(file.path) for file in some], hive_partitioning=False)
         rows.order("run" if table == RUNS else _ORDER).write_parquet(
@@ -54,24 +62,27 @@ def _take_together(database: DuckDBPyConnection, table: str, day: Path, making: 
         for new in (listed, made):
             place(new, day / new.name)
         _delete(file.path for file in some)
+    return done
 
 
-def _groups(database: DuckDBPyConnection, files: list[File]) -> Iterator[list[File]]:
-    """Yield files that become one, more than one at a time, in order of their runs."""
+def _groups(database: DuckDBPyConnection, files: list[File]) -> Iterator[tuple[list[File], int]]:
+    """Yield files that become one, more than one at a time, in order of their runs, and how many rows they have."""
     some, rows = list[File](), 0
     for file in sorted(files, key=lambda file: min(file.runs)):
         has = _rows(database, file.path)
-        if some and rows + has > MOST:
-            yield from [some] if len(some) > 1 else []
+        if has > MOST // 2:
+            continue
+        if rows + has > MOST:
+            yield some, rows
             some, rows = [], 0
         some, rows = [*some, file], rows + has
     if len(some) > 1:
-        yield some
+        yield some, rows
 
 
 def _rows(database: DuckDBPyConnection, path: Path) -> int:
-    (count,) = database.execute("SELECT num_rows FROM parquet_file_metadata($file)", {"file": str(path)}).fetchall()
-    return int(count[0])
+    (row,) = database.execute("SELECT num_rows FROM parquet_file_metadata($file)", {"file": str(path)}).fetchall()
+    return int(row[0])
 
 
 def _delete(paths: Iterable[Path]) -> None:
