@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 MOST = 500_000
-"""Rows that a file may have which took others in; one of half as many is left alone, as a node is found in it as fast."""
+"""Rows that a file may have which took others in; one of half as many is left alone: a node is found in it as fast."""
 AT_ONCE = 1_000_000
 """About so many rows are taken together at a time, in a few seconds; the rest when the next run has ended."""
 BACK = timedelta(days=7)
