@@ -87,13 +87,15 @@ def delivery(config: pytest.Config, fleet: Fleet, nodes: Collection[str]) -> Del
 def take_in(file: Path) -> None:
     """Bring what workers of xdist have written into the session's file. Raises Trouble."""
     parts = sorted(file.parent.glob(f"{file.name}.gw*[0-9]"))
-    if parts and not file.exists():
-        merge(parts[0], [])  # closes what a kill has left open
-        parts.pop(0).replace(file)
-    if parts:
-        merge(file, parts)
+    if not parts:
+        return
+    with Stored.open(parts[0]) as stored:
+        run = stored.run
+    Writer(file, run).close()
+    merge(file, parts)
     for part in parts:
         remove(part)
+    Writer(file, run).close()  # which makes one file of it
 
 
 def remove(file: Path) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from assay.harness.declared import Selection
 from assay.harness.deliver import remove, take_in
@@ -20,12 +21,18 @@ from assay.model.fleet import Fleet
 UNTOLD = "no outcome was delivered: no test of that name ran"
 
 
-def finish(fleet: Fleet, order: Order, ended: Sequence[Ended], file: Path) -> None:
-    """Write the run to `file`, whole or not at all, and drop the shards' files unless one can be gone on with."""
+def begin(file: Path, order: Order, more: Mapping[str, str] = MappingProxyType({})) -> Path:
+    """Write a run without outcomes beside `file`, which it can replace at once, and return where."""
     fresh = file.with_name("new.sqlite")
     remove(fresh)
+    Writer(fresh, order.run, {**order.about(), **more}).close()
+    return fresh
+
+
+def finish(fleet: Fleet, order: Order, ended: Sequence[Ended], file: Path) -> None:
+    """Write the run to `file`, whole or not at all, and drop the shards' files unless one can be gone on with."""
     how = WHOLE if all(not one.how for one in ended) else IN_PART
-    Writer(fresh, order.run, {**order.about(), ENDED: how}).close()
+    fresh = begin(file, order, {ENDED: how})
     for one in ended:
         take_in(one.shard.store)
     merge(fresh, [one.shard.store for one in ended])
@@ -33,7 +40,6 @@ def finish(fleet: Fleet, order: Order, ended: Sequence[Ended], file: Path) -> No
         share = Selection(fleet, order.run.nodes, one.shard.number, order.shards)
         _settle(fresh, order, Due.of(share, order.run.phases), one)
     Writer(fresh, order.run).close()  # which makes one file of it
-    remove(file)
     fresh.replace(file)
     if how == WHOLE:
         drop(file.parent)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -70,6 +71,17 @@ def pytest_report_teststatus(report: pytest.CollectReport | pytest.TestReport) -
     if verdict is None:
         return None
     return WORDS[verdict], SIGNS[verdict], WORDS[verdict].upper()
+
+
+@pytest.hookimpl(optionalhook=True, tryfirst=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object | None:
+    """Let `--dist loadgroup` keep what is judged of one node in one worker of xdist."""
+    home = Path(config.getoption("--fleet") or config.rootpath)
+    if config.getoption("dist") != "loadgroup" or not (home / "inventory").is_dir() or not (home / "suites").is_dir():
+        return None
+    from assay.harness.spread import ByNode
+
+    return ByNode(config, log)
 
 
 @pytest.hookimpl(trylast=True)

@@ -15,14 +15,13 @@ from assay.harness.begun import begun
 from assay.harness.cut import cut, how_many, is_through, settle
 from assay.harness.declared import Selection
 from assay.harness.far import Far, Progress
-from assay.harness.finish import UNTOLD, drop, finish
+from assay.harness.finish import UNTOLD, begin, drop, finish
 from assay.harness.order import ENDED, WHOLE, Order
 from assay.harness.processes import Processes
 from assay.harness.reconcile import Due
 from assay.harness.shards import NOT_JUDGED, Ended, Shard, Shards
 from assay.harness.store.read import Stored
 from assay.harness.store.runs import FILE, find
-from assay.harness.store.write import Writer
 from assay.ledger.store import Ledger
 from assay.model.clock import Clock
 from assay.model.errors import Trouble
@@ -125,7 +124,7 @@ def validate(
     file.parent.mkdir(parents=True)
     with alone(file.parent):
         order = Order.given(fleet, run, evidence.resolve(), extra, how_many(len(chosen), len(due), jobs, extra))
-        Writer(file, run, order.about()).close()
+        begin(file, order).replace(file)
         _carry_out(fleet, order, due, file, means or Means(Processes(jobs)))
         return _recorded(file, ledger)
 
