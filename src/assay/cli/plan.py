@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from assay.model.backtest import Backtest
     from assay.model.entry import Entry
     from assay.plan.declared import Declared
+    from assay.plan.excuses import Recount
     from assay.plan.facts import Facts
     from assay.plan.plan import Plan
     from assay.trends.reaction import Side
@@ -83,10 +84,21 @@ def facts_of(desk: Desk, before: Declared, after: Declared) -> Facts:
 
     told = entries(desk.home / "ledger.sqlite")
     if not told:
-        return Facts()
+        return Facts(recounts=_recounts(desk, before, after))
     from assay.lifecycle.fold import fold
 
-    return Facts(fold(told), durations.actions(told), durations.stays(told), _backtest(desk, before, after, told))
+    took = durations.actions(told), durations.stays(told)
+    return Facts(fold(told), *took, _backtest(desk, before, after, told), _recounts(desk, before, after))
+
+
+def _recounts(desk: Desk, before: Declared, after: Declared) -> tuple[Recount, ...]:
+    """Return what the changed stages and known issues mean for the last outcomes of their checks."""
+    from assay.plan.excuses import newest, recounts, touched
+    from assay.trends.history import outcomes
+
+    now = desk.clock.now()
+    last = newest(outcomes(desk.home / "ledger.sqlite", touched(before, after), now))
+    return recounts(before, after, last, now)
 
 
 def _backtest(desk: Desk, before: Declared, after: Declared, told: list[Entry]) -> Backtest | None:

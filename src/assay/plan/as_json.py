@@ -44,6 +44,7 @@ def document(plan: Plan) -> dict[str, Any]:
             for one in plan.limits
         ],
         "checks": {"again": [_rerun(one) for one in plan.reruns], "gone": list(plan.checks_gone)},
+        "recounts": plain(plan.recounts),
         "follows": plain(plan.follows),
         "cables": [{name: value for name, value in plain(job).items() if name != "place"} for job in plan.cables],
         "policy": {"answers": plain(plan.answers), "settings": plain(plan.policy)},

@@ -10,16 +10,21 @@ from assay.lifecycle.story import Story
 from assay.model.backtest import Backtest, Took
 from assay.model.fleet import Node
 from assay.model.policy import LifecyclePolicy
+from assay.plan.excuses import Recount
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Each enrolled node's story, and how long actions and stays in states took. Empty where there is no ledger."""
+    """Each enrolled node's story, and how long actions and stays in states took. Empty where there is no ledger.
+
+    `recounts`: what comes to count of the last outcomes, or counts no more.
+    """
 
     stories: Mapping[str, Story] = field(default_factory=dict)
     actions: Mapping[str, Took] = field(default_factory=dict)
     stays: Mapping[str, Took] = field(default_factory=dict)
     backtest: Backtest | None = None
+    recounts: tuple[Recount, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from assay.model.backtest import Backtest
 from assay.plan.cabling import cabling
 from assay.plan.declared import Declared, must_be_whole
+from assay.plan.excuses import Recount
 from assay.plan.facts import Facts, Standing, standing
 from assay.plan.follows import Drifting, Follows, follows
 from assay.plan.groups import Group, groups
@@ -45,6 +46,7 @@ class Plan:
     limits: tuple[LimitChange, ...]
     reruns: tuple[Rerun, ...]
     checks_gone: tuple[str, ...]
+    recounts: tuple[Recount, ...]
     follows: tuple[Follows, ...]
     cables: tuple[Job, ...]
     answers: tuple[Reanswered, ...]
@@ -62,7 +64,7 @@ class Plan:
     def changes(self) -> bool:
         """Whether merging changes anything for the fleet."""
         nodes = (self.nodes.added, self.nodes.removed, self.nodes.changed)
-        specs = (self.firmware, self.configuration, self.limits, self.reruns, self.checks_gone)
+        specs = (self.firmware, self.configuration, self.limits, self.reruns, self.checks_gone, self.recounts)
         nodes_or_specs = any((*nodes, *specs, self.cables))
         return nodes_or_specs or any(
             (self.answers, self.policy, self.faults, self.profiles, self.bundles, self.fabrics)
@@ -92,6 +94,7 @@ def plan(before: Declared, after: Declared, facts: Facts) -> Plan:
         limits=limit_changes(alike, after),
         reruns=reruns(alike, staleness, after, planned.routes),
         checks_gone=staleness.gone,
+        recounts=facts.recounts,
         follows=following,
         cables=cables,
         answers=reanswered(before, after),

@@ -64,9 +64,17 @@ class Staleness:
                 yield ident, ("a new check",)
                 continue
             reads = self._before.reads.get(ident, NOTHING), self._after.reads.get(ident, NOTHING)
-            signs = {"declared otherwise": was != check, "written otherwise": reads[0].digest != reads[1].digest}
+            signs = {
+                "declared otherwise": _judged_as(was) != _judged_as(check),
+                "written otherwise": reads[0].digest != reads[1].digest,
+            }
             if because := tuple(sign for sign, holds in signs.items() if holds):
                 yield ident, because
+
+
+def _judged_as(check: Check) -> Check:
+    """Return a check without what is only said about its passes: they are the same at any stage, and for how long."""
+    return check.model_copy(update={"stage": "decide", "valid_hours": None, "report_only": False})
 
 
 def _certain(reads: Reads, pair: Pair) -> Iterator[str]:

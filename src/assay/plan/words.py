@@ -263,6 +263,12 @@ def _backtest(plan: Plan) -> Iterator[str]:
         yield "on no node would anything have been decided otherwise"
 
 
+def _recounts(plan: Plan) -> Iterator[str]:
+    for one in plan.recounts:
+        where = f"fails on {nodes(one.nodes)} by its last outcomes" if one.nodes else "fails on no node as far as known"
+        yield f"{one.what} {one.why}; {where}"
+
+
 def _notes(plan: Plan) -> Iterable[str]:
     return plan.notes
 
@@ -279,6 +285,7 @@ SECTIONS: tuple[tuple[str, Callable[[Plan], Iterable[str]]], ...] = (
     ("Configuration", _configuration),
     ("Limits", _limits),
     ("Checks to run again", _reruns),
+    ("What counts otherwise", _recounts),
     ("What follows", _follows),
     ("Cables to move", _cables),
     ("Answers of the policy", _answers),
