@@ -53,6 +53,7 @@ def test_what_is_wanted_is_what_is_counted_and_told(stored, wanted, subjects):
         (Wanted(nodes=("n3",)), "the run judged no node n3", "it judged, among others, n1, n2"),
         (Wanted(pools=("h100-b",)), "no pool h100-b", "did you mean h100-a"),
         (Wanted(checks=("test_heet",)), "no check test_heet", "did you mean test_heat"),
+        (Wanted(checks=("ow",)), "no check ow", "did you mean '*ow*'?"),
         (Wanted(subjects=("zz*",)), "no subject zz*", "it judged, among others, h100-a/n1"),
     ],
 )

@@ -37,15 +37,23 @@ class Flapping:
 
 
 def flapping(comparison: Comparison, earlier: Sequence[Path]) -> list[Flapping]:
-    """Return what flaps of all that changed between two runs or fails still, what turned most often first."""
+    """Return what flaps of what changed between two runs or fails still, what turned most often first.
+
+    Of more than `MOST_KEYS`, so many are looked at; `looked_at_all` says whether that was all.
+    """
     keys: set[Key] = set()
     for one in comparison.changes(*MOVES):
         keys.add((one.check, one.subject))
         if len(keys) >= MOST_KEYS:
-            return []  # a wave: nothing of it is one check's mood
+            break  # a wave, of which little is one check's mood
     runs = [*earlier[-RUNS + 1 :], comparison.paths[1]]
     found = [Flapping(*key, *turned) for key, turned in flips(runs, keys).items() if turned[0] >= FEWEST_FLIPS]
     return sorted(found, key=lambda one: (-one.flips, one.subject, one.check))
+
+
+def looked_at_all(comparison: Comparison) -> bool:
+    """Return whether there were no more than can be looked at."""
+    return sum(comparison.counts[one] for one in MOVES) <= MOST_KEYS
 
 
 def flips(runs: Sequence[Path], keys: Collection[Key]) -> Mapping[Key, tuple[int, int]]:

@@ -21,6 +21,8 @@ TITLES: dict[Kind, str] = {
     "judged_again": "passing, and not known before",
     "appeared": "judged for the first time",
 }
+UNKNOWN = ("error", "skip")
+"""Of these, one cause is often many checks'."""
 BEFORE = {"pass": "passed", "fail": "failed", "error": "could not be judged", "skip": "was skipped"}
 
 
@@ -76,7 +78,7 @@ def gathered(comparison: Comparison) -> list[Gathered]:
 def _gather(comparison: Comparison, kind: Kind) -> list[Gathered]:
     together: dict[tuple[object, ...], Gathered] = {}
     for one in comparison.changes(kind):
-        check = "" if one.now in ("error", "skip") else one.check
+        check = "" if one.now in UNKNOWN or (one.now == "pass" and one.was in UNKNOWN) else one.check
         key = (check, one.now, shape(one.reason or one.was_reason, one.node), one.known, one.observed, one.decides)
         known = together.get(key)
         if known is None:

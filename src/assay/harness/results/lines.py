@@ -62,7 +62,8 @@ def where(places: Sequence[str]) -> str:
     """Return names of nodes, racks or fabrics: one itself, of many how many and the first."""
     if len(places) == 1:
         return places[0]
-    noun = "place" if any("/" in one for one in places) else "node"
+    racks = [one for one in places if "/rack-" in one]
+    noun = "rack" if len(racks) == len(places) else "place" if any("/" in one for one in places) else "node"
     return f"{counted(len(places), noun)} ({listed(folded(places), 4)})"
 
 

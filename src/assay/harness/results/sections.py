@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from assay.harness.results.compare import KINDS, WORSE, Comparison, Kind
 from assay.harness.results.differences import Differences
+from assay.harness.results.flapping import MOST_KEYS, looked_at_all
 from assay.harness.results.gathered import TITLES
 from assay.harness.results.lines import short
 from assay.model.spans import counted, folded, listed
@@ -36,7 +37,8 @@ def sections(found: Differences) -> Iterator[Section]:
         if lines and kind != "appeared":
             yield Section(_title(found.comparison, kind), lines, worse=kind in WORSE)
     if found.flapping:
-        yield Section("flapping", [one.line for one in found.flapping])
+        part = "" if looked_at_all(found.comparison) else f", among the first {MOST_KEYS} that changed"
+        yield Section(f"flapping{part}", [one.line for one in found.flapping])
     if found.moved:
         yield Section("measurements that moved more than their noise", [one.line for one in found.moved])
     if lines := list(_came_and_went(found.comparison)):

@@ -123,6 +123,7 @@ def _refuse(
     for name in given:
         if not any(meant(name, one) for one in there):
             close = get_close_matches(name, near or there, n=3)
+            close = close or [f"'*{name}*'"] * any(meant(f"*{name}*", one) for one in there)
             fix = f"did you mean {' or '.join(close)}?" if close else f"it judged, among others, {', '.join(there[:3])}"
             raise Trouble(f"the run judged no {what} {name}", fix=fix)
 
