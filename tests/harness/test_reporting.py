@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from assay.fleet.load import load_fleet
-from assay.harness.allure import artefact_file, measured, result, write_results
+from assay.harness.allure import measured, result, write_results
+from assay.harness.attached import Attachments
 from assay.harness.overview.standing import Holder, Standing
 from assay.harness.report import HISTORY, Tools, build, last_told
 from assay.harness.store.write import Writer
@@ -148,16 +149,33 @@ def test_a_rack_and_a_fabric_have_results_of_their_own(tmp_path):
 
 
 def test_what_was_kept_of_a_failure_is_attached_where_it_still_is(tmp_path):
-    there, gone = Artefact("kernel.log", "ab" * 32, 5), Artefact("sel.txt", "cd" * 32, 5)
-    source = artefact_file(tmp_path / "kept", there)
-    source.parent.mkdir(parents=True)
-    source.write_text("hello")
-    holder = held(tmp_path, replace(FAILED, artefacts=(there, gone)))
-    assert write_results(tmp_path / "results", FLEET, [holder], RUN.id, tmp_path / "kept") == 1
+    kept = [
+        Artefact("log/n0003", "ab" * 32, 5), Artefact("evidence/n0003", "cd" * 32, 2),
+        Artefact("evidence/gone", "ef" * 32, 5), Artefact("log/n0003: not kept: no space", "", 0),
+    ]  # fmt: skip
+    log, evidence = tmp_path / "logs/ab" / f"{'ab' * 32}.txt", tmp_path / "objects/cd" / f"{'cd' * 32}.json"
+    for path, content in ((log, "hello"), (evidence, "{}")):
+        path.parent.mkdir(parents=True)
+        path.write_text(content)
+    holder = held(tmp_path, replace(FAILED, artefacts=tuple(kept)))
+    attachments = Attachments((tmp_path / "logs", tmp_path / "objects"))
+    assert write_results(tmp_path / "results", FLEET, [holder], RUN.id, attachments) == 1
     (document,) = [json.loads(path.read_text()) for path in (tmp_path / "results").glob("*-result.json")]
-    (attached,) = document["steps"][0]["steps"][0]["attachments"]
-    assert attached["name"] == "kernel.log"
-    assert (tmp_path / "results" / attached["source"]).read_text() == "hello"
+    (step,) = document["steps"][0]["steps"]
+    content = {one["name"]: (tmp_path / "results" / one["source"]).read_text() for one in step["attachments"]}
+    assert content == {"log/n0003": "hello", "evidence/n0003": "{}"}
+    missing = [one["value"] for one in step["parameters"] if one["name"] == "not attached"]
+    assert missing == [f"evidence/gone, sha256 {'ef' * 32}", "log/n0003: not kept: no space"]
+
+
+def test_a_report_takes_no_more_along_than_it_may(tmp_path):
+    for digest in ("ab" * 32, "cd" * 32):
+        path = tmp_path / digest[:2] / f"{digest}.txt"
+        path.parent.mkdir()
+        path.write_text("12345678")
+    attachments = Attachments((tmp_path,), most=10)
+    first, second = (attachments.of(Artefact("log", digest, 8)) for digest in ("ab" * 32, "cd" * 32))
+    assert (first is not None, second) == (True, None)
 
 
 def test_there_must_be_a_run_to_report_on(tmp_path):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
@@ -16,6 +15,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
+from assay.harness.attached import Attachments
 from assay.harness.overview.fold import area
 from assay.harness.overview.standing import Amiss, Counted, Holder
 from assay.harness.overview.tables import FAILING, KNOWN, ON_TRIAL, SKIPPED, TRIED_WELL, UNKNOWN, WELL
@@ -51,31 +51,22 @@ def result_uuid(holder: str, run: str) -> str:
     return str(uuid.UUID(_md5(f"{holder}\0{run}")))
 
 
-def write_results(folder: Path, fleet: Fleet, held: Iterable[Holder], run: str, artefacts: Path) -> int:
-    """Write a result file for each holder, as of a run, with what was kept of failures; return how many.
-
-    `artefacts` is the folder where `artefact_file` finds what was kept.
-    """
+def write_results(folder: Path, fleet: Fleet, held: Iterable[Holder], run: str, attachments: Attachments) -> int:
+    """Write a result file for each holder, as of a run, with what was kept of failures; return how many."""
     folder.mkdir(parents=True)
     count = 0
     for holder in held:
         (folder / f"{result_uuid(holder.name, run)}-result.json").write_text(
-            json.dumps(result(fleet, holder, run, artefacts))
+            json.dumps(result(fleet, holder, run, attachments))
         )
-        for kept in {one for amiss in holder.amiss for one in amiss.artefacts}:
-            if (source := artefact_file(artefacts, kept)).is_file():
-                shutil.copyfile(source, folder / _attached(kept))
+        attachments.lay_into(folder)
         count += 1
     return count
 
 
-def artefact_file(folder: Path, kept: Artefact) -> Path:
-    """Return where the content of an artefact is kept, by its hash."""
-    return folder / kept.digest[:2] / kept.digest
-
-
-def result(fleet: Fleet, holder: Holder, run: str, artefacts: Path = Path("nowhere")) -> Json:
-    """Return the result of a node, rack or fabric."""
+def result(fleet: Fleet, holder: Holder, run: str, attachments: Attachments | None = None) -> Json:
+    """Return the result of a node, rack or fabric, as of a run."""
+    attachments = attachments or Attachments()
     start = int(holder.measured * 1000)
     stop = start + sum(one.micros for one in holder.counted) // 1000
     subject = f"{holder.scope}/{holder.name}" if holder.name in fleet.nodes else holder.name
@@ -98,7 +89,9 @@ def result(fleet: Fleet, holder: Holder, run: str, artefacts: Path = Path("nowhe
         "stop": stop,
         "parameters": [{"name": "node", "value": holder.name}],
         "labels": [{"name": name, "value": value} for name, value in marks],
-        "steps": [step for name, counted in _areas(holder) for step in _area(name, counted, holder, start, artefacts)],
+        "steps": [
+            step for name, counted in _areas(holder) for step in _area(name, counted, holder, start, attachments)
+        ],
         "description": _serial(fleet, node),
     }
 
@@ -145,7 +138,7 @@ def _areas(holder: Holder) -> list[tuple[str, list[Counted]]]:
     return sorted(held, key=lambda each: not any(one.stands in (FAILING, UNKNOWN) for one in each[1]))
 
 
-def _area(name: str, counted: Sequence[Counted], holder: Holder, at: int, artefacts: Path) -> Iterator[Json]:
+def _area(name: str, counted: Sequence[Counted], holder: Holder, at: int, attachments: Attachments) -> Iterator[Json]:
     """Yield the step of an area: what does not stand well below it, what does as a count."""
     amiss = [one for one in holder.amiss if area(one.check) == name]
     whole = sum(one.count for one in counted)
@@ -155,15 +148,16 @@ def _area(name: str, counted: Sequence[Counted], holder: Holder, at: int, artefa
     told += [f"{excused} excused or on trial"] if (excused := whole - well - sum(counts.values())) else []
     worst = next((STATUS[stands] for stands in (FAILING, UNKNOWN) if counts[stands]), "passed" if well else "skipped")
     stop = at + sum(one.micros for one in counted) // 1000
-    below = [_check(one, at, artefacts) for one in amiss]
+    below = [_check(one, at, attachments) for one in amiss]
     title = f"{name}: {', '.join(told) or f'{well} passed'}"
     yield {"name": title, "status": worst, "stage": "finished", "start": at, "stop": stop, "steps": below}
 
 
-def _check(one: Amiss, at: int, artefacts: Path) -> Json:
+def _check(one: Amiss, at: int, attachments: Attachments) -> Json:
     """Return the step of one check: what was expected, what was seen, and where that is written."""
     prefix = {KNOWN: f"known ({one.known}): ", ON_TRIAL: "on trial: "}.get(one.stands, "")
-    kept = [each for each in one.artefacts if artefact_file(artefacts, each).is_file()]
+    kept = [(each.name, *file) for each in one.artefacts if (file := attachments.of(each))]
+    gone = [each for each in one.artefacts if not attachments.of(each)]
     return {
         "name": f"{prefix}{_title(one)}: {one.reason}",
         "status": STATUS[one.stands],
@@ -171,13 +165,13 @@ def _check(one: Amiss, at: int, artefacts: Path) -> Json:
         "stage": "finished",
         "start": at,
         "stop": at,
-        "parameters": [{"name": name, "value": value} for name, value in _parameters(one)],
-        "attachments": [{"name": each.name, "source": _attached(each), "type": "text/plain"} for each in kept],
+        "parameters": [{"name": name, "value": value} for name, value in _parameters(one, gone)],
+        "attachments": [{"name": name, "source": source, "type": kind} for name, source, kind in kept],
         "steps": [_measurement(each, at) for each in one.measurements],
     }
 
 
-def _parameters(one: Amiss) -> Iterator[tuple[str, str]]:
+def _parameters(one: Amiss, gone: Iterable[Artefact]) -> Iterator[tuple[str, str]]:
     broken = next((each for each in one.measurements if not _held(each)), None)
     if broken:
         yield "expected", f"{bounds(broken)} {broken.unit}".rstrip()
@@ -186,6 +180,8 @@ def _parameters(one: Amiss) -> Iterator[tuple[str, str]]:
             yield "source", broken.source
     if one.fault:
         yield "fault", one.fault
+    for each in gone:
+        yield "not attached", f"{each.name}{f', sha256 {each.digest}' if each.digest else ''}"
     yield "run", one.run
 
 
@@ -216,10 +212,6 @@ def _tags(holder: Holder) -> Iterator[str]:
 def _serial(fleet: Fleet, node: str) -> str:
     place = fleet.nodes.get(node)
     return f"{place.spec}, serial {place.serial}, {place.site} {place.rack} U{place.u}" if place else ""
-
-
-def _attached(kept: Artefact) -> str:
-    return f"{kept.digest}-attachment{Path(kept.name).suffix or '.txt'}"
 
 
 def _md5(text: str) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 
 import assay
 from assay.harness.allure import write_results
+from assay.harness.attached import Attachments
 from assay.harness.order import ENDED
 from assay.harness.overview.changes import DAY_S
 from assay.harness.overview.look import overview
@@ -26,7 +27,6 @@ from assay.model.errors import Trouble
 from assay.model.fleet import Fleet
 
 HISTORY, HISTORY_LIMIT = "allure-history.jsonl", 20
-ARTEFACTS = "artefacts"
 DEADLINE_S = 300
 CHARTS = ("currentStatus", "statusDynamics", "statusTransitions")
 _NAMED = re.compile(r'"name":\s*"run ([^"\s]+)"')
@@ -82,7 +82,7 @@ def build(fleet: Fleet, reports: Path, evidence: Path, points: int = 3, window_s
     newest = runs[-1].parent.name
     pointed = [name for run in runs if (name := run.parent.name) > last_told(reports / HISTORY)][-points:]
     with Standing.open(reports / "standing.sqlite") as standing:
-        allure = Allure(fleet, reports, evidence / ARTEFACTS, standing)
+        allure = Allure(fleet, reports, (reports / "artefacts", evidence / "objects"), standing)
         told = {point.run for point in standing.points()}
         for run in (run for run in runs if run.parent.name not in told):
             standing.lay_over(run)
@@ -119,7 +119,7 @@ class Allure:
 
     fleet: Fleet
     reports: Path
-    artefacts: Path
+    kept: tuple[Path, ...]
     standing: Standing
 
     @cached_property
@@ -132,7 +132,8 @@ class Allure:
         tools = Tools.find(self.fleet.root)
         with tempfile.TemporaryDirectory(prefix="assay-report-") as scratch:
             home = Path(scratch)
-            write_results(home / "results", self.fleet, self.standing.holders(), run, self.artefacts)
+            held, attachments = self.standing.holders(), Attachments(self.kept)
+            write_results(home / "results", self.fleet, held, run, attachments)
             output = self.reports / "allure" if plugins else home / "nothing"
             config = {
                 "name": f"run {run}",

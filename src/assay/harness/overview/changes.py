@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from assay.harness.overview.standing import Point, Standing
 from assay.harness.overview.tables import FAILING, UNKNOWN, WELL
 
 DAY_S = 86400.0
+_AMISS = f"""
+SELECT c.name, s.name, s.holder, o.stands, coalesce(r.text, '')
+FROM state o JOIN check_ c ON c.id = o.check_ JOIN subject s ON s.id = o.subject LEFT JOIN text r ON r.id = o.reason
+WHERE o.stands IN ({FAILING}, {UNKNOWN}) ORDER BY c.name, s.name
+"""  # noqa: S608 — our numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +59,22 @@ GROUP BY o.subject, o.check_ ORDER BY c.name, s.name
 
 
 def changes(standing: Standing, since: float) -> Iterator[Change]:
-    """Yield what stands otherwise than it did at a time (Unix seconds), by check and subject."""
+    """Yield what stands otherwise than it did at a time (Unix seconds), by check and subject.
+
+    What was not judged yet at that time is told where it fails now or cannot be judged.
+    """
     for row in standing.connection.execute(_CHANGES, {"since": since}):
         change = Change(*row)
-        if change.before != change.now:
+        if change.before != change.now and (change.before is not None or change.now in (FAILING, UNKNOWN)):
             yield change
+
+
+def unchanged(standing: Standing, changed: Collection[Change]) -> Iterator[Change]:
+    """Yield what fails or cannot be judged as it did before: all that is amiss but what `changed`."""
+    new = {(change.check, change.subject) for change in changed}
+    for check, subject, holder, stands, reason in standing.connection.execute(_AMISS):
+        if (check, subject) not in new:
+            yield Change(check, subject, holder, stands, stands, reason)
 
 
 def baseline(points: Sequence[Point], window_s: float = DAY_S) -> Point:

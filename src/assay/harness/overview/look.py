@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from assay.harness.overview.changes import DAY_S, Change, baseline, changes
+from assay.harness.overview.changes import DAY_S, Change, baseline, changes, unchanged
 from assay.harness.overview.standing import Amiss, Holder, Point, Standing
 from assay.harness.overview.tables import FAILING, KNOWN, ON_TRIAL, TRIED_WELL, UNKNOWN, WELL
 from assay.harness.overview.together import Cluster, clusters
@@ -20,9 +20,14 @@ TREND = 30
 
 @dataclass(frozen=True, slots=True)
 class Stood:
-    """One node, rack or fabric: how many checks fail or cannot be judged, how many of them newly, and what it says."""
+    """One node, rack or fabric: how many checks fail or cannot be judged, how many of them newly, and what it says.
+
+    `label` is its name where its pool and rack are plain; `node` says whether it is one.
+    """
 
     name: str
+    label: str
+    node: bool
     pool: str
     rack: str
     failing: int
@@ -70,6 +75,7 @@ class Overview:
     lost: tuple[Change, ...]
     clusters: tuple[Cluster, ...]
     unknown_clusters: tuple[Cluster, ...]
+    still_clusters: tuple[Cluster, ...]
     stood: tuple[Stood, ...]
     known: tuple[Excused, ...]
     on_trial: tuple[Excused, ...]
@@ -99,7 +105,8 @@ def overview(fleet: Fleet, standing: Standing, window_s: float = DAY_S) -> Overv
     changed = list(changes(standing, since.at if len(points) > 1 else 0.0))
     broke = tuple(change for change in changed if change.broke)
     lost = tuple(change for change in changed if change.lost)
-    traits = Traits(fleet, {change.holder for change in (*broke, *lost)})
+    still = list(unchanged(standing, (*broke, *lost)))
+    traits = Traits(fleet, {change.holder for change in (*broke, *lost, *still)})
     held, excused = _held(fleet, standing, {*broke, *lost})
     return Overview(
         fleet=fleet.root.name,
@@ -112,6 +119,7 @@ def overview(fleet: Fleet, standing: Standing, window_s: float = DAY_S) -> Overv
         lost=lost,
         clusters=tuple(clusters(standing, traits, broke)),
         unknown_clusters=tuple(clusters(standing, traits, lost)),
+        still_clusters=tuple(clusters(standing, traits, still)),
         stood=tuple(held),
         known=tuple(_excused(excused, KNOWN)),
         on_trial=tuple(_on_trial(standing, excused)),
@@ -129,7 +137,7 @@ def _held(fleet: Fleet, standing: Standing, new: set[Change]) -> tuple[list[Stoo
         found[holder.name] = _stood(fleet, holder, newly[holder.name])
         excused += [one for one in holder.amiss if one.stands in (KNOWN, ON_TRIAL)]
     nodes = [
-        found.pop(node.name, Stood(node.name, node.pool, node.rack, 0, 0, 0, 0, 0, None))
+        found.pop(node.name, Stood(node.name, node.name, True, node.pool, node.rack, 0, 0, 0, 0, 0, None))
         for node in fleet.nodes.values()
     ]
     return [*nodes, *found.values()], excused
@@ -138,10 +146,14 @@ def _held(fleet: Fleet, standing: Standing, new: set[Change]) -> tuple[list[Stoo
 def _stood(fleet: Fleet, holder: Holder, newly: int) -> Stood:
     node = fleet.nodes.get(holder.name)
     ill = [one for one in holder.amiss if one.stands in (FAILING, UNKNOWN)]
+    own = holder.name.rpartition("/")[2]
+    rack = own.removeprefix("rack-") if own.startswith("rack-") else ""
     return Stood(
         name=holder.name,
+        label="rack" if rack else own,
+        node=node is not None,
         pool=node.pool if node else holder.scope,
-        rack=node.rack if node else "",
+        rack=node.rack if node else rack,
         failing=holder.count(FAILING),
         unknown=holder.count(UNKNOWN),
         newly=newly,
@@ -199,7 +211,7 @@ def _holder(one: Amiss) -> str:
 
 
 def pools(stood: Sequence[Stood]) -> dict[str, dict[str, list[Stood]]]:
-    """Return the nodes by pool and rack, as the inventory has them; what is no node stands under "" and its scope."""
+    """Return the nodes by pool and rack, as the inventory has them; racks stand with their nodes, fabrics alone."""
     found: dict[str, dict[str, list[Stood]]] = {}
     for one in stood:
         found.setdefault(one.pool, {}).setdefault(one.rack, []).append(one)

@@ -20,7 +20,8 @@ def as_page(one: Overview) -> str:
     """Return the HTML. Every text in it is escaped: names and reasons come from outside."""
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     template = environment.from_string((resources.files(__package__) / "page.html.j2").read_text())
-    newly = len(one.broke) if not one.first else 0
+    newly, lost = (0, 0) if one.first else (len(one.broke), len(one.lost))
+    nodes = [stood for stood in one.stood if stood.node]
     return template.render(
         one=one,
         words=words,
@@ -29,10 +30,11 @@ def as_page(one: Overview) -> str:
         room="roomy" if len(one.stood) <= ROOMY else "dense" if len(one.stood) >= DENSE else "",
         lines=lines(one.trends),
         mended=_by_holder(one),
-        nodes=len(one.stood),
+        nodes=len(nodes),
         lost_on=len({change.holder for change in one.lost}),
-        ill=sum(stood.failing + stood.unknown > 0 for stood in one.stood),
+        ill=sum(stood.failing + stood.unknown > 0 for stood in nodes),
         still=sum(stood.failing for stood in one.stood) - newly,
+        still_unknown=sum(stood.unknown for stood in one.stood) - lost,
     )
 
 

@@ -34,7 +34,7 @@ class Rack:
 
 @dataclass(frozen=True, slots=True)
 class PoolMap:
-    """A pool as the map shows it: how many of its nodes stand well, and its racks."""
+    """A pool as the map shows it: how many of its nodes (of fabrics: of these) do not stand well, and its racks."""
 
     name: str
     nodes: int
@@ -59,8 +59,10 @@ def cells(one: Overview, by_pool: Mapping[str, Mapping[str, Sequence[Stood]]]) -
     made = []
     for pool, racks in by_pool.items():
         drawn = tuple(Rack(name, tuple(_cell(one, stood) for stood in held)) for name, held in racks.items())
-        ill = sum(stood.failing + stood.unknown > 0 for held in racks.values() for stood in held)
-        made.append(PoolMap(pool, sum(map(len, racks.values())), ill, drawn))
+        every = [stood for held in racks.values() for stood in held]
+        counted = [stood for stood in every if stood.node] or every
+        ill = sum(stood.failing + stood.unknown > 0 for stood in counted)
+        made.append(PoolMap(pool, len(counted), ill, drawn))
     return made
 
 
@@ -76,7 +78,7 @@ def lines(trends: Iterable[PoolTrend]) -> list[Line]:
 
 def _cell(one: Overview, stood: Stood) -> Cell:
     if stood.measured is None:
-        return Cell(stood.name, 0, "never", f"{stood.name}: never judged", "allure/index.html")
+        return Cell(stood.label, 0, "never", f"{stood.name}: never judged", "allure/index.html")
     told = [many(stood.failing, "failure")] if stood.failing else []
     told += [f"{stood.unknown} cannot be judged"] if stood.unknown else []
     told += [f"{stood.newly} of them new"] if stood.newly and not one.first else []
@@ -86,7 +88,7 @@ def _cell(one: Overview, stood: Stood) -> Cell:
     told += [f"judged {age(late)} before the newest run"] if late > STALE_S else []
     head = f"{stood.name}: {', '.join(told) or many(stood.judged, 'check') + ' well'}"
     says, ill = "\n".join([head, *stood.says, *more]), stood.failing + stood.unknown
-    return Cell(stood.name, ill, _look(stood, late), says, link(stood.name, one.newest.run))
+    return Cell(stood.label, ill, _look(stood, late), says, link(stood.name, one.newest.run))
 
 
 def _look(stood: Stood, late: float) -> str:
