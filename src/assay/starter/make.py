@@ -24,6 +24,7 @@ SHARED = (
     ".github/workflows/pull-request.yml",
     ".github/workflows/merge.yml",
     ".github/workflows/scheduled.yml",
+    ".github/workflows/report.yml",
 )
 """What is taken from the example as it is. The wheel carries it (`carries` in pyproject.toml)."""
 
