@@ -185,7 +185,7 @@ class TestWorkflows:
         assert not [step for step in _steps("scheduled.yml") if "checkout" in step.get("uses", "")]
 
     def test_the_scheduled_run_is_held_to_the_gates_and_its_report_is_published_with_its_history(self) -> None:
-        steps = _steps("scheduled.yml")
+        steps = list(_steps("scheduled.yml"))
         scripts = [step.get("run", "") for step in steps]
         gate = next(at for at, script in enumerate(scripts) if "assay gate" in script)
         report = next(at for at, script in enumerate(scripts) if script == "assay report")
