@@ -39,7 +39,7 @@ SelectType=select/cons_tres
 SelectTypeParameters=CR_Core_Memory
 ReturnToService=1
 SlurmdTimeout=10
-KillWait=2
+KillWait=10
 SlurmdParameters=config_overrides
 """
 NODE = "NodeName={} NodeAddr=127.0.0.1 NodeHostname=localhost Port={} CPUs=8 RealMemory=1000 State=UNKNOWN\n"

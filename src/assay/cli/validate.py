@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from collections.abc import Iterable
 from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, get_args
+from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 import typer
 
@@ -19,6 +20,7 @@ from assay.model.errors import Trouble
 
 if TYPE_CHECKING:
     from assay.harness.run import Means, RunResult
+    from assay.harness.shards import Shards
     from assay.model.fleet import Fleet
 
 app = typer.Typer(add_completion=False, help="Run the suites and write down the outcomes.")
@@ -30,6 +32,8 @@ Jobs = Annotated[int, typer.Option("-j", "--jobs", min=1, help="Share the nodes 
 Evidence = Annotated[Path | None, typer.Option("--evidence", help="Judge this folder, not the last evidence.")]
 Resume = Annotated[str | None, typer.Option("--resume", metavar="RUN", help="Go on with a run: id, last, last~1, …")]
 Deadline = Annotated[float, typer.Option("--deadline", min=1, metavar="S", help="Seconds that one shard may take.")]
+On = Annotated[Literal["here", "slurm"], typer.Option("--on", help="Where: processes here, or a Slurm job array.")]
+Sbatch = Annotated[str, typer.Option("--sbatch", metavar="WORDS", help="For sbatch: --sbatch '--partition=checks'.")]
 PytestArgs = Annotated[list[str] | None, typer.Argument(metavar="[-- PYTEST ARGS]", help='For pytest: -- -k "pcie".')]
 
 COLOURS = {"fail": typer.colors.RED, "error": typer.colors.YELLOW}
@@ -49,6 +53,8 @@ def validate(
     evidence: Evidence = None,
     resume: Resume = None,
     deadline: Deadline = 600,
+    on: On = "here",
+    sbatch: Sbatch = "",
     fleet: FleetDir = Path(),
     form: Format = "text",
 ) -> None:
@@ -57,15 +63,15 @@ def validate(
     Exit 0: all passed, or skipped with a reason, or is excused; 1: something failed or could not be judged; 2: nothing
     could be run; 130: interrupted, `--resume` goes on.
     """
-    from assay.harness.processes import Processes
     from assay.harness.run import Interrupted, Means
 
     desk = Desk(fleet.resolve())
     if resume and any((pool, node, phase, evidence, pytest_args)):
         raise Trouble("--resume goes on with what the run was told", fix="leave out pools, nodes, phases and the like")
+    shards = _shards(on, jobs, sbatch)
     try:
         with bars() as progress:
-            means = Means(Processes(jobs), deadline, progress)
+            means = Means(shards, deadline, progress)
             if resume:
                 result = _again(desk, resume, means)
             else:
@@ -78,6 +84,26 @@ def validate(
     _print_json(result, desk) if form == "json" else _print_text(result, desk)
     _remember(desk)
     raise typer.Exit(0 if result.well else 1)
+
+
+def _shards(on: str, jobs: int, sbatch: str) -> Shards:
+    """Return what runs shards there. Raises Trouble where nothing can."""
+    if on == "slurm":
+        from assay.harness.slurm_array import SlurmArray
+
+        return SlurmArray(jobs, _words(sbatch), lambda line: typer.echo(f"assay validate: {line}", err=True))
+    if sbatch:
+        raise Trouble("--sbatch is for Slurm", fix="add --on slurm")
+    from assay.harness.processes import Processes
+
+    return Processes(jobs)
+
+
+def _words(text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise Trouble(f"--sbatch is no list of words: {error}", fix="quote them as a shell wants it") from None
 
 
 def _again(desk: Desk, name: str, means: Means) -> RunResult:

@@ -6,6 +6,7 @@ import ctypes
 import os
 import signal
 import sys
+from typing import Never
 
 from assay.harness.plugin import STARTED_BY
 
@@ -15,7 +16,9 @@ PR_SET_PDEATHSIG = 1  # linux/prctl.h
 def end_with_parent() -> None:
     """Let the kernel kill this process when the one that is named in the environment, its parent, ends.
 
-    Not told to what this process starts itself. Raises SystemExit where the parent has ended already.
+    Told to end by SIGINT or SIGTERM, it puts on disk what was judged; whoever tells it twice, as a cluster does that
+    tells all processes of a job, tells it once. What this process starts itself is told nothing. Raises SystemExit
+    where the parent has ended already.
     """
     parent = os.environ.pop(STARTED_BY, "")
     if not parent:
@@ -24,3 +27,11 @@ def end_with_parent() -> None:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != int(parent):
         raise SystemExit(f"process {parent}, which started this shard, has ended")
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _interrupt)
+
+
+def _interrupt(*_: object) -> Never:
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    raise KeyboardInterrupt

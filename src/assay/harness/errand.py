@@ -1,0 +1,174 @@
+"""One shard of a run on another machine that shares a folder with us: `python -m assay.harness.errand FOLDER NUMBER`.
+
+SQLite's write-ahead log is not safe across machines. So a shard is judged into a file of its own machine. What that
+holds is copied every few seconds, and at the end, into a file that takes its place in the shared folder at once. So
+what lies there is a whole state, whoever is killed at any moment.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import closing, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from assay.harness.artefacts import folder_of
+from assay.harness.deliver import remove, take_in
+from assay.harness.plugin import STARTED_BY
+from assay.harness.processes import ALONE
+from assay.harness.shards import Shard, lost
+from assay.harness.store.read import Stored
+
+ORDER = "errands.json"
+ENDED = "errand"
+"""Says in a file that was delivered that it is the last, and how the shard ended: "" where all was judged."""
+SNAPSHOT_S, LOOK_S, GRACE_S = 5.0, 0.2, 10.0
+LEDGER = "ASSAY_LEDGER"
+
+
+@dataclass(frozen=True)
+class Errand:
+    """A shard to judge, and the `folder` of all that both machines must see of it besides the fleet's."""
+
+    shard: Shard
+    folder: Path
+
+    @property
+    def delivered(self) -> Path:
+        """Where what was judged so far is put."""
+        return self.folder / self.shard.store.name
+
+
+def write_down(folder: Path, shards: Sequence[Shard], environment: Mapping[str, str]) -> list[Errand]:
+    """Write down what is to be judged, for nobody else to read: a ledger's URL may hold a password."""
+    told = {one.number: asdict(one) | {"environment": {**environment, **one.environment}} for one in shards}
+    with os.fdopen(os.open(folder / ORDER, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        json.dump(told, file, default=str)
+    return [Errand(shard, folder) for shard in shards]
+
+
+def read(folder: Path, number: int) -> Errand:
+    """Return what was written down of a shard."""
+    told: dict[str, Any] = json.loads((folder / ORDER).read_text())[str(number)]
+    paths = {name: Path(told[name]) for name in ("folder", "store", "log")}
+    return Errand(Shard(number, tuple(told["command"]), environment=told["environment"], **paths), folder)
+
+
+def run(errand: Errand) -> None:
+    """Judge the shard, and deliver what that came to, also when this is told to end."""
+    told_to_end: list[int] = []
+    for name in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(name, lambda number, _: told_to_end.append(number))
+    with tempfile.TemporaryDirectory(prefix="assay-") as home:
+        store = _brought(errand.shard, Path(home))
+        code = _watched(_pytest(errand, store), told_to_end, store, errand.delivered)
+        take_in(store)
+        said = lost(code, errand.shard.log)
+        if not said or not told_to_end:
+            _say(store, said)
+        _deliver(store, errand.delivered)
+
+
+def how(delivered: Path) -> str | None:
+    """Return how a shard ended by what it delivered, None where there is more to come."""
+    with Stored.open(delivered) as stored:
+        return stored.about.get(ENDED)
+
+
+def _brought(shard: Shard, home: Path) -> Path:
+    """Return this machine's copy of a shard's store. What is kept beside stores goes to where it would without us."""
+    artefacts = folder_of(shard.store)
+    artefacts.mkdir(parents=True, exist_ok=True)
+    (home / artefacts.name).symlink_to(artefacts)
+    store = home / "runs" / shard.store.parent.name / shard.store.name
+    store.parent.mkdir(parents=True)
+    shutil.copyfile(shard.store, store)
+    with closing(sqlite3.connect(store)) as data, data:
+        data.execute("DELETE FROM about WHERE key = ?", (ENDED,))
+    return store
+
+
+def _pytest(errand: Errand, store: Path) -> subprocess.Popen[bytes]:
+    shard = errand.shard
+    environment = {**os.environ, **ALONE, **shard.environment, STARTED_BY: str(os.getpid())}
+    ledger = Path(environment.get(LEDGER, ""))
+    if ledger.parent == errand.folder:
+        environment[LEDGER] = str(shutil.copyfile(ledger, store.with_name(ledger.name)))
+    with shard.log.open("ab") as out:
+        return subprocess.Popen(
+            [str(store) if word == str(shard.store) else word for word in shard.command],
+            cwd=shard.folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
+            process_group=0,  # what it starts ends with it
+        )
+
+
+def _watched(process: subprocess.Popen[bytes], told_to_end: list[int], store: Path, delivered: Path) -> int:
+    """Return pytest's exit code, and deliver what there is while it runs. One that is to end gets a moment for that."""
+    next_at, seen = time.monotonic() + SNAPSHOT_S, _state(store)
+    while (code := process.poll()) is None:
+        if told_to_end:
+            return _ended(process)
+        if time.monotonic() >= next_at:
+            if (state := _state(store)) != seen:
+                _deliver(store, delivered)
+            next_at, seen = time.monotonic() + SNAPSHOT_S, state
+        time.sleep(LOOK_S)
+    return code
+
+
+def _ended(process: subprocess.Popen[bytes]) -> int:
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGINT)  # as Ctrl-C does, so that it puts on disk what it has
+    try:
+        return process.wait(GRACE_S)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        return process.wait()
+
+
+def _state(store: Path) -> list[tuple[int, int]]:
+    """Return what changes whenever something is written to a store."""
+    files = [path.stat() for path in (store, store.with_name(f"{store.name}-wal")) if path.exists()]
+    return [(one.st_mtime_ns, one.st_size) for one in files]
+
+
+def _say(store: Path, said: str) -> None:
+    with closing(sqlite3.connect(store)) as data, data:
+        data.execute("INSERT OR REPLACE INTO about VALUES (?, ?)", (ENDED, said))
+
+
+def _deliver(store: Path, delivered: Path) -> None:
+    """Put a whole state of a store into the shared folder, in the place of the one before."""
+    state, part = store.with_name("state"), delivered.with_suffix(".part")
+    remove(state)
+    copy(store, state)
+    with state.open("rb") as source, part.open("wb") as file:
+        shutil.copyfileobj(source, file)
+        file.flush()
+        os.fsync(file.fileno())
+    part.replace(delivered)
+
+
+def copy(database: Path, to: Path) -> None:
+    """Copy an SQLite file that others may be writing to, as one file that may be read from anywhere."""
+    with closing(sqlite3.connect(database, timeout=60)) as source, closing(sqlite3.connect(to)) as target:
+        source.backup(target)
+        target.execute("PRAGMA journal_mode = DELETE")
+
+
+if __name__ == "__main__":
+    run(read(Path(sys.argv[1]), int(sys.argv[2])))
