@@ -14,8 +14,8 @@ from assay.harness.store.tables import writable
 from assay.harness.store.write import Writer
 from assay.model.fleet import Fleet
 
-MOST_NODES, MOST_OUTCOMES = 1000, 64_000
-"""Of a shard. 64,000 outcomes take a process of about 200 MB."""
+MOST_NODES, MOST_OUTCOMES = 1000, 80_000
+"""Of a shard. So many outcomes take a process of about 120 MB, or of 220 where none of them is a pass."""
 NARROWING = ("-k", "-m", "--lf", "--last-failed", "--deselect")
 JUDGED = "judged"
 """Says of a shard's file that all is in it."""
