@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -154,3 +156,22 @@ def test_a_slim_item_has_all_that_pytest_gives_to_any_item(two):
     assert slim.ihook is whole.session.gethookproxy(whole.path)
     slim.stash[pytest.StashKey()] = 1
     assert len(slim.stash) == 1
+
+
+SEEN = """
+import pytest, sys
+
+class Looking:
+    def pytest_configure(self, config):
+        print("marked:", "assay" in config.pluginmanager.rewrite_hook._must_rewrite)
+        print("found:", config.pluginmanager.has_plugin("assay"))
+
+pytest.main(["--collect-only", "-q", "-p", "no:cacheprovider", "."], plugins=[Looking()])
+"""
+
+
+def test_pytest_does_not_compile_assay_anew_for_each_user(tmp_path, monkeypatch):
+    monkeypatch.delenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", raising=False)
+    said = subprocess.run([sys.executable, "-c", SEEN], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    assert "marked: False" in said
+    assert "found: True" in said

@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from assay.harness.deliver import Delivery
 from assay.harness.shelf import Shelf
 from assay.harness.trial import Trial
 from assay.model.fleet import Fleet
@@ -19,6 +18,7 @@ from assay.model.outcome import Artefact, Outcome
 
 if TYPE_CHECKING:
     from assay.harness.artefacts import Artefacts
+    from assay.harness.deliver import Delivery
 
 
 class Beside:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
+from functools import lru_cache
 from typing import Any
 
 import pytest
@@ -27,9 +28,15 @@ ASKS |= {"link_week": "hca", "switch_week": "switch", "rail_week": "rail", "fabr
 ASKS |= {"fabric": "fabric", "spec": "node", "limits": "node", "bundle": "node", "profile": "node"}
 
 
+@lru_cache(8)
+def parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
+    """Return what a check asks for. The one that is collected is asked for several times."""
+    return inspect.signature(function).parameters
+
+
 def kind_of(function: Callable[..., Any]) -> str:
     """Return the kind of subject that a check asks for, "" when it asks for none."""
-    arguments = inspect.signature(function).parameters
+    arguments = parameters(function)
     return next((kind for argument, kind in ASKS.items() if argument in arguments), "")
 
 
@@ -39,16 +46,17 @@ def chosen(fleet: Fleet, config: pytest.Config) -> Selection:
     pools = _names(config.getoption("--pool"), (node.pool for node in fleet.nodes.values()), "pool")
     racks = _names(config.getoption("--rack"), (node.rack for node in fleet.nodes.values()), "rack")
     nodes = tuple(
-        node.name
-        for node in fleet.nodes.values()
-        if (not names or node.name in names) and (not pools or node.pool in pools) and (not racks or node.rack in racks)
+        name
+        for name in ([name for name in fleet.nodes if name in names] if names else fleet.nodes)
+        if (not pools or fleet.nodes[name].pool in pools) and (not racks or fleet.nodes[name].rack in racks)
     )
     share, shares = _shard(config.getoption("--shard") or "1/1")
     return Selection(fleet, nodes, share, shares)
 
 
 def _names(given: list[str], known: Iterable[str], what: str) -> set[str]:
-    wanted, existing = {name for text in given for name in text.split(",") if name}, set(known)
+    wanted = {name for text in given for name in text.split(",") if name}
+    existing = set(known) if wanted else set()
     for name in sorted(wanted - existing):
         near = get_close_matches(name, existing, n=3)
         fix = f"did you mean {' or '.join(near)}?" if near else f"see `assay status` for every {what}"

@@ -34,10 +34,10 @@ class Selection:
             racks = _racks(
                 node for node in self.fleet.nodes.values() if kind == "rack" or self._is_of_a_whole_rack(node)
             )
-            return [(subject, "") for subject in self._mine(self._whole(racks))]
+            return [(Subject(pool, f"rack-{rack}"), "") for pool, rack in self._mine(self._whole(racks))]
         if kind in ("fabric", "switch", "rail"):
             fabrics = self._whole(_fabrics(self.fleet.nodes.values()))
-            parts = [part for fabric in fabrics for part in _parts(self.fleet, fabric, kind)]
+            parts = [part for fabric in fabrics for part in _parts(self.fleet, Subject("fabric", fabric), kind)]
             return [(subject, "") for subject in self._mine(parts)]
         mine = [self.fleet.nodes[name] for name in self._mine(self.nodes)]
         return [(subject, node.name) for node in mine for subject in of_node(self.fleet, node.name, kind)]
@@ -46,9 +46,10 @@ class Selection:
         spec = self.fleet.node_specs.get(node.spec)
         return spec is not None and spec.rack is not None
 
-    def _whole(self, groups: dict[Subject, set[str]]) -> list[Subject]:
+    def _whole(self, groups: dict[T, set[str]]) -> list[T]:
+        """Return the names of the groups whose nodes are all chosen."""
         chosen = set(self.nodes)
-        return [subject for subject, members in groups.items() if members <= chosen]
+        return [name for name, members in groups.items() if members <= chosen]
 
     def _mine(self, things: Iterable[T]) -> list[T]:
         return [thing for index, thing in enumerate(things) if index % self.shares == self.share - 1]
@@ -83,18 +84,20 @@ def checks(fleet: Fleet, phases: Collection[str] | None = None) -> list[Check]:
     return [check for check in every if not phases or set(check.phases) & set(phases)]
 
 
-def _racks(nodes: Iterable[Node]) -> dict[Subject, set[str]]:
-    groups: dict[Subject, set[str]] = {}
+def _racks(nodes: Iterable[Node]) -> dict[tuple[str, str], set[str]]:
+    """Return the names of the nodes by pool and rack."""
+    groups: dict[tuple[str, str], set[str]] = {}
     for node in nodes:
-        groups.setdefault(Subject(node.pool, f"rack-{node.rack}"), set()).add(node.name)
+        groups.setdefault((node.pool, node.rack), set()).add(node.name)
     return groups
 
 
-def _fabrics(nodes: Iterable[Node]) -> dict[Subject, set[str]]:
-    groups: dict[Subject, set[str]] = {}
+def _fabrics(nodes: Iterable[Node]) -> dict[str, set[str]]:
+    """Return the names of the nodes by the fabric that they hang on."""
+    groups: dict[str, set[str]] = {}
     for node in nodes:
-        if node.variables.get("fabric"):
-            groups.setdefault(Subject("fabric", node.variables["fabric"]), set()).add(node.name)
+        if fabric := node.variables.get("fabric"):
+            groups.setdefault(fabric, set()).add(node.name)
     return groups
 
 

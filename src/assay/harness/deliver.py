@@ -40,6 +40,10 @@ class Delivery:
         """Write an outcome down."""
         self._writer(outcome)
 
+    def shelf(self, folder: Path) -> Shelf:
+        """Return the evidence in a folder, of which what is looked at is written down too."""
+        return Watched(folder, self.looked_at)
+
     def looked_at(self, name: str, document: Document) -> None:
         """Write down that verdicts rest on this document, before any of them is written."""
         if document.digest not in self._known:

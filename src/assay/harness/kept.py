@@ -26,6 +26,7 @@ import assay
 from assay.fabric.many import many_objects
 from assay.fleet.git import revision
 from assay.fleet.tree import Folder
+from assay.harness.kept_lines import KeptLines
 from assay.model.fleet import Fleet, Node
 
 MANY = 256
@@ -45,7 +46,8 @@ def fleet_at(root: Path) -> Fleet:
     if kept is not None:
         commit, dirty = revision(root)
         nodes = {row[0]: Node(*row) for row in kept.pop("nodes")}
-        return Fleet(root=root, nodes=nodes, commit=commit, dirty=dirty, **kept)
+        lines = KeptLines(kept.pop("lines"))
+        return Fleet(root=root, nodes=nodes, commit=commit, dirty=dirty, lines=lines, **kept)
     from assay.fleet.load import load_fleet
 
     fleet = load_fleet(root)
@@ -69,6 +71,7 @@ def _reader() -> str:
     """Return what the program that reads is, as far as what it makes can depend on it."""
     here = Path(assay.__file__).parent
     files = sorted(path for room in READERS for path in (here / room).rglob("*.py"))
+    files += sorted((here / "harness").glob("kept*.py"))  # which say what a kept file is like
     about = [(path.as_posix(), *(path.stat().st_mtime_ns, path.stat().st_size)) for path in files]
     return repr((sys.version, pydantic.VERSION, about))
 
@@ -94,6 +97,7 @@ def _keep(path: Path, fleet: Fleet) -> None:
     """Keep a fleet; where that cannot be, the next session reads it again. Another writer's file is the same."""
     plain = {field.name: getattr(fleet, field.name) for field in fields(fleet) if field.name not in OF_THE_PLACE}
     plain["nodes"] = [ROW(node) for node in fleet.nodes.values()]  # rows are fetched in half the time
+    plain["lines"] = KeptLines.packed(fleet.lines)
     payload = pickle.dumps(plain, 5)
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from assay.harness import adhoc, calm
+from assay.harness.choose import parameters
 from assay.harness.fixtures import Fixtures
 from assay.harness.given import Given
 from assay.harness.marks import Marks
@@ -81,7 +82,7 @@ def _item(check: Check, module: pytest.Collector, name: str, of: Named) -> SlimI
 
 
 def _arguments(function: Callable[..., Any]) -> list[str]:
-    return list(inspect.signature(function).parameters)
+    return list(parameters(function))
 
 
 def _is_plain(function: Any) -> bool:
@@ -93,8 +94,5 @@ def _is_plain(function: Any) -> bool:
         or any(is_so(function) for is_so in special)
     ):
         return False
-    if hasattr(function, "__wrapped__"):
-        return False
-    parameters = inspect.signature(function).parameters.values()
     named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-    return all(one.kind in named and one.default is one.empty for one in parameters)
+    return all(one.kind in named and one.default is one.empty for one in parameters(function).values())

@@ -25,8 +25,13 @@ STARTED_BY = "ASSAY_STARTED_BY"
 WORDS = {"pass": "passed", "fail": "failed", "error": "error", "skip": "skipped"}
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    """Register the options of fleet suites."""
+def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
+    """Register the options of fleet suites.
+
+    pytest would compile all of assay anew to explain its asserts, as it does with all that comes with a plugin. There
+    are none to explain, and that costs more than an engineer's one check.
+    """
+    getattr(pluginmanager.rewrite_hook, "_must_rewrite", set()).discard("assay")
     group = parser.getgroup("assay", "fleet suites (assay)")
     group.addoption("--fleet", metavar="DIR", help="fleet repository (default: where inventory/ and specs/ are)")
     group.addoption("--evidence", metavar="DIR", help="evidence by node (default: FLEET/.assay/evidence/latest)")

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from assay.harness.spec import Limits, SpecView, line_of
 from assay.harness.told import told
-from assay.model.design import FabricDesign
-from assay.model.firmware import FirmwareBundle
 from assay.model.fleet import Fleet, Node
-from assay.model.nodespec import NodeSpec
-from assay.model.profile import ManagementProfile
+
+if TYPE_CHECKING:  # they are read with the specs that a fleet has
+    from assay.model.design import FabricDesign
+    from assay.model.firmware import FirmwareBundle
+    from assay.model.nodespec import NodeSpec
+    from assay.model.profile import ManagementProfile
 
 
 class AdapterView(SpecView):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import cached_property
 from typing import NamedTuple
 
@@ -29,6 +29,7 @@ class Subjects:
         self._selection, self._fleet = selection, selection.fleet
         self._of: dict[str, list[Named]] = {}
         self._fitting: dict[tuple[str, Words], list[Named]] = {}
+        self._found: dict[str, dict[str, Node]] = {}
 
     def of(self, kind: str) -> list[Named]:
         """Return all of a kind."""
@@ -66,11 +67,31 @@ class Subjects:
         """Return the subjects of the nodes that have, or whose parts may have, every word that is needed."""
         if kind in self._of:
             return self._of[kind]
-        nodes = [self._fleet.nodes[name] for name in self._own]
+        nodes: Collection[Node] = self._mine
         for word in words.needed:
-            in_parts = {name for name, spec in self._fleet.node_specs.items() if _in_parts(spec, kind, word)}
-            nodes = [node for node in nodes if word in node.subject.lower() or node.spec in in_parts or "/" in word[1:]]
+            if "/" in word[1:]:
+                continue  # may reach from the node's id into the part's
+            having = self._having(word)
+            if in_parts := {name for name, spec in self._fleet.node_specs.items() if _in_parts(spec, kind, word)}:
+                nodes = [node for node in nodes if node.name in having or node.spec in in_parts]
+            else:
+                nodes = having.values() if nodes is self._mine else [node for node in nodes if node.name in having]
         return self._on(nodes, kind)
+
+    @cached_property
+    def _mine(self) -> list[Node]:
+        return [self._fleet.nodes[name] for name in self._own]
+
+    @cached_property
+    def _ids(self) -> list[tuple[str, Node]]:
+        """The nodes of this share, each with its id in lower case."""
+        return [(f"{node.pool}/{node.name}".lower(), node) for node in self._mine]
+
+    def _having(self, word: str) -> dict[str, Node]:
+        """Return the nodes whose ids have a word, by name."""
+        if word not in self._found:
+            self._found[word] = {node.name: node for name, node in self._ids if word in name}
+        return self._found[word]
 
     def _on(self, nodes: Iterable[Node], kind: str) -> list[Named]:
         found = ((subject, node.name) for node in nodes for subject in of_node(self._fleet, node.name, kind))

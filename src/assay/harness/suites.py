@@ -6,7 +6,7 @@ import gc
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -14,13 +14,13 @@ from assay.harness import calm
 from assay.harness.asked import Names, asked
 from assay.harness.beside import Beside
 from assay.harness.choose import chosen, kind_of
-from assay.harness.deliver import Watched, delivery
 from assay.harness.fixtures import Fixtures
 from assay.harness.kept import fleet_at
 from assay.harness.loop import Loop
 from assay.harness.making import Making, slim_is_asked_for
 from assay.harness.marks import Marks
 from assay.harness.narrow import ANY, Narrow
+from assay.harness.neighbours import put_together
 from assay.harness.ordinary import TRIAL, Ordinary
 from assay.harness.protocol import Protocol
 from assay.harness.shelf import Shelf
@@ -31,7 +31,12 @@ from assay.model.errors import Trouble
 from assay.model.outcome import Outcome
 from assay.model.subject import Subject
 
-MANY = 5000  # items
+if TYPE_CHECKING:  # who keeps no outcomes does not wait for what keeps them
+    from assay.harness.declared import Selection
+    from assay.harness.deliver import Delivery
+    from assay.model.fleet import Fleet
+
+MANY = 5000  # items, or nodes
 LEDGER, JUDGED_AGAIN = "ASSAY_LEDGER", "ASSAY_JUDGED_AGAIN"
 """Where a process finds the ledger, and the run that it judges again, by environment."""
 
@@ -65,9 +70,9 @@ class Suites:
         selection = chosen(self.fleet, config)
         self.subjects = Subjects(selection)
         self.phases = {name for given in option("--phase") for name in given.split(",")}
-        self._delivery = delivery(config, self.fleet, selection.nodes)
-        folder = Path(option("--evidence") or home / ".assay" / "evidence" / "latest")
-        self.shelf = Watched(folder, self._delivery.looked_at) if self._delivery else Shelf(folder)
+        self._delivery = _delivery(config, self.fleet, selection)
+        where = Path(option("--evidence") or home / ".assay" / "evidence" / "latest")
+        self.shelf = self._delivery.shelf(where) if self._delivery else Shelf(where)
         self._beside = Beside(self.fleet, self._delivery, self.shelf)
         self.calm = calm.is_asked_for(config)
         told = os.environ.get
@@ -123,20 +128,9 @@ class Suites:
         """Put slim items first, those of one node or rack together, so that its evidence is read once."""
         if self._delivery is not None:
             items[:] = [item for item in items if isinstance(item, SlimItem) or not self._was_judged(item)]
-        if len(items) < 2:
-            return
-        places = {node.name: at for at, node in enumerate(self.fleet.nodes.values())}
-        racks = {f"{node.pool}/rack-{node.rack}": at for at, node in enumerate(self.fleet.nodes.values())}
-        last = len(places)
-
-        def place(item: pytest.Item) -> int:
-            if not isinstance(item, SlimItem):
-                return last + 1
-            return places[item.whose] if item.whose else racks.get(str(item.subject), last)
-
-        items.sort(key=place)
-        if len(items) >= MANY:
-            gc.freeze()  # they all stay until the end, and need not be looked through for garbage again and again
+        put_together(items, self.fleet)
+        if len(items) >= MANY or len(self.fleet.nodes) >= MANY:
+            gc.freeze()  # all that there is stays until the end, and need not be looked through again and again
 
     def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
         """Write down what the user left out with -k, -m or --deselect, so that nobody misses it."""
@@ -200,3 +194,11 @@ class Suites:
         callspec = getattr(item, "callspec", None)
         check = self._check_id(item, getattr(item, "originalname", None) or item.name)
         return check, callspec.params["subject"] if callspec else "fleet/all"
+
+
+def _delivery(config: pytest.Config, fleet: Fleet, selection: Selection) -> Delivery | None:
+    if not config.getoption("--store"):
+        return None
+    from assay.harness.deliver import delivery
+
+    return delivery(config, fleet, selection.nodes)
