@@ -1,0 +1,183 @@
+"""Shards are cut so that no process grows large, and run some at a time; however one ends, people are told in words."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from assay.cli.bars import Lines, bars
+from assay.cli.validate import app
+from assay.fleet.load import load_fleet
+from assay.harness.cut import MOST_NODES, MOST_OUTCOMES, how_many
+from assay.harness.declared import Selection
+from assay.harness.far import Progress, by_pool
+from assay.harness.processes import Processes
+from assay.harness.reconcile import Due
+from assay.harness.shards import Ended, Shard, lost
+from assay.harness.store.runs import find
+from assay.harness.store.write import Writer
+from assay.model.outcome import Outcome, Run
+
+pytest_plugins = ["pytester"]
+
+RUN = Run("r", "2026-11-21T12:00:00+00:00")
+
+
+@pytest.mark.parametrize(
+    ("nodes", "due", "jobs", "extra", "expected"),
+    [
+        (1, 600, 1, [], 1),
+        (1, 600, 8, [], 1),  # a node is judged whole
+        (8, 5000, 3, [], 3),
+        (159, 100_000, 1, [], 2),
+        (1590, 1_000_000, 2, [], 14),
+        (10_000, 20_000, 4, [], 12),  # few checks, many nodes
+        (10_000, 6_000_000, 2, ["-k", "pcie and gpu3"], 2),
+        (10_000, 6_000_000, 2, ["suites/zap/test_firmware.py::test_bios"], 2),
+        (10_000, 6_000_000, 2, ["-x"], 76),
+    ],
+)
+def test_a_shard_is_as_large_as_memory_allows_and_each_job_gets_as_many(nodes, due, jobs, extra, expected):
+    assert how_many(nodes, due, jobs, extra) == expected
+    if not extra and nodes > jobs:
+        assert expected % jobs == 0
+        assert nodes / expected <= MOST_NODES
+        assert due / expected <= MOST_OUTCOMES
+
+
+def shard(folder: Path, number: int, code: str) -> Shard:
+    command = (sys.executable, "-c", code)
+    return Shard(
+        number, command, folder, {"NUMBER": str(number)}, folder / f"{number}.sqlite", folder / f"{number}.log"
+    )
+
+
+def through(shards: Processes, count: int) -> list[Ended]:
+    """Return how all ended, and see that there were never more than two at a time."""
+    found: list[Ended] = []
+    end = time.monotonic() + 60
+    while len(found) < count:
+        assert len(shards.running()) <= 2
+        assert time.monotonic() < end
+        found += shards.look()
+        time.sleep(0.01)
+    return sorted(found, key=lambda one: one.shard.number)
+
+
+def test_shards_wait_for_each_other_and_say_how_they_ended(tmp_path):
+    codes = [
+        "import os; print(os.environ['NUMBER'])",
+        "raise SystemExit(5)",
+        "print('ERROR suites/x.py  no such thing'); print('more'); raise SystemExit(2)",
+        "import os; os.kill(os.getpid(), 9)",
+        "raise SystemExit(3)",
+    ]
+    shards = Processes(2)
+    shards.start([shard(tmp_path, number, code) for number, code in enumerate(codes, 1)], 60)
+    assert [one.how for one in through(shards, len(codes))] == [
+        "",
+        "",
+        "lost: pytest ended with 2: ERROR suites/x.py  no such thing",
+        "lost: pytest was killed by SIGKILL",
+        "lost: pytest ended with 3: it said nothing",
+    ]
+    assert (tmp_path / "1.log").read_text() == "1\n"
+    assert shards.running() == []
+
+
+def test_at_the_deadline_a_shard_ends_with_all_that_it_started(tmp_path, monkeypatch):
+    monkeypatch.setattr("assay.harness.processes.PATIENCE_S", 0.2)
+    code = f"""
+import signal, subprocess, sys, time
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+open({str(tmp_path / "pid")!r}, "w").write(str(child.pid))
+time.sleep(600)
+"""
+    shards = Processes(1)
+    shards.start([shard(tmp_path, 1, code)], 600)
+    until = time.monotonic() + 60
+    while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    shards._begun = [type(one)(one.shard, one.process, 0.0) for one in shards._begun]
+    (ended,) = shards.look()
+    assert ended.how == "deadline: its shard was not through after 600 s"
+    stat = Path(f"/proc/{(tmp_path / 'pid').read_text()}/stat")
+    while stat.exists() and stat.read_text().rpartition(")")[2].split()[0] != "Z":
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+def test_stopping_leaves_nothing_running_and_nothing_waiting(tmp_path):
+    shards = Processes(1)
+    shards.start([shard(tmp_path, number, "import time; time.sleep(600)") for number in (1, 2)], 600)
+    (begun,) = shards._begun
+    shards.stop()
+    assert begun.process.returncode is not None
+    assert (shards.running(), shards.look()) == ([], [])
+    assert not (tmp_path / "2.log").exists()
+
+
+def test_a_signal_without_a_name_is_told_by_its_number(tmp_path):
+    assert lost(-60, tmp_path / "none") == "lost: pytest was killed by signal 60"
+
+
+def test_how_far_a_run_is_is_counted_by_pool(fleet_copy, tmp_path):
+    fleet = load_fleet(fleet_copy.root)
+    due = Due.of(Selection(fleet, tuple(fleet.nodes)), ["zap"])
+    pools = by_pool(due)
+    assert pools.total() == len(due)
+    assert {"h100-a", "byo-b"} <= pools.keys()
+    one, two = shard(tmp_path, 1, ""), shard(tmp_path, 2, "")
+    for number, each in enumerate((one, two)):
+        writer = Writer(each.store, RUN)
+        for check in range(3):
+            writer(Outcome(f"suites/x.py::test_{check}", f"h100-a/n000{number}", f"n000{number}", "pass"))
+        writer.close()
+    progress = Progress(due)
+    assert progress.look([one])["h100-a"] == (3, pools["h100-a"])
+    assert progress.look([two], over=[one])["h100-a"] == (6, pools["h100-a"])
+    two.store.write_text("not to be read just now")
+    assert Counter({pool: done for pool, (done, _) in progress.look([two]).items()}).total() == 3
+
+
+def test_a_log_gets_a_line_now_and_then(capsys):
+    with bars() as show:
+        assert isinstance(show, Lines)
+        show({"h100-a": (5, 100), "byo-b": (0, 100)})
+        show._said -= 60
+        show({"h100-a": (50, 100), "byo-b": (1, 100)})
+        show({"h100-a": (51, 100), "byo-b": (1, 100)})
+    assert capsys.readouterr().err == "judged 51 of 200 (26%)\n"
+
+
+def test_a_terminal_gets_a_bar_for_each_pool(monkeypatch, capsys):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    with bars() as show:
+        show({"h100-a": (5, 100), "byo-b": (0, 100)})
+        show({"h100-a": (50, 100), "byo-b": (1, 100)})
+        time.sleep(0.2)
+    said = capsys.readouterr().err
+    assert "h100-a" in said
+    assert "byo-b" in said
+
+
+def test_more_than_fits_on_a_page_is_told_as_a_number(fleet_copy, monkeypatch):
+    monkeypatch.setattr("assay.cli.validate.MOST_LINES", 1)
+    fleet_copy.suite(
+        "import pytest\n"
+        "@pytest.mark.phase('zap')\n"
+        "def test_x(gpu):\n"
+        "    assert gpu.pcie.width == gpu.pcie.generation, gpu.name\n"
+    )
+    fleet_copy.collected("n0003")
+    done = CliRunner().invoke(app, ["--fleet", str(fleet_copy.root), "--node", "n0003", "--phase", "zap"])
+    assert done.exit_code == 1
+    run = find(fleet_copy.root / "reports", "last").parent.name
+    assert f"outcomes are no pass; `assay results {run}` shows all of them" in done.stdout
