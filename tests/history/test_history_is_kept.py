@@ -72,7 +72,7 @@ def named(found: list[Outcome]) -> dict[tuple[str, str], Outcome]:
 
 
 @given(MANY)
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_what_comes_out_of_history_is_what_went_in(reports_in, many) -> None:
     with TemporaryDirectory() as folder:
         reports = reports_in(Path(folder))
@@ -177,6 +177,15 @@ def test_what_a_killed_one_left_is_swept_away(reports, said) -> None:
     reports.kept([said()])
     assert len(everything(reports)) == 1
     assert not left.parent.exists()
+
+
+def test_a_run_for_which_little_memory_does_not_do_gets_more(reports, said, monkeypatch) -> None:
+    monkeypatch.setattr("assay.harness.history.duck.MEMORY", ("1MB", "1GB"))
+    reports.kept([said("fail", node=f"n{i}", reason=f"{i:0500}") for i in range(5000)])
+    assert len(everything(reports)) == 5000
+    monkeypatch.setattr("assay.harness.history.duck.MEMORY", ("1MB",))
+    with pytest.raises(Trouble, match="Out of Memory"):
+        reports.kept([said("fail", node=f"n{i}", reason=f"{i:0500}") for i in range(5000)], timedelta(days=1))
 
 
 def test_two_who_keep_the_same_runs_at_once_keep_each_once(reports, said) -> None:

@@ -2,25 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-MEMORY = "100MB"
-THREADS = 2
+MEMORY = ("100MB", "1GB")
+"""What writing may take. A million outcomes fit the first; a run of which each has a long reason may need the second."""
+THREADS = 1
+"""To write with; a second one only costs memory."""
 
 
-def duck(scratch: Path | None = None) -> DuckDBPyConnection:
-    """Return a database of its own in memory; what is too much for that goes to files below `scratch`."""
+def duck(**limits: str | int) -> DuckDBPyConnection:
+    """Return a database of its own in memory, within limits that are settings of DuckDB."""
     import duckdb
 
-    limits: dict[str, str | bool | int | float | list[str]] = {
-        "threads": THREADS,
+    own: dict[str, str | bool | int | float | list[str]] = {
         "autoinstall_known_extensions": False,
         "autoload_known_extensions": False,
     }
-    if scratch is not None:
-        limits |= {"memory_limit": MEMORY, "temp_directory": str(scratch)}
-    return duckdb.connect(config=limits)
+    return duckdb.connect(config=own | limits)
+
+
+def in_little_memory(scratch: Path, work: Callable[[DuckDBPyConnection], None]) -> None:
+    """Do work that writes with a database that spills below `scratch`; where memory did not do, again with more."""
+    import duckdb
+
+    for memory in MEMORY:
+        with duck(threads=THREADS, memory_limit=memory, temp_directory=str(scratch)) as database:
+            try:
+                work(database)
+            except duckdb.OutOfMemoryException:
+                if memory == MEMORY[-1]:
+                    raise
+            else:
+                return

@@ -5,9 +5,10 @@ from __future__ import annotations
 import sqlite3
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from assay.harness.history import places
-from assay.harness.history.duck import duck
+from assay.harness.history.duck import in_little_memory
 from assay.harness.history.one_a_day import one_a_day
 from assay.harness.history.places import TABLES, folder, home, place, writing
 from assay.harness.history.pour import Poured
@@ -16,6 +17,9 @@ from assay.harness.store.read import Stored
 from assay.harness.store.runs import all_runs
 from assay.model.errors import Trouble
 from assay.model.outcome import Run
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
 
 AT_ONCE = 10
 """So many runs are caught up with at a time, newest first: nobody waits long for what an earlier run left undone."""
@@ -98,11 +102,13 @@ def _holds(home: Path, run: Run) -> bool:
 
 def _keep(stored: Stored, home: Path) -> None:
     with writing(home) as making:
-        if _holds(home, stored.run):  # somebody else was faster
-            return
-        with duck(making) as database:
-            rows = Poured(stored, database)
-            for table in TABLES:
-                made = making / f"{table}.parquet"
-                rows.write(table, made)
-                place(made, folder(home, table, stored.run.at) / f"{stored.run.id}.parquet")
+        if not _holds(home, stored.run):  # nobody was faster
+            in_little_memory(making, lambda database: _write(stored, database, making, home))
+
+
+def _write(stored: Stored, database: DuckDBPyConnection, making: Path, home: Path) -> None:
+    rows = Poured(stored, database)
+    for table in TABLES:
+        made = making / f"{table}.parquet"
+        rows.write(table, made)
+        place(made, folder(home, table, stored.run.at) / f"{stored.run.id}.parquet")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from assay.harness.history import places
-from assay.harness.history.duck import duck
+from assay.harness.history.duck import in_little_memory
 from assay.harness.history.places import DAY, MADE_ONE, OUTCOMES, RUNS, TABLES, File, place, writing
 from assay.harness.history.pour import GROUP
 
@@ -38,10 +38,14 @@ def one_a_day(home: Path) -> None:
     over = [(table, day) for table in TABLES for day in places.days(home, table, newest - BACK) if _date(day) < newest]
     many = [(table, day) for table, day in over if len(list(day.glob("*.parquet"))) > 1]
     if many:
-        with writing(home) as making, duck(making) as database:
-            left = AT_ONCE
-            for table, day in many:
-                left -= _take_together(database, table, day, making, left)
+        with writing(home) as making:
+            in_little_memory(making, lambda database: _tidy(database, many, making))
+
+
+def _tidy(database: DuckDBPyConnection, many: list[tuple[str, Path]], making: Path) -> None:
+    left = AT_ONCE
+    for table, day in many:
+        left -= _take_together(database, table, day, making, left)
 
 
 def _take_together(database: DuckDBPyConnection, table: str, day: Path, making: Path, most: int) -> int:

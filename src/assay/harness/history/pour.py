@@ -29,16 +29,18 @@ _TAKEN = {
         "SELECT id, name, fault, phases, active FROM check_",
     ),
     "subject": ("id INTEGER, name TEXT, node TEXT", "SELECT id, name, node FROM subject"),
-    "text": ("id INTEGER, text TEXT", "SELECT id, text FROM text"),
+    "issue": ("id INTEGER, text TEXT", "SELECT id, text FROM text WHERE id IN (SELECT DISTINCT known FROM outcome)"),
     "document": ("id INTEGER, digest TEXT, seen_at TEXT", "SELECT id, digest, at FROM document"),
     "gauge": (
         "id INTEGER, name TEXT, unit TEXT, at_least DOUBLE, at_most DOUBLE, source TEXT",
         "SELECT id, name, unit, at_least, at_most, source FROM gauge",
     ),
     "outcome": (
-        """subject INTEGER, check_ INTEGER, verdict UTINYINT, reason INTEGER, document INTEGER, micros BIGINT,
+        """subject INTEGER, check_ INTEGER, verdict UTINYINT, reason TEXT, document INTEGER, micros BIGINT,
         known INTEGER, observed BOOLEAN""",
-        "SELECT o.subject, o.check_, verdict, reason, document, micros, known, observed " + _BY_NODE.format("outcome"),
+        "SELECT o.subject, o.check_, verdict, r.text, document, micros, known, observed "
+        + _BY_NODE.format("outcome")
+        + " LEFT JOIN text r ON r.id = o.reason",
     ),
     "measurement": (
         "subject INTEGER, check_ INTEGER, n INTEGER, gauge INTEGER, value DOUBLE, document INTEGER",
@@ -51,7 +53,10 @@ _TAKEN = {
         "SELECT o.subject, o.check_, o.name, digest, bytes " + _BY_NODE.format("artefact"),
     ),
 }
-"""Each table: its columns in DuckDB, and the question that fills it from the run's file."""
+"""Each table: its columns in DuckDB, and the question that fills it from the run's file.
+
+Reasons come with their outcomes: where everything fails they are too many to be joined in little memory.
+"""
 
 _POURED = {
     RUNS: """
@@ -71,12 +76,12 @@ _POURED = {
     OUTCOMES: """
         SELECT $run AS run, $at AS run_at, split_part(s.name, '/', 1) AS pool, s.node, s.name AS subject,
           c.name AS check_, list_extract($verdicts::VARCHAR[], o.verdict + 1) AS verdict,
-          coalesce(r.text, '') AS reason, c.fault, c.phases, c.active,
+          coalesce(o.reason, '') AS reason, c.fault, c.phases, c.active,
           coalesce(d.digest, '') AS evidence, coalesce(d.seen_at, '') AS evidence_at, o.micros,
           coalesce(k.text, '') AS known, coalesce(o.observed, false) AS observed
         FROM outcome o JOIN subject s ON s.id = o.subject JOIN check_ c ON c.id = o.check_
           LEFT JOIN document d ON d.id = o.document
-          LEFT JOIN text r ON r.id = o.reason LEFT JOIN text k ON k.id = o.known
+          LEFT JOIN issue k ON k.id = o.known
         """,
 }
 """Each table of history, as it is made of those. `pool` is what a subject begins with; of fabrics it is `fabric`.
