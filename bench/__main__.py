@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from bench import agent, big, bmcs, fabric, faults, harness, history, observing, report, starting, week
+from bench import agent, big, bmcs, fabric, faults, harness, history, observing, report, results, starting, week
 from bench.measurement import Measurement
 from bench.table import told
 
@@ -23,6 +23,7 @@ PARTS: dict[str, Callable[[Path], Iterator[Measurement]]] = {
     "fabric": fabric.measurements,
     "harness": harness.measurements,
     "report": report.measurements,
+    "results": results.measurements,
     "history": history.measurements,
     "faults": faults.measurements,
     "week": week.measurements,

@@ -58,10 +58,10 @@ class LinedUp:
         return tuple(row[0] for row in self.connection.execute(question))
 
     def _subjects(self, side: str, wanted: Wanted, other: str) -> None:
-        nodes = frozenset(self.runs[other].nodes if self.ended[other] else ())  # what it has not come to is not missing
-        whole = nodes.issuperset(self.runs[side].nodes)  # then its racks and fabrics were asked for too
+        ended, nodes = self.ended[other], frozenset(self.runs[other].nodes)  # what it has not come to is not missing
+        whole = ended and nodes.issuperset(self.runs[side].nodes)  # then its racks and fabrics were asked for too
         rows = self.connection.execute(f"SELECT id, name, node FROM {side}.subject")
-        kept = ((*row, row[2] in nodes if row[2] else whole) for row in rows if wanted.subject(row[1], row[2]))
+        kept = ((*row, ended and row[2] in nodes if row[2] else whole) for row in rows if wanted.subject(*row[1:]))
         self._table(f"subject_{side} (id INTEGER PRIMARY KEY, name TEXT, node TEXT, asked INTEGER)", kept)
 
     def _checks(self, side: str, wanted: Wanted, other: Run) -> None:
