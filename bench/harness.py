@@ -1,31 +1,35 @@
 """What judging costs: many outcomes against plain pytest, what a failure adds, and one check of one node of many.
 
 The checks are this repository's, judged on its recording. `python -m bench.harness DIR NODES` measures another size:
-159 nodes are 100,000 outcomes.
+24 nodes are 15,000 outcomes, and soon done.
 """
 
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 from bench.big_fleet import make, node_name
 from bench.cost import Cost, cost
-from bench.judged import ILL_SHARE, counts_of, evidence, small_fleet
+from bench.judged import ILL_SHARE, PHASES, counts_of, evidence, small_fleet
 from bench.measurement import Measurement
-from bench.programs import BIN
+from bench.programs import BIN, ROOT
 from bench.table import told
 
-NODES, BIG = 24, 10_000
-TIMES_LESS, PEAK_MB, FAILURE_MS, ONE_S = 7.0, 300.0, 1.0, 1.0
+NODES, BIG = 159, 10_000
+"""159 nodes are 100,000 outcomes."""
+TIMES_LESS, ALLURE_TIMES_LESS, PEAK_MB, FAILURE_MS, ONE_S = 7.0, 20.0, 300.0, 1.0, 1.0
 PYTEST = [str(BIN / "pytest"), "-q", "--import-mode=importlib", "-p", "no:cacheprovider", "-p", "no:hypothesispytest"]
 """hypothesis is there for this repository's own tests only, and takes a second to start."""
-PHASES = ["--phase", "seatrial,zap,test,production"]
+FLOOR = [sys.executable, "-m", "bench.floor"]
 ENDED = (0, 1)
 TIMES = 3
 """The least of so many: what a failure adds is the small difference of two large figures."""
+FEW = (1, 8)
+"""Nodes that allure-pytest is measured with. What it costs grows with the outcomes, and is told by the difference."""
 
 
 def measurements(folder: Path) -> Iterator[Measurement]:
@@ -35,7 +39,7 @@ def measurements(folder: Path) -> Iterator[Measurement]:
 
 
 def sweeps(folder: Path, nodes: int) -> Iterator[Measurement]:
-    """Compare plain pytest without a failure, ours without one, and ours with some, outcomes kept."""
+    """Compare plain pytest without a failure, ours without one, and ours with some, outcomes stored."""
     fleet = small_fleet(folder, nodes)
     well, ill = (evidence(folder / name, nodes, ill=name == "ill") for name in ("well", "ill"))
     kept = fleet / "own.sqlite"
@@ -44,12 +48,18 @@ def sweeps(folder: Path, nodes: int) -> Iterator[Measurement]:
     verdicts = counts_of(kept)
     count, bad = verdicts.total(), verdicts.total() - verdicts["pass"]
     assert bad >= ILL_SHARE * count, f"{bad} of {count} fail"
-    plain = cost([*PYTEST, "plain"], fleet, times=1)
+    plain = cost(_plain(well), fleet, times=1).cpu_s
     what = f"{count:,} outcomes"
-    parts = {"cpu_s": failing.cpu_s, "against_cpu_s": plain.cpu_s, "failing": bad, "outcomes": count}
+    parts = {"cpu_s": failing.cpu_s, "against_cpu_s": plain, "failing": bad, "outcomes": count}
     yield Measurement(
         f"plain pytest, none failing / pytest suites, 2 % failing: {what}",
-        plain.cpu_s / failing.cpu_s, "×", "at least", TIMES_LESS, parts,
+        plain / failing.cpu_s, "×", "at least", TIMES_LESS, {**parts, "bare_loop_cpu_s": _bare_loop(fleet, ill)},
+    )  # fmt: skip
+    allure = _with_allure(folder) * count
+    parts = {"cpu_s": failing.cpu_s, "against_cpu_s": allure}
+    yield Measurement(
+        f"plain pytest with allure-pytest, by what {FEW[-1]} nodes cost / pytest suites, 2 % failing: {what}",
+        allure / failing.cpu_s, "×", "at least", ALLURE_TIMES_LESS, parts,
     )  # fmt: skip
     yield Measurement(f"pytest suites, {what}: peak memory", failing.peak_mb, "MB", "at most", PEAK_MB)
     extra = max(0.0, failing.cpu_s - passing.cpu_s) / bad * 1000
@@ -70,6 +80,30 @@ def one(fleet: Path) -> Iterator[Measurement]:
     for way, words in ways.items():
         spent = cost([*PYTEST, *words], fleet, times=4)
         yield Measurement(f"one check of one node of {BIG:,}, {way}", spent.cpu_s, "s", "at most", ONE_S)
+
+
+def _plain(evidence: Path) -> list[str]:
+    return [*PYTEST, "plain", "--evidence", str(evidence)]
+
+
+def _with_allure(folder: Path) -> float:
+    """Return the CPU seconds that plain pytest takes for an outcome more when allure-pytest writes it down too."""
+    spent, counts = [], []
+    for nodes in FEW:
+        home = folder / f"few-{nodes}"
+        fleet, well = small_fleet(home, nodes), evidence(home / "well", nodes)
+        results = home / "allure"
+        spent.append(cost([*_plain(well), "--alluredir", str(results)], fleet, times=1).cpu_s)
+        counts.append(len(list(results.glob("*-result.json"))))
+    return (spent[-1] - spent[0]) / (counts[-1] - counts[0])
+
+
+def _bare_loop(fleet: Path, evidence: Path) -> float:
+    """Return the CPU seconds that the same checks take in a loop of Python, without pytest."""
+    told = subprocess.run(
+        [*FLOOR, str(fleet), str(evidence)], cwd=ROOT, capture_output=True, text=True, check=True
+    )  # fmt: skip
+    return float(json.loads(told.stdout.splitlines()[-1])["cpu_s"])
 
 
 def _judged(fleet: Path, evidence: Path, kept: Path) -> Cost:

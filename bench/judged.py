@@ -18,7 +18,10 @@ ILL_SHARE = 0.02
 HOT, NARROW = 8, 4
 """GPUs of a node that are too hot, and on too few lanes: with its serial number, 2 % of what is judged of it."""
 
+PHASES = ["--phase", ",".join(JUDGED)]
+
 PLAIN = """
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -32,26 +35,34 @@ from assay.harness.trial import Trial
 from assay.model.subject import Subject
 
 TRIAL = pytest.StashKey()
+SHELF = pytest.StashKey()
 FLEET = load_fleet(Path({fleet!r}))
-SHELF = Shelf(Path({evidence!r}), most=10**6)
 SELECTION = Selection(FLEET, tuple(FLEET.nodes))
 
 
+@cache
+def ids_of(kind):
+    return [str(subject) for subject, _ in SELECTION.subjects(kind)]
+
+
 def pytest_configure(config):
+    config.stash[SHELF] = Shelf(Path(config.getoption("--evidence")), most=10**6)
     config.pluginmanager.register(Fixtures(FLEET, "", TRIAL))
 
 
 def pytest_generate_tests(metafunc):
-    ids = [str(subject) for subject, _ in SELECTION.subjects(kind_of(metafunc.function))]
+    ids = ids_of(kind_of(metafunc.function))
     metafunc.parametrize("subject", ids, ids=ids, indirect=True)
 
 
 def pytest_runtest_setup(item):
     subject = Subject.parse(item.callspec.params["subject"])
     node = subject.name if subject.name in FLEET.nodes else ""
-    item.stash[TRIAL] = Trial(item.originalname, subject, node, SHELF)
+    item.stash[TRIAL] = Trial(item.originalname, subject, node, item.config.stash[SHELF])
 """
-"""Fixtures of the same classes, repeated over the same subjects; no verdict and no outcome is made of them."""
+"""Fixtures of the same classes, repeated over the same subjects. A check passes or fails as pytest has it: that it is
+no pass to go on past a silent reading is left out, and so are outcomes and measurements.
+"""
 
 
 def small_fleet(folder: Path, nodes: int) -> Path:
@@ -62,7 +73,7 @@ def small_fleet(folder: Path, nodes: int) -> Path:
             shutil.rmtree(suite)
     plain = fleet / "plain"
     shutil.copytree(fleet / "suites", plain)
-    (plain / "conftest.py").write_text(PLAIN.format(fleet=str(fleet), evidence=str(folder / "well")))
+    (plain / "conftest.py").write_text(PLAIN.format(fleet=str(fleet)))
     return fleet
 
 
