@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 MEMORY = ("100MB", "1GB")
-"""What writing may take. A million outcomes fit the first; a run of which each has a long reason may need the second."""
+"""What writing may take. A million outcomes fit the first; where each has a long reason, the second."""
 THREADS = 1
 """To write with; a second one only costs memory."""
 
