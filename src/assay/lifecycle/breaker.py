@@ -28,8 +28,10 @@ def tripped(situation: Situation) -> dict[str, str]:
 def _wave(situation: Situation, pool: str, views: list[NodeView]) -> str:
     breaker = situation.policy.breaker
     hit = {view.name: fresh for view in views if view.profile.acts_on_faults and (fresh := _fresh(situation, view))}
+    if len(hit) < breaker.min_nodes:
+        return ""
     serving = len(views) + sum(count for (name, *_), count in situation.quiet.items() if name == pool)
-    if len(hit) < breaker.min_nodes or len(hit) * 100 < breaker.percent * serving:
+    if len(hit) * 100 < breaker.percent * serving:
         return ""
     wave = f"{len(hit)} of {serving} serving nodes of pool {pool} show faults within {breaker.window_minutes:g} min"
     return f"breaker: {wave} ({_common([view for view in views if view.name in hit], hit.values())})"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from itertools import takewhile
 
 from assay.lifecycle.situation import NodeView, Situation
 from assay.lifecycle.story import Story
@@ -27,10 +28,7 @@ class Room:
     def __init__(self, situation: Situation) -> None:
         self._situation, self._policy = situation, situation.policy
         self._size = Counter(view.node.pool for view in situation.nodes)
-        self._in_rack: Counter[tuple[str, ...]] = Counter(_rack(view) for view in situation.nodes)
-        for (pool, *rack), count in situation.quiet.items():
-            self._size[pool] += count
-            self._in_rack[tuple(rack)] += count
+        self._in_rack = Counter(_rack(view) for view in situation.nodes)
         out = [view for view in situation.nodes if is_out(self._policy, view.story)]
         self._out = Counter(view.node.pool for view in out)
         self._rack_out = Counter(_rack(view) for view in out)
@@ -53,17 +51,19 @@ class Room:
 
     def _pool_is_full(self, view: NodeView) -> Refusal | None:
         pool, percent = view.node.pool, self._policy.limits.pool_percent
-        allowed = allowance(self._size[pool], percent)
+        size = self._size[pool] + sum(count for (name, *_), count in self._situation.quiet.items() if name == pool)
+        allowed = allowance(size, percent)
         if self._out[pool] < allowed:
             return None
-        text = f"held back: {self._out[pool]} of {self._size[pool]} already out of pool {pool}, {allowed} may be"
+        text = f"held back: {self._out[pool]} of {size} already out of pool {pool}, {allowed} may be"
         return Refusal("pool_percent", pool, text)
 
     def _rack_is_full(self, view: NodeView) -> Refusal | None:
         rack, allowed = _rack(view), self._policy.limits.rack_concurrent
         if self._rack_out[rack] < allowed:
             return None
-        out = f"{self._rack_out[rack]} of {self._in_rack[rack]}"
+        quiet = sum(count for (_, *place), count in self._situation.quiet.items() if tuple(place) == rack)
+        out = f"{self._rack_out[rack]} of {self._in_rack[rack] + quiet}"
         text = f"held back: {out} already out in rack {view.node.rack}, {allowed} may be"
         return Refusal("rack_concurrent", "/".join(rack), text)
 
@@ -79,8 +79,8 @@ class Room:
 
     def _recent_restarts(self, story: Story) -> int:
         start = self._situation.now - hours(1)
-        recent = [move for move in story.moves if moment(move.at) > start and move.target in self._policy.states]
-        return sum(self._restarts_in(move.target) for move in recent)
+        recent = takewhile(lambda move: moment(move.at) > start, reversed(story.moves))
+        return sum(self._restarts_in(move.target) for move in recent if move.target in self._policy.states)
 
 
 def allowance(size: int, percent: float) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from assay.lifecycle.sightings import Sighting
 from assay.lifecycle.silent import LOST
 from assay.lifecycle.situation import NodeView
 from assay.lifecycle.story import Known, Story
@@ -24,7 +25,8 @@ class Actor:
     """`present`: the faults (class, part) that the history told of and has not cleared.
 
     `verifying`: which verification is under way, "" for none; `judged`: the stay in which one has ended; `stirred`:
-    when a serious fault or a move came last.
+    when a serious fault or a move came last. `settled`: faults of which another sighting would be no news; `again`:
+    such sightings, which nobody has counted yet.
     """
 
     node: Node
@@ -36,6 +38,8 @@ class Actor:
     judged: str = ""
     stirred: datetime = NEVER
     latest: dict[str, Recorded] = field(default_factory=dict)
+    settled: set[tuple[str, str]] = field(default_factory=set)
+    again: list[Sighting] = field(default_factory=list)
 
     def view(self, story: Story) -> NodeView:
         """Return what a decision may look at."""

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from assay.lifecycle import breaker, faulted, journal
-from assay.lifecycle.classify import faults_of, own, resolved_in
+from assay.lifecycle.classify import resolved_in
 from assay.lifecycle.decide import decide
 from assay.lifecycle.owed import Owed, owed
 from assay.lifecycle.requirements import arrived, due
@@ -86,11 +86,12 @@ class Play:
     def _told(self, event: Event) -> set[str]:
         """Take in an event; return the nodes that something may have to be decided about."""
         actor, self._until = self._stage.actors[event.node], self._now
-        if event.in_use is not None and event.in_use != actor.in_use:
-            actor.in_use = event.in_use
+        used = event.in_use not in (None, actor.in_use)
+        if used:
+            actor.in_use = not actor.in_use
             self._stage.changed(event.node)
         if event.kind == "fault":
-            return {event.node} if self._shows(event) or event.in_use is not None else set()
+            return {event.node} if self._shows(event) or used else set()
         if event.kind == "clear":
             story = self._stage.story(event.node)
             for subject in actor.clear(event.fault, event.part):
@@ -102,20 +103,14 @@ class Play:
     def _shows(self, event: Event) -> bool:
         """Take in a fault that a node shows; return whether that is news."""
         actor, at = self._stage.actors[event.node], written(self._now)
-        story = self._stage.story(event.node)
         actor.present[event.fault, event.part] = None
         sighting = Sighting(event.fault, event.part, at, event.detail, "alert", f"{at}|{event.line:012}")
-        sightings = own(self._rules.catalog, actor.node, story, [sighting])
-        severities = {known.id: known.severity for known in story.faults}
-        news = False
-        for seen in faults_of(self._rules.catalog, actor.node, story, sightings):
-            self._stage.hear(journal.fault(seen, self._now))
-            news = news or severities.get(seen.id) != seen.severity
-            if seen.severity != "informational":
-                actor.stirred = self._now
-        if actor.is_blocked(self._stage.story(event.node)):
+        seen = self._stage.see(event.node, sighting)
+        if any(fault.severity != "informational" for fault in seen):
+            actor.stirred = self._now
+        if seen and actor.is_blocked(self._stage.story(event.node)):
             actor.verifying = ""
-        return news
+        return bool(seen)
 
     def _happens(self, one: Due) -> set[str]:
         """Let happen what was due; return the nodes that something may have to be decided about."""

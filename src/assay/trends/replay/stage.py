@@ -7,9 +7,12 @@ from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timedelta
 
 from assay.lifecycle import journal
+from assay.lifecycle.classify import FaultSeen, faults_of, own
 from assay.lifecycle.fold import Chronicle
+from assay.lifecycle.sightings import Sighting
 from assay.lifecycle.situation import NodeView, Place, Situation
 from assay.lifecycle.story import Story
+from assay.lifecycle.when import moment
 from assay.model.entry import Entry
 from assay.model.fleet import Node
 from assay.model.subject import Subject
@@ -38,19 +41,50 @@ class Stage:
         """Take in what happened."""
         self._chronicle.hear(entries)
         for entry in entries:
-            self._views.pop(entry.node, None)
+            self.changed(entry.node)
 
     def changed(self, name: str) -> None:
-        """Note that a node's far end changed: its use, or what its suites said."""
+        """Note that a node's story or its far end changed: its use, or what its suites said."""
         self._views.pop(name, None)
+        self.actors[name].settled.clear()
+
+    def see(self, name: str, sighting: Sighting) -> list[FaultSeen]:
+        """Take in one sighting; return what it adds. Echoes and what belongs to a repair add nothing.
+
+        One that repeats a fault which was told in full is counted later, with others, before anybody looks.
+        """
+        actor = self.actors[name]
+        key = (sighting.fault_class, sighting.part)
+        if key in actor.settled:
+            actor.again.append(sighting)
+            return []
+        seen = self._count(name, [sighting])
+        catalog = self._rules.catalog
+        actor.settled |= {key for one in seen if one.severity == catalog.treatment(one.fault_class).severity}
+        return seen
+
+    def _count(self, name: str, sightings: list[Sighting]) -> list[FaultSeen]:
+        node, story, catalog = self.actors[name].node, self.story(name), self._rules.catalog
+        seen = faults_of(catalog, node, story, own(catalog, node, story, sightings))
+        self.hear(*(journal.fault(one, moment(one.last_seen)) for one in seen))
+        return seen
 
     def view(self, name: str) -> NodeView:
         """Return what a decision may look at."""
+        if self.actors[name].again:
+            self._count_again(name)
         if name not in self._views:
             story = self._chronicle.story(name)
             assert story is not None, "every node was enrolled"
             self._views[name] = self.actors[name].view(story)
         return self._views[name]
+
+    def _count_again(self, name: str) -> None:
+        actor = self.actors[name]
+        waiting, actor.again = actor.again, []
+        settled = set(actor.settled)
+        self._count(name, waiting)
+        actor.settled |= settled
 
     def story(self, name: str) -> Story:
         """Return a node's story so far."""

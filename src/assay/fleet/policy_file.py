@@ -1,0 +1,57 @@
+"""Reads a policy that stands in a file of its own: in the repository, or one that somebody only thinks about."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from assay.fleet.specs import read_specs
+from assay.fleet.tree import Folder
+from assay.model.errors import Trouble
+from assay.model.policy import LifecyclePolicy
+
+
+@dataclass(frozen=True)
+class PolicyFile:
+    """A policy, and the file and line of each of its entries, as `Fleet.lines` gives them."""
+
+    policy: LifecyclePolicy
+    lines: Mapping[tuple[str, str], str]
+
+
+@dataclass(frozen=True)
+class _Beside:
+    """The policies of a repository with one file in front of them, which may extend them."""
+
+    file: Path
+    folder: Folder
+
+    def files(self, folder: str) -> list[str]:
+        mine = self.file.resolve()
+        others = [path for path in self.folder.files(f"{folder}/lifecycle") if (self.folder.root / path) != mine]
+        return [str(self.file), *others]
+
+    def read(self, path: str, most: int) -> bytes:
+        return self.folder.read(path, most)  # an absolute path stays one
+
+
+def read_policy(file: Path, root: Path) -> PolicyFile:
+    """Read the policy in `file`; one that it extends stands in the repository at `root`. Raises Trouble."""
+    if not file.is_file():
+        raise Trouble("there is no such file", where=str(file), fix="name the file of a LifecyclePolicy")
+    if file.suffix not in (".yaml", ".yml"):
+        raise Trouble("a policy is a YAML file", where=str(file), fix="name a file that ends in .yaml")
+    specs, refused = read_specs(_Beside(file.absolute(), Folder(root.resolve())))
+    mine = str(file.absolute())
+    for wrong in refused:
+        for problem in wrong.problems:
+            if problem.file == mine:
+                raise Trouble(problem.message, where=f"{file}:{problem.line}", fix=problem.fix)
+    found = next((spec for spec in specs if spec.document.file == mine), None)
+    if found is None:
+        raise Trouble("it cannot be read beside the other policies", where=str(file), fix="`assay check` says why")
+    if not isinstance(found.spec, LifecyclePolicy):
+        raise Trouble(f"a {found.spec.kind} is no LifecyclePolicy", where=str(file), fix="name the file of a policy")
+    lines = {key: line.replace(mine, str(file)) for key, line in found.lines()}
+    return PolicyFile(found.spec, lines)
