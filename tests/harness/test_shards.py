@@ -14,7 +14,7 @@ from assay.cli.bars import Lines, bars
 from assay.cli.validate import app
 from assay.fleet.load import load_fleet
 from assay.harness.cut import MOST_NODES, MOST_OUTCOMES, how_many
-from assay.harness.declared import Selection
+from assay.harness.declared import ENOUGH, Selection
 from assay.harness.far import Progress, by_pool
 from assay.harness.processes import Processes
 from assay.harness.reconcile import Due
@@ -25,6 +25,7 @@ from assay.model.outcome import Outcome, Run
 
 pytest_plugins = ["pytester"]
 
+ROOT = Path(__file__).parents[2]
 RUN = Run("r", "2026-11-21T12:00:00+00:00")
 
 
@@ -48,6 +49,23 @@ def test_a_shard_is_as_large_as_memory_allows_and_each_job_gets_as_many(nodes, d
         assert expected % jobs == 0
         assert nodes / expected <= MOST_NODES
         assert due / expected <= MOST_OUTCOMES
+
+
+@pytest.mark.parametrize("shares", [1, 2, 3, 5, 16])
+def test_shares_of_a_fleet_are_all_of_it_once_and_racks_stay_whole_where_there_are_enough(shares):
+    fleet = load_fleet(ROOT)
+    racks: dict[str, list[str]] = {}
+    for node in fleet.nodes.values():
+        racks.setdefault(f"{node.pool}/rack-{node.rack}", []).append(node.name)
+    cut = [Selection(fleet, tuple(fleet.nodes), share, shares) for share in range(1, shares + 1)]
+    for kind in ("node", "gpu", "rack", "fabric", "switch", "rail"):
+        whole = Selection(fleet, tuple(fleet.nodes)).subjects(kind)
+        assert sorted(one for share in cut for one in share.subjects(kind)) == sorted(whole)
+    assert sorted(name for share in cut for name in share.own()) == sorted(fleet.nodes)
+    if len(racks) >= ENOUGH * shares:
+        for share in cut:
+            for subject, _ in share.subjects("rack"):
+                assert set(racks[str(subject)]) <= set(share.own())
 
 
 def shard(folder: Path, number: int, code: str) -> Shard:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -13,6 +13,10 @@ from assay.model.subject import Subject
 
 T = TypeVar("T")
 PARTS = ("gpu", "hca", "nic", "psu", "nvme")
+ENOUGH = 4
+"""Racks of each share; with fewer, one more or less would matter."""
+Rack = tuple[str, str]
+"""Pool and rack."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +38,28 @@ class Selection:
             racks = _racks(
                 node for node in self.fleet.nodes.values() if kind == "rack" or self._is_of_a_whole_rack(node)
             )
-            return [(Subject(pool, f"rack-{rack}"), "") for pool, rack in self._mine(self._whole(racks))]
+            return [(Subject(pool, f"rack-{rack}"), "") for pool, rack in self._my_racks(self._whole(racks))]
         if kind in ("fabric", "switch", "rail"):
             fabrics = self._whole(_fabrics(self.fleet.nodes.values()))
             parts = [part for fabric in fabrics for part in _parts(self.fleet, Subject("fabric", fabric), kind)]
             return [(subject, "") for subject in self._mine(parts)]
-        mine = [self.fleet.nodes[name] for name in self._mine(self.nodes)]
-        return [(subject, node.name) for node in mine for subject in of_node(self.fleet, node.name, kind)]
+        return [(subject, name) for name in self.own() for subject in of_node(self.fleet, name, kind)]
+
+    def own(self) -> Sequence[str]:
+        """Return the nodes of this share: whole racks where there are enough, since a rack's evidence is its nodes'."""
+        turns = self._turns()
+        if turns is None:
+            return self._mine(self.nodes)
+        return [name for name in self.nodes if self._is_mine(turns[_rack(self.fleet.nodes[name])])]
+
+    def _my_racks(self, racks: Iterable[Rack]) -> list[Rack]:
+        turns = self._turns()
+        return self._mine(racks) if turns is None else [rack for rack in racks if self._is_mine(turns[rack])]
+
+    def _turns(self) -> Mapping[Rack, int] | None:
+        """Return when it is each rack's turn, None where they are too few to be shared out evenly."""
+        racks = dict.fromkeys(_rack(self.fleet.nodes[name]) for name in self.nodes) if self.shares > 1 else {}
+        return {rack: turn for turn, rack in enumerate(racks)} if len(racks) >= ENOUGH * self.shares else None
 
     def _is_of_a_whole_rack(self, node: Node) -> bool:
         spec = self.fleet.node_specs.get(node.spec)
@@ -52,7 +71,10 @@ class Selection:
         return [name for name, members in groups.items() if members <= chosen]
 
     def _mine(self, things: Iterable[T]) -> list[T]:
-        return [thing for index, thing in enumerate(things) if index % self.shares == self.share - 1]
+        return [thing for index, thing in enumerate(things) if self._is_mine(index)]
+
+    def _is_mine(self, turn: int) -> bool:
+        return turn % self.shares == self.share - 1
 
 
 def of_node(fleet: Fleet, node: str, kind: str) -> list[Subject]:
@@ -84,11 +106,15 @@ def checks(fleet: Fleet, phases: Collection[str] | None = None) -> list[Check]:
     return [check for check in every if not phases or set(check.phases) & set(phases)]
 
 
-def _racks(nodes: Iterable[Node]) -> dict[tuple[str, str], set[str]]:
-    """Return the names of the nodes by pool and rack."""
-    groups: dict[tuple[str, str], set[str]] = {}
+def _rack(node: Node) -> Rack:
+    return node.pool, node.rack
+
+
+def _racks(nodes: Iterable[Node]) -> dict[Rack, set[str]]:
+    """Return the names of the nodes by rack."""
+    groups: dict[Rack, set[str]] = {}
     for node in nodes:
-        groups.setdefault((node.pool, node.rack), set()).add(node.name)
+        groups.setdefault(_rack(node), set()).add(node.name)
     return groups
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -59,9 +59,9 @@ class Subjects:
         return [one for one in self._on(nodes, kind) if one.id in wanted]
 
     @cached_property
-    def _own(self) -> tuple[str, ...]:
-        """The nodes of this share, as `Selection.subjects` shares them out."""
-        return self._selection.nodes[self._selection.share - 1 :: self._selection.shares]
+    def _own(self) -> Sequence[str]:
+        """The nodes of this share."""
+        return self._selection.own()
 
     def _near(self, kind: str, words: Words) -> list[Named]:
         """Return the subjects of the nodes that have, or whose parts may have, every word that is needed."""
