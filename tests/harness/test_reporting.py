@@ -130,6 +130,14 @@ def test_what_is_excused_is_shown_with_its_issue_and_counts_for_nothing(tmp_path
     assert document["statusDetails"] == {}
 
 
+def test_what_one_cause_did_to_many_checks_of_an_area_is_one_step(tmp_path):
+    lost = [replace(FAILED, subject=f"h100-a/n0003/gpu{at}", verdict="error", reason="no evidence") for at in range(8)]
+    (area,) = result(FLEET, held(tmp_path, *lost), RUN.id)["steps"]
+    assert area["name"] == "seatrial/gpu: 8 of 8 could not be judged"
+    (step,) = area["steps"]
+    assert step["name"].startswith("8 checks: no evidence (pcie_link gpu0, pcie_link gpu1, ")
+
+
 def test_the_identity_is_the_node_and_nothing_that_varies(tmp_path):
     first = result(FLEET, held(tmp_path / "a", FAILED), RUN.id)
     later = result(replace(FLEET, commit="f" * 40), held(tmp_path / "b", MENDED, WELL), SECOND.id)

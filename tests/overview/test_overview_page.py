@@ -163,3 +163,12 @@ def test_a_browser_shows_the_answer_without_scrolling(runs, tmp_path):
         ]
         browser.close()
     assert all(box and box["y"] + box["height"] < 800 for box in boxes)
+
+
+def test_a_collector_that_died_is_no_quiet_day(runs):
+    day(runs, -24, {})
+    runs.run(0, *(runs.outcome(node, verdict="error", reason="no evidence") for node in NODES))
+    one = runs.overview()
+    assert headline(one) == "16 outcomes on 16 places cannot be judged any more since yesterday 12:00 UTC"
+    assert where(one) == "everywhere (16 of 16 nodes)"
+    assert "Nothing broke" not in text(as_page(one))

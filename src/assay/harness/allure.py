@@ -148,18 +148,33 @@ def _area(name: str, counted: Sequence[Counted], holder: Holder, at: int, attach
     told += [f"{excused} excused or on trial"] if (excused := whole - well - sum(counts.values())) else []
     worst = next((STATUS[stands] for stands in (FAILING, UNKNOWN) if counts[stands]), "passed" if well else "skipped")
     stop = at + sum(one.micros for one in counted) // 1000
-    below = [_check(one, at, attachments) for one in amiss]
+    below = list(_below(amiss, at, attachments))
     title = f"{name}: {', '.join(told) or f'{well} passed'}"
     yield {"name": title, "status": worst, "stage": "finished", "start": at, "stop": stop, "steps": below}
 
 
+def _below(amiss: Sequence[Amiss], at: int, attachments: Attachments) -> Iterator[Json]:
+    """Yield a step for each failure; what one cause did to many checks of an area is one step."""
+    alike: dict[tuple[int, str], list[Amiss]] = {}
+    for one in amiss:
+        cause = one.subject + one.check if one.stands == FAILING else one.reason
+        alike.setdefault((one.stands, cause), []).append(one)
+    for same in alike.values():
+        step = _check(same[0], at, attachments)
+        if len(same) > 1:
+            named = ", ".join(map(_title, same[:SHOWN])) + (
+                f" and {len(same) - SHOWN} more" if len(same) > SHOWN else ""
+            )
+            step |= {"name": f"{_excuse(same[0])}{len(same)} checks: {same[0].reason} ({named})"}
+        yield step
+
+
 def _check(one: Amiss, at: int, attachments: Attachments) -> Json:
     """Return the step of one check: what was expected, what was seen, and where that is written."""
-    prefix = {KNOWN: f"known ({one.known}): ", ON_TRIAL: "on trial: "}.get(one.stands, "")
     kept = [(each.name, *file) for each in one.artefacts if (file := attachments.of(each))]
     gone = [each for each in one.artefacts if not attachments.of(each)]
     return {
-        "name": f"{prefix}{_title(one)}: {one.reason}",
+        "name": f"{_excuse(one)}{_title(one)}: {one.reason}",
         "status": STATUS[one.stands],
         "statusDetails": {"message": one.reason, "known": one.stands == KNOWN},
         "stage": "finished",
@@ -169,6 +184,10 @@ def _check(one: Amiss, at: int, attachments: Attachments) -> Json:
         "attachments": [{"name": name, "source": source, "type": kind} for name, source, kind in kept],
         "steps": [_measurement(each, at) for each in one.measurements],
     }
+
+
+def _excuse(one: Amiss) -> str:
+    return {KNOWN: f"known ({one.known}): ", ON_TRIAL: "on trial: "}.get(one.stands, "")
 
 
 def _parameters(one: Amiss, gone: Iterable[Artefact]) -> Iterator[tuple[str, str]]:

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from assay.harness.overview.standing import Point, Standing
 from assay.harness.overview.tables import FAILING, UNKNOWN, WELL
 
 DAY_S = 86400.0
-_AMISS = f"""
-SELECT c.name, s.name, s.holder, o.stands, coalesce(r.text, '')
-FROM state o JOIN check_ c ON c.id = o.check_ JOIN subject s ON s.id = o.subject LEFT JOIN text r ON r.id = o.reason
-WHERE o.stands IN ({FAILING}, {UNKNOWN}) ORDER BY c.name, s.name
-"""  # noqa: S608 — our numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,21 +45,19 @@ before AS (SELECT p.subject, p.check_, p.stood, min(t.run) FROM past p JOIN told
 both AS (SELECT subject, check_, stood FROM before
   UNION ALL SELECT o.subject, o.check_, NULL FROM state o
   WHERE o.stands IN ({FAILING}, {UNKNOWN}) AND o.first IN later)
-SELECT c.name, s.name, s.holder, CASE WHEN o.first IN later THEN NULL ELSE b.stood END, o.stands,
-  coalesce(r.text, '')
+SELECT o.check_, o.subject, CASE WHEN o.first IN later THEN NULL ELSE b.stood END, o.stands, o.reason
 FROM both b JOIN state o ON o.subject = b.subject AND o.check_ = b.check_
-JOIN check_ c ON c.id = o.check_ JOIN subject s ON s.id = o.subject LEFT JOIN text r ON r.id = o.reason
-GROUP BY o.subject, o.check_ ORDER BY c.name, s.name
+GROUP BY o.subject, o.check_
 """  # noqa: S608 — our numbers
+_AMISS = f"SELECT check_, subject, stands, stands, reason FROM state WHERE stands IN ({FAILING}, {UNKNOWN})"  # noqa: S608
 
 
 def changes(standing: Standing, since: float) -> Iterator[Change]:
-    """Yield what stands otherwise than it did at a time (Unix seconds), by check and subject.
+    """Yield what stands otherwise than it did at a time (Unix seconds).
 
     What was not judged yet at that time is told where it fails now or cannot be judged.
     """
-    for row in standing.connection.execute(_CHANGES, {"since": since}):
-        change = Change(*row)
+    for change in _named(standing, standing.connection.execute(_CHANGES, {"since": since})):
         if change.before != change.now and (change.before is not None or change.now in (FAILING, UNKNOWN)):
             yield change
 
@@ -72,9 +65,25 @@ def changes(standing: Standing, since: float) -> Iterator[Change]:
 def unchanged(standing: Standing, changed: Collection[Change]) -> Iterator[Change]:
     """Yield what fails or cannot be judged as it did before: all that is amiss but what `changed`."""
     new = {(change.check, change.subject) for change in changed}
-    for check, subject, holder, stands, reason in standing.connection.execute(_AMISS):
-        if (check, subject) not in new:
-            yield Change(check, subject, holder, stands, stands, reason)
+    for change in _named(standing, standing.connection.execute(_AMISS)):
+        if (change.check, change.subject) not in new:
+            yield change
+
+
+def _named(standing: Standing, rows: Iterable[tuple[int, int, int | None, int, int | None]]) -> Iterator[Change]:
+    """Yield rows of numbers as changes. Names are shared: a dead collector changes a million outcomes."""
+    ask = standing.connection.execute
+    checks = dict(ask("SELECT id, name FROM check_"))
+    subjects: dict[int, tuple[str, str]] = {}
+    holders: dict[str, str] = {}
+    reasons: dict[int | None, str] = {None: ""}
+    for check, subject, before, now, reason in rows:
+        if subject not in subjects:
+            name, holder = ask("SELECT name, holder FROM subject WHERE id = ?", (subject,)).fetchone()
+            subjects[subject] = name, holders.setdefault(holder, holder)
+        if reason not in reasons:
+            (reasons[reason],) = ask("SELECT text FROM text WHERE id = ?", (reason,)).fetchone()
+        yield Change(checks[check], *subjects[subject], before, now, reasons[reason])
 
 
 def baseline(points: Sequence[Point], window_s: float = DAY_S) -> Point:

@@ -107,7 +107,7 @@ def overview(fleet: Fleet, standing: Standing, window_s: float = DAY_S) -> Overv
     lost = tuple(change for change in changed if change.lost)
     still = list(unchanged(standing, (*broke, *lost)))
     traits = Traits(fleet, {change.holder for change in (*broke, *lost, *still)})
-    held, excused = _held(fleet, standing, {*broke, *lost})
+    held, excused = _held(fleet, standing, (*broke, *lost))
     return Overview(
         fleet=fleet.root.name,
         spec=f"{fleet.commit[:12] or 'no commit'}{'+changes' if fleet.dirty else ''}",
@@ -127,7 +127,7 @@ def overview(fleet: Fleet, standing: Standing, window_s: float = DAY_S) -> Overv
     )
 
 
-def _held(fleet: Fleet, standing: Standing, new: set[Change]) -> tuple[list[Stood], list[Amiss]]:
+def _held(fleet: Fleet, standing: Standing, new: Iterable[Change]) -> tuple[list[Stood], list[Amiss]]:
     """Return every node of the fleet as it stands, racks and fabrics after them, and all that is excused."""
     newly: dict[str, int] = defaultdict(int)
     for change in new:

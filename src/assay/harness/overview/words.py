@@ -33,6 +33,9 @@ def headline(one: Overview) -> str:
     count = many(len(one.broke), "failure" if one.first else "new failure")
     if one.first:
         return f"{count} on {where} in the first run" if one.broke else "Nothing fails in the first run"
+    if not one.broke and one.lost:
+        on = many(len({change.holder for change in one.lost}), "place")
+        return f"{many(len(one.lost), 'outcome')} on {on} cannot be judged any more {since(one)}"
     if not one.broke:
         return f"Nothing broke {since(one)}"
     return f"{count} on {where} {since(one)}"
@@ -40,8 +43,9 @@ def headline(one: Overview) -> str:
 
 def where(one: Overview) -> str:
     """Return the places that stand out, the widest first; "" for none."""
-    named = [f"{place(each.group)} ({reach(each)})" for each in one.clusters if each.group != ALONE]
-    scattered = sum(len(each.holders) for each in one.clusters if each.group == ALONE)
+    told = one.clusters or one.unknown_clusters
+    named = [f"{place(each.group)} ({reach(each)})" for each in told if each.group != ALONE]
+    scattered = sum(len(each.holders) for each in told if each.group == ALONE)
     named += [f"{many(scattered, 'node')} with nothing in common"] if scattered else []
     return _few(named, 3)
 
