@@ -77,8 +77,10 @@ class Dots:
             self._reporter._set_main_color()
 
     def _left_of_the_line(self) -> int:
-        """Return after how many dots pytest writes how far it is."""
+        """Return after how many dots pytest writes how far it is; where it does not, the line goes on and on."""
         reporter = self._reporter
+        if not reporter._show_progress_info:
+            return reporter._screen_width
         message = reporter._get_progress_information_message() if reporter._show_progress_info == "count" else " [100%]"
         return max(1, reporter._screen_width - reporter._width_of_current_line - len(message) - 1)
 

@@ -13,11 +13,10 @@ from typing import cast
 
 import pytest
 
-from assay.harness.dots import Dots
+from assay.harness.dots import OWN, Dots
 from assay.harness.protocol import Protocol
 from assay.harness.slim import SlimItem
 
-OWN = frozenset({"_pytest", "assay"})
 WATCHED = ("pytest_runtest_protocol", "pytest_runtestloop", "pytest_assertion_pass")
 """Hooks that say something of one item, or run the items otherwise (as xdist's workers do)."""
 
