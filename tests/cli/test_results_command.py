@@ -21,7 +21,7 @@ HEAT = "suites/production/test_heat.py::test_heat"
 def root(tmp_path: Path) -> Path:
     """A fleet with three runs: all well, one fails, and the same with another failing."""
     for number, failing in enumerate([(), ("n1",), ("n1", "n2")]):
-        run = Run(f"2026112{number}T000000.000-aaaaaa", f"2026-11-2{number}T00:00:00+00:00", (), ("n1", "n2"))
+        run = Run(f"2025112{number}T000000.000-aaaaaa", f"2025-11-2{number}T00:00:00+00:00", (), ("n1", "n2"))
         path = tmp_path / "reports" / "runs" / run.id / "run.sqlite"
         path.parent.mkdir(parents=True)
         writer = Writer(path, run)
@@ -49,7 +49,7 @@ def test_the_last_run_is_told_unless_another_is_named(results):
     assert (code, out.splitlines()[1]) == (1, "2 outcomes on 2 nodes: 2 failed")
     code, out = results("last~2")
     assert (code, out.splitlines()[1]) == (0, "2 outcomes on 2 nodes: 2 passed")
-    assert results("20261121")[1].startswith("run 20261121T000000.000-aaaaaa")
+    assert results("20251121")[1].startswith("run 20251121T000000.000-aaaaaa")
 
 
 def test_the_exit_code_is_of_what_was_chosen(results):
@@ -71,7 +71,7 @@ def test_a_comparison_is_with_the_run_before_or_the_one_that_is_named(results):
 def test_runs_are_listed_newest_first(results):
     code, out = results("--list")
     assert code == 0
-    assert [line[:8] for line in out.splitlines()] == ["20261122", "20261121", "20261120"]
+    assert [line[:8] for line in out.splitlines()] == ["20251122", "20251121", "20251120"]
     assert json.loads(results("--list", "--format", "json", "--most", "1")[1])["of"] == 3
 
 
@@ -86,6 +86,15 @@ def test_a_monitoring_system_gets_its_own_exit_codes_and_always_a_line(results, 
     assert results("--format", "nagios")[0] == 2
     code, out = results("9", "--format", "nagios")
     assert (code, out) == (3, "ASSAY UNKNOWN - there is no run 9\n")
+
+
+def test_a_run_that_is_too_old_is_not_relied_on(results):
+    code, out = results("last~2", "--max-age", "24", "--format", "nagios")
+    assert (code, out.split(" it is ")[0]) == (3, "ASSAY UNKNOWN - not to be relied on,")
+    code, out = results("last~2", "--max-age", "24")
+    assert code == 1
+    assert out.splitlines()[1].endswith(" h old, more than 24 h")
+    assert results("last~2", "--max-age", "1e9")[0] == 0
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from assay.harness.results.as_github import MOST, escaped
+from assay.harness.results.as_github import MOST
+from assay.harness.results.workflow import escaped
 
 SUITE = "import pytest\n\n\n@pytest.mark.passive\ndef test_heat(gpu):\n    pass\n"
 

@@ -43,7 +43,7 @@ def test_a_run_that_has_not_ended_is_unknown(keep, judged, told):
     file = keep(judged({"heat n1": "pass"}), ended="")
     with Stored.open(file) as stored:
         assert state(Result(stored)) == 3
-    assert told("nagios", file)[0].startswith("ASSAY UNKNOWN - the run has not ended: 1 outcome on 1 node")
+    assert told("nagios", file)[0].startswith("ASSAY UNKNOWN - not to be relied on, it has not ended; if it was killed")
 
 
 @pytest.mark.parametrize(

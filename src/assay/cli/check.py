@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from assay.cli.desk import Desk, FleetDir
+from assay.harness.results.workflow import annotation
 from assay.model.errors import Trouble
 from assay.model.spans import counted
 
@@ -80,11 +81,5 @@ def _told(problem: Problem) -> str:
 
 def _annotation(problem: Problem) -> str:
     places = {"file": problem.file, "line": problem.line, "col": problem.column, "title": problem.code}
-    properties = ",".join(f"{name}={_escaped(str(value), ':,')}" for name, value in places.items() if value)
     message = f"{problem.message}\n→ {problem.fix}" if problem.fix else problem.message
-    return f"::{problem.severity} {properties}::{_escaped(message)}"
-
-
-def _escaped(text: str, also: str = "") -> str:
-    """Return text as workflow commands want it: `%`, line ends and `also` as percent codes."""
-    return "".join(f"%{ord(sign):02X}" if sign in "%\r\n" + also else sign for sign in text)
+    return annotation(problem.severity, places, message)

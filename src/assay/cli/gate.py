@@ -65,15 +65,14 @@ def _as_json(judged: Judged) -> str:
 
 
 def _as_github(judged: Judged) -> str:
-    from assay.harness.results.as_github import escaped
+    from assay.harness.results.workflow import annotation
 
     told = []
     for one in judged.bounds:
         if not one.holds:
             file, _, line = one.source.rpartition(":")
             title = f"gate {one.gates}: {one.pool or 'new failures'}"
-            at = f"file={escaped(file, ':,')},line={line},title={escaped(title, ':,')}"
-            told.append(f"::error {at}::{escaped(one.says)}")
+            told.append(annotation("error", {"file": file, "line": line, "title": title}, one.says))
     return "\n".join([*told, _last(judged)])
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Collection, Iterable
+from datetime import datetime
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypeVar, get_args
@@ -17,6 +19,7 @@ from assay.model.outcome import VERDICTS
 
 if TYPE_CHECKING:
     from assay.harness.results.wanted import Wanted
+    from assay.model.outcome import Run
 
 app = typer.Typer(add_completion=False, help="Show what a run came to, and compare it with another.")
 
@@ -35,6 +38,7 @@ Phases = Annotated[list[str] | None, typer.Option("--phase", help="Only checks o
 Subjects = Annotated[list[str] | None, typer.Option("--subject", metavar="GLOB", help="Only such as 'n0003/gpu*'.")]
 Compare = Annotated[bool, typer.Option("--compare", help="Compare with the run before that looked at as much.")]
 Against = Annotated[str, typer.Option("--against", metavar="RUN", help="Compare with this earlier run.")]
+MaxAge = Annotated[float, typer.Option("--max-age", metavar="HOURS", help="An older run is not to be relied on.")]
 List = Annotated[bool, typer.Option("--list", help="List the runs, newest first.")]
 Most = Annotated[int, typer.Option("--most", min=1, help="List at most so many runs.")]
 Formats = Annotated[
@@ -58,6 +62,7 @@ def results(
     subject: Subjects = None,
     compare: Compare = False,
     against: Against = "",
+    max_age: MaxAge = math.inf,
     list_: List = False,
     most: Most = LISTED,
     form: Formats = "text",
@@ -65,8 +70,9 @@ def results(
 ) -> None:
     """Show what a run came to; with --compare or --against, what changed since an earlier one.
 
-    Exit 0: nothing counts against the fleet; 1: something does, is worse than before, or the run has not ended; 2: it
-    could not be told. `--format nagios` has the exit codes of monitoring plug-ins: 0, 1 warning, 2 critical, 3 unknown.
+    Exit 0: nothing counts against the fleet; 1: something does, is worse than before, or the run has not ended or is
+    too old; 2: it could not be told. `--format nagios` has the exit codes of monitoring plug-ins: 0, 1 warning,
+    2 critical, 3 unknown.
     """
     desk = Desk(fleet.resolve())
     if list_:
@@ -84,7 +90,10 @@ def results(
             phases=_known(phase or [], get_args(Phase), "phase"),
             subjects=tuple(subject or ()),
         )
-        code = _compared(desk, run, against, wanted, form) if compare or against else _told(desk, run, wanted, form)
+        if compare or against:
+            code = _compared(desk, run, against, wanted, form)
+        else:
+            code = _told(desk, run, wanted, form, max_age)
     except Trouble as trouble:
         if form != "nagios":
             raise
@@ -95,7 +104,7 @@ def results(
     raise typer.Exit(code)
 
 
-def _told(desk: Desk, name: str, wanted: Wanted, form: Form) -> int:
+def _told(desk: Desk, name: str, wanted: Wanted, form: Form, max_age: float) -> int:
     """Tell a run; return the exit code."""
     from assay.harness.results.as_nagios import state
     from assay.harness.results.formats import FORMATS
@@ -106,9 +115,15 @@ def _told(desk: Desk, name: str, wanted: Wanted, form: Form) -> int:
 
     with Stored.open(find(desk.reports, name)) as stored:
         refuse_unknown(stored.connection, wanted)
-        result = Result(stored, wanted, desk.root)
+        result = Result(stored, wanted, desk.root, _too_old(desk, stored.run, max_age))
         _print(FORMATS[form].run(result))
-        return state(result) if form == "nagios" else int(not result.ended or result.deciding.total() > 0)
+        return state(result) if form == "nagios" else int(not result.well)
+
+
+def _too_old(desk: Desk, run: Run, hours: float) -> str:
+    """Return that a run is older than this, "" for one that is not."""
+    age = (desk.clock.now() - datetime.fromisoformat(run.at)).total_seconds() / 3600
+    return f"it is {age:.0f} h old, more than {hours:g} h" if age > hours else ""
 
 
 def _compared(desk: Desk, name: str, against: str, wanted: Wanted, form: Form) -> int:

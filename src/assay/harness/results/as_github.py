@@ -16,6 +16,7 @@ from assay.harness.results.gathered import TITLES, Gathered
 from assay.harness.results.lines import short, visible, where
 from assay.harness.results.result import Result
 from assay.harness.results.sections import headline
+from assay.harness.results.workflow import annotation
 from assay.model.spans import counted
 
 MOST = 10
@@ -45,11 +46,6 @@ def differences(found: Differences) -> Iterator[str]:
     yield headline(found)
 
 
-def escaped(text: str, also: str = "") -> str:
-    """Return text as workflow commands want it: `%`, line ends and `also` as percent codes."""
-    return "".join(f"%{ord(sign):02X}" if sign in "%\r\n" + also else sign for sign in text)
-
-
 def _changed(level: str, one: Gathered) -> Annotation:
     return level, one.example.check, f"{short(one.example.check)} {TITLES[one.kind]}", one.said
 
@@ -62,8 +58,6 @@ def _annotations(root: Path, told: Iterable[Annotation]) -> Iterator[str]:
             cut[level] += 1
             continue
         left[level] -= 1
-        places = {"file": check.partition("::")[0], "line": line_of(check), "title": title}
-        properties = ",".join(f"{name}={escaped(str(value), ':,')}" for name, value in places.items() if value)
-        yield f"::{level} {properties}::{escaped(said)}"
+        yield annotation(level, {"file": check.partition("::")[0], "line": line_of(check), "title": title}, said)
     for level, count in cut.items():
         yield f"and {counted(count, level)} more, which GitHub would not show"

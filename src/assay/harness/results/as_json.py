@@ -16,10 +16,14 @@ ENCODE = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def json_document(result: Result) -> Iterator[str]:
-    """Yield a run: `run`, `ended`, `counts`, `deciding` (failures and errors that count), `outcomes`."""
+    """Yield a run: `run`, `ended`, `remark` (why it is not to be relied on, or ""), `counts`, `deciding`, `outcomes`.
+
+    `deciding` is how many failures and errors count.
+    """
     about = {
         "run": asdict(result.run),
         "ended": result.ended,
+        "remark": result.remark,
         "counts": {verdict: result.counts[verdict] for verdict in VERDICTS},
         "deciding": sum(result.deciding.values()),
     }

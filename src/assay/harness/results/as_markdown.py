@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from assay.harness.results.differences import Differences
-from assay.harness.results.lines import named, unfinished, wrong
+from assay.harness.results.lines import named, wrong
 from assay.harness.results.result import WORDS, Result
 from assay.harness.results.sections import headline, sections
 
@@ -29,9 +29,10 @@ def differences(found: Differences) -> Iterator[str]:
 def _run(result: Result, most: int) -> Iterator[str]:
     count = sum(result.deciding.values())
     total = sum(result.counts.values())
-    yield f"### assay: {f'{count} of {total} outcomes count against the fleet' if count else 'well'}"
+    well = "well" if result.well else "not known"
+    yield f"### assay: {f'{count} of {total} outcomes count against the fleet' if count else well}"
     yield ""
-    yield _plain(f"{named(result.run)}. {unfinished(result)}".strip())
+    yield _plain(f"{named(result.run)}.{f' Not to be relied on: {result.remark}.' if result.remark else ''}")
     yield ""
     shown = [verdict for verdict in WORDS if result.counts[verdict]]
     yield f"| {' | '.join(['nodes', *(WORDS[one] for one in shown)])} |"

@@ -24,9 +24,9 @@ def nagios(result: Result) -> Iterator[str]:
     """Yield the line of a run."""
     total = sum(result.counts.values())
     there = f"; wrong on {where(result.nodes_failing)}" if result.nodes_failing else ""
-    unfinished = "" if result.ended else "the run has not ended: "
+    remark = f"not to be relied on, {result.remark}: " if result.remark else ""
     values = " ".join(f"{LABELS[verdict]}={result.counts[verdict]};;;0;{total}" for verdict in VERDICTS)
-    yield line(state(result), f"{unfinished}{result.headline()}{there}, run {result.run.id}", values)
+    yield line(state(result), f"{remark}{result.headline()}{there}, run {result.run.id}", values)
 
 
 def differences(found: Differences) -> Iterator[str]:
@@ -39,12 +39,12 @@ def differences(found: Differences) -> Iterator[str]:
 def state(result: Result) -> int:
     """Return the plug-in's exit code.
 
-    Critical: something failed; unknown: something could not be judged, the run has not ended, or judged nothing;
-    warning: what failed is a known issue, or a check on trial.
+    Critical: something failed; unknown: something could not be judged, or the run judged nothing or is not to be relied
+    on; warning: what failed is a known issue, or a check on trial.
     """
     if result.deciding["fail"]:
         return CRITICAL
-    if result.deciding["error"] or not result.ended or not sum(result.counts.values()):
+    if result.deciding["error"] or result.remark or not result.counts.total():
         return UNKNOWN
     return WARNING if result.counts["fail"] or result.counts["error"] else OK
 

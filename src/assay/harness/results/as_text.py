@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from assay.harness.results.differences import Differences
-from assay.harness.results.lines import named, unfinished, wrong
+from assay.harness.results.lines import named, wrong
 from assay.harness.results.result import Result
 from assay.harness.results.sections import headline, sections
 
@@ -15,8 +15,8 @@ MOST = 60
 def text(result: Result) -> Iterator[str]:
     """Yield the lines of a run."""
     yield named(result.run)
-    if warning := unfinished(result):
-        yield warning
+    if result.remark:
+        yield f"not to be relied on: {result.remark}"
     yield result.headline()
     lines = list(wrong(result, MOST))
     yield from ("", *lines) if lines else ()

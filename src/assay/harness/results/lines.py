@@ -84,13 +84,6 @@ def when(at: str) -> str:
     return f"{at[:16].replace('T', ' ')} UTC"
 
 
-def unfinished(result: Result) -> str:
-    """Return what to know of a run that has not ended, "" for one that has."""
-    if result.ended:
-        return ""
-    return f"this run has not ended; if it was killed, `assay validate --resume {result.run.id}` goes on with it"
-
-
 def visible(text: str) -> str:
     r"""Return text with what a terminal would obey, which a node may have said, written as `\\x1b`."""
     return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)

@@ -16,6 +16,7 @@ from assay.model.outcome import Outcome, Run
 from assay.model.spans import counted
 
 WORDS = {"pass": "passed", "fail": "failed", "error": "could not be judged", "skip": "skipped"}
+_UNFINISHED = "it has not ended; if it was killed, `assay validate --resume {}` goes on with it"
 BAD = tuple(VERDICTS.index(verdict) for verdict in ("fail", "error"))
 _FREE = "o.known IS NULL AND o.observed IS NULL"
 _JOINED = "FROM outcome o JOIN subject s ON s.id = o.subject"
@@ -32,10 +33,15 @@ class Place:
 
 
 class Result:
-    """What is `wanted` of a stored run; `root` is the fleet repository, where the suites are."""
+    """What is `wanted` of a stored run; `root` is the fleet repository, where the suites are.
 
-    def __init__(self, stored: Stored, wanted: Wanted = EVERYTHING, root: Path = Path()) -> None:
+    `remark` is why the run is not to be relied on, whatever it says; "" for no reason. Of one that has not ended that
+    is the reason.
+    """
+
+    def __init__(self, stored: Stored, wanted: Wanted = EVERYTHING, root: Path = Path(), remark: str = "") -> None:
         self.stored, self.wanted, self.root = stored, wanted, root
+        self.remark = remark if "ended" in stored.about else _UNFINISHED.format(stored.run.id)
         self._chosen = chosen(stored.connection, wanted)
 
     @property
@@ -47,6 +53,11 @@ class Result:
     def ended(self) -> bool:
         """Whether the run came to its end; else these are the outcomes so far."""
         return "ended" in self.stored.about
+
+    @property
+    def well(self) -> bool:
+        """Whether the run can be relied on and nothing counts against the fleet."""
+        return not self.remark and not self.deciding.total()
 
     @cached_property
     def counts(self) -> Counter[str]:
