@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from assay.cli.bars import bars
 from assay.cli.desk import Desk, FleetDir, Format
 from assay.model.spans import counted
 
@@ -38,11 +40,11 @@ def rejudge(run: RunName, spec: Spec = "", jobs: Jobs = 1, fleet: FleetDir = Pat
     own = desk.home / "ledger.sqlite"
     ledger = str(own) if own.exists() else ""
     file = find(desk.reports, run)
-    typer.echo(f"judging run {file.parent.name} again …", err=True)
-    with (
-        rejudged(desk.root, file, desk.evidence, spec, ledger=ledger, jobs=jobs) as again,
-        compare(again.old, again.new) as comparison,
-    ):
+    with ExitStack() as stack:
+        with bars() as progress:
+            judging = rejudged(desk.root, file, desk.evidence, spec, ledger=ledger, jobs=jobs, progress=progress)
+            again = stack.enter_context(judging)
+        comparison = stack.enter_context(compare(again.old, again.new))
         found = differences(comparison, [], desk.root)
         for line in as_json(again, found) if form == "json" else as_text(again, found):
             typer.echo(line)

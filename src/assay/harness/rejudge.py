@@ -6,7 +6,7 @@ Nothing is recorded: what comes out lies in a temporary folder, for as long as s
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -15,6 +15,7 @@ from pathlib import Path
 from assay.fleet.git import commit_of
 from assay.fleet.load import load_fleet
 from assay.harness.begun import content_hash, versions
+from assay.harness.far import Far
 from assay.harness.order import Order
 from assay.harness.processes import Processes
 from assay.harness.rejudge_inputs import lay_out_commit, lay_out_evidence
@@ -75,12 +76,19 @@ class Again(Processes):
 
 @contextmanager
 def rejudged(
-    root: Path, file: Path, store: Path, rev: str = "", *, ledger: str = "", jobs: int = 1
+    root: Path,
+    file: Path,
+    store: Path,
+    rev: str = "",
+    *,
+    ledger: str = "",
+    jobs: int = 1,
+    progress: Callable[[Far], None] | None = None,
 ) -> Iterator[Rejudged]:
     """Judge the run in `file` again, on the evidence in `store`, with passes from `ledger` (path or URL).
 
     `rev` is a commit, HERE for the folder `root` as it is, "" for the commit that the run was judged by. Raises Trouble
-    where the run does not follow from a commit, or where there is nothing to judge.
+    where the run does not follow from a commit, or where there is nothing to judge. `progress` hears how far it is.
     """
     with Stored.open(file) as stored:
         order, documents = Order.of(stored), stored.documents()
@@ -98,7 +106,7 @@ def rejudged(
             ledger=None,
             clock=Then(order.run.at),
             extra=order.extra,
-            means=Means(Again(jobs, order.run.id), baseline=ledger),
+            means=Means(Again(jobs, order.run.id), progress=progress, baseline=ledger),
         )
         result.stored.close()
         new = result.stored.path
