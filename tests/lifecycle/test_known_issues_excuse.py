@@ -9,7 +9,7 @@ import pytest
 
 from assay.lifecycle import journal
 from assay.lifecycle.classify import faults_in
-from assay.lifecycle.excused import counting
+from assay.lifecycle.excused import counting, proving
 from assay.lifecycle.requirements import judge
 from assay.model.checks import Check
 from assay.model.known import KnownIssue
@@ -157,6 +157,35 @@ def test_a_check_that_observes_makes_no_fault_and_moves_no_node(hot):
     hot.known = ()
     observing(hot, "production")
     assert (classify(hot, "n1"), hot.step()) == ([], [])
+
+
+def test_a_fault_of_a_check_that_steps_back_to_observing_is_set_aside_whatever_it_says_next(hot):
+    hot.known = ()
+    assert classify(hot, "n1") == ["gpu.thermal"]
+    observing(hot, "production")
+    for verdict in ("fail", "error", "skip", "pass"):
+        hot.judge("n1", "production", verdict, "so")
+        assert hot.step() == []
+
+
+def test_a_check_that_only_observes_ends_no_fault_that_another_tells_of(hot):
+    hot.known = ()
+    hot.checks["trial"] = hot.checks["production"].model_copy(
+        update={"id": "suites/p.py::test_new", "stage": "observe"}
+    )
+    hot.judge("n1", "trial", "pass")
+    latest = list(hot.outcomes["n1"].values())
+    assert {one.outcome.check for one in proving(latest, hot.observed)} == {"suites/p.py::test_heat"}
+    alone = [one for one in latest if one.outcome.check == "suites/p.py::test_new"]
+    assert proving(alone, hot.observed) == alone
+
+
+def test_a_fault_whose_excused_check_cannot_be_judged_any_more_counts(hot):
+    excuses, hot.known = hot.known, ()
+    classify(hot, "n1")
+    hot.known = excuses
+    hot.judge("n1", "production", "error", "no answer")
+    assert [one.from_state for one in hot.step() if one.timing != "record"] == ["production"]
 
 
 def test_promoted_it_counts_at_once(hot):

@@ -8,7 +8,7 @@ from assay.controller.desk import Desk
 from assay.controller.lock import told_by_one
 from assay.lifecycle import journal
 from assay.lifecycle.classify import cleared_in, faults_in
-from assay.lifecycle.excused import counting
+from assay.lifecycle.excused import counting, proving
 from assay.lifecycle.fold import Chronicle
 from assay.lifecycle.recovered import back_in_bounds, recovered_in
 from assay.lifecycle.situation import Situation
@@ -38,14 +38,15 @@ def entries_of(desk: Desk, story: Story, evidence: Evidence, latest: Sequence[Re
     time, up to the ledger's last line.
     """
     node, spec, now = desk.fleet.nodes[story.node], desk.fleet.spec_of(story.node), desk.clock.now()
-    latest = counting(latest, node, desk.fleet.known_issues, desk.fleet.observed_checks, now)
-    seen = faults_in(catalog_of(desk), desk.policy, node, spec, story, evidence, latest)
+    known, observed = desk.fleet.known_issues, desk.fleet.observed_checks
+    counted, proofs = counting(latest, node, known, observed, now), proving(latest, observed)
+    seen = faults_in(catalog_of(desk), desk.policy, node, spec, story, evidence, counted)
     entries = [journal.fault(fault, now) for fault in seen]
     catalog = desk.fleet.catalog
     over = [
-        *cleared_in(story, latest),
+        *cleared_in(story, proofs),
         *recovered_in(catalog, story, evidence),
-        *back_in_bounds(catalog, story, latest),
+        *back_in_bounds(catalog, story, proofs),
     ]
     again = {fault.id for fault in seen}
     return entries + [journal.cleared(story.node, ended, now) for ended in over if ended.fault not in again]

@@ -32,6 +32,15 @@ def counting(
     return [one for one in latest if one.outcome.check not in observed and not excuse_of(known, node, one.outcome, now)]
 
 
+def proving(latest: Collection[Recorded], observed: Collection[str]) -> list[Recorded]:
+    """Return the outcomes that may end a fault: those of a check that observes only where no other tells of the same.
+
+    Passes are never held against a known issue.
+    """
+    told = {_about(one.outcome) for one in latest if one.outcome.check not in observed}
+    return [one for one in latest if one.outcome.check not in observed or _about(one.outcome) not in told]
+
+
 def as_it_counts(situation: Situation) -> Situation:
     """Return the situation without the open faults that only checks told of which decide nothing now."""
     if not situation.known and not situation.observed:
@@ -71,17 +80,20 @@ def _as_it_counts(situation: Situation, view: NodeView) -> NodeView:
 
 
 def _is_aside(situation: Situation, view: NodeView, known: Known) -> bool:
-    """Whether only checks told of an open fault, and each that still fails there is excused or observes.
+    """Whether only checks told of an open fault, which all observe now, or of which each that fails is excused.
 
-    One that cannot be judged any more excuses nothing: the fault stays.
+    A check that cannot be judged any more excuses nothing: the fault stays.
     """
     if not known.open or set(known.marks) != {"check"}:
         return False
-    telling = [
-        one
-        for one in view.latest
-        if one.outcome.verdict == "fail"
-        and (one.outcome.fault, one.outcome.subject) == (known.fault_class, known.subject)
-    ]
+    about = (known.fault_class, known.subject)
+    tellers = {check.id for check, subject in view.declared if (check.fault, str(subject)) == about}
+    if tellers and tellers <= situation.observed:
+        return True
+    telling = [one for one in view.latest if one.outcome.verdict == "fail" and _about(one.outcome) == about]
     counted = counting(telling, view.node, situation.known, situation.observed, situation.now)
     return bool(telling) and not counted
+
+
+def _about(outcome: Outcome) -> tuple[str, str]:
+    return (outcome.fault, outcome.subject)
