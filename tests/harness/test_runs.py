@@ -19,6 +19,7 @@ from assay.harness.processes import Processes
 from assay.harness.reconcile import Due, differences, mended
 from assay.harness.run import Means, validate
 from assay.harness.store.read import Stored
+from assay.harness.store.runs import find
 from assay.harness.store.write import Writer
 from assay.ledger.store import Ledger
 from assay.model.errors import Trouble
@@ -245,6 +246,8 @@ def test_the_command_ends_with_1_and_says_why_in_a_line(fleet_copy):
     assert done.exit_code == 1
     assert "zap/test_configuration.py::test_driver_version  driver 550.54.15, expected 570.172.08" in done.stdout
     assert f"{ZAP} outcomes on 1 nodes: {ZAP - 1} passed, 1 failed" in done.stdout
+    with Stored.open(find(fleet_copy.root / "reports", "last")) as stored:
+        assert stored.about["selection"] == "--node n0003 --phase zap"
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import shlex
+import signal
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
@@ -77,7 +78,8 @@ def validate(
             else:
                 nodes = _chosen(desk.fleet, pool or [], node or [])
                 phases = _known(phase or [], get_args(Phase), "phase")
-                result = _anew(desk, nodes, phases, evidence, pytest_args or [], jobs, means)
+                typed = _typed({"--pool": pool, "--node": node, "--phase": phase}, evidence, pytest_args or [])
+                result = _anew(desk, nodes, phases, evidence, pytest_args or [], typed, jobs, means)
     except Interrupted as stopped:
         typer.echo(f"interrupted; what was judged is kept: assay validate --resume {stopped.run}", err=True)
         raise typer.Exit(INTERRUPTED) from None
@@ -91,6 +93,7 @@ def _shards(on: str, jobs: int, sbatch: str) -> Shards:
     if on == "slurm":
         from assay.harness.slurm_array import SlurmArray
 
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: nobody would be left to hear the array
         return SlurmArray(jobs, _words(sbatch), lambda line: typer.echo(f"assay validate: {line}", err=True))
     if sbatch:
         raise Trouble("--sbatch is for Slurm", fix="add --on slurm")
@@ -118,6 +121,7 @@ def _anew(
     phases: list[str],
     evidence: Path | None,
     pytest_args: list[str],
+    typed: str,
     jobs: int,
     means: Means,
 ) -> RunResult:
@@ -135,8 +139,16 @@ def _anew(
         clock=desk.clock,
         jobs=jobs,
         extra=pytest_args,
+        typed=typed,
         means=means,
     )
+
+
+def _typed(chosen: Mapping[str, list[str] | None], evidence: Path | None, pytest_args: list[str]) -> str:
+    """Return the selection as it was typed, for who looks at the run later."""
+    words = [word for option, names in chosen.items() for name in names or () for word in (option, name)]
+    words += ["--evidence", str(evidence)] if evidence else []
+    return shlex.join([*words, *(["--", *pytest_args] if pytest_args else [])])
 
 
 def _look_at_weeks(desk: Desk, nodes: list[str], *, anew: bool) -> None:

@@ -24,7 +24,7 @@ AGAIN = "begin a new run: assay validate"
 class Order:
     """One run, the folder of `evidence` that it judges, what pytest is told on top, and into how many shards it is cut.
 
-    `specs` and `seen` are digests of the specs and of the evidence when it began.
+    `specs` and `seen` are digests of the specs and of the evidence when it began, `typed` what a person asked for.
     """
 
     run: Run
@@ -33,11 +33,12 @@ class Order:
     shards: int
     specs: str
     seen: str
+    typed: str = ""
 
     @classmethod
-    def given(cls, fleet: Fleet, run: Run, evidence: Path, extra: Sequence[str], shards: int) -> Order:
+    def given(cls, fleet: Fleet, run: Run, evidence: Path, extra: Sequence[str], shards: int, typed: str) -> Order:
         """Return the order of a new run."""
-        return cls(run, evidence, tuple(extra), shards, _specs(fleet), _seen(fleet, evidence, run.nodes))
+        return cls(run, evidence, tuple(extra), shards, _specs(fleet), _seen(fleet, evidence, run.nodes), typed)
 
     @classmethod
     def of(cls, stored: Stored) -> Order:
@@ -46,7 +47,8 @@ class Order:
         if "shards" not in about:
             raise Trouble("was not made by `assay validate`", where=str(stored.path), fix=AGAIN)
         extra = tuple(json.loads(about["extra"]))
-        return cls(stored.run, Path(about["evidence"]), extra, int(about["shards"]), about["specs"], about["seen"])
+        words = Path(about["evidence"]), extra, int(about["shards"]), about["specs"], about["seen"], about["selection"]
+        return cls(stored.run, *words)
 
     def about(self) -> Mapping[str, str]:
         """Return the order for the run's file."""
@@ -57,6 +59,7 @@ class Order:
             "shards": str(self.shards),
             "specs": self.specs,
             "seen": self.seen,
+            "selection": self.typed,
         }
 
     def must_still_hold(self, fleet: Fleet) -> None:

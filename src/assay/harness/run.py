@@ -108,12 +108,14 @@ def validate(
     clock: Clock,
     jobs: int = 1,
     extra: Sequence[str] = (),
+    typed: str = "",
     means: Means | None = None,
 ) -> RunResult:
     """Judge `nodes` in `phases` (none: all) by the evidence in the folder `evidence`, and record what came out.
 
     The nodes are cut into shards, as many for each of `jobs` processes. `extra` goes to pytest; what it deselects is
-    not missed. Raises Trouble where there is nothing to run, Interrupted on Ctrl-C.
+    not missed. `typed` is the selection in the user's words, to be remembered. Raises Trouble where there is nothing to
+    run, Interrupted on Ctrl-C.
     """
     chosen = tuple(name for name in fleet.nodes if name in set(nodes))
     due = Due.of(Selection(fleet, chosen), phases)
@@ -123,7 +125,8 @@ def validate(
     file = reports.resolve() / "runs" / run.id / FILE
     file.parent.mkdir(parents=True)
     with alone(file.parent):
-        order = Order.given(fleet, run, evidence.resolve(), extra, how_many(len(chosen), len(due), jobs, extra))
+        shards = how_many(len(chosen), len(due), jobs, extra)
+        order = Order.given(fleet, run, evidence.resolve(), extra, shards, typed)
         begin(file, order).replace(file)
         _carry_out(fleet, order, due, file, means or Means(Processes(jobs)))
         return _recorded(file, ledger)
