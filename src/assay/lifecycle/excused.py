@@ -55,7 +55,8 @@ def noted(situation: Situation, view: NodeView) -> Iterator[Wish]:
     """
     state, found = situation.state_of(view), dict[KnownIssue, list[Recorded]]()
     asked = {*state.watch, *(want.phase for want in state.requires)}
-    for one in sorted(view.latest, key=lambda one: one.id) if situation.known else ():
+    failed = [one for one in view.latest if one.outcome.verdict == "fail"] if situation.known else []
+    for one in sorted(failed, key=lambda one: one.id):
         issue = excuse_of(situation.known, view.node, one.outcome, situation.now)
         if issue and asked & set(one.outcome.phases) and one.outcome.check not in situation.observed:
             found.setdefault(issue, []).append(one)
