@@ -30,6 +30,8 @@ VERBS = {
     "history": "Show how a node got there.",
     "explain": "Show why, as a chain of evidence.",
     "tickets": "Show the work for technicians.",
+    "replay": "Show what a policy would have done with a history of faults.",
+    "policy": "Draw the states of a policy, and the ways between them.",
     "report": "Build the overview and the Allure report.",
     "gate": "Hold a run to the gates of the fleet.",
     "hold": "Freeze a node: automation looks and reports, but never acts.",

@@ -1,0 +1,84 @@
+"""The graph of a policy: every edge with what leads along it, in pictures and on the page of the documentation."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+from assay.lifecycle.drawing import svg
+from assay.lifecycle.graph import mermaid, ways_between
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def assay(*words):
+    return subprocess.run(
+        [sys.executable, "-m", "assay", *words], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+
+
+def test_every_edge_says_what_leads_along_it(policy):
+    said = {(way.origin, way.target): way.labels for way in ways_between(policy)}
+    assert said.keys() == {(origin, target) for origin, targets in policy.edges.items() for target in targets}
+    assert said["zap", "zapfail"] == ("fails", "an action fails", "after 6 h")
+    assert said["onboard", "seatrial"] == ("certified",)
+    assert said["test", "production"] == ("passes, after 24 h",)
+    assert said["draining", "triage"] == ("idle",)
+    assert said["production", "production-reboot"] == ("fault: reset, reboot",)
+    assert said["production", "draining"] == ("fault: triage, rma",)
+    assert said["triage", "rma"] == ("hardware fault again",)
+
+
+def test_an_edge_that_no_rule_uses_is_for_hands(policy):
+    drawn = policy.model_copy(update={"edges": {**policy.edges, "debug": ["onboard", "rma"]}})
+    assert next(way.labels for way in ways_between(drawn) if way.target == "rma" and way.origin == "debug") == (
+        "by hand",
+    )
+
+
+def test_the_picture_has_every_state_once_and_one_line_for_each_edge(policy):
+    root = ElementTree.fromstring(svg(policy))
+    name = "{http://www.w3.org/2000/svg}"
+    boxes = [group.findtext(f"{name}text") for group in root.iter(f"{name}g")]
+    assert sorted(boxes) == sorted(policy.states)
+    assert len([path for path in root.iter(f"{name}path") if path.get("class") == "way"]) == len(ways_between(policy))
+    served = [
+        group.findtext(f"{name}text")
+        for group in root.iter(f"{name}g")
+        if group.find(f"{name}rect[@class='box service']") is not None
+    ]
+    assert served == ["production"]
+
+
+def test_no_two_boxes_and_no_two_lanes_lie_on_each_other(policy):
+    root = ElementTree.fromstring(svg(policy))
+    places = [
+        (float(box.get("x")), float(box.get("y")))
+        for box in root.iter("{http://www.w3.org/2000/svg}rect")
+        if box.get("rx")
+    ]
+    assert len(set(places)) == len(places) == len(policy.states)
+    wide = float(root.get("width"))
+    assert all(0 < x < wide - 200 for x, _ in places)
+
+
+def test_the_page_of_the_documentation_shows_the_policy_as_it_is(policy):
+    page = (ROOT / "docs" / "lifecycle.md").read_text()
+    block = page.partition("```mermaid\n")[2].partition("\n```")[0]
+    assert block == mermaid(policy), "copy what `assay policy graph --format mermaid` prints into docs/lifecycle.md"
+
+
+def test_the_command_draws_any_policy_and_refuses_what_is_none(tmp_path):
+    drawn = assay("policy", "graph", "--policy", "specs/lifecycle/default.yaml")
+    assert drawn.returncode == 0, drawn.stderr
+    assert ElementTree.fromstring(drawn.stdout).tag.endswith("svg")
+    mine = tmp_path / "mine.yaml"
+    mine.write_text(
+        "kind: LifecyclePolicy\nname: mine\nextends: default\nanywhere: null\nlimits: {pool_percent: 400}\n"
+    )
+    for wrong in (mine, tmp_path / "none.yaml", ROOT / "specs" / "faults" / "gpu.yaml"):
+        answer = assay("policy", "graph", "--policy", str(wrong))
+        assert (answer.returncode, answer.stdout) == (2, ""), wrong
+        assert "Traceback" not in answer.stderr
