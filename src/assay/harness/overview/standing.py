@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
+from typing import Any
 
 from assay.harness.overview.fold import fold
 from assay.harness.overview.tables import TRIED_WELL, WELL, opened
@@ -77,7 +78,9 @@ GROUP BY s.holder, c.area, o.stands ORDER BY s.holder
 """
 _AMISS = f"""
 SELECT s.holder, o.subject, o.check_, c.name, s.name, o.stands, coalesce(r.text, ''), coalesce(k.text, ''),
-  o.measured, t.run, c.fault
+  o.measured, t.run, c.fault,
+  EXISTS (SELECT 1 FROM measurement m WHERE m.subject = o.subject AND m.check_ = o.check_),
+  EXISTS (SELECT 1 FROM artefact a WHERE a.subject = o.subject AND a.check_ = o.check_)
 FROM state o JOIN subject s ON s.id = o.subject JOIN check_ c ON c.id = o.check_ JOIN told t ON t.n = o.run
 LEFT JOIN text r ON r.id = o.reason LEFT JOIN text k ON k.id = o.known
 WHERE o.stands NOT IN ({WELL}, {TRIED_WELL}) ORDER BY s.holder, c.name, s.name
@@ -138,10 +141,14 @@ class Standing:
                 waiting = next(amiss, None)
             yield whole
 
-    def _amiss(self, row: tuple[int, int, str, str, int, str, str, float, str, str]) -> Amiss:
-        key = row[:2]
-        measured = tuple(Measurement(*one) for one in self.connection.execute(_MEASUREMENTS, key))
-        return Amiss(*row[2:], measured, tuple(Artefact(*one) for one in self.connection.execute(_ARTEFACTS, key)))
+    def _amiss(self, row: tuple[Any, ...]) -> Amiss:
+        *key, check, subject, stands, reason, known, measured, run, fault, has_numbers, has_kept = row
+        numbers = self.connection.execute(_MEASUREMENTS, key) if has_numbers else ()
+        kept = self.connection.execute(_ARTEFACTS, key) if has_kept else ()
+        return Amiss(
+            check, subject, stands, reason, known, measured, run, fault,
+            tuple(Measurement(*one) for one in numbers), tuple(Artefact(*one) for one in kept),
+        )  # fmt: skip
 
     def _phases(self) -> dict[str, tuple[str, ...]]:
         """Return the phases of an area's checks."""
