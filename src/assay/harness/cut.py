@@ -28,7 +28,7 @@ def how_many(nodes: int, due: int, jobs: int, extra: Sequence[str]) -> int:
 
     What narrows the selection leaves of these nobody knows how little; then there is one for each job.
     """
-    narrowed = any(word.startswith(NARROWING) or "::" in word for word in extra)
+    narrowed = any(word.startswith(NARROWING) for word in extra)
     least = 1 if narrowed else max(-(-nodes // MOST_NODES), -(-due // MOST_OUTCOMES))
     return max(1, min(nodes, -(-least // jobs) * jobs))
 
