@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from typer.testing import CliRunner
 
 from assay.cli.app import app
 from assay.fleet.load import load_fleet
+from assay.harness.run import validate as validate_run
 from assay.harness.store.read import Stored
 from assay.harness.store.write import Writer
 from assay.harness.unexpected import unexpected
@@ -110,6 +111,33 @@ def test_the_run_s_exit_code_and_last_lines_follow_what_is_known(fleet_copy):
     assert document["unexpected"] == [{"issue": "https://git.example/issues/2", "passes": 1}]
     (failed,) = [one for one in document["outcomes"] if one["verdict"] == "fail"]
     assert (failed["known"], document["deciding"]) == ("https://git.example/issues/1", 0)
+
+
+class Then:
+    """A clock that stands."""
+
+    def __init__(self, at: datetime) -> None:
+        self.at = at
+
+    def now(self) -> datetime:
+        return self.at
+
+    def sleep(self, seconds: float) -> None:
+        raise AssertionError
+
+
+@pytest.mark.parametrize(("seconds", "well"), [(-1, True), (0, False)])
+def test_it_is_the_time_of_the_run_by_which_an_entry_expires(seconds, well, fleet_copy):
+    fleet_copy.collected("n0003")
+    document = json.loads((fleet_copy.evidence / "n0003.json").read_text())
+    document["channels"]["bmc"]["firmware_pending"] = {"BIOS_0": {"value": "9.9"}}
+    (fleet_copy.evidence / "n0003.json").write_text(json.dumps(document))
+    (fleet_copy.root / "specs" / "known-issues.yaml").write_text(listed(entry(1, expires="2001-01-01")))
+    clock = Then(datetime(2001, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds))
+    asked = {"nodes": ["n0003"], "phases": ["zap"], "ledger": None, "clock": clock}
+    fleet = load_fleet(fleet_copy.root)
+    result = validate_run(fleet, fleet_copy.evidence, reports=fleet_copy.root / "reports", **asked)
+    assert (result.counts["fail"], result.well) == (1, well)
 
 
 @pytest.mark.parametrize("verb", [["validate"], ["reconcile", "--once"]], ids=" ".join)

@@ -135,7 +135,7 @@ class KnownIssues(Spec):
 
 def excuse(issues: Iterable[KnownIssue], judged: Judged, now: datetime) -> KnownIssue | None:
     """Return the entry that excuses this failure at `now`, None where none does; of several the longest."""
-    standing = (one for one in issues if now < one.ends and one.match.fits(judged))
+    standing = (one for one in issues if one.match.fits(judged) and now < one.ends)
     return max(standing, key=lambda one: one.expires, default=None)
 
 
