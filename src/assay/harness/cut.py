@@ -16,7 +16,7 @@ from assay.model.fleet import Fleet
 
 MOST_NODES, MOST_OUTCOMES = 1000, 80_000
 """Of a shard. So many outcomes take a process of about 120 MB, or of 220 where none of them is a pass."""
-NARROWING = ("-k", "-m", "--lf", "--last-failed", "--deselect")
+NARROWING = ("-k", "-m")
 JUDGED = "judged"
 """Says of a shard's file that all is in it."""
 PYTEST = ("-m", "pytest", "suites", "--import-mode=importlib", "-p", "no:cacheprovider", "-q")
@@ -26,9 +26,9 @@ PYTEST = ("-m", "pytest", "suites", "--import-mode=importlib", "-p", "no:cachepr
 def how_many(nodes: int, due: int, jobs: int, extra: Sequence[str]) -> int:
     """Return how many shards a run of `nodes` nodes and `due` outcomes is cut into: as many for each job.
 
-    What narrows the selection leaves of these nobody knows how little; then there is one for each job.
+    What -k or -m ask for is mostly little (unless they say what not); then there is one for each job.
     """
-    narrowed = any(word.startswith(NARROWING) for word in extra)
+    narrowed = any(word.startswith(NARROWING) for word in extra) and not any("not " in word for word in extra)
     least = 1 if narrowed else max(-(-nodes // MOST_NODES), -(-due // MOST_OUTCOMES))
     return max(1, min(nodes, -(-least // jobs) * jobs))
 
