@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.harness import slurm_array
+from assay.harness import errand, slurm_array
 from assay.harness.errand import _deliver, _say, how, read, write_down
 from assay.harness.shards import Shard
 from assay.harness.slurm import ELSEWHERE, Task, tasks
@@ -93,6 +93,20 @@ def test_who_is_killed_while_delivering_leaves_a_whole_file(tmp_path):
             assert stored.connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
             assert stored.counts()["fail"] % 500 == 0
             assert stored.counts()["fail"] > 0
+
+
+def test_a_shared_folder_that_is_away_for_a_while_costs_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr(errand, "SNAPSHOT_S", 0.0)
+    store, shared = tmp_path / "local.sqlite", tmp_path / "shared" / "share-1.sqlite"
+    Writer(store, RUN).close()
+    changing = f"import os, time; time.sleep(0.4); os.utime({str(store)!r}, (9, 9)); time.sleep(0.8)"
+    for there in (False, True):
+        os.utime(store, (1, 1))
+        if there:
+            shared.parent.mkdir()
+        process = subprocess.Popen([sys.executable, "-c", changing])
+        assert errand._watched(process, [], store, shared) == 0
+        assert shared.exists() is there
 
 
 @pytest.fixture

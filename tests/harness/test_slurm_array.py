@@ -226,12 +226,13 @@ def test_who_goes_on_after_a_kill_ends_the_array_that_is_left_and_keeps_what_it_
 
 @needs_slurm
 @pytest.mark.slow
-def test_ctrl_c_cancels_the_array_and_what_was_judged_is_kept(nodes, home):
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_who_is_told_to_end_cancels_the_array_and_what_was_judged_is_kept(nodes, home, how):
     close_gates(home, *NODES)
     words = [*COMMAND, "--fleet", home, "--phase", "zap", *[f"--node={name}" for name in NODES]]
     parent = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
     wait_at_gates(home, *NODES)
-    parent.send_signal(signal.SIGINT)
+    parent.send_signal(how)
     _, printed = parent.communicate(timeout=120)
     assert (parent.returncode, live()) == (130, [])
     assert "cancels job array" in printed

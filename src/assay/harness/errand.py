@@ -117,15 +117,20 @@ def _pytest(errand: Errand, store: Path) -> subprocess.Popen[bytes]:
 
 
 def _watched(process: subprocess.Popen[bytes], told_to_end: list[int], store: Path, delivered: Path) -> int:
-    """Return pytest's exit code, and deliver what there is while it runs. One that is to end gets a moment for that."""
+    """Return pytest's exit code, and deliver what there is while it runs. One that is to end gets a moment for that.
+
+    A shared folder that cannot be written to just now is tried again.
+    """
     next_at, seen = time.monotonic() + SNAPSHOT_S, _state(store)
     while (code := process.poll()) is None:
         if told_to_end:
             return _ended(process)
         if time.monotonic() >= next_at:
             if (state := _state(store)) != seen:
-                _deliver(store, delivered)
-            next_at, seen = time.monotonic() + SNAPSHOT_S, state
+                with suppress(OSError, sqlite3.Error):
+                    _deliver(store, delivered)
+                    seen = state
+            next_at = time.monotonic() + SNAPSHOT_S
         time.sleep(LOOK_S)
     return code
 
