@@ -39,6 +39,11 @@ def test_what_is_known_or_on_trial_is_a_warning(told, day):
     assert lines[-1].startswith("14 outcomes on 5 nodes")
 
 
+def test_a_run_that_has_not_ended_is_an_error(told, keep, judged):
+    lines = told("github", keep(judged({"heat n1": "pass"}), ended=""))
+    assert lines[0].startswith("::error title=not to be relied on::run 20261121T000000.000-abcdef: it has not ended")
+
+
 def test_a_comparison_has_an_error_for_what_is_worse_and_a_warning_for_what_still_fails(told, keep, judged):
     old = keep(judged({"heat n1": "fail: hot", "fans n1": "pass"}))
     lines = told("github", old, keep(judged({"heat n1": "fail: hot", "fans n1": "fail: 0 rpm"})))

@@ -58,6 +58,11 @@ def test_what_is_known_or_on_trial_breaks_no_build(read, day):
     assert messages == {"known (https://issues.example/7): 0 rpm", r"the check is on trial: x <y> & @z \x1b[1m"}
 
 
+def test_a_run_that_has_not_ended_is_no_green_build(read, keep, judged):
+    suite, _ = read(keep(judged({"heat n1": "pass"}), ended=""))
+    assert (suite.get("name"), suite.get("errors")) == ("assay", "1")
+
+
 def test_many_outcomes_are_a_case_for_each_node(read, day, monkeypatch, of, keep):
     monkeypatch.setattr(as_junit, "MOST_CASES", 3)
     monkeypatch.setattr(as_junit, "MOST_LINES", 2)

@@ -47,6 +47,13 @@ def test_what_is_wanted_is_what_is_counted_and_told(stored, wanted, subjects):
     assert len(list(result.wrong())) == sum(one.verdict != "pass" for one in result.outcomes())
 
 
+def test_a_run_that_judged_nothing_is_not_well_and_a_choice_of_nothing_may_be(keep, stored):
+    with Stored.open(keep()) as empty:
+        assert not Result(empty).well
+    assert Result(stored, Wanted(verdicts=("skip",))).well
+    assert not Result(stored, Wanted(verdicts=("fail",))).well
+
+
 @pytest.mark.parametrize(
     ("wanted", "what", "fix"),
     [

@@ -6,6 +6,7 @@ import re
 import sqlite3
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 from assay.harness.results.wanted import Chosen
 from assay.harness.store.tables import VERDICTS
@@ -63,16 +64,16 @@ ORDER BY bad DESC, known != '' OR observed, o.verdict, subjects DESC, outcomes D
 """
 
 
-def _group(row: tuple[object, ...]) -> Group:
+def _group(row: tuple[Any, ...]) -> Group:
     verdict, check, known, observed, outcomes, checks, places, _, name, subject, reason, bad = row
     return Group(
-        verdict=VERDICTS[int(str(verdict))],
-        check=str(check) or (str(name) if checks == 1 else ""),
-        known=str(known),
+        verdict=VERDICTS[verdict],
+        check=check or (name if checks == 1 else ""),
+        known=known,
         observed=bool(observed),
         decides=bool(bad) and not known and not observed,
-        outcomes=int(str(outcomes)),
-        checks=int(str(checks)),
-        places=tuple(str(places).split(",")),
-        example=(str(name), str(subject), str(reason)),
+        outcomes=outcomes,
+        checks=checks,
+        places=tuple(places.split(",")),
+        example=(name, subject, reason),
     )

@@ -35,6 +35,8 @@ def github(result: Result) -> Iterator[str]:
             title = short(group.check) if group.check else f"{counted(group.checks, 'check')} could not be judged"
             told.append(("error" if group.decides else "warning", check, title, said))
     yield from _annotations(result.root, told)
+    if result.remark:
+        yield annotation("error", {"title": "not to be relied on"}, f"run {result.run.id}: {result.remark}")
     yield result.headline()
 
 

@@ -31,7 +31,10 @@ def junit(result: Result) -> Iterator[str]:
     """Yield the document."""
     yield '<?xml version="1.0" encoding="UTF-8"?>'
     yield f"<testsuites name={_quoted(f'assay {result.run.id}')}>"
-    if sum(result.counts.values()) <= MOST_CASES:
+    if result.remark:  # else a run that was killed would look well
+        case = ("assay", "run", 0.0, "error", f"not to be relied on: {result.remark}", "")
+        yield from _suite(result.run, "assay", Counter(["error"]), [case])
+    if result.counts.total() <= MOST_CASES:
         outcomes = sorted(result.outcomes(), key=lambda one: _scope(one.subject))
         for scope, some in groupby(outcomes, lambda one: _scope(one.subject)):
             cases = [_of_outcome(one) for one in some]

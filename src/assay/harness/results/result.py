@@ -56,8 +56,9 @@ class Result:
 
     @property
     def well(self) -> bool:
-        """Whether the run can be relied on and nothing counts against the fleet."""
-        return not self.remark and not self.deciding.total()
+        """Whether the run can be relied on, judged anything, and nothing that is wanted counts against the fleet."""
+        judged = self.counts.total() > 0 or self.wanted != EVERYTHING
+        return judged and not self.remark and not self.deciding.total()
 
     @cached_property
     def counts(self) -> Counter[str]:
