@@ -16,10 +16,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from assay.harness.history import places
-from assay.harness.history.ask import History, outcomes, runs
+from assay.harness.history.ask import History, outcomes
 from assay.harness.history.keep import catch_up, keep
 from assay.harness.history.one_a_day import one_a_day
-from assay.harness.history.places import OUTCOMES, RUNS, TABLES
+from assay.harness.history.places import OUTCOMES, TABLES
 from assay.harness.store.read import Stored
 from assay.model.errors import Trouble
 from assay.model.outcome import Artefact, Measurement, Outcome, Recorded
@@ -84,12 +84,15 @@ def test_what_comes_out_of_history_is_what_went_in(reports_in, many) -> None:
 
 
 def test_what_was_asked_is_kept_with_the_run(reports, said) -> None:
-    file = reports.stored([said()])
-    keep(file, reports.home)
-    with Stored.open(file) as stored, reports.asked() as history:
-        assert runs(history, days=1) == [stored.run]
-        ((about,),) = history.ask("SELECT about FROM read_parquet($files)", None, days=1, table=RUNS)
-    assert "ended" in json.loads(about)
+    reports.kept([said()])
+    (file,) = reports.home.glob("runs/*/*.parquet")
+    (row,) = (
+        duckdb.connect()
+        .execute("SELECT phases, nodes, spec_commit, who, about FROM read_parquet($f)", {"f": str(file)})
+        .fetchall()
+    )
+    assert row[:4] == (["production"], ["n1"], "c0ffee", "me")
+    assert json.loads(row[4])["ended"] == "whole"
 
 
 def test_a_run_is_kept_once(reports, said) -> None:
@@ -135,6 +138,17 @@ def test_a_run_that_cannot_be_read_is_told_and_costs_no_other(reports, said) -> 
     (trouble,) = catch_up(reports.reports)
     assert trouble.where == str(bad)
     assert held(reports) == {good.parent.name}
+
+
+def test_runs_that_cannot_be_read_stand_in_no_other_runs_way(reports, said, monkeypatch) -> None:
+    monkeypatch.setattr("assay.harness.history.keep.AT_ONCE", 2)
+    files = [reports.stored([said()], timedelta(days=days)) for days in range(5)]
+    for bad in files[:2]:
+        bad.write_bytes(b"no run")
+    assert len(catch_up(reports.reports)) == 2
+    assert held(reports) == {file.parent.name for file in files[2:4]}
+    catch_up(reports.reports)
+    assert held(reports) == {file.parent.name for file in files[2:]}
 
 
 def test_history_that_cannot_be_written_is_told_and_the_run_stays(reports, said) -> None:

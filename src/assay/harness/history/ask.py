@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any
 
 from assay.harness.history import places
 from assay.harness.history.duck import duck
-from assay.harness.history.places import ARTEFACTS, MEASUREMENTS, OUTCOMES, RUNS
+from assay.harness.history.places import ARTEFACTS, MEASUREMENTS, OUTCOMES
 from assay.model.errors import Trouble
-from assay.model.outcome import Artefact, Measurement, Outcome, Recorded, Run, Verdict
+from assay.model.outcome import Artefact, Measurement, Outcome, Recorded, Verdict
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -97,7 +97,7 @@ class History:
 
     def __init__(self, home: Path, now: datetime) -> None:
         self.home, self.now = home, now
-        self._database = duck()
+        self._database = duck(temp_directory="")  # to ask writes nothing
         self._database.execute("SET parquet_metadata_cache = true")
         self._database.execute(_AMONG)
 
@@ -107,12 +107,8 @@ class History:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._database.close()
 
-    def ask(
-        self, question: str, of: Of | None = ALL, *, days: int, table: str = OUTCOMES, **values: object
-    ) -> list[Row]:
+    def ask(self, question: str, of: Of = ALL, *, days: int, table: str = OUTCOMES, **values: object) -> list[Row]:
         """Ask in SQL, where `among($files, $nodes, $subjects, $checks, $fits)` are the rows of a table.
-
-        With `of` None the question names `read_parquet($files)` itself.
 
         Raises Trouble for a file that cannot be read.
         """
@@ -124,9 +120,7 @@ class History:
                 files = self._files(table, days)
                 if not files:
                     return []
-                return self._database.execute(
-                    question, {**values, **(of.values() if of else {}), "files": files}
-                ).fetchall()
+                return self._database.execute(question, {**values, **of.values(), "files": files}).fetchall()
             except (OSError, duckdb.Error) as error:
                 if not left or (files and all(Path(file).exists() for file in files)):
                     raise self._trouble(files, error) from error
@@ -147,12 +141,6 @@ class History:
                 fix = "delete it: the next run writes it anew from reports/runs, as far as the run is still there"
                 return Trouble("this part of history cannot be read", where=file, fix=fix)
         return Trouble(f"history cannot be asked: {error}", where=str(self.home))
-
-
-def runs(history: History, *, days: int) -> list[Run]:
-    """Return the runs of the last days, oldest first."""
-    rows = history.ask(_RUNS, None, days=days, table=RUNS)
-    return [Run(run, at, tuple(phases), tuple(nodes), *more) for run, at, phases, nodes, *more in rows]
 
 
 def outcomes(history: History, of: Of = ALL, *, days: int, measured: bool = False) -> list[Recorded]:
@@ -228,9 +216,6 @@ def _phases(text: str) -> tuple[str, ...]:
     return tuple(json.loads(text))
 
 
-_RUNS = """
-SELECT run, run_at, phases, nodes, spec_commit, dirty, suite_hash, who FROM read_parquet($files) ORDER BY run
-"""
 _OUTCOMES = """
 SELECT run, run_at, check_, subject, node, verdict, reason, fault, phases, active, evidence, evidence_at, micros,
   known, observed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,7 +22,7 @@ from assay.model.outcome import Run
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-AT_ONCE = 10
+AT_ONCE, MOST_TRIED = 10, 50
 """So many runs are caught up with at a time, newest first: nobody waits long for what an earlier run left undone."""
 DAY = len("20261121")
 """With that a run's id begins."""
@@ -58,13 +59,20 @@ def catch_up(reports: Path) -> list[Trouble]:
     except OSError as error:
         return [Trouble(f"history cannot be written: {error}", where=str(home(reports)), fix=_AGAIN)]
     left = (run for run in reversed(every) if run.parent.name not in kept and _is_over(run, every[-1]))
-    troubles: list[Trouble] = []
-    for run in islice(left, AT_ONCE):
+    return [*_keep_some(islice(left, MOST_TRIED), home(reports)), *_tidied(home(reports))]
+
+
+def _keep_some(left: Iterable[Path], home: Path) -> Iterator[Trouble]:
+    """Keep runs until enough are kept; yield what stood in the way of others."""
+    kept = 0
+    for run in left:
         try:
-            keep(run, home(reports))
+            keep(run, home)
+            kept += 1
         except Trouble as trouble:
-            troubles.append(trouble)
-    return troubles + _tidied(home(reports))
+            yield trouble
+        if kept == AT_ONCE:
+            return
 
 
 def _kept(home: Path) -> set[str]:
