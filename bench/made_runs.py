@@ -60,7 +60,7 @@ def faults(nodes: list[Node]) -> list[Planted]:
         racks.setdefault(node.rack, []).append(node.name)
     rack = [frozenset(names) for names in racks.values()]
     one = [frozenset({node.name}) for node in nodes]
-    unit = frozenset(node.name for node in nodes[-len(nodes) // 2 :][:32])
+    unit = frozenset(node.name for node in nodes[len(nodes) // 2 :][: min(32, len(nodes) // 4)])
     known = "https://example.net/issues/41"
     return [
         Planted("test_temperatures", "inlet 41 °C, expected at most 35", rack[len(rack) // 2]),
