@@ -255,3 +255,24 @@ def test_a_file_is_closed_as_soon_as_nobody_reads_it(tmp_path):
     writing.join(30)
     assert not writing.is_alive()
     assert [path.name for path in tmp_path.iterdir()] == ["run.sqlite"]
+
+
+HALF_WAY = """
+import os, sqlite3, sys
+connection = sqlite3.connect(sys.argv[1], isolation_level=None)
+connection.execute(f"PRAGMA journal_mode = {sys.argv[2]}")
+connection.execute("PRAGMA cache_size = 5")  # so that much of it is written before it is committed
+connection.execute("BEGIN IMMEDIATE")
+connection.executemany("INSERT INTO about VALUES (?, ?)", ((str(number), "x" * 500) for number in range(2000)))
+os.kill(os.getpid(), 9)
+"""
+
+
+@pytest.mark.parametrize("journal", ["DELETE", "WAL"])
+def test_what_a_kill_has_left_half_way_is_undone_by_who_reads(tmp_path, journal):
+    file = tmp_path / "run.sqlite"
+    Writer(file, RUN).close()
+    killed = subprocess.run([sys.executable, "-c", HALF_WAY, file, journal], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    with Stored.open(file) as stored:
+        assert (stored.run, len(stored.about)) == (RUN, 2)

@@ -37,6 +37,7 @@ _FILTERS = {
     "subjects": "o.subject IN (SELECT id FROM subject WHERE name IN ({}))",
 }
 _EACH = "SELECT value FROM json_each(?)"
+HALF_WAY = ("SQLITE_READONLY_ROLLBACK", "SQLITE_READONLY_RECOVERY")
 
 
 class Stored:
@@ -49,8 +50,7 @@ class Stored:
     def open(cls, path: Path) -> Stored:
         """Open a run's file to read. Raises Trouble for anything else."""
         try:
-            connection = sqlite3.connect(f"file:{quote(str(path.resolve()))}?mode=ro", uri=True, timeout=60)
-            version = connection.execute("PRAGMA user_version").fetchone()[0]
+            connection, version = _readable(path)
         except sqlite3.Error as error:
             raise Trouble(f"is no run that can be read: {error}", where=str(path)) from None
         if version != VERSION:
@@ -169,3 +169,19 @@ def _outcome(
         observed=bool(observed),
         artefacts=kept,
     )
+
+
+def _readable(path: Path) -> tuple[sqlite3.Connection, int]:
+    """Open a file to read, and return its version. What a kill has left half-way is undone, for which SQLite writes."""
+    try:
+        return _opened(path, "ro")
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorname not in HALF_WAY:
+            raise
+        _opened(path, "rw")[0].close()
+        return _opened(path, "ro")
+
+
+def _opened(path: Path, mode: str) -> tuple[sqlite3.Connection, int]:
+    connection = sqlite3.connect(f"file:{quote(str(path.resolve()))}?mode={mode}", uri=True, timeout=60)
+    return connection, connection.execute("PRAGMA user_version").fetchone()[0]
