@@ -221,6 +221,20 @@ FABRIC = (
     *("ibnetdiscover.txt", "ibnetdiscover-p.txt", "iblinkinfo.txt", "db_csv.txt", "net_dump.txt", "ufm_links.json"),
     *("ibqueryerrors.txt", "perfquery.txt", "smpquery.txt", "mlxlink.json", "ufm_events.txt"),
 )
+
+
+def histories() -> Read:
+    from assay.model.errors import Trouble
+    from assay.trends.replay.reader import read_history
+
+    def read(content: bytes) -> None:
+        with contextlib.suppress(Trouble):
+            for event in read_history(io.BytesIO(content), "here").events:
+                _keepable({"detail": event.detail, "node": event.node, "fault": event.fault})
+
+    return read
+
+
 READERS = {
     "recordings": Reader(recordings, "assay.observe.recorded", ["ibstat.txt", "sel.txt", "dmesg.txt", "kmsg.txt"]),
     "logs": Reader(logs, "assay.observe.logs", ["dmesg.txt", "kmsg.txt", "syslog.txt", "sel.txt", "journal.json"]),
@@ -231,6 +245,7 @@ READERS = {
     "agents": Reader(agents, "assay.web", ["batch.json"]),
     "evidence": Reader(evidence, "assay.model", ["evidence.json"]),
     "prometheus": Reader(prometheus, "assay.observe.prometheus_readings", ["prometheus.json"]),
+    "histories": Reader(histories, "assay.trends.replay", ["history.jsonl"]),
     "redfish": Reader(redfish, "assay.observe", ["odd-bytes"]),
 }
 

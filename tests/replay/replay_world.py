@@ -1,0 +1,29 @@
+"""Words for histories: events, what moved, and nodes that an inventory knows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from assay.model.fleet import Node
+
+HOUR = 3600
+
+
+def fault(time: float, node: str, name: str, **other: Any) -> dict[str, Any]:
+    return {"time": time, "node": node, "event": "fault", "fault": name, **other}
+
+
+def clear(time: float, node: str, name: str, **other: Any) -> dict[str, Any]:
+    return {"time": time, "node": node, "event": "clear", "fault": name, **other}
+
+
+def moves(document: dict[str, Any], node: str = "") -> list[tuple[Any, ...]]:
+    """Return time, from, to and timing of what moved, or waits to."""
+    made = [one for one in document["decisions"] if one["timing"] != "record" and node in ("", one["node"])]
+    return [(one["time"], one["from"], one["to"], one["timing"]) for one in made]
+
+
+def pool(*names: str, rack: str = "r1", profile: str = "managed") -> dict[str, Node]:
+    """Return nodes of pool `a` that start in production."""
+    start = {"lifecycle_start": "production"}
+    return {name: Node(name, "a", "lab1", rack, 1, f"s-{name}", "hgx", profile, variables=start) for name in names}

@@ -1,0 +1,58 @@
+"""The storms of public reports, as far as events can tell them: no wrong action in any."""
+
+from __future__ import annotations
+
+import pytest
+from replay_world import HOUR, clear, fault, moves, pool
+
+
+def test_672_calls_for_support_out_of_one_xid_were_wrong_and_none_is_made_here(replayed):
+    """NVIDIA NVSentinel issues 1710 and 1712: 168,924 XID 45 on three nodes of 288 within two days."""
+    listed = pool(*(f"n{number:03}" for number in range(288)))
+    storm = [fault(number * 24.0, f"n{number % 3:03}", "gpu.xid.45", in_use=True) for number in range(672 * 10)]
+    story = replayed(storm, listed)
+    assert moves(story) == []
+    assert (story["totals"]["actions"], story["totals"]["tickets"], story["breaker_trips"]) == ({}, 0, [])
+    assert len(story["decisions"]) == 3, "noted once on each node"
+
+
+@pytest.mark.parametrize("repeats", [17_000, pytest.param(170_000, marks=pytest.mark.slow)])
+def test_repeats_of_one_fault_are_one_action_however_many_they_are(replayed, repeats):
+    """NVIDIA NVSentinel issue 1120: 800,000 XID 95 out of 29 causes."""
+    shown = [fault(number * 850 / repeats, "n1", "gpu.xid.95", part="gpu3") for number in range(repeats)]
+    story = replayed([*shown, clear(900, "n1", "gpu.xid.95")])
+    assert [to for _, _, to, _ in moves(story)] == ["production-reboot", "production"]
+    assert story["totals"]["actions"]["reboot"] == 1
+
+
+def test_a_pending_move_that_is_blocked_names_what_blocks_it_and_does_nothing_else(replayed):
+    """The incident of a soft lockup whose node held single replicas: pending never became active by itself."""
+    events = [fault(0, "n1", "gpu.xid.109", in_use=True), fault(40 * HOUR, "n1", "gpu.xid.109", in_use=True)]
+    story = replayed(events)
+    assert moves(story) == [(0, "production", "production-reboot", "pending")]
+    assert story["decisions"][0]["blockers"] == ["customer work"]
+    assert story["totals"]["actions"] == {"cordon": 1}
+    freed = [*events, {"time": 41 * HOUR, "node": "n1", "event": "use", "in_use": False}]
+    assert moves(replayed(freed))[1] == (41 * HOUR, "production", "production-reboot", "immediate")
+
+
+def test_workloads_do_not_come_back_before_the_verification_has_ended(replayed):
+    events = [fault(0, "n1", "host.kernel.deadlock", in_use=True), clear(60, "n1", "host.kernel.deadlock")]
+    story = replayed(events)
+    assert moves(story)[1][0] == 900 + 2700 + 1800, "drained, cycled, verified"
+    assert story["totals"]["actions"]["uncordon"] == 1
+
+
+def test_a_pool_whose_collector_dies_loses_no_node(replayed):
+    listed = pool(*(f"n{number}" for number in range(40)))
+    story = replayed([fault(0, name, "telemetry.lost") for name in listed], listed)
+    assert (moves(story), story["totals"]["actions"]) == ([], {})
+
+
+def test_a_thousand_nodes_that_fail_together_trip_the_breaker_at_once_and_are_not_all_replayed(replayed):
+    listed = pool(*(f"n{number}" for number in range(1000)))
+    story = replayed([fault(0, name, "ib.link.down", part="mlx5_0") for name in listed], listed)
+    assert len(story["breaker_trips"]) == 1
+    assert "ib.link.down on 1000" in story["breaker_trips"][0]["because"]
+    assert {when for when, *_ in moves(story)} == {601}, "what checks still find when the breaker is reset"
+    assert story["totals"]["actions"]["drain-now"] == 2, "within the limits of the rack"
