@@ -100,7 +100,7 @@ def _outcome(chance: random.Random, node: str, pool: str, number: int, check: in
 
 
 def _asked(reports: Path) -> Figure:
-    """Time each question, every time with history opened anew."""
+    """Time each question in CPU seconds, every time with history opened anew."""
     of = Of(nodes=[NODE])
     questions: dict[str, Question] = {
         "figure": lambda history: turns(history, of, days=DAYS),
@@ -116,9 +116,9 @@ def _asked(reports: Path) -> Figure:
 
 def _seconds(reports: Path, question: Question) -> float:
     with History(home(reports), NOW) as history:
-        began = time.perf_counter()
+        began = time.process_time()
         question(history)
-        return time.perf_counter() - began
+        return time.process_time() - began
 
 
 if __name__ == "__main__":
