@@ -12,8 +12,8 @@ from assay.harness.results.wanted import Chosen
 from assay.harness.store.tables import VERDICTS
 from assay.model.outcome import Verdict
 
-_NUMBERS = re.compile(r"\b[0-9a-f]{32,}\b|\d+(?:[.,]\d+)*")
-"""Digests, and numbers."""
+_NUMBERS = re.compile(r"\b\w*(?:\d\w*|(?<=\d)[.,](?=\d))+")
+"""Numbers, and all that has a digit in it: GUIDs, serial numbers, digests, `gpu3`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +42,8 @@ def alike(connection: sqlite3.Connection, chosen: Chosen, most: int = -1) -> lis
 
 
 def shape(reason: str | None, node: str) -> str:
-    """Return a reason without what differs from node to node: the node's name, digests and numbers."""
-    return _shape((reason or "").replace(node, "NODE") if node else reason or "")
+    """Return a reason without what differs from node to node: the node's name, and words with digits."""
+    return _shape((reason or "").replace(node, "0") if node else reason or "")
 
 
 @lru_cache(4096)
