@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from bench import agent, big, bmcs, fabric, faults, harness, history, observing, report, results, starting, week
+from bench import agent, big, bmcs, fabric, faults, harness, history, observing, replay, report, results, starting, week
 from bench.measurement import Measurement
 from bench.table import told
 
@@ -22,6 +22,7 @@ PARTS: dict[str, Callable[[Path], Iterator[Measurement]]] = {
     "big": big.measurements,
     "fabric": fabric.measurements,
     "harness": harness.measurements,
+    "replay": replay.measurements,
     "report": report.measurements,
     "results": results.measurements,
     "history": history.measurements,
