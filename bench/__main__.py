@@ -12,7 +12,22 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from bench import agent, big, bmcs, fabric, faults, harness, history, observing, replay, report, results, starting, week
+from bench import (
+    agent,
+    big,
+    bmcs,
+    fabric,
+    faults,
+    harness,
+    history,
+    million,
+    observing,
+    replay,
+    report,
+    results,
+    starting,
+    week,
+)
 from bench.measurement import Measurement
 from bench.table import told
 
@@ -22,6 +37,7 @@ PARTS: dict[str, Callable[[Path], Iterator[Measurement]]] = {
     "big": big.measurements,
     "fabric": fabric.measurements,
     "harness": harness.measurements,
+    "million": million.measurements,
     "replay": replay.measurements,
     "report": report.measurements,
     "results": results.measurements,

@@ -1,0 +1,72 @@
+"""What a million outcomes cost in shards, against ten times what pytest needs for 100,000: time, memory, bytes.
+
+`python -m bench.million FLEET` judges a fleet in shards, two at a time, and tells no ledger of it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from assay.fleet.load import load_fleet
+from assay.harness.run import validate
+from assay.harness.store.runs import find
+from assay.model.clock import SystemClock
+from bench.cost import cost
+from bench.harness import ENDED, PEAK_MB, PHASES, PYTEST
+from bench.judged import JUDGED, counts_of, evidence, small_fleet
+from bench.measurement import Measurement
+from bench.programs import ROOT
+
+SMALL, BIG = 159, 1590
+"""Nodes: 100,000 and a million outcomes."""
+TIMES, BYTES = 1.15, 80.0
+JOBS = 2
+
+
+def measurements(folder: Path) -> Iterator[Measurement]:
+    """Measure two fleets, made below `folder`, of which 2 % of the outcomes fail."""
+    few, many = (_fleet(folder / f"{nodes}", nodes) for nodes in (SMALL, BIG))
+    kept = few / "own.sqlite"
+    before = _alone(few, kept)
+    shards = cost([sys.executable, "-m", "bench.million", str(many)], ROOT, times=1)
+    pytest_s = (before + _alone(few, kept)) / 2  # a machine that others use is not as fast all the time
+    run = find(many / "reports", "last")
+    few_outcomes, outcomes = _judged(kept), _judged(run)
+    each, alone = shards.cpu_s / outcomes, pytest_s / few_outcomes
+    what = f"{outcomes:,} outcomes in shards"
+    parts = {"cpu_s": shards.cpu_s, "against_cpu_s": pytest_s, "against_outcomes": few_outcomes}
+    yield Measurement(f"{what} / pytest, {few_outcomes:,}: CPU an outcome", each / alone, "×", "at most", TIMES, parts)
+    yield Measurement(f"{what}: the largest process", shards.peak_mb, "MB", "at most", PEAK_MB)
+    yield Measurement(f"{what}: their store", run.stat().st_size / outcomes, "B/outcome", "at most", BYTES)
+
+
+def _alone(fleet: Path, kept: Path) -> float:
+    """Return the CPU seconds of one pytest over a fleet."""
+    kept.unlink(missing_ok=True)
+    return cost([*PYTEST, "suites", *PHASES, "--store", str(kept)], fleet, times=1, well=ENDED).cpu_s
+
+
+def _judged(file: Path) -> int:
+    """Return how many outcomes were judged: an error here is a declared check of a suite that the fleet lacks."""
+    counts = counts_of(file)
+    return counts.total() - counts["error"]
+
+
+def _fleet(folder: Path, nodes: int) -> Path:
+    fleet = small_fleet(folder, nodes)
+    evidence(fleet / ".assay" / "evidence" / "latest", nodes, ill=True)
+    return fleet
+
+
+def judge(root: Path) -> None:
+    """Judge the whole fleet at `root` by its last evidence."""
+    fleet = load_fleet(root)
+    evidence_of = root / ".assay" / "evidence" / "latest"
+    asked = {"nodes": list(fleet.nodes), "phases": JUDGED, "jobs": JOBS}
+    validate(fleet, evidence_of, reports=root / "reports", ledger=None, clock=SystemClock(), **asked)
+
+
+if __name__ == "__main__":
+    judge(Path(sys.argv[1]).resolve())
