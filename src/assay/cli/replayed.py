@@ -55,7 +55,7 @@ def _difference(against: dict[str, Any]) -> Iterator[str]:
     yield f"  breaker trips: {len(against['breaker_trips'])}"
     for title, key in (("only here", "only_here"), ("only there", "only_there")):
         moves = [one for one in against["decisions"][key] if one["timing"] != "record"]
-        yield f"  {title}: {len(moves)} moves"
+        yield f"  {title}: {len(moves)} {'move' if len(moves) == 1 else 'moves'}"
         yield from (f"    {line}" for line in _decisions(moves))
 
 
