@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeVar
 
 from assay.harness.specs import slots
@@ -19,7 +20,7 @@ Rack = tuple[str, str]
 """Pool and rack."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Selection:
     """The nodes that are judged, of all that the fleet has. `share` of `shares` cuts the work, whole nodes each."""
 
@@ -40,10 +41,15 @@ class Selection:
             )
             return [(Subject(pool, f"rack-{rack}"), "") for pool, rack in self._my_racks(self._whole(racks))]
         if kind in ("fabric", "switch", "rail"):
-            fabrics = self._whole(_fabrics(self.fleet.nodes.values()))
-            parts = [part for fabric in fabrics for part in _parts(self.fleet, Subject("fabric", fabric), kind)]
+            parts = [
+                part for fabric in self._whole_fabrics for part in _parts(self.fleet, Subject("fabric", fabric), kind)
+            ]
             return [(subject, "") for subject in self._mine(parts)]
         return [(subject, name) for name in self.own() for subject in of_node(self.fleet, name, kind)]
+
+    @cached_property
+    def _whole_fabrics(self) -> list[Subject]:
+        return [Subject("fabric", name) for name in self._whole(_fabrics(self.fleet.nodes.values()))]
 
     def own(self) -> Sequence[str]:
         """Return the nodes of this share: whole racks where there are enough, since a rack's evidence is its nodes'."""

@@ -27,6 +27,7 @@ from assay.fabric.many import many_objects
 from assay.fleet.git import revision
 from assay.fleet.tree import Folder
 from assay.harness.kept_lines import KeptLines
+from assay.harness.kept_specs import KeptSpecs
 from assay.model.fleet import Fleet, Node
 
 MANY = 256
@@ -46,8 +47,8 @@ def fleet_at(root: Path) -> Fleet:
     if kept is not None:
         commit, dirty = revision(root)
         nodes = {row[0]: Node(*row) for row in kept.pop("nodes")}
-        lines = KeptLines(kept.pop("lines"))
-        return Fleet(root=root, nodes=nodes, commit=commit, dirty=dirty, lines=lines, **kept)
+        lines, designs = KeptLines(kept.pop("lines")), KeptSpecs(kept.pop("designs"))
+        return Fleet(root=root, nodes=nodes, designs=designs, lines=lines, commit=commit, dirty=dirty, **kept)
     from assay.fleet.load import load_fleet
 
     fleet = load_fleet(root)
@@ -97,7 +98,7 @@ def _keep(path: Path, fleet: Fleet) -> None:
     """Keep a fleet; where that cannot be, the next session reads it again. Another writer's file is the same."""
     plain = {field.name: getattr(fleet, field.name) for field in fields(fleet) if field.name not in OF_THE_PLACE}
     plain["nodes"] = [ROW(node) for node in fleet.nodes.values()]  # rows are fetched in half the time
-    plain["lines"] = KeptLines.packed(fleet.lines)
+    plain |= {"lines": KeptLines.packed(fleet.lines), "designs": KeptSpecs.packed(fleet.designs)}
     payload = pickle.dumps(plain, 5)
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
