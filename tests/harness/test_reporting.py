@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+import signal
+import subprocess
+import sys
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
@@ -223,6 +228,35 @@ def test_the_overview_links_to_the_pages_that_allure_makes(tmp_path):
     pages = build(FLEET, tmp_path, tmp_path)
     (name,) = set(re.findall(r"allure/index.html#([0-9a-f]{32})", pages.overview.read_text()))
     assert list((tmp_path / "allure").rglob(f"{name}.json"))
+
+
+@pytest.mark.parametrize("damage", [b"", b"no run at all", None])
+def test_a_damaged_run_hides_no_other(tmp_path, damage):
+    keep(tmp_path, RUN, FAILED)
+    path = keep(tmp_path, SECOND, MENDED)
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2 :] = b"?" * (len(content) - len(content) // 2)
+    path.write_bytes(bytes(content) if damage is None else damage)
+    with suppress(Trouble):  # where Node is not installed
+        assert SECOND.id in "".join(build(FLEET, tmp_path, tmp_path).unread)
+    assert "1 failure on 1 node in the first run" in (tmp_path / "index.html").read_text()
+
+
+@needs_node
+def test_serving_shows_both_pages_until_the_user_ends_it(tmp_path):
+    root = tmp_path / "fleet"
+    root.mkdir()
+    for name in ("inventory", "specs", "node_modules"):
+        (root / name).symlink_to(ROOT / name)
+    keep(root / "reports", RUN, FAILED)
+    command = [sys.executable, "-m", "assay", "report", "--serve", "--fleet", str(root)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as served:
+        address = re.search(r"http://127\.0\.0\.1:\d+/", served.stderr.readline())[0]
+        for page in ("", "allure/"):
+            with urlopen(address + page, timeout=30) as answer:
+                assert b"<html" in answer.read()
+        served.send_signal(signal.SIGINT)
+        assert served.wait(30) == 0
 
 
 def test_plain_pytest_with_alluredir_carries_the_same_labels(fleet_copy, tmp_path):

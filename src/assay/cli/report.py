@@ -35,6 +35,8 @@ def report(
 
     desk = Desk(fleet.resolve())
     pages = build(desk.fleet, desk.reports, desk.evidence, points, since * 3600)
+    for said in pages.unread:
+        typer.echo(f"left out: {said}", err=True)
     if form == "json":
         print(json.dumps({"overview": str(pages.overview), "allure": str(pages.allure)}))  # noqa: T201 — the answer
     else:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -101,7 +103,7 @@ def last_alike(run: Path, runs: Sequence[Path]) -> Path | None:
     with Stored.open(run) as stored:
         asked = _selection(stored)
     for other in reversed(earlier(runs, run)):
-        with Stored.open(other) as stored:
+        with suppress(Trouble, sqlite3.DatabaseError), Stored.open(other) as stored:  # a damaged one is no run to go by
             if ENDED in stored.about and _selection(stored) == asked:
                 return other
     return None

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import sqlite3
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -62,10 +64,11 @@ class Tools:
 
 @dataclass(frozen=True)
 class Pages:
-    """The first page of each report."""
+    """The first page of each report, and what could not be read for it: a damaged run hides no other."""
 
     overview: Path
     allure: Path
+    unread: list[str]
 
 
 def build(fleet: Fleet, reports: Path, evidence: Path, points: int = 3, window_s: float = DAY_S) -> Pages:
@@ -75,34 +78,47 @@ def build(fleet: Fleet, reports: Path, evidence: Path, points: int = 3, window_s
     report, of the newest `points`, adds a point to Allure's history. The overview tells what changed within `window_s`
     before the newest run. Raises Trouble; where only Allure is missing, the overview is there all the same.
     """
-    runs = finished(reports)
-    if not runs:
-        raise Trouble(f"there is no run in {reports / 'runs'} to report on", fix="run `assay validate` first")
-    pages = Pages(reports / "index.html", reports / "allure" / "index.html")
-    newest = runs[-1].parent.name
+    runs, unread = finished(reports)
+    pages = Pages(reports / "index.html", reports / "allure" / "index.html", unread)
     pointed = [name for run in runs if (name := run.parent.name) > last_told(reports / HISTORY)][-points:]
     with Standing.open(reports / "standing.sqlite") as standing:
         allure = Allure(fleet, reports, (reports / "artefacts", evidence / "objects"), standing)
-        told = {point.run for point in standing.points()}
-        for run in (run for run in runs if run.parent.name not in told):
-            standing.lay_over(run)
+        for run in _laid_over(standing, runs, unread):
             standing.forget(*_declared(fleet))
             if run.parent.name in pointed and run != runs[-1] and allure.tools:
                 allure.generate(run.parent.name, plugins={})
+        told = standing.points()
+        if not told:
+            raise Trouble(f"there is no run in {reports / 'runs'} to report on", fix="run `assay validate` first")
         pages.overview.write_text(as_page(overview(fleet, standing, window_s)))
-        if pointed or not pages.allure.exists():
-            allure.generate(newest, plugins=_plugins(fleet))
+        if told[-1].run in pointed or not pages.allure.exists():
+            allure.generate(told[-1].run, plugins=_plugins(fleet))
     return pages
 
 
-def finished(reports: Path) -> list[Path]:
-    """Return the file of every run that came to its end, oldest first."""
-    found = []
+def _laid_over(standing: Standing, runs: Iterable[Path], unread: list[str]) -> Iterator[Path]:
+    """Lay each run that was not told of yet over the ones before, and yield it; note in `unread` what is damaged."""
+    told = {point.run for point in standing.points()}
+    for run in runs:
+        if run.parent.name not in told:
+            try:
+                standing.lay_over(run)
+            except Trouble as trouble:
+                unread.append(str(trouble))
+            else:
+                yield run
+
+
+def finished(reports: Path) -> tuple[list[Path], list[str]]:
+    """Return the file of every run that came to its end, oldest first, and what to say of those that are damaged."""
+    found, unread = list[Path](), list[str]()
     for path in all_runs(reports):
-        with Stored.open(path) as stored:
-            if ENDED in stored.about:
-                found.append(path)
-    return found
+        try:
+            with Stored.open(path) as stored:
+                found += [path] if ENDED in stored.about else []
+        except (Trouble, sqlite3.DatabaseError) as error:
+            unread.append(str(error) if isinstance(error, Trouble) else f"{path}: is no run that can be read: {error}")
+    return found, unread
 
 
 def last_told(history: Path) -> str:

@@ -15,6 +15,7 @@ from assay.harness.overview.fold import fold
 from assay.harness.overview.tables import TRIED_WELL, WELL, opened
 from assay.harness.store.read import Stored
 from assay.harness.store.tables import transaction
+from assay.model.errors import Trouble
 from assay.model.outcome import Artefact, Measurement
 
 
@@ -107,9 +108,12 @@ class Standing:
         self.connection.close()
 
     def lay_over(self, path: Path) -> None:
-        """Lay the run at `path` over what stands. Raises Trouble for what is no run."""
+        """Lay the run at `path` over what stands. Raises Trouble, and changes nothing, for what cannot be read."""
         with Stored.open(path) as stored:
-            fold(self.connection, stored)
+            try:
+                fold(self.connection, stored)
+            except sqlite3.DatabaseError as error:
+                raise Trouble(f"is no run that can be read: {error}", where=str(path)) from None
 
     def points(self) -> list[Point]:
         """Return the runs that were told of, oldest first."""
