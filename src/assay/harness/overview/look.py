@@ -22,7 +22,8 @@ TREND = 30
 class Stood:
     """One node, rack or fabric: how many checks fail or cannot be judged, how many of them newly, and what it says.
 
-    `label` is its name where its pool and rack are plain; `node` says whether it is one.
+    `label` is its name where its pool and rack are plain; `node` says whether it is one. `measured` is the time of its
+    newest evidence (Unix seconds), None where there was never any.
     """
 
     name: str
@@ -30,12 +31,12 @@ class Stood:
     node: bool
     pool: str
     rack: str
-    failing: int
-    unknown: int
-    newly: int
-    excused: int
-    judged: int
-    measured: float | None
+    failing: int = 0
+    unknown: int = 0
+    newly: int = 0
+    excused: int = 0
+    judged: int = 0
+    measured: float | None = None
     says: tuple[str, ...] = ()
     left_out: int = 0
 
@@ -136,10 +137,8 @@ def _held(fleet: Fleet, standing: Standing, new: Iterable[Change]) -> tuple[list
     for holder in standing.holders():
         found[holder.name] = _stood(fleet, holder, newly[holder.name])
         excused += [one for one in holder.amiss if one.stands in (KNOWN, ON_TRIAL)]
-    nodes = [
-        found.pop(node.name, Stood(node.name, node.name, True, node.pool, node.rack, 0, 0, 0, 0, 0, None))
-        for node in fleet.nodes.values()
-    ]
+    never = (Stood(node.name, node.name, node=True, pool=node.pool, rack=node.rack) for node in fleet.nodes.values())
+    nodes = [found.pop(one.name, one) for one in never]
     return [*nodes, *found.values()], excused
 
 
