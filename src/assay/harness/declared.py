@@ -41,9 +41,7 @@ class Selection:
             )
             return [(Subject(pool, f"rack-{rack}"), "") for pool, rack in self._my_racks(self._whole(racks))]
         if kind in ("fabric", "switch", "rail"):
-            parts = [
-                part for fabric in self._whole_fabrics for part in _parts(self.fleet, Subject("fabric", fabric), kind)
-            ]
+            parts = [part for fabric in self._whole_fabrics for part in _parts(self.fleet, fabric, kind)]
             return [(subject, "") for subject in self._mine(parts)]
         return [(subject, name) for name in self.own() for subject in of_node(self.fleet, name, kind)]
 
