@@ -82,3 +82,11 @@ def test_the_command_draws_any_policy_and_refuses_what_is_none(tmp_path):
         answer = assay("policy", "graph", "--policy", str(wrong))
         assert (answer.returncode, answer.stdout) == (2, ""), wrong
         assert "Traceback" not in answer.stderr
+
+
+def test_any_name_of_a_state_is_drawn_as_it_is_written(policy):
+    odd = 'a "b" <c> & d'
+    states = {**policy.states, odd: policy.states["debug"]}
+    drawn = policy.model_copy(update={"states": states, "edges": {**policy.edges, odd: ["onboard", odd]}})
+    assert odd in [text.text for text in ElementTree.fromstring(svg(drawn)).iter("{http://www.w3.org/2000/svg}text")]
+    assert '["a #quot;b#quot; #lt;c> #amp; d"]' in mermaid(drawn)

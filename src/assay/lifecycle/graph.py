@@ -36,7 +36,7 @@ def mermaid(policy: LifecyclePolicy) -> str:
     """Return the graph as Mermaid's flowchart. States in service are green, those that count as out amber."""
     ids = {name: f"s{number}" for number, name in enumerate(policy.states)}
     lines = ["flowchart TD"]
-    lines += [f'  {ids[name]}["{name}"]{_class(state)}' for name, state in policy.states.items()]
+    lines += [f'  {ids[name]}["{_quoted(name)}"]{_class(state)}' for name, state in policy.states.items()]
     lines += [f'  {ids[way.origin]} -->|"{"<br>".join(way.labels)}"| {ids[way.target]}' for way in ways_between(policy)]
     lines += [f'  any(["any state"]) -.->|"{BY_HAND}"| {ids[name]}' for name in policy.anywhere]
     lines += [
@@ -45,6 +45,11 @@ def mermaid(policy: LifecyclePolicy) -> str:
         "  classDef final stroke-dasharray:4",
     ]
     return "\n".join(lines)
+
+
+def _quoted(name: str) -> str:
+    """Return a name as Mermaid takes it between quotes."""
+    return name.replace("&", "#amp;").replace('"', "#quot;").replace("<", "#lt;")
 
 
 def _class(state: State) -> str:
