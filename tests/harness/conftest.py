@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import duckdb  # noqa: F401 — its extension ends a process that loads it twice, as after pytester's clean-up
 import pytest
 
 import assay.harness.suites  # noqa: F401 — once for all sessions inside the tests
