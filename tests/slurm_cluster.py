@@ -10,7 +10,7 @@ import string
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -56,9 +56,10 @@ class Cluster:
         """Start all daemons, and wait until every node is idle."""
         for name in ("state", "spool"):
             (self.folder / name).mkdir()
-        words = {"CONTROL": free_port(), "USER": getpass.getuser(), "FOLDER": self.folder}
+        control, *ports = free_ports(1 + len(self.nodes))
+        words = {"CONTROL": control, "USER": getpass.getuser(), "FOLDER": self.folder}
         text = string.Template(SLURM_CONF).substitute(words)
-        text += "".join(NODE.format(name, free_port()) for name in self.nodes) + PARTITION
+        text += "".join(map(NODE.format, self.nodes, ports)) + PARTITION
         (self.folder / "slurm.conf").write_text(text)
         self._run("slurmctld", "slurmctld", "-D", "-i")
         for name in self.nodes:
@@ -104,11 +105,11 @@ def cluster(folder: Path, *nodes: str) -> Iterator[Cluster]:
             os.environ["SLURM_CONF"] = before
 
 
-def free_port() -> int:
-    """Return a port that nobody listens on."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port: int = free.getsockname()[1]
-        return port
+def free_ports(count: int) -> list[int]:
+    """Return different ports that nobody listens on."""
+    with ExitStack() as stack:
+        held = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
+        return [one.getsockname()[1] for one in held]
 
 
 def said(*command: str) -> str:
