@@ -13,7 +13,7 @@ import pytest
 from assay.fleet.load import load_fleet
 from assay.model.fleet import Node
 from assay.trends.replay.answer import answer
-from assay.trends.replay.cast import cast, starts
+from assay.trends.replay.cast import cast
 from assay.trends.replay.events import History
 from assay.trends.replay.pace import Pace, Span
 from assay.trends.replay.play import play
@@ -58,4 +58,4 @@ def _history(events: list[dict[str, Any]]) -> History:
 
 
 def _played(history: History, listed: dict[str, Node], by: Rules) -> Played:
-    return play(by, cast(listed, history.events, by).values(), starts(listed, by), history.events)
+    return play(by, cast(listed, history.events, by), history.events)

@@ -161,3 +161,11 @@ def test_a_node_that_begins_in_a_persons_hands_stays_there_and_costs_nothing(rep
 def test_times_are_told_as_they_came(replayed):
     shown = [{**fault(0, "n1", "gpu.xid.79"), "time": "2026-11-21T13:00:00+01:00"}]
     assert replayed(shown)["decisions"][0]["time"] == "2026-11-21T12:00:00+00:00"
+
+
+def test_strangers_are_not_the_whole_of_their_pool_yet_four_of_them_at_once_are_a_wave(replayed):
+    few = replayed([fault(0, f"x{number}", "gpu.thermal", in_use=number == 0) for number in range(3)])
+    assert [timing for *_, timing in moves(few)][:3] == ["pending", "immediate", "immediate"]
+    assert few["breaker_trips"] == []
+    wave = replayed([fault(0, f"x{number}", "gpu.thermal") for number in range(4)])
+    assert "4 of 13 serving nodes of pool unlisted" in wave["breaker_trips"][0]["because"]

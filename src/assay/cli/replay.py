@@ -94,8 +94,7 @@ def _pace() -> Pace:
 
 
 def _played(rules: Rules, listed: dict[str, Node], history: History) -> Played:
-    from assay.trends.replay.cast import cast, starts
+    from assay.trends.replay.cast import cast
     from assay.trends.replay.play import play
 
-    nodes = cast(listed, history.events, rules)
-    return play(rules, nodes.values(), starts(listed, rules), history.events)
+    return play(rules, cast(listed, history.events, rules), history.events)

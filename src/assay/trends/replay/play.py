@@ -8,7 +8,7 @@ taken out and is whole again. Deciding, folding, limits, ladder and breaker are 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from assay.lifecycle import breaker, faulted, journal
@@ -24,8 +24,8 @@ from assay.model.action import RESTARTS
 from assay.model.checks import Phase
 from assay.model.decision import Cause, Decision
 from assay.model.entry import Entry, derived_id
-from assay.model.fleet import Node
 from assay.trends.replay.agenda import Agenda, Due
+from assay.trends.replay.cast import Cast
 from assay.trends.replay.events import EPOCH, Event
 from assay.trends.replay.played import Made, Played, Trip
 from assay.trends.replay.rules import Rules
@@ -39,23 +39,20 @@ DRAINS = frozenset({"drain", "drain-now"})
 HANDS = frozenset({"ticket", "dossier"})
 
 
-def play(rules: Rules, nodes: Iterable[Node], starts: Mapping[str, str], events: Sequence[Event]) -> Played:
-    """Return what the policy does with these events, which are in the order of their times.
-
-    `nodes` are all that there are; `starts` says in which state one starts that is not in production.
-    """
-    return Play(rules, nodes, starts, events).run()
+def play(rules: Rules, cast: Cast, events: Sequence[Event]) -> Played:
+    """Return what the policy does with these events, which are in the order of their times."""
+    return Play(rules, cast, events).run()
 
 
 class Play:
     """One replay while it goes on."""
 
-    def __init__(self, rules: Rules, nodes: Iterable[Node], starts: Mapping[str, str], events: Sequence[Event]) -> None:
+    def __init__(self, rules: Rules, cast: Cast, events: Sequence[Event]) -> None:
         self._rules, self._policy, self._pace = rules, rules.policy, rules.pace
         self._coming = deque(events)
         self._start = self._now = self._until = events[0].at if events else EPOCH
         self._end = (events[-1].at if events else EPOCH) + HORIZON
-        self._stage = Stage(rules, nodes, starts, self._start)
+        self._stage = Stage(rules, cast, self._start)
         self._agenda = Agenda()
         self._waiting: set[str] = set()
         self._made: list[Made] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection
 from datetime import datetime, timedelta
 
 from assay.lifecycle import journal
@@ -17,6 +17,7 @@ from assay.model.entry import Entry
 from assay.model.fleet import Node
 from assay.model.subject import Subject
 from assay.trends.replay.actor import Actor
+from assay.trends.replay.cast import Cast
 from assay.trends.replay.rules import Rules
 
 HOUR = timedelta(hours=1)
@@ -25,17 +26,17 @@ HOUR = timedelta(hours=1)
 class Stage:
     """Every node, by name. What is heard of one (an Entry, as in the ledger) is folded into its story at once."""
 
-    def __init__(self, rules: Rules, nodes: Iterable[Node], starts: Mapping[str, str], at: datetime) -> None:
+    def __init__(self, rules: Rules, cast: Cast, at: datetime) -> None:
         self._rules = rules
-        self.actors = {node.name: _actor(rules, node) for node in nodes}
+        self.actors = {node.name: _actor(rules, node) for node in cast.nodes.values()}
         self._chronicle = Chronicle()
         self._views: dict[str, NodeView] = {}
         self._awake: dict[str, None] = dict.fromkeys(self.actors)
-        self._quiet: Counter[Place] = Counter()
+        self._quiet: Counter[Place] = Counter({(pool, "", ""): count for pool, count in cast.unseen.items()})
         self._memory = max(HOUR, timedelta(minutes=rules.policy.breaker.window_minutes))
         for actor in self.actors.values():
             name, pool = actor.node.name, actor.node.pool
-            self._chronicle.hear([journal.enrolled(name, pool, starts.get(name, rules.home), at)])
+            self._chronicle.hear([journal.enrolled(name, pool, cast.starts.get(name, rules.home), at)])
 
     def hear(self, *entries: Entry) -> None:
         """Take in what happened."""
