@@ -6,6 +6,9 @@ import sys
 
 import pytest
 
+from assay.harness.shelf import Shelf
+from assay.harness.silence import Silence
+
 pytest_plugins = ["pytester"]
 
 SUITE = '''
@@ -114,6 +117,12 @@ def test_evidence_can_be_another_folder(small, tmp_path):
     moved = small.evidence.rename(tmp_path / "friday")
     assert {outcome.verdict for outcome in small.outcomes("--node", "n0003")} == {"error"}
     assert {outcome.verdict for outcome in small.outcomes("--node", "n0003", "--evidence", str(moved))} == {"pass"}
+
+
+def test_who_has_no_evidence_of_a_fabric_is_told_what_brings_it(tmp_path):
+    for name, command in (("n0003", "assay observe"), ("fabric-compute", "assay fabric scan")):
+        with pytest.raises(Silence, match=f"no evidence of {name}; collect it with `{command}`"):
+            Shelf(tmp_path).latest(name)
 
 
 @pytest.mark.parametrize(

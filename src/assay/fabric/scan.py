@@ -18,7 +18,7 @@ from assay.fabric.switched_off import LINKS, is_in_question, with_states
 from assay.model.clock import Clock, SystemClock
 from assay.model.design import FabricDesign
 from assay.model.errors import Trouble
-from assay.model.evidence import Evidence
+from assay.model.evidence import OF_FABRIC, Evidence
 from assay.model.fleet import Fleet
 from assay.model.reading import absent, failed, unsupported, value
 
@@ -32,7 +32,7 @@ NOBODY = "nobody was asked about ports: the inventory has `fabric_discover` but 
 
 def subject_name(design: FabricDesign) -> str:
     """Return the name under which a fabric's evidence is kept."""
-    return f"fabric-{design.name}"
+    return f"{OF_FABRIC}{design.name}"
 
 
 def discover_command(fleet: Fleet, design: FabricDesign) -> list[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.harness.silence import Silence
-from assay.model.evidence import Evidence
+from assay.model.evidence import OF_FABRIC, Evidence
 
 MOST = 24
 """Documents in memory, about 1 MB each: more than a rack has nodes, and the fabrics' stay since all ask for them."""
@@ -70,7 +70,8 @@ class Shelf:
             if path.is_symlink():  # a run that is judged again names its documents
                 gone = f"the evidence {path.readlink().stem} of {name} is not there any more as it was judged"
                 return Silence("failed", "", gone)
-            return Silence("failed", "", f"no evidence of {name}; collect it with `assay observe`")
+            how = "assay fabric scan" if name.startswith(OF_FABRIC) else "assay observe"
+            return Silence("failed", "", f"no evidence of {name}; collect it with `{how}`")
         except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
             return Silence("failed", path.name, f"cannot be read as evidence: {error}")
         if evidence.node != name:

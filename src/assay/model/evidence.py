@@ -19,6 +19,9 @@ from assay.model.reading import Reading, as_reading
 
 SCHEMA = "assay.evidence/1"
 
+OF_FABRIC = "fabric-"
+"""How the name begins under which a fabric's evidence is kept."""
+
 
 @dataclass(frozen=True, slots=True)
 class Evidence:

@@ -112,5 +112,5 @@ def _line(trend: PoolTrend) -> Line:
         if share is not None
     ]
     falling = len(known) > 1 and known[-1] < known[-2]
-    says = f"{many(trend.ill, 'place')} of {trend.holders:,} with failures"
+    says = f"{many(trend.ill, 'place')} of {trend.holders:,} not well"
     return Line(trend.pool, " ".join(points), percent(known[-1] if known else None), percent(low), says, falling)
