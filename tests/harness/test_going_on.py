@@ -167,10 +167,10 @@ def calls(home: Path) -> Counter[tuple[str, ...]]:
     return Counter(tuple(line.split()) for line in file.read_text().splitlines()) if file.exists() else Counter()
 
 
-def killed(home: Path, dice: random.Random) -> None:
+def killed(home: Path, dice: random.Random, jobs: tuple[int, ...]) -> None:
     """Begin or go on, and kill something of it at some moment."""
     runs = all_runs(home / "reports")
-    process = command(home, *(["--resume", "last"] if runs else ASKED), "-j", str(dice.choice([2, 4])))
+    process = command(home, *(["--resume", "last"] if runs else ASKED), "-j", str(dice.choice(jobs)))
     time.sleep(dice.uniform(0.2, 4.0))
     victims = children(process.pid)
     what = dice.choice(["a child", "the parent", "all"])
@@ -185,11 +185,11 @@ def killed(home: Path, dice: random.Random) -> None:
     until(lambda: all(gone(pid) for pid in victims))
 
 
-def rounds(dice: random.Random, home: Path) -> Iterator[Path]:
+def rounds(dice: random.Random, home: Path, jobs: tuple[int, ...]) -> Iterator[Path]:
     """Kill one run some times, see that nothing is judged again that was kept, and yield its file when it is whole."""
     for _ in range(dice.randint(2, 4)):
         before, done = calls(home), kept(home)
-        killed(home, dice)
+        killed(home, dice, jobs)
         again = calls(home) - before
         assert not done & again.keys(), "what was kept is judged again"
     words = ["--resume", "last"] if all_runs(home / "reports") else ASKED
@@ -203,28 +203,27 @@ def rounds(dice: random.Random, home: Path) -> Iterator[Path]:
     yield file
 
 
-def compare(home: Path, tries: int, seed: int) -> None:
-    assert command(home, *ASKED, "-j", "4").wait(300) == 1
-    expected = told(find(home / "reports", "last"))
+def compare(home: Path, asked: dict, tries: int, seed: int, jobs: tuple[int, ...]) -> None:
+    expected = told(begin(home, asked).stored.path)
     assert len(expected) == EVERY
     for number in range(tries):
         shutil.rmtree(home / "reports")
         (home / "calls").unlink()
-        for file in rounds(random.Random(seed + number), home):
+        for file in rounds(random.Random(seed + number), home, jobs):
             assert told(file) == expected
             assert {path.suffix for path in file.parent.iterdir()} == {".log", ".sqlite"}
             assert len(list(file.parent.glob("*.sqlite"))) == 1
 
 
-def test_a_killed_run_comes_to_the_same_as_an_uninterrupted_one(home, monkeypatch):
+def test_a_killed_run_comes_to_the_same_as_an_uninterrupted_one(home, asked, monkeypatch):
     monkeypatch.setenv("PACE", "0.02")
-    compare(home, tries=1, seed=6)
+    compare(home, asked, tries=1, seed=6, jobs=(2,))
 
 
 @pytest.mark.slow
-def test_a_run_killed_at_many_moments_comes_to_the_same_as_an_uninterrupted_one(home, monkeypatch):
+def test_a_run_killed_at_many_moments_comes_to_the_same_as_an_uninterrupted_one(home, asked, monkeypatch):
     monkeypatch.setenv("PACE", "0.02")
-    compare(home, tries=12, seed=100)
+    compare(home, asked, tries=12, seed=100, jobs=(2, 4))
 
 
 def test_a_shard_that_is_killed_keeps_what_it_had_and_the_rest_is_lost_until_it_is_gone_on_with(home, asked):
