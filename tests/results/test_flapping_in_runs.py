@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from hypothesis import given
-from hypothesis import strategies as st
-
 from assay.harness.results.compare import compare
-from assay.harness.results.flapping import RUNS, flapping, flips, turns
+from assay.harness.results.flapping import flapping, judgements
+from assay.harness.steadiness import RUNS
 
 HEAT = "suites/production/test_heat.py::test_heat"
 
@@ -20,10 +18,10 @@ def runs(keep, judged, *rows: str) -> list:
     ]
 
 
-def test_a_verdict_turns_where_it_differs_from_the_one_before(keep, judged):
-    files = runs(keep, judged, "pfpf", "pppf", "pefp", "f-ff")
-    keys = [(HEAT, f"h100-a/n{node}") for node in range(1, 6)]
-    assert list(flips(files, keys).values()) == [(3, 4), (1, 4), (2, 3), (0, 3), (0, 0)]
+def test_judgements_are_passes_and_failures_newest_first(keep, judged):
+    files = runs(keep, judged, "pfpf", "pefs", "f-ff")
+    known = judgements(files, [(HEAT, f"h100-a/n{node}") for node in range(1, 5)])
+    assert ["".join(verdict[0] for verdict in one) for one in known.values()] == ["fpfp", "fp", "fff", ""]
 
 
 def test_what_broke_and_was_mended_is_not_flapping(keep, judged):
@@ -34,13 +32,20 @@ def test_what_broke_and_was_mended_is_not_flapping(keep, judged):
     assert found[0].line == "h100-a/n2          production/test_heat.py::test_heat  turned 5 times in 6 runs"
 
 
-def test_only_the_last_runs_count(keep, judged):
+def test_only_the_last_judgements_count(keep, judged):
     files = runs(keep, judged, "pfpfpf" + "p" * (RUNS - 1) + "f")
     with compare(files[-2], files[-1]) as comparison:
         assert flapping(comparison, files[:-1]) == []
 
 
-@given(st.lists(st.sampled_from(["pass", "fail"])))
-def test_turning_twice_as_often_as_it_failed_is_the_most(verdicts):
-    assert turns(verdicts) <= 2 * verdicts.count("fail")
-    assert turns(verdicts) == turns(verdicts[::-1])
+def test_runs_that_did_not_judge_it_push_nothing_out(keep, judged):
+    files = runs(keep, judged, "pfp" + "-" * RUNS + "pf", "p" * (RUNS + 5))
+    with compare(files[-2], files[-1]) as comparison:
+        assert [(one.flips, one.runs) for one in flapping(comparison, files[:-1])] == [(3, 5)]
+
+
+def test_a_run_before_that_cannot_be_read_is_passed_over(keep, judged):
+    files = runs(keep, judged, "pfppfpf")
+    files[2].write_bytes(b"no run")
+    with compare(files[-2], files[-1]) as comparison:
+        assert [(one.flips, one.runs) for one in flapping(comparison, files[:-1])] == [(5, 6)]

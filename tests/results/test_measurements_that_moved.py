@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import random
-from statistics import median
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from assay.harness.results.compare import compare
-from assay.harness.results.noise import LEAST, TIMES, judged, moved, past, spread
+from assay.harness.results.noise import moved
+from assay.harness.steadiness import LEAST, RUNS, TIMES
 from assay.model.outcome import Measurement
-
-HEAT = "suites/production/test_heat.py::test_heat"
 
 
 @pytest.fixture
@@ -78,37 +74,17 @@ def test_the_same_evidence_judged_again_is_no_further_measurement(found):
     assert found(jump, 9, evidence=lambda node, run: f"{node}-{min(run, 1)}") == []
 
 
-def test_the_past_of_a_series_is_its_values_oldest_first(keep, of):
-    def run(*values: float):
-        numbers = tuple(Measurement("rpm", value) for value in values)
-        return keep([of("heat", "n1", measurements=numbers, evidence=f"e{values[0]}", evidence_at="x")])
-
-    files = [run(1.0, 7.0), run(2.0), run(2.0)]
-    known = past(files, {(HEAT, "h100-a/n1")})
-    assert known == {
-        (HEAT, "h100-a/n1", 0): {"rpm": [1.0, 2.0]},
-        (HEAT, "h100-a/n1", 1): {"rpm": [7.0]},
-    }
+def test_what_moved_and_stayed_there_moved_once(found):
+    assert found(lambda node, run: noisy(node, run) + 15 * (node == 2 and run >= 7), 9) == []
 
 
-VALUES = st.lists(st.floats(-1000, 1000), min_size=LEAST, max_size=12)
+def test_numbers_that_no_document_tells_are_each_by_themselves(found):
+    def jump(node: int, run: int) -> float:
+        return noisy(node, run) + 15 * (node == 2 and run == 8)
+
+    assert [one.runs for one in found(jump, 9, evidence=lambda node, run: "")] == [8]
 
 
-@given(VALUES, st.floats(-1000, 1000), st.floats(0, 10))
-def test_what_lies_among_earlier_values_never_moved(values, was, usual):
-    assert judged(values, was, median(values), usual) is None
-    assert judged(values, was, was, usual) is None
-
-
-@given(VALUES, st.floats(-100, 100))
-def test_the_spread_is_of_the_values_and_not_of_where_they_are(values, by):
-    assert spread([value + by for value in values]) == pytest.approx(spread(values), abs=1e-6)
-
-
-@given(VALUES, st.floats(0.1, 10))
-def test_a_claim_is_beyond_both_the_older_run_and_what_is_usual(values, usual):
-    claimed = judged(values, 0.0, 5000.0, usual)
-    if claimed is not None:
-        middle, noise = claimed
-        assert noise >= usual
-        assert min(5000.0, 5000.0 - middle) > TIMES * noise
+def test_what_was_measured_long_ago_does_not_count(found):
+    (one,) = found(lambda node, run: noisy(node, run) + 30 * (run < 4) + 15 * (node == 2 and run == 15), 16)
+    assert (one.runs, one.usual) == (RUNS, pytest.approx(46, abs=1))

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from assay.model.outcome import Verdict
 
 COLOURS = {"fail": "red", "error": "yellow", "pass": "green"}
-FAR = 5.0
-"""So many times its spread away is worth a colour."""
 MOST = 20
 
 
@@ -73,7 +71,7 @@ def measurements(desk: Desk, node: str, days: int, check: str, form: str) -> Non
     if not found:
         _nothing(desk, node, days, check)
     for one in found:
-        typer.secho(_measured(one), fg="yellow" if (one.times or 0) > FAR else None)
+        typer.secho(_measured(one), fg="yellow" if one.is_far else None)
 
 
 def pools(desk: Desk, node: str, days: int, check: str, form: str) -> None:  # noqa: ARG001 — no node is named
@@ -172,9 +170,10 @@ def _flapping(flaps: Sequence[Flap]) -> Iterator[str]:
 
 def _measured(one: Noise) -> str:
     now = f"{one.subject:<{WIDTH}} {one.name:<24} {plainly(one.value)} {one.unit}".rstrip()
-    if one.median is None or one.mad is None:
+    if one.median is None:
         return f"{now}, measured once"
-    return f"{now}, before {plainly(round(one.median, 3))} ± {one.mad:.2g} ({one.count} documents)"
+    spread = f" ± {one.noise:.2g}" if one.noise else ""
+    return f"{now}, before {plainly(round(one.median, 3))}{spread} ({counted(one.count, 'document')})"
 
 
 def _rate(one: Rate) -> str:

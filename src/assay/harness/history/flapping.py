@@ -5,29 +5,25 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from assay.harness.history.ask import ALL, History, Of
+from assay.harness.steadiness import FEWEST_TURNS, RUNS, flips
 from assay.model.outcome import Verdict
 
-RUNS, LEAST = 20, 3
-"""How many judgements are looked at, and how many turns are flapping: failing once and recovering are two."""
-_FLAPPING = """
+_JUDGED = """
 WITH
   failed AS MATERIALIZED (
     SELECT DISTINCT check_, subject FROM among($files, $nodes, $subjects, $checks, $fits) WHERE verdict = 'fail'
   ),
-  told AS (
-    SELECT check_, subject, node, run, run_at, verdict
+  aged AS (
+    SELECT check_, subject, node, run, run_at, verdict,
+      row_number() OVER (PARTITION BY check_, subject ORDER BY run DESC) AS age
     FROM among($files, $nodes, $subjects, $checks, $fits) SEMI JOIN failed USING (check_, subject)
     WHERE verdict IN ('pass', 'fail')
-  ),
-  aged AS (
-    SELECT *, verdict <> lag(verdict) OVER (PARTITION BY check_, subject ORDER BY run) AS turned,
-      row_number() OVER (PARTITION BY check_, subject ORDER BY run DESC) AS age
-    FROM told
   )
-SELECT check_, subject, any_value(node), count_if(turned AND age < $most) AS times, count(*), arg_max(verdict, run),
-  min(run_at), max(run_at)
-FROM aged WHERE age <= $most GROUP BY check_, subject HAVING times >= $least ORDER BY times DESC, subject, check_
+SELECT check_, subject, any_value(node), list(verdict ORDER BY age), min(run_at), max(run_at)
+FROM aged WHERE age <= $most GROUP BY check_, subject
+HAVING 2 * least(count_if(verdict = 'fail'), count_if(verdict = 'pass')) >= $least
 """
+"""The last judgements of what may flap: a verdict turns at most twice as often as it is the rarer one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +43,13 @@ class Flap:
     last: str
 
 
-def flapping(history: History, of: Of = ALL, *, days: int = 90, most: int = RUNS, least: int = LEAST) -> list[Flap]:
-    """Return what turned at least `least` times in its last `most` judgements, most often first."""
-    return [Flap(*row) for row in history.ask(_FLAPPING, of, days=days, most=most, least=least)]
+def flapping(history: History, of: Of = ALL, *, days: int = 90) -> list[Flap]:
+    """Return what flaps by its last judgements, as `harness.steadiness` has it, most often first."""
+    found = [
+        Flap(check, subject, node, turned, len(verdicts), verdicts[0], first, last)
+        for check, subject, node, verdicts, first, last in history.ask(
+            _JUDGED, of, days=days, most=RUNS, least=FEWEST_TURNS
+        )
+        if (turned := flips(verdicts))
+    ]
+    return sorted(found, key=lambda one: (-one.times, one.subject, one.check))

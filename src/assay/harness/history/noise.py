@@ -1,37 +1,33 @@
-"""How much a measurement moves by itself: median and spread over what was measured before, beside the newest value."""
+"""How much a measurement moves by itself: median and noise of what was measured before, beside the newest value."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from statistics import median
 
-from assay.harness.history.ask import ALL, History, Of
-from assay.harness.history.places import MEASUREMENTS
+from assay.harness.history.ask import ALL, History, Of, Row
+from assay.harness.history.places import MEASUREMENTS, all_runs
+from assay.harness.steadiness import RUNS, Floors, Series, floors, is_far, noise_of, sample
 
-MOST, LEAST = 20, 5
-"""How many earlier values tell the noise, and how few tell nothing."""
-FINEST = 0.01
-"""Of what a number is: the least that counts as its spread, since one that never moved has none."""
-_NOISE = """
+_VALUES = """
 WITH
   of_evidence AS (
     SELECT *, coalesce(nullif(evidence, ''), run) AS told_by FROM among($files, $nodes, $subjects, $checks, $fits)
-    WHERE isfinite(value) QUALIFY row_number() OVER (PARTITION BY check_, subject, name, told_by ORDER BY run) = 1
+    WHERE isfinite(value) AND run BETWEEN $since AND $until
+    QUALIFY row_number() OVER (PARTITION BY check_, subject, n, name, told_by ORDER BY run DESC) = 1
   ),
   aged AS (
-    SELECT *, row_number() OVER (PARTITION BY check_, subject, name ORDER BY run DESC) AS age FROM of_evidence
+    SELECT *, row_number() OVER (PARTITION BY check_, subject, n, name ORDER BY run DESC) AS age FROM of_evidence
   )
-SELECT check_, subject, any_value(node), name, any_value(unit), any_value(value) FILTER (age = 1),
-  any_value(run_at) FILTER (age = 1), median(value) FILTER (age > 1), mad(value) FILTER (age > 1), count(*) - 1
-FROM aged WHERE age <= $most + 1 GROUP BY check_, subject, name ORDER BY subject, check_, name
+SELECT check_, subject, n, name, any_value(node), arg_max(unit, run), max(run), max(run_at), list(value ORDER BY age)
+FROM aged WHERE age <= $most GROUP BY check_, subject, n, name ORDER BY subject, check_, n
 """
+_NODES = "SELECT DISTINCT node FROM among($files, $nodes, $subjects, $checks, $fits) WHERE run = $run"
 
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """A measurement's newest `value`, and what it was in the `count` documents before: median, and spread about it.
-
-    The spread is the median distance from the median (MAD); both are None where there is nothing before.
-    """
+    """A measurement's newest `value`, and median and noise of the `count` documents before; None where not known."""
 
     check: str
     subject: str
@@ -40,18 +36,47 @@ class Noise:
     unit: str
     value: float
     at: str
-    median: float | None
-    mad: float | None
     count: int
+    median: float | None
+    noise: float | None
 
     @property
     def times(self) -> float | None:
-        """How many spreads the newest value is off; None where too little is known."""
-        if self.median is None or self.mad is None or self.count < LEAST:
-            return None
-        return abs(self.value - self.median) / (max(self.mad, FINEST * abs(self.median)) or FINEST)
+        """How many times its noise the newest value is off; None where that is not known."""
+        return None if self.median is None or self.noise is None else abs(self.value - self.median) / self.noise
+
+    @property
+    def is_far(self) -> bool:
+        """Whether the newest value is further off than the measurement moves by itself."""
+        return self.median is not None and self.noise is not None and is_far(self.value, self.median, self.noise)
 
 
-def noise(history: History, of: Of = ALL, *, days: int = 90, most: int = MOST) -> list[Noise]:
-    """Return every measurement with its noise over `most` earlier documents; judging one again tells nothing new."""
-    return [Noise(*row) for row in history.ask(_NOISE, of, days=days, table=MEASUREMENTS, most=most)]
+def noise(history: History, of: Of = ALL, *, days: int = 90) -> list[Noise]:
+    """Return every measurement with its noise, as `harness.steadiness` has it; judging again tells nothing new."""
+    rows = _values(history, of, days, RUNS + 1)
+    floor = _floors(history, rows, days) if rows else {}
+    return [_noise(row, floor) for row in rows]
+
+
+def _noise(row: Row, floor: Floors) -> Noise:
+    check, subject, _, name, node, unit, _, at, (value, *before) = row
+    middle = median(before) if before else None
+    return Noise(
+        check, subject, node, name, unit, value, at, len(before), middle, noise_of(before, floor.get((check, name)))
+    )
+
+
+def _floors(history: History, rows: list[Row], days: int) -> Floors:
+    """Return what is usual in the runs before the newest of these rows, by some of its nodes."""
+    run, checks = max(row[6] for row in rows), {row[0] for row in rows}
+    before = sorted(one for one in all_runs(history.home, MEASUREMENTS) if one < run)[-RUNS:]
+    if not before:
+        return {}
+    nodes = sample(row[0] for row in history.ask(_NODES, days=days, table=MEASUREMENTS, run=run))
+    rows = _values(history, Of(nodes=nodes, checks=checks), days, RUNS, before[0], before[-1])
+    return floors({Series(*row[:4]): row[-1] for row in rows})
+
+
+def _values(history: History, of: Of, days: int, most: int, since: str = "", until: str = "~") -> list[Row]:
+    """Return each series, what is known of it, and its newest values in the runs from `since` to `until`."""
+    return history.ask(_VALUES, of, days=days, table=MEASUREMENTS, most=most, since=since, until=until)

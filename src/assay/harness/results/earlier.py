@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from assay.harness.store.read import Stored
@@ -31,6 +31,17 @@ def comparable(before: Sequence[Path], run: Path) -> Path:
         if ended and set(other.phases) == set(asked.phases) and set(other.nodes) >= set(asked.nodes):
             return one
     return before[-1]
+
+
+def newest_first(runs: Sequence[Path]) -> Iterator[Stored]:
+    """Open so many of the newest runs one after the other, newest first; what cannot be read is passed over."""
+    for path in reversed(runs[-LOOK_BACK:]):
+        try:
+            stored = Stored.open(path)
+        except Trouble:
+            continue
+        with stored:
+            yield stored
 
 
 def _asked(path: Path) -> tuple[Run, bool]:

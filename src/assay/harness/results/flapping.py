@@ -1,20 +1,19 @@
-"""Which checks change their mind: how often a verdict turned between pass and fail over the last runs."""
+"""Which checks change their mind, of what changed between two runs or fails still."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import islice
 from pathlib import Path
 
 from assay.harness.results.compare import Comparison, Kind
+from assay.harness.results.earlier import newest_first
 from assay.harness.results.lines import WIDTH, short
+from assay.harness.steadiness import RUNS, flips
 from assay.harness.store.read import Stored
 from assay.harness.store.tables import VERDICTS
 
-RUNS = 10
-FEWEST_FLIPS = 3
-"""Passing, failing, passing again and failing again: a part that broke once and was mended once turned twice."""
 MOVES: tuple[Kind, ...] = ("new_failure", "fixed", "still_failing", "newly_unknown", "judged_again")
 MOST_KEYS = 50_000
 Key = tuple[str, str]
@@ -39,15 +38,12 @@ class Flapping:
 def flapping(comparison: Comparison, earlier: Sequence[Path]) -> list[Flapping]:
     """Return what flaps of what changed between two runs or fails still, what turned most often first.
 
-    Of more than `MOST_KEYS`, so many are looked at; `looked_at_all` says whether that was all.
+    Of more than `MOST_KEYS`, so many are looked at (a wave, of which little is one check's mood); `looked_at_all` says
+    whether that was all.
     """
-    keys: set[Key] = set()
-    for one in comparison.changes(*MOVES):
-        keys.add((one.check, one.subject))
-        if len(keys) >= MOST_KEYS:
-            break  # a wave, of which little is one check's mood
-    runs = [*earlier[-RUNS + 1 :], comparison.paths[1]]
-    found = [Flapping(*key, *turned) for key, turned in flips(runs, keys).items() if turned[0] >= FEWEST_FLIPS]
+    keys = {(one.check, one.subject) for one in islice(comparison.changes(*MOVES), MOST_KEYS)}
+    known = judgements([*earlier, comparison.paths[1]], keys)
+    found = [Flapping(*key, turned, len(verdicts)) for key, verdicts in known.items() if (turned := flips(verdicts))]
     return sorted(found, key=lambda one: (-one.flips, one.subject, one.check))
 
 
@@ -56,22 +52,16 @@ def looked_at_all(comparison: Comparison) -> bool:
     return sum(comparison.counts[one] for one in MOVES) <= MOST_KEYS
 
 
-def flips(runs: Sequence[Path], keys: Collection[Key]) -> Mapping[Key, tuple[int, int]]:
-    """Return for each check and subject how often its verdict turned over these runs, and how many of them judged it.
-
-    Errors and skips are no verdicts on the part, and turn nothing.
-    """
-    seen: dict[Key, list[str]] = {key: [] for key in keys}
-    for path in runs:
-        with Stored.open(path) as stored:
-            for key, verdict in _verdicts(stored, seen).items():
-                seen[key].append(verdict)
-    return {key: (turns(verdicts), len(verdicts)) for key, verdicts in seen.items()}
-
-
-def turns(verdicts: Sequence[str]) -> int:
-    """Return how often a row of verdicts turns."""
-    return sum(one != other for one, other in pairwise(verdicts))
+def judgements(runs: Sequence[Path], keys: Collection[Key]) -> dict[Key, list[str]]:
+    """Return the last `RUNS` passes and failures of checks on subjects in these runs, newest first."""
+    found: dict[Key, list[str]] = {key: [] for key in keys}
+    for stored in newest_first(runs):
+        left = [key for key, verdicts in found.items() if len(verdicts) < RUNS]
+        if not left:
+            break
+        for key, verdict in _verdicts(stored, left).items():
+            found[key].append(verdict)
+    return found
 
 
 def _verdicts(stored: Stored, keys: Collection[Key]) -> dict[Key, str]:
