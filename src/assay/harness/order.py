@@ -47,7 +47,8 @@ class Order:
         if "shards" not in about:
             raise Trouble("was not made by `assay validate`", where=str(stored.path), fix=AGAIN)
         extra = tuple(json.loads(about["extra"]))
-        words = Path(about["evidence"]), extra, int(about["shards"]), about["specs"], about["seen"], about["selection"]
+        typed = about.get("selection", "")
+        words = Path(about["evidence"]), extra, int(about["shards"]), about["specs"], about["seen"], typed
         return cls(stored.run, *words)
 
     def about(self) -> Mapping[str, str]:
