@@ -249,7 +249,8 @@ def test_a_shard_that_is_killed_keeps_what_it_had_and_the_rest_is_lost_until_it_
     assert (again.whole, again.missing, again.counts.total()) == (True, 0, EVERY)
     assert again.counts == {"pass": EVERY - 8, "fail": 8}
     assert (calls(home) - before).total() == lost
-    assert [len(ledger.outcomes(run.id)) for run in ledger.runs()] == [EVERY, lost]
+    assert [len(ledger.outcomes(run.id)) for run in ledger.runs()] == [EVERY - lost, lost]
+    assert Counter(one.outcome.verdict for one in ledger.latest()) == again.counts
 
 
 def test_what_runs_ends_with_the_process_that_began_it(home):

@@ -245,7 +245,7 @@ def test_the_command_ends_with_1_and_says_why_in_a_line(fleet_copy):
     done = command(fleet_copy, "--node", "n0003", "--phase", "zap")
     assert done.exit_code == 1
     assert "zap/test_configuration.py::test_driver_version  driver 550.54.15, expected 570.172.08" in done.stdout
-    assert f"{ZAP} outcomes on 1 nodes: {ZAP - 1} passed, 1 failed" in done.stdout
+    assert f"{ZAP} outcomes on 1 node: {ZAP - 1} passed, 1 failed" in done.stdout
     with Stored.open(find(fleet_copy.root / "reports", "last")) as stored:
         assert stored.about["selection"] == "--node n0003 --phase zap"
 

@@ -8,7 +8,6 @@ import signal
 import sys
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
@@ -38,8 +37,7 @@ Sbatch = Annotated[str, typer.Option("--sbatch", metavar="WORDS", help="For sbat
 PytestArgs = Annotated[list[str] | None, typer.Argument(metavar="[-- PYTEST ARGS]", help='For pytest: -- -k "pcie".')]
 
 COLOURS = {"fail": typer.colors.RED, "error": typer.colors.YELLOW}
-MOST_LINES, MOST_READ = 60, 2000
-"""How many lines are printed, made of so many outcomes that did not pass."""
+MOST_LINES = 60
 INTERRUPTED = 130  # as a shell says it of Ctrl-C
 WEEKLY = "weekly"
 
@@ -212,25 +210,20 @@ def _print_json(result: RunResult, desk: Desk) -> None:
 
 
 def _print_text(result: RunResult, desk: Desk) -> None:
-    from assay.harness.calm import lines
+    from assay.harness.results.lines import wrong
+    from assay.harness.results.result import Result
     from assay.harness.unexpected import unexpected
 
-    counts = result.counts
+    told = Result(result.stored)
     if result.judged:
-        ill = counts.total() - counts["pass"]
-        told = lines(islice(result.stored.outcomes(verdicts=("fail", "error", "skip")), MOST_READ))
-        for verdict, line in told[:MOST_LINES]:
-            typer.secho(line, fg=COLOURS.get(verdict))
-        if len(told) > MOST_LINES or ill > MOST_READ:
-            typer.echo(f"… {ill:,} outcomes are no pass; `assay results {result.run.id}` shows all of them")
+        for line in wrong(told, MOST_LINES):
+            typer.secho(line, fg=COLOURS.get(line.split()[0]))
+        for one in unexpected(result.stored, desk.fleet):
+            typer.secho(f"known {one.said}", fg=typer.colors.YELLOW)
     else:
         typer.echo("the run is complete: nothing was left to judge")
-    words = {"pass": "passed", "fail": "failed", "error": "could not be judged", "skip": "skipped"}
-    counted = [f"{counts[verdict]} {word}" for verdict, word in words.items() if counts[verdict]]
-    for one in unexpected(result.stored, desk.fleet) if result.judged else ():
-        typer.secho(f"known {one.said}", fg=typer.colors.YELLOW)
     missing = f", {result.missing} of them not delivered" if result.missing else ""
-    typer.echo(f"{counts.total()} outcomes on {len(result.run.nodes)} nodes: {', '.join(counted)}{missing}")
+    typer.echo(f"{told.headline()}{missing}")
     typer.echo(f"run {result.run.id}, written to {desk.reports / 'runs' / result.run.id}")
     if not result.whole:
         typer.echo(f"  → `assay validate --resume {result.run.id}` judges what was lost or late")

@@ -26,7 +26,7 @@ from assay.ledger.store import Ledger
 from assay.model.clock import Clock
 from assay.model.errors import Trouble
 from assay.model.fleet import Fleet
-from assay.model.outcome import Run
+from assay.model.outcome import Outcome, Run
 
 DEADLINE_S = 600.0
 """For one shard."""
@@ -199,14 +199,18 @@ def _recorded(
 ) -> RunResult:
     """Return a run that has ended, recorded in the ledger.
 
-    Where the ledger has the run from when it had `lost` some, it is told of these anew, as a run of their own.
+    What was lost or late says nothing of its node, and is told to the ledger once it is judged, as a run of its own.
     """
     result = RunResult(Stored.open(file))
-    if ledger is not None and not ledger.record(result.run, result.stored.outcomes()) and lost and clock:
+    if ledger is not None and not ledger.record(result.run, _judged_of(result.stored)) and lost and clock:
         at = clock.now()
         again = replace(result.run, id=f"{result.run.id}+{at:%Y%m%dT%H%M%S}", at=at.isoformat())
-        ledger.record(again, (one for one in result.stored.outcomes() if (one.check, one.subject) in lost))
+        ledger.record(again, (one for one in _judged_of(result.stored) if (one.check, one.subject) in lost))
     return result
+
+
+def _judged_of(stored: Stored) -> Iterator[Outcome]:
+    return (one for one in stored.outcomes() if not one.reason.startswith(NOT_JUDGED))
 
 
 def _lost(stored: Stored) -> set[tuple[str, str]]:
