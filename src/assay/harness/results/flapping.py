@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+import json
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -11,7 +12,6 @@ from assay.harness.results.compare import Comparison, Kind
 from assay.harness.results.earlier import newest_first
 from assay.harness.results.lines import WIDTH, short
 from assay.harness.steadiness import RUNS, flips
-from assay.harness.store.read import Stored
 from assay.harness.store.tables import VERDICTS
 
 MOVES: tuple[Kind, ...] = ("new_failure", "fixed", "still_failing", "newly_unknown", "judged_again")
@@ -52,36 +52,22 @@ def looked_at_all(comparison: Comparison) -> bool:
     return sum(comparison.counts[one] for one in MOVES) <= MOST_KEYS
 
 
-def judgements(runs: Sequence[Path], keys: Collection[Key]) -> dict[Key, list[str]]:
+def judgements(runs: Sequence[Path], keys: Iterable[Key]) -> dict[Key, list[str]]:
     """Return the last `RUNS` passes and failures of checks on subjects in these runs, newest first."""
     found: dict[Key, list[str]] = {key: [] for key in keys}
     for stored in newest_first(runs):
-        left = [key for key, verdicts in found.items() if len(verdicts) < RUNS]
-        if not left:
+        left = json.dumps([key for key, verdicts in found.items() if len(verdicts) < RUNS])
+        if left == "[]":
             break
-        for key, verdict in _verdicts(stored, left).items():
-            found[key].append(verdict)
+        for check, subject, verdict in stored.connection.execute(_JUDGED, (left,)):
+            found[check, subject].append(VERDICTS[verdict])
     return found
 
 
-def _verdicts(stored: Stored, keys: Collection[Key]) -> dict[Key, str]:
-    """Return the verdicts of a run: those that are `pass` or `fail`."""
-    connection = stored.connection
-    subjects = _numbers(connection.execute("SELECT name, id FROM subject"), {subject for _, subject in keys})
-    checks = _numbers(connection.execute("SELECT name, id FROM check_"), {check for check, _ in keys})
-    query = "SELECT verdict FROM outcome WHERE subject = ? AND check_ = ?"
-    found = {}
-    for check, subject in keys:
-        for pair in ((s, c) for s in subjects.get(subject, ()) for c in checks.get(check, ())):
-            row = connection.execute(query, pair).fetchone()
-            if row is not None and VERDICTS[row[0]] in ("pass", "fail"):
-                found[check, subject] = VERDICTS[row[0]]
-    return found
-
-
-def _numbers(rows: Iterable[tuple[str, int]], wanted: Collection[str]) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = {}
-    for name, number in rows:
-        if name in wanted:
-            found.setdefault(name, []).append(number)
-    return found
+_JUDGED = f"""
+SELECT c.name, s.name, o.verdict
+FROM subject s CROSS JOIN outcome o ON o.subject = s.id CROSS JOIN check_ c ON c.id = o.check_
+WHERE s.name IN (SELECT json_extract(value, '$[1]') FROM json_each(?1))
+  AND (c.name, s.name) IN (SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]') FROM json_each(?1))
+  AND o.verdict IN ({VERDICTS.index("pass")}, {VERDICTS.index("fail")})
+"""

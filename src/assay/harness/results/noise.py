@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -14,6 +14,7 @@ from assay.harness.results.earlier import newest_first
 from assay.harness.results.lined_up import FROM_NEW
 from assay.harness.results.lines import WIDTH, short
 from assay.harness.steadiness import LEAST, RUNS, TIMES, Floors, Series, floors, is_far, noise_of, sample
+from assay.harness.store.read import Stored
 from assay.harness.told import plainly
 
 MOST = 5000
@@ -53,7 +54,7 @@ def moved(comparison: Comparison, earlier: Sequence[Path]) -> list[Moved]:
     if not usual:
         return []
     candidates = _candidates(comparison, usual)
-    known = _past([*earlier, comparison.paths[1]], {series for series, *_ in candidates})
+    known = _past([*earlier, comparison.paths[1]], (series for series, *_ in candidates))
     found = []
     for series, unit, now, was in candidates:
         before = known[series][1:]
@@ -64,43 +65,33 @@ def moved(comparison: Comparison, earlier: Sequence[Path]) -> list[Moved]:
     return sorted(found, key=lambda one: -one.times)
 
 
-class Values:
-    """The values of series by run, newest first; of one document the newest judging counts."""
-
-    def __init__(self) -> None:
-        self.known: dict[Series, list[float]] = defaultdict(list)
-        self._seen: set[tuple[Series, str]] = set()
-
-    def add(self, series: Series, value: float, evidence: str) -> None:
-        """Take a value of a run that is older than those before."""
-        if (series, evidence) not in self._seen:
-            self._seen.add((series, evidence))
-            self.known[series].append(value)
-
-
-def _past(runs: Sequence[Path], wanted: Collection[Series]) -> dict[Series, list[float]]:
-    """Return the newest values of series, `RUNS` and the one that they are to tell of."""
-    values = Values()
-    for stored in newest_first(runs):
-        left = {series for series in wanted if len(values.known[series]) <= RUNS}
-        if not left:
-            break
-        subjects = json.dumps(sorted({series.subject for series in left}))
-        for *about, value, digest in stored.connection.execute(_VALUES.format("name"), (subjects,)):
-            series = Series(*about)
-            if series in left:
-                values.add(series, value, digest or stored.run.id)
-    return values.known
-
-
 def _pool(comparison: Comparison, runs: Sequence[Path]) -> dict[Series, list[float]]:
     """Return the values in these runs of everything that is measured on some nodes of the new one."""
-    nodes = json.dumps(sample(row[0] for row in comparison.sides.connection.execute(_NODES)))
-    values = Values()
+    known: dict[Series, dict[str, float]] = defaultdict(dict)
+    nodes = sample(comparison.sides.names(_NODES))
     for stored in newest_first(runs):
-        for *about, value, digest in stored.connection.execute(_VALUES.format("node"), (nodes,)):
-            values.add(Series(*about), value, digest or stored.run.id)
-    return values.known
+        for series, document, value in _values(stored, "node", nodes):
+            known[series].setdefault(document, value)
+    return {series: [*values.values()] for series, values in known.items()}
+
+
+def _past(runs: Sequence[Path], wanted: Iterable[Series]) -> dict[Series, list[float]]:
+    """Return the values of series, newest first: `RUNS`, and the one that they are to tell of."""
+    known: dict[Series, dict[str, float]] = {series: {} for series in wanted}
+    for stored in newest_first(runs):
+        left = {series for series, values in known.items() if len(values) <= RUNS}
+        if not left:
+            break
+        for series, document, value in _values(stored, "name", {one.subject for one in left}):
+            if series in left:
+                known[series].setdefault(document, value)
+    return {series: [*values.values()] for series, values in known.items()}
+
+
+def _values(stored: Stored, column: str, places: Iterable[str]) -> Iterator[tuple[Series, str, float]]:
+    """Yield what was measured on subjects by their `name` or `node`, with its document (of none: its run)."""
+    for *about, value, digest in stored.connection.execute(_VALUES.format(column), (json.dumps(sorted(places)),)):
+        yield Series(*about), digest or stored.run.id, value
 
 
 _NODES = """
