@@ -108,7 +108,7 @@ class History:
         self._database.close()
 
     def ask(self, question: str, of: Of = ALL, *, days: int, table: str = OUTCOMES, **values: object) -> list[Row]:
-        """Ask in SQL, where `among($files, $nodes, $subjects, $checks, $fits)` are the rows of a table.
+        """Ask in SQL, where `among($files, $nodes, $subjects, $checks, $fits)` are the rows of a table of outcomes.
 
         Raises Trouble for a file that cannot be read.
         """
@@ -120,7 +120,9 @@ class History:
                 files = self._files(table, days)
                 if not files:
                     return []
-                return self._database.execute(question, {**values, **of.values(), "files": files}).fetchall()
+                given = {**values, **of.values(), "files": files}
+                asked = {name: value for name, value in given.items() if f"${name}" in question}
+                return self._database.execute(question, asked).fetchall()
             except (OSError, duckdb.Error) as error:
                 if not left or (files and all(Path(file).exists() for file in files)):
                     raise self._trouble(files, error) from error

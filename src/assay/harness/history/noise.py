@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from statistics import median
 
+from assay.harness.history import places
 from assay.harness.history.ask import ALL, History, Of, Row
-from assay.harness.history.places import MEASUREMENTS, all_runs
 from assay.harness.steadiness import RUNS, Floors, Series, floors, is_far, noise_of, sample
 
 _VALUES = """
@@ -22,6 +22,7 @@ WITH
 SELECT check_, subject, n, name, any_value(node), arg_max(unit, run), max(run), max(run_at), list(value ORDER BY age)
 FROM aged WHERE age <= $most GROUP BY check_, subject, n, name ORDER BY subject, check_, n
 """
+_BEFORE = "SELECT run FROM read_parquet($files) WHERE run < $run ORDER BY run DESC LIMIT $most"
 _NODES = "SELECT DISTINCT node FROM among($files, $nodes, $subjects, $checks, $fits) WHERE run = $run"
 
 
@@ -69,14 +70,14 @@ def _noise(row: Row, floor: Floors) -> Noise:
 def _floors(history: History, rows: list[Row], days: int) -> Floors:
     """Return what is usual in the runs before the newest of these rows, by some of its nodes."""
     run, checks = max(row[6] for row in rows), {row[0] for row in rows}
-    before = sorted(one for one in all_runs(history.home, MEASUREMENTS) if one < run)[-RUNS:]
+    before = [row[0] for row in history.ask(_BEFORE, days=days, table=places.RUNS, run=run, most=RUNS)]
     if not before:
         return {}
-    nodes = sample(row[0] for row in history.ask(_NODES, days=days, table=MEASUREMENTS, run=run))
-    rows = _values(history, Of(nodes=nodes, checks=checks), days, RUNS, before[0], before[-1])
+    nodes = sample(row[0] for row in history.ask(_NODES, days=days, table=places.MEASUREMENTS, run=run))
+    rows = _values(history, Of(nodes=nodes, checks=checks), days, RUNS, before[-1], before[0])
     return floors({Series(*row[:4]): row[-1] for row in rows})
 
 
 def _values(history: History, of: Of, days: int, most: int, since: str = "", until: str = "~") -> list[Row]:
     """Return each series, what is known of it, and its newest values in the runs from `since` to `until`."""
-    return history.ask(_VALUES, of, days=days, table=MEASUREMENTS, most=most, since=since, until=until)
+    return history.ask(_VALUES, of, days=days, table=places.MEASUREMENTS, most=most, since=since, until=until)
