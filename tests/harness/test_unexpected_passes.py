@@ -105,7 +105,8 @@ def test_the_run_s_exit_code_and_last_lines_follow_what_is_known(fleet_copy):
     known.write_text(listed(entry(1), entry(2, check="*::test_driver_version")))
     told = validate(fleet_copy)
     assert told.exit_code == 0
-    assert "(known: https://git.example/issues/1)" in told.stdout
+    assert told.stdout.startswith("known h100-a/n0003")
+    assert "[https://git.example/issues/1]" in told.stdout
     assert "https://git.example/issues/2 excuses nothing: the one that it fits passed" in told.stdout
     document = json.loads(validate(fleet_copy, "--format", "json").stdout)
     assert document["unexpected"] == [{"issue": "https://git.example/issues/2", "passes": 1}]

@@ -17,6 +17,7 @@ from assay.cli.bars import bars
 from assay.cli.desk import Desk, FleetDir, Format
 from assay.model.checks import Phase
 from assay.model.errors import Trouble
+from assay.model.spans import counted
 
 if TYPE_CHECKING:
     from assay.harness.run import Means, RunResult
@@ -216,8 +217,12 @@ def _print_text(result: RunResult, desk: Desk) -> None:
 
     told = Result(result.stored)
     if result.judged:
-        for line in wrong(told, MOST_LINES):
+        lines = [*wrong(told, sys.maxsize)]
+        for line in lines[:MOST_LINES]:
             typer.secho(line, fg=COLOURS.get(line.split()[0]))
+        if len(lines) > MOST_LINES:
+            more = len(lines) - MOST_LINES
+            typer.echo(f"… and {counted(more, 'line')} more: `assay results {result.run.id}` shows them all")
         for one in unexpected(result.stored, desk.fleet):
             typer.secho(f"known {one.said}", fg=typer.colors.YELLOW)
     else:
