@@ -158,6 +158,21 @@ def test_a_slim_item_has_all_that_pytest_gives_to_any_item(two):
     assert len(slim.stash) == 1
 
 
+class Attributes:
+    """Looks in the end for what it left at each report, as hypothesis does."""
+
+    def pytest_terminal_summary(self, terminalreporter):
+        """Find nothing."""
+        self.found = [vars(report).get("mine") for reports in terminalreporter.stats.values() for report in reports]
+
+
+def test_what_a_plugin_left_at_a_report_can_be_looked_for(two):
+    looking = Attributes()
+    assert "1 failed" in shown(two, "-k", "test_gpu and n0003", plugins=[looking])
+    assert len(looking.found) >= 8
+    assert set(looking.found) == {None}
+
+
 SEEN = """
 import pytest, sys
 

@@ -65,8 +65,8 @@ class Passed:
         self._item, self._start, self.duration = item, start, duration
 
     def __getattr__(self, name: str) -> Any:
-        """Return what the report would have."""
-        if name.startswith("_"):
+        """Return what the report would have, `__dict__` too: that is where plugins look for what they left there."""
+        if name.startswith("_") and name != "__dict__":
             raise AttributeError(name)
         return getattr(report(self._item, Judged("pass", "", "call", self._start, self.duration)), name)
 
