@@ -24,8 +24,7 @@ from typing import Any
 
 from assay.harness.artefacts import folder_of
 from assay.harness.deliver import remove, take_in
-from assay.harness.plugin import STARTED_BY
-from assay.harness.processes import ALONE
+from assay.harness.processes import started
 from assay.harness.shards import Shard, lost
 from assay.harness.store.read import Stored
 
@@ -100,20 +99,10 @@ def _brought(shard: Shard, home: Path) -> Path:
 
 def _pytest(errand: Errand, store: Path) -> subprocess.Popen[bytes]:
     shard = errand.shard
-    environment = {**os.environ, **ALONE, **shard.environment, STARTED_BY: str(os.getpid())}
-    ledger = Path(environment.get(LEDGER, ""))
-    if ledger.parent == errand.folder:
-        environment[LEDGER] = str(shutil.copyfile(ledger, store.with_name(ledger.name)))
-    with shard.log.open("ab") as out:
-        return subprocess.Popen(
-            [str(store) if word == str(shard.store) else word for word in shard.command],
-            cwd=shard.folder,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=out,
-            process_group=0,  # what it starts ends with it
-        )
+    ledger = Path(shard.environment.get(LEDGER, os.environ.get(LEDGER, "")))
+    own = {LEDGER: str(shutil.copyfile(ledger, store.with_name(ledger.name)))} if ledger.parent == errand.folder else {}
+    command = [str(store) if word == str(shard.store) else word for word in shard.command]
+    return started(shard, command, {**shard.environment, **own})
 
 
 def _watched(process: subprocess.Popen[bytes], told_to_end: list[int], store: Path, delivered: Path) -> int:

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -62,7 +62,8 @@ class Processes:
     def _fill(self) -> None:
         while self._waiting and len(self._begun) < self._jobs:
             shard = self._waiting.popleft()
-            self._begun.append(Begun(shard, _process(shard), time.monotonic() + self._deadline_s))
+            process = started(shard, shard.command, shard.environment)
+            self._begun.append(Begun(shard, process, time.monotonic() + self._deadline_s))
 
     def _how(self, one: Begun) -> str | None:
         """Return how a shard ended, None while it goes on."""
@@ -73,13 +74,13 @@ class Processes:
         return overdue(self._deadline_s) if code is None else lost(code, one.shard.log)
 
 
-def _process(shard: Shard) -> subprocess.Popen[bytes]:
-    environment = {**os.environ, **ALONE, **shard.environment, STARTED_BY: str(os.getpid())}
+def started(shard: Shard, command: Sequence[str], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    """Start a shard's pytest by `command`, with `environment` on top of what is set. It ends when this process does."""
     with shard.log.open("ab") as out:
         return subprocess.Popen(
-            shard.command,
+            command,
             cwd=shard.folder,
-            env=environment,
+            env={**os.environ, **ALONE, **environment, STARTED_BY: str(os.getpid())},
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=out,
