@@ -6,7 +6,6 @@ Source: https://prometheus.io/docs/prometheus/latest/querying/api/ (Thanos and M
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -85,23 +84,20 @@ class Prometheus:
 
     def _ask(self, kind: str, form: Mapping[str, str]) -> Answer:
         said = {**form, "timeout": f"{max(1, int(self._timeout_s * 1000))}ms"}
-        ends_at = time.monotonic() + self._timeout_s
-        try:
-            with (
-                self._line.cut_after(self._timeout_s),
-                self._session.post(
+        with self._line.cut_after(self._timeout_s) as late:
+            try:
+                with self._session.post(
                     f"{self._url}/api/v1/{kind}", data=said, timeout=self._timeout_s, stream=True, allow_redirects=False
-                ) as response,
-            ):
-                return answer_of(_content(response), response.status_code)
-        except Trouble as trouble:
-            raise Trouble(trouble.what, where=self._url) from None
-        except requests.exceptions.SSLError:
-            raise Trouble("its certificate is not trusted", where=self._url) from None
-        except (requests.RequestException, HTTPError, OSError):
-            late = time.monotonic() >= ends_at
-            what = f"no answer within {self._timeout_s:.1f} s" if late else "no connection, or one that broke"
-            raise Trouble(what, where=self._url) from None
+                ) as response:
+                    return answer_of(_content(response), response.status_code)
+            except Trouble as trouble:
+                raise Trouble(trouble.what, where=self._url) from None
+            except requests.exceptions.SSLError:
+                raise Trouble("its certificate is not trusted", where=self._url) from None
+            except (requests.RequestException, HTTPError, OSError) as error:
+                in_vain = late.is_set() or isinstance(error, requests.Timeout)
+                what = f"no answer within {self._timeout_s:.1f} s" if in_vain else "no connection, or one that broke"
+                raise Trouble(what, where=self._url) from None
 
 
 def _content(response: requests.Response) -> bytes:

@@ -14,7 +14,7 @@ import ssl
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from pathlib import Path
-from threading import Timer
+from threading import Event, Timer
 from typing import Any
 
 from requests.adapters import HTTPAdapter
@@ -80,13 +80,22 @@ class Line(HTTPAdapter):
         self.own_address = str(line.getsockname()[0])
 
     @contextlib.contextmanager
-    def cut_after(self, seconds: float) -> Iterator[None]:
-        """Cut the line when the block takes longer than `seconds`."""
-        timer = Timer(min(max(seconds, 0.0), 86400.0), self.cut)
+    def cut_after(self, seconds: float) -> Iterator[Event]:
+        """Cut the line when the block takes longer than `seconds`, and set what this yields before that.
+
+        A broken line says by it whether it was cut: on a virtual machine a timer may end before a clock says so.
+        """
+        late = Event()
+
+        def cut() -> None:
+            late.set()
+            self.cut()
+
+        timer = Timer(min(max(seconds, 0.0), 86400.0), cut)
         timer.daemon = True
         timer.start()
         try:
-            yield
+            yield late
         finally:
             timer.cancel()
 

@@ -51,11 +51,9 @@ class Remote:
         """Send one request, once. Raises Gone, Refused or Unavailable."""
         said = {"Accept": "application/json", "Content-Type": "application/json", **(headers or {})}
         data = None if body is None else json.dumps(body, ensure_ascii=False).encode(errors="replace")
-        ends_at = time.monotonic() + self._timeout_s
-        try:
-            with (
-                self._line.cut_after(self._timeout_s),  # a byte now and then outlives any timeout of the library
-                self._session.request(
+        with self._line.cut_after(self._timeout_s) as late:  # a byte now and then outlives any timeout of the library
+            try:
+                with self._session.request(
                     method,
                     self._base + path,
                     params=query,
@@ -64,15 +62,13 @@ class Remote:
                     timeout=self._timeout_s,
                     allow_redirects=False,  # a request that changes things goes where the spec says, or nowhere
                     stream=True,
-                ) as response,
-            ):
-                content = self._read(response)
-                if time.monotonic() >= ends_at:  # a head that was cut reads like a short one
-                    raise requests.Timeout
-                return self._judged(response, _json(content))
-        except (requests.RequestException, HTTPError, OSError) as error:
-            late = time.monotonic() >= ends_at
-            raise Unavailable(self._words(error, late=late), where=self.where, soon=True) from None
+                ) as response:
+                    content = self._read(response)
+                    if late.is_set():  # a head that was cut reads like a short one
+                        raise requests.Timeout
+                    return self._judged(response, _json(content))
+            except (requests.RequestException, HTTPError, OSError) as error:
+                raise Unavailable(self._words(error, late=late.is_set()), where=self.where, soon=True) from None
 
     def listed(self, answer: Answer, *steps: str) -> list[dict[str, Any]]:
         """Return the list of objects that an answer must hold, below `steps`."""
