@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from assay.actions.workloads import Job
+from assay.actions.workloads import Job, Spare, Standing
+from assay.model.errors import Trouble
 
 
 class NoWorkloads:
@@ -15,6 +16,12 @@ class NoWorkloads:
 
     def __init__(self, variables: Mapping[str, Any]) -> None:
         del variables
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, NoWorkloads)
+
+    def __hash__(self) -> int:
+        return hash(NoWorkloads)
 
     def jobs(self, node: str) -> tuple[Job, ...]:  # noqa: ARG002 — the signature is Workloads'
         """Return no jobs."""
@@ -32,3 +39,14 @@ class NoWorkloads:
 
     def drain(self, node: str, reason: str, now: bool = False) -> None:
         """Do nothing: no job runs here."""
+
+    def standings(self, nodes: Collection[str]) -> dict[str, Standing]:
+        """Return that every node is free."""
+        return dict.fromkeys(nodes, Standing())
+
+    def cordon_many(self, reasons: Mapping[str, str]) -> None:
+        """Do nothing: no scheduler places jobs here."""
+
+    def spare(self, node: str, command: Sequence[str], given: bytes, deadline_s: float) -> Spare:  # noqa: ARG002
+        """Raise Trouble: without a scheduler nobody could say when customers want the node back."""
+        raise Trouble("no scheduler places jobs on this node, so it has no spare time", where=node)

@@ -1,12 +1,14 @@
-"""Where workloads are: who uses a node, and how it is taken out of service and given back.
+"""Where workloads are: who uses a node, how it is taken out of service and given back, and work in spare time.
 
 A scheduler's adapter is an entry point of the group `assay.workloads`, named by the inventory variable
-`workloads`. Every adapter writes its reasons behind the prefix `assay:` and undoes only what carries it.
+`workloads`. Every adapter writes its reasons behind the prefix `assay:` and undoes only what carries it. A node has
+one name, in the inventory and in its scheduler. Adapters with the same far end are equal, so that many nodes can be
+asked for in one question.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
@@ -21,15 +23,39 @@ PREFIX = "assay:"
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One customer's job on a node. `since` is ISO 8601 UTC."""
+    """One customer's job on a node. `since` is ISO 8601 UTC; `kept_by` says what forbids to end it, "" for nothing."""
 
     id: str
     name: str
     owner: str
     since: str
+    kept_by: str = ""
 
     def __str__(self) -> str:
-        return f"job {self.id} ({self.name}, {self.owner})"
+        kept = f"; {self.kept_by}" if self.kept_by else ""
+        return f"job {self.id} ({self.name}, {self.owner}{kept})"
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a node stands with its scheduler: the customers' jobs on it, and the reason of its cordon ("" for none)."""
+
+    jobs: tuple[Job, ...] = ()
+    cordon: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Spare:
+    """What came of work in a node's spare time.
+
+    `code` is its exit status; None where it did not end by itself: it made room for customers (`yielded` says for
+    whom), or nothing was free for it in time.
+    """
+
+    code: int | None
+    output: bytes = b""
+    errors: str = ""
+    yielded: str = ""
 
 
 class Workloads(Protocol):
@@ -56,6 +82,22 @@ class Workloads(Protocol):
 
     def drain(self, node: str, reason: str, now: bool = False) -> None:
         """Cordon the node; with `now` end its jobs as well, which the scheduler records and requeues."""
+
+    def standings(self, nodes: Collection[str]) -> dict[str, Standing]:
+        """Return how each of these nodes stands, by as few questions as the scheduler allows.
+
+        A node that the scheduler does not know is left out: it cannot be told.
+        """
+
+    def cordon_many(self, reasons: Mapping[str, str]) -> None:
+        """Cordon each node for its reason, by as few orders as the scheduler allows."""
+
+    def spare(self, node: str, command: Sequence[str], given: bytes, deadline_s: float) -> Spare:
+        """Run a command on the node at the lowest priority, with `given` as its input.
+
+        It makes room at once for whatever a customer starts, and does not begin on a node that is in use. Where
+        nothing is placed by a scheduler there is no such thing: raises Trouble.
+        """
 
 
 def ours(reason: str) -> bool:

@@ -10,6 +10,7 @@ POST /jobs                      {"name","owner","node","seconds"} → the job, o
 GET  /nodes/N                   {"cordon": reason or ""}
 PUT  /nodes/N/cordon            {"reason"}; 409 where somebody else's cordon stands
 DELETE /nodes/N/cordon
+GET  /standings                 {"jobs": [those that run], "cordons": {node: reason}}
 POST /nodes/N/requeue           ends the node's jobs; each stays in the record as requeued
 ```
 """
@@ -17,7 +18,13 @@ POST /nodes/N/requeue           ends the node's jobs; each stays in the record a
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import os
+import signal
+import subprocess
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote
@@ -29,12 +36,13 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from assay.actions.workloads import Job, our_reason, ours
+from assay.actions.workloads import Job, Spare, Standing, named, our_reason, ours
 from assay.lab.queue import Queue
 from assay.lab.world import World
 from assay.model.errors import Trouble
 
 ANSWER_WITHIN_S = 5.0
+LOOK_S = 0.05
 
 
 def scheduler_app(world: World) -> Starlette:
@@ -43,6 +51,10 @@ def scheduler_app(world: World) -> Starlette:
 
     async def jobs(request: Request) -> Response:
         return JSONResponse({"jobs": queue.jobs(request.query_params.get("node"))})
+
+    async def standings(_: Request) -> Response:
+        running = [job for job in queue.jobs(None) if job["state"] == "running"]
+        return JSONResponse({"jobs": running, "cordons": queue.cordons})
 
     async def place(request: Request) -> Response:
         wish = await request.json()
@@ -68,6 +80,7 @@ def scheduler_app(world: World) -> Starlette:
 
     return Starlette(
         routes=[
+            Route("/standings", standings),
             Route("/jobs", jobs),
             Route("/jobs", place, methods=["POST"]),
             Route("/nodes/{node}", node),
@@ -90,6 +103,12 @@ class LabWorkloads:
                 "workloads is `lab`, but the inventory variable `lab_scheduler` is not set",
                 fix="start the lab (`assay lab up`), which lays its addresses over the inventory",
             )
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, LabWorkloads) and other.address == self.address
+
+    def __hash__(self) -> int:
+        return hash(self.address)
 
     def jobs(self, node: str) -> tuple[Job, ...]:
         """Return the jobs that run on the node now."""
@@ -115,6 +134,45 @@ class LabWorkloads:
         self.cordon(node, reason)
         if now:
             self._ask("POST", f"/nodes/{quote(node)}/requeue")
+
+    def standings(self, nodes: Collection[str]) -> dict[str, Standing]:
+        """Return how each node stands, by one question."""
+        jobs: dict[str, list[Job]] = defaultdict(list)
+        told = self._ask("GET", "/standings")
+        for job in told["jobs"]:
+            jobs[job["node"]].append(Job(job["id"], job["name"], job["owner"], job["since"]))
+        return {node: Standing(tuple(jobs[node]), told["cordons"].get(node, "")) for node in nodes}
+
+    def cordon_many(self, reasons: Mapping[str, str]) -> None:
+        """Cordon one after the other: the far end is on this machine."""
+        for node, reason in reasons.items():
+            self.cordon(node, reason)
+
+    def spare(self, node: str, command: Sequence[str], given: bytes, deadline_s: float) -> Spare:
+        """Run the command here, as a lab node's shell does, and end it as soon as a customer's job is on the node."""
+        if self.jobs(node):
+            return Spare(None, yielded=named(self.jobs(node)))
+        with tempfile.TemporaryFile() as given_file, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+            given_file.write(given)
+            given_file.seek(0)
+            process = subprocess.Popen(command, stdin=given_file, stdout=out, stderr=err, process_group=0)
+            yielded = self._watched(process, node, deadline_s)
+            out.seek(0)
+            err.seek(0)
+            code = None if yielded or process.returncode < 0 else process.returncode
+            return Spare(code, out.read(), err.read().decode(errors="replace"), yielded)
+
+    def _watched(self, process: subprocess.Popen[bytes], node: str, deadline_s: float) -> str:
+        """Wait for a process; end it for a customer, whom this returns, or at its deadline."""
+        ends_at = time.monotonic() + deadline_s
+        while process.poll() is None:
+            jobs = self.jobs(node)
+            if jobs or time.monotonic() > ends_at:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+                return named(jobs)
+            time.sleep(LOOK_S)
+        return ""
 
     def place(self, name: str, owner: str, node: str, seconds: float) -> Job:
         """Start a job of `seconds` lab seconds on a node, as a customer would. Trouble where it is cordoned."""
