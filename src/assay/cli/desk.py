@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from assay.ledger.where import ledger_of
 from assay.model.clock import Clock, SystemClock
 
 if TYPE_CHECKING:
@@ -58,12 +59,17 @@ class Desk:
 
         return load_fleet(self.root, self.overlays)
 
+    @property
+    def ledger_at(self) -> Path | str:
+        """Where the ledger is: `.assay/ledger.sqlite`, or what ASSAY_LEDGER says (a path, a postgresql:// URL)."""
+        return ledger_of(self.home)
+
     @cached_property
     def ledger(self) -> Ledger:
         """The ledger, made on first use."""
         from assay.ledger.store import Ledger
 
-        return Ledger.open(self.home / "ledger.sqlite")
+        return Ledger.open(self.ledger_at)
 
     @cached_property
     def clock(self) -> Clock:

@@ -82,7 +82,7 @@ def facts_of(desk: Desk, before: Declared, after: Declared) -> Facts:
     from assay.trends import durations
     from assay.trends.history import entries
 
-    told = entries(desk.home / "ledger.sqlite")
+    told = entries(desk.ledger_at)
     if not told:
         return Facts(recounts=_recounts(desk, before, after))
     from assay.lifecycle.fold import fold
@@ -97,7 +97,7 @@ def _recounts(desk: Desk, before: Declared, after: Declared) -> tuple[Recount, .
     from assay.trends.history import outcomes
 
     now = desk.clock.now()
-    last = newest(outcomes(desk.home / "ledger.sqlite", touched(before, after), now))
+    last = newest(outcomes(desk.ledger_at, touched(before, after), now))
     return recounts(before, after, last, now)
 
 
@@ -116,7 +116,7 @@ def _backtest(desk: Desk, before: Declared, after: Declared, told: list[Entry]) 
         for measurement, sides_of in reads.held().items()
     }
     now = desk.clock.now()
-    recent = outcomes(desk.home / "ledger.sqlite", {check for check, _ in bounds} if limits else (), now)
+    recent = outcomes(desk.ledger_at, {check for check, _ in bounds} if limits else (), now)
     return backtest(*sides, bounds, told, recent, now)
 
 

@@ -12,6 +12,7 @@ import typer
 
 from assay.cli.bars import bars
 from assay.cli.desk import Desk, FleetDir, Format
+from assay.ledger.where import asked_or_there
 from assay.model.spans import counted
 
 if TYPE_CHECKING:
@@ -37,8 +38,7 @@ def rejudge(run: RunName, spec: Spec = "", jobs: Jobs = 1, fleet: FleetDir = Pat
     from assay.harness.store.runs import find
 
     desk = Desk(fleet.resolve())
-    own = desk.home / "ledger.sqlite"
-    ledger = str(own) if own.exists() else ""
+    ledger = asked_or_there(desk.home)
     file = find(desk.reports, run)
     with ExitStack() as stack:
         with bars() as progress:

@@ -6,7 +6,7 @@ from datetime import datetime
 from difflib import get_close_matches
 
 from assay.cli.desk import Desk
-from assay.ledger.glance import glance
+from assay.ledger.where import told
 from assay.lifecycle.fold import fold
 from assay.lifecycle.story import Story
 from assay.lifecycle.when import moment, spoken
@@ -15,8 +15,8 @@ from assay.model.errors import Trouble
 
 def stories(desk: Desk) -> list[Story]:
     """Return the story of every enrolled node, by pool and name. Makes no ledger where there is none."""
-    told = fold(glance(desk.home / "ledger.sqlite"))
-    return sorted(told.values(), key=lambda story: (story.pool, story.node))
+    found = fold(told(desk.ledger_at))
+    return sorted(found.values(), key=lambda story: (story.pool, story.node))
 
 
 def story_of(desk: Desk, name: str) -> Story:

@@ -23,6 +23,7 @@ from assay.harness.shards import NOT_JUDGED, Ended, Shard, Shards
 from assay.harness.store.read import Stored
 from assay.harness.store.runs import FILE, find
 from assay.ledger.store import Ledger
+from assay.ledger.where import ASKED, asked_or_there
 from assay.model.clock import Clock
 from assay.model.errors import Trouble
 from assay.model.fleet import Fleet
@@ -221,5 +222,4 @@ def _lost(stored: Stored) -> set[tuple[str, str]]:
 
 def _environment(fleet: Fleet, baseline: str) -> dict[str, str]:
     """Return what the processes learn by environment, where a URL's password is not shown to everyone."""
-    own = fleet.root / ".assay" / "ledger.sqlite"
-    return {"ASSAY_LEDGER": baseline or (str(own) if own.exists() else "")}
+    return {ASKED: baseline or asked_or_there(fleet.root / ".assay")}

@@ -20,6 +20,7 @@ from assay.lab.scenario import Certify, Chapter, Expect, Inject, Job, Reconcile,
 from assay.lab.scheduler import LabWorkloads
 from assay.lab.world import World
 from assay.ledger.store import Ledger
+from assay.ledger.where import ASKED
 from assay.model.errors import Trouble
 from assay.model.fleet import Fleet
 
@@ -113,6 +114,7 @@ class Tour:
         )
         process = subprocess.Popen(
             self._command("reconcile", "--once", *options),
+            env=_own(),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
@@ -128,7 +130,7 @@ class Tour:
 
     def _expect(self, wish: Expect) -> list[Finding]:
         answer = subprocess.run(
-            self._command("status", "--format", "json"), capture_output=True, text=True, check=False
+            self._command("status", "--format", "json"), capture_output=True, text=True, check=False, env=_own()
         )
         if answer.returncode:
             raise Trouble(f"assay status ended with {answer.returncode}: {answer.stderr.strip()}")
@@ -139,7 +141,12 @@ class Tour:
     def _assay(self, *words: str) -> None:
         self.teller.doing(f"$ assay {' '.join(words)}")
         process = subprocess.Popen(
-            self._command(*words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace"
+            self._command(*words),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            env=_own(),
         )
         out, err = process.communicate()
         for line in out.splitlines():
@@ -149,6 +156,11 @@ class Tour:
 
     def _command(self, verb: str, *words: str) -> list[str]:
         return [sys.executable, "-m", "assay", verb, "--fleet", str(self.root), *words]
+
+
+def _own() -> dict[str, str]:
+    """Return the environment of a tour's commands: a rehearsal never writes in the ledger of a real fleet."""
+    return {name: value for name, value in os.environ.items() if name != ASKED}
 
 
 def _flashes_now(world: World, node: str) -> bool:

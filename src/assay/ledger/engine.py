@@ -35,7 +35,7 @@ def connect(url: URL, patience_s: float = PATIENCE_S) -> Engine:
         _make_folder(Path(str(url.database)).parent)
         engine = _sqlite(url, patience_s)
     else:
-        engine = create_engine(url, connect_args={"connect_timeout": max(2, round(patience_s))})
+        engine = _server(url, patience_s)
     with telling(engine):
         _ensure(engine)
     return engine
@@ -62,6 +62,22 @@ def _sqlite(url: URL, patience_s: float) -> Engine:
 
     event.listen(engine, "connect", configure)
     event.listen(engine, "begin", begin)
+    return engine
+
+
+def _server(url: URL, patience_s: float) -> Engine:
+    """Return an engine that asks whether a connection still stands before it uses it: servers are started anew."""
+    patience = {"connect_timeout": max(2, round(patience_s))}  # the driver takes less than 2 s for 2 s
+    engine = create_engine(url, connect_args=patience, pool_pre_ping=True)
+
+    def configure(connection: Any, _record: Any) -> None:
+        connection.autocommit = True
+        connection.execute("SET tcp_keepalives_idle = 10")  # a machine that is gone lets go of its locks in time
+        connection.execute("SET tcp_keepalives_interval = 5")
+        connection.execute("SET tcp_keepalives_count = 3")
+        connection.autocommit = False
+
+    event.listen(engine, "connect", configure)
     return engine
 
 

@@ -14,6 +14,7 @@ from sqlalchemy import Connection, RowMapping, Select, Table, case, func, insert
 from assay.ledger import tables
 from assay.ledger.texts import BATCH, Numbers, Texts, batches
 from assay.ledger.times import seconds
+from assay.ledger.upsert import upsert
 from assay.model.outcome import VERDICTS, Measurement, Outcome, Recorded
 
 Row = dict[str, Any]
@@ -36,7 +37,7 @@ def record(connection: Connection, outcomes: Iterable[Outcome], run: int, at: st
         measured = [row for told, outcome in zip(rows, some, strict=True) for row in _measured(told, outcome, numbers)]
         if measured:
             connection.execute(insert(tables.measurements), measured)
-        connection.execute(_newest(connection.dialect.name), [_standing(row) for row in rows])
+        connection.execute(_newest(connection), [_standing(row) for row in rows])
 
 
 def found(connection: Connection, query: Select[Any], texts: Texts) -> list[Recorded]:
@@ -56,15 +57,15 @@ def wanted() -> Select[Any]:
     return query.join(runs, runs.c.seq == tables.outcomes.c.run)
 
 
-def newest(node: int | None = None) -> Select[Any]:
+def newest(nodes: Collection[int] | None = None) -> Select[Any]:
     """Return the query of the newest outcome of each check × subject, by when its evidence was collected."""
     table = tables.newest.c
     age = func.row_number().over(
         partition_by=(table.check, table.subject), order_by=(table.measured_s.desc(), table.outcome.desc())
     )
     ranked = select(table.outcome, age.label("age"))
-    if node is not None:
-        ranked = ranked.where(table.node == node)
+    if nodes is not None:
+        ranked = ranked.where(table.node.in_(nodes))
     first = ranked.subquery()
     return wanted().join(first, first.c.outcome == tables.outcomes.c.seq).where(first.c.age == 1)
 
@@ -134,14 +135,10 @@ def _standing(row: Row) -> Row:
     }
 
 
-def _newest(dialect: str) -> Any:
+def _newest(connection: Connection) -> Any:
     """Return the statement that lets an outcome stand where none of its verdict is newer."""
-    if dialect == "postgresql":
-        from sqlalchemy.dialects.postgresql import insert as upsert
-    else:
-        from sqlalchemy.dialects.sqlite import insert as upsert  # type: ignore[assignment]  # of the same form
     table: Table = tables.newest
-    statement = upsert(table)
+    statement = upsert(connection, table)
     changed = {name: statement.excluded[name] for name in ("node", "measured_s", "outcome")}
     newer = statement.excluded.measured_s >= table.c.measured_s
     return statement.on_conflict_do_update(index_elements=["check", "subject", "verdict"], set_=changed, where=newer)

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Column, Connection, Engine, Table, select
+from sqlalchemy import Column, Connection, Engine, Table, func, select, text
 from sqlalchemy.sql.dml import ReturningInsert
 
-from assay.ledger import outcomes, rows, tables
-from assay.ledger.engine import PATIENCE_S, address, connect, reading, writing
-from assay.ledger.texts import BATCH, Texts, batches, number_of
+from assay.ledger import leases, outcomes, rows, tables
+from assay.ledger.engine import PATIENCE_S, address, connect, reading, telling, writing
+from assay.ledger.exclusive import exclusively
+from assay.ledger.leases import Lease
+from assay.ledger.texts import BATCH, Texts, batches, number_of, numbers_of
 from assay.ledger.times import seconds
+from assay.ledger.waiting import CHANNEL, wait
 from assay.model.entry import Entry
 from assay.model.outcome import Outcome, Recorded, Run
 
-__all__ = ["Ledger", "Recorded"]
+__all__ = ["Lease", "Ledger", "Recorded"]
 
 
 class Ledger:
@@ -25,14 +29,14 @@ class Ledger:
     Usable from several threads and processes at once; an instance must not cross a fork.
     """
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    def __init__(self, engine: Engine, patience_s: float = PATIENCE_S) -> None:
+        self._engine, self._patience_s = engine, patience_s
         self._texts = Texts()
 
     @classmethod
     def open(cls, where: Path | str, patience_s: float = PATIENCE_S) -> Ledger:
         """Open the ledger at a path or URL, made on first use; `patience_s` is how long to wait for a lock."""
-        return cls(connect(address(where), patience_s))
+        return cls(connect(address(where), patience_s), patience_s)
 
     def close(self) -> None:
         """Let go of the database."""
@@ -44,6 +48,8 @@ class Ledger:
             return []
         with writing(self._engine) as connection:
             added = {one for some in batches(entries, BATCH) for one in _append(connection, some)}
+            if added and connection.dialect.name == "postgresql":
+                connection.execute(text(f"NOTIFY {CHANNEL}"))
         return [_taken(added, entry.id) for entry in entries]
 
     def entries(self, node: str | None = None, kinds: Collection[str] = (), after: int = 0) -> list[Entry]:
@@ -56,6 +62,14 @@ class Ledger:
             query = query.where(table.kind.in_(sorted(kinds)))
         with reading(self._engine) as connection:
             return [rows.entry(row) for row in connection.execute(query).mappings()]
+
+    def head(self) -> int:
+        """Return the number of the newest entry, 0 where there is none. Costs some 100 µs."""
+        return self._highest(tables.entries)
+
+    def wait(self, after: int, timeout_s: float) -> int:
+        """Return `head()` as soon as it is above `after`, or as it is when the time is over (real seconds)."""
+        return wait(self._engine, self.head, after, timeout_s)
 
     def record(self, run: Run, told: Iterable[Outcome]) -> bool:
         """Write a run and its outcomes whole, or, when the run's id is known, nothing (False)."""
@@ -89,13 +103,21 @@ class Ledger:
                 query = query.where(table.check.in_([number_of(connection, check) for check in sorted(checks)]))
             return outcomes.found(connection, query, self._texts)
 
-    def latest(self, node: str | None = None) -> list[Recorded]:
-        """Return the newest outcome of each check × subject, by when its evidence was collected (None: of all)."""
+    def outcomes_head(self) -> int:
+        """Return a number that grows with each recorded run: while it stays, `latest` says the same."""
+        return self._highest(tables.runs)
+
+    def latest(self, node: str | None = None, nodes: Collection[str] | None = None) -> list[Recorded]:
+        """Return the newest outcome of each check × subject, by when its evidence was collected.
+
+        Of one node, of several, or of all (None).
+        """
+        wanted = [node] if node is not None else nodes
         with reading(self._engine) as connection:
-            if node is not None and (number := number_of(connection, node)) is None:
-                return []
-            query = outcomes.newest(None if node is None else number)
-            found = outcomes.found(connection, query, self._texts)
+            if wanted is None:
+                found = outcomes.found(connection, outcomes.newest(), self._texts)
+            else:
+                found = [one for some in batches(wanted, BATCH) for one in self._latest(connection, some)]
         return sorted(found, key=lambda one: (one.outcome.check, one.outcome.subject))
 
     def last_pass(self, check: str, subject: str, before: str = "") -> Recorded | None:
@@ -108,6 +130,40 @@ class Ledger:
             query = outcomes.last_pass_before(before, *numbers) if before else outcomes.last_pass(*numbers)
             found = outcomes.found(connection, query, self._texts)
         return found[0] if found else None
+
+    def claim(self, name: str, holder: str, for_s: float) -> bool:
+        """Take or renew the lease `name` for so many seconds by the database's clock; return whether it is ours.
+
+        False while another holder has it. Of two that claim it at once, one gets it.
+        """
+        with telling(self._engine), self._engine.begin() as connection:
+            return leases.claim(connection, name, holder, for_s)
+
+    def let_go(self, name: str, holder: str) -> None:
+        """End a lease before its time; nothing where this holder does not have it."""
+        with telling(self._engine), self._engine.begin() as connection:
+            leases.let_go(connection, name, holder)
+
+    def holders(self) -> dict[str, Lease]:
+        """Return who holds which lease now, and until when by the database's clock."""
+        with reading(self._engine) as connection:
+            return leases.holders(connection)
+
+    def exclusively(self, name: str, patience_s: float = 60.0) -> AbstractContextManager[None]:
+        """Return a short section that one holder at a time goes through, over all processes on this ledger.
+
+        It ends with its process, however that ends. Not to be entered twice by one thread. Raises Trouble when
+        another keeps it for longer than `patience_s`.
+        """
+        return exclusively(self._engine, name, patience_s)
+
+    def _latest(self, connection: Connection, nodes: Sequence[str]) -> list[Recorded]:
+        return outcomes.found(connection, outcomes.newest(numbers_of(connection, nodes)), self._texts)
+
+    def _highest(self, table: Table) -> int:
+        with reading(self._engine) as connection:
+            number: int = connection.execute(select(func.coalesce(func.max(table.c.seq), 0))).scalar_one()
+            return number
 
 
 def _append(connection: Connection, entries: Sequence[Entry]) -> Sequence[str]:

@@ -1,7 +1,7 @@
 """The ledger's tables: one wide list of entries, and narrow ones for what is counted (outcomes, measurements).
 
 Append-only is the database's own promise, kept by triggers, so that no tool that opens the file breaks it by accident.
-Only `newest`, which follows from the rest, changes.
+Only `newest`, which follows from the rest, and `lease`, which is of no history, change.
 """
 
 from __future__ import annotations
@@ -99,6 +99,17 @@ newest = Table(  # follows from `outcome`: the newest of each verdict, found wit
     sqlite_with_rowid=False,
 )
 
+leases = Table(
+    "lease",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("holder", Text, nullable=False),
+    Column("until_s", Float, nullable=False),  # by the database's clock
+    sqlite_with_rowid=False,
+)
+
+CHANGING = (newest, leases)
+
 _SQLITE_GUARDS = (
     "CREATE TRIGGER {t}_no_update BEFORE UPDATE ON {t} BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END",
     "CREATE TRIGGER {t}_no_delete BEFORE DELETE ON {t} BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END",
@@ -130,7 +141,7 @@ def create(connection: Connection) -> None:
 
 
 def _guards(dialect: str) -> list[str]:
-    kept = [table for table in metadata.sorted_tables if table is not newest]
+    kept = [table for table in metadata.sorted_tables if table not in CHANGING]
     names = [table.name for table in kept]
     if dialect == "postgresql":
         return [_POSTGRES_REFUSE, *(_POSTGRES_GUARD.format(t=name) for name in names)]

@@ -60,7 +60,12 @@ class Texts:
 
 def number_of(connection: Connection, text: str) -> int | None:
     """Return the number of one text, None where the ledger has never heard of it."""
-    return _found(connection, [_key(text)]).get(_key(text))
+    return next(iter(numbers_of(connection, [text])), None)
+
+
+def numbers_of(connection: Connection, texts: Iterable[str]) -> list[int]:
+    """Return the numbers of those texts that the ledger has heard of, in no order."""
+    return list(_found(connection, [_key(text) for text in texts]).values())
 
 
 def batches(things: Iterable[T], size: int) -> Iterator[list[T]]:

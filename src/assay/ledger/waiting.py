@@ -1,0 +1,54 @@
+"""Waiting for news in a ledger without asking for them again and again."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Callable
+from contextlib import closing
+
+from sqlalchemy import Engine, text
+
+from assay.ledger.engine import reading
+
+EACH_S = 0.02
+"""Between two looks at SQLite's own number of changes, which costs some 10 µs and reads no table."""
+CHANNEL = "assay_ledger"
+
+
+def wait(engine: Engine, head: Callable[[], int], after: int, timeout_s: float) -> int:
+    """Return `head()` as soon as it is above `after`, or as it is when the time is over."""
+    until = time.monotonic() + timeout_s
+    if (now := head()) > after or timeout_s <= 0:
+        return now
+    if engine.dialect.name == "postgresql":
+        return _listen(engine, head, after, until)
+    return _watch(engine, head, after, until)
+
+
+def _listen(engine: Engine, head: Callable[[], int], after: int, until: float) -> int:
+    with reading(engine) as connection:
+        connection.execute(text(f"LISTEN {CHANNEL}"))
+        try:
+            while (now := head()) <= after and (left := until - time.monotonic()) > 0:
+                for _ in connection.connection.driver_connection.notifies(timeout=left, stop_after=1):  # type: ignore[union-attr]
+                    pass
+            return now
+        finally:
+            connection.execute(text(f"UNLISTEN {CHANNEL}"))
+
+
+def _watch(engine: Engine, head: Callable[[], int], after: int, until: float) -> int:
+    """Look at the database from a connection of its own: only what others write changes its number."""
+    with closing(sqlite3.connect(str(engine.url.database))) as database:
+        seen = _changes(database)
+        while (now := head()) <= after and time.monotonic() < until:
+            while _changes(database) == seen and time.monotonic() < until:
+                time.sleep(EACH_S)
+            seen = _changes(database)
+        return now
+
+
+def _changes(database: sqlite3.Connection) -> int:
+    ((number,),) = database.execute("PRAGMA data_version")
+    return int(number)

@@ -1,0 +1,235 @@
+"""Waiting for news, leases by the database's clock, and sections that one process at a time goes through."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from assay.ledger.store import Ledger
+from assay.model.entry import Entry
+from assay.model.errors import Trouble
+from assay.model.outcome import Outcome, Run
+
+AT = "2026-11-21T12:00:00+00:00"
+HOLDER = """
+import sys, time
+from assay.ledger.store import Ledger
+ledger = Ledger.open(sys.argv[1])
+held = sys.argv[2]
+if held == "lease":
+    assert ledger.claim("rack-1", "first", float(sys.argv[3]))
+    print("held", flush=True)
+    time.sleep(60)
+with ledger.exclusively("deciding"):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+COUNTER = """
+import sys, pathlib
+from assay.ledger.store import Ledger
+ledger, count = Ledger.open(sys.argv[1]), pathlib.Path(sys.argv[2])
+print("ready", flush=True)
+sys.stdin.readline()
+for _ in range(40):
+    with ledger.exclusively("deciding"):
+        count.write_text(str(int(count.read_text()) + 1))
+"""
+CLAIMER = """
+import sys
+from assay.ledger.store import Ledger
+ledger = Ledger.open(sys.argv[1])
+print("ready", flush=True)
+sys.stdin.readline()
+print(*(f"rack-{n}" for n in range(30) if ledger.claim(f"rack-{n}", sys.argv[2], 60)))
+"""
+
+
+def entry(id_: str, node: str = "n1") -> Entry:
+    return Entry(id_, AT, "hold", node)
+
+
+def start(program: str, *words: object) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", program, *map(str, words)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline().strip() in ("held", "ready")
+    return process
+
+
+def kill(process: subprocess.Popen[str]) -> None:
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
+
+
+def test_the_head_is_the_number_of_the_newest_entry(ledger):
+    assert ledger.head() == 0
+    ledger.append(entry("a"), entry("b"))
+    assert ledger.head() == ledger.entries()[-1].seq
+    before = ledger.head()
+    ledger.append(entry("a"))
+    assert ledger.head() == before, "what is known already is no news"
+
+
+def test_the_head_of_outcomes_grows_with_each_run(ledger):
+    heads = [ledger.outcomes_head()]
+    for run in ("r1", "r2"):
+        ledger.record(Run(run, AT), [Outcome("c", "a/n1", "n1", "pass")])
+        heads.append(ledger.outcomes_head())
+    ledger.record(Run("r2", AT), [])
+    assert heads == sorted(set(heads))
+    assert ledger.outcomes_head() == heads[-1]
+
+
+def test_who_waits_is_told_as_soon_as_another_appends(ledger, place):
+    told: list[tuple[int, float]] = []
+
+    def wait() -> None:
+        told.append((ledger.wait(0, 30), time.monotonic()))
+
+    waiting = threading.Thread(target=wait)
+    waiting.start()
+    time.sleep(0.1)
+    other = Ledger.open(place)
+    other.append(entry("a"))
+    appended = time.monotonic()
+    waiting.join()
+    other.close()
+    ((head, at),) = told
+    assert head == 1
+    assert at - appended < 5, "long before the time to wait is over"
+
+
+def test_news_from_before_the_waiting_is_told_at_once(ledger):
+    ledger.append(entry("a"))
+    assert ledger.wait(0, 30) == 1
+
+
+def test_without_news_the_wait_ends_with_its_time(ledger):
+    ledger.append(entry("a"))
+    began = time.monotonic()
+    assert ledger.wait(1, 0.15) == 1
+    assert time.monotonic() - began >= 0.15
+
+
+def test_waiting_costs_next_to_nothing(ledger):
+    ledger.wait(0, 0.01)
+    before = time.thread_time()
+    ledger.wait(0, 1.0)
+    assert time.thread_time() - before < 0.1
+
+
+def test_a_change_that_is_no_entry_is_no_news(ledger, place):
+    timer = threading.Timer(0.05, lambda: Ledger.open(place).claim("rack-1", "b", 5))
+    timer.start()
+    assert ledger.wait(0, 0.3) == 0
+    timer.join()
+
+
+def test_latest_of_several_nodes_is_what_it_is_of_each(ledger):
+    outcomes = [Outcome("c", f"a/n{n}", f"n{n}", "pass", evidence_at=AT) for n in range(700)]
+    ledger.record(Run("r", AT), outcomes)
+    some = [f"n{n}" for n in range(0, 700, 2)]
+    assert {one.outcome.node for one in ledger.latest(nodes=some)} == set(some)
+    assert ledger.latest(nodes=["n3"]) == ledger.latest("n3")
+    assert ledger.latest(nodes=[]) == ledger.latest(nodes=["n9999"]) == ledger.latest("n9999") == []
+
+
+def test_a_lease_is_of_one_holder_until_it_is_let_go(ledger):
+    assert ledger.claim("rack-1", "a", 60)
+    assert not ledger.claim("rack-1", "b", 60)
+    assert ledger.claim("rack-2", "b", 60)
+    assert ledger.claim("rack-1", "a", 60), "who holds it renews it"
+    assert {name: lease.holder for name, lease in ledger.holders().items()} == {"rack-1": "a", "rack-2": "b"}
+    ledger.let_go("rack-1", "b")
+    assert not ledger.claim("rack-1", "b", 60), "only its holder lets go of it"
+    ledger.let_go("rack-1", "a")
+    assert ledger.claim("rack-1", "b", 60)
+
+
+def test_a_lease_ends_with_its_time_and_a_renewal_lengthens_it(ledger):
+    assert ledger.claim("rack-1", "a", 0)
+    assert ledger.holders() == {}
+    assert ledger.claim("rack-1", "b", 60)
+    first = ledger.holders()["rack-1"].until_s
+    assert abs(first - time.time() - 60) < 30, "seconds since 1970, by a clock of this machine"
+    assert ledger.claim("rack-1", "b", 600)
+    assert ledger.holders()["rack-1"].until_s > first + 400
+
+
+def test_the_lease_of_a_killed_holder_goes_to_another_when_it_is_over(ledger, place):
+    kill(start(HOLDER, place, "lease", 2.0))
+    until = ledger.holders().get("rack-1")
+    if until:
+        assert not ledger.claim("rack-1", "second", 60), "not before"
+    deadline = time.monotonic() + 20
+    while not ledger.claim("rack-1", "second", 60):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert ledger.holders()["rack-1"].holder == "second"
+
+
+def test_of_two_who_claim_at_once_one_gets_it(place):
+    Ledger.open(place).close()
+    claimers = [start(CLAIMER, place, name) for name in ("left", "right")]
+    for each in claimers:
+        assert each.stdin is not None
+        each.stdin.write("go\n")
+        each.stdin.flush()
+    got = [each.communicate()[0].split() for each in claimers]
+    assert sorted(got[0] + got[1]) == sorted(f"rack-{n}" for n in range(30))
+
+
+def test_one_process_at_a_time_goes_through_an_exclusive_section(place, tmp_path):
+    count = tmp_path / "count"
+    count.write_text("0")
+    Ledger.open(place).close()
+    counters = [start(COUNTER, place, count) for _ in range(3)]
+    for each in counters:
+        assert each.stdin is not None
+        each.stdin.write("go\n")
+        each.stdin.flush()
+    assert [each.communicate() and each.returncode for each in counters] == [0, 0, 0]
+    assert count.read_text() == "120"
+
+
+def test_threads_take_turns_as_processes_do(ledger):
+    inside, most = [0], [0]
+
+    def go() -> None:
+        for _ in range(10):
+            with ledger.exclusively("deciding"):
+                inside[0] += 1
+                most[0] = max(most[0], inside[0])
+                time.sleep(0.001)
+                inside[0] -= 1
+
+    threads = [threading.Thread(target=go) for _ in range(3)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert most == [1]
+
+
+def test_a_killed_holder_gives_its_section_back_and_the_ledger_is_open_meanwhile(ledger, place):
+    holder = start(HOLDER, place, "section")
+    with pytest.raises(Trouble, match="its turn"), ledger.exclusively("deciding", patience_s=0.2):
+        pass
+    with ledger.exclusively("another"):
+        assert ledger.append(entry("a")) == [True], "who holds a section locks nobody else out"
+    kill(holder)
+    with ledger.exclusively("deciding", patience_s=20):
+        pass
+
+
+def test_what_goes_wrong_inside_a_section_ends_it(ledger):
+    with pytest.raises(ZeroDivisionError), ledger.exclusively("deciding"):
+        1 / 0  # noqa: B018
+    with ledger.exclusively("deciding", patience_s=1):
+        pass
