@@ -20,9 +20,13 @@ def run(ctx: Context, intent: Intent) -> None:
 def verify(ctx: Context, intent: Intent) -> Verification:
     """Done when a cordon stands, ours or another's; a node without a scheduler has nothing to hold back."""
     scheduler = ctx.scheduler(intent.node)
-    if not scheduler.places:
+    return judged(scheduler.places, scheduler.cordoned(intent.node) if scheduler.places else "")
+
+
+def judged(places: bool, reason: str) -> Verification:
+    """Return what it means for a cordon that the scheduler, if one places jobs here, tells this reason of one."""
+    if not places:
         return Verification(True, "no scheduler places jobs on this node")
-    reason = scheduler.cordoned(intent.node)
     if reason:
         return Verification(True, f"cordoned: {reason}", {"cordon": reason})
     return Verification(False, "the scheduler reads the node as open for jobs")

@@ -20,7 +20,12 @@ def run(ctx: Context, intent: Intent) -> None:
 
 def verify(ctx: Context, intent: Intent) -> Verification:
     """Done when no cordon of ours stands."""
-    reason = ctx.scheduler(intent.node).cordoned(intent.node)
+    scheduler = ctx.scheduler(intent.node)
+    return judged(scheduler.places, scheduler.cordoned(intent.node))
+
+
+def judged(places: bool, reason: str) -> Verification:  # noqa: ARG001 — the signature is that of `cordon.judged`
+    """Return what it means for giving a node back that the scheduler tells this reason of a cordon."""
     if ours(reason):
         return Verification(False, f"our own cordon still stands: {reason}", {"cordon": reason})
     if reason:
