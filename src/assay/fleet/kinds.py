@@ -21,6 +21,7 @@ KINDS = {
     "ManagementProfile": "assay.model.profile",
     "Monitoring": "assay.model.monitoring",
     "NodeSpec": "assay.model.nodespec",
+    "Schedules": "assay.model.schedule",
     "TicketRoute": "assay.model.ticket_route",
 }
 """Where each kind's model is, which is called as the kind is."""

@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # a model is loaded when a document of its kind is read
     from assay.model.policy import LifecyclePolicy
     from assay.model.profile import ManagementProfile
     from assay.model.quirks import BmcQuirks
+    from assay.model.schedule import Schedules
     from assay.model.ticket_route import TicketRoute
 
 
@@ -68,6 +69,7 @@ class Fleet:
     monitorings: Mapping[str, Monitoring] = field(default_factory=dict)
     known: Mapping[str, KnownIssues] = field(default_factory=dict)
     gates: Mapping[str, Gates] = field(default_factory=dict)
+    schedules: Mapping[str, Schedules] = field(default_factory=dict)
     lines: Mapping[tuple[str, str], str] = field(default_factory=dict)
     commit: str = ""
     dirty: bool = False

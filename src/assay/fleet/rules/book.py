@@ -29,6 +29,7 @@ THEMES = (
     "transports",
     "monitoring",
     "gates",
+    "schedules",
 )
 
 Place = tuple[str, int, int]
