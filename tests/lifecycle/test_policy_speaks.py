@@ -37,6 +37,10 @@ def changed(policy: LifecyclePolicy, path: str, new: Any) -> dict[str, Any]:
         ("breaker.min_nodes", 1, "greater than or equal to 2"),
         ("states.zap.deadline", {"hours": 6.0, "to": "zapfail", "unless": "tuesday"}, "Extra inputs"),
         ("states.zap.entry", ["pray"], "Input should be"),
+        ("states.test.deadline", {"hours": 24.0}, "nothing leaves before 24 h"),
+        ("racks.nvl72.more_than", 18, "which never happens"),
+        ("limits.effects_at_once.rack", 65, "only 64 in its whole pool"),
+        ("limits.per_minute", 0, "greater than or equal to 1"),
     ],
 )
 def test_a_policy_that_cannot_work_is_refused(policy, path, new, said):

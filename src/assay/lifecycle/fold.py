@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, get_args
 
-from assay.lifecycle.story import Effect, Known, Move, Pending, Repair, Standing, Story, Word
+from assay.lifecycle.story import Answer, Asked, Effect, Known, Move, Pending, Repair, Standing, Story, Withdrawn, Word
 from assay.lifecycle.when import written
 from assay.model.action import REPAIRS
 from assay.model.decision import Cause
@@ -66,23 +66,8 @@ class _Tale:
 
     def hear(self, entry: Entry) -> None:
         """Take in one entry; kinds that move nothing (tickets, failed observations) are passed over."""
-        match entry.kind:
-            case "transition":
-                self._transition(entry)
-            case "decision":
-                self._decision(entry)
-            case "decision.withdrawn":
-                self._withdrawn(entry)
-            case "fault":
-                self._fault(entry)
-            case "fault.cleared":
-                self._cleared(entry)
-            case "effect.intent":
-                self._intent(entry)
-            case "effect.done" | "effect.verified" | "effect.failed" | "effect.unknown":
-                self._effect(entry)
-            case "hold" | "release" | "certified":
-                self._person(entry)
+        if heard := _HEARD.get(entry.kind):
+            heard(self, entry)
 
     def told(self) -> Story:
         """Return the story so far."""
@@ -99,6 +84,7 @@ class _Tale:
         at, body = written(entry.at), entry.body
         decision = body.get("decision", "")
         reasons = self.decisions.get(decision, {})
+        self._now_answered("waits", "acted")
         self.moves.append(Move(at, body["from"], body["to"], decision, reasons.get("remedy", "")))
         self.story = replace(
             self.story,
@@ -110,7 +96,14 @@ class _Tale:
             note="",
             pending=None,
             certified=None,
+            asked=self._still_asked(body["to"]),
+            withdrawn=None,
+            spared="",
         )
+
+    def _still_asked(self, state: str) -> Asked | None:
+        asked = self.story.asked
+        return asked if asked and asked.to != state else None
 
     def _decision(self, entry: Entry) -> None:
         body = entry.body
@@ -119,20 +112,38 @@ class _Tale:
         if body["timing"] == "pending":
             self.story = replace(self.story, pending=_pending(entry, causes))
         if body["timing"] != "record":
-            self._answer(causes, "acted", entry.at)
+            self._answer(causes, "acted" if body["timing"] == "immediate" else "waits", entry.at)
         elif any(cause.kind == "breaker" for cause in causes):
             self._answer(causes, "breaker", entry.at)
+            if any(cause.kind == "deadline" for cause in causes):
+                self.story = replace(self.story, spared=written(entry.at))
         if body["timing"] == "record" and body.get("remedy") in ("ticket", "wait"):
             self.story, self.noted = replace(self.story, note=said(causes)), causes
 
-    def _answer(self, causes: tuple[Cause, ...], answer: Any, at: str) -> None:
+    def _answer(self, causes: tuple[Cause, ...], answer: Answer, at: str) -> None:
         for cause in causes:
             if cause.kind == "fault" and (known := self.faults.get(cause.id)) and known.answer != "acted":
                 self.faults[cause.id] = replace(known, answer=answer, answered_at=written(at))
 
     def _withdrawn(self, entry: Entry) -> None:
-        if self.story.pending and self.story.pending.decision == entry.body["decision"]:
-            self.story = replace(self.story, pending=None)
+        """Take back what waited. What it waited for is as if nothing had been decided; so is a person's move."""
+        pending, body = self.story.pending, entry.body
+        if self.story.asked and self.story.asked.id == body["decision"]:
+            self.story = replace(self.story, asked=None)
+        if pending is None or body["decision"] not in (pending.decision, *(cause.id for cause in pending.because)):
+            return
+        cordon = next(
+            (e for e in self.effects.values() if e.decision == pending.decision and e.action == "cordon"), None
+        )
+        by, reason = body.get("by", entry.id), body.get("reason", "")
+        withdrawn = Withdrawn(pending.decision, by, reason, cordon is not None)
+        self.story = replace(self.story, pending=None, withdrawn=withdrawn)
+        self._now_answered("waits", "")
+
+    def _now_answered(self, before: Answer, answer: Answer) -> None:
+        for known in list(self.faults.values()):
+            if known.answer == before:
+                self.faults[known.id] = replace(known, answer=answer)
 
     def _fault(self, entry: Entry) -> None:
         body = entry.body
@@ -175,13 +186,38 @@ class _Tale:
         if standing == "verified" and begun.action in REPAIRS:
             self.repairs.append(Repair(begun.action, at, begun.id))
 
+    def _replaced(self, entry: Entry) -> None:
+        self.repairs.append(Repair("replaced", written(entry.at), entry.id))
+
     def _person(self, entry: Entry) -> None:
-        word = Word(entry.id, entry.body["who"], entry.body["reason"], written(entry.at))
+        until = entry.body.get("until", "")
+        word = Word(entry.id, entry.body["who"], entry.body["reason"], written(entry.at), until and written(until))
         if entry.kind == "certified":
             self.repairs.append(Repair("certified", word.at, word.id))
             self.story = replace(self.story, certified=word)
         else:
             self.story = replace(self.story, held=word if entry.kind == "hold" else None)
+
+    def _asked(self, entry: Entry) -> None:
+        body = entry.body
+        to = "zap" if entry.kind == "zap.asked" else body["to"]
+        at, now = written(entry.at), bool(body.get("now"))
+        asked = Asked(entry.id, to, body["who"], body["reason"], at, now)
+        self.story = replace(self.story, asked=asked if to != self.story.state else None)
+
+
+_HEARD: dict[str, Callable[[_Tale, Entry], None]] = {
+    "transition": _Tale._transition,
+    "decision": _Tale._decision,
+    "decision.withdrawn": _Tale._withdrawn,
+    "fault": _Tale._fault,
+    "fault.cleared": _Tale._cleared,
+    "effect.intent": _Tale._intent,
+    **{f"effect.{standing}": _Tale._effect for standing in get_args(Standing) if standing != "intent"},
+    **dict.fromkeys(("hold", "release", "certified"), _Tale._person),
+    **dict.fromkeys(("move", "zap.asked"), _Tale._asked),
+    "part.replaced": _Tale._replaced,
+}
 
 
 def said(causes: Iterable[Cause]) -> str:

@@ -10,7 +10,7 @@ from assay.lifecycle.situation import NodeView, Situation
 from assay.lifecycle.story import Story
 from assay.lifecycle.when import hours, moment
 from assay.model.action import RESTARTS
-from assay.model.policy import LifecyclePolicy
+from assay.model.policy import OF_RACK, LifecyclePolicy
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ def is_out(policy: LifecyclePolicy, story: Story) -> bool:
     A node that never served in this round (it failed its burn-in) takes nothing from anybody.
     """
     if serves(policy, story):
-        return story.pending is not None and cordons(policy, story.pending.rule)
+        return story.pending is not None and takes_out(policy, story.pending.rule)
     if not policy.states[story.state].counts_out:
         return False
     for move in reversed(story.moves):
@@ -109,10 +109,12 @@ def is_out(policy: LifecyclePolicy, story: Story) -> bool:
     return False
 
 
-def cordons(policy: LifecyclePolicy, rule: str) -> bool:
-    """Whether a pending decision of this rule (as written, `file:line name`) holds the node out of service."""
-    name = rule.rpartition(" ")[2]
-    return name in policy.faults and bool(policy.faults[name].while_pending)
+def takes_out(policy: LifecyclePolicy, rule: str) -> bool:
+    """Whether a pending decision of this rule (as written, `file:line name`) holds the node out of service.
+
+    A cordon of the whole rack does not: nothing is wrong with such a node, and it keeps its jobs.
+    """
+    return not rule.rpartition(" ")[2].startswith(OF_RACK) and bool(policy.meanwhile(rule))
 
 
 def _rack(view: NodeView) -> tuple[str, str]:

@@ -23,12 +23,8 @@ def owed(policy: LifecyclePolicy, story: Story) -> list[Owed]:
 
     Nothing after an action that failed, since each rests on the one before. A held node is owed only what was begun.
     """
-    if story.pending:
-        asked = [(story.pending.decision, action, _reason(story)) for action in _meanwhile(policy, story)]
-    else:
-        asked = [(story.decision, action, story.because) for action in policy.states[story.state].entry]
     found: list[Owed] = []
-    for decision, action, reason in asked if story.decision or story.pending else []:
+    for decision, action, reason in _asked(policy, story):
         effect = story.effect_of(decision, action)
         if effect and effect.standing == "failed":
             break
@@ -37,10 +33,12 @@ def owed(policy: LifecyclePolicy, story: Story) -> list[Owed]:
     return found
 
 
-def _meanwhile(policy: LifecyclePolicy, story: Story) -> list[str]:
-    name = story.pending.rule.rpartition(" ")[2] if story.pending else ""
-    return [*policy.faults[name].while_pending] if name in policy.faults else []
-
-
-def _reason(story: Story) -> str:
-    return "; ".join(cause.text for cause in story.pending.because) if story.pending else story.because
+def _asked(policy: LifecyclePolicy, story: Story) -> list[tuple[str, str, str]]:
+    """Return what was asked for: decision, action and reason. A cordon of what was withdrawn is undone first."""
+    if pending := story.pending:
+        reason = "; ".join(cause.text for cause in pending.because)
+        return [(pending.decision, action, reason) for action in policy.meanwhile(pending.rule)]
+    undone = story.withdrawn if story.withdrawn and story.withdrawn.cordoned else None
+    undo = [(undone.by, "uncordon", undone.reason)] if undone else []
+    entry = policy.states[story.state].entry if story.decision else []
+    return [*undo, *((story.decision, action, story.because) for action in entry)]

@@ -12,15 +12,15 @@ if TYPE_CHECKING:  # history is read without the specs' machinery, which takes i
     from assay.model.faults import Blame, Remedy, Severity
 
 Standing = Literal["intent", "done", "verified", "failed", "unknown"]
-Answer = Literal["", "acted", "breaker"]
+Answer = Literal["", "waits", "acted", "breaker"]
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
     """A fault that history holds. `marks`: how far each source has been read; `times`: its last sightings.
 
-    `answer`: "acted" once a decision moved the node (or waits to) because of it, "breaker" once the breaker, which
-    held it back at `answered_at`, took it out of the play. `cleared_at` is "" while the fault is open.
+    `answer`: "waits" once a decision waits to move the node because of it, "acted" once one moved it, "breaker" once
+    the breaker, which held it back at `answered_at`, took it out of the play. `cleared_at` is "" while it is open.
     """
 
     id: str
@@ -59,7 +59,7 @@ class Effect:
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """A moment before which no pass counts: a repair verified, or a person's certification."""
+    """A moment before which no pass counts: a repair verified, a person's certification, or a part replaced."""
 
     what: str
     at: str
@@ -92,12 +92,38 @@ class Pending:
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """What a person said: a hold or a certification."""
+    """What a person said: a hold or a certification. `until` is when a hold ends (ISO 8601 UTC), "" where open."""
 
     id: str
     who: str
     reason: str
     at: str
+    until: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Where a person wants the node to be. It stands until it is there; `now`: without waiting for it to be idle."""
+
+    id: str
+    to: str
+    who: str
+    reason: str
+    at: str
+    now: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Withdrawn:
+    """The last decision that waited and was withdrawn in this stay, by which decision (or entry, where a person did).
+
+    `cordoned`: it had begun to cordon the node, which is to be undone.
+    """
+
+    decision: str
+    by: str
+    reason: str
+    cordoned: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +131,8 @@ class Story:
     """One node. `stay` is the id of the entry that brought it here, `decision` the decision behind that ("": none).
 
     `because` is why it came here; `note` what was recorded since that needs hands or keeps it here.
-    `certified` is a certification given during this stay. `decided` holds the id of every decision ever made here.
+    `certified` is a certification given during this stay. `spared` is when the breaker last held a deadline of this
+    stay back ("": never). `decided` holds the id of every decision ever made here.
     """
 
     node: str
@@ -120,6 +147,9 @@ class Story:
     pending: Pending | None = None
     held: Word | None = None
     certified: Word | None = None
+    asked: Asked | None = None
+    withdrawn: Withdrawn | None = None
+    spared: str = ""
     faults: tuple[Known, ...] = ()
     repairs: tuple[Repair, ...] = ()
     moves: tuple[Move, ...] = ()

@@ -114,8 +114,11 @@ def _deadline(situation: Situation, view: NodeView) -> Wish | None:
     stayed = situation.now - moment(story.since)
     if deadline is None or stayed <= hours(deadline.hours):
         return None
+    path, name = f"states.{story.state}.deadline", f"{story.state}-deadline"
     because = (Cause("deadline", story.stay, f"{story.state} took longer than {deadline.hours:g} h"),)
-    return Wish(deadline.to, "immediate", f"states.{story.state}.deadline", f"{story.state}-deadline", because)
+    if deadline.to is None:
+        return Wish(story.state, "record", path, name, because, (story.stay,), "ticket")
+    return Wish(deadline.to, "immediate", path, name, because)
 
 
 def _phase_passed(judgement: Judgement) -> Cause:

@@ -19,6 +19,11 @@ from assay.model.faults import Blame, Remedy, Severity
 from assay.model.policy_sense import misfits
 from assay.model.spec import Spec, Strict
 
+BY_PERSON = "person"
+"""The name of the rule by which a person's move is decided."""
+OF_RACK = "racks."
+"""What the names of rack rules begin with in decisions."""
+
 
 class Requirement(Strict):
     """Every check declared for `phase` must have passed, its evidence at most `fresh_hours` old.
@@ -34,10 +39,14 @@ class Requirement(Strict):
 
 
 class Deadline(Strict):
-    """After `hours` in the state the node goes `to` another, whatever else is known."""
+    """After `hours` in the state the node goes `to` another, whatever else is known.
+
+    Without `to` it stays where it is and a person is asked to look: what takes long is no proof that it went wrong.
+    """
 
     hours: float = Field(gt=0)
-    to: str
+    to: str | None = None
+    source: str = ""
 
 
 class Escalation(Strict):
@@ -79,7 +88,7 @@ class State(Strict):
         for field in ("pass_to", "fail_to", "effect_failed_to", "certified_to"):
             if target := getattr(self, field):
                 yield field, target
-        if self.deadline:
+        if self.deadline and self.deadline.to:
             yield "deadline", self.deadline.to
         for number, escalation in enumerate(self.escalate):
             yield f"escalate.{number}", escalation.to
@@ -133,15 +142,38 @@ class Ladder(Strict):
     rungs: dict[Remedy, Rung]
 
 
+class AtOnce(Strict):
+    """How many effects may be under way at the same time in one `pool`, and in one `rack`."""
+
+    pool: int = Field(default=64, ge=1)
+    rack: int = Field(default=18, ge=1)
+
+
 class Limits(Strict):
     """How much may be out of service through automation: of a pool, in a rack at once, restarts of the fleet an hour.
 
-    A pool may always have one node out, however small it is.
+    A pool may always have one node out, however small it is. `effects_at_once` and `per_minute` (how many may begin in
+    a pool within a minute) pace what was decided; cordon and uncordon, which take no time, count in neither.
     """
 
     pool_percent: float = Field(gt=0, le=100)
     rack_concurrent: int = Field(ge=1)
     reboots_per_hour: int = Field(ge=1)
+    effects_at_once: AtOnce = Field(default_factory=AtOnce)
+    per_minute: int = Field(default=60, ge=1)
+
+
+class RackRule(Strict):
+    """A rack of such nodes is one machine of `of` nodes: with more than `more_than` of them out, it is cordoned whole.
+
+    Its nodes keep their jobs and their state, and are uncordoned when enough of them serve again. At most `at_once`
+    racks of a pool are cordoned by one rule: that many at the same time more likely have a cause outside of them.
+    """
+
+    node_specs: list[str] = Field(min_length=1)
+    of: int = Field(ge=2)
+    more_than: int = Field(ge=0)
+    at_once: int = Field(default=2, ge=1)
 
 
 class Breaker(Strict):
@@ -156,6 +188,16 @@ class Holds(Strict):
     """A person's hold is brought to mind again every `remind_hours`."""
 
     remind_hours: float = Field(gt=0)
+
+
+class Waiting(Strict):
+    """What waits for a node to be idle is brought to mind every `remind_hours`, with what it waits for.
+
+    `by_hand`: what is done at once while a person's move waits.
+    """
+
+    remind_hours: float = Field(default=24, gt=0)
+    by_hand: list[Literal["cordon"]] = Field(default=["cordon"])
 
 
 class Silence(Strict):
@@ -195,6 +237,8 @@ class LifecyclePolicy(Spec):
     limits: Limits
     breaker: Breaker
     holds: Holds
+    racks: dict[str, RackRule] = Field(default={})
+    waiting: Waiting = Field(default_factory=Waiting)
     settle_minutes: float = Field(ge=0)
     silence: Silence = Field(default_factory=Silence)
     reopen_days: float = Field(default=30, ge=0, le=3650)
@@ -210,6 +254,15 @@ class LifecyclePolicy(Spec):
         """Return the rule that answers such a fault, with its name: the first that matches; the last matches all."""
         asked = (state, fault_class, severity, blame, in_use)
         return next((name, rule) for name, rule in self.faults.items() if rule.matches(*asked))
+
+    def meanwhile(self, rule: str) -> list[Action]:
+        """Return what is done at once for a decision that waits, by its rule (as written, `file:line name`)."""
+        name = rule.rpartition(" ")[2]
+        if name == BY_PERSON:
+            return [*self.waiting.by_hand]
+        if name in self.faults:
+            return [*self.faults[name].while_pending]
+        return ["cordon"] if name.removeprefix(OF_RACK) in self.racks else []
 
     @model_validator(mode="after")
     def _makes_sense(self) -> LifecyclePolicy:

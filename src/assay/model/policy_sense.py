@@ -17,7 +17,14 @@ Path = tuple[str | int, ...]
 def misfits(policy: LifecyclePolicy) -> list[Misfit]:
     """Return what is wrong. Where names are wrong, nothing that rests on them is said."""
     strangers = list(_strangers(policy))
-    return strangers or [*_undrawn(policy), *_stuck(policy), *_endless(policy), *_unanswered(policy)]
+    return strangers or [
+        *_undrawn(policy),
+        *_stuck(policy),
+        *_endless(policy),
+        *_unanswered(policy),
+        *_hasty(policy),
+        *_toothless(policy),
+    ]
 
 
 def way_path(state: str, field: str) -> Path:
@@ -106,3 +113,24 @@ def _unanswered(policy: LifecyclePolicy) -> Iterator[Misfit]:
         said = "the last of the faults' rules must match everything, so that none goes unanswered"
         fix = f"add a rule below {title} that says its timing and nothing else: `everything-else: {{timing: record}}`"
         yield Misfit("ASY0077", ("faults", title), said, fix)
+
+
+def _hasty(policy: LifecyclePolicy) -> Iterator[Misfit]:
+    for name, state in policy.states.items():
+        if state.deadline and state.deadline.hours <= state.soak_hours:
+            late, soak = state.deadline.hours, state.soak_hours
+            said = f"states.{name}.deadline is {late:g} h, and nothing leaves before {soak:g} h"
+            fix = "let the deadline be longer than soak_hours"
+            yield Misfit("ASY0190", ("states", name, "deadline", "hours"), said, fix)
+
+
+def _toothless(policy: LifecyclePolicy) -> Iterator[Misfit]:
+    for name, rule in policy.racks.items():
+        if rule.more_than >= rule.of:
+            said = f"racks.{name} asks for more than {rule.more_than} of {rule.of} nodes out, which never happens"
+            yield Misfit("ASY0191", ("racks", name, "more_than"), said, f"use a number below {rule.of}")
+    at_once = policy.limits.effects_at_once
+    if at_once.rack > at_once.pool:
+        said = f"{at_once.rack} effects may be under way in a rack, and only {at_once.pool} in its whole pool"
+        path = ("limits", "effects_at_once", "rack")
+        yield Misfit("ASY0191", path, said, f"use at most {at_once.pool}, or let the pool have more")

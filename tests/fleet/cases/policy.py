@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from cases.case import POLICY, POOL, Case, one
+from cases.case import NODE, POLICY, POOL, Case, one
 
 ATTIC = POLICY.replace("edges:", "  attic: {summary: lost}\nedges:\n  attic: [production]")
 ARRIVAL = POLICY.replace("onboard", "arrival")
 LADDER = POLICY.replace("rungs: {}", "rungs: {triage: {to: onboard}}")
 CLOSED = POLICY.replace("certified_to: production", "fail_to: production")
+SOAK = POLICY.replace("certified_to", "soak_hours: 2, deadline: {hours: 3}, certified_to")
+PAIRS = POLICY + "racks: {pairs: {node_specs: [small], of: 2, more_than: 1}}\n"
+PAIR = NODE.replace("fans:", "rack: {nodes: 2, gpus: 2, switch_trays: 1, power_shelves: 1}\nfans:")
 
 CASES: dict[str, Case] = {
     "ASY0070": Case(
@@ -45,5 +48,18 @@ CASES: dict[str, Case] = {
         one("specs/policy.yaml", POLICY, "certified_to: production", "certified_to: productoin"),
         {},
         "specs/policy.yaml:6:27",
+    ),
+    "ASY0190": Case(
+        one("specs/policy.yaml", SOAK, "hours: 3", "hours: 2"), {"specs/policy.yaml": SOAK}, "specs/policy.yaml:6:53"
+    ),
+    "ASY0191": Case(
+        {**one("specs/policy.yaml", PAIRS, "more_than: 1", "more_than: 2"), "specs/node.yaml": PAIR},
+        {"specs/policy.yaml": PAIRS, "specs/node.yaml": PAIR},
+        "specs/policy.yaml:18:45",
+    ),
+    "ASY0192": Case(
+        {"specs/policy.yaml": PAIRS},
+        {"specs/policy.yaml": PAIRS, "specs/node.yaml": PAIR},
+        "specs/policy.yaml:18:30",
     ),
 }

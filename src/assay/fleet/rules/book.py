@@ -115,5 +115,7 @@ for _code, _title, _why in (
     ("ASY0110", "a list of switches that cannot be read", "The fabric's switches would have no place and no GUID."),
     ("ASY0173", "a known issue that excuses everything", "Nothing in the fleet could fail any more."),
     ("ASY0088", "a policy that names no state", "A node sent there would be nowhere."),
+    ("ASY0190", "a deadline before the state can be left", "Every node would miss it, however well it is."),
+    ("ASY0191", "a limit of a policy that can never be reached", "It promises a bound that nothing holds."),
 ):
     _enter(Rule(_code, _title, _why, "error"))

@@ -12,6 +12,7 @@ from assay.fleet.rules.book import Finding, rule
 from assay.fleet.rules.names import nearest
 from assay.fleet.rules.suites import declared
 from assay.model.checks import CheckCatalog
+from assay.model.nodespec import NodeSpec
 from assay.model.policy import LifecyclePolicy, State
 
 
@@ -95,6 +96,27 @@ def endless_ladder(draft: Draft) -> Iterator[Finding]:
                 place = draft.at(f"LifecyclePolicy/{policy.name}", "ladder", "rungs", remedy)
                 said = f"{remedy} is a last step, but {' → '.join(way)} takes no person"
                 yield Finding(place, said, "let a last step lead to a state that is left by certified_to")
+
+
+@rule(
+    "ASY0192",
+    "a rack rule that no node spec bears out",
+    why="The rack would be cordoned too late, too early or never.",
+    needs=(NodeSpec,),
+)
+def unborne_rack_rule(draft: Draft) -> Iterator[Finding]:
+    """Find rack rules for specs that are not there, that are no rack-scale machine, or of another size."""
+    specs = draft.of(NodeSpec)
+    for policy in draft.of(LifecyclePolicy).values():
+        for title, answer in policy.racks.items():
+            for number, name in enumerate(answer.node_specs):
+                place = draft.at(f"LifecyclePolicy/{policy.name}", "racks", title, "node_specs", number)
+                if name not in specs:
+                    yield Finding(place, f"{title}: no NodeSpec is called {name}", nearest(name, specs))
+                elif (whole := specs[name].rack) is None or whole.nodes != answer.of:
+                    has = f"{whole.nodes} nodes are" if whole else "no whole rack is"
+                    said = f"{title} speaks of {answer.of} nodes, but {has} a machine of {name}"
+                    yield Finding(place, said, f"correct `of`, or the `rack` of {name}")
 
 
 def _healthy_ways(state: State) -> list[str]:
