@@ -14,6 +14,7 @@ from pydantic import Field, model_validator
 from assay.model.action import Action
 from assay.model.checks import Phase
 from assay.model.decision import Timing
+from assay.model.effort import Effort
 from assay.model.errors import Contradiction
 from assay.model.faults import Blame, Remedy, Severity
 from assay.model.policy_sense import misfits
@@ -222,7 +223,9 @@ class Commits(Strict):
 
 
 class LifecyclePolicy(Spec):
-    """The lifecycle as data. `settle_minutes`: what is seen so soon after a repair is not yet held against a node.
+    """The lifecycle as data. `effects`: how hard each action is tried.
+
+    `settle_minutes`: what is seen so soon after a repair is not yet held against a node.
 
     `reopen_days`: what is wrong again so soon after its ticket was closed reopens that ticket.
     """
@@ -239,6 +242,7 @@ class LifecyclePolicy(Spec):
     holds: Holds
     racks: dict[str, RackRule] = Field(default={})
     waiting: Waiting = Field(default_factory=Waiting)
+    effects: dict[Action, Effort] = Field(default={})
     settle_minutes: float = Field(ge=0)
     silence: Silence = Field(default_factory=Silence)
     reopen_days: float = Field(default=30, ge=0, le=3650)
