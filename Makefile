@@ -3,6 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 NODE_READY := node_modules/.ready
+export PYTHONDONTWRITEBYTECODE :=  # keep what is compiled: a story starts Python a hundred times
 
 .DEFAULT_GOAL := help
 .PHONY: help run test test-slow lint bench probe lock schemas clean system
