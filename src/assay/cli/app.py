@@ -36,6 +36,8 @@ VERBS = {
     "gate": "Hold a run to the gates of the fleet.",
     "hold": "Freeze a node: automation looks and reports, but never acts.",
     "release": "End a hold.",
+    "move": "Send a node to another state, along a way that the policy draws.",
+    "zap": "Bring firmware and configuration onto a node again.",
     "certify": "Certify a technician's inspection of a node.",
     "fabric": "Learn, compare and scan the InfiniBand fabric.",
     "serve": "Listen to the nodes' agents.",

@@ -1,0 +1,149 @@
+"""A person's word: hold, release, move, zap and certify, with who and why, once however often it is typed."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assay.cli.holding import ends_at
+from assay.ledger.store import Ledger
+from assay.lifecycle.fold import fold
+from assay.model.errors import Trouble
+
+BECAUSE = ("--reason", "bisecting a kernel bug")
+NOW = datetime(2026, 11, 22, 9, tzinfo=UTC)
+
+
+def test_a_word_about_several_nodes_is_written_for_each_with_who_and_why(ann):
+    told = ann.reads("hold", "n0003", "n0004", *BECAUSE, "--who", "bob")["words"]
+    assert [(one["node"], one["new"], one["kind"], one["who"], one["reason"]) for one in told] == [
+        (node, True, "hold", "bob", BECAUSE[1]) for node in ("n0003", "n0004")
+    ]
+    assert {node: story.held.who for node, story in fold(ann.ledger().entries()).items() if story.held} == {
+        "n0003": "bob",
+        "n0004": "bob",
+    }
+
+
+def test_where_one_node_refuses_nothing_is_written_of_any(ann):
+    ann.types("hold", "n0003", *BECAUSE)
+    told = ann.is_refused("move", "n0004", "n0003", "draining", *BECAUSE)
+    assert "n0003 is held by ann" in told
+    assert "of the other 1 nothing was written either" in told
+    assert "move" not in ann.kinds("n0004")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("hold", "n0003", *BECAUSE),
+        ("hold", "n0003", *BECAUSE, "--for", "3d"),
+        ("hold", "n0003", *BECAUSE, "--until", "2999-01-01"),
+        ("move", "n0003", "draining", *BECAUSE),
+        ("move", "n0003", "draining", "--now", *BECAUSE),
+        ("certify", "n0001", *BECAUSE),
+    ],
+    ids=" ".join,
+)
+def test_what_is_typed_twice_happens_once_and_says_so(words, ann):
+    ann.types(*words)
+    before = ann.kinds(words[1])
+    assert "already" in ann.types(*words)
+    assert ann.kinds(words[1]) == before
+
+
+def test_two_people_who_type_at_the_same_moment_add_one_line(ann, monkeypatch):
+    ann.types("move", "n0003", "draining", *BECAUSE)
+    before = list(fold(ann.ledger().entries(kinds=["node.enrolled"])).values())
+    monkeypatch.setattr("assay.cli.roll.stories", lambda desk: before)
+    monkeypatch.setattr("assay.cli.asked._last", lambda desk, story: "")
+    assert "nothing was added" in ann.types("move", "n0003", "draining", *BECAUSE)
+
+
+def test_a_move_that_the_policy_does_not_draw_is_refused_with_where_the_node_may_go(ann):
+    told = ann.is_refused("move", "n0003", "rma", *BECAUSE)
+    assert "draws no way for n0003 from production to rma" in told
+    assert "it may go to production-reboot, production-powercycle-test, draining" in told
+    assert "did you mean draining?" in ann.is_refused("move", "n0003", "drainin", *BECAUSE)
+
+
+def test_a_node_that_is_there_is_not_moved_there_and_one_that_was_asked_away_may_be_asked_to_stay(ann):
+    assert "is in production already" in ann.types("move", "n0003", "production", *BECAUSE)
+    assert ann.kinds("n0003") == ["node.enrolled"]
+    ann.types("move", "n0003", "draining", *BECAUSE)
+    assert "stays in production" in ann.types("move", "n0003", "production", *BECAUSE)
+    assert fold(ann.ledger().entries())["n0003"].asked is None
+    assert "is asked to go" in ann.types("move", "n0003", "draining", *BECAUSE), "asked anew, it is a new word"
+    assert ann.kinds("n0003").count("move") == 3
+
+
+def test_a_held_node_is_not_moved_until_it_is_released(ann):
+    ann.types("hold", "n0003", *BECAUSE)
+    assert "assay release n0003" in ann.is_refused("move", "n0003", "draining", *BECAUSE)
+    ann.types("release", "n0003", "--reason", "found it")
+    ann.types("move", "n0003", "draining", *BECAUSE)
+    assert fold(ann.ledger().entries())["n0003"].asked.to == "draining"
+
+
+def test_zap_goes_to_the_state_that_zaps_or_says_where_the_node_may_go(ann):
+    policy = ann.root / "specs" / "lifecycle" / "default.yaml"
+    policy.write_text(policy.read_text().replace("triage: [debug, rma]", "triage: [debug, rma, zap]"))
+    assert "from triage to zap" in ann.types("zap", "n0002", *BECAUSE)
+    assert fold(ann.ledger().entries())["n0002"].asked.to == "zap"
+    assert "is asked to go to zap already" in ann.types("zap", "n0002", *BECAUSE)
+
+
+def test_the_end_of_a_hold_may_be_moved_by_whoever_holds(ann):
+    ann.types("hold", "n0003", *BECAUSE, "--for", "12h")
+    ann.types("hold", "n0003", *BECAUSE, "--for", "2d")
+    held = fold(ann.ledger().entries())["n0003"].held
+    assert datetime.fromisoformat(held.until) - datetime.fromisoformat(held.at) > timedelta(hours=40)
+    assert "already held by ann" in ann.is_refused("hold", "n0003", *BECAUSE, "--who", "bob")
+
+
+def test_a_hold_that_was_released_can_be_taken_again(ann):
+    for _ in range(2):
+        ann.types("hold", "n0003", *BECAUSE)
+        ann.types("release", "n0003", "--reason", "done")
+    assert ann.kinds("n0003") == ["node.enrolled", "hold", "release", "hold", "release"]
+
+
+def test_a_word_without_a_reason_is_not_taken_from_anybody(ann):
+    for verb in (["move", "n0003", "draining"], ["zap", "n0003"], ["certify", "n0001"], ["release", "n0003"]):
+        assert "a reason is needed" in ann.is_refused(*verb, "--reason", " ")
+
+
+@pytest.mark.parametrize(
+    "words", [("--for", "soon"), ("--for", "0h"), ("--until", "tomorrow"), ("--until", "2020-01-01")]
+)
+def test_an_end_that_is_none_is_refused_with_how_to_write_it(words, ann):
+    assert "hold" not in ann.is_refused("hold", "n0003", *BECAUSE, *words).split("\n")[0]
+    assert ann.kinds("n0003") == ["node.enrolled"]
+
+
+@given(st.integers(1, 9999), st.sampled_from("mhdw"))
+def test_a_span_ends_so_long_after_the_hold_began_and_never_before_it(count, unit):
+    seconds = {"m": 60, "h": 3600, "d": 86400, "w": 604800}[unit] * count
+    assert ends_at("", f"{count}{unit}", NOW, NOW) == (NOW + timedelta(seconds=seconds)).isoformat(timespec="seconds")
+
+
+@given(st.text(max_size=8))
+def test_whatever_is_typed_as_an_end_is_a_time_to_come_or_trouble(text):
+    for words in ((text, ""), ("", text)):
+        try:
+            end = ends_at(*words, NOW, NOW)
+        except Trouble:
+            continue
+        assert not end or datetime.fromisoformat(end) > NOW
+
+
+def test_the_word_of_a_person_is_in_the_ledger_of_an_url_too(ann, monkeypatch, tmp_path):
+    other = tmp_path / "elsewhere.sqlite"
+    Ledger.open(other).append(*ann.ledger().entries())
+    monkeypatch.setenv("ASSAY_LEDGER", f"sqlite:///{other}")
+    ann.types("hold", "n0003", *BECAUSE)
+    assert Ledger.open(other).entries("n0003")[-1].kind == "hold"
+    assert ann.ledger().entries("n0003")[-1].kind == "node.enrolled"
