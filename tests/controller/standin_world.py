@@ -14,7 +14,7 @@ from assay.actions.workloads import workloads_of
 from assay.ledger.store import Ledger
 from assay.model.clock import SystemClock
 from assay.model.errors import Trouble
-from assay.model.fleet import Fleet
+from assay.model.fleet import Fleet, Node
 from assay.observe.store import EvidenceStore
 
 
@@ -66,7 +66,7 @@ class Switch:
 def context(home: Path) -> Context:
     """Return a context of nothing but a ledger, a clock and a folder."""
     return Context(
-        fleet=Fleet(home, {}),
+        fleet=Fleet(home, {"n0001": Node("n0001", "h100", "s1", "r1", 1, "", "", "")}),
         ledger=Ledger.open(home / "ledger.sqlite"),
         clock=SystemClock(),
         home=home,
@@ -83,14 +83,15 @@ def replace_tell(ctx: Context, tell) -> Context:
 
 
 def main(home: Path, hang: str) -> None:
-    """Take up what was left, then carry the effect e1."""
+    """Take up what was left, or carry the effect e1."""
     from assay.controller import durable
+    from assay.controller.queues import Pace, queue_of
 
     durable.action = lambda name: Switch(home, hang=hang)
-    with durable.durable(context(home)) as left:
-        for workflow in left:
-            durable.wait_for(workflow)
-        durable.carry(Intent("e1", "cordon", "n0001", "d1", "because"))
+    ctx = context(home)
+    with durable.durable(ctx, [Pace(queue_of("h100"), 4, 4, 1000)]):
+        left = durable.under_way("e1")
+        durable.wait_for_any(ctx, [left or durable.carry(ctx, Intent("e1", "reboot", "n0001", "d1", "because"))])
     print(json.dumps({"left": left}))
 
 

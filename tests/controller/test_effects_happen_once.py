@@ -16,7 +16,7 @@ from assay.controller import effect as steps
 from assay.controller.journal import KINDS, effects_in
 from assay.ledger.store import Ledger
 
-WISH = Intent("e1", "cordon", "n0001", "d1", "because")
+WISH = Intent("e1", "reboot", "n0001", "d1", "because")
 
 
 @pytest.fixture
@@ -106,7 +106,7 @@ def test_a_killed_process_leaves_an_effect_that_the_next_one_finishes_once(tmp_p
     out, err = second.communicate(timeout=60)
 
     assert second.returncode == 0, err
-    assert json.loads(out)["left"] == ["e1"], "the next process finds what was left before it starts anything"
+    assert json.loads(out)["left"] == "e1", "the next process finds what was left before it starts anything"
     ledger = Ledger.open(tmp_path / "ledger.sqlite")
     assert kinds(ledger).count("effect.intent") == 1
     assert kinds(ledger).count("effect.verified") == 1

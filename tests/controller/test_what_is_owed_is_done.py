@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import standin_world as world
 
-from assay.actions.action import Intent
-from assay.actions.workloads import Job, workloads_of
+from assay.actions.workloads import Job, Standing, workloads_of
 from assay.controller import act as acting
-from assay.controller import durable, journal
+from assay.controller import journal
 from assay.controller.desk import Desk
 from assay.controller.lock import only_controller
 from assay.fleet.load import load_fleet
@@ -34,6 +34,14 @@ class Scheduler:
 
     def __init__(self) -> None:
         self.reason, self.running, self.silent = "", [Job("7", "llama-405b", "customer", "")], False
+
+    def standings(self, nodes: Collection[str]) -> dict[str, Standing]:
+        self._answer()
+        return dict.fromkeys(nodes, Standing(tuple(self.running), self.reason))
+
+    def cordon_many(self, reasons: Mapping[str, str]) -> None:
+        for node, reason in reasons.items():
+            self.cordon(node, reason)
 
     def jobs(self, node: str) -> tuple[Job, ...]:
         self._answer()
@@ -136,20 +144,18 @@ def test_an_unknown_effect_that_proves_done_is_not_done_a_second_time(desk: Desk
 
 
 def test_a_waiting_drain_stays_open_names_its_job_and_ends_with_it(desk: Desk, scheduler: Scheduler):
-    intent = Intent(journal.effect_id("d1", "drain"), "drain", NODE, "d1", "because")
-    with durable.durable(desk.context()):
-        durable.carry(intent)
-    assert told(desk) == [("intent", "drain"), ("done", "drain")]
-
     said: list[str] = []
-    context = world.replace_tell(desk.context(), said.append)
-    with durable.durable(context):
-        durable.carry(intent, 2)
+    entry = desk.policy.states["draining"].model_copy(update={"entry": ["drain"]})
+    policy = desk.policy.model_copy(update={"states": desk.policy.states | {"draining": entry}})
+    desk = replace(desk, fleet=replace(desk.fleet, policies={policy.name: policy}), progress=said.append)
+    send(desk, "production", "draining")
+    acting.act(desk)
+    acting.act(desk)
+    assert told(desk) == [("intent", "drain"), ("done", "drain")]
     assert "under way: waits for job 7 (llama-405b, customer)" in said[-1]
 
     scheduler.running = []
-    with durable.durable(context):
-        durable.carry(intent, 3)
+    acting.act(desk)
     assert told(desk)[-1] == ("verified", "drain")
 
 

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from assay.actions.workloads import Workloads
 from assay.ledger.store import Ledger
 from assay.model.clock import Clock
+from assay.model.errors import Trouble
 from assay.model.fleet import Fleet, Node
 from assay.observe.store import EvidenceStore
 
@@ -68,8 +69,15 @@ class Verification:
     waiting: bool = False
 
 
+class Unfinished(Trouble):
+    """Trouble after which nobody knows how far it got: something may still come of it, so it proves nothing."""
+
+
 class Action(Protocol):
-    """Each module of this package that is named like an action is one. All three may raise Trouble."""
+    """Each module of this package that is named like an action is one. All three may raise Trouble.
+
+    `COMPENSATION` of `assay.actions.catalogue` names what undoes it where its decision is withdrawn.
+    """
 
     @property
     def patience_s(self) -> float:

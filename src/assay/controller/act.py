@@ -1,80 +1,124 @@
-"""The second half of a pass: what was decided is brought about, node by node at once, each effect in its order."""
+"""The second half of a pass: what was decided is brought about, many nodes at once, on each node in its order."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 
-from assay.actions.action import Context, Intent
 from assay.actions.catalogue import action
 from assay.controller import effect as steps
-from assay.controller import journal
+from assay.controller.batch import carry_many
 from assay.controller.desk import Desk
+from assay.controller.keep import kept
+from assay.controller.queues import paces
+from assay.controller.wishes import Wish, wishes
+from assay.ledger.url import is_shared
 from assay.lifecycle.fold import fold
-from assay.lifecycle.owed import Owed, owed
+from assay.lifecycle.owed import owed
 from assay.lifecycle.story import Story
 
 AT_ONCE = 16
-ATTEMPTS = 3
 
 
-def act(desk: Desk, names: Collection[str] | None = None) -> None:
+def act(
+    desk: Desk,
+    names: Collection[str] | None = None,
+    stories: Mapping[str, Story] | None = None,
+    *,
+    wait: bool = True,
+) -> str:
     """Bring about what is owed to the nodes (all of them by default), and settle what was left open.
 
-    What a killed process left is finished first, whatever `names` says. Waits until everything has ended or waits
-    for something that is not ours to hurry.
-    """
-    stories = fold(desk.ledger.entries())
-    busy = [story for story in stories.values() if story.node in desk.fleet.nodes and _has_work(desk, story, names)]
-    if not busy:
-        return
-    from assay.controller.durable import durable, wait_for
+    What a killed process left on other nodes is finished too, but for a ledger that controllers share, where each node
+    is somebody's. `stories` are read from the ledger where they are not given. Waits until everything has ended or
+    waits for something that is not ours to hurry; with `wait` off, inside `shared`, what takes long goes on meanwhile,
+    and its end in the ledger is the time to call again.
 
-    with durable(desk.context()) as left:
-        for workflow in left:
-            wait_for(workflow)
-        with ThreadPoolExecutor(AT_ONCE) as threads:
-            for done in [threads.submit(_settle, desk, story.node) for story in busy]:
-                done.result()
+    Returns when the next attempt of something that went wrong is due (ISO 8601), "" where there is none.
+    """
+    told = fold(desk.ledger.entries()) if stories is None else stories
+    mine = [story for story in told.values() if story.node in desk.fleet.nodes and _has_work(desk, story, names)]
+    return _Acting(desk, {story.node: story for story in mine}).go(wait=wait or kept() is None) if mine else ""
 
 
 def _has_work(desk: Desk, story: Story, names: Collection[str] | None) -> bool:
-    mine = names is None or story.node in names
-    return bool(story.in_flight) or (mine and bool(owed(desk.policy, story)))
+    if names is None or story.node in names:
+        return bool(story.in_flight) or bool(owed(desk.policy, story))
+    return bool(story.in_flight) and not is_shared(desk.ledger)
 
 
-def _settle(desk: Desk, node: str) -> None:
-    story = fold(desk.ledger.entries(node))[node]
-    waiting = owed(desk.policy, story)
-    _look_at_overtaken(desk.context(), story, waiting)
-    for one in waiting:
-        if not _bring_about(desk.context(), node, one):
-            return
+class _Acting:
+    """One call of `act`, in which each effect is carried once."""
 
+    def __init__(self, desk: Desk, stories: Mapping[str, Story]) -> None:
+        self._desk, self._ctx = desk, desk.context()
+        self._stories = dict(stories)
+        self._carried: set[str] = set()
+        self._due: set[str] = set()
+        self._under_way: dict[str, str] = {}
 
-def _look_at_overtaken(ctx: Context, story: Story, waiting: Sequence[Owed]) -> None:
-    """Settle by a look what an earlier decision began and nobody waits for any more."""
-    awaited = {journal.effect_id(one.decision, one.action) for one in waiting}
-    known = journal.effects_in(ctx.ledger.entries(story.node, journal.KINDS))
-    for effect in story.in_flight:
-        if effect.id not in awaited:
-            steps.look_again(ctx, action(effect.action), known[effect.id])
+    def go(self, *, wait: bool) -> str:
+        """Carry on until nothing is left to do now; return when something is due again."""
+        news: Collection[str] = list(self._stories)
+        with ExitStack() as stack:
+            while news or (wait and self._under_way):
+                todo = [wish for node in news for wish in wishes(self._desk, self._stories[node]) if self._now(wish)]
+                news = self._in_one_go(todo) | self._each(stack, [wish for wish in todo if not wish.in_one_go])
+                if wait and self._under_way and not news:
+                    news = self._ended()
+                self._hear(news)
+        return min(self._due, default="")
 
+    def _now(self, wish: Wish) -> bool:
+        """Say whether it is an effect's turn, and note when else."""
+        if wish.due_at > self._desk.now:
+            self._due.add(wish.due_at)
+            return False
+        fresh = wish.intent.effect not in self._carried
+        self._carried.add(wish.intent.effect)
+        return fresh
 
-def _bring_about(ctx: Context, node: str, one: Owed) -> bool:
-    """Carry one effect as far as it goes; return whether it is verified, so that the next may begin.
+    def _in_one_go(self, todo: Sequence[Wish]) -> set[str]:
+        """Carry what is done to many nodes at once; return these nodes."""
+        many = [(wish.intent, wish.before) for wish in todo if wish.in_one_go]
+        if many:
+            carry_many(self._ctx, many)
+        return {intent.node for intent, _ in many}
 
-    One whose end is unknown is only looked at: no second deed before the world says that the first was not done.
-    """
-    from assay.controller.durable import attempts, carry
+    def _each(self, stack: ExitStack, todo: Sequence[Wish]) -> set[str]:
+        """Queue what needs a workflow of its own; return the nodes of what a look has ended."""
+        if not todo:
+            return set()
+        from assay.controller import durable
 
-    intent = Intent(journal.effect_id(one.decision, one.action), one.action, node, one.decision, one.reason)
-    before = steps.recorded(ctx, intent)
-    so_far = attempts(intent.effect)
-    if before and before.standing == "unknown":
-        seen = steps.ask(ctx, action(one.action), before.intent)
-        if seen.done is not False or so_far >= ATTEMPTS:
-            return bool(steps.look_again(ctx, action(one.action), before).done)
-    carry(intent, so_far + 1)
-    after = steps.recorded(ctx, intent)
-    return after is not None and after.standing == "verified"
+        stack.enter_context(durable.durable(self._ctx, paces(self._desk.fleet, self._desk.policy)))
+        going_on = {wish.intent.effect: durable.under_way(wish.intent.effect) for wish in todo}
+        seen = self._look_at([wish for wish in todo if wish.asks_for_a_look and not going_on[wish.intent.effect]])
+        for wish in todo:
+            workflow, standing = going_on[wish.intent.effect], seen.get(wish.intent.effect)
+            if not workflow and not wish.overtaken and standing in (None, "tried"):
+                workflow = durable.carry(self._ctx, wish.intent)
+            if workflow:
+                self._under_way[workflow] = wish.intent.node
+        return {wish.intent.node for wish in todo if seen.get(wish.intent.effect) in ("verified", "failed")}
+
+    def _look_at(self, todo: Sequence[Wish]) -> dict[str, str]:
+        """Let the world tell of effects; return how each stands now."""
+        with ThreadPoolExecutor(AT_ONCE) as threads:
+            return dict(zip([wish.intent.effect for wish in todo], threads.map(self._look, todo), strict=True))
+
+    def _look(self, wish: Wish) -> str:
+        assert wish.before  # only what was begun asks for a look
+        return steps.look_again(self._ctx, action(wish.intent.action), wish.before)
+
+    def _ended(self) -> set[str]:
+        """Wait for the next workflow to end; return its node, and those of others that have ended."""
+        from assay.controller import durable
+
+        ended = durable.wait_for_any(self._ctx, self._under_way)
+        return {self._under_way.pop(workflow) for workflow in ended}
+
+    def _hear(self, nodes: Collection[str]) -> None:
+        for node in nodes:
+            self._stories[node] = fold(self._desk.ledger.entries(node))[node]

@@ -1,66 +1,150 @@
-"""What carries an effect across a killed process: a DBOS workflow per effect, in SQLite beside the ledger.
+"""What carries an effect across a killed process: a DBOS workflow for each, in queues that pace them.
 
-The ledger is the truth about what was meant and what was proved; DBOS only remembers which step comes next and
-takes it up again at the next launch. Importing this module imports DBOS (about 0.5 s), so import it late.
+Its data lies in SQLite in `.assay/`, or in a schema of its own beside a ledger on PostgreSQL, where all controllers
+work on the same queues. The ledger is the truth about what was meant and what was proved; DBOS only remembers what is
+to be carried and how far it is. Importing this module imports DBOS (about 0.4 s), so import it late.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import time
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
-from dbos import DBOS, DBOSConfig, SetWorkflowID
+from dbos import DBOS, DBOSConfig, SetEnqueueOptions, SetWorkflowID
+from sqlalchemy.exc import SQLAlchemyError
 
 from assay.actions.action import Context, Intent
 from assay.actions.catalogue import action
 from assay.controller import effect as steps
+from assay.controller.keep import kept
+from assay.controller.queues import LOOK_S, Pace, partition_of, queue_of
+from assay.controller.share import living, me
+from assay.ledger.store import Ledger
+from assay.ledger.url import is_shared, server_of
+from assay.model.errors import Trouble
 
 _at_work: list[Context] = []
-UNFINISHED = ["PENDING", "ENQUEUED"]
+SCHEMA = "assay_dbos"
+UNFINISHED = ["PENDING", "ENQUEUED", "DELAYED"]
 
 
 @contextmanager
-def durable(ctx: Context) -> Iterator[list[str]]:
-    """Launch DBOS for one pass; yield the ids of the effects that an earlier process left unfinished.
+def durable(ctx: Context, paces: Collection[Pace]) -> Iterator[None]:
+    """Have DBOS run while the block lasts, and longer where somebody keeps it (`keep.keeping`).
 
-    Those are already being carried on when this yields; `wait_for` them before deciding anything. The names of
-    application version and executor are fixed: whoever works on this ledger next takes up what was left.
+    What a controller that no longer lives was carrying is taken up again: by this or by another one.
     """
+    if _at_work:
+        _at_work[0] = ctx
+        take_up(ctx.ledger)
+        yield
+    elif stack := kept():
+        stack.enter_context(_launched(ctx, paces))
+        yield
+    else:
+        with _launched(ctx, paces):
+            yield
+
+
+@contextmanager
+def _launched(ctx: Context, paces: Collection[Pace]) -> Iterator[None]:
     settings: DBOSConfig = {
         "name": "assay",
-        "system_database_url": f"sqlite:///{ctx.home / 'dbos.sqlite'}",
-        "application_version": "1",
-        "executor_id": "assay",
+        "system_database_url": _database(ctx),
+        "dbos_system_schema": SCHEMA,
+        "application_version": "1",  # whoever works on this ledger next takes up what was left
+        "executor_id": me(),
         "log_level": "CRITICAL",
         "enable_otlp": False,
     }
     _at_work.append(ctx)
     DBOS(config=settings)
     try:
-        DBOS.launch()
-        yield [found.workflow_id for found in DBOS.list_workflows(status=UNFINISHED)]
+        _start(paces)
+        take_up(ctx.ledger)
+        yield
     finally:
         DBOS.destroy()
-        _at_work.remove(ctx)
+        _at_work.clear()
 
 
-def wait_for(workflow: str) -> None:
-    """Wait until a workflow that was taken up again has ended."""
-    DBOS.retrieve_workflow(workflow).get_result(polling_interval_sec=0.1)
+def _database(ctx: Context) -> str:
+    return server_of(ctx.ledger) if is_shared(ctx.ledger) else f"sqlite:///{ctx.home / 'dbos.sqlite'}"
 
 
-def carry(intent: Intent, attempt: int = 1) -> None:
-    """Carry one effect to its end, or as far as it gets. Attempts after the first continue an open one."""
-    workflow = intent.effect if attempt == 1 else f"{intent.effect}.{attempt}"
+def _start(paces: Collection[Pace]) -> None:
+    try:
+        DBOS.launch()
+        for pace in paces:
+            DBOS.register_queue(
+                pace.queue,
+                global_concurrency=pace.pool_at_once,
+                partition_concurrency=pace.rack_at_once,
+                limiter={"limit": pace.per_minute, "period": 60.0},
+                polling_interval_sec=LOOK_S,
+                on_conflict="always_update",
+            )
+    except SQLAlchemyError as error:
+        raise Trouble(
+            f"effects cannot be carried: {getattr(error, 'orig', error)}",
+            where=f"schema {SCHEMA} beside the ledger",
+            fix="the ledger's user must be allowed to make a schema of its own there",
+        ) from error
+
+
+def take_up(ledger: Ledger) -> None:
+    """Put what a controller that no longer lives was carrying back into its queue, once over all controllers."""
+    if not _left(ledger):
+        return
+    with ledger.exclusively("taking up"):
+        for workflow, queue in _left(ledger):
+            DBOS.resume_workflow(workflow, queue_name=queue)
+
+
+def _left(ledger: Ledger) -> list[tuple[str, str | None]]:
+    begun = DBOS.list_workflows(status="PENDING", load_input=False, load_output=False)
+    alive = living(ledger) if begun else set()
+    return [(found.workflow_id, found.queue_name) for found in begun if found.executor_id not in alive]
+
+
+def under_way(effect: str) -> str:
+    """Return the workflow that carries an effect at this time, "" where none does."""
+    found = DBOS.list_workflows(workflow_id_prefix=effect, status=UNFINISHED, load_input=False, load_output=False)
+    return found[0].workflow_id if found else ""
+
+
+def carry(ctx: Context, intent: Intent) -> str:
+    """Queue an effect, to be carried as far as it gets; return its workflow."""
+    before = DBOS.list_workflows(workflow_id_prefix=intent.effect, load_input=False, load_output=False)
+    workflow = f"{intent.effect}.{len(before) + 1}" if before else intent.effect
     wish = {name: getattr(intent, name) for name in ("effect", "action", "node", "decision", "reason", "params")}
-    with SetWorkflowID(workflow):
-        _carry(json.dumps(wish, default=dict))
+    node = ctx.fleet.nodes[intent.node]
+    with SetWorkflowID(workflow), SetEnqueueOptions(queue_partition_key=partition_of(node)):
+        DBOS.enqueue_workflow(queue_of(node.pool), _carry, json.dumps(wish, default=dict))
+    return workflow
 
 
-def attempts(effect: str) -> int:
-    """Return how many times an effect has been carried so far."""
-    return len(DBOS.list_workflows(workflow_id_prefix=effect))
+def ended(workflows: Collection[str]) -> set[str]:
+    """Return which of these workflows have ended, well or not."""
+    asked = list(workflows)
+    going_on = DBOS.list_workflows(workflow_ids=asked, status=UNFINISHED, load_input=False, load_output=False)
+    return set(asked) - {one.workflow_id for one in going_on}
+
+
+def wait_for_any(ctx: Context, workflows: Collection[str]) -> set[str]:
+    """Wait until at least one of these workflows has ended; return those that have.
+
+    One whose controller dies meanwhile is taken up again.
+    """
+    looks = 0
+    while not (over := ended(workflows)):
+        time.sleep(LOOK_S / 2)
+        looks += 1
+        if looks % 20 == 0:
+            take_up(ctx.ledger)
+    return over
 
 
 @DBOS.workflow(name="effect")
@@ -75,15 +159,15 @@ def _begin(wish: str) -> None:
 
 
 @DBOS.step(name="bring about")
-def _bring_about(wish: str) -> str:
+def _bring_about(wish: str) -> steps.Deed:
     intent = _journalled(wish)
     return steps.bring_about(_at_work[-1], action(intent.action), intent)
 
 
 @DBOS.step(name="prove")
-def _prove(wish: str, wrong: str) -> None:
+def _prove(wish: str, deed: steps.Deed) -> None:
     intent = _journalled(wish)
-    steps.prove(_at_work[-1], action(intent.action), intent, wrong)
+    steps.prove(_at_work[-1], action(intent.action), intent, deed)
 
 
 def _journalled(wish: str) -> Intent:
