@@ -47,10 +47,14 @@ PARTITION = "PartitionName=prod Nodes=ALL Default=YES DefMemPerCPU=50\n"
 
 
 class Cluster:
-    """One Slurm whose files lie in `folder`; `daemons` by name: `slurmctld`, and each node's slurmd by the node's."""
+    """One Slurm whose files lie in `folder`; `daemons` by name: `slurmctld`, and each node's slurmd by the node's.
 
-    def __init__(self, folder: Path, nodes: tuple[str, ...]) -> None:
-        self.folder, self.nodes, self.daemons = folder, nodes, dict[str, subprocess.Popen[bytes]]()
+    `more` is added to its slurm.conf, where `$FOLDER` stands for the folder.
+    """
+
+    def __init__(self, folder: Path, nodes: tuple[str, ...], more: str = "") -> None:
+        self.folder, self.nodes, self.more = folder, nodes, more
+        self.daemons = dict[str, subprocess.Popen[bytes]]()
 
     def start(self) -> None:
         """Start all daemons, and wait until every node is idle."""
@@ -59,16 +63,26 @@ class Cluster:
         control, *ports = free_ports(1 + len(self.nodes))
         words = {"CONTROL": control, "USER": getpass.getuser(), "FOLDER": self.folder}
         text = string.Template(SLURM_CONF).substitute(words)
+        text += string.Template(self.more).substitute(words)
         text += "".join(map(NODE.format, self.nodes, ports)) + PARTITION
         (self.folder / "slurm.conf").write_text(text)
-        self._run("slurmctld", "slurmctld", "-D", "-i")
+        self.control("-i")
         for name in self.nodes:
             self.join(name)
-        until(lambda: said("sinfo", "--noheader", "--Node", "--format=%T").split() == ["idle"] * len(self.nodes))
+        until(lambda: set(said("sinfo", "--noheader", "--Node", "--format=%T").split()) == {"idle"})
 
-    def join(self, node: str) -> None:
+    def control(self, *options: str) -> None:
+        """Start slurmctld; without options it goes on with the state that it saved."""
+        self._run("slurmctld", "slurmctld", "-D", *options)
+
+    def join(self, node: str, *options: str) -> None:
         """Start a node's slurmd."""
-        self._run(node, "slurmd", "-D", "-N", node)
+        self._run(node, "slurmd", "-D", "-N", node, *options)
+
+    def kill(self, name: str) -> None:
+        """Kill a daemon, as a crash would."""
+        self.daemons[name].kill()
+        self.daemons[name].wait()
 
     def end(self) -> None:
         """End all jobs, then all daemons."""
@@ -91,9 +105,9 @@ class Cluster:
 
 
 @contextmanager
-def cluster(folder: Path, *nodes: str) -> Iterator[Cluster]:
+def cluster(folder: Path, *nodes: str, more: str = "") -> Iterator[Cluster]:
     """Give a running Slurm of these nodes, which Slurm's programs talk to by the environment."""
-    made, before = Cluster(folder, nodes), os.environ.get("SLURM_CONF")
+    made, before = Cluster(folder, nodes, more), os.environ.get("SLURM_CONF")
     os.environ["SLURM_CONF"] = str(folder / "slurm.conf")
     try:
         made.start()

@@ -10,15 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from assay.model.errors import Trouble
 from assay.model.fleet import Node
 
 GROUP = "assay.workloads"
 PREFIX = "assay:"
+VERIFY_UNDRAIN = "assay:verify-undrain"
+"""In the reason of somebody's drain: give the node back after the next verification that it passes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +101,19 @@ class Workloads(Protocol):
         It makes room at once for whatever a customer starts, and does not begin on a node that is in use. Where
         nothing is placed by a scheduler there is no such thing: raises Trouble.
         """
+
+
+@runtime_checkable
+class Undrains(Protocol):
+    """A scheduler in which somebody can drain a node until its next passed verification (VERIFY_UNDRAIN)."""
+
+    def undrain_verified(self, node: str, began: datetime) -> str:
+        """Undo a drain that asks for it and was set before the verification `began`; return its reason, or ""."""
+
+
+def undrain_verified(workloads: Workloads, node: str, began: datetime) -> str:
+    """Tell a scheduler that a node passed a verification; return the reason of the drain that this ended, or ""."""
+    return workloads.undrain_verified(node, began) if isinstance(workloads, Undrains) else ""
 
 
 def ours(reason: str) -> bool:

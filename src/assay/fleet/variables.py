@@ -23,6 +23,8 @@ class NodeVariables(BaseModel):
     node's readings (`slurm_step`, `kubernetes_exec` and `metrics` are settings of three of them), `reach` the argv
     prefix of a remote command to use instead. `probe_command` is the argv of a probe that is installed on the node;
     without one, ours goes along. `agent_token` is what its agent must show: a node with one is expected to have one.
+    `slurm_conf` is the slurm.conf of its Slurm, the environment's if "", `slurm_spare_partition` where work in spare
+    time goes, `slurm_cordon` how a node is closed: drained, or reserved so that our own jobs can still run.
     `fabric_discover` is the command that discovers the fabric, `fabric_facts` those that describe its ports, by name
     (`errors`: ibqueryerrors). `pool` is needed only where several groups list a host.
     """
@@ -45,6 +47,9 @@ class NodeVariables(BaseModel):
     bmc_fingerprint: str = Field(default="", pattern=r"^(sha256:[0-9A-Fa-f]{2}(:?[0-9A-Fa-f]{2}){31})?$")
     fabric: Name | None = None
     workloads: Name = "none"
+    slurm_conf: str = ""
+    slurm_spare_partition: str = ""
+    slurm_cordon: Literal["drain", "reservation"] = "drain"
     lifecycle_start: Literal["onboard", "production"] = "onboard"
     reach: list[str] = Field(default_factory=list)
     transport: Transport = "ssh"

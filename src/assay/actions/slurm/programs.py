@@ -1,0 +1,98 @@
+"""Slurm's own programs, each with a deadline. What they cannot do is said in words that a person can act on.
+
+`sinfo --json` and `squeue --json` end with exit code 0 and an empty list where slurmctld is down (seen with 22.05):
+what the document itself calls errors is believed, never the code alone.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from assay.model.errors import Trouble
+
+ANSWER_WITHIN_S = 15.0
+"""More than slurmctld's clients try by themselves (9 s with Slurm's defaults), so that their own words are heard."""
+DOWN = "Unable to contact slurm controller"
+NO_JSON = ("unrecognized option", "serializer", "not supported")
+
+
+@dataclass(frozen=True, slots=True)
+class Programs:
+    """The programs of one cluster. `conf` is the path of its slurm.conf; "" leaves it to the environment."""
+
+    conf: str = ""
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The environment that the programs run in."""
+        return {**os.environ, "SLURM_CONF": self.conf} if self.conf else dict(os.environ)
+
+    def read(self, program: str, *words: str) -> dict[str, Any]:
+        """Return the document that a program prints. Raises Trouble where it prints none, or tells of errors."""
+        done = self._ran([program, "--json", *words])
+        said = done.stderr.strip()
+        try:
+            document = json.loads(done.stdout)
+        except ValueError:
+            raise self._trouble(program, said or f"it printed no JSON and ended with {done.returncode}") from None
+        if not isinstance(document, dict):
+            raise self._trouble(program, "its JSON is no document")
+        if done.returncode or document.get("errors"):
+            raise self._trouble(program, said or json.dumps(document.get("errors")))
+        return document
+
+    def lines(self, *command: str) -> list[str]:
+        """Return what a program without JSON prints. Raises Trouble where it fails."""
+        done = self._ran(command)
+        if done.returncode:
+            raise self._trouble(command[0], done.stderr.strip() or done.stdout.strip())
+        return done.stdout.splitlines()
+
+    def order(self, orders: Iterable[str]) -> None:
+        """Give scontrol orders, one a line, in one process: a hundred cost as much as one.
+
+        All are tried. Raises Trouble with what scontrol said of those that were refused.
+        """
+        text = "".join(f"{line}\n" for line in orders)
+        if not text:
+            return
+        done = self._ran(["scontrol"], text)
+        if done.returncode or done.stderr.strip():
+            raise self._trouble("scontrol", done.stderr.strip() or f"it ended with {done.returncode}")
+
+    def _ran(self, command: Iterable[str], given: str = "") -> subprocess.CompletedProcess[str]:
+        words = list(command)
+        try:
+            return subprocess.run(
+                words,
+                input=given,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=ANSWER_WITHIN_S,
+                check=False,
+                env=self.environment,
+            )
+        except FileNotFoundError:
+            raise Trouble(
+                f"there is no {words[0]} here", where="Slurm", fix="install Slurm's client programs where assay runs"
+            ) from None
+        except OSError as error:
+            raise self._trouble(words[0], str(error.strerror)) from None
+        except subprocess.TimeoutExpired:
+            raise self._trouble(words[0], f"no answer within {ANSWER_WITHIN_S:g} s; {DOWN}") from None
+
+    def _trouble(self, program: str, said: str) -> Trouble:
+        where = self.conf or "Slurm"
+        words = " ".join(said.split())[:300]
+        if DOWN in words:
+            return Trouble(f"slurmctld does not answer: {words}", where=where, fix="look at `scontrol ping`")
+        if any(sign in words for sign in NO_JSON):
+            fix = "use Slurm 21.08 or newer, with its JSON serializer plugin"
+            return Trouble(f"this Slurm's {program} prints no JSON: {words}", where=where, fix=fix)
+        return Trouble(f"{program} refuses: {words}", where=where)
