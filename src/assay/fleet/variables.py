@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from assay.fleet.kubernetes_cluster import KubernetesCluster
 from assay.fleet.metrics import Metrics
 from assay.fleet.transports import KubernetesExec, SlurmStep, Transport
 from assay.model.credentials import Credentials, TokenReference
@@ -19,7 +20,8 @@ class NodeVariables(BaseModel):
     """The variables of one node, groups and host merged.
 
     `serial_number` is not called `serial` because Ansible reserves that name and warns for every host.
-    `mac` is of the interface that the node boots from. `hca_guids` are in rail order. `transport` is the way to the
+    `mac` is of the interface that the node boots from. `hca_guids` are in rail order. `workloads` names the adapter of
+    the node's scheduler (`kubernetes` is the setting of that one). `transport` is the way to the
     node's readings (`slurm_step`, `kubernetes_exec` and `metrics` are settings of three of them), `reach` the argv
     prefix of a remote command to use instead. `probe_command` is the argv of a probe that is installed on the node;
     without one, ours goes along. `agent_token` is what its agent must show: a node with one is expected to have one.
@@ -50,6 +52,7 @@ class NodeVariables(BaseModel):
     slurm_conf: str = ""
     slurm_spare_partition: str = ""
     slurm_cordon: Literal["drain", "reservation"] = "drain"
+    kubernetes: KubernetesCluster | None = None
     lifecycle_start: Literal["onboard", "production"] = "onboard"
     reach: list[str] = Field(default_factory=list)
     transport: Transport = "ssh"

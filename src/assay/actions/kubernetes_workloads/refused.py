@@ -1,0 +1,78 @@
+"""What an API server's refusal means, in words."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from assay.model.errors import Trouble
+from assay.model.secrets import hidden
+
+LONGEST = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What was asked for: a verb and a resource as RBAC calls them, and the object's name and namespace, if any."""
+
+    verb: str
+    resource: str
+    name: str = ""
+    namespace: str = ""
+
+    def __str__(self) -> str:
+        named = f" {self.name}" if self.name else ""
+        return f"{self.verb} {self.resource}{named}{f' in {self.namespace}' if self.namespace else ''}"
+
+
+class Refused(Trouble):
+    """An API server that said no. `status` is HTTP's; `causes` are the reasons of the Status object's causes."""
+
+    def __init__(self, what: str, *, where: str, fix: str, status: int, said: str, causes: tuple[str, ...]) -> None:
+        super().__init__(what, where=where, fix=fix)
+        self.status, self.said, self.causes = status, said, causes
+
+
+def refusal(question: Question, server: str, status: int, body: Any) -> Refused:
+    """Return the refusal of a question by a `server`, whose answer had this HTTP `status` and `body`."""
+    told = _status(body)
+    said = hidden(str(told.get("message") or "no reason given"))[:LONGEST]
+    what, fix = _words(question, status, said)
+    causes = (told.get("details") or {}).get("causes") or []
+    reasons = tuple(str(cause.get("reason", "")) for cause in causes)
+    return Refused(what, where=server, fix=fix, status=status, said=said, causes=reasons)
+
+
+def away(server: str, error: Exception) -> Trouble:
+    """Return what a server that gives no answer comes to."""
+    reason = error.__cause__ or getattr(error, "reason", None) or error
+    said = hidden(str(reason)).strip().rpartition("\n")[2][:LONGEST]
+    if "certificate" in said.lower():
+        fix = "the kubeconfig's certificate-authority-data must be of this cluster"
+        return Trouble(f"the API server's certificate is not trusted: {said}", where=server, fix=fix)
+    return Trouble(
+        f"the API server does not answer: {said}", where=server, fix="`kubectl get --raw /readyz` asks it too"
+    )
+
+
+def _words(question: Question, status: int, said: str) -> tuple[str, str]:
+    if status == 401:
+        return "the API server does not know us (401)", "the kubeconfig's credentials are wrong or have expired"
+    if status == 403:
+        scope = f" in the namespace {question.namespace}" if question.namespace else ""
+        lacks = f"RBAC does not let us `{question.verb}` `{question.resource}`{scope}"
+        return f"{lacks}: {said}", "`kubectl apply -f deploy/kubernetes.yaml` grants it"
+    if status == 404 and question.resource.startswith("nodes"):
+        fix = "a node has one name, in the inventory and in the cluster: see `kubectl get nodes`"
+        return f"the cluster does not know the node {question.name}", fix
+    return f"the API server refused to {question} ({status}): {said}", ""
+
+
+def _status(body: Any) -> dict[str, Any]:
+    """Return the Status object of an answer's body, empty for a body that is none."""
+    try:
+        told = json.loads(body)
+    except (TypeError, ValueError):
+        return {"message": str(body).strip().partition("\n")[0]} if body else {}
+    return told if isinstance(told, dict) else {}

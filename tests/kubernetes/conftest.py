@@ -1,0 +1,46 @@
+"""A fake API server per test, with this project's own manifest applied to it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+sys.path.insert(0, str(Path(__file__).parent))
+from kube_make import node
+from kube_rights import Rights, rights_of
+from kube_server import KubeFake
+
+from assay.actions.kubernetes_workloads import spare
+from assay.actions.kubernetes_workloads.adapter import KubernetesWorkloads
+
+MANIFEST = Path(__file__).resolve().parents[2] / "deploy" / "kubernetes.yaml"
+
+
+@pytest.fixture
+def kube(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[KubeFake]:
+    for name in ("HTTPS_PROXY", "https_proxy", "KUBECONFIG"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(spare, "LOOK_S", 0.05)
+    fake = KubeFake(tmp_path, {"assay-token": rights_of(MANIFEST), "admin": Rights("admin", all=True)})
+    for document in yaml.safe_load_all(MANIFEST.read_text()):
+        if document["kind"] in ("PriorityClass", "PodTemplate"):
+            fake.put(
+                document["kind"].lower() + ("es" if document["kind"] == "PriorityClass" else "s"),
+                document["metadata"].get("namespace", ""),
+                {key: value for key, value in document.items() if key not in ("apiVersion", "kind")},
+            )
+    for name in ("n1", "n2", "n3"):
+        fake.put("nodes", "", node(name))
+    fake.start()
+    yield fake
+    fake.stop()
+    fake.kubelets.stop()
+
+
+@pytest.fixture
+def adapter(kube: KubeFake) -> KubernetesWorkloads:
+    return KubernetesWorkloads({"kubernetes": {"kubeconfig": str(kube.kubeconfig())}}, patience_s=0.0)
