@@ -1,4 +1,4 @@
-"""Gathers the week of a fabric from its stored scans: kept as evidence, which the checks judge, and as a page."""
+"""Looks at weeks of fabrics for the verbs that judge them."""
 
 from __future__ import annotations
 
@@ -6,37 +6,18 @@ import sys
 from collections.abc import Collection
 
 from assay.cli.desk import Desk
-from assay.fabric.design import plan
-from assay.fabric.many import many_objects
+from assay.controller.week import look_at_week, page_of
 from assay.fabric.scan import subject_name
-from assay.fabric.weekly.evaluation import Evaluation, evaluate
-from assay.fabric.weekly.gather import gather
-from assay.fabric.weekly.kept import as_evidence, from_evidence, week_name
-from assay.fabric.weekly.page import as_page
-from assay.fabric.weekly.rails import rails_of
+from assay.fabric.weekly.evaluation import Evaluation
+from assay.fabric.weekly.kept import week_name
 from assay.fabric.weekly.week import DAYS
 from assay.model.design import FabricDesign
-from assay.model.errors import Trouble
-from assay.observe.store import EvidenceStore, write_whole
+from assay.observe.store import EvidenceStore
 
 
 def look_at(desk: Desk, design: FabricDesign, days: float = DAYS) -> Evaluation:
-    """Evaluate the stored scans of the last `days`. Raises Trouble for a fabric that was never scanned.
-
-    A whole week is kept as evidence, and its page in `reports/weekly/`; a look at any other time is not kept.
-    """
-    store = EvidenceStore(desk.evidence)
-    latest = store.latest(subject_name(design))
-    if latest is None:
-        raise Trouble(f"the fabric {design.name} was never scanned", fix=f"run `assay fabric scan {design.name}`")
-    cables = list(plan(design, desk.fleet).cables)
-    with many_objects():
-        document = as_evidence(gather(design.name, cables, latest, store.get, desk.clock.now(), days))
-        one = evaluate(from_evidence(document), cables, rails_of(desk.fleet, design), design.limits)
-    if days == DAYS:
-        store.put(document)
-        write_whole(desk.reports / "weekly" / f"{design.name}.html", as_page(one).encode())
-    return one
+    """Evaluate the stored scans of the last `days`, as `look_at_week` does."""
+    return look_at_week(desk.fleet, EvidenceStore(desk.evidence), desk.reports, desk.clock.now(), design, days)
 
 
 def look_at_weeks(desk: Desk, nodes: Collection[str], *, anew: bool) -> None:
@@ -49,7 +30,7 @@ def look_at_weeks(desk: Desk, nodes: Collection[str], *, anew: bool) -> None:
         if _is_due(EvidenceStore(desk.evidence), design, anew=anew):
             print(f"looking at a week of the fabric {design.name} …", file=sys.stderr)  # noqa: T201
             look_at(desk, design)
-            print(f"its page is {desk.reports / 'weekly' / design.name}.html", file=sys.stderr)  # noqa: T201
+            print(f"its page is {page_of(desk.reports, design)}", file=sys.stderr)  # noqa: T201
 
 
 def _is_due(store: EvidenceStore, design: FabricDesign, *, anew: bool) -> bool:

@@ -13,6 +13,7 @@ from assay.model.spec import Name, Spec, Strict
 
 Does = Literal["observe", "fabric-scan", "fabric-evaluation", "idle-verification", "staleness-sweep"]
 ActivePart = Literal["all_reduce", "gpu_burn", "nvme_read", "memory"]
+Minutes = Annotated[float, Field(gt=0)]
 Cron = Annotated[str, Field(pattern=r"^[0-9A-Za-z*,/-]+( [0-9A-Za-z*,/-]+){4}$")]
 
 
@@ -37,7 +38,7 @@ class Schedule(Strict):
     `observe` is how often the running loop looks at nodes; the others have slots, each of which is carried out once.
     `pools` are all where none is named. `spread_minutes`: each pool or fabric begins later by a time of its own, always
     the same, up to so long. `catch_up`: slots that nobody was there for are made up for, once for all; without it they
-    are left out. `stale_minutes` is how old the judgements may be that a staleness sweep lets stand.
+    are left out. `stale_minutes`: how old what was judged in a phase may be before a staleness sweep tells of it.
     """
 
     does: Does
@@ -48,7 +49,7 @@ class Schedule(Strict):
     pools: list[Name] = Field(default=[])
     catch_up: bool = True
     verification: Verification | None = None
-    stale_minutes: float | None = Field(default=None, gt=0)
+    stale_minutes: dict[Phase, Minutes] = Field(default={})
 
     @model_validator(mode="after")
     def _makes_sense(self) -> Schedule:
@@ -58,7 +59,7 @@ class Schedule(Strict):
             raise ValueError("every_minutes is missing: observe is an interval, and has no slots")
         if (self.does == "idle-verification") != (self.verification is not None):
             raise ValueError("verification belongs to idle-verification, which cannot do without it")
-        if (self.does == "staleness-sweep") != (self.stale_minutes is not None):
+        if (self.does == "staleness-sweep") != bool(self.stale_minutes):
             raise ValueError("stale_minutes belongs to staleness-sweep, which cannot do without it")
         _refuse_no_cron(self.cron)
         zone_of(self.time_zone)

@@ -94,7 +94,7 @@ def ask(
     finally:
         _end(process)
         running.ended(process)
-    return _document(out, err, process.returncode)
+    return document(out, err, process.returncode)
 
 
 def _converse(process: subprocess.Popen[bytes], given: bytes, ends_at: float) -> tuple[bytes, bytes]:
@@ -169,7 +169,8 @@ def _signal(process: subprocess.Popen[bytes], number: int) -> None:
         os.killpg(process.pid, number)
 
 
-def _document(out: bytes, err: bytes, code: int | None) -> dict[str, Any]:
+def document(out: bytes, err: bytes, code: int | None) -> dict[str, Any]:
+    """Return the JSON object that a command printed, or a `failed` leaf with what it said instead."""
     if not out.strip():
         return failed(_first_line(err) or f"the probe printed nothing and ended with exit code {code}")
     try:

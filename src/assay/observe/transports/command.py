@@ -30,11 +30,15 @@ class ByCommand:
 
     def ask(self, node: Node, arguments: Sequence[str], deadline_s: float) -> dict[str, Any]:
         """Run the probe that is installed there where `probe_command` says so, else ours, which goes along."""
-        if installed := node.variables.get("probe_command"):
-            words, given = [*map(str, installed), *arguments], b""
-        else:
-            words, given = [_python(node), "-I", "-S", "-", *arguments], script()
+        words, given = words_there(node, arguments)
         return ask(self.wrap(node, words), deadline_s, given, environment=self.environment, running=self.running)
+
+
+def words_there(node: Node, arguments: Sequence[str]) -> tuple[list[str], bytes]:
+    """Return the words that run the probe on the node itself, and what they are given on standard input."""
+    if installed := node.variables.get("probe_command"):
+        return [*map(str, installed), *arguments], b""
+    return [_python(node), "-I", "-S", "-", *arguments], script()
 
 
 def reach(node: Node, words: Sequence[str]) -> list[str]:

@@ -1,0 +1,174 @@
+"""Verifies idle nodes in production: loads them in their spare time, judges what came of it, and counts it.
+
+A node that is in use is left to the next slot, one that makes room for a customer in the middle of it too: that is
+neither pass nor fail. A node whose drain asks for it is loaded where it is, since nobody can be placed there, and is
+given back after it passed. What was loaded stays with the slot until it ended: whoever takes it up goes on from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import datetime
+from shutil import rmtree
+from typing import Any
+
+from assay.actions.workloads import VERIFY_UNDRAIN, Standing, named, undrain_verified
+from assay.controller.desk import Desk
+from assay.controller.judgement import held_against, judged
+from assay.controller.schedule import Ended
+from assay.controller.spare import Loaded, load
+from assay.controller.standings import standings_of
+from assay.controller.timetable import Task
+from assay.controller.unverified import missed
+from assay.lifecycle.fold import fold
+from assay.lifecycle.story import Story
+from assay.model.entry import Entry, derived_id
+from assay.model.errors import Trouble
+from assay.model.fleet import Node
+from assay.model.outcome import Recorded
+from assay.model.schedule import Verification
+from assay.model.spans import counted, folded, listed
+from assay.observe.store import EvidenceStore
+
+WORDS = {
+    "passed": "passed",
+    "failed": "failed",
+    "unjudged": "could not be judged",
+    "yielded": "made room",
+    "busy": "in use",
+    "unknown": "could not be loaded",
+    "skipped": "left out",
+}
+"""How it came out for a node, in the order in which it is told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """How a verification came out for one node: a key of WORDS, and why."""
+
+    node: str
+    came: str
+    why: str = ""
+
+
+def verify_idle(desk: Desk, task: Task) -> Ended:
+    """Verify the idle nodes of a pool. Raises Trouble where its scheduler cannot be asked at all."""
+    how, began = task.line.schedule.verification, desk.clock.now()
+    assert how is not None  # the model sees to it
+    stories = fold(desk.ledger.entries())
+    nodes = [node for node in desk.fleet.pool(task.line.part) if _serves(desk, stories.get(node.name))]
+    standings = standings_of(nodes, desk.workloads, desk.progress)
+    left = [result for node in nodes if (result := _left_out(desk, stories[node.name], standings.get(node.name)))]
+    chosen = [node for node in nodes if node.name not in {one.node for one in left}]
+    results = [*left, *_verified(desk, task, how, chosen, standings)]
+    passed = [one.node for one in results if one.came == "passed" and standings[one.node].cordon]
+    desk.ledger.append(*_given_back(desk, task, passed, began))
+    late = missed(desk, task, [stories[one.node] for one in results if one.came in ("busy", "yielded")])
+    desk.ledger.append(*late)
+    return Ended("done", _said(results, late), _facts(results))
+
+
+def _serves(desk: Desk, story: Story | None) -> bool:
+    return story is not None and story.state in desk.policy.states and desk.policy.states[story.state].in_service
+
+
+def _left_out(desk: Desk, story: Story, standing: Standing | None) -> Result | None:
+    """Return why a node is not verified now, None where it is."""
+    if story.held:
+        return Result(story.node, "skipped", f"held by {story.held.who}: {story.held.reason}")
+    if not desk.fleet.profile_of(story.node).acts_on_faults:
+        return Result(story.node, "skipped", f"profile {desk.fleet.nodes[story.node].profile}: faults are not acted on")
+    if story.pending or story.in_flight:
+        return Result(story.node, "skipped", "about to leave, or something that was begun there is not over")
+    if standing is None:
+        return Result(story.node, "unknown", "its scheduler cannot tell whether it is in use")
+    if standing.jobs:
+        return Result(story.node, "busy", named(standing.jobs))
+    if standing.cordon and VERIFY_UNDRAIN not in standing.cordon:
+        return Result(story.node, "skipped", f"cordoned: {standing.cordon}")
+    return None
+
+
+def _verified(
+    desk: Desk, task: Task, how: Verification, nodes: Sequence[Node], standings: Mapping[str, Standing]
+) -> list[Result]:
+    """Load nodes, so many at a time, and judge them."""
+    folder = desk.home / "verification" / f"{task.line.name}.{task.line.part}"
+    store = EvidenceStore(folder / task.id)
+    for other in folder.glob("*") if task.attempt == 1 else ():
+        rmtree(other)
+    with ThreadPoolExecutor(how.at_once, "idle") as hands:
+        loaded = list(hands.map(lambda node: _loaded(desk, node, how, standings[node.name], store), nodes))
+    names = [one.node for one in loaded if one.came == "loaded"]
+    outcomes = _outcomes(desk, how, names, store) if names else []
+    rmtree(folder, ignore_errors=True)
+    not_loaded = [Result(one.node, one.came, one.why) for one in loaded if one.came != "loaded"]
+    return not_loaded + [_came_out(name, outcomes) for name in names]
+
+
+def _loaded(desk: Desk, node: Node, how: Verification, standing: Standing, store: EvidenceStore) -> Loaded:
+    if store.latest(node.name):
+        return Loaded(node.name, "loaded")
+    desk.progress(f"{node.name}: loading it with {', '.join(how.parts)} …")
+    return load(desk, node, how, standing, store)
+
+
+def _outcomes(desk: Desk, how: Verification, names: Sequence[str], store: EvidenceStore) -> list[Recorded]:
+    """Judge what was loaded, and let what came of it count."""
+    result = judged(desk, names, how.phase, store.folder / "latest")
+    outcomes = [Recorded(result.run.id, result.run.at, one) for one in result.stored.outcomes(nodes=names)]
+    held_against(desk, outcomes)
+    return outcomes
+
+
+def _came_out(name: str, outcomes: Iterable[Recorded]) -> Result:
+    own = [one.outcome for one in outcomes if one.outcome.node == name]
+    against = [one for one in own if one.decides]
+    for verdict, came in (("fail", "failed"), ("error", "unjudged")):
+        if first := next((one for one in against if one.verdict == verdict), None):
+            return Result(name, came, f"{first.check.rpartition('::')[2]}: {first.reason}")
+    if any(one.verdict == "pass" and one.active for one in own):
+        return Result(name, "passed")
+    return Result(name, "unjudged", "no check that loads the node passed")
+
+
+def _given_back(desk: Desk, task: Task, names: Iterable[str], began: datetime) -> Iterator[Entry]:
+    """Undo drains that asked for a passed verification, look whether they are gone, and say so."""
+    for name in names:
+        if "uncordon" not in desk.fleet.profile_of(name).actions:
+            continue
+        scheduler = desk.workloads(desk.fleet.nodes[name])
+        try:
+            reason = undrain_verified(scheduler, name, began)
+            stands = scheduler.cordoned(name) if reason else ""
+        except Trouble as trouble:
+            desk.progress(f"{name}: cannot be given back: {trouble}")
+            continue
+        if reason and not stands:
+            body = {"schedule": task.line.name, "slot": task.slot.isoformat(), "reason": reason}
+            yield Entry(derived_id(task.id, "undrained", name), desk.now, "node.undrained", name, body)
+
+
+def _facts(results: Iterable[Result]) -> dict[str, Any]:
+    """Return the results for history: names where that is all, else names by reason, both folded."""
+    facts: dict[str, Any] = {}
+    for came in WORDS:
+        by_reason: dict[str, list[str]] = {}
+        for one in results:
+            if one.came == came:
+                by_reason.setdefault(one.why, []).append(one.node)
+        if by_reason:
+            facts[came] = {why: folded(names) for why, names in by_reason.items()}
+    return facts
+
+
+def _said(results: Sequence[Result], late: Sequence[Entry]) -> str:
+    parts = []
+    for came, word in WORDS.items():
+        names = [one.node for one in results if one.came == came]
+        if names:
+            parts.append(f"{len(names)} {word} ({listed(folded(names), 4)})")
+    told = [f"{counted(len(late), 'node')} not verified for too long"] if late else []
+    return ", ".join([*parts, *told]) or "no node of the pool serves"

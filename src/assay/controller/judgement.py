@@ -1,0 +1,62 @@
+"""Runs of the suites that a schedule asks for, and what they mean for nodes in service."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+from assay.controller.desk import Desk
+from assay.controller.lock import told_by_one
+from assay.harness.history.keep import catch_up
+from assay.harness.run import RunResult, validate
+from assay.lifecycle import journal
+from assay.lifecycle.classify import cleared_in, faults_of
+from assay.lifecycle.excused import counting, proving
+from assay.lifecycle.fold import fold
+from assay.lifecycle.sightings import in_outcomes
+from assay.lifecycle.story import Story
+from assay.model.checks import Phase
+from assay.model.entry import Entry
+from assay.model.outcome import Recorded
+
+
+def judged(desk: Desk, nodes: Collection[str], phase: Phase, evidence: Path | None = None) -> RunResult:
+    """Judge nodes in a phase, by the newest evidence or by that in a folder, and write the run into history."""
+    result = validate(
+        desk.fleet,
+        evidence or desk.evidence.folder / "latest",
+        nodes=nodes,
+        phases=[phase],
+        reports=desk.reports,
+        ledger=desk.ledger,
+        clock=desk.clock,
+    )
+    for trouble in catch_up(desk.reports):
+        desk.progress(str(trouble))
+    return result
+
+
+def counts_of(result: RunResult) -> str:
+    """Return `38 passed, 2 failed`, as a run came out."""
+    words = {"pass": "passed", "fail": "failed", "error": "could not be judged", "skip": "skipped"}
+    return ", ".join(f"{result.counts[one]} {word}" for one, word in words.items() if result.counts[one])
+
+
+def held_against(desk: Desk, outcomes: Sequence[Recorded]) -> None:
+    """Append the faults that these outcomes of nodes in service are, and the ends of those that they prove gone.
+
+    A node that has left service since is judged by what its state requires.
+    """
+    with told_by_one(desk.home):
+        stories = fold(desk.ledger.entries())
+        for name in dict.fromkeys(one.outcome.node for one in outcomes):
+            if desk.policy.states[stories[name].state].in_service:
+                desk.ledger.append(*_said(desk, stories[name], [one for one in outcomes if one.outcome.node == name]))
+
+
+def _said(desk: Desk, story: Story, outcomes: Sequence[Recorded]) -> list[Entry]:
+    fleet, node, now = desk.fleet, desk.fleet.nodes[story.node], desk.clock.now()
+    counted = counting(outcomes, node, fleet.known_issues, fleet.observed_checks, now)
+    faults = faults_of(fleet.catalog, node, story, in_outcomes(fleet.catalog, counted))
+    ends = cleared_in(story, proving(outcomes, fleet.observed_checks))
+    return [journal.fault(one, now) for one in faults] + [journal.cleared(node.name, one, now) for one in ends]

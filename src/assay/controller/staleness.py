@@ -1,0 +1,167 @@
+"""Finds nodes that are judged by nothing new: their outcomes are older than they may be, or there never were any.
+
+A node is told at the second sweep in a row that finds it so, since the first may come before the look that mends it.
+Many of a pool at once are more likely a controller that did not look than the nodes, and none of them is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from assay.controller.desk import Desk
+from assay.controller.lock import told_by_one
+from assay.controller.schedule import Ended, past_of
+from assay.controller.timetable import Line, Task
+from assay.harness.declared import declared
+from assay.lifecycle import journal
+from assay.lifecycle.classify import Cleared, FaultSeen
+from assay.lifecycle.fold import fold
+from assay.lifecycle.silent import LOST
+from assay.lifecycle.story import Known, Story
+from assay.lifecycle.when import moment, spoken, written
+from assay.model.checks import Check, Phase
+from assay.model.entry import derived_id
+from assay.model.faults import FaultCatalog
+from assay.model.fleet import Fleet, Node
+from assay.model.outcome import Recorded
+from assay.model.policy import LifecyclePolicy
+from assay.model.spans import counted, folded, listed
+
+MARK = "stale"
+
+
+@dataclass(frozen=True, slots=True)
+class Stale:
+    """A node that nothing new is known of, since when, and in words."""
+
+    node: str
+    since: datetime
+    why: str
+
+
+def look_for_stale(desk: Desk, task: Task) -> Ended:
+    """Tell of the pool's nodes that were stale at the last sweep and still are; end what is so no more."""
+    with told_by_one(desk.home):
+        stories = fold(desk.ledger.entries())
+        names = [node.name for node in desk.fleet.pool(task.line.part) if node.name in stories]
+        asked = {name: stories[name] for name in names if phases_of(desk.policy, stories[name])}
+        found = {one.node: one for one in _stale_of(desk, task.line, asked)}
+        if _is_a_wave(desk.policy, len(found), len(asked)):
+            return Ended("done", _wave(task.line.part, found, len(asked)))
+        again = [found[name] for name in _noticed(desk, task.line) if name in found]
+        told = [_fault(desk, one) for one in again if not _known(stories[one.node])]
+        desk.ledger.append(*(journal.fault(one, desk.clock.now()) for one in told))
+        for name in set(names) - set(found):
+            if known := _known(stories[name]):
+                ended = Cleared(known.id, "it is judged by fresh evidence again, or nothing asks for that any more")
+                desk.ledger.append(journal.cleared(name, ended, desk.clock.now()))
+    return Ended("done", _said(found, told, len(asked)), {"stale": sorted(found)} if found else {})
+
+
+def phases_of(policy: LifecyclePolicy, story: Story) -> set[Phase]:
+    """Return the phases in which a node is to be judged; none while something that was begun may have it down."""
+    state = policy.states.get(story.state)
+    if state is None or story.in_flight:
+        return set()
+    return {*state.watch, *(want.phase for want in state.requires)}
+
+
+def staleness(
+    story: Story,
+    asked: Collection[tuple[Check, str]],
+    latest: Sequence[Recorded],
+    limits: Mapping[Phase, float],
+    now: datetime,
+) -> Stale | None:
+    """Return the oldest of what a node should be judged by, where that is older than it may be. `limits` in minutes."""
+    newest = {(one.outcome.check, one.outcome.subject): one for one in latest}
+    oldest: Stale | None = None
+    for check, subject in asked:
+        most = _most(check, limits)
+        one = newest.get((check.id, subject))
+        seen = one.outcome.evidence_at if one else ""
+        since = max(moment(seen), moment(story.since)) if seen else moment(story.since)
+        if most and now - since > most and (oldest is None or since < oldest.since):
+            what = f"is {spoken(now - since)} old, and may be {spoken(most)}" if seen else "was never there"
+            oldest = Stale(story.node, since, f"the evidence for {check.id.rpartition('::')[2]} on {subject} {what}")
+    return oldest
+
+
+def _most(check: Check, limits: Mapping[Phase, float]) -> timedelta | None:
+    """Return how old the evidence of a check may be; None where no phase of it is swept."""
+    swept = [limits[phase] for phase in check.phases if phase in limits]
+    if not swept:
+        return None
+    valid = [check.valid_hours * 60] if check.valid_hours else []
+    return timedelta(minutes=min([*swept, *valid]))
+
+
+def _stale_of(desk: Desk, line: Line, stories: Mapping[str, Story]) -> Iterator[Stale]:
+    latest: dict[str, list[Recorded]] = {name: [] for name in stories}
+    for one in desk.ledger.latest(nodes=list(stories)) if stories else ():
+        latest[one.outcome.node].append(one)
+    for name, story in stories.items():
+        asked = _asked(desk.fleet, name, phases_of(desk.policy, story))
+        if stale := staleness(story, asked, latest[name], line.schedule.stale_minutes, desk.clock.now()):
+            yield stale
+
+
+def _asked(fleet: Fleet, name: str, phases: set[Phase]) -> list[tuple[Check, str]]:
+    every = declared(fleet, name)
+    return [(check, str(subject)) for check, subject in every if phases & set(check.phases) and not check.observed]
+
+
+def _noticed(desk: Desk, line: Line) -> list[str]:
+    """Return the nodes that the last sweep found stale."""
+    ended = past_of(desk.ledger).of(line).ended
+    last = [ended[slot] for slot in sorted(ended) if ended[slot].body["ended"] == "done"][-1:]
+    return [name for entry in last for name in entry.body.get("stale", ())]
+
+
+def _is_a_wave(policy: LifecyclePolicy, found: int, of: int) -> bool:
+    breaker = policy.breaker
+    return found >= breaker.min_nodes and found * 100 >= breaker.percent * of
+
+
+def _wave(pool: str, found: Mapping[str, Stale], of: int) -> str:
+    since = min(one.since for one in found.values())
+    return (
+        f"{len(found)} of {of} nodes of {pool} are judged by nothing new since {since:%Y-%m-%d %H:%M} UTC: more likely "
+        "this controller did not look, so nothing is held against them"
+    )
+
+
+def _said(found: Mapping[str, Stale], told: Sequence[FaultSeen], of: int) -> str:
+    if not found:
+        return f"{counted(of, 'node')} looked at, none is stale"
+    names = listed(folded(found))
+    return f"{len(found)} of {counted(of, 'node')} stale ({names}), {len(told)} told now"
+
+
+def _known(story: Story) -> Known | None:
+    return next((known for known in story.faults if known.open and MARK in known.marks), None)
+
+
+def _fault(desk: Desk, one: Stale) -> FaultSeen:
+    return _seen(desk.fleet.catalog, desk.fleet.nodes[one.node], one, desk.clock.now())
+
+
+def _seen(catalog: FaultCatalog, node: Node, one: Stale, now: datetime) -> FaultSeen:
+    treatment, subject = catalog.treatment(LOST), f"{node.subject}/judgement"
+    return FaultSeen(
+        id=derived_id("fault", node.name, LOST, subject, MARK, written(one.since)),
+        node=node.name,
+        fault_class=LOST,
+        subject=subject,
+        severity=treatment.severity,
+        blame=treatment.blame,
+        remedy=treatment.remedy,
+        count=1,
+        first_seen=written(one.since),
+        last_seen=written(now),
+        detail=one.why,
+        marks={MARK: written(one.since)},
+        times=(written(now),),
+    )

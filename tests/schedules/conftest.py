@@ -1,0 +1,32 @@
+"""The example fleet with a ledger, a clock that is moved by hand, and nothing done yet."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.append(str(Path(__file__).parent))
+from by_hand import ROOT, Hands
+
+from assay.controller.desk import Desk
+from assay.fleet.load import load_fleet
+from assay.ledger.store import Ledger
+from assay.model.fleet import Fleet
+from assay.observe.store import EvidenceStore
+
+
+@pytest.fixture(scope="session")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Fleet:
+    root = tmp_path_factory.mktemp("fleet")
+    for part in ("inventory", "specs", "suites", "firmware"):
+        shutil.copytree(ROOT / part, root / part)
+    return load_fleet(root)
+
+
+@pytest.fixture
+def desk(fleet: Fleet, tmp_path: Path) -> Desk:
+    ledger, store = Ledger.open(tmp_path / "ledger.sqlite"), EvidenceStore(tmp_path / "evidence")
+    return Desk(fleet, ledger, store, Hands(), tmp_path, tmp_path / "reports")
