@@ -8,6 +8,7 @@ to be carried and how far it is. Importing this module imports DBOS (about 0.4 s
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -26,6 +27,7 @@ from assay.ledger.url import is_shared, server_of
 from assay.model.errors import Trouble
 
 _at_work: list[Context] = []
+_starting = threading.Lock()
 SCHEMA = "assay_dbos"
 UNFINISHED = ["PENDING", "ENQUEUED", "DELAYED"]
 
@@ -36,12 +38,14 @@ def durable(ctx: Context, paces: Collection[Pace]) -> Iterator[None]:
 
     What a controller that no longer lives was carrying is taken up again: by this or by another one.
     """
-    if _at_work:
-        _at_work[0] = ctx
-        take_up(ctx.ledger)
-        yield
-    elif stack := kept():
-        stack.enter_context(_launched(ctx, paces))
+    stack = kept()
+    with _starting:
+        if _at_work:
+            _at_work[0] = ctx
+            take_up(ctx.ledger)
+        elif stack:
+            stack.enter_context(_launched(ctx, paces))
+    if stack or _at_work:
         yield
     else:
         with _launched(ctx, paces):

@@ -12,6 +12,7 @@ import os
 import secrets
 import socket
 import threading
+import time
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from functools import cache
@@ -50,23 +51,27 @@ class PartOf(Share):
     def __init__(self, ledger: Ledger, nodes: Mapping[str, Node], lease_s: float) -> None:
         self._ledger, self._nodes, self._lease_s = ledger, nodes, lease_s
         self._held: set[str] = set()
+        self._renewed_at = 0.0
         self._lock = threading.Lock()
         self.renew()
 
     def mine(self, names: Collection[str]) -> list[str]:
         """Return the nodes in racks that fall to this controller and that nobody else still holds."""
-        self.renew()
+        if time.monotonic() - self._renewed_at > self._lease_s / 2:
+            self.renew()
         held = self._held
         return [name for name in names if name in self._nodes and slice_of(self._nodes[name]) in held]
 
     def renew(self) -> None:
         """Renew the leases, take what falls to us and is free, give up what falls to others. Raises Trouble."""
         with self._lock:
+            at = time.monotonic()
             self._ledger.claim(CONTROLLER + me(), me(), self._lease_s)
             ours = falling_to(me(), living(self._ledger), {slice_of(node) for node in self._nodes.values()})
             for slice_ in self._held - ours:
                 self._ledger.let_go(slice_, me())
             self._held = {slice_ for slice_ in sorted(ours) if self._ledger.claim(slice_, me(), self._lease_s)}
+            self._renewed_at = at
 
     def deciding(self) -> AbstractContextManager[None]:
         """Return the section that all controllers of this ledger share."""
