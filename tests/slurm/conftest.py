@@ -1,17 +1,19 @@
-"""One real Slurm for all tests of this folder: three nodes for customers, one partition for what yields to them."""
+"""One real Slurm for all tests of this folder. Each test takes nodes that nobody had before it, and waits for none."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from slurm_cluster import Cluster, cluster, said, until
+from slurm_cluster import Cluster, cluster, said
 
 sys.path.append(str(Path(__file__).parent))
 
-from slurm_room import NODES, SETTINGS
+from slurm_room import SETTINGS
+
+NODES = tuple(f"n{number:04d}" for number in range(1, 61))
 
 
 @pytest.fixture(scope="session")
@@ -20,14 +22,25 @@ def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         yield running
 
 
+@pytest.fixture(scope="session")
+def unused(slurm: Cluster) -> Iterator[str]:
+    return iter(NODES)
+
+
 @pytest.fixture
-def fresh(slurm: Cluster) -> Iterator[Cluster]:
-    """Yield the cluster, and leave every node idle and every job gone."""
-    yield slurm
-    said("scancel", "--ctld", *said("squeue", "--noheader", "--format=%A").split())
-    until(lambda: not said("squeue", "--noheader"))
-    for reservation in said("scontrol", "--oneliner", "show", "reservation").splitlines():
-        if "=" in reservation:
-            said("scontrol", "delete", f"reservation={reservation.split()[0].partition('=')[2]}")
-    said("scontrol", "update", f"nodename={','.join(NODES)}", "state=resume", "comment=")
-    until(lambda: set(said("sinfo", "--noheader", "--Node", "--format=%T").split()) == {"idle"})
+def take(slurm: Cluster, unused: Iterator[str]) -> Iterator[Callable[[], str]]:
+    """Yield what gives a fresh node; its jobs are cancelled after the test."""
+    taken: list[str] = []
+
+    def one() -> str:
+        taken.append(next(unused))
+        return taken[-1]
+
+    yield one
+    if jobs := said("squeue", "--noheader", f"--nodelist={','.join(taken)}", "--format=%A").split():
+        said("scancel", *jobs)
+
+
+@pytest.fixture
+def node(take: Callable[[], str]) -> str:
+    return take()

@@ -14,7 +14,6 @@ from assay.actions.slurm.adapter import SlurmWorkloads
 from assay.actions.workloads import workloads_of
 from assay.model.fleet import Node
 
-NODES = ("n0001", "n0002", "n0003")
 SETTINGS = """
 MessageTimeout=2
 PreemptType=preempt/partition_prio

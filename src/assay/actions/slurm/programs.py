@@ -17,7 +17,7 @@ from assay.model.errors import Trouble
 
 ANSWER_WITHIN_S = 15.0
 """More than slurmctld's clients try by themselves (9 s with Slurm's defaults), so that their own words are heard."""
-DOWN = "Unable to contact slurm controller"
+DOWN = ("Unable to contact slurm controller", " is DOWN", "no answer within")
 NO_JSON = ("unrecognized option", "serializer", "not supported")
 
 
@@ -43,7 +43,7 @@ class Programs:
         if not isinstance(document, dict):
             raise self._trouble(program, "its JSON is no document")
         if done.returncode or document.get("errors"):
-            raise self._trouble(program, said or json.dumps(document.get("errors")))
+            raise self._trouble(program, said or f"{json.dumps(document.get('errors'))}; {self._ping()}")
         return document
 
     def lines(self, *command: str) -> list[str]:
@@ -65,6 +65,10 @@ class Programs:
         if done.returncode or done.stderr.strip():
             raise self._trouble("scontrol", done.stderr.strip() or f"it ended with {done.returncode}")
 
+    def _ping(self) -> str:
+        """Return what Slurm says of its own slurmctld: the documents' errors are "Unspecified"."""
+        return " ".join(self._ran(["scontrol", "ping"]).stdout.replace("*", "").split())
+
     def _ran(self, command: Iterable[str], given: str = "") -> subprocess.CompletedProcess[str]:
         words = list(command)
         try:
@@ -85,12 +89,12 @@ class Programs:
         except OSError as error:
             raise self._trouble(words[0], str(error.strerror)) from None
         except subprocess.TimeoutExpired:
-            raise self._trouble(words[0], f"no answer within {ANSWER_WITHIN_S:g} s; {DOWN}") from None
+            raise self._trouble(words[0], f"{words[0]}: no answer within {ANSWER_WITHIN_S:g} s") from None
 
     def _trouble(self, program: str, said: str) -> Trouble:
         where = self.conf or "Slurm"
         words = " ".join(said.split())[:300]
-        if DOWN in words:
+        if any(sign in words for sign in DOWN):
             return Trouble(f"slurmctld does not answer: {words}", where=where, fix="look at `scontrol ping`")
         if any(sign in words for sign in NO_JSON):
             fix = "use Slurm 21.08 or newer, with its JSON serializer plugin"
