@@ -51,18 +51,24 @@ def postgres() -> Iterator[str]:
     shutil.rmtree(root, ignore_errors=True)
 
 
+@pytest.fixture
+def postgres_place(postgres: str) -> str:
+    """The URL of a fresh database."""
+    name = f"ledger_{uuid.uuid4().hex[:8]}"
+    engine = create_engine(f"postgresql+psycopg://postgres@/postgres?host={postgres}", isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.execute(text(f"CREATE DATABASE {name}"))
+    engine.dispose()
+    return f"postgresql://postgres@/{name}?host={postgres}"
+
+
 @pytest.fixture(params=["sqlite", "postgresql"])
 def place(request, tmp_path) -> Path | str:
     """Where an empty ledger may be made: a path, or the URL of a fresh database."""
     if request.param == "sqlite":
         return tmp_path / "home" / "ledger.sqlite"
-    socket = request.getfixturevalue("postgres")
-    name = f"ledger_{uuid.uuid4().hex[:8]}"
-    engine = create_engine(f"postgresql+psycopg://postgres@/postgres?host={socket}", isolation_level="AUTOCOMMIT")
-    with engine.connect() as connection:
-        connection.execute(text(f"CREATE DATABASE {name}"))
-    engine.dispose()
-    return f"postgresql://postgres@/{name}?host={socket}"
+    url: str = request.getfixturevalue("postgres_place")
+    return url
 
 
 @pytest.fixture

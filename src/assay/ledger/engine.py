@@ -89,6 +89,21 @@ def reading(engine: Engine) -> Iterator[Connection]:
 
 
 @contextmanager
+def snapshot(engine: Engine) -> Iterator[Connection]:
+    """Yield a connection that sees the ledger as it is now, however many write meanwhile, and takes no lock."""
+    if engine.dialect.name == "postgresql":
+        with telling(engine), engine.connect().execution_options(isolation_level="REPEATABLE READ") as connection:
+            yield connection
+        return
+    with reading(engine) as connection:
+        connection.exec_driver_sql("BEGIN")
+        try:
+            yield connection
+        finally:
+            connection.exec_driver_sql("ROLLBACK")
+
+
+@contextmanager
 def writing(engine: Engine) -> Iterator[Connection]:
     """Yield a connection inside one transaction, the only writer while it lasts; database errors become Trouble.
 

@@ -12,6 +12,7 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping, Select, Table, case, func, insert, select
 
 from assay.ledger import tables
+from assay.ledger.chain import Digest
 from assay.ledger.texts import BATCH, Numbers, Texts, batches
 from assay.ledger.times import seconds
 from assay.ledger.upsert import upsert
@@ -23,21 +24,36 @@ WORDS = ("check", "subject", "node", "reason", "fault", "evidence", "evidence_at
 _words = attrgetter(*WORDS)
 _words_of = itemgetter(*WORDS)
 _seconds = lru_cache(seconds)
+_columns = itemgetter(*tables.outcomes.columns.keys())
+STANDING = ("check", "subject", "verdict", "node", "measured_s", "outcome")
+"""Columns of `newest`."""
 
 
-def record(connection: Connection, outcomes: Iterable[Outcome], run: int, at: str) -> None:
-    """Write the outcomes of the run with number `run`, made at the time `at`, within the one writing transaction."""
-    numbers = Numbers(connection)
-    number = connection.execute(select(func.coalesce(func.max(tables.outcomes.c.seq), 0))).scalar_one()
+def record(connection: Connection, outcomes: Iterable[Outcome], run: int, at: str) -> Row:
+    """Write the outcomes of the run with number `run`, made at the time `at`, within the one writing transaction.
+
+    Returns what the run's row says of them.
+    """
+    numbers, digest = Numbers(connection), Digest()
+    number = _highest(connection, tables.outcomes)
     for some in batches(outcomes, BATCH):
         numbers.learn({text for outcome in some for text in _texts(outcome)})
         rows = [_row(outcome, numbers, number + at_, run, at) for at_, outcome in enumerate(some, 1)]
         number += len(rows)
         connection.execute(insert(tables.outcomes), rows)
+        digest.outcomes(map(_columns, rows))
         measured = [row for told, outcome in zip(rows, some, strict=True) for row in _measured(told, outcome, numbers)]
         if measured:
             connection.execute(insert(tables.measurements), measured)
+            digest.measured(row.values() for row in measured)
         connection.execute(_newest(connection), [_standing(row) for row in rows])
+    digest.texts(numbers.fresh)
+    return {"texts": _highest(connection, tables.texts), "outcomes": number, "digest": digest.said()}
+
+
+def _highest(connection: Connection, table: Table) -> int:
+    number: int = connection.execute(select(func.coalesce(func.max(table.c.seq), 0))).scalar_one()
+    return number
 
 
 def found(connection: Connection, query: Select[Any], texts: Texts) -> list[Recorded]:
@@ -68,6 +84,15 @@ def newest(nodes: Collection[int] | None = None) -> Select[Any]:
         ranked = ranked.where(table.node.in_(nodes))
     first = ranked.subquery()
     return wanted().join(first, first.c.outcome == tables.outcomes.c.seq).where(first.c.age == 1)
+
+
+def follows() -> Select[Any]:
+    """Return the query of what `newest` must hold: of each check × subject × verdict the newest outcome."""
+    table = tables.outcomes.c
+    kind = (table.check, table.subject, table.verdict)
+    age = func.row_number().over(partition_by=kind, order_by=(table.measured_s.desc(), table.seq.desc())).label("age")
+    ranked = select(*kind, table.node, table.measured_s, table.seq.label("outcome"), age).subquery()
+    return select(*(ranked.c[name] for name in STANDING)).where(ranked.c.age == 1)
 
 
 def last_pass(check: int | None, subject: int | None) -> Select[Any]:
@@ -125,14 +150,14 @@ def _row(outcome: Outcome, numbers: Numbers, number: int, run: int, run_at: str)
 
 
 def _measured(row: Row, outcome: Outcome, numbers: Numbers) -> list[Row]:
-    return [{"outcome": row["seq"], "gauge": numbers[_gauge(one)], "value": one.value} for one in outcome.measurements]
+    return [
+        {"outcome": row["seq"], "gauge": numbers[_gauge(one)], "value": float(one.value)}
+        for one in outcome.measurements
+    ]
 
 
 def _standing(row: Row) -> Row:
-    return {
-        **{name: row[name] for name in ("check", "subject", "verdict", "node", "measured_s")},
-        "outcome": row["seq"],
-    }
+    return {**{name: row[name] for name in STANDING[:-1]}, "outcome": row["seq"]}
 
 
 def _newest(connection: Connection) -> Any:

@@ -11,11 +11,12 @@ from assay.model.entry import Entry
 from assay.model.outcome import Run
 
 Row = dict[str, Any]
+_json = json.JSONEncoder(sort_keys=True, ensure_ascii=False).encode
 
 
 def of_entry(entry: Entry) -> Row:
     """Return the row of an entry; the ledger gives `seq`."""
-    body = json.dumps(entry.body, sort_keys=True, ensure_ascii=False)
+    body = _json(entry.body)
     return {"id": entry.id, "at": entry.at, "kind": entry.kind, "node": entry.node, "body": body}
 
 

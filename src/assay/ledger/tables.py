@@ -1,12 +1,12 @@
 """The ledger's tables: one wide list of entries, and narrow ones for what is counted (outcomes, measurements).
 
 Append-only is the database's own promise, kept by triggers, so that no tool that opens the file breaks it by accident.
-Only `newest`, which follows from the rest, and `lease`, which is of no history, change.
+Only `newest` and `chain`, which follow from the rest, and `lease`, which is of no history, change.
 """
 
 from __future__ import annotations
 
-from sqlalchemy import Boolean, Column, Connection, Float, ForeignKey, Index, Integer, MetaData, Table, Text
+from sqlalchemy import BigInteger, Boolean, Column, Connection, Float, ForeignKey, Index, Integer, MetaData, Table, Text
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from assay.ledger.words import VERSION
@@ -18,21 +18,21 @@ about = Table("assay_ledger", metadata, Column("version", Integer, primary_key=T
 entries = Table(
     "entry",
     metadata,
-    Column("seq", Integer, primary_key=True, autoincrement=True),
+    Column("seq", Integer, primary_key=True, autoincrement=False),  # without a gap
     Column("id", Text, nullable=False, unique=True),
     Column("at", Text, nullable=False),
     Column("kind", Text, nullable=False),
     Column("node", Text, nullable=False),
     Column("body", Text, nullable=False),
+    Column("hash", Text, nullable=False),
     Index("entry_by_node", "node", "seq"),
     Index("entry_by_kind", "kind", "seq"),
-    sqlite_autoincrement=True,
 )
 
 runs = Table(
     "run",
     metadata,
-    Column("seq", Integer, primary_key=True, autoincrement=True),
+    Column("seq", Integer, primary_key=True, autoincrement=False),
     Column("id", Text, nullable=False, unique=True),
     Column("at", Text, nullable=False),
     Column("phases", Text, nullable=False),
@@ -41,7 +41,10 @@ runs = Table(
     Column("dirty", Boolean, nullable=False),
     Column("suite_hash", Text, nullable=False),
     Column("who", Text, nullable=False),
-    sqlite_autoincrement=True,
+    Column("texts", Integer, nullable=False),  # the highest number of a text when it was recorded
+    Column("outcomes", Integer, nullable=False),  # the highest number of an outcome
+    Column("digest", Text, nullable=False),  # of its outcomes, their measurements, and the texts that it brought
+    Column("hash", Text, nullable=False),
 )
 
 texts = Table(
@@ -57,7 +60,7 @@ outcomes = Table(  # what is said in words is a number here, that of its text
     "outcome",
     metadata,
     Column("seq", Integer, primary_key=True, autoincrement=False),
-    Column("run", Integer, ForeignKey("run.seq"), nullable=False),
+    Column("run", Integer, ForeignKey("run.seq", deferrable=True, initially="DEFERRED"), nullable=False),
     Column("measured_s", Float, nullable=False),  # when the evidence was collected, as a number that sorts
     Column("check", Integer, nullable=False),
     Column("subject", Integer, nullable=False),
@@ -69,7 +72,7 @@ outcomes = Table(  # what is said in words is a number here, that of its text
     Column("active", Boolean, nullable=False),
     Column("evidence", Integer, nullable=False),
     Column("evidence_at", Integer, nullable=False),
-    Column("micros", Integer, nullable=False),
+    Column("micros", BigInteger, nullable=False),
     Index("outcome_by_run", "run"),
     Index("outcome_by_node", "node"),
     Index("outcome_by_check", "check", "measured_s"),
@@ -108,17 +111,24 @@ leases = Table(
     sqlite_with_rowid=False,
 )
 
-CHANGING = (newest, leases)
+chains = Table(  # how each chain of hashes ends
+    "chain",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("seq", Integer, nullable=False),
+    Column("hash", Text, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+CHANGING = (newest, leases, chains)
 
 _SQLITE_GUARDS = (
     "CREATE TRIGGER {t}_no_update BEFORE UPDATE ON {t} BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END",
     "CREATE TRIGGER {t}_no_delete BEFORE DELETE ON {t} BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END",
 )
 # INSERT OR REPLACE deletes without the delete trigger; a row that is already there is therefore left as it is.
-_SQLITE_KEEP = (
-    "CREATE TRIGGER {t}_no_replace BEFORE INSERT ON {t} WHEN EXISTS (SELECT 1 FROM {t} WHERE {same}) "
-    "BEGIN SELECT RAISE(IGNORE); END"
-)
+_SQLITE_KEEP = "CREATE TRIGGER {t}_no_replace BEFORE INSERT ON {t} WHEN {same} BEGIN SELECT RAISE(IGNORE); END"
+_SQLITE_KNOWN = "EXISTS (SELECT 1 FROM {t} WHERE {key} = NEW.{key})"
 _POSTGRES_REFUSE = """
 CREATE FUNCTION assay_append_only() RETURNS trigger LANGUAGE plpgsql AS
 $$ BEGIN RAISE EXCEPTION 'the ledger is append-only'; END $$
@@ -137,6 +147,7 @@ def create(connection: Connection) -> None:
             connection.execute(CreateIndex(index))
     for statement in _guards(connection.dialect.name):
         connection.exec_driver_sql(statement)
+    connection.execute(chains.insert(), [{"name": name, "seq": 0, "hash": ""} for name in ("entry", "run")])
     connection.execute(about.insert().values(version=VERSION))
 
 
@@ -148,6 +159,6 @@ def _guards(dialect: str) -> list[str]:
     guards = [guard.format(t=name) for name in names for guard in _SQLITE_GUARDS]
     for table in kept:
         keys = [column.name for column in table.columns if column.primary_key or column.unique]
-        same = " OR ".join(f"{key} = NEW.{key}" for key in keys)
+        same = " OR ".join(_SQLITE_KNOWN.format(t=table.name, key=key) for key in keys)
         guards.append(_SQLITE_KEEP.format(t=table.name, same=same))
     return guards

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Iterable, Iterator
 from itertools import islice
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection, insert, select
 
@@ -23,6 +23,7 @@ class Numbers:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._known: dict[str, int] = {}
+        self.fresh: list[tuple[int, str, str | None]] = []
 
     def learn(self, wanted: Iterable[str]) -> None:
         """Give every one of these texts a number, its old one where it has one."""
@@ -32,7 +33,9 @@ class Numbers:
             fresh = [text for text in some if _key(text) not in found]
             if fresh:
                 self._connection.execute(insert(texts), [_row(text) for text in fresh])
-                found |= _found(self._connection, [_key(text) for text in fresh])
+                numbers = _found(self._connection, [_key(text) for text in fresh])
+                self.fresh += sorted((numbers[row["key"]], row["key"], row["long"]) for row in map(_row, fresh))
+                found |= numbers
             self._known |= {text: found[_key(text)] for text in some}
 
     def __getitem__(self, text: str) -> int:
@@ -80,7 +83,7 @@ def _found(connection: Connection, keys: list[str]) -> dict[str, int]:
     return {row.key: row.seq for row in connection.execute(query)}
 
 
-def _row(text: str) -> dict[str, str | None]:
+def _row(text: str) -> dict[str, Any]:
     return {"key": _key(text), "long": text if len(text) > LONG else None}
 
 
