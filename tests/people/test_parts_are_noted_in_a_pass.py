@@ -1,0 +1,101 @@
+"""What a look at real evidence adds to the ledger, with a real inventory: once, and never half."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from assay.controller.desk import Desk
+from assay.controller.parts import note_parts
+from assay.fleet.load import load_fleet
+from assay.ledger.store import Ledger
+from assay.lifecycle.fold import fold
+from assay.model.clock import SystemClock
+from assay.model.entry import Entry
+from assay.model.evidence import Evidence
+from assay.observe.store import EvidenceStore
+
+AT = datetime(2026, 11, 22, 9, tzinfo=UTC)
+FAULT = {"fault": "f1", "class": "gpu.xid.79", "subject": "h100-a/n0003/gpu1", "severity": "catastrophic"}
+SEEN = {
+    "blame": "hardware",
+    "count": 1,
+    "first_seen": AT.isoformat(),
+    "last_seen": AT.isoformat(),
+    "detail": "fell off",
+}
+
+
+@pytest.fixture
+def desk(ann):
+    home = ann.root / ".assay"
+    return Desk(
+        load_fleet(ann.root), ann.ledger(), EvidenceStore(home / "evidence"), SystemClock(), home, ann.root / "reports"
+    )
+
+
+def gpus(**serials: str):
+    return {
+        f"0000:{slot}:00.0": {"serial": {"value": serial}} if serial else {"failed": "GPU is lost"}
+        for slot, serial in serials.items()
+    }
+
+
+def looked(desk: Desk, node: str, serial: str, minutes: int = 0, **serials: str) -> list[Entry]:
+    slots = {"x1b" if name == "gpu0" else "x43": one for name, one in serials.items()}
+    devices = gpus(**{slot.removeprefix("x"): one for slot, one in slots.items()})
+    channels = {"bmc": {"system": {"serial": {"value": serial}}}, "probe": {"gpu": {"devices": devices}}}
+    evidence, before = Evidence(node, AT + timedelta(minutes=minutes), channels), desk.ledger.head()
+    desk.evidence.put(evidence)
+    note_parts(desk, {node: evidence})
+    return desk.ledger.entries(after=before)
+
+
+def test_parts_are_noted_by_the_names_that_faults_give_them_and_once(desk):
+    serial = desk.fleet.nodes["n0003"].serial
+    (entry,) = looked(desk, "n0003", serial, gpu0="1650923001", gpu1="1650923002")
+    assert entry.body["parts"] == {
+        "gpu0": {"kind": "gpu", "serial": "1650923001"},
+        "gpu1": {"kind": "gpu", "serial": "1650923002"},
+    }
+    assert entry.body["node"] == {"inventory": serial, "bmc": serial}
+    assert looked(desk, "n0003", serial, gpu0="1650923001", gpu1="1650923002") == []
+    assert looked(desk, "n0003", serial, gpu0="1650923001", gpu1="") == [], "a lost GPU is a fault, not another GPU"
+
+
+def test_a_new_node_takes_the_place_and_none_of_the_old_ones_faults(desk):
+    serial = desk.fleet.nodes["n0003"].serial
+    looked(desk, "n0003", serial)
+    desk.ledger.append(Entry("f1", AT.isoformat(), "fault", "n0003", {**FAULT, **SEEN}))
+    assert [entry.kind for entry in looked(desk, "n0003", "NEW0001")] == [
+        "parts.seen",
+        "part.replaced",
+        "fault.cleared",
+    ]
+    story = fold(desk.ledger.entries())["n0003"]
+    assert not any(known.open for known in story.faults)
+    assert story.repairs[-1].what == "replaced"
+    assert looked(desk, "n0003", "NEW0001") == []
+    desk.fleet.nodes["n0003"] = replace(desk.fleet.nodes["n0003"], serial="NEW0001")
+    assert [entry.kind for entry in looked(desk, "n0003", "NEW0001")] == ["parts.seen"], "the inventory follows"
+
+
+def test_a_gpu_that_wanders_is_missed_where_it_was_and_two_nodes_with_one_number_do_not_quarrel(desk):
+    looked(desk, "n0003", "S0000001", gpu0="1650923001")
+    told = looked(desk, "n0004", "S0000002", gpu1="1650923001")
+    assert [(entry.node, bool(entry.body.get("gone"))) for entry in told] == [("n0004", False)], "n0003 has it as well"
+    looked(desk, "n0003", "S0000001")
+    told = looked(desk, "n0001", "S0000003", gpu1="1650923001")
+    assert told[-1].node == "n0001", "n0004 still reads it"
+    looked(desk, "n0001", "S0000003")
+    looked(desk, "n0004", "S0000002")
+    told = looked(desk, "n0002", "S0000004", gpu0="1650923001")
+    assert (told[-1].node, told[-1].body["gone"]["gpu1"]["to"]) == ("n0001", "n0002")
+
+
+def test_the_ledger_of_another_process_is_what_counts(desk, ann):
+    looked(desk, "n0003", "S0000001", gpu0="1650923001")
+    other = replace(desk, ledger=Ledger.open(ann.root / ".assay" / "ledger.sqlite"))
+    assert looked(other, "n0003", "S0000001", gpu0="1650923001") == []
