@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import shutil
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-sys.path.append(str(Path(__file__).parent))
+sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[1] / "actions")]
 from by_hand import ROOT, Hands
+from lab_room import Room, lab_room
 
 from assay.controller.desk import Desk
 from assay.fleet.load import load_fleet
@@ -30,3 +32,12 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Fleet:
 def desk(fleet: Fleet, tmp_path: Path) -> Desk:
     ledger, store = Ledger.open(tmp_path / "ledger.sqlite"), EvidenceStore(tmp_path / "evidence")
     return Desk(fleet, ledger, store, Hands(), tmp_path, tmp_path / "reports")
+
+
+@pytest.fixture(scope="session")
+def room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Room]:
+    """Return a lab that is up, with the suites beside it."""
+    root = tmp_path_factory.mktemp("lab")
+    shutil.copytree(ROOT / "suites", root / "suites")
+    with lab_room(root, rate=60.0) as room:
+        yield room

@@ -17,8 +17,8 @@ from pathlib import Path
 import uvicorn
 
 from assay.lab.bmc import serve
+from assay.lab.far_scheduler import scheduler_app
 from assay.lab.overlay import write_overlay
-from assay.lab.scheduler import scheduler_app
 from assay.lab.world import World, write_json
 
 

@@ -13,6 +13,7 @@ class Queue:
 
     def __init__(self, now: Callable[[], datetime]) -> None:
         self.cordons: dict[str, str] = {}
+        self.closed_at: dict[str, str] = {}
         self._now, self._jobs, self._numbers = now, list[dict[str, Any]](), count(1)
 
     def jobs(self, node: str | None = None) -> list[dict[str, Any]]:
@@ -22,6 +23,17 @@ class Queue:
             if job["state"] == "running" and datetime.fromisoformat(job["ends_at"]) <= now:
                 job["state"] = "ended"
         return [job for job in self._jobs if node is None or (job["node"] == node and job["state"] == "running")]
+
+    def cordon(self, node: str, reason: str) -> str:
+        """Close a node for a reason; return the one that stands, which is an earlier one where there was any."""
+        if node not in self.cordons:
+            self.cordons[node], self.closed_at[node] = reason, self._now().isoformat()
+        return self.cordons[node]
+
+    def uncordon(self, node: str) -> None:
+        """Open a node, whoever closed it."""
+        self.cordons.pop(node, None)
+        self.closed_at.pop(node, None)
 
     def place(self, name: str, owner: str, node: str, seconds: float) -> dict[str, Any] | None:
         """Start a job of `seconds`, or return None where the node is cordoned."""
