@@ -59,9 +59,16 @@ class Paper:
         self.checks = dict(CHECKS)
 
     def add(
-        self, name: str, state: str = "production", *, pool: str = "a", rack: str = "r01", profile: str = "managed"
+        self,
+        name: str,
+        state: str = "production",
+        *,
+        pool: str = "a",
+        rack: str = "r01",
+        profile: str = "managed",
+        kind: str = "hgx",
     ):
-        self.nodes[name] = Node(name, pool, "lab1", rack, 1, f"s-{name}", "hgx", profile)
+        self.nodes[name] = Node(name, pool, "lab1", rack, 1, f"s-{name}", kind, profile)
         self.outcomes[name] = {}
         self.jobs[name] = ()
         self.write(journal.enrolled(name, pool, state, self.now))
@@ -176,10 +183,11 @@ class Paper:
         self.later(seconds=1)
         return [one.action for one in wanted]
 
-    def say(self, kind: str, name: str, who: str = "ann", reason: str = "as planted") -> None:
-        """Let a person hold, release or certify a node."""
+    def say(self, kind: str, name: str, who: str = "ann", reason: str = "as planted", **more: Any) -> None:
+        """Let a person hold, release, certify or move a node."""
         self.serial += 1
-        entry = Entry(f"{kind}-{self.serial}", self.now.isoformat(), kind, name, {"who": who, "reason": reason})
+        body = {"who": who, "reason": reason, **more}
+        entry = Entry(f"{kind}-{self.serial}", self.now.isoformat(), kind, name, body)
         self.write(entry)
         self.later(seconds=1)
 

@@ -201,7 +201,7 @@ def test_a_check_without_an_outcome_keeps_a_node_out_of_production(new_paper, mi
     paper.later(hours=25)
     for phase in {"test", "production"} - missing:
         paper.judge("n0", phase)
-    assert paper.step() == []
+    assert [one for one in paper.step() if one.timing != "record"] == []
     for phase in missing:
         paper.judge("n0", phase)
     assert [one.to_state for one in paper.step()] == ["production"]

@@ -208,7 +208,10 @@ def test_errors_move_nothing_whatever_state_the_node_is_in(paper):
         for phase in ("seatrial", "zap", "test", "production"):
             paper.judge(f"in-{state}", phase, "error", "the BMC did not answer within 10 s")
     paper.later(hours=30)
-    assert paper.step() == []
+    made = paper.step()
+    assert moves(made) == []
+    late = {one.node: one.remedy for one in made}
+    assert late == {"in-seatrial": "ticket", "in-production-reboot": "ticket"}, "a person is asked to look"
 
 
 def test_an_application_fault_is_recorded_once_however_often_it_is_seen(paper):

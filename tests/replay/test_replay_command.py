@@ -71,7 +71,7 @@ def test_another_policy_is_compared_and_may_extend_the_fleets(events, careful):
     assert against["policy"] == "careful"
     assert against["totals"]["seconds_out"] == 0
     assert against["seconds_out_more"] == json.loads(answer.stdout)["totals"]["seconds_out"]
-    assert [one["timing"] for one in against["decisions"]["only_there"]] == ["pending"]
+    assert [one["timing"] for one in against["decisions"]["only_there"]] == ["pending", "record"]
     assert list(against["nodes"]) == ["n0003"]
 
 

@@ -9,7 +9,7 @@ from datetime import timedelta
 from assay.lifecycle.limits import is_out, serves
 from assay.lifecycle.situation import NodeView, Situation
 from assay.lifecycle.story import Known
-from assay.lifecycle.when import moment
+from assay.lifecycle.when import hours, moment
 
 
 def tripped(situation: Situation) -> dict[str, str]:
@@ -23,6 +23,36 @@ def tripped(situation: Situation) -> dict[str, str]:
         if serves(situation.policy, view.story) or is_out(situation.policy, view.story):
             pools[view.node.pool].append(view)
     return {pool: text for pool, views in sorted(pools.items()) if (text := _wave(situation, pool, views))}
+
+
+def late(situation: Situation) -> dict[str, str]:
+    """Return the pools of which so many nodes miss a deadline at once that it is more likely one cause.
+
+    Such a deadline counts anew from when it was held back: a clock that jumped sends nobody anywhere.
+    """
+    bound: dict[str, list[NodeView]] = defaultdict(list)
+    for view in situation.nodes:
+        deadline = situation.state_of(view).deadline
+        if deadline and deadline.to:
+            bound[view.node.pool].append(view)
+    return {pool: text for pool, views in sorted(bound.items()) if (text := _late(situation, pool, views))}
+
+
+def is_late(situation: Situation, view: NodeView) -> bool:
+    """Whether a node has missed the deadline of its state."""
+    deadline, story = situation.state_of(view).deadline, view.story
+    start = max(moment(story.since), moment(story.spared))
+    return deadline is not None and situation.now - start > hours(deadline.hours)
+
+
+def _late(situation: Situation, pool: str, views: list[NodeView]) -> str:
+    breaker, missed = situation.policy.breaker, [view for view in views if is_late(situation, view)]
+    if len(missed) < breaker.min_nodes or len(missed) * 100 < breaker.percent * len(views):
+        return ""
+    states = Counter(view.story.state for view in missed)
+    said = ", ".join(f"{state} on {count}" for state, count in sorted(states.items()))
+    wave = f"{len(missed)} of {len(views)} nodes of pool {pool} miss their deadline at once ({said})"
+    return f"breaker: {wave}: either the clock jumped, or what they wait for is down"
 
 
 def _wave(situation: Situation, pool: str, views: list[NodeView]) -> str:

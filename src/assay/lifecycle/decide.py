@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from dataclasses import replace
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 
-from assay.lifecycle import breaker, faulted
+from assay.lifecycle import breaker, faulted, racks
+from assay.lifecycle.by_hand import asked_for
 from assay.lifecycle.excused import as_it_counts, noted
-from assay.lifecycle.limits import Room
+from assay.lifecycle.holding import holding
+from assay.lifecycle.limits import Room, takes_out
 from assay.lifecycle.situation import NodeView, Situation
 from assay.lifecycle.verdicts import Wish, decided, held_back
+from assay.lifecycle.waiting import NO_ANSWER, gone_cause, waiting
 from assay.lifecycle.ways import ways
 from assay.model.decision import Cause, Decision
 from assay.model.errors import Trouble
+from assay.model.policy import BY_PERSON, OF_RACK
 
 
 def decide(situation: Situation, asked: Collection[str] | None = None) -> list[Decision]:
@@ -26,57 +30,93 @@ def decide(situation: Situation, asked: Collection[str] | None = None) -> list[D
     for view in situation.nodes:
         _refuse_an_unknown_state(situation, view)
     situation = as_it_counts(situation)
-    room, waves = Room(situation), breaker.tripped(situation)
+    bounds = _Bounds(Room(situation), breaker.tripped(situation), breaker.late(situation), racks.short_racks(situation))
     answer: list[Decision] = []
     views = situation.nodes if asked is None else [view for view in situation.nodes if view.name in asked]
     for view in sorted(views, key=faulted.urgency):
-        made = _of_node(situation, view, room, waves.get(view.node.pool, ""))
+        made = _of_node(situation, view, bounds)
         answer += [decision for decision in made if decision.id not in view.story.decided]
     return answer
 
 
-def _of_node(situation: Situation, view: NodeView, room: Room, wave: str) -> Iterator[Decision]:
-    """Yield the records, and the first wish of a move that is granted or was held back."""
-    for wish in [*noted(situation, view), *faulted.wishes(situation, view), *ways(situation, view)]:
+@dataclass(frozen=True, slots=True)
+class _Bounds:
+    """What bounds a pass: room, pools with a wave of faults or of missed deadlines, and racks that lack nodes."""
+
+    room: Room
+    waves: Mapping[str, str]
+    late: Mapping[str, str]
+    short: Mapping[racks.Rack, racks.Short]
+
+
+def _of_node(situation: Situation, view: NodeView, bounds: _Bounds) -> Iterator[Decision]:
+    """Yield the records, and the first wish of a move that is granted or was held back.
+
+    A person's move that is held back stands in the way of no other, and no held-back move in that of a whole rack's.
+    """
+    held = False
+    for wish in _wishes(situation, view, bounds.short.get(racks.rack_of(view.node))):
         if wish.timing == "record":
             yield _granted(situation, view, wish)
             continue
         wish_now, blockers = _in_time(view, wish)
-        if _is_waiting_already(view, wish_now):
+        if _is_waiting_already(view, wish_now) or (held and not wish.name.startswith(OF_RACK)):
             continue
-        yield _gated(situation, view, wish_now, blockers, room, wave)
-        return
+        made = _gated(situation, view, wish_now, blockers, bounds)
+        yield made
+        if made.timing != "record":
+            return
+        held = wish.name != BY_PERSON
 
 
-def _gated(
-    situation: Situation, view: NodeView, wish: Wish, blockers: tuple[str, ...], room: Room, wave: str
-) -> Decision:
+def _wishes(situation: Situation, view: NodeView, short: racks.Short | None) -> Iterator[Wish]:
+    """Yield what should happen to a node. What has lost its cause is withdrawn, and wishes nothing on the way."""
+    yield from noted(situation, view)
+    yield from holding(situation, view)
+    yield from waiting(situation, view, short)
+    if gone_cause(situation.policy, view.story, short):
+        view = replace(view, story=replace(view.story, pending=None))
+    yield from asked_for(situation, view)
+    yield from faulted.wishes(situation, view)
+    yield from ways(situation, view)
+    yield from racks.cordoned_with_its_rack(situation.policy, view, short)
+
+
+def _gated(situation: Situation, view: NodeView, wish: Wish, blockers: tuple[str, ...], bounds: _Bounds) -> Decision:
     """Return the decision for a move, or the record of what stands in its way."""
-    if why := _forbidden(situation, view, wish):
+    if why := _forbidden(situation, view, wish) or _bounded(view, wish, bounds):
         return held_back(situation, view, wish, why)
-    if wish.takes_out and wave:
-        return held_back(situation, view, wish, Cause("breaker", view.node.pool, wave))
     reaches = _reaches(situation, view, wish)
-    if reaches and (refusal := room.refusal(view, reaches)):
+    if reaches and (refusal := bounds.room.refusal(view, reaches)):
         return held_back(situation, view, wish, Cause("limit", f"{refusal.limit}/{refusal.where}", refusal.text))
     if reaches:
-        room.take(view, reaches)
+        bounds.room.take(view, reaches)
     return decided(situation, view, wish, blockers)
+
+
+def _bounded(view: NodeView, wish: Wish, bounds: _Bounds) -> Cause | None:
+    """Return what holds a whole pool back: a wave of faults, one of missed deadlines, or too many racks cordoned."""
+    pool = view.node.pool
+    wave = (wish.takes_out and bounds.waves.get(pool)) or (wish.late and bounds.late.get(pool))
+    if wave:
+        return Cause("breaker", pool, wave)
+    short = bounds.short.get(racks.rack_of(view.node)) if wish.name.startswith(OF_RACK) else None
+    return Cause("limit", f"{wish.name}/{pool}", short.full) if short and short.full else None
 
 
 def _granted(situation: Situation, view: NodeView, wish: Wish) -> Decision:
     """Return a record. A ticket that the profile does not allow is not asked for."""
     allowed = wish.remedy != "ticket" or "ticket" in view.profile.actions
-    return decided(situation, view, wish if allowed else replace(wish, remedy="none"))
+    return decided(situation, view, wish if allowed else replace(wish, remedy="none"), wish.blockers)
 
 
 def _in_time(view: NodeView, wish: Wish) -> tuple[Wish, tuple[str, ...]]:
     """Return the wish as of now, with the jobs that it waits for: on an idle node nothing is pending."""
-    if wish.timing != "pending":
-        return wish, ()
+    if wish.timing != "pending" or wish.blockers:
+        return wish, wish.blockers
     if view.jobs == ():
         return replace(wish, timing="immediate"), ()
-    return wish, view.jobs or ("unknown: the scheduler does not answer",)
+    return wish, view.jobs or NO_ANSWER
 
 
 def _is_waiting_already(view: NodeView, wish: Wish) -> bool:
@@ -91,7 +131,8 @@ def _forbidden(situation: Situation, view: NodeView, wish: Wish) -> Cause | None
         return Cause("person", held.id, f"held by {held.who}: {held.reason}")
     if wish.takes_out and not profile.acts_on_faults:
         return Cause("profile", profile.name, f"profile {profile.name}: faults are tracked, not acted on")
-    needed = [*situation.policy.states[wish.to].entry, *_meanwhile(situation, wish)]
+    entry = situation.policy.states[wish.to].entry if wish.to != view.story.state else []
+    needed = [*entry, *_meanwhile(situation, wish)]
     if missing := sorted(set(needed) - set(profile.actions)):
         return Cause("profile", profile.name, f"profile {profile.name} does not allow: {', '.join(missing)}")
     return None
@@ -99,15 +140,14 @@ def _forbidden(situation: Situation, view: NodeView, wish: Wish) -> Cause | None
 
 def _meanwhile(situation: Situation, wish: Wish) -> list[str]:
     """Return what is done at once for a wish that waits."""
-    waits = wish.timing == "pending" and wish.name in situation.policy.faults
-    return [*situation.policy.faults[wish.name].while_pending] if waits else []
+    return [*situation.policy.meanwhile(wish.name)] if wish.timing == "pending" else []
 
 
 def _reaches(situation: Situation, view: NodeView, wish: Wish) -> str:
     """Return the state whose room a move takes now: a pending one that cordons takes the node out where it is."""
     if wish.timing == "immediate":
         return wish.to
-    return view.story.state if _meanwhile(situation, wish) else ""
+    return view.story.state if takes_out(situation.policy, wish.name) else ""
 
 
 def _refuse_an_unknown_state(situation: Situation, view: NodeView) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
@@ -21,17 +22,28 @@ def enrolled(node: str, pool: str, state: str, at: datetime) -> Entry:
 def made(policy: LifecyclePolicy, view: NodeView, decision: Decision, at: datetime) -> tuple[Entry, ...]:
     """Return the lines of a decision, to be appended together.
 
-    An immediate one is a transition as well. One that takes the node back into service clears its open faults: the
-    outcomes that it rests on are newer than they are.
+    An immediate one is a transition as well, a withdrawal takes back what waited, and the end of a hold releases the
+    node. One that takes the node back into service clears its open faults: the outcomes that it rests on are newer
+    than they are.
     """
     lines = [Entry(decision.id, written(at), "decision", decision.node, decision.as_body())]
     if decision.timing != "immediate":
-        return tuple(lines)
+        return (*lines, *_recorded(decision, at))
     lines.append(_transition(decision, at))
     if policy.states[decision.to_state].in_service:
         because = f"back in {decision.to_state} by decision {decision.id}"
         lines += [cleared(decision.node, Cleared(known.id, because), at) for known in view.story.faults if known.open]
     return tuple(lines)
+
+
+def _recorded(decision: Decision, at: datetime) -> Iterator[Entry]:
+    """Yield what a record changes in the node's story."""
+    node, stamp, cause = decision.node, written(at), decision.because[0]
+    if decision.remedy == "withdraw":
+        body = {"decision": cause.id, "reason": cause.text, "by": decision.id}
+        yield Entry(derived_id("withdrawn", decision.id), stamp, "decision.withdrawn", node, body)
+    if decision.remedy == "release":
+        yield Entry(derived_id("released", decision.id), stamp, "release", node, {"who": "assay", "reason": cause.text})
 
 
 def fault(seen: FaultSeen, at: datetime) -> Entry:

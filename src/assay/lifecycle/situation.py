@@ -46,7 +46,8 @@ class Situation:
 
     `nodes` are those that there may be something to decide about, or that are counted as out. `quiet` counts the
     others by pool, site and rack: nodes in service, with nothing waiting, no fault within the breaker's window and no
-    move within the hour. It may be empty, with everybody in `nodes`: the answer is the same.
+    move within the hour. It may be empty, with everybody in `nodes`: the answer is the same. A rack that is one machine
+    (see `racks.companions`) is in `nodes` whole, when any of it is out.
 
     `lines` is `Fleet.lines`; with it a decision names the line of the rule that it follows. `known` are the known
     issues, expired ones too; `observed` the ids of the checks that decide nothing yet.

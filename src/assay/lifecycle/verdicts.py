@@ -1,4 +1,4 @@
-"""How a decision is made out of its reasons: the same reasons give the same id."""
+"""How a decision is made out of its reasons: the same reasons give the same id, until what waited was withdrawn."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ class Wish:
     """What should happen to a node, before anybody has asked whether it may.
 
     `path` and `name` say which part of the policy wishes it. `keys` tell this wish from the next one of the same rule
-    during the same stay; `takes_out` marks one that a fault is behind, which limits and breaker may stop.
+    during the same stay; `takes_out` marks one that a fault is behind, which limits and breaker may stop; `late` one
+    that only a deadline is behind. `blockers` are what it waits for besides the node's jobs.
     """
 
     to: str
@@ -26,6 +27,8 @@ class Wish:
     keys: tuple[str, ...] = ()
     remedy: str = ""
     takes_out: bool = False
+    late: bool = False
+    blockers: tuple[str, ...] = ()
 
 
 def decided(situation: Situation, view: NodeView, wish: Wish, blockers: Iterable[str] = ()) -> Decision:
@@ -60,4 +63,5 @@ def held_back(situation: Situation, view: NodeView, wish: Wish, why: Cause) -> D
 
 def _id(view: NodeView, timing: str, wish: Wish, *more: str) -> str:
     reasons = (view.name, view.story.stay, wish.to, timing, wish.name, wish.remedy, *sorted(wish.keys), *more)
-    return derived_id("decision", *reasons)
+    withdrawn = view.story.withdrawn
+    return derived_id("decision", *reasons, *([f"after {withdrawn.decision}"] if withdrawn else []))

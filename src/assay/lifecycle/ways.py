@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from assay.lifecycle.breaker import is_late
 from assay.lifecycle.excused import failure
 from assay.lifecycle.faulted import cause
 from assay.lifecycle.ladder import recurred
 from assay.lifecycle.requirements import Judgement, arrivals, arrived, judge
 from assay.lifecycle.situation import NodeView, Situation
 from assay.lifecycle.verdicts import Wish
+from assay.lifecycle.waiting import path_of, rule_name
 from assay.lifecycle.when import hours, moment, spoken
 from assay.model.decision import Cause
 
@@ -18,20 +20,9 @@ Way = Callable[[Situation, NodeView], Wish | None]
 
 def ways(situation: Situation, view: NodeView) -> Iterator[Wish]:
     """Yield what the node's state wishes, the weightiest first."""
-    for way in (_reminder, _effect_failed, _certified, _idle_at_last, _escalate, _fails, _passes, _deadline):
+    for way in (_effect_failed, _certified, _idle_at_last, _escalate, _fails, _passes, _deadline):
         if wish := way(situation, view):
             yield wish
-
-
-def _reminder(situation: Situation, view: NodeView) -> Wish | None:
-    """Bring a hold to mind again, once for every so many hours."""
-    held, policy = view.story.held, situation.policy
-    times = int((situation.now - moment(held.at)) / hours(policy.holds.remind_hours)) if held else 0
-    if held is None or times < 1:
-        return None
-    since = spoken(situation.now - moment(held.at))
-    because = (Cause("person", held.id, f"held by {held.who} for {since}: {held.reason}"),)
-    return Wish(view.story.state, "record", "holds", "hold-reminder", because, (held.id, str(times)), "none")
 
 
 def _effect_failed(situation: Situation, view: NodeView) -> Wish | None:
@@ -62,11 +53,20 @@ def _idle_at_last(situation: Situation, view: NodeView) -> Wish | None:
     pending = view.story.pending
     if pending is None or view.jobs != () or not situation.policy.may_go(view.story.state, pending.to):
         return None
-    name = pending.rule.rpartition(" ")[2]
+    name = rule_name(pending)
     waited = spoken(situation.now - moment(pending.since))
     because = (Cause("decision", pending.decision, f"idle after {waited} of waiting"), *pending.because)
-    keys = (pending.decision,)
-    return Wish(pending.to, "immediate", f"faults.{name}", name, because, keys, pending.remedy, takes_out=True)
+    by_fault = name in situation.policy.faults
+    return Wish(
+        pending.to,
+        "immediate",
+        path_of(pending),
+        name,
+        because,
+        (pending.decision,),
+        pending.remedy,
+        takes_out=by_fault,
+    )
 
 
 def _escalate(situation: Situation, view: NodeView) -> Wish | None:
@@ -111,14 +111,13 @@ def _passes(situation: Situation, view: NodeView) -> Wish | None:
 
 def _deadline(situation: Situation, view: NodeView) -> Wish | None:
     deadline, story = situation.state_of(view).deadline, view.story
-    stayed = situation.now - moment(story.since)
-    if deadline is None or stayed <= hours(deadline.hours):
+    if deadline is None or not is_late(situation, view):
         return None
     path, name = f"states.{story.state}.deadline", f"{story.state}-deadline"
     because = (Cause("deadline", story.stay, f"{story.state} took longer than {deadline.hours:g} h"),)
     if deadline.to is None:
         return Wish(story.state, "record", path, name, because, (story.stay,), "ticket")
-    return Wish(deadline.to, "immediate", path, name, because)
+    return Wish(deadline.to, "immediate", path, name, because, (story.spared,) if story.spared else (), late=True)
 
 
 def _phase_passed(judgement: Judgement) -> Cause:

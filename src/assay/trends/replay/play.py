@@ -18,6 +18,7 @@ from assay.lifecycle.owed import Owed, owed
 from assay.lifecycle.requirements import arrived, due
 from assay.lifecycle.sightings import Sighting
 from assay.lifecycle.situation import NodeView, Situation
+from assay.lifecycle.waiting import STILL_WAITING
 from assay.lifecycle.ways import ways
 from assay.lifecycle.when import hours, moment, written
 from assay.model.action import RESTARTS
@@ -124,6 +125,7 @@ class Play:
 
     def _settle(self, asked: set[str]) -> None:
         """Take the nodes round the loop until nothing more is decided at this moment."""
+        asked = asked | self._stage.companions(asked)
         for _ in range(PASSES):
             for name in sorted(asked):
                 self._go_on(name)
@@ -143,7 +145,10 @@ class Play:
 
     def _decided(self, view: NodeView, decision: Decision) -> None:
         self._made.append(Made(self._now, decision))
-        self._until = self._now
+        if decision.timing != "record":
+            self._until = self._now
+        if decision.timing == "pending" or decision.rule.endswith(STILL_WAITING):
+            self._agenda.enter(self._now + hours(self._policy.waiting.remind_hours), "look", decision.node)
         self._stage.hear(*journal.made(self._policy, view, decision, self._now))
         if decision.remedy == "ticket":
             self._tickets += 1

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from assay.lifecycle import journal
 from assay.lifecycle.classify import FaultSeen, faults_of, own
 from assay.lifecycle.fold import Chronicle
+from assay.lifecycle.racks import companions
 from assay.lifecycle.sightings import Sighting
 from assay.lifecycle.situation import NodeView, Place, Situation
 from assay.lifecycle.story import Story
@@ -94,11 +95,20 @@ class Stage:
     def situation(self, now: datetime, asked: Collection[str] = ()) -> Situation:
         """Return the fleet at a moment; `asked` are in it by name, whether quiet or not."""
         self._wake(asked)
-        for name in [name for name in self._awake if name not in asked and self._is_quiet(name, now)]:
-            del self._awake[name]
-            self._quiet[_place(self.actors[name].node)] += 1
+        still = [name for name in self._awake if name not in asked and self._is_quiet(name, now)]
+        needed = self.companions(self._awake.keys() - set(still))
+        for name in still:
+            if name not in needed:
+                del self._awake[name]
+                self._quiet[_place(self.actors[name].node)] += 1
+        self._wake(needed)
         views = tuple(self.view(name) for name in self._awake)
         return Situation(now, self._rules.policy, views, self._rules.lines, quiet=self._quiet)
+
+    def companions(self, names: Collection[str]) -> set[str]:
+        """Return the nodes that share a rack which is one machine with any of these."""
+        nodes = (actor.node for actor in self.actors.values())
+        return companions(self._rules.policy, nodes, (self.actors[name].node for name in names))
 
     def _wake(self, names: Collection[str]) -> None:
         for name in sorted(set(names) - self._awake.keys()):
