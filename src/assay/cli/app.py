@@ -39,6 +39,7 @@ VERBS = {
     "move": "Send a node to another state, along a way that the policy draws.",
     "zap": "Bring firmware and configuration onto a node again.",
     "certify": "Certify a technician's inspection of a node.",
+    "ledger": "Hold the ledger to its hash chains.",
     "fabric": "Learn, compare and scan the InfiniBand fabric.",
     "serve": "Listen to the nodes' agents.",
     "agent": "On a node: deliver what its kernel and its GPUs say.",

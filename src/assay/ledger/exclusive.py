@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Lock
 from typing import IO
 
 from sqlalchemy import Engine, text
@@ -23,6 +24,17 @@ def exclusively(engine: Engine, name: str, patience_s: float) -> Iterator[None]:
     held = _on_server if engine.dialect.name == "postgresql" else _beside_file
     with held(engine, name, patience_s):
         yield
+
+
+@contextmanager
+def within(turn: Lock, patience_s: float) -> Iterator[None]:
+    """Let one thread of this process through at a time, so that those who wait take no connections from others."""
+    if not turn.acquire(timeout=patience_s):
+        raise Trouble("another thread does not let go of its turn", fix="wait for it")
+    try:
+        yield
+    finally:
+        turn.release()
 
 
 @contextmanager

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
+from threading import Lock
 
 from sqlalchemy import Connection, Engine, Table, bindparam, func, insert, select, text
 
 from assay.ledger import leases, outcomes, rows, tables, verify
 from assay.ledger.chain import Chain
 from assay.ledger.engine import PATIENCE_S, address, connect, reading, snapshot, telling, writing
-from assay.ledger.exclusive import exclusively
+from assay.ledger.exclusive import exclusively, within
 from assay.ledger.leases import Lease
 from assay.ledger.texts import BATCH, Texts, batches, number_of, numbers_of
 from assay.ledger.times import seconds
@@ -32,6 +33,7 @@ class Ledger:
     def __init__(self, engine: Engine, patience_s: float = PATIENCE_S) -> None:
         self._engine, self._patience_s = engine, patience_s
         self._texts = Texts()
+        self._turns: dict[str, Lock] = {}
 
     @classmethod
     def open(cls, where: Path | str, patience_s: float = PATIENCE_S) -> Ledger:
@@ -145,6 +147,11 @@ class Ledger:
         with reading(self._engine) as connection:
             return {row.name: (row.seq, row.hash) for row in connection.execute(select(tables.chains))}
 
+    def hash_of(self, seq: int) -> str | None:
+        """Return the hash of one entry, None where there is none of that number."""
+        with reading(self._engine) as connection:
+            return connection.execute(select(tables.entries.c.hash).where(tables.entries.c.seq == seq)).scalar()
+
     def claim(self, name: str, holder: str, for_s: float) -> bool:
         """Take or renew the lease `name` for so many seconds by the database's clock; return whether it is ours.
 
@@ -163,13 +170,15 @@ class Ledger:
         with reading(self._engine) as connection:
             return leases.holders(connection)
 
-    def exclusively(self, name: str, patience_s: float = 60.0) -> AbstractContextManager[None]:
+    @contextmanager
+    def exclusively(self, name: str, patience_s: float = 60.0) -> Iterator[None]:
         """Return a short section that one holder at a time goes through, over all processes on this ledger.
 
         It ends with its process, however that ends. Not to be entered twice by one thread. Raises Trouble when
         another keeps it for longer than `patience_s`.
         """
-        return exclusively(self._engine, name, patience_s)
+        with within(self._turns.setdefault(name, Lock()), patience_s), exclusively(self._engine, name, patience_s):
+            yield
 
     def _latest(self, connection: Connection, nodes: Sequence[str]) -> list[Recorded]:
         return outcomes.found(connection, outcomes.newest(numbers_of(connection, nodes)), self._texts)
