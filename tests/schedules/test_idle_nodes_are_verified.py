@@ -1,0 +1,165 @@
+"""Nodes of the lab, verified in their spare time: passes count, failures are faults, and customers come first."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from threading import Timer
+from typing import Any
+
+import pytest
+from lab_room import Room
+
+from assay.actions.workloads import VERIFY_UNDRAIN
+from assay.controller.desk import Desk
+from assay.controller.enrol import enroll
+from assay.controller.idle import verify_idle
+from assay.controller.memory import Memory
+from assay.controller.schedule import Ended
+from assay.controller.timetable import Line, Task
+from assay.controller.unverified import MISSED
+from assay.ledger.store import Ledger
+from assay.model.entry import Entry
+from assay.model.schedule import Schedule, Verification
+from assay.model.slots import slot_before
+from assay.observe.store import EvidenceStore
+
+NODE, OTHER = "n0003", "n0004"
+FOREVER_S = 10_000_000
+BURN = "suites/test/test_gpu.py::test_gpu_burn"
+
+
+@pytest.fixture
+def desk(room: Room, tmp_path) -> Desk:
+    """Return the desk of two nodes that serve and that nobody uses."""
+    fleet = replace(room.fleet, nodes={name: room.fleet.nodes[name] for name in (NODE, OTHER)})
+    for name in (NODE, OTHER):
+        room.fresh(name)
+        room.scheduler(name)._ask("POST", f"/nodes/{name}/requeue")
+        room.scheduler(name)._ask("DELETE", f"/nodes/{name}/cordon")
+    ledger, store = Ledger.open(tmp_path / "ledger.sqlite"), EvidenceStore(tmp_path / "evidence")
+    desk = Desk(fleet, ledger, store, room.world.clock(), tmp_path, tmp_path / "reports")
+    enroll(Memory(desk))
+    return desk
+
+
+def task(desk: Desk, **more: Any) -> Task:
+    how = {"phase": "test", "parts": ["all_reduce", "gpu_burn", "nvme_read", "memory"], "seconds": 1}
+    how |= {"within_minutes": 2.0, "at_once": 2, "told_after": 3}
+    schedule = Schedule(does="idle-verification", cron="0 * * * *", verification=Verification(**how))
+    line = Line("idle", "h100-a", schedule, "UTC")
+    return Task(line, slot_before(schedule, "UTC", desk.clock.now()), **more)
+
+
+def busy(room: Room, name: str) -> str:
+    return str(room.scheduler(name).place("llama", "customer", name, FOREVER_S))
+
+
+def came(ended: Ended) -> dict[str, Any]:
+    assert ended.how == "done", ended.reason
+    return dict(ended.facts)
+
+
+def faults(desk: Desk) -> list[tuple[str, str]]:
+    found = desk.ledger.entries(kinds=["fault", "fault.cleared"])
+    return [(entry.kind, entry.body.get("class", "")) for entry in found]
+
+
+def judged(desk: Desk, node: str) -> dict[str, str]:
+    return {one.outcome.subject: one.outcome.verdict for one in desk.ledger.latest(node) if one.outcome.check == BURN}
+
+
+def test_an_idle_node_is_loaded_and_judged_and_one_in_use_is_left_to_the_next_slot(desk, room):
+    job = busy(room, OTHER)
+    ended = verify_idle(desk, task(desk))
+    assert came(ended) == {"passed": {"": [NODE]}, "busy": {job: [OTHER]}}
+    assert ended.reason == f"1 passed ({NODE}), 1 in use ({OTHER})"
+    assert set(judged(desk, NODE).values()) == {"pass"}
+    assert judged(desk, OTHER) == {}
+    assert desk.evidence.latest(NODE).read("active", "memory", "errors").value == 0
+    assert faults(desk) == []
+
+
+def test_a_failure_is_a_fault_and_the_next_pass_ends_it(desk, room):
+    busy(room, OTHER)
+    room.change(NODE, lambda state: state["gpus"][4].update(burn_ok=False))
+    assert list(came(verify_idle(desk, task(desk)))["failed"].values()) == [[NODE]]
+    assert faults(desk) == [("fault", "gpu.burn.failed")]
+    room.change(NODE, lambda state: state["gpus"][4].update(burn_ok=True))
+    assert came(verify_idle(desk, task(desk)))["passed"] == {"": [NODE]}
+    assert faults(desk)[1:] == [("fault.cleared", "")]
+
+
+def test_a_customer_in_the_middle_ends_it_and_that_is_neither_pass_nor_fail(desk, room):
+    busy(room, OTHER)
+    room.change(NODE, lambda state: state["fails"].update(probe_hangs=True))
+    jobs: list[str] = []
+
+    def as_soon_as_it_runs(line: str) -> None:
+        if "loading" in line:
+            Timer(2.0, lambda: jobs.append(busy(room, NODE))).start()
+
+    ended = verify_idle(replace(desk, progress=as_soon_as_it_runs), task(desk))
+    assert came(ended)["yielded"] == {jobs[0]: [NODE]}
+    assert "passed" not in ended.facts
+    assert desk.ledger.latest() == []
+    assert faults(desk) == []
+
+
+def test_what_cannot_be_loaded_is_told_and_counts_for_nothing(desk, room):
+    busy(room, OTHER)
+    room.change(NODE, lambda state: state["power"].update(state="Off"))
+    [(why, names)] = came(verify_idle(desk, task(desk)))["unknown"].items()
+    assert names == [NODE]
+    assert "No route to host" in why
+    assert desk.ledger.latest() == []
+
+
+def test_who_is_held_or_cordoned_by_somebody_is_left_out(desk, room):
+    desk.ledger.append(Entry("h", desk.now, "hold", NODE, {"who": "sue", "reason": "looks at it"}))
+    room.scheduler(OTHER)._ask("PUT", f"/nodes/{OTHER}/cordon", {"reason": "maintenance by hand"})
+    assert came(verify_idle(desk, task(desk)))["skipped"] == {
+        "held by sue: looks at it": [NODE],
+        "cordoned: maintenance by hand": [OTHER],
+    }
+
+
+@pytest.mark.slow
+def test_a_drain_that_asks_for_it_ends_with_the_next_pass_and_not_with_a_failure(desk, room):
+    busy(room, OTHER)
+    reason = f"sue: odd losses, {VERIFY_UNDRAIN}"
+    room.scheduler(NODE)._ask("PUT", f"/nodes/{NODE}/cordon", {"reason": reason})
+    room.change(NODE, lambda state: state["active"].update(memory_errors=7))
+    assert "failed" in came(verify_idle(desk, task(desk)))
+    assert room.scheduler(NODE).cordoned(NODE) == reason
+    room.change(NODE, lambda state: state["active"].update(memory_errors=0))
+    assert "passed" in came(verify_idle(desk, task(desk)))
+    assert room.scheduler(NODE).cordoned(NODE) == ""
+    [undrained] = desk.ledger.entries(kinds=["node.undrained"])
+    assert (undrained.node, undrained.body["reason"]) == (NODE, reason)
+
+
+def test_a_node_that_is_never_idle_is_told_once_after_so_many_slots(desk, room):
+    busy(room, NODE)
+    busy(room, OTHER)
+    verify_idle(desk, task(desk))
+    assert desk.ledger.entries(kinds=[MISSED]) == []
+    room.world.jump(timedelta(hours=5))
+    later = replace(desk, clock=room.world.clock())
+    assert verify_idle(later, task(later)).reason.endswith("2 nodes not verified for too long")
+    verify_idle(later, task(later))
+    assert [entry.node for entry in desk.ledger.entries(kinds=[MISSED])] == [NODE, OTHER]
+
+
+@pytest.mark.slow
+def test_who_takes_a_slot_up_judges_what_was_loaded_and_loads_nothing_twice(desk, room):
+    busy(room, OTHER)
+    first = task(desk)
+    verify_idle(desk, first)
+    kept = EvidenceStore(desk.home / "verification" / "idle.h100-a" / first.id)
+    assert not kept.folder.exists(), "a slot that ended leaves nothing"
+    kept.put(desk.evidence.latest(NODE))
+    lines: list[str] = []
+    ended = verify_idle(replace(desk, progress=lines.append), replace(first, attempt=2))
+    assert came(ended)["passed"] == {"": [NODE]}
+    assert not [line for line in lines if "loading" in line]
