@@ -12,6 +12,7 @@ from assay.model.spec import Spec
 KINDS = {
     "BmcQuirks": "assay.model.quirks",
     "CheckCatalog": "assay.model.checks",
+    "Checklists": "assay.model.checklist",
     "FabricDesign": "assay.model.design",
     "FaultCatalog": "assay.model.faults",
     "FirmwareBundle": "assay.model.firmware",

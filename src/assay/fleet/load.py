@@ -51,6 +51,7 @@ def fleet_of(draft: Draft) -> Fleet:
         monitorings=draft.called("Monitoring"),
         known=draft.called("KnownIssues"),
         gates=draft.called("Gates"),
+        checklists=draft.called("Checklists"),
         schedules=draft.called("Schedules"),
         lines={key: line for spec in draft.files.values() for key, line in spec.lines()},
         commit=commit,

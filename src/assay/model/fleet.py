@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from assay.model.errors import Trouble
 
 if TYPE_CHECKING:  # a model is loaded when a document of its kind is read
+    from assay.model.checklist import Checklists, Inspection
     from assay.model.checks import CheckCatalog
     from assay.model.design import FabricDesign
     from assay.model.faults import FaultCatalog
@@ -69,6 +70,7 @@ class Fleet:
     monitorings: Mapping[str, Monitoring] = field(default_factory=dict)
     known: Mapping[str, KnownIssues] = field(default_factory=dict)
     gates: Mapping[str, Gates] = field(default_factory=dict)
+    checklists: Mapping[str, Checklists] = field(default_factory=dict)
     schedules: Mapping[str, Schedules] = field(default_factory=dict)
     lines: Mapping[tuple[str, str], str] = field(default_factory=dict)
     commit: str = ""
@@ -96,6 +98,15 @@ class Fleet:
     def observed_checks(self) -> frozenset[str]:
         """The ids of the checks that are at stage `observe`."""
         return frozenset(check.id for listed in self.checks.values() for check in listed.checks if check.observed)
+
+    def inspection(self, state: str) -> Inspection | None:
+        """Return what technicians do in a state, None where nobody wrote it down."""
+        return next((listed.states[state] for listed in self.checklists.values() if state in listed.states), None)
+
+    @property
+    def photos(self) -> dict[str, str]:
+        """The photos that the dossier of a returned node wants, each with what must be seen on it."""
+        return {name: shows for listed in self.checklists.values() for name, shows in listed.photos.items()}
 
     def spec_of(self, node: str) -> NodeSpec:
         """Return the NodeSpec of a node."""

@@ -30,6 +30,7 @@ THEMES = (
     "monitoring",
     "gates",
     "schedules",
+    "checklists",
 )
 
 Place = tuple[str, int, int]
