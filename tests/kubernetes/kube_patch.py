@@ -6,7 +6,7 @@ import copy
 from typing import Any
 
 MERGED_BY = {"status.conditions": "type", "status.addresses": "type"}
-"""Lists of a strategic merge patch that merge by a key (the Go types' `patchMergeKey`). `spec.taints` is none of them."""
+"""Lists of a strategic merge patch that merge by a key (the Go types' `patchMergeKey`). `spec.taints` is none."""
 
 
 class BadPatch(Exception):

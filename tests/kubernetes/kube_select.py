@@ -43,7 +43,7 @@ def selected(selector: dict[str, Any], labels: dict[str, str]) -> bool:
 
 
 def _holds(resource: str, term: str, thing: dict[str, Any]) -> bool:
-    path, sign, value = term.replace("==", "=").partition("=")
+    path, _, value = term.replace("==", "=").partition("=")
     unequal = path.endswith("!")
     path = path.rstrip("!")
     if path not in FIELDS.get(resource, {"metadata.name"}):

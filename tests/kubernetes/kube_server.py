@@ -32,7 +32,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 GROUPS = {"daemonsets": "apps", "poddisruptionbudgets": "policy", "priorityclasses": "scheduling.k8s.io"}
-CONTEXT, OUTPUT = "hall", "application/json"
+CONTEXT = "hall"
+SUCCESS = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 
 
 class Refusal(Exception):
@@ -100,6 +101,12 @@ class KubeFake:
         self._server.should_exit = self._server.force_exit = True
         self._thread.join()
 
+    def cut(self) -> None:
+        """Go away in the middle of a request: every connection breaks."""
+        self._server.should_exit = self._server.force_exit = True
+        for connection in list(self._server.server_state.connections):
+            connection.transport.abort()
+
     @property
     def address(self) -> str:
         return f"https://127.0.0.1:{self._port}"
@@ -120,7 +127,7 @@ class KubeFake:
         return path
 
     def settle(self) -> None:
-        """Let the scheduler, the kubelets, the disruption controller and the garbage collector do what is to be done."""
+        """Let scheduler, kubelets, disruption controller and garbage collector do what is to be done."""
         with self._lock:
             place(self.store)
             self.kubelets.work()
@@ -279,9 +286,7 @@ class KubeFake:
             reason = "TooManyRequests" if refused.code == 429 else "InternalError"
             raise Refusal(refused.code, reason, refused.message, causes) from None
         self._told_to_end(pod, options)
-        return JSONResponse(
-            {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}, 201
-        )
+        return JSONResponse(judged("V1Status", SUCCESS), HTTPStatus.CREATED)
 
     def _told_to_end(self, pod: Thing, options: dict[str, Any]) -> Thing:
         grace = options.get("gracePeriodSeconds", pod["spec"]["terminationGracePeriodSeconds"])

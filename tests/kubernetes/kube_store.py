@@ -99,7 +99,7 @@ def wrote(old: Thing, new: Thing, manager: str) -> None:
         mine["time"] = written()
         for part, fields in changed.items():
             present = {key for key in fields if key[2:] in (new.get(part[2:]) or {})}
-            mine["fieldsV1"].setdefault(part, {}).update(dict.fromkeys(present, {}))
+            mine["fieldsV1"].setdefault(part, {}).update({key: {} for key in present})
     new["metadata"]["managedFields"] = entries
 
 

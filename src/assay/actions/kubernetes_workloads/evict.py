@@ -9,23 +9,38 @@ from assay.actions.kubernetes_workloads.cluster import Cluster, Object
 from assay.actions.kubernetes_workloads.refused import Question, Refused
 
 PAUSE_S = 1.0
-NOT_NOW = (429, 500)
-"""A budget allows no disruption (429), or two name the pod (500). Both are told by `kept_by` of the pod's job."""
+NOT_NOW = 429
+"""A budget allows no disruption now; `kept_by` of the pod's job names it."""
 
 MEANWHILE_GONE = (404, 409)
 """The pod is not there, or another of its name is."""
 
 
 def evict_all(cluster: Cluster, pods: Sequence[Object], patience_s: float) -> None:
-    """Evict pods, each with its own grace period; ask again for those that are refused, for `patience_s`.
+    """Evict pods, each with its own grace period; ask again for those that a budget keeps, for `patience_s`.
 
-    Returns when every pod was told to end, or patience is over: the pods that are left tell why.
+    Returns when every pod was told to end, or patience is over: the pods that are left tell why. Raises the first
+    other refusal, after all pods were asked for.
     """
     ends_at = time.monotonic() + patience_s
-    left = [pod for pod in pods if not _evicted(cluster, pod)]
+    left = _kept(cluster, pods)
     while left and time.monotonic() + PAUSE_S < ends_at:
         time.sleep(PAUSE_S)
-        left = [pod for pod in left if not _evicted(cluster, pod)]
+        left = _kept(cluster, left)
+
+
+def _kept(cluster: Cluster, pods: Sequence[Object]) -> list[Object]:
+    """Evict pods; return those that may not go now."""
+    left, refusals = [], []
+    for pod in pods:
+        try:
+            if not _evicted(cluster, pod):
+                left.append(pod)
+        except Refused as refused:
+            refusals.append(refused)
+    if refusals:
+        raise refusals[0]
+    return left
 
 
 def _evicted(cluster: Cluster, pod: Object) -> bool:
@@ -43,7 +58,7 @@ def _evicted(cluster: Cluster, pod: Object) -> bool:
     try:
         cluster.ask(question, cluster.core.create_namespaced_pod_eviction, meta["name"], meta["namespace"], body)
     except Refused as refused:
-        if refused.status not in NOT_NOW + MEANWHILE_GONE:
+        if refused.status not in (NOT_NOW, *MEANWHILE_GONE):
             raise
-        return refused.status in MEANWHILE_GONE
+        return refused.status != NOT_NOW
     return True

@@ -27,11 +27,11 @@ class Question:
 
 
 class Refused(Trouble):
-    """An API server that said no. `status` is HTTP's; `causes` are the reasons of the Status object's causes."""
+    """An API server that said no. `status` is HTTP's."""
 
-    def __init__(self, what: str, *, where: str, fix: str, status: int, said: str, causes: tuple[str, ...]) -> None:
+    def __init__(self, what: str, *, where: str, fix: str, status: int) -> None:
         super().__init__(what, where=where, fix=fix)
-        self.status, self.said, self.causes = status, said, causes
+        self.status = status
 
 
 def refusal(question: Question, server: str, status: int, body: Any) -> Refused:
@@ -39,9 +39,7 @@ def refusal(question: Question, server: str, status: int, body: Any) -> Refused:
     told = _status(body)
     said = hidden(str(told.get("message") or "no reason given"))[:LONGEST]
     what, fix = _words(question, status, said)
-    causes = (told.get("details") or {}).get("causes") or []
-    reasons = tuple(str(cause.get("reason", "")) for cause in causes)
-    return Refused(what, where=server, fix=fix, status=status, said=said, causes=reasons)
+    return Refused(what, where=server, fix=fix, status=status)
 
 
 def away(server: str, error: Exception) -> Trouble:

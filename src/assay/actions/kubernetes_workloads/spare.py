@@ -92,7 +92,7 @@ class SpareTime:
         while True:
             seen = self._seen()
             if seen is None or seen["metadata"]["uid"] != pod["metadata"]["uid"]:
-                return Spare(None, yielded="whoever deleted our pod")
+                return Spare(None, yielded=self._taker() or "whoever deleted our pod")
             if ended := exit_of(seen):
                 return Spare(ended[0], self._log(), ended[1])
             if makes_room := self._for_whom(seen):
@@ -106,13 +106,17 @@ class SpareTime:
 
     def _for_whom(self, seen: Object) -> str:
         """Return for whom our pod has to go, or who made it go: "" while nobody wants its place."""
-        if disrupted := put_out(seen, self._elsewhere_promised()):
+        if disrupted := put_out(seen, self._promised()):
             return disrupted
-        there = self._pods(f"spec.nodeName={self._node}")
-        jobs = [pod for pod in there if is_customers(pod, self._namespace)]
-        return named(job_of(pod) for pod in jobs or self._waiting(seen))
+        return self._taker() or named(job_of(pod) for pod in self._waiting(seen))
 
-    def _elsewhere_promised(self) -> list[Object]:
+    def _taker(self) -> str:
+        """Return which customers have the node now."""
+        there = self._pods(f"spec.nodeName={self._node}")
+        return named(job_of(pod) for pod in there if is_customers(pod, self._namespace))
+
+    def _promised(self) -> list[Object]:
+        """Return the pods for which the scheduler makes room on the node."""
         return self._pods(f"status.nominatedNodeName={self._node}")
 
     def _waiting(self, seen: Object) -> Iterable[Object]:

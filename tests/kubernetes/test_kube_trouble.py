@@ -1,0 +1,190 @@
+"""What goes wrong with an API server is said in words: who we are, what RBAC lacks, that nobody answers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from conftest import MANIFEST
+from kube_make import pod
+from kube_rights import rights_of
+from kube_server import KubeFake
+
+from assay.actions.kubernetes_workloads.adapter import KubernetesWorkloads
+from assay.actions.workloads import workloads_of
+from assay.model.errors import Trouble
+from assay.model.secrets import hidden
+
+
+def reached_by(path: Path, **more: str) -> KubernetesWorkloads:
+    return KubernetesWorkloads({"kubernetes": {"kubeconfig": str(path), **more}}, patience_s=0.0)
+
+
+def test_wrong_credentials(kube: KubeFake):
+    with pytest.raises(Trouble, match="does not know us") as told:
+        reached_by(kube.kubeconfig("stale-token")).cordoned("n1")
+    assert "expired" in told.value.fix
+
+
+def test_new_credentials_in_the_same_file_are_used_at_once(kube: KubeFake):
+    path = kube.kubeconfig("stale-token")
+    with pytest.raises(Trouble):
+        reached_by(path).cordoned("n1")
+    path.write_text(path.read_text().replace("stale-token", "assay-token"))
+    assert reached_by(path).cordoned("n1") == ""
+
+
+@pytest.mark.parametrize(
+    ("right", "said"),
+    [
+        (("patch", "", "nodes", ""), "`patch` `nodes`"),
+        (("patch", "", "nodes/status", ""), "`patch` `nodes/status`"),
+        (("list", "", "pods", ""), "`list` `pods`"),
+        (("create", "", "pods/eviction", ""), "`create` `pods/eviction`"),
+        (("list", "policy", "poddisruptionbudgets", ""), "`list` `poddisruptionbudgets`"),
+        (("get", "", "nodes", ""), "`get` `nodes`"),
+    ],
+)
+def test_a_right_that_is_lacking_is_named(kube: KubeFake, adapter: KubernetesWorkloads, right: Any, said: str):
+    kube.put("pods", "ml", pod("llama-0", "n1"))
+    kube.users["assay-token"].granted.discard(right)
+    with pytest.raises(Trouble) as told:
+        adapter.drain("n1", "fw", now=True)
+    assert f"RBAC does not let us {said}" in told.value.what
+    assert "system:serviceaccount:assay:assay" in told.value.what
+    assert "deploy/kubernetes.yaml" in told.value.fix
+
+
+def test_the_manifest_grants_no_right_that_nothing_uses():
+    granted = rights_of(MANIFEST).granted
+    everything = {
+        *(("get", "", "nodes", ""), ("list", "", "nodes", ""), ("patch", "", "nodes", "")),
+        *(("patch", "", "nodes/status", ""), ("list", "", "pods", ""), ("create", "", "pods/eviction", "")),
+        ("list", "policy", "poddisruptionbudgets", ""),
+        *((verb, "", "pods", "assay") for verb in ("create", "delete", "get", "patch")),
+        *(
+            ("get", "", "pods/log", "assay"),
+            ("create", "", "configmaps", "assay"),
+            ("get", "", "podtemplates", "assay"),
+        ),
+    }
+    assert granted == everything
+
+
+def test_an_api_server_that_is_away(kube: KubeFake, adapter: KubernetesWorkloads):
+    kube.stop()
+    with pytest.raises(Trouble, match=r"the API server does not answer: .*refused") as told:
+        adapter.jobs("n1")
+    assert told.value.where == kube.address
+    kube.start()
+
+
+def test_an_api_server_that_is_lost_in_the_middle_of_a_drain(kube: KubeFake, adapter: KubernetesWorkloads):
+    for number in range(6):
+        kube.put("pods", "ml", pod(f"llama-{number}", "n1"))
+
+    def lose(asked: object) -> None:
+        if kube.asked.count("create pods/eviction") == 3:
+            kube.cut()
+
+    kube.before = lose
+    with pytest.raises(Trouble, match="the API server does not answer"):
+        adapter.drain("n1", "fw", now=True)
+
+    kube.before = lambda _: None
+    kube.stop()
+    kube.start()
+    assert adapter.cordoned("n1") == "assay: fw", "the node was closed first"
+    assert len(adapter.jobs("n1")) == 2, "three were answered, and one was carried out whose answer was lost"
+    again = reached_by(kube.kubeconfig())
+    again.drain("n1", "fw", now=True)
+    assert again.jobs("n1") == ()
+
+
+def test_a_certificate_of_another_authority_is_not_believed(kube: KubeFake):
+    with pytest.raises(Trouble, match="certificate is not trusted"):
+        reached_by(kube.kubeconfig(**{"certificate-authority": None})).cordoned("n1")
+
+
+def test_a_kubeconfig_that_switches_the_check_of_certificates_off_is_refused(kube: KubeFake):
+    loose = kube.kubeconfig(**{"certificate-authority": None, "insecure-skip-tls-verify": True})
+    with pytest.raises(Trouble, match=r"switches the check .* off"):
+        reached_by(loose).cordoned("n1")
+
+
+def test_a_kubeconfig_without_tls_is_refused(kube: KubeFake):
+    with pytest.raises(Trouble, match="not reached over TLS"):
+        reached_by(kube.kubeconfig(server="http://127.0.0.1:9")).cordoned("n1")
+
+
+@pytest.mark.parametrize("content", ["", "clusters: 7", "{", "apiVersion: v1\nkind: Config\n"])
+def test_a_file_that_is_no_kubeconfig(tmp_path: Path, content: str):
+    path = tmp_path / "kubeconfig"
+    path.write_text(content)
+    with pytest.raises(Trouble, match="kubeconfig cannot be used") as told:
+        reached_by(path).cordoned("n1")
+    assert str(path) in str(told.value)
+
+
+def test_a_kubeconfig_that_is_not_there_and_a_context_that_it_does_not_have(kube: KubeFake, tmp_path: Path):
+    with pytest.raises(Trouble, match="there is no kubeconfig"):
+        reached_by(tmp_path / "none").cordoned("n1")
+    with pytest.raises(Trouble, match="hall9"):
+        reached_by(kube.kubeconfig(), context="hall9").cordoned("n1")
+    assert reached_by(kube.kubeconfig(), context="hall").cordoned("n1") == ""
+
+
+def test_without_a_kubeconfig_it_is_the_one_that_kubectl_uses(kube: KubeFake, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("KUBECONFIG", str(kube.kubeconfig()))
+    assert KubernetesWorkloads({}).cordoned("n1") == ""
+
+
+def test_a_pod_without_a_mounted_token_is_told_so(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "9")
+    with pytest.raises(Trouble, match="this pod has no credentials"):
+        KubernetesWorkloads({}).cordoned("n1")
+
+
+def test_a_setting_that_makes_no_sense_is_named():
+    with pytest.raises(Trouble, match="kubeconf: Extra inputs"):
+        KubernetesWorkloads({"kubernetes": {"kubeconf": "x"}})
+
+
+def test_the_token_is_hidden_from_whatever_is_written_down(kube: KubeFake, adapter: KubernetesWorkloads):
+    adapter.cordoned("n1")
+    assert "assay-token" not in hidden("Authorization: Bearer assay-token")
+
+
+def test_adapters_of_one_cluster_are_equal_and_of_two_are_not(kube: KubeFake, adapter: KubernetesWorkloads):
+    same, other = reached_by(kube.kubeconfig()), reached_by(kube.kubeconfig("admin"))
+    assert (adapter == same, hash(adapter) == hash(same), adapter == other) == (True, True, False)
+
+
+def test_a_server_that_is_busy_is_asked_again(kube: KubeFake, adapter: KubernetesWorkloads):
+    from kube_server import Refusal
+
+    busy = iter([True])
+
+    def refuse(asked: object) -> None:
+        if next(busy, False):
+            raise Refusal(429, "TooManyRequests", "too many requests, please try again later")
+
+    kube.before = refuse
+    assert adapter.cordoned("n1") == ""
+
+
+def test_the_inventory_can_name_the_adapter():
+    project = (MANIFEST.parents[1] / "pyproject.toml").read_text()
+    assert 'kubernetes = "assay.actions.kubernetes_workloads.adapter:KubernetesWorkloads"' in project
+    assert callable(workloads_of)
+
+
+def test_the_manifest_is_what_the_clients_models_accept():
+    from kube_models import judged
+
+    for document in yaml.safe_load_all(MANIFEST.read_text()):
+        judged(f"V1{document['kind']}", document)
