@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from assay.actions.workloads import Standing
 from assay.controller.desk import Desk
 from assay.controller.faults import entries_of
 from assay.controller.situation import situation_of
@@ -60,8 +61,8 @@ def failing_at(root: Path, now: datetime) -> Desk:
 class Idle:
     """A scheduler without jobs."""
 
-    def jobs(self, node: str) -> list[str]:
-        return []
+    def standings(self, nodes: list[str]) -> dict[str, Standing]:
+        return dict.fromkeys(nodes, Standing())
 
 
 @pytest.mark.parametrize(

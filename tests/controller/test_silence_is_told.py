@@ -11,8 +11,8 @@ import pytest
 
 from assay.controller.desk import Desk
 from assay.controller.enrol import enroll
+from assay.controller.memory import Memory
 from assay.controller.silence import heard_of, look_for_silence, note_answers, note_listening
-from assay.controller.situation import situation_of
 from assay.fleet.load import load_fleet
 from assay.ledger.store import Ledger
 from assay.model.evidence import Evidence
@@ -54,7 +54,7 @@ def desk(fleet: Fleet, tmp_path: Path) -> Desk:
     """Return the desk of the fleet, a day after it was enrolled."""
     ledger, store = Ledger.open(tmp_path / "ledger.sqlite"), EvidenceStore(tmp_path / "evidence")
     desk = Desk(fleet, ledger, store, Hands(), tmp_path, tmp_path / "reports")
-    enroll(desk)
+    enroll(Memory(desk))
     desk.clock.sleep(86400)
     return desk
 
@@ -69,7 +69,7 @@ def listened(desk: Desk, minutes: float, *speaking: str) -> None:
 
 def told(desk: Desk) -> list[tuple[str, str]]:
     """Judge the silence, and return what stands in the ledger of it."""
-    look_for_silence(desk, situation_of(desk))
+    look_for_silence(desk, Memory(desk).everybody())
     entries = desk.ledger.entries(kinds=["fault", "fault.cleared", "observe.failed"])
     return [(one.kind, one.body.get("subject") or one.body.get("channel", one.node)) for one in entries]
 

@@ -14,8 +14,8 @@ from site_of_agents import TOKENS
 from assay.cli.desk import Desk
 from assay.controller.desk import Desk as Work
 from assay.controller.faults import classify
+from assay.controller.memory import Memory
 from assay.controller.silence import look_for_silence, note_listening
-from assay.controller.situation import situation_of
 from assay.lab.inject import inject
 from assay.lab.node import initial_state
 from assay.lab.nvml.build import build
@@ -71,7 +71,7 @@ def test_a_planted_xid_becomes_a_fault_and_no_pass_counts_it_again(site, lab):
     assert fault.body["subject"] == "h100-a/n0003/gpu4"
 
     desk, seen = work(site), probed(site, lab)
-    classify(desk, situation_of(desk), {"n0003": seen})
+    classify(Memory(desk), {"n0003": seen})
     assert [one.id for one in site.faults("gpu.xid.79")] == [fault.id]
 
 
@@ -79,7 +79,7 @@ def test_what_a_pass_has_counted_no_agent_counts_again(site, lab):
     site.serve()
     inject(lab, "gpu.xid", "n0003", {"gpu": 4, "xid": 79})
     desk, seen = work(site), probed(site, lab)
-    classify(desk, situation_of(desk), {"n0003": seen})
+    classify(Memory(desk), {"n0003": seen})
     (fault,) = site.faults("gpu.xid.79")
     agent(site, lab, "--no-events")
     inject(lab, "gpu.xid", "n0003", {"gpu": 1, "xid": 48})
@@ -130,7 +130,7 @@ def test_an_agent_that_dies_is_a_fault_of_its_own_and_one_that_comes_back_ends_i
             lab.jump(timedelta(minutes=1))
             note_listening(work(site))
         desk = work(site)
-        look_for_silence(desk, situation_of(desk))
+        look_for_silence(desk, Memory(desk).everybody())
         return [one.kind for one in desk.ledger.entries("n0003", ["fault", "fault.cleared"])]
 
     site.kill(site.server)

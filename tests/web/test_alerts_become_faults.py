@@ -20,6 +20,7 @@ from site_of_agents import PATIENCE_S, Site, digest
 from assay.controller.alarms import Alarms
 from assay.controller.desk import Desk
 from assay.controller.enrol import enroll
+from assay.controller.memory import Memory
 from assay.fleet.load import load_fleet
 from assay.ledger.store import Ledger
 from assay.model.clock import SystemClock
@@ -58,7 +59,7 @@ class Room:
         self.fleet, self.said = fleet, list[str]()
         self.ledger = Ledger.open(home / "ledger.sqlite")
         self.desk = Desk(fleet, self.ledger, EvidenceStore(home / "evidence"), SystemClock(), home, home / "reports")
-        enroll(self.desk)
+        enroll(Memory(self.desk))
         self.alarms = Alarms(self.desk, self.said.append)
 
     def take(self, *alerts: dict[str, Any]) -> Any:

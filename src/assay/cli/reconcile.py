@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -14,15 +17,23 @@ from assay.cli.desk import Desk, FleetDir, Format
 from assay.model.errors import Trouble
 
 if TYPE_CHECKING:
+    from assay.controller.desk import Desk as Work
     from assay.controller.once import PassReport
+    from assay.model.entry import Entry
+    from assay.model.fleet import Fleet
 
 app = typer.Typer(add_completion=False, help="Observe, validate, decide and act.")
 
-Once = Annotated[bool, typer.Option("--once", help="One pass, instead of one after the other until Ctrl-C.")]
+Once = Annotated[bool, typer.Option("--once", help="One pass over every node, and back.")]
 Nodes = Annotated[list[str] | None, typer.Option("--node", help="Only this node; may be repeated.")]
 Pool = Annotated[str, typer.Option("--pool", help="Only the nodes of this pool.")]
 Settle = Annotated[bool, typer.Option("--settle", help="Repeat passes until nothing changes, twelve at most.")]
-Interval = Annotated[float, typer.Option("--interval", min=1, help="Seconds of the fleet's time between two passes.")]
+Interval = Annotated[
+    float | None,
+    typer.Option(
+        "--interval", min=1, help="Seconds of the fleet's time between two looks at a node (specs/schedules)."
+    ),
+]
 
 
 @app.command()
@@ -31,30 +42,55 @@ def reconcile(
     nodes: Nodes = None,
     pool: Pool = "",
     settle: Settle = False,
-    interval: Interval = 300.0,
+    interval: Interval = None,
     fleet: FleetDir = Path(),
     form: Format = "text",
 ) -> None:
-    """Take the fleet round the loop, and say what changed and why. Progress goes to standard error."""
+    """Take the fleet round the loop, and say what changed and why. Progress goes to standard error.
+
+    Without --once or --settle it goes on until SIGTERM or Ctrl-C: it looks at each node in its turn, and answers what
+    is new in the ledger at once.
+    """
     desk = Desk(fleet.resolve())
-    names = _chosen(desk, nodes or [], pool)
+    names = _chosen(desk.fleet, nodes or [], pool)
     if once or settle:
         from assay.controller import once as controller
 
         passes = controller.settle(lambda number: _pass(desk, names, scan=number == 0)) if settle else None
         _tell(passes or [_pass(desk, names)], form)
         return
-    try:
-        for report in _for_ever(desk, names, interval):
-            _tell([report], form)
-    except KeyboardInterrupt:
-        print("stopped; what was begun is taken up by the next pass", file=sys.stderr)  # noqa: T201
+    _for_ever(desk, partial(_chosen, nodes=nodes or [], pool=pool), interval, form)
 
 
-def _for_ever(desk: Desk, names: list[str], interval: float) -> Iterator[PassReport]:
-    while True:
-        yield _pass(desk, names)
-        desk.clock.sleep(interval)
+def _for_ever(desk: Desk, chosen: Callable[[Fleet], list[str]], interval: float | None, form: str) -> None:
+    from assay.controller.current import Current
+    from assay.controller.loop import Loop, Told
+    from assay.controller.memory import Memory
+    from assay.controller.share import shared
+
+    stop = Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    work = _work(desk)
+    current = Current(desk.root, partial(load_again, desk), desk.clock, _say, desk.overlays)
+    with shared(work) as share:
+        Loop(Memory(work), share, current, chosen, Told(partial(_changed, form), _say), interval).run(stop)
+    _say("stopped; what was begun is taken up by the next start")
+
+
+def load_again(desk: Desk) -> Fleet:
+    """Return the fleet as its files say now."""
+    from assay.fleet.load import load_fleet
+
+    return load_fleet(desk.root, desk.overlays)
+
+
+def _work(desk: Desk) -> Work:
+    from assay.controller.desk import Desk as Work
+    from assay.observe.store import EvidenceStore
+
+    store = EvidenceStore(desk.evidence)
+    return Work(desk.fleet, desk.ledger, store, desk.clock, desk.home, desk.reports, progress=_progress)
 
 
 def _pass(desk: Desk, names: list[str], *, scan: bool = True) -> PassReport:
@@ -70,19 +106,37 @@ def _pass(desk: Desk, names: list[str], *, scan: bool = True) -> PassReport:
         home=desk.home,
         reports=desk.reports,
         scan_fabric=scan,
-        progress=lambda line: print(f"· {line}", file=sys.stderr, flush=True),  # noqa: T201 — people wait for this
+        progress=_progress,
     )
 
 
-def _chosen(desk: Desk, nodes: list[str], pool: str) -> list[str]:
-    if unknown := [name for name in nodes if name not in desk.fleet.nodes]:
-        raise Trouble(f"the inventory has no node {', '.join(unknown)}", where=str(desk.root / "inventory"))
-    chosen = [one.name for one in desk.fleet.nodes.values() if pool in ("", one.pool)]
+def _chosen(fleet: Fleet, nodes: list[str], pool: str) -> list[str]:
+    if unknown := [name for name in nodes if name not in fleet.nodes]:
+        raise Trouble(f"the inventory has no node {', '.join(unknown)}", where=str(fleet.root / "inventory"))
+    chosen = [one.name for one in fleet.nodes.values() if pool in ("", one.pool)]
     chosen = [name for name in chosen if not nodes or name in nodes]
     if not chosen:
-        pools = ", ".join(sorted({node.pool for node in desk.fleet.nodes.values()}))
+        pools = ", ".join(sorted({node.pool for node in fleet.nodes.values()}))
         raise Trouble("no node to reconcile", fix=f"the pools are {pools or 'none: the inventory is empty'}")
     return chosen
+
+
+def _say(text: str) -> None:
+    from assay.model.secrets import hidden
+
+    print(f"assay reconcile: {hidden(text)}", file=sys.stderr, flush=True)  # noqa: T201 — for people
+
+
+def _progress(line: str) -> None:
+    print(f"· {line}", file=sys.stderr, flush=True)  # noqa: T201 — people wait for this
+
+
+def _changed(form: str, entries: list[Entry]) -> None:
+    """Print each change as it comes: a line of text, or of JSON."""
+    from assay.controller.telling import line
+
+    for entry in entries:
+        print(json.dumps(_plain_entry(entry)) if form == "json" else line(entry), flush=True)  # noqa: T201 — the answer
 
 
 def _tell(passes: list[PassReport], form: str) -> None:
@@ -96,5 +150,8 @@ def _tell(passes: list[PassReport], form: str) -> None:
 
 
 def _plain(report: PassReport) -> dict[str, Any]:
-    entries = [{"at": one.at, "kind": one.kind, "node": one.node, "body": one.body} for one in report.entries]
-    return {"at": report.at, "changes": entries, "runs": report.runs}
+    return {"at": report.at, "changes": [_plain_entry(one) for one in report.entries], "runs": report.runs}
+
+
+def _plain_entry(one: Entry) -> dict[str, Any]:
+    return {"at": one.at, "kind": one.kind, "node": one.node, "body": one.body}

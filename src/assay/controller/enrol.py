@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from assay.controller.desk import Desk
+from assay.controller.memory import Memory
 from assay.lifecycle import journal
-from assay.lifecycle.fold import fold
 from assay.model.errors import Trouble
 from assay.model.fleet import Node
 
 
-def enroll(desk: Desk) -> None:
+def enroll(memory: Memory) -> None:
     """Enrol the nodes that the ledger does not know. Raises Trouble for a start that the policy does not have."""
-    known = fold(desk.ledger.entries(kinds=["node.enrolled"]))
+    desk, known = memory.desk, memory.stories()
     fresh = [node for name, node in desk.fleet.nodes.items() if name not in known]
     desk.ledger.append(
         *(journal.enrolled(node.name, node.pool, _start(desk, node), desk.clock.now()) for node in fresh)

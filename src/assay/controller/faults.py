@@ -6,29 +6,35 @@ from collections.abc import Mapping, Sequence
 
 from assay.controller.desk import Desk
 from assay.controller.lock import told_by_one
+from assay.controller.memory import Memory
+from assay.controller.newest import outcomes_of
+from assay.ledger.texts import batches
 from assay.lifecycle import journal
 from assay.lifecycle.classify import cleared_in, faults_in
 from assay.lifecycle.excused import counting, proving
-from assay.lifecycle.fold import Chronicle
 from assay.lifecycle.recovered import back_in_bounds, recovered_in
-from assay.lifecycle.situation import Situation
 from assay.lifecycle.story import Story
 from assay.model.entry import Entry
 from assay.model.evidence import Evidence
 from assay.model.faults import FaultCatalog
 from assay.model.outcome import Recorded
 
+TOGETHER = 200
+"""Nodes whose faults are told in one transaction."""
 
-def classify(desk: Desk, situation: Situation, seen: Mapping[str, Evidence]) -> None:
-    """Append the faults that this look adds, and the ends of those that passed; telling twice appends nothing."""
-    chronicle = Chronicle()
-    chronicle.hear(desk.ledger.entries())
-    for view in situation.nodes:
-        if view.name in seen:
-            with told_by_one(desk.home):
-                chronicle.hear(desk.ledger.entries(after=chronicle.seq))
-                story = chronicle.story(view.name) or view.story
-                desk.ledger.append(*entries_of(desk, story, seen[view.name], view.latest))
+
+def classify(memory: Memory, seen: Mapping[str, Evidence]) -> None:
+    """Append the faults that this look adds, and the ends of those that passed; telling twice appends nothing.
+
+    Some nodes at a time, so that neither their outcomes nor the turn to add faults is held for long.
+    """
+    desk = memory.desk
+    for names in batches(list(seen), TOGETHER):
+        latest = outcomes_of(desk.ledger, names)
+        with told_by_one(desk.home):
+            stories = memory.stories()
+            told = [(stories[name], seen[name], latest[name]) for name in names if name in stories]
+            desk.ledger.append(*(entry for one in told for entry in entries_of(desk, *one)))
 
 
 def entries_of(desk: Desk, story: Story, evidence: Evidence, latest: Sequence[Recorded] = ()) -> list[Entry]:

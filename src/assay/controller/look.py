@@ -22,9 +22,12 @@ ACTIVE_PARTS = ("all_reduce", "gpu_burn", "nvme_read", "memory")
 
 
 def look_at_nodes(desk: Desk, situation: Situation, names: Sequence[str]) -> dict[str, Evidence]:
-    """Collect and keep the evidence of `names`; append `observe.failed` for each channel that has fallen silent."""
-    before = {name: desk.evidence.latest(name) for name in names}
-    chosen = [view for view in situation.nodes if view.name in set(names)]
+    """Collect and keep the evidence of `names`; append `observe.failed` for each channel that has fallen silent.
+
+    Nodes that the situation only counts are in service: none of them is loaded.
+    """
+    before, asked = {name: desk.evidence.latest(name) for name in names}, set(names)
+    chosen = [view for view in situation.nodes if view.name in asked]
     active = {view.name: ACTIVE_PARTS for view in chosen if wants_load(situation, view)}
     for name in active:
         desk.progress(f"{name}: loading it with {', '.join(ACTIVE_PARTS)} …")

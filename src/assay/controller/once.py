@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,14 +15,14 @@ from assay.controller.faults import classify
 from assay.controller.judging import judge_nodes
 from assay.controller.lock import only_controller
 from assay.controller.look import look_at_fabrics, look_at_nodes
+from assay.controller.memory import Memory
 from assay.controller.outbox import deliver_tickets
 from assay.controller.silence import look_for_silence
-from assay.controller.situation import situation_of
 from assay.controller.tickets import update_tickets
 from assay.ledger.store import Ledger
 from assay.lifecycle import journal
 from assay.lifecycle.decide import decide
-from assay.lifecycle.situation import Situation
+from assay.lifecycle.owed import owed
 from assay.model.clock import Clock
 from assay.model.entry import Entry
 from assay.model.errors import Trouble
@@ -73,7 +73,7 @@ def reconcile_once(
     if unknown := [name for name in names if name not in fleet.nodes]:
         raise Trouble(f"the inventory has no node {', '.join(unknown)}", where=str(root / "inventory"))
     with only_controller(desk.home):
-        return _once(desk, names, scan_fabric=scan_fabric)
+        return _once(Memory(desk), names, scan_fabric=scan_fabric)
 
 
 def settle(again: Callable[[int], PassReport]) -> list[PassReport]:
@@ -84,32 +84,51 @@ def settle(again: Callable[[int], PassReport]) -> list[PassReport]:
     return reports
 
 
-def _once(desk: Desk, names: list[str], *, scan_fabric: bool) -> PassReport:
-    at, start = desk.now, _length(desk.ledger)
+def _once(memory: Memory, names: list[str], *, scan_fabric: bool) -> PassReport:
+    desk = memory.desk
+    at, start = desk.now, desk.ledger.head()
     accept_commit(desk)
-    enroll(desk)
-    act(desk, names)
+    enroll(memory)
+    act_where_owed(memory, names)
     if scan_fabric:
         look_at_fabrics(desk, names)
-    seen = look_at_nodes(desk, situation_of(desk), names)
-    runs = judge_nodes(desk, situation_of(desk), names)
-    classify(desk, situation_of(desk), seen)
-    look_for_silence(desk, situation_of(desk))
-    _decide(desk, situation_of(desk), names)
-    act(desk, names)
-    update_tickets(desk)
+    runs = look(memory, names)
+    look_for_silence(desk, memory.everybody())
+    decide_now(memory, names)
+    act_where_owed(memory, names)
+    update_tickets(desk, memory)
     deliver_tickets(desk)
     return PassReport(at, desk.ledger.entries(after=start), runs)
 
 
-def _decide(desk: Desk, situation: Situation, names: list[str]) -> None:
-    """Append each decision for `names` with its transition, in one transaction each."""
+def look(memory: Memory, names: Sequence[str], *, judged: bool = True) -> list[str]:
+    """Collect the evidence of nodes, judge it, and tell the faults that it shows; return the runs' ids."""
+    seen = look_at_nodes(memory.desk, memory.situation(), names)
+    runs = judge_nodes(memory, names) if judged else []
+    classify(memory, seen)
+    return runs
+
+
+def decide_now(memory: Memory, names: Collection[str] | None = None, asked: Collection[str] | None = None) -> int:
+    """Decide; append each decision for `names` (None: all) with its transition, and return how many there were.
+
+    `asked` are the nodes to decide about, all by default; the others are only counted.
+    """
+    situation = memory.situation(asked or ())
     views = {view.name: view for view in situation.nodes}
-    for decision in decide(situation):
-        if decision.node in names:
-            desk.ledger.append(*journal.made(situation.policy, views[decision.node], decision, situation.now))
+    made = [one for one in decide(situation, asked) if names is None or one.node in names]
+    entries = (journal.made(situation.policy, views[one.node], one, situation.now) for one in made)
+    memory.desk.ledger.append(*(entry for lines in entries for entry in lines))
+    return len(made)
 
 
-def _length(ledger: Ledger) -> int:
-    entries = ledger.entries()
-    return entries[-1].seq if entries else 0
+def act_where_owed(memory: Memory, names: Collection[str]) -> None:
+    """Bring about what decisions ask for and history does not show as settled; nothing where nothing is."""
+    if busy := at_work(memory, names):
+        act(memory.desk, [name for name in names if name in busy], memory.stories())
+
+
+def at_work(memory: Memory, names: Collection[str]) -> set[str]:
+    """Return the nodes, of `names`, to which something is owed, and of all nodes those on which something was begun."""
+    policy, chosen = memory.desk.policy, set(names)
+    return {story.node for story in memory.awake() if story.in_flight or (story.node in chosen and owed(policy, story))}

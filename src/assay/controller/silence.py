@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from assay.controller.desk import Desk
 from assay.controller.faults import catalog_of
@@ -38,11 +38,16 @@ def note_listening(desk: Desk) -> None:
     heard_of(desk).listened(desk.clock.now(), deadline(desk.policy.silence, "agent"))
 
 
-def look_for_silence(desk: Desk, situation: Situation) -> None:
-    """Append the faults of nodes that are silent past their deadline, the ends of such, and waves of silence."""
+def look_for_silence(desk: Desk, situation: Situation, names: Collection[str] | None = None) -> None:
+    """Append the faults of nodes that are silent past their deadline, the ends of such, and waves of silence.
+
+    `names` are the nodes that this controller listens to, all of the situation by default.
+    """
     words = heard_of(desk).words()
     desk.ledger.append(*_nobody_listens(desk, words))
-    found = silences(situation, catalog_of(desk), list(_ears(desk, situation.nodes, words)))
+    heard = set(names) if names is not None else None
+    views = [view for view in situation.nodes if heard is None or view.name in heard]
+    found = silences(situation, catalog_of(desk), list(_ears(desk, views, words)))
     entries = [journal.fault(lost, situation.now) for lost in found.lost]
     entries += [journal.cleared(_node_of(situation, end.fault), end, situation.now) for end in found.back]
     desk.ledger.append(*entries, *(_told(desk, wave) for wave in found.waves))
@@ -60,13 +65,18 @@ def _failed(evidence: Evidence, channel: str) -> bool:
 
 
 def _ears(desk: Desk, views: Iterable[NodeView], words: Mapping[tuple[str, str], Word]) -> Iterator[Ear]:
-    """Yield what is listened to now. Agents are, while somebody listens to all of them."""
-    listening = words.get(ALL_AGENTS)
+    """Yield what is listened to now. Agents are, while somebody listens to all of them.
+
+    A source that is asked counts as silent for as long as it was asked in vain; time since then is ours, not its.
+    """
+    listening, now = words.get(ALL_AGENTS), desk.clock.now()
     for view in views:
         for source in sources(view.node):
             word = words.get((view.name, source))
             if source != "agent" and word:
-                yield Ear(view.name, source, word.at, word.since)
+                in_vain = word.looked - max(word.since, word.at or word.since)
+                patience = deadline(desk.policy.silence, source)
+                yield Ear(view.name, source, word.at, word.since if in_vain > patience else now)
             elif source == "agent" and listening and _goes_on(desk, listening):
                 yield Ear(view.name, source, word.at if word else None, listening.since)
 

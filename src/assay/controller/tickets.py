@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from assay.controller.desk import Desk
 from assay.controller.look import compared
-from assay.controller.situation import situation_of
+from assay.controller.memory import Memory
 from assay.controller.ticket_diff import changes, standings
 from assay.controller.ticket_list import KINDS
 from assay.controller.wanted import wanted
@@ -52,11 +52,12 @@ class Proofs:
         return f"{view.name} went to {view.story.state}: {view.story.because}"
 
 
-def update_tickets(desk: Desk) -> None:
+def update_tickets(desk: Desk, memory: Memory | None = None) -> None:
     """Append what opens, updates, closes and reopens tickets, so that they are what is wanted."""
-    situation = situation_of(desk)
+    memory = memory or Memory(desk)
     cablings = compared(desk, desk.fleet.nodes)
     known = standings(desk.ledger.entries(kinds=KINDS))
+    situation = memory.situation({one.ticket.node for one in known.values() if not one.by})
     asked = wanted(situation, desk.ledger.entries(kinds=["decision"]), cablings)
     proofs = Proofs(_views(situation), cablings, _scanned_at(desk, cablings))
     window = timedelta(days=desk.policy.reopen_days)

@@ -95,6 +95,23 @@ def declared(fleet: Fleet, node: str, phases: Collection[str] | None = None) -> 
     return [(check, subject) for check in of_nodes for subject in of_node(fleet, node, check.subject)]
 
 
+class Declared:
+    """The same for many nodes of a fleet, in any phase: thought through once for each NodeSpec."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self._fleet = fleet
+        self._of_specs: dict[str, list[tuple[Check, str]]] = {}
+
+    def of(self, node: str) -> tuple[tuple[Check, Subject], ...]:
+        """Return every check × subject that must end in an outcome for a node."""
+        here = self._fleet.nodes[node]
+        if here.spec not in self._of_specs:
+            self._of_specs[here.spec] = [(check, subject.part) for check, subject in declared(self._fleet, node)]
+        wanted = self._of_specs[here.spec]
+        subjects = {part: Subject(here.pool, node, part) for _, part in wanted}
+        return tuple((check, subjects[part]) for check, part in wanted)
+
+
 def promised(selection: Selection, phases: Collection[str] | None = None) -> list[tuple[Check, Subject, str]]:
     """Return every check × subject (and its node) of a selection, racks and fabrics too."""
     return [

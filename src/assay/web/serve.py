@@ -15,6 +15,7 @@ import uvicorn
 
 from assay.controller.desk import Desk
 from assay.controller.enrol import enroll
+from assay.controller.memory import Memory
 from assay.model.errors import Trouble
 from assay.web.app import app
 from assay.web.intake import Intake
@@ -40,7 +41,7 @@ def serve(desk: Desk, door: Door, tell: Callable[[str], None]) -> None:
     """Serve this fleet at that door. Raises Trouble where that cannot be."""
     context = _context(door)
     with _listening(door) as listening:
-        enroll(desk)
+        enroll(Memory(desk))
         gc.freeze()  # the fleet is there to stay: a look through it for garbage holds up every batch
         room = Room(desk, Tokens(desk.fleet.root, tell), Intake(desk, tell), tell)
         scheme, (host, port) = "https" if context else "http", listening.getsockname()[:2]
