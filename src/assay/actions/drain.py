@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from assay.actions import cordon
 from assay.actions.action import Context, Facts, Intent, Verification
+from assay.actions.occupants import occupants
 from assay.actions.workloads import named
 
 patience_s = 0.0
@@ -20,11 +23,12 @@ def run(ctx: Context, intent: Intent) -> None:
 
 
 def verify(ctx: Context, intent: Intent) -> Verification:
-    """Done when no job may start and no customer's job is left."""
+    """Done when no job may start, no customer's job is left, and no process holds a GPU."""
     if not (closed := cordon.verify(ctx, intent)).done:
         return closed
     jobs = ctx.scheduler(intent.node).jobs(intent.node)
     if jobs:
         facts: Facts = {"jobs": [str(job) for job in jobs]}
         return Verification(False, f"waits for {named(jobs)}", facts, waiting=True)
-    return Verification(True, "no customer job is left")
+    left = occupants(ctx, intent.node).settle(Verification(True, "no customer job is left"), by_force=False)
+    return replace(left, waiting=left.done is False)

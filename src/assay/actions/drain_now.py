@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from assay.actions import cordon
 from assay.actions.action import Context, Facts, Intent, Verification
+from assay.actions.occupants import occupants
 from assay.actions.workloads import named
 
 patience_s = 60.0
@@ -20,11 +21,12 @@ def run(ctx: Context, intent: Intent) -> None:
 
 
 def verify(ctx: Context, intent: Intent) -> Verification:
-    """Done when no job may start and no customer's job is left."""
+    """Done when no job may start, no customer's job is left, and no process is known to hold a GPU."""
     if not (closed := cordon.verify(ctx, intent)).done:
         return closed
     jobs = ctx.scheduler(intent.node).jobs(intent.node)
     if jobs:
         return Verification(False, f"still running: {named(jobs)}", {"jobs": [str(job) for job in jobs]})
     ended = intent.before.get("jobs", [])
-    return Verification(True, f"ended and requeued: {', '.join(ended)}" if ended else "no customer job was running")
+    told = f"ended and requeued: {', '.join(ended)}" if ended else "no customer job was running"
+    return occupants(ctx, intent.node).settle(Verification(True, told), by_force=True)
