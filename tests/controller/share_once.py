@@ -97,7 +97,7 @@ def main(root: Path, url: str, asked: dict[str, float]) -> None:
     """Look after what falls to us until nothing is open."""
     durable.action = lambda name: Counted(root.parent / "world", asked["seconds"])
     if asked.get("elsewhere"):  # as another machine would be
-        Hands.ours = classmethod(lambda cls, home: cls("elsewhere", os.getpid(), "another place"))  # type: ignore[method-assign]
+        Hands.ours = classmethod(lambda cls, home: cls("elsewhere", os.getpid(), str(home), "another place"))  # type: ignore[method-assign]
     desk = desk_of(root, url, asked)
     with shared(desk, lease_s=asked["lease_s"]) as share:
         while left := open_(desk):

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -34,16 +35,20 @@ class Room:
         self.ledger = Ledger.open(url)
         self.running: list[subprocess.Popen[str]] = []
         desk = desk_of(root / "a", url, self.asked)
-        for node in desk.fleet.nodes:
-            self._sent_to_zap(node, desk.now)
+        self.nodes = list(desk.fleet.nodes)
+        for node in self.nodes:
+            self.ledger.append(Entry(f"e-{node}", desk.now, "node.enrolled", node, {"pool": "h100-a", "state": "test"}))
+
+    def send_to_zap(self) -> None:
+        for node in self.nodes:
+            self._sent_to_zap(node, datetime.now(UTC).isoformat())
 
     def _sent_to_zap(self, node: str, now: str) -> None:
-        body = {"decision": f"d-{node}", "from": "seatrial", "to": "zap", "timing": "immediate", "rule": "a rule"}
+        body = {"decision": f"d-{node}", "from": "test", "to": "zap", "timing": "immediate", "rule": "a rule"}
         body |= {"remedy": "", "because": [], "blockers": []}
         self.ledger.append(
-            Entry(f"e-{node}", now, "node.enrolled", node, {"pool": "h100-a", "state": "seatrial"}),
             Entry(f"d-{node}", now, "decision", node, body),
-            Entry(f"t-{node}", now, "transition", node, {"from": "seatrial", "to": "zap", "decision": f"d-{node}"}),
+            Entry(f"t-{node}", now, "transition", node, {"from": "test", "to": "zap", "decision": f"d-{node}"}),
         )
 
     def start(self, name: str, **more: float) -> subprocess.Popen[str]:
@@ -89,8 +94,10 @@ def until(come: Callable[[], object], *processes: subprocess.Popen[str]) -> None
 
 
 def test_both_take_part_and_when_one_is_killed_the_other_finishes_what_it_had_begun(room: Callable[..., Room]):
-    here = room(seconds=1.0)
+    here = room(seconds=2.0, at_once=2)
     first, second = here.start("a"), here.start("b")
+    until(lambda: here.controllers() == 2, first, second)
+    here.send_to_zap()
     until(lambda: here.begun_by(first) and here.begun_by(second), first, second)
 
     os.kill(first.pid, signal.SIGKILL)
@@ -112,6 +119,7 @@ def test_what_a_dead_controller_may_still_be_doing_on_another_machine_is_over_be
     room: Callable[..., Room],
 ):
     here = room(nodes=1, racks=1, seconds=4.0, deadline_s=8.0)
+    here.send_to_zap()
     first = here.start("a", elsewhere=True)
     until(lambda: here.begun_by(first), first)
     os.kill(first.pid, signal.SIGKILL)

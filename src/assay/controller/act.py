@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import replace
 
 from assay.actions.catalogue import action
 from assay.controller import effect as steps
@@ -94,14 +95,21 @@ class _Acting:
 
         stack.enter_context(durable.durable(self._ctx, paces(self._desk.fleet, self._desk.policy)))
         going_on = {wish.intent.effect: durable.under_way(wish.intent.effect) for wish in todo}
-        seen = self._look_at([wish for wish in todo if wish.asks_for_a_look and not going_on[wish.intent.effect]])
-        for wish in todo:
-            workflow, standing = going_on[wish.intent.effect], seen.get(wish.intent.effect)
-            if not workflow and not wish.overtaken and standing in (None, "tried"):
-                workflow = durable.carry(self._ctx, wish.intent)
-            if workflow:
-                self._under_way[workflow] = wish.intent.node
-        return {wish.intent.node for wish in todo if seen.get(wish.intent.effect) in ("verified", "failed")}
+        idle = [self._newest(wish) for wish in todo if not going_on[wish.intent.effect]]
+        seen = self._look_at([wish for wish in idle if wish.asks_for_a_look])
+        for wish in idle:
+            if not wish.ended and not wish.overtaken and seen.get(wish.intent.effect, "tried") == "tried":
+                going_on[wish.intent.effect] = durable.carry(self._ctx, wish.intent)
+        nodes = {wish.intent.effect: wish.intent.node for wish in todo}
+        self._under_way |= {workflow: nodes[effect] for effect, workflow in going_on.items() if workflow}
+        settled = {wish.intent.effect for wish in idle if wish.ended}
+        settled |= {effect for effect, standing in seen.items() if standing in ("verified", "failed")}
+        return {nodes[effect] for effect in settled}
+
+    def _newest(self, wish: Wish) -> Wish:
+        """Return a wish with what the ledger has by now: its workflow may have ended since the story was read."""
+        before = steps.recorded(self._ctx, wish.intent)
+        return replace(wish, intent=before.intent, before=before) if before else wish
 
     def _look_at(self, todo: Sequence[Wish]) -> dict[str, str]:
         """Let the world tell of effects; return how each stands now."""

@@ -13,7 +13,7 @@ import os
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -26,23 +26,28 @@ LOOK_S = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Hands:
-    """Who holds a node: a process, and the place where its locks lie (boot, device and inode of its `.assay/`)."""
+    """Who holds a node: a process, and where its locks lie: `home`, as a place of one boot of one machine."""
 
     host: str
     pid: int
+    home: str
     place: str
 
     @classmethod
     def ours(cls, home: Path) -> Hands:
         """Return the hands of this process."""
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-        at = home.stat()
-        return cls(socket.gethostname(), os.getpid(), f"{boot}/{at.st_dev}/{at.st_ino}")
+        return cls(socket.gethostname(), os.getpid(), str(home.absolute()), _place(home))
 
     @classmethod
     def named(cls, holder: str) -> Hands:
         """Return the hands that a lease names."""
         return cls(**json.loads(holder))
+
+    @property
+    def locks(self) -> Path | None:
+        """The folder whose locks say whether they are still at work, None where it cannot be seen from here."""
+        home = Path(self.home)
+        return home if _place(home) == self.place else None
 
     @property
     def holder(self) -> str:
@@ -77,15 +82,33 @@ def _claim(ctx: Context, node: str, us: Hands, deadline_s: float) -> None:
         if held is None:
             continue
         them = Hands.named(held.holder)
-        if them.place == us.place:  # their lock is ours, so they are gone; what they left behind holds the node's
-            with node_lock(ctx.home, node, deadline_s):
-                ctx.ledger.let_go(lease, held.holder)
+        if locks := them.locks:
+            _await_their_end(locks, node, us, deadline_s)
+            ctx.ledger.let_go(lease, held.holder)
             continue
         if held.holder != told:
             until = time.strftime("%H:%M:%S UTC", time.gmtime(held.until_s))
             ctx.tell(f"{node}: {them} may still be at work on it: waits until {until}, when that must be over")
             told = held.holder
         time.sleep(LOOK_S)
+
+
+def _await_their_end(locks: Path, node: str, us: Hands, deadline_s: float) -> None:
+    """Wait for the process itself, then for what it may have left behind, which holds the node's own lock."""
+    with ExitStack() as stack:
+        if locks != Path(us.home):  # ours we hold already
+            stack.enter_context(_alone_here(locks, node))
+        stack.enter_context(node_lock(locks, node, deadline_s))
+
+
+def _place(home: Path) -> str:
+    """Return what no other folder is: boot, device and inode; another kernel's or container's folder differs."""
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    try:
+        at = home.stat()
+    except OSError:
+        return ""
+    return f"{boot}/{at.st_dev}/{at.st_ino}"
 
 
 @contextmanager

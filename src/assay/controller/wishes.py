@@ -27,6 +27,11 @@ class Wish:
         return self.intent.action in IN_ONE_GO and not self.overtaken
 
     @property
+    def ended(self) -> bool:
+        """Whether a reading of the world has settled it."""
+        return bool(self.before and self.before.ended)
+
+    @property
     def due_at(self) -> str:
         """When its next attempt may be made, "" for any time."""
         return self.before.again_at if self.before and self.before.standing == "tried" else ""
@@ -34,7 +39,9 @@ class Wish:
     @property
     def asks_for_a_look(self) -> bool:
         """Whether only the world can tell what is to be done about it: its last attempt may have worked."""
-        return self.overtaken or bool(self.before and self.before.standing in ("done", "unknown"))
+        if self.before is None or self.ended:
+            return False
+        return self.overtaken or self.before.standing in ("done", "unknown")
 
 
 def wishes(desk: Desk, story: Story) -> Iterator[Wish]:
