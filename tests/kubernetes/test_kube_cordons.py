@@ -54,10 +54,10 @@ def test_somebody_elses_cordon_is_honoured_shown_and_stays(kube: KubeFake, adapt
     assert adapter.cordoned("n1").startswith("made unschedulable by kubectl since 20")
 
     adapter.cordon("n1", REASON)
-    assert "by kubectl" in adapter.cordoned("n1")
+    assert adapter.cordoned("n1").startswith(f"assay: {REASON}; also made unschedulable by kubectl since 20")
     adapter.uncordon("n1")
 
-    assert "by kubectl" in adapter.cordoned("n1")
+    assert adapter.cordoned("n1").startswith("made unschedulable by kubectl")
     assert _node(kube)["spec"]["unschedulable"] is True
     assert not [taint for taint in _node(kube)["spec"]["taints"] if taint["key"] == TAINT]
 

@@ -56,7 +56,7 @@ class KubernetesWorkloads:
         return self._jobs(pods)
 
     def cordoned(self, node: str) -> str:
-        """Return the reason of the cordon that stands, another's before ours, or ""."""
+        """Return the reason of the cordon that stands, ours with who else has closed the node, or ""."""
         return cordon_of(read(self._cluster, node))
 
     def cordon(self, node: str, reason: str) -> None:

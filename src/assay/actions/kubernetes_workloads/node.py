@@ -13,12 +13,12 @@ LONGEST_VALUE = 63
 
 
 def cordon_of(node: Object) -> str:
-    """Return why no pod may be placed on the node, "" where one may. Another's cordon goes before ours."""
-    if foreign(node):
-        return _by_whom(node)
-    if _tainted(node) or node["spec"].get("unschedulable"):
-        return our_reason(notes_of(node).get(CORDON) or "the reason was taken off the node")
-    return ""
+    """Return why no pod may be placed on the node, "" where one may: our reason, and who else has closed it."""
+    theirs = _by_whom(node) if foreign(node) else ""
+    if _tainted(node) or (node["spec"].get("unschedulable") and not theirs):
+        mine = our_reason(notes_of(node).get(CORDON) or "the reason was taken off the node")
+        return f"{mine}; also {theirs}" if theirs else mine
+    return theirs
 
 
 def foreign(node: Object) -> bool:
