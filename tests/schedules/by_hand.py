@@ -1,9 +1,12 @@
-"""A clock that is moved by hand."""
+"""A clock that is moved by hand, and nodes that serve."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+
+from assay.controller.desk import Desk
+from assay.lifecycle import journal
 
 ROOT = Path(__file__).parents[2]
 
@@ -19,3 +22,9 @@ class Hands:
 
     def sleep(self, seconds: float) -> None:
         self.at += timedelta(seconds=seconds)
+
+
+def in_production(desk: Desk) -> None:
+    """Enrol every node of the fleet where it serves."""
+    now = desk.clock.now()
+    desk.ledger.append(*(journal.enrolled(one.name, one.pool, "production", now) for one in desk.fleet.nodes.values()))

@@ -8,13 +8,12 @@ from threading import Timer
 from typing import Any
 
 import pytest
+from by_hand import in_production
 from lab_room import Room
 
 from assay.actions.workloads import VERIFY_UNDRAIN
 from assay.controller.desk import Desk
-from assay.controller.enrol import enroll
 from assay.controller.idle import verify_idle
-from assay.controller.memory import Memory
 from assay.controller.schedule import Ended
 from assay.controller.timetable import Line, Task
 from assay.controller.unverified import MISSED
@@ -39,7 +38,7 @@ def desk(room: Room, tmp_path) -> Desk:
         room.scheduler(name)._ask("DELETE", f"/nodes/{name}/cordon")
     ledger, store = Ledger.open(tmp_path / "ledger.sqlite"), EvidenceStore(tmp_path / "evidence")
     desk = Desk(fleet, ledger, store, room.world.clock(), tmp_path, tmp_path / "reports")
-    enroll(Memory(desk))
+    in_production(desk)
     return desk
 
 

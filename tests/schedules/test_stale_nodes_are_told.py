@@ -6,10 +6,9 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from by_hand import in_production
 
 from assay.controller.desk import Desk
-from assay.controller.enrol import enroll
-from assay.controller.memory import Memory
 from assay.controller.schedule import carry_out
 from assay.controller.staleness import look_for_stale
 from assay.controller.timetable import RAN, Line, Task
@@ -28,7 +27,7 @@ LINE = Line("stale", "h100-a", SWEEP, "UTC")
 def fresh(desk: Desk) -> Desk:
     """Return the desk of four nodes in production, all of which were judged a moment ago."""
     desk = replace(desk, fleet=replace(desk.fleet, nodes={name: desk.fleet.nodes[name] for name in POOL}))
-    enroll(Memory(desk))
+    in_production(desk)
     judge(desk, *POOL)
     return desk
 
@@ -83,7 +82,7 @@ def test_a_node_that_is_judged_no_more_is_told_at_the_second_sweep_and_over_when
 
 def test_a_node_that_never_was_judged_is_stale_once_it_is_there_for_longer(desk):
     desk = replace(desk, fleet=replace(desk.fleet, nodes={name: desk.fleet.nodes[name] for name in POOL}))
-    enroll(Memory(desk))
+    in_production(desk)
     judge(desk, *POOL[1:])
     sweep(desk)
     assert told(desk) == []

@@ -27,6 +27,7 @@ VERBS = {
     "rejudge": "Judge the stored evidence of a run again.",
     "reconcile": "Observe, validate, decide and act.",
     "status": "Show where every node is.",
+    "schedules": "Show what is done by the clock.",
     "history": "Show how a node got there.",
     "explain": "Show why, as a chain of evidence.",
     "tickets": "Show the work for technicians.",

@@ -156,19 +156,25 @@ def _facts(results: Iterable[Result]) -> dict[str, Any]:
     facts: dict[str, Any] = {}
     for came in WORDS:
         by_reason: dict[str, list[str]] = {}
-        for one in results:
-            if one.came == came:
-                by_reason.setdefault(one.why, []).append(one.node)
+        for one in _those(results, came):
+            by_reason.setdefault(one.why, []).append(one.node)
         if by_reason:
             facts[came] = {why: folded(names) for why, names in by_reason.items()}
     return facts
 
 
 def _said(results: Sequence[Result], late: Sequence[Entry]) -> str:
-    parts = []
-    for came, word in WORDS.items():
-        names = [one.node for one in results if one.came == came]
-        if names:
-            parts.append(f"{len(names)} {word} ({listed(folded(names), 4)})")
+    parts = [f"{len(own)} {word} ({_who(own)})" for came, word in WORDS.items() if (own := _those(results, came))]
     told = [f"{counted(len(late), 'node')} not verified for too long"] if late else []
     return ", ".join([*parts, *told]) or "no node of the pool serves"
+
+
+def _those(results: Iterable[Result], came: str) -> list[Result]:
+    return [one for one in results if one.came == came]
+
+
+def _who(results: Sequence[Result]) -> str:
+    """Return the nodes, and the reason where they have it in common."""
+    names, reasons = listed(folded(one.node for one in results), 4), {one.why for one in results}
+    why = reasons.pop() if len(reasons) == 1 else ""
+    return f"{names}: {why}" if why else names

@@ -12,6 +12,7 @@ from assay.controller.schedule import Ended, Work
 from assay.controller.staleness import look_for_stale
 from assay.controller.timetable import Task, fabric_of
 from assay.controller.week import look_at_week, page_of
+from assay.fabric.scan import subject_name
 from assay.model.schedule import Does
 
 
@@ -22,10 +23,16 @@ def scan_fabric(desk: Desk, task: Task) -> Ended:
 
 
 def evaluate_week(desk: Desk, task: Task) -> Ended:
-    """Look at a week of a fabric's scans, write its page, and judge it: what `assay validate --phase weekly` does."""
+    """Look at a week of a fabric's scans, write its page, and judge it: what `assay validate --phase weekly` does.
+
+    The week of a fabric that was never scanned begins with a scan.
+    """
     design = desk.fleet.designs[task.line.part]
+    names = _nodes_on(desk, design.name)
+    if desk.evidence.latest(subject_name(design)) is None:
+        look_at_fabrics(desk, names)
     look_at_week(desk.fleet, desk.evidence, desk.reports, desk.clock.now(), design)
-    result = judged(desk, _nodes_on(desk, design.name), "weekly")
+    result = judged(desk, names, "weekly")
     page = page_of(desk.reports, design).relative_to(desk.reports.parent)
     return Ended("done", f"{counts_of(result)}; its page is {page}", {"run": result.run.id})
 

@@ -16,7 +16,7 @@ from assay.model.fleet import Fleet, Node
 from assay.model.schedule import Does, Schedule, Schedules
 from assay.model.slots import slot_after, slot_before
 
-BEGUN, RAN = "schedule.begun", "schedule.ran"
+BEGUN, RAN = KINDS = "schedule.begun", "schedule.ran"
 ON_TIME = 4
 """A slot is late after one part in so many of the time to the next."""
 ATTEMPTS = 3
@@ -31,6 +31,9 @@ class Line:
     part: str
     schedule: Schedule
     zone: str
+
+    def __str__(self) -> str:
+        return f"{self.name} of {self.part}"
 
     @property
     def later(self) -> timedelta:
@@ -64,7 +67,7 @@ class Task:
         return self.line.schedule.does
 
     def __str__(self) -> str:
-        return f"{self.line.name} of {self.line.part}"
+        return str(self.line)
 
 
 @dataclass(slots=True)

@@ -14,6 +14,10 @@ Kinds and their bodies (all ids are strings, all times ISO 8601 UTC):
 | observe.failed | channel, reason |
 | effect.intent | effect, action, decision, before {…}, params {…} |
 | effect.done, effect.verified, effect.failed, effect.unknown | effect, reason, facts {…} |
+| schedule.begun (of no node) | schedule, part (a pool or fabric), does, slot, attempt |
+| schedule.ran (of no node) | the same, ended (done, failed, lost), reason, and what was found |
+| verification.missed | schedule, since, reason |
+| node.undrained | schedule, slot, reason (of the drain) |
 | hold, release | who, reason |
 | certified | who, reason |
 | ticket.opened, ticket.updated, ticket.closed | ticket, and on opening the Ticket; on closing `by` |
