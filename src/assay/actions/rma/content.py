@@ -6,10 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from assay.actions.action import Context, Intent
+from assay.actions.rma.tested import repairs_of
 from assay.lifecycle.fold import fold
-from assay.lifecycle.story import Story
-from assay.lifecycle.when import moment
-from assay.model.action import REPAIRS
 from assay.model.entry import Entry
 from assay.model.errors import Trouble
 from assay.model.evidence import Evidence, read
@@ -24,7 +22,6 @@ def content(ctx: Context, intent: Intent, facts: Mapping[str, Any]) -> Plain:
     entries = [entry for entry in ctx.ledger.entries(intent.node) if entry.seq <= facts["upto"]]
     story = fold(entries).get(intent.node)
     failing = [one for ident in facts["failing"] for one in _outcome(ctx, intent.node, ident)]
-    repairs = _repairs(story)
     return {
         "schema": SCHEMA,
         "effect": intent.effect,
@@ -35,9 +32,9 @@ def content(ctx: Context, intent: Intent, facts: Mapping[str, Any]) -> Plain:
         "parts": facts["parts"],
         "firmware": _firmware(_document(ctx, facts["evidence"])),
         "faults": _faults(entries),
-        "repairs": repairs,
+        "repairs": repairs_of(story),
         "moves": [{"at": move.at, "from": move.origin, "to": move.target} for move in story.moves] if story else [],
-        "tests": [_tested(ctx, intent.node, one, repairs, facts["at"]) for one in failing],
+        "tests": facts["tests"],
         "failing": [{"run": one.run, **one.outcome.as_json()} for one in failing],
         "photos": facts["photos"],
     }
@@ -74,60 +71,6 @@ def _faults(entries: Sequence[Entry]) -> list[Plain]:
         elif entry.kind == "fault.cleared" and entry.body["fault"] in found:
             found[entry.body["fault"]]["cleared_at"] = entry.at
     return list(found.values())
-
-
-def _repairs(story: Story | None) -> list[Plain]:
-    """Return the repairs that were tried, and how each ended; what people certified in between is among them."""
-    if story is None:
-        return []
-    tried = [effect for effect in story.effects if effect.action in REPAIRS]
-    told = [{"what": one.action, "at": one.at, "end": one.standing, "reason": one.reason} for one in tried]
-    told += [
-        {"what": one.what, "at": one.at, "end": "done", "reason": ""}
-        for one in story.repairs
-        if one.what not in REPAIRS
-    ]
-    return sorted(told, key=lambda one: one["at"])
-
-
-def _tested(ctx: Context, node: str, one: Recorded, repairs: Sequence[Plain], until: str) -> Plain:
-    """Return how a check that fails now went before: its last pass, its first failure since, and after each repair."""
-    check, subject = one.outcome.check, one.outcome.subject
-    known = [
-        each
-        for each in ctx.ledger.outcomes(node=node, checks={check})
-        if each.outcome.subject == subject and moment(each.at) <= moment(until)
-    ]
-    known.sort(key=lambda each: moment(each.measured_at))
-    passes = [each for each in known if each.outcome.verdict == "pass"]
-    since = moment(passes[-1].measured_at) if passes else moment("")
-    fails = [each for each in known if each.outcome.verdict == "fail" and moment(each.measured_at) > since]
-    return {
-        "check": check,
-        "subject": subject,
-        "last_pass": _said(passes[-1]) if passes else None,
-        "first_fail": _said(fails[0]) if fails else _said(one),
-        "fails": len(fails),
-        "after": [_after(known, repair) for repair in repairs],
-    }
-
-
-def _after(known: Sequence[Recorded], repair: Plain) -> Plain:
-    """Return what the check said first after a repair, None where it was not judged since."""
-    since = moment(repair["at"])
-    first = next((each for each in known if moment(each.measured_at) > since), None)
-    return {"repair": repair["what"], "at": repair["at"], "said": _said(first) if first else None}
-
-
-def _said(one: Recorded) -> Plain:
-    outcome = one.outcome
-    return {
-        "at": one.measured_at,
-        "verdict": outcome.verdict,
-        "reason": outcome.reason,
-        "run": one.run,
-        "evidence": outcome.evidence,
-    }
 
 
 def _document(ctx: Context, digest: str) -> Evidence | None:

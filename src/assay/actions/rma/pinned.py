@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from assay.actions.action import Context, Facts
+from assay.actions.rma.tested import repairs_of, tested
 from assay.lifecycle.fold import fold
 from assay.lifecycle.sightings import parts_of
 from assay.lifecycle.story import Story
@@ -18,19 +19,22 @@ def pinned(ctx: Context, name: str) -> Facts:
     """Return what a dossier that is asked for now is about.
 
     `upto`: the newest line of the ledger that counts; `at`; `evidence`: the digest of the node's newest document;
-    `failing`: the ids of its failing outcomes; `node`, `parts`, `photos`; `suspects`: the parts that open faults name,
-    with their serial numbers, by which they are recognised wherever they turn up again.
+    `failing`: the ids of its failing outcomes, and `tests`: how these checks went until now; `node`, `parts`, `photos`;
+    `suspects`: the parts that open faults name, with their serial numbers, by which they are recognised wherever they
+    turn up again.
     """
     node, evidence = ctx.fleet.nodes[name], ctx.evidence.latest(name)
     entries = ctx.ledger.entries(name)
     parts = parts_of_node(ctx, name, evidence)
     own = node_serials(evidence) if evidence else {}
     story = fold(entries).get(name)
+    failing, repairs = [one for one in ctx.ledger.latest(name) if one.outcome.verdict == "fail"], repairs_of(story)
     return {
         "upto": entries[-1].seq if entries else 0,
         "at": ctx.clock.now().isoformat(),
         "evidence": evidence.digest() if evidence else "",
-        "failing": [one.id for one in ctx.ledger.latest(name) if one.outcome.verdict == "fail"],
+        "failing": [one.id for one in failing],
+        "tests": [tested(ctx, name, one, repairs) for one in failing],
         "node": {"name": name, "serial": node.serial, **_place(node), "spec": node.spec, "read": own},
         "parts": [{slot: getattr(part, slot) for slot in Part.__slots__} for part in parts],
         "photos": ctx.fleet.photos,
