@@ -1,12 +1,19 @@
-"""A program that does what a pass does first: finish what was begun, and what is owed to the nodes."""
+"""A program that does what a pass does first: finish what was begun, and what is owed to the nodes.
+
+With `alone NODE ACTION` it carries one effect in its own main thread, where ansible-runner hears SIGTERM.
+"""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
+from assay.actions.action import Intent
+from assay.actions.catalogue import action
+from assay.controller import effect as steps
 from assay.controller.act import act
 from assay.controller.desk import Desk
+from assay.controller.journal import effect_id
 from assay.controller.lock import only_controller
 from assay.fleet.load import load_fleet
 from assay.lab.world import World
@@ -22,7 +29,16 @@ def desk_of(root: Path) -> Desk:
     return Desk(fleet, ledger, EvidenceStore(home / "evidence"), world.clock(), home, root / "reports")
 
 
+def alone(desk: Desk, node: str, name: str) -> None:
+    """Carry the effect that decision `d1` wants."""
+    intent = Intent(effect_id("d1", name), name, node, "d1", "a test wants it")
+    begun = steps.begin(desk.context(), action(name), intent)
+    steps.prove(desk.context(), action(name), begun, steps.bring_about(desk.context(), action(name), begun))
+
+
 if __name__ == "__main__":
     desk = desk_of(Path(sys.argv[1]))
     with only_controller(desk.home):
+        if sys.argv[2:]:
+            sys.exit(alone(desk, *sys.argv[3:]))
         act(desk)

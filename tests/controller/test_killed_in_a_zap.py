@@ -72,8 +72,22 @@ def test_each_image_is_sent_once_and_the_ledger_has_one_journal_of_it(owed: Room
     assert not {kind for kind, _ in lines} & {"effect.failed", "effect.unknown"}
 
 
-def _start(room: Room) -> subprocess.Popen[str]:
-    command = [sys.executable, str(SCRIPT), str(room.root)]
+@pytest.mark.slow
+def test_a_run_that_sigterm_cancels_is_never_read_as_nothing_happened(owed: Room):
+    first = _start(owed, "alone", NODE, "zap")
+    _until(lambda: _writing(owed, "bmc"), first)
+    first.send_signal(signal.SIGTERM)
+    err = first.communicate(timeout=120)[1]
+
+    lines = desk_of(owed.root).ledger.entries(NODE, KINDS)
+    assert [entry.kind for entry in lines] == ["effect.intent", "effect.done", "effect.tried"], err
+    assert "ansible-playbook ended canceled in the middle" in lines[1].body["reason"]
+    assert owed.flashes(NODE) == ["bmc"], "the task that was under way has brought its image"
+    assert "bios" in lines[2].body["reason"].lower(), "what was read afterwards says how far it got"
+
+
+def _start(room: Room, *more: str) -> subprocess.Popen[str]:
+    command = [sys.executable, str(SCRIPT), str(room.root), *more]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
 
 

@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from assay.actions import hand_over
-from assay.actions.action import Context, Intent
+from assay.actions.action import Context, Intent, Unfinished
+from assay.actions.effort import effort_of
+from assay.actions.node_lock import node_lock
 from assay.fleet.load import load_fleet
 from assay.fleet.telltale import remember_environment
 from assay.model.errors import Trouble
@@ -23,11 +25,14 @@ from assay.model.secrets import hidden, hidden_bytes
 from assay.observe.credentials import reference_of
 from assay.observe.references import handed_name, secret
 
+LOOK_S = 0.5
+
 
 def run_playbook(ctx: Context, intent: Intent, name: str, variables: Mapping[str, Any]) -> None:
     """Run `playbooks/<name>` limited to the intent's node. Raises Trouble with what the failed tasks said.
 
-    An end without trouble proves nothing, and neither does trouble: verify by reading the node.
+    An end without trouble proves nothing, and neither does trouble: verify by reading the node. A run that was cut
+    short (canceled, killed, past the action's deadline) is Unfinished: what it had begun is awaited, and may happen.
     """
     import ansible_runner
 
@@ -49,6 +54,8 @@ def run_playbook(ctx: Context, intent: Intent, name: str, variables: Mapping[str
         quiet=True,
     )
     runner.config.command = [sys.executable, "-m", hand_over.__name__, *runner.config.command]
+    runner.config.job_timeout = effort_of(ctx.fleet, intent.action).deadline_s
+    runner.config.pexpect_timeout = LOOK_S  # how often it looks whether it shall end
     remember_environment(*named_in_environment(ctx.fleet))
     try:
         with hand_over.handed_over(runner.config.env | credentials_for(ctx.fleet, intent.node)) as environment:
@@ -56,8 +63,17 @@ def run_playbook(ctx: Context, intent: Intent, name: str, variables: Mapping[str
             runner.run()
     finally:
         cover(folder)
+    if runner.status == "failed" and listener.complaint:
+        raise Trouble(f"{name}: {listener.complaint}", where=intent.node)
     if runner.status != "successful":
-        raise Trouble(f"{name}: {listener.complaint or f'ansible-playbook ended {runner.status}'}", where=intent.node)
+        _await_what_is_left(ctx, intent)
+        raise Unfinished(f"{name}: ansible-playbook ended {runner.status} in the middle", where=intent.node)
+
+
+def _await_what_is_left(ctx: Context, intent: Intent) -> None:
+    """Wait for the task that outlives its ansible-playbook: it holds the node's lock until its effect is over."""
+    with node_lock(ctx.home, intent.node, effort_of(ctx.fleet, intent.action).deadline_s):
+        return
 
 
 def named_in_environment(fleet: Fleet) -> set[str]:
