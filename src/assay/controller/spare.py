@@ -56,7 +56,9 @@ def _spare(desk: Desk, node: Node, how: Verification) -> Mapping[str, Any] | Loa
     if spare.yielded:
         return Loaded(node.name, "yielded", spare.yielded)
     if spare.code is None:
-        return Loaded(node.name, "unknown", f"it did not end by itself within {how.within_minutes:g} min")
+        said = " ".join(spare.errors.split())[-200:]
+        why = said or f"it did not begin, or not end by itself within {how.within_minutes:g} min"
+        return Loaded(node.name, "unknown", why)
     return _active(node, document(spare.output, spare.errors.encode(), spare.code))
 
 

@@ -26,7 +26,9 @@ class SpareTime:
 
     async def run(self, node: str, command: Sequence[str], given: str, deadline_s: float) -> dict[str, Any]:
         """Run a command; return what came of it in the form of POST /nodes/N/spare. Bytes are in base64."""
-        if self._customers(node) or node in self._queue.cordons or node in self._running:
+        if node in self._running:
+            return _told(None, err=b"something else runs in its spare time")
+        if self._customers(node) or node in self._queue.cordons:
             return _told(None, yielded=self._customers(node))
         there = [sys.executable, "-m", "assay.lab.shell", str(self._world.home), node, *command]
         process = await asyncio.create_subprocess_exec(*there, stdin=PIPE, stdout=PIPE, stderr=PIPE, process_group=0)
