@@ -5,14 +5,20 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from slurm_cluster import said, until
 
+from assay.actions.action import Context, Intent
 from assay.actions.slurm.adapter import SlurmWorkloads
 from assay.actions.workloads import workloads_of
+from assay.fleet.load import load_fleet
+from assay.ledger.store import Ledger
+from assay.model.clock import SystemClock
 from assay.model.fleet import Node
+from assay.observe.store import EvidenceStore
 
 SETTINGS = """
 MessageTimeout=2
@@ -69,3 +75,15 @@ def by_hand(name: str, **words: str) -> None:
 def python(code: str) -> list[str]:
     """Return the command that runs this code."""
     return [str(Path(sys.executable)), "-c", code]
+
+
+def context(folder: Path, *names: str) -> Context:
+    """Return what actions work with, for these nodes."""
+    fleet = replace(load_fleet(Path(__file__).resolve().parents[2]), nodes={name: node(name) for name in names})
+    ledger, store = Ledger.open(folder / "ledger.sqlite"), EvidenceStore(folder / "evidence")
+    return Context(fleet, ledger, SystemClock(), folder, folder, workloads_of, store, lambda _: None)
+
+
+def wish(action: str, name: str, **more: Any) -> Intent:
+    """Return an intent of a decision that never was."""
+    return Intent(f"{action}-{name}", action, name, "d1", "gpu.missing on gpu3", **more)
