@@ -15,7 +15,7 @@ from assay.actions import cordon, uncordon
 from assay.actions.action import Context, Intent, Verification
 from assay.actions.workloads import Standing, Workloads
 from assay.controller import journal
-from assay.controller.effect import Deed, by, earned, said, words
+from assay.controller.effect import Deed, by, earned, said, with_trouble, words
 from assay.model.entry import Entry
 
 AT_ONCE = 16
@@ -120,8 +120,7 @@ def _ends(
 ) -> list[Entry]:
     """Return the lines that end an effect, or leave it open."""
     wrong = deed.wrong if deed else ""
-    if wrong and not told.done:
-        told = Verification(told.done, f"{told.reason}; {wrong}", told.facts)
+    told = with_trouble(told, wrong)
     ctx.tell(f"{intent.node}: {intent.action}: {said(told)}")
     tried = known.tried if known else 0
     done = [journal.done_entry(intent, ctx.clock.now().isoformat(), wrong, tried)] if deed else []

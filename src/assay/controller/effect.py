@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -62,8 +62,7 @@ def prove(ctx: Context, action: Action, intent: Intent, deed: Deed | None = None
     while not _final(verification, deed) and ctx.clock.now().timestamp() < end:
         ctx.clock.sleep(action.patience_s / LOOKS)
         verification = ask(ctx, action, intent)
-    if deed.wrong and not verification.done:
-        verification = Verification(verification.done, f"{verification.reason}; {deed.wrong}", verification.facts)
+    verification = with_trouble(verification, deed.wrong)
     ctx.tell(f"{intent.node}: {intent.action}: {said(verification)}")
     if not verification.waiting:
         ctx.ledger.append(earned(ctx, intent, verification, recorded(ctx, intent), again=bool(deed.wrong)))
@@ -119,6 +118,13 @@ def by(ctx: Context, action: str) -> dict[str, Any]:
     """Return who does it, and when nothing of this attempt can be at work any more, in the time of machines."""
     until = datetime.now(UTC) + timedelta(seconds=effort_of(ctx.fleet, action).deadline_s)
     return {"host": socket.gethostname(), "pid": os.getpid(), "until": until.isoformat(timespec="seconds")}
+
+
+def with_trouble(told: Verification, wrong: str) -> Verification:
+    """Return what was read with what went wrong on the way, where it is not done."""
+    if told.done or not wrong or wrong in told.reason:
+        return told
+    return replace(told, reason=f"{told.reason}; {wrong}")
 
 
 def said(verification: Verification) -> str:
