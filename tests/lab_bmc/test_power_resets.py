@@ -32,6 +32,7 @@ def staged(state: dict[str, Any], name: str) -> dict[str, Any]:
 @pytest.mark.parametrize("reset_type", RESTARTS)
 def test_a_restart_begins_a_new_boot_at_once(healthy: dict[str, Any], reset_type: Any) -> None:
     healthy["gpus"][3]["lost"] = True
+    healthy["host"] |= {"taint": 1 << 14, "machine_checks": 2}
     healthy["kernel_log"] = [{"at": START.isoformat(), "text": "NVRM: Xid (PCI:0000:1b:00): 79"}]
     state = reset(healthy, reset_type, START)
     assert state["boot"]["id"] != healthy["boot"]["id"]
@@ -40,6 +41,7 @@ def test_a_restart_begins_a_new_boot_at_once(healthy: dict[str, Any], reset_type
     assert state["boot"]["ready_at"] == after(180).isoformat()
     assert state["kernel_log"] == []
     assert not any(gpu["lost"] for gpu in state["gpus"])
+    assert (state["host"]["taint"], state["host"]["machine_checks"]) == (12288, 0), "another kernel"
 
 
 @pytest.mark.parametrize("reset_type", ["ForceOff", "GracefulShutdown"])

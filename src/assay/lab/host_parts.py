@@ -14,6 +14,9 @@ if TYPE_CHECKING:  # the node's shell starts often and needs none of pydantic
 Part = dict[str, Any]
 
 ARM = "NVIDIA GB"  # Grace sits beside these GPUs
+TAINT = 12288
+"""What `/proc/sys/kernel/tainted` says of a healthy host: out-of-tree and unsigned modules, NVIDIA's driver."""
+
 MODULES = ("nvidia", "nvidia_uvm", "nvidia_modeset", "ib_core", "ib_uverbs", "mlx5_core", "mlx5_ib", "nvme", "ext4")
 SERVICES = ("ssh", "chrony", "cron", "dbus", "containerd", "kubelet", "nvidia-persistenced", "rsyslog", "systemd-udevd")
 SYSCTLS = {
@@ -47,6 +50,11 @@ SYSCTLS = {
 }
 
 
+def fresh_kernel(host: Part) -> Part:
+    """Return a host with another kernel, which has gone through nothing yet."""
+    return {**host, "machine_checks": 0, "taint": TAINT}
+
+
 def host(node: Node, spec: NodeSpec) -> Part:
     """Return the host: its clock kept, its services up, its memory clean, set up as the spec says."""
     arm = spec.gpus.model.startswith(ARM)
@@ -54,7 +62,7 @@ def host(node: Node, spec: NodeSpec) -> Part:
         "arm": arm,
         "dimms": dimms(node, spec),
         "machine_checks": 0,
-        "taint": 12288,  # out-of-tree and unsigned modules: NVIDIA's driver
+        "taint": TAINT,
         "governor": spec.host.governor or "performance",
         "cpus_offline": 0,
         "numa_nodes": spec.host.numa_nodes or spec.cpu_sockets,

@@ -11,6 +11,7 @@ from assay.lab.bmc.box import with_pending_bios
 from assay.lab.bmc.journal import logged
 from assay.lab.bmc.settle import interrupted, running, settle
 from assay.lab.gpu_parts import after_boot
+from assay.lab.host_parts import fresh_kernel
 from assay.lab.world import State
 
 ResetType = Literal[
@@ -97,6 +98,7 @@ def _booting(state: State, now: datetime) -> State:
         "boot_override": {} if override.get("enabled") == "Once" else override,
         "kernel_log": [],
         "gpus": [after_boot(gpu) for gpu in state.get("gpus", [])],
+        **({"host": fresh_kernel(state["host"])} if "host" in state else {}),
     }
 
 

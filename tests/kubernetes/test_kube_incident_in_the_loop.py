@@ -1,0 +1,119 @@
+"""The same incident through the whole loop: real passes on a lab's node, whose pods a Kubernetes cluster places.
+
+The policy of this fleet acts at once on a deadlock; the incident's waited, and so does the one of this test.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from kube_make import budget, node, pod
+from kube_server import KubeFake
+
+from assay.actions.kubernetes_workloads.adapter import KubernetesWorkloads
+from assay.actions.workloads import workloads_of
+from assay.controller.once import PassReport, reconcile_once, settle
+from assay.fleet.load import load_fleet
+from assay.lab.inject import inject
+from assay.ledger.store import Ledger
+from assay.model.entry import Entry
+from assay.model.fleet import Node
+from assay.observe.store import EvidenceStore
+
+sys.path.append(str(Path(__file__).parents[1] / "actions"))
+from lab_room import REPOSITORY, Room, lab_room
+
+NODE, STATE = "n0003", "production-powercycle-test"
+WAITS = {
+    "classes": ["host.kernel.deadlock"],
+    "states": ["production"],
+    "timing": "pending",
+    "while_pending": ["cordon"],
+}
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def room(tmp_path: Path) -> Iterator[Room]:
+    with lab_room(tmp_path / "fleet") as room:
+        policy = room.root / "specs" / "lifecycle" / "default.yaml"
+        told = yaml.safe_load(policy.read_text())
+        told["faults"] = {"deadlock-waits": WAITS, **told["faults"]}
+        policy.write_text(yaml.safe_dump(told, sort_keys=False))
+        (room.root / "suites").symlink_to(REPOSITORY / "suites")
+        room.fleet = load_fleet(room.root, [room.world.home / "inventory.yml"])
+        yield room
+
+
+def test_the_incident_in_the_loop(room: Room, kube: KubeFake, adapter: KubernetesWorkloads):
+    kube.put("nodes", "", node(NODE))
+    passes(room, adapter)
+    assert state(room) == "production"
+
+    kube.put("pods", "platform", pod("traefik-0", NODE, kind="ReplicaSet", owner="traefik"))
+    kube.put("poddisruptionbudgets", "platform", budget("traefik", "traefik", minAvailable=1))
+    inject(room.world, "kernel.soft-lockup", NODE, {})
+    boot = room.state(NODE)["boot"]["id"]
+    passes(room, adapter)
+    blocked = [entry for entry in entries(room) if entry.kind == "decision"][-1]
+    assert (state(room), blocked.body["timing"]) == ("production", "pending")
+    assert "PodDisruptionBudget platform/traefik allows no disruption since 20" in str(blocked.body["blockers"])
+    assert adapter.cordoned(NODE).startswith("assay: ")
+
+    room.world.clock().sleep(3600)
+    passes(room, adapter)
+    assert state(room) == "production", "pending for an hour, and nobody was hurt"
+    assert room.state(NODE)["boot"]["id"] == boot
+
+    kube.put("pods", "platform", pod("traefik-1", "n2", kind="ReplicaSet", owner="traefik"))
+    gone = kube.get("pods", "platform", "traefik-0")
+    assert gone is not None
+    kube.store.remove("pods", gone)
+    closed: list[bool] = []
+    kube.before = lambda asked: closed.append(bool(adapter_closed(kube))) if asked.verb == "patch" else None
+    passes(room, adapter)
+
+    assert room.state(NODE)["boot"]["id"] != boot
+    assert state(room) == "production"
+    assert adapter.cordoned(NODE) == ""
+    story = [(entry.kind, entry.body.get("action") or entry.body.get("to")) for entry in entries(room)]
+    assert story.index(("effect.verified", "powercycle")) < last(story, ("transition", "production"))
+    assert last(story, ("transition", "production")) < last(story, ("effect.verified", "uncordon"))
+    assert all(closed[:-2]), "closed until the very last order, the one that opens it"
+
+
+def passes(room: Room, adapter: KubernetesWorkloads) -> list[PassReport]:
+    """Go round the loop until nothing happens any more."""
+    home = room.root / ".assay"
+    ledger, store = Ledger.open(home / "ledger.sqlite"), EvidenceStore(home / "evidence")
+
+    def where(node: Node) -> KubernetesWorkloads:
+        return adapter if node.name == NODE else workloads_of(node)  # type: ignore[return-value]
+
+    return settle(
+        lambda _: reconcile_once(
+            room.fleet, ledger, store, room.world.clock(), where, nodes=[NODE], scan_fabric=False, progress=print
+        )
+    )
+
+
+def entries(room: Room) -> list[Entry]:
+    return Ledger.open(room.root / ".assay" / "ledger.sqlite").entries(NODE)
+
+
+def state(room: Room) -> str:
+    moved = [entry.body["to"] for entry in entries(room) if entry.kind == "transition"]
+    return moved[-1] if moved else str(entries(room)[0].body["state"])
+
+
+def adapter_closed(kube: KubeFake) -> bool:
+    there = kube.store.find("nodes", "", NODE)
+    return bool(there and there["spec"].get("unschedulable"))
+
+
+def last(story: list[tuple[str, object]], line: tuple[str, object]) -> int:
+    return max(index for index, one in enumerate(story) if one == line)
