@@ -19,8 +19,9 @@ from lab_room import Room, wish
 
 from assay.actions import dossier
 from assay.actions.rma.archive import MANIFEST, archive, opened
-from assay.actions.rma.make import archive_of, photos_of, read_back
+from assay.actions.rma.make import read_back
 from assay.actions.rma.photos import photos_in
+from assay.actions.rma.places import archive_of, photos_of
 from assay.model.entry import Entry
 from assay.model.errors import Trouble
 from assay.model.evidence import Evidence

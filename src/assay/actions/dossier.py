@@ -8,8 +8,9 @@ that lie in `<node>-<effect>.photos/` beside it. What it is about is noted in th
 from __future__ import annotations
 
 from assay.actions.action import Context, Facts, Intent, Verification
-from assay.actions.rma.make import archive_of, make, read_back
+from assay.actions.rma.make import make, read_back
 from assay.actions.rma.pinned import pinned
+from assay.actions.rma.places import archive_of
 from assay.model.errors import Trouble
 
 patience_s = 0.0

@@ -87,7 +87,9 @@ def _plain(one: Listed) -> dict[str, Any]:
 
 def _text(one: Listed) -> str:
     ticket, when = one.ticket, f"closed {one.closed_at}" if one.closed_at else f"open since {one.opened_at}"
-    told = {"expected": ticket.expected, "seen": ticket.seen, "verify": ticket.verify, "closed by": one.by}
+    steps = "\n".join(f"{number}. {line}" for number, line in enumerate(ticket.steps.splitlines(), 1))
+    told = {"expected": ticket.expected, "seen": ticket.seen, "steps": steps, "files": ticket.files}
+    told |= {"verify": ticket.verify, "closed by": one.by}
     told["history"] = "\n".join(map(_happened, one.history)) if one.reopened else ""
     places = "\n".join(_place(place) for place in ticket.places)
     lines = [line for name, text in {"at": places, **told}.items() for line in _indented(name, text)]

@@ -17,6 +17,7 @@ from assay.controller.lock import only_controller
 from assay.controller.look import look_at_fabrics, look_at_nodes
 from assay.controller.memory import Memory
 from assay.controller.outbox import deliver_tickets
+from assay.controller.parts import note_parts
 from assay.controller.silence import look_for_silence
 from assay.controller.tickets import update_tickets
 from assay.ledger.store import Ledger
@@ -104,6 +105,7 @@ def _once(memory: Memory, names: list[str], *, scan_fabric: bool) -> PassReport:
 def look(memory: Memory, names: Sequence[str], *, judged: bool = True) -> list[str]:
     """Collect the evidence of nodes, judge it, and tell the faults that it shows; return the runs' ids."""
     seen = look_at_nodes(memory.desk, memory.situation(), names)
+    note_parts(memory.desk, seen)
     runs = judge_nodes(memory, names) if judged else []
     classify(memory, seen)
     return runs

@@ -2,27 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 
+from assay.actions.rma.places import archive_of, photos_of
+from assay.controller.journal import effect_id
 from assay.fabric import tickets as fabric_tickets
 from assay.fabric.compare import Comparison
 from assay.lifecycle.requirements import judge
 from assay.lifecycle.situation import NodeView, Situation
 from assay.lifecycle.story import Known
+from assay.model.checklist import Inspection
 from assay.model.entry import Entry, derived_id
 from assay.model.outcome import Recorded
 from assay.model.ticket import Place, Ticket
 
-ON_ARRIVAL = {"ticket", "dossier"}
+DOSSIER = "dossier"
+ON_ARRIVAL = {"ticket", DOSSIER}
+REPORTS = Path("reports")
 
 
-def wanted(situation: Situation, decisions: Iterable[Entry], cablings: Mapping[str, Comparison]) -> list[Ticket]:
+@dataclass(frozen=True, slots=True)
+class Hands:
+    """What technicians do in which state, and what is known of parts of a node that were sent back before."""
+
+    inspections: Mapping[str, Inspection] = field(default_factory=dict)
+    returned: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+
+def wanted(
+    situation: Situation,
+    decisions: Iterable[Entry],
+    cablings: Mapping[str, Comparison],
+    hands: Hands = Hands(),
+) -> list[Ticket]:
     """Return every ticket that there is work for now. A partial discovery wants none of its own."""
     found = [ticket for comparison in cablings.values() for ticket in fabric_tickets.tickets(comparison)]
     asked = _asked_for(decisions)
     for view in situation.nodes:
         if "ticket" in view.profile.actions:
-            found += _stay(situation, view)
+            found += _stay(situation, view, hands)
             found += _trial(situation, view)
             found += _faults(view, asked, cablings)
     return found
@@ -34,22 +54,32 @@ def _asked_for(decisions: Iterable[Entry]) -> set[str]:
     return {cause["id"] for body in bodies for cause in body["because"] if cause["kind"] == "fault"}
 
 
-def _stay(situation: Situation, view: NodeView) -> Iterator[Ticket]:
-    """A state that a person must bring the node out of."""
+def _stay(situation: Situation, view: NodeView, hands: Hands) -> Iterator[Ticket]:
+    """A state that a person must bring the node out of: one that asks for it, or one with a checklist."""
     state, story = situation.state_of(view), view.story
-    if not (ON_ARRIVAL & set(state.entry)) or not story.decision:
+    inspection = hands.inspections.get(story.state) if state.certified_to else None
+    if inspection is None and not (ON_ARRIVAL & set(state.entry) and story.decision):
         return
     faults = [f"open: {_fault_line(known)}" for known in story.faults if known.open]
     yield Ticket(
         **_identity(f"stay/{view.name}/{story.stay}"),
-        title=f"{story.state}: {view.name}",
+        title=f"{inspection.title}: {view.name} ({story.state})" if inspection else f"{story.state}: {view.name}",
         node=view.name,
         places=(_place(view),),
-        expected=state.summary,
-        seen="\n".join([story.because, *faults]),
+        expected=inspection.done if inspection else state.summary,
+        seen="\n".join([story.because, *faults, *hands.returned.get(view.name, ())]),
         verify=f"assay certify {view.name}",
-        severity="degraded",
+        severity="degraded" if story.decision else "informational",
+        steps="\n".join(inspection.steps) if inspection else "",
+        files=_files(view) if DOSSIER in state.entry and story.decision else "",
     )
+
+
+def _files(view: NodeView) -> str:
+    """Return where the dossier of a node lies, and where its photos go."""
+    effect = effect_id(view.story.decision, DOSSIER)
+    archive, photos = archive_of(REPORTS, view.name, effect), photos_of(REPORTS, view.name, effect)
+    return f"{archive}  the dossier, for the vendor\n{photos}  put the photos here, then: assay rma {view.name}"
 
 
 def _trial(situation: Situation, view: NodeView) -> Iterator[Ticket]:

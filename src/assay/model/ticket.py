@@ -22,7 +22,8 @@ class Place:
 class Ticket:
     """Opened once per `key`, updated, closed by the check or scan named in `verify` when it passes, reopened.
 
-    `cause` is the likely one, `steps` are what to do, one a line, `beside` is what else the work interrupts.
+    `cause` is the likely one, `steps` are what to do, one a line, `beside` is what else the work interrupts. `files`
+    go along, or say where to put something: one a line, a path below the fleet's root, two spaces, what it is.
     """
 
     id: str
@@ -37,10 +38,11 @@ class Ticket:
     cause: str = ""
     steps: str = ""
     beside: str = ""
+    files: str = ""
 
     def as_json(self) -> dict[str, Any]:
-        """Return plain JSON data; `from_json` reads it back."""
-        plain = {name: getattr(self, name) for name in self.__slots__}
+        """Return plain JSON data; `from_json` reads it back. Without files it is as it was before there were any."""
+        plain = {name: getattr(self, name) for name in self.__slots__ if name != "files" or self.files}
         plain["places"] = [{k: getattr(p, k) for k in p.__slots__} for p in self.places]
         return plain
 

@@ -13,22 +13,13 @@ from assay.actions.rma.content import Plain, content, documents
 from assay.actions.rma.page import as_page
 from assay.actions.rma.photos import Photos, photos_in
 from assay.actions.rma.pinned import pinned
+from assay.actions.rma.places import archive_of, photos_of
 from assay.fleet.telltale import remember_environment
 from assay.model.errors import Trouble
 from assay.model.evidence import Evidence, canonical
 from assay.model.secrets import hidden_bytes
 from assay.observe.credentials import credentials_of
 from assay.observe.store import write_whole
-
-
-def archive_of(reports: Path, node: str, effect: str) -> Path:
-    """Return where the dossier of an effect lies."""
-    return reports / "rma" / f"{node}-{effect}.zip"
-
-
-def photos_of(reports: Path, node: str, effect: str) -> Path:
-    """Return the folder into which a technician puts the photos."""
-    return reports / "rma" / f"{node}-{effect}.photos"
 
 
 def make(ctx: Context, intent: Intent) -> Photos:

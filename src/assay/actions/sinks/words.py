@@ -35,7 +35,9 @@ def markdown(listed: Listed) -> str:
     ):
         parts += _section(heading, _fenced(text))
     parts += _section("Steps", _steps(ticket.steps))
-    parts += _section("Closed by itself when this passes", _fenced(ticket.verify))
+    parts += _section("Files", _files(ticket.files))
+    by_hand = ticket.verify.startswith("assay ")
+    parts += _section("When it is done" if by_hand else "Closed by itself when this passes", _fenced(ticket.verify))
     parts += _section("History", "\n".join(f"- {happened(one)}" for one in listed.history))
     return "\n\n".join(parts) + "\n"
 
@@ -70,6 +72,12 @@ def _places(places: tuple[Place, ...]) -> str:
 
 def _steps(text: str) -> str:
     return "\n".join(f"{number}. {_plain(line)}" for number, line in enumerate(text.splitlines(), 1))
+
+
+def _files(text: str) -> str:
+    return "\n".join(
+        f"- `{path}` {_plain(what)}" for path, _, what in (line.partition("  ") for line in text.splitlines())
+    )
 
 
 def _fenced(text: str) -> str:
