@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from datetime import timedelta
 from threading import Timer
@@ -12,13 +13,16 @@ from by_hand import in_production
 from lab_room import Room
 
 from assay.actions.workloads import VERIFY_UNDRAIN
+from assay.controller import idle
 from assay.controller.desk import Desk
 from assay.controller.idle import verify_idle
 from assay.controller.schedule import Ended
+from assay.controller.spare import Loaded
 from assay.controller.timetable import Line, Task
 from assay.controller.unverified import MISSED
 from assay.ledger.store import Ledger
 from assay.model.entry import Entry
+from assay.model.fleet import Node
 from assay.model.schedule import Schedule, Verification
 from assay.model.slots import slot_before
 from assay.observe.store import EvidenceStore
@@ -42,12 +46,12 @@ def desk(room: Room, tmp_path) -> Desk:
     return desk
 
 
-def task(desk: Desk, **more: Any) -> Task:
+def task(desk: Desk, at_once: int = 2) -> Task:
     how = {"phase": "test", "parts": ["all_reduce", "gpu_burn", "nvme_read", "memory"], "seconds": 1}
-    how |= {"within_minutes": 2.0, "at_once": 2, "told_after": 3}
+    how |= {"within_minutes": 2.0, "at_once": at_once, "told_after": 3}
     schedule = Schedule(does="idle-verification", cron="0 * * * *", verification=Verification(**how))
     line = Line("idle", "h100-a", schedule, "UTC")
-    return Task(line, slot_before(schedule, "UTC", desk.clock.now()), **more)
+    return Task(line, slot_before(schedule, "UTC", desk.clock.now()))
 
 
 def busy(room: Room, name: str) -> str:
@@ -68,25 +72,20 @@ def judged(desk: Desk, node: str) -> dict[str, str]:
     return {one.outcome.subject: one.outcome.verdict for one in desk.ledger.latest(node) if one.outcome.check == BURN}
 
 
-def test_an_idle_node_is_loaded_and_judged_and_one_in_use_is_left_to_the_next_slot(desk, room):
+def test_a_failure_is_a_fault_and_the_next_pass_ends_it_and_who_is_in_use_is_left_to_the_next_slot(desk, room):
     job = busy(room, OTHER)
+    room.change(NODE, lambda state: state["gpus"][4].update(burn_ok=False))
+    [(why, names)] = came(verify_idle(desk, task(desk)))["failed"].items()
+    assert (names, why) == ([NODE], "test_gpu_burn: computed wrong results")
+    assert faults(desk) == [("fault", "gpu.burn.failed")]
+    room.change(NODE, lambda state: state["gpus"][4].update(burn_ok=True))
     ended = verify_idle(desk, task(desk))
     assert came(ended) == {"passed": {"": [NODE]}, "busy": {job: [OTHER]}}
-    assert ended.reason == f"1 passed ({NODE}), 1 in use ({OTHER})"
+    assert ended.reason == f"1 passed ({NODE}), 1 in use ({OTHER}: {job})"
+    assert faults(desk)[1:] == [("fault.cleared", "")]
     assert set(judged(desk, NODE).values()) == {"pass"}
     assert judged(desk, OTHER) == {}
     assert desk.evidence.latest(NODE).read("active", "memory", "errors").value == 0
-    assert faults(desk) == []
-
-
-def test_a_failure_is_a_fault_and_the_next_pass_ends_it(desk, room):
-    busy(room, OTHER)
-    room.change(NODE, lambda state: state["gpus"][4].update(burn_ok=False))
-    assert list(came(verify_idle(desk, task(desk)))["failed"].values()) == [[NODE]]
-    assert faults(desk) == [("fault", "gpu.burn.failed")]
-    room.change(NODE, lambda state: state["gpus"][4].update(burn_ok=True))
-    assert came(verify_idle(desk, task(desk)))["passed"] == {"": [NODE]}
-    assert faults(desk)[1:] == [("fault.cleared", "")]
 
 
 def test_a_customer_in_the_middle_ends_it_and_that_is_neither_pass_nor_fail(desk, room):
@@ -162,3 +161,16 @@ def test_who_takes_a_slot_up_judges_what_was_loaded_and_loads_nothing_twice(desk
     ended = verify_idle(replace(desk, progress=lines.append), replace(first, attempt=2))
     assert came(ended)["passed"] == {"": [NODE]}
     assert not [line for line in lines if "loading" in line]
+
+
+def test_no_more_nodes_of_a_pool_are_loaded_at_once_than_its_schedule_says(desk, monkeypatch):
+    under_way: list[str] = []
+
+    def alone(_: Desk, node: Node, *__: object) -> Loaded:
+        under_way.append(node.name)
+        time.sleep(0.05)
+        assert under_way == [node.name]
+        return Loaded(under_way.pop(), "unknown", "not today")
+
+    monkeypatch.setattr(idle, "load", alone)
+    assert came(verify_idle(desk, task(desk, at_once=1)))["unknown"] == {"not today": [NODE, OTHER]}

@@ -13,6 +13,7 @@ from assay.controller.schedule import carry_out
 from assay.controller.staleness import look_for_stale
 from assay.controller.timetable import RAN, Line, Task
 from assay.harness.declared import declared
+from assay.model.checks import CheckCatalog
 from assay.model.entry import Entry
 from assay.model.outcome import Outcome, Run
 from assay.model.schedule import Schedule
@@ -24,12 +25,30 @@ LINE = Line("stale", "h100-a", SWEEP, "UTC")
 
 
 @pytest.fixture
-def fresh(desk: Desk) -> Desk:
-    """Return the desk of four nodes in production, all of which were judged a moment ago."""
-    desk = replace(desk, fleet=replace(desk.fleet, nodes={name: desk.fleet.nodes[name] for name in POOL}))
-    in_production(desk)
-    judge(desk, *POOL)
-    return desk
+def serving(desk: Desk) -> Desk:
+    """Return the desk of four nodes in production, of which a few checks are asked."""
+    fleet = desk.fleet
+    every = [
+        check for listed in fleet.checks.values() for check in listed.checks if check.subject in ("node", "gpu", "hca")
+    ]
+    few = [
+        check
+        for phase in ("production", "fabric", "test")
+        for check in every
+        if phase in check.phases and not check.observed
+    ]
+    asked = CheckCatalog(kind="CheckCatalog", name="few", checks=few[::9])
+    fleet = replace(fleet, nodes={name: fleet.nodes[name] for name in POOL}, checks={"few": asked})
+    assert {phase for check in asked.checks for phase in check.phases} >= {"production", "fabric"}
+    in_production(served := replace(desk, fleet=fleet))
+    return served
+
+
+@pytest.fixture
+def fresh(serving: Desk) -> Desk:
+    """Return the same, when all were judged a moment ago."""
+    judge(serving, *POOL)
+    return serving
 
 
 def judge(desk: Desk, *names: str, phases: tuple[str, ...] = ("production", "fabric"), verdict: str = "pass") -> None:
@@ -80,17 +99,15 @@ def test_a_node_that_is_judged_no_more_is_told_at_the_second_sweep_and_over_when
     assert told(fresh)[1:] == [("fault.cleared", "n0003")]
 
 
-def test_a_node_that_never_was_judged_is_stale_once_it_is_there_for_longer(desk):
-    desk = replace(desk, fleet=replace(desk.fleet, nodes={name: desk.fleet.nodes[name] for name in POOL}))
-    in_production(desk)
-    judge(desk, *POOL[1:])
-    sweep(desk)
-    assert told(desk) == []
-    judge(desk, *POOL[1:])
-    sweep(desk, 16)
-    judge(desk, *POOL[1:])
-    sweep(desk)
-    [fault] = desk.ledger.entries(kinds=["fault"])
+def test_a_node_that_never_was_judged_is_stale_once_it_is_there_for_longer(serving):
+    judge(serving, *POOL[1:])
+    sweep(serving)
+    assert told(serving) == []
+    judge(serving, *POOL[1:])
+    sweep(serving, 16)
+    judge(serving, *POOL[1:])
+    sweep(serving)
+    [fault] = serving.ledger.entries(kinds=["fault"])
     assert "was never there" in fault.body["detail"]
 
 
