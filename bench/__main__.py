@@ -16,12 +16,14 @@ from bench import (
     agent,
     big,
     bmcs,
+    cordon,
     fabric,
     faults,
     harness,
     history,
     million,
     observing,
+    quiet,
     replay,
     report,
     results,
@@ -46,6 +48,8 @@ PARTS: dict[str, Callable[[Path], Iterator[Measurement]]] = {
     "week": week.measurements,
     "agent": agent.measurements,
     "observing": observing.measurements,
+    "quiet": quiet.measurements,
+    "cordon": cordon.measurements,
 }
 
 

@@ -7,7 +7,7 @@ and the effects that wait. All of them write into the ledger, which is what wake
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from threading import Event
@@ -81,7 +81,7 @@ class Loop:
 
     def run(self, stop: Event) -> None:
         """Go on until `stop` is set. Raises Trouble only where the loop cannot even begin."""
-        self._begin()
+        self.begin()
         while not stop.is_set():
             try:
                 self._turn()
@@ -95,7 +95,8 @@ class Loop:
                     self._told.say("works again")
         self._end()
 
-    def _begin(self) -> None:
+    def begin(self) -> None:
+        """Take up the fleet: enrol who is new, and say what is begun. What the ledger has already is no news."""
         memory = self._memory
         accept_commit(memory.desk)
         memory.news()
@@ -116,9 +117,16 @@ class Loop:
         stirred = [story for story in self._memory.awake() if looked.get(story.node, now) < _stirred_at(story)]
         self._rota.soon([story.node for story in stirred])
 
-    def _turn(self) -> None:
-        """Wait for news or for a second; answer the news, and begin what is due."""
-        self._memory.desk.ledger.wait(self._seen, WAIT_S)
+    def pass_over(self) -> None:
+        """Do at once all that is done now and then, but for looks that are not due, and wait for its end."""
+        self._clock.forget()
+        self._turn(0)
+        for lane in self._lanes():
+            lane.join(GRACE_S)
+
+    def _turn(self, wait_s: float = WAIT_S) -> None:
+        """Wait for news, so long at the most; answer the news, and begin what is due."""
+        self._memory.desk.ledger.wait(self._seen, wait_s)
         if self._clock.is_time("read", READ_EACH_S):
             self._read_again()
         if news := self._memory.news():
@@ -158,7 +166,7 @@ class Loop:
     def _weigh(self) -> None:
         """Decide about everything that time alone may have changed: silence, deadlines, what waits for a job to end."""
         ours = self._share.mine(self._names)
-        look_for_silence(self._memory.desk, self._memory.everybody(), ours)
+        look_for_silence(self._memory.desk, self._memory.everybody())
         self._decide(ours)
         if self._hands.free and (open_ := at_work(self._memory, ours)):
             self._swept = frozenset(open_)
@@ -248,10 +256,12 @@ class Loop:
     def _end(self) -> None:
         """Wait a little for what is under way."""
         until = time.monotonic() + GRACE_S
-        lanes = [lane for lane in (self._eyes, self._hands, self._post, *self._chores) if lane.busy]
-        for lane in lanes:
+        for lane in self._lanes():
             lane.join(max(0.0, until - time.monotonic()))
         self._told.changes(self._memory.news())
+
+    def _lanes(self) -> Iterator[Lane]:
+        yield from (self._eyes, self._hands, self._post, *self._chores)
 
     def _now(self) -> float:
         return self._memory.desk.clock.now().timestamp()

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator
 from datetime import datetime
 from threading import RLock
 
+from assay.controller.cablings import Cablings
 from assay.controller.desk import Desk
 from assay.controller.in_use import jobs_on
 from assay.controller.newest import Newest
@@ -31,6 +32,7 @@ class Memory:
         self._rests: dict[str, datetime | None] = {}
         self._unread: list[Entry] = []
         self._newest, self._declared = Newest(desk.ledger), Declared(desk.fleet)
+        self.cablings = Cablings()
 
     def look_after(self, desk: Desk) -> None:
         """Go on with another reading of the fleet's specs, on the same ledger."""

@@ -13,11 +13,11 @@ from assay.controller.desk import Desk
 from assay.controller.enrol import enroll
 from assay.controller.faults import classify
 from assay.controller.judging import judge_nodes
-from assay.controller.lock import only_controller
 from assay.controller.look import look_at_fabrics, look_at_nodes
 from assay.controller.memory import Memory
 from assay.controller.outbox import deliver_tickets
 from assay.controller.parts import note_parts
+from assay.controller.share import Share, shared
 from assay.controller.silence import look_for_silence
 from assay.controller.tickets import update_tickets
 from assay.ledger.store import Ledger
@@ -62,9 +62,9 @@ def reconcile_once(
 ) -> PassReport:
     """Take `nodes` (all by default) once round the loop. Limits count the whole fleet all the same.
 
-    `home` is `.assay/` and `reports/` lies beside it, both below the fleet's root by default. Raises Trouble when
-    another controller works on this ledger, when the commit may not be acted on, or when the fleet's specs do not
-    allow a decision.
+    `home` is `.assay/` and `reports/` lies beside it, both below the fleet's root by default. Where several controllers
+    share a ledger, each takes its own part of `nodes`. Raises Trouble when another one has an SQLite ledger, when the
+    commit may not be acted on, or when the fleet's specs do not allow a decision.
     """
     root = fleet.root
     desk = Desk(
@@ -73,8 +73,8 @@ def reconcile_once(
     names = list(fleet.nodes) if nodes is None else list(nodes)
     if unknown := [name for name in names if name not in fleet.nodes]:
         raise Trouble(f"the inventory has no node {', '.join(unknown)}", where=str(root / "inventory"))
-    with only_controller(desk.home):
-        return _once(Memory(desk), names, scan_fabric=scan_fabric)
+    with shared(desk) as share:
+        return _once(Memory(desk), share, share.mine(names), scan_fabric=scan_fabric)
 
 
 def settle(again: Callable[[int], PassReport]) -> list[PassReport]:
@@ -85,7 +85,7 @@ def settle(again: Callable[[int], PassReport]) -> list[PassReport]:
     return reports
 
 
-def _once(memory: Memory, names: list[str], *, scan_fabric: bool) -> PassReport:
+def _once(memory: Memory, share: Share, names: list[str], *, scan_fabric: bool) -> PassReport:
     desk = memory.desk
     at, start = desk.now, desk.ledger.head()
     accept_commit(desk)
@@ -95,7 +95,8 @@ def _once(memory: Memory, names: list[str], *, scan_fabric: bool) -> PassReport:
         look_at_fabrics(desk, names)
     runs = look(memory, names)
     look_for_silence(desk, memory.everybody())
-    decide_now(memory, names)
+    with share.deciding():
+        decide_now(memory, names)
     act_where_owed(memory, names)
     update_tickets(desk, memory)
     deliver_tickets(desk)

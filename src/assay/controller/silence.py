@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from assay.controller.desk import Desk
 from assay.controller.faults import catalog_of
@@ -38,16 +38,11 @@ def note_listening(desk: Desk) -> None:
     heard_of(desk).listened(desk.clock.now(), deadline(desk.policy.silence, "agent"))
 
 
-def look_for_silence(desk: Desk, situation: Situation, names: Collection[str] | None = None) -> None:
-    """Append the faults of nodes that are silent past their deadline, the ends of such, and waves of silence.
-
-    `names` are the nodes that this controller listens to, all of the situation by default.
-    """
+def look_for_silence(desk: Desk, situation: Situation) -> None:
+    """Append the faults of nodes that are silent past their deadline, the ends of such, and waves of silence."""
     words = heard_of(desk).words()
     desk.ledger.append(*_nobody_listens(desk, words))
-    heard = set(names) if names is not None else None
-    views = [view for view in situation.nodes if heard is None or view.name in heard]
-    found = silences(situation, catalog_of(desk), list(_ears(desk, views, words)))
+    found = silences(situation, catalog_of(desk), list(_ears(desk, situation.nodes, words)))
     entries = [journal.fault(lost, situation.now) for lost in found.lost]
     entries += [journal.cleared(_node_of(situation, end.fault), end, situation.now) for end in found.back]
     desk.ledger.append(*entries, *(_told(desk, wave) for wave in found.waves))

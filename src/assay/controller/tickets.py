@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from assay.controller.desk import Desk
-from assay.controller.look import compared
 from assay.controller.memory import Memory
 from assay.controller.ticket_diff import changes, standings
 from assay.controller.ticket_list import KINDS
 from assay.controller.wanted import wanted
 from assay.fabric.compare import Comparison
-from assay.fabric.scan import subject_name
 from assay.lifecycle.situation import NodeView, Situation
 from assay.lifecycle.when import moment
 from assay.model.ticket import Ticket
@@ -55,22 +53,18 @@ class Proofs:
 def update_tickets(desk: Desk, memory: Memory | None = None) -> None:
     """Append what opens, updates, closes and reopens tickets, so that they are what is wanted."""
     memory = memory or Memory(desk)
-    cablings = compared(desk, desk.fleet.nodes)
+    found = memory.cablings.now(desk)
+    cablings = {name: one.comparison for name, one in found.items()}
     known = standings(desk.ledger.entries(kinds=KINDS))
     situation = memory.situation({one.ticket.node for one in known.values() if not one.by})
     asked = wanted(situation, desk.ledger.entries(kinds=["decision"]), cablings)
-    proofs = Proofs(_views(situation), cablings, _scanned_at(desk, cablings))
+    proofs = Proofs(_views(situation), cablings, {name: one.scanned_at for name, one in found.items()})
     window = timedelta(days=desk.policy.reopen_days)
     desk.ledger.append(*changes(known, asked, proofs.proof, desk.now, window))
 
 
 def _views(situation: Situation) -> dict[str, NodeView]:
     return {view.name: view for view in situation.nodes}
-
-
-def _scanned_at(desk: Desk, cablings: Mapping[str, Comparison]) -> dict[str, str]:
-    found = {name: desk.evidence.latest(subject_name(desk.fleet.designs[name])) for name in cablings}
-    return {name: evidence.at.isoformat() for name, evidence in found.items() if evidence}
 
 
 def _passes(view: NodeView, checks: list[str], since: str) -> str:

@@ -19,6 +19,10 @@ class Turns:
         self._last[what] = now
         return True
 
+    def forget(self) -> None:
+        """Let it be time for everything."""
+        self._last.clear()
+
     def now(self, what: str) -> None:
         """Let it be time at once."""
         self._last.pop(what, None)
