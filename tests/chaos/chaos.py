@@ -1,0 +1,223 @@
+"""Chaos: faults, people and customers at random, controllers and PostgreSQL killed at random; what must hold after."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from chaos_controller import ORIGIN, fleet_of
+from chaos_world import World
+from real_postgres import Postgres
+
+from assay.controller.journal import KINDS, effects_in
+from assay.ledger.store import Ledger
+from assay.lifecycle.fold import fold
+from assay.lifecycle.owed import owed
+from assay.model.entry import Entry
+from assay.model.errors import Trouble
+
+NURSERY = Path(__file__).parent / "chaos_controller.py"
+CLASSES = ("gpu.missing", "gpu.memory.uncorrectable", "gpu.pcie.degraded", "gpu.thermal", "psu.failed", "ib.link.down")
+CURES = ("reboot", "reboot", "reboot", "powercycle", "zap", "hand")
+HANDS = ("triage", "debug", "rma", "zapfail", "onboard", "discovered", "initializing")
+ONCE = ("reboot", "powercycle", "zap")
+EACH_S = 0.05
+
+
+@dataclass
+class Chaos:
+    """One story of chaos in `root`, on the ledger at `place`; of which everything but time follows from `seed`."""
+
+    root: Path
+    place: str
+    nodes: int
+    seed: int
+    rate: float = 600.0
+    server: Postgres | None = None
+    killed: Counter[str] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        self.chance, self.fleet = random.Random(self.seed), fleet_of(self.root, self.nodes)
+        self.names, self.world = list(self.fleet.nodes), World(self.root)
+        self.world.make(self.names)
+        (self.root / ".assay" / "locks").mkdir(parents=True)
+
+    @property
+    def policy(self):
+        return next(iter(self.fleet.policies.values()))
+
+    @contextmanager
+    def nursery(self) -> Iterator[None]:
+        words = [sys.executable, str(NURSERY), str(self.root), self.place, str(self.nodes), str(self.rate)]
+        with (self.root / "log").open("w") as log:
+            self._nursery = subprocess.Popen(words, stdin=-1, stdout=-1, stderr=log, text=True)
+        try:
+            assert self._answer() == "ready\n", self.said("log")
+            self._anchor = json.loads((self.root / "clock").read_text())[0]
+            yield
+        finally:
+            self._nursery.kill()
+            self._nursery.communicate()
+
+    def rage(self, kills: int, of_postgres: int = 0, most_s: float = 2.0) -> None:
+        """Let controllers live for a random while and kill them, one after the other; and PostgreSQL now and then."""
+        struck = set(self.chance.sample(range(kills), of_postgres))
+        for number in range(kills):
+            pid = self._ask("go", self.chance.getrandbits(31))
+            until = time.monotonic() + self.chance.uniform(0.02, most_s)
+            if number in struck:
+                self._happens_until((until + time.monotonic()) / 2)
+                self._strike()
+            self._happens_until(until)
+            assert self._ask("kill", pid) == -9, self.said("crashes")
+            self.killed["controller"] += 1
+
+    def settle(self, within_s: float = 120) -> None:
+        """Let nothing happen any more, and one controller finish what is left."""
+        for name in self.names:
+            self.world.mend(name)
+            self.world.use(name, "")
+        pid = self._ask("settle", 1)
+        ended = time.monotonic() + within_s
+        while time.monotonic() < ended and _lives(pid):
+            time.sleep(0.05)
+        if _lives(pid):
+            self._ask("kill", pid)
+            raise AssertionError(f"nothing settles: {self.open_effects()}, {self.said('troubles')[-500:]}")
+        assert self._ask("wait", pid) == 0, self.said("crashes")
+
+    def said(self, file: str) -> str:
+        path = self.root / file
+        return path.read_text() if path.exists() else ""
+
+    def _ask(self, word: str, number: int) -> int:
+        assert self._nursery.stdin
+        self._nursery.stdin.write(f"{word} {number}\n")
+        self._nursery.stdin.flush()
+        return int(self._answer())
+
+    def _answer(self) -> str:
+        assert self._nursery.stdout
+        return self._nursery.stdout.readline()
+
+    def _strike(self) -> None:
+        assert self.server
+        self.server.end(signal.SIGKILL)
+        time.sleep(self.chance.uniform(0, 0.2))
+        self.server.start()
+        self.killed["postgres"] += 1
+
+    def _happens_until(self, until: float) -> None:
+        while time.monotonic() < until:
+            self._something_happens()
+            time.sleep(EACH_S)
+
+    def _something_happens(self) -> None:
+        node, dice = self.chance.choice(self.names), self.chance.random()
+        if dice < 0.25:
+            self.world.fall_ill(node, self.chance.choice(CLASSES), self.chance.choice(CURES))
+        elif dice < 0.45:
+            self.world.use(node, f"j{self.chance.randrange(1000)}")
+        elif dice < 0.7:
+            self.world.use(node, "")
+        elif dice < 0.75:
+            self._people()
+
+    def _people(self) -> None:
+        """Technicians mend and certify what waits for them; somebody holds a node or lets it go."""
+        try:
+            ledger = Ledger.open(self.place, patience_s=2)
+            stories = fold(ledger.entries())
+        except Trouble:
+            return
+        said = []
+        for story in stories.values():
+            if story.state in HANDS and not story.pending:
+                self.world.mend(story.node)
+                said.append(("certified", story.node))
+            elif story.held and self.chance.random() < 0.3:
+                said.append(("release", story.node))
+        if self.chance.random() < 0.3:
+            said.append(("hold", self.chance.choice(self.names)))
+        try:
+            ledger.append(*(self._word(kind, node) for kind, node in said))
+            ledger.close()
+        except Trouble:
+            return
+
+    def _word(self, kind: str, node: str) -> Entry:
+        body = {"who": "ann", "reason": "chaos"}
+        return Entry(uuid.UUID(int=self.chance.getrandbits(128)).hex, self._now(), kind, node, body)
+
+    def _now(self) -> str:
+        passed = (time.time() - self._anchor) * self.rate
+        return (datetime.fromisoformat(ORIGIN) + timedelta(seconds=passed)).isoformat()
+
+    def open_effects(self) -> list[str]:
+        effects = effects_in(Ledger.open(self.place).entries(kinds=KINDS)).values()
+        left = [one for one in effects if not one.ended]
+        return [f"{one.intent.node} {one.intent.action}: {one.standing} {one.reason}" for one in left]
+
+    def wrongs(self) -> list[str]:
+        """Return everything that must not be."""
+        ledger = Ledger.open(self.place)
+        entries = ledger.entries()
+        found = [f"ledger: {line}" for line in ledger.verify()]
+        ledger.close()
+        return [*found, *self._deeds(entries), *self._transitions(entries), *self._lost(entries)]
+
+    def _deeds(self, entries: list[Entry]) -> Iterator[str]:
+        """Hold what the world counted against what the ledger says was done."""
+        done = Counter((node, what, effect) for node, what, effect in self.world.done())
+        yield from (f"{count} times: {told}" for told, count in done.items() if count > 1)
+        effects = effects_in(entries)
+        for node, what, effect in done:
+            if effect not in effects or effects[effect].intent.node != node or effects[effect].intent.action != what:
+                yield f"nobody meant to {what} {node} ({effect})"
+        for effect in effects.values():
+            told = (effect.intent.node, effect.intent.action, effect.intent.effect)
+            if effect.intent.action in ONCE and effect.standing == "verified" and not done[told]:
+                yield f"the world knows nothing of {told}, which is verified"
+            if effect.intent.action in ONCE and effect.standing == "failed" and done[told]:
+                yield f"{told} was done and is said to have failed"
+
+    def _transitions(self, entries: list[Entry]) -> Iterator[str]:
+        at: dict[str, str] = {}
+        decisions = Counter(entry.id for entry in entries if entry.kind == "decision")
+        for entry in entries:
+            if entry.kind == "node.enrolled":
+                if entry.node in at:
+                    yield f"{entry.node} was enrolled twice"
+                at[entry.node] = entry.body["state"]
+            if entry.kind == "transition":
+                origin, target = entry.body["from"], entry.body["to"]
+                if at[entry.node] != origin:
+                    yield f"{entry.node} went from {origin}, but was in {at[entry.node]}"
+                if not self.policy.may_go(origin, target):
+                    yield f"{entry.node} went from {origin} to {target}, where nothing leads"
+                if decisions[entry.body["decision"]] != 1:
+                    yield f"{entry.node} went to {target} without one decision"
+                at[entry.node] = target
+
+    def _lost(self, entries: list[Entry]) -> Iterator[str]:
+        for effect in effects_in(entries).values():
+            if not effect.ended and not effect.reason:
+                yield f"{effect.intent.action} of {effect.intent.node} is open without a reason ({effect.standing})"
+        for story in fold(entries).values():
+            for one in owed(self.policy, story):
+                yield f"{story.node} is still owed {one.action}: {one.reason}"
+
+
+def _lives(pid: int) -> bool:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0] != "Z"

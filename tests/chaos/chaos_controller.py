@@ -1,0 +1,199 @@
+"""Controllers to be killed: a nursery that has everything loaded, and forks one whenever it is told to.
+
+`python chaos_controller.py FOLDER LEDGER NODES RATE` reads lines: `go SEED` (or `settle SEED`: the whole fleet, until
+nothing is left to do) answers with the new process's id; `kill PID` and `wait PID` with how it ended.
+"""
+
+# ruff: noqa: T201 — its answers
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from chaos_world import Deed, DrainNow, Nothing, Scheduler, World
+
+from assay.controller import durable, judging, look, once  # durable: so that a child has DBOS loaded
+from assay.controller.desk import Desk
+from assay.controller.wishes import wishes
+from assay.fleet.load import load_fleet
+from assay.ledger.store import Ledger
+from assay.lifecycle.fold import fold
+from assay.model.checks import Check, CheckCatalog
+from assay.model.clock import ScaledClock
+from assay.model.errors import Trouble
+from assay.model.evidence import Evidence
+from assay.model.fleet import Fleet, Node
+from assay.model.outcome import Outcome, Run
+from assay.model.subject import Subject
+from assay.observe.store import EvidenceStore
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+ALIVE = "suites/production/test_chaos.py::test_alive"
+CHECKS = (
+    Check(id="suites/seatrial/test_chaos.py::test_seated", subject="node", phases=["seatrial"]),
+    Check(id="suites/zap/test_chaos.py::test_image", subject="node", phases=["zap"]),
+    Check(id="suites/test/test_chaos.py::test_burn", subject="node", phases=["test"], active=True),
+    Check(id=ALIVE, subject="node", phases=["production", "test"]),
+)
+RACK = 10
+ORIGIN = "2026-11-21T00:00:00+00:00"
+assert durable
+
+
+def fleet_of(root: Path, nodes: int) -> Fleet:
+    """Return this repository's policy over nodes in two pools and racks of ten, all in production."""
+    real = load_fleet(REPOSITORY)
+    starts = {"lifecycle_start": "production"}
+    model = next(node for node in real.nodes.values() if node.profile == "managed")
+    names = [f"n{number:04}" for number in range(nodes)]
+    some = {
+        name: replace(model, name=name, pool=f"p{n % 2}", rack=f"r{n // RACK}", u=n % RACK, variables=starts)
+        for n, name in enumerate(names)
+    }
+    policy = next(iter(real.policies.values()))
+    test = policy.states["test"].model_copy(update={"soak_hours": 1})
+    limits = policy.limits.model_copy(update={"per_minute": 6000, "reboots_per_hour": 40})
+    told = policy.model_copy(update={"states": {**policy.states, "test": test}, "limits": limits, "commits": None})
+    catalogue = CheckCatalog.model_construct(kind="CheckCatalog", name="chaos", checks=list(CHECKS))
+    return replace(
+        real,
+        root=root,
+        nodes=some,
+        policies={told.name: told},
+        checks={"chaos": catalogue},
+        known={},
+        routes={},
+        commit="",
+    )
+
+
+class Controller:
+    """One controller's life."""
+
+    def __init__(self, root: Path, ledger: str, fleet: Fleet, clock: ScaledClock, seed: int) -> None:
+        self.root, self.where, self.fleet, self.clock = root, ledger, fleet, clock
+        self.chance, self.world = random.Random(seed), World(root)
+        for what in ("reboot", "powercycle", "zap"):
+            sys.modules[f"assay.actions.{what}"] = Deed(self.world, what, self.chance)  # type: ignore[assignment]
+        sys.modules["assay.actions.dossier"] = Nothing()  # type: ignore[assignment]
+        sys.modules["assay.actions.drain_now"] = DrainNow()  # type: ignore[assignment]
+        look.collect = self._collect  # type: ignore[assignment]
+        judging.validate = self._validate  # type: ignore[assignment]
+
+    def live(self, *, settle: bool) -> None:
+        """Take the fleet round the loop until killed, or until everything is settled."""
+        while True:
+            try:
+                ledger = Ledger.open(self.where, patience_s=20)
+                while not (self._pass(ledger, settle=settle) and settle and self._settled(ledger)):
+                    pass
+                return ledger.close()
+            except Trouble as trouble:
+                self._note("troubles", str(trouble))
+                time.sleep(0.1)
+
+    def _pass(self, ledger: Ledger, *, settle: bool) -> bool:
+        names = list(self.fleet.nodes)
+        ill = self.world.ill()
+        some = names if settle else sorted({*self.chance.sample(names, len(names) // 4), *ill})
+        once.reconcile_once(
+            self.fleet,
+            ledger,
+            self.store,
+            self.clock,
+            lambda _: Scheduler(self.world),
+            nodes=some,
+            home=self.root / ".assay",
+            reports=self.root / "reports",
+            scan_fabric=False,
+        )
+        self._note("passes", "x")
+        return True
+
+    @property
+    def store(self) -> EvidenceStore:
+        return EvidenceStore(self.root / ".assay" / "evidence")
+
+    def _settled(self, ledger: Ledger) -> bool:
+        """Whether nothing is open that only needs one more pass."""
+        desk = Desk(
+            self.fleet, ledger, self.store, self.clock, self.root / ".assay", self.root, lambda _: Scheduler(self.world)
+        )
+        stories = fold(ledger.entries()).values()
+        return not any(not wish.ended for story in stories for wish in wishes(desk, story))
+
+    def _collect(self, fleet: Fleet, names: Collection[str], *, clock: Any, **_: object) -> dict[str, Evidence]:
+        now = clock.now()
+        return {name: Evidence(name, now, {"probe": {"boot": {"value": self.world.deeds(name)}}}) for name in names}
+
+    def _validate(self, fleet: Fleet, *_: object, nodes: Sequence[str], phases: Sequence[str], **with_: Any) -> Any:
+        """Judge as the suites would: whatever is ill fails the check that sees it."""
+        ill, now = self.world.ill(), with_["clock"].now().isoformat()
+        wanted = [(fleet.nodes[name], check) for name in nodes for check in _asked(phases)]
+        told = [_outcome(node, check, ill.get(node.name, ""), now) for node, check in wanted]
+        run = Run(f"{now}-{self.chance.getrandbits(64):016x}", now, tuple(phases), tuple(nodes), who="chaos")
+        with_["ledger"].record(run, told)
+        return SimpleNamespace(run=run)
+
+    def _note(self, file: str, text: str) -> None:
+        with (self.root / file).open("a") as notes:
+            notes.write(f"{text}\n")
+
+
+def _asked(phases: Sequence[str]) -> list[Check]:
+    return [check for check in CHECKS if set(check.phases) & set(phases)]
+
+
+def _outcome(node: Node, check: Check, ill: str, now: str) -> Outcome:
+    plain: dict[str, Any] = {"verdict": "pass"}
+    if ill and check.id == ALIVE:
+        plain = {"verdict": "fail", "reason": f"{ill} is seen", "fault": ill}
+    plain |= {"phases": tuple(check.phases), "active": check.active, "evidence_at": now}
+    return Outcome(check.id, str(Subject(node.pool, node.name)), node.name, **plain)
+
+
+def _child(make: Any, *, settle: bool) -> None:
+    """Live in the forked process; what is no Trouble is a crash, and is written down."""
+    code = 0
+    try:
+        make().live(settle=settle)
+    except BaseException:  # whatever it is, the test wants to know
+        with (Path(sys.argv[1]) / "crashes").open("a") as crashes:
+            crashes.write(traceback.format_exc())
+        code = 1
+    os._exit(code)
+
+
+def main(root: Path, ledger: str, nodes: int, rate: float) -> None:
+    """Fork controllers as they are asked for."""
+    from datetime import datetime
+
+    fleet = fleet_of(root, nodes)
+    clock = ScaledClock(datetime.fromisoformat(ORIGIN), time.time(), rate)
+    (root / "clock").write_text(json.dumps([clock.anchor, rate]))
+    print("ready", flush=True)
+    for line in sys.stdin:
+        word, number = line.split()
+        if word in ("go", "settle"):
+            pid = os.fork()
+            if pid == 0:
+                _child(lambda seed=int(number): Controller(root, ledger, fleet, clock, seed), settle=word == "settle")
+            print(pid, flush=True)
+            continue
+        if word == "kill":
+            os.kill(int(number), signal.SIGKILL)
+        print(os.waitstatus_to_exitcode(os.waitpid(int(number), 0)[1]), flush=True)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), float(sys.argv[4]))

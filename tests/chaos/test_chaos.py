@@ -1,0 +1,57 @@
+"""Whatever is killed whenever: no effect twice, none lost, no node goes where no way leads, the hash chain holds."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from chaos import Chaos
+from real_postgres import Postgres, found, new_database
+
+SEED = int(os.environ.get("ASSAY_CHAOS_SEED", "0")) or random.SystemRandom().randrange(1, 10**6)
+
+
+@pytest.fixture
+def server() -> Iterator[Postgres]:
+    if not (found("initdb") and found("postgres")):
+        pytest.skip("needs PostgreSQL: apt-get install postgresql")
+    server = Postgres()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def chaos(tmp_path: Path) -> Callable[..., Chaos]:
+    def make(place: str | Path, **of: object) -> Chaos:
+        print(f"ASSAY_CHAOS_SEED={SEED}")  # noqa: T201 — whoever sees it fail wants it
+        return Chaos(tmp_path, str(place), seed=SEED, **of)  # type: ignore[arg-type]
+
+    return make
+
+
+def went_through(story: Chaos, kills: int, of_postgres: int = 0, **how: float) -> None:
+    with story.nursery():
+        story.rage(kills, of_postgres, **how)
+        story.settle()
+    assert story.killed == {"controller": kills} | ({"postgres": of_postgres} if of_postgres else {})
+    assert story.said("crashes") == ""
+    assert story.wrongs() == []
+    assert story.world.done(), "something was done at all"
+
+
+def test_a_few_kills_on_sqlite(chaos, tmp_path):
+    went_through(chaos(tmp_path / "ledger.sqlite", nodes=20), kills=6, most_s=1.0)
+
+
+@pytest.mark.slow
+def test_two_hundred_nodes_three_hundred_kills_and_twenty_of_postgresql(chaos, server):
+    place = new_database(server.socket)
+    went_through(chaos(place, nodes=200, server=server), kills=300, of_postgres=20)
+
+
+@pytest.mark.slow
+def test_two_hundred_nodes_and_a_hundred_kills_on_sqlite(chaos, tmp_path):
+    went_through(chaos(tmp_path / "ledger.sqlite", nodes=200), kills=100)
