@@ -20,6 +20,9 @@ from kube_store import Thing, written
 
 from assay.actions.kubernetes_workloads import spare
 from assay.actions.kubernetes_workloads.adapter import KubernetesWorkloads
+from assay.actions.kubernetes_workloads.cluster import connected
+from assay.actions.kubernetes_workloads.spare_pod import pod_of
+from assay.actions.kubernetes_workloads.times import now
 from assay.actions.workloads import Spare
 from assay.model.errors import Trouble
 from assay.observe.shipped import script
@@ -206,25 +209,25 @@ def test_two_controllers_do_not_share_one_nodes_spare_time(kube: KubeFake, adapt
 def test_what_a_killed_controller_left_is_removed_at_the_next_look(
     kube: KubeFake, adapter: KubernetesWorkloads, monkeypatch: pytest.MonkeyPatch
 ):
-    process = _killed_in_the_middle(kube)
-    assert process == -signal.SIGKILL
+    assert _killed_in_the_middle(kube) == -signal.SIGKILL
     assert len(_left(kube)) == 2, "a pod and its input"
 
     assert adapter.jobs("n1") == ()
     assert len(_left(kube)) == 2, "perhaps somebody watches it"
-    monkeypatch.setattr(spare, "UNWATCHED_S", 0.0)
-    time.sleep(1.1)
+    monkeypatch.setattr(spare, "UNWATCHED_S", -1.0)
     assert adapter.jobs("n1") == ()
     assert _left(kube) == []
 
 
-def test_a_leftover_gives_way_to_the_next_check_of_the_node(
+def test_a_leftover_without_its_input_gives_way_to_the_next_check_of_the_node(
     kube: KubeFake, adapter: KubernetesWorkloads, monkeypatch: pytest.MonkeyPatch
 ):
-    _killed_in_the_middle(kube)
-    monkeypatch.setattr(spare, "UNWATCHED_S", 0.0)
-    time.sleep(1.1)
+    abandoned = spare.SpareTime(connected(adapter.settings), adapter.settings, "n1")
+    abandoned._created(pod_of(abandoned._template(), "n1", SLEEPS, WITHIN_S, now()))
+    assert _left(kube) == [OURS]
+    monkeypatch.setattr(spare, "UNWATCHED_S", -1.0)
     assert adapter.spare("n1", ["true"], b"", WITHIN_S).code == 0
+    assert _left(kube) == []
 
 
 def test_a_pod_is_watched_for_as_long_as_it_runs(

@@ -94,7 +94,7 @@ class SpareTime:
             if seen is None or seen["metadata"]["uid"] != pod["metadata"]["uid"]:
                 return Spare(None, yielded=self._taker() or "whoever deleted our pod")
             if ended := exit_of(seen):
-                return Spare(ended[0], self._log(), ended[1])
+                return Spare(ended[0], self._log(seen), ended[1])
             if makes_room := self._for_whom(seen):
                 return Spare(None, yielded=makes_room)
             if time.monotonic() > ends_at or seen["status"].get("phase") == "Failed":
@@ -106,7 +106,7 @@ class SpareTime:
 
     def _for_whom(self, seen: Object) -> str:
         """Return for whom our pod has to go, or who made it go: "" while nobody wants its place."""
-        if disrupted := put_out(seen, self._promised()):
+        if disrupted := put_out(seen, self._promised):
             return disrupted
         return self._taker() or named(job_of(pod) for pod in self._waiting(seen))
 
@@ -140,9 +140,10 @@ class SpareTime:
                 return None
             raise
 
-    def _log(self) -> bytes:
+    def _log(self, seen: Object) -> bytes:
         question = Question("get", "pods/log", self._name, self._namespace)
-        return self._cluster.ask_bytes(question, self._core.read_namespaced_pod_log, self._name, self._namespace)
+        call, first = self._core.read_namespaced_pod_log, seen["spec"]["containers"][0]["name"]
+        return self._cluster.ask_bytes(question, call, self._name, self._namespace, container=first)
 
     def _still_watched(self) -> None:
         told = {"metadata": {"annotations": {WATCHED: now()}}}

@@ -1,0 +1,120 @@
+"""What is thought out without a cluster: patches that touch only our keys, selectors, and a taint's value."""
+
+from __future__ import annotations
+
+import copy
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from kube_make import node, pod
+from kube_patch import patched
+from kube_store import wrote
+
+from assay.actions.kubernetes_workloads import node as nodes
+from assay.actions.kubernetes_workloads.demand import waiting_for
+from assay.actions.kubernetes_workloads.selector import selects
+from assay.actions.kubernetes_workloads.spare_pod import humble, pod_of
+from assay.actions.workloads import ours
+
+STRATEGIC = "application/strategic-merge-patch+json"
+words = st.text(max_size=90)
+keys = st.sampled_from(["nvidia.com/gpu", "maintenance", "node.kubernetes.io/not-ready", "assay.dev/other"])
+taints = st.lists(st.fixed_dictionaries({"key": keys, "effect": st.just("NoSchedule")}), max_size=3)
+
+
+@st.composite
+def any_node(draw: st.DrawFn) -> dict[str, Any]:
+    """A node with whatever others wrote on it."""
+    made = node("n1")
+    made["metadata"] |= {"resourceVersion": "7", "annotations": draw(st.dictionaries(keys, words, max_size=2))}
+    made["spec"] = {"taints": draw(taints)}
+    if draw(st.booleans()):
+        made["spec"]["unschedulable"] = True
+        wrote({"metadata": {}, "spec": {}}, made, "kubectl")
+    return made
+
+
+@given(any_node(), words, words)
+def test_closing_and_opening_leaves_everything_of_others_as_it_was(before: dict[str, Any], reason: str, other: str):
+    closed = _applied(before, nodes.closing(before, reason, "cordoned", "t1"))
+    assert ours(nodes.cordon_of(closed))
+    assert nodes.closing(closed, reason, "cordoned", "t2") is None, "once is enough"
+    again = _applied(closed, nodes.closing(closed, other, "draining", "t3"))
+    assert again["metadata"]["annotations"]["assay.dev/since"] == "t1"
+    opened = _applied(again, nodes.opening(again))
+    assert nodes.opening(opened) is None
+    assert nodes.cordon_of(opened) == nodes.cordon_of(before)
+    assert _others(opened) == _others(before)
+
+
+@given(words)
+def test_a_taints_value_is_one_that_kubernetes_takes(reason: str):
+    assert re.fullmatch(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?", nodes.value_of(reason))
+    assert len(nodes.value_of(reason)) <= 63
+
+
+@pytest.mark.parametrize(
+    ("selector", "chosen"),
+    [
+        (None, False),
+        ({}, True),
+        ({"matchLabels": {"app": "web"}}, True),
+        ({"matchLabels": {"app": "web", "tier": "x"}}, False),
+        ({"matchExpressions": [{"key": "app", "operator": "In", "values": ["web", "db"]}]}, True),
+        ({"matchExpressions": [{"key": "app", "operator": "NotIn", "values": ["web"]}]}, False),
+        ({"matchExpressions": [{"key": "tier", "operator": "NotIn", "values": ["x"]}]}, True),
+        ({"matchExpressions": [{"key": "tier", "operator": "Exists"}]}, False),
+        ({"matchExpressions": [{"key": "tier", "operator": "DoesNotExist"}]}, True),
+        ({"matchLabels": {"app": "web"}, "matchExpressions": [{"key": "app", "operator": "Exists"}]}, True),
+    ],
+)
+def test_a_selector_selects_as_kubernetes_means_it(selector: dict[str, Any] | None, chosen: bool):
+    assert selects(selector, {"app": "web"}) is chosen
+
+
+def test_quantities_are_compared_as_numbers():
+    there = node("n1")
+    there["status"]["allocatable"] = {"memory": "2Ti", "cpu": "96"}
+    mine = pod("ours")
+    mine["spec"]["containers"][0]["resources"] = {"requests": {"memory": "1Gi"}}
+    fits, not_so = pod("fits"), pod("not-so")
+    fits["spec"]["containers"][0]["resources"] = {"requests": {"memory": "2000Gi", "cpu": "500m"}}
+    not_so["spec"]["containers"][0]["resources"] = {"requests": {"memory": "2500Gi"}}
+    for one in (fits, not_so):
+        one["metadata"]["namespace"] = "ml"
+    assert list(waiting_for(there, mine, [fits, not_so], "assay")) == [fits]
+
+
+def test_a_templates_own_settings_stay_and_ours_come_on_top():
+    spec = {
+        "containers": [{"name": "check", "args": ["x"], "env": [{"name": "A", "value": "b"}]}, {"name": "beside"}],
+        "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}],
+        "affinity": {"podAffinity": {}},
+        "restartPolicy": "Always",
+    }
+    template = {"template": {"metadata": {"labels": {"team": "fleet"}}, "spec": spec}}
+    kept = copy.deepcopy(template)
+    made = pod_of(template, "n1", ["python3", "-"], 9.2, "t")
+    assert template == kept, "the template is not changed"
+    assert made["metadata"]["labels"] == {"team": "fleet", "assay.dev/spare": "true"}
+    assert (made["spec"]["restartPolicy"], made["spec"]["activeDeadlineSeconds"]) == ("Never", 10)
+    first = made["spec"]["containers"][0]
+    assert first["env"][0] == {"name": "A", "value": "b"}
+    assert "args" not in first
+    assert set(made["spec"]["affinity"]) == {"podAffinity", "nodeAffinity"}
+    assert not humble(made), "its priority is told by admission only"
+
+
+def _applied(before: dict[str, Any], patch: dict[str, Any] | None) -> dict[str, Any]:
+    assert patch is not None
+    after = patched(STRATEGIC, before, patch)
+    after["metadata"] = dict(after["metadata"])
+    wrote(before, after, "assay")
+    return after
+
+
+def _others(there: dict[str, Any]) -> tuple[Any, ...]:
+    return there["spec"].get("taints") or [], there["spec"].get("unschedulable"), there["metadata"]["annotations"]
