@@ -133,20 +133,21 @@ def _progress(line: str) -> None:
 
 def _changed(form: str, entries: list[Entry]) -> None:
     """Print each change as it comes: a line of text, or of JSON."""
-    from assay.controller.telling import line
+    from assay.controller.telling import lines
 
-    for entry in entries:
-        print(json.dumps(_plain_entry(entry)) if form == "json" else line(entry), flush=True)  # noqa: T201 — the answer
+    told = [json.dumps(_plain_entry(entry)) for entry in entries] if form == "json" else lines(entries)
+    for line in told:
+        print(line, flush=True)  # noqa: T201 — the answer
 
 
 def _tell(passes: list[PassReport], form: str) -> None:
     if form == "json":
         print(json.dumps({"passes": [_plain(one) for one in passes]}))  # noqa: T201 — the answer
         return
-    from assay.controller.telling import line
+    from assay.controller.telling import lines
 
-    lines = [line(entry) for report in passes for entry in report.entries]
-    print("\n".join(lines) if lines else "nothing changed")  # noqa: T201 — the answer
+    told = lines([entry for report in passes for entry in report.entries])
+    print("\n".join(told) if told else "nothing changed")  # noqa: T201 — the answer
 
 
 def _plain(report: PassReport) -> dict[str, Any]:

@@ -1,0 +1,148 @@
+"""History for people: every kind of line has words, says who and why, and names nothing by an id of ours."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+import assay
+from assay.controller.telling import WORDED, Teller, lines
+from assay.model import entry as ledger_kinds
+from assay.model.entry import Entry, derived_id
+
+AT = "2026-11-22T09:00:00+00:00"
+ID = derived_id("x")
+FAULT = {"fault": ID, "class": "gpu.xid.79", "subject": "h100-a/n0003/gpu2", "severity": "catastrophic", "count": 2}
+CAUSE = {"kind": "certified", "id": ID, "text": "certified by bob: reseated"}
+DECISION = {"decision": ID, "from": "triage", "to": "debug", "rule": "default.yaml:7 x", "because": [CAUSE]}
+SENT = {"from": "n0001", "from_place": "gpu0", "sent_at": AT, "faults": ["gpu.xid.79"]}
+
+LINES = [
+    ("node.enrolled", {"pool": "h100-a", "state": "triage"}, "starts in triage"),
+    ("fault", {**FAULT, "detail": "fell off the bus"}, "catastrophic fault gpu.xid.79 on h100-a/n0003/gpu2 (2 times)"),
+    ("fault.cleared", {"fault": ID, "because": f"back in production by decision {ID}"}, "gpu.xid.79 on h100-a/n0003"),
+    (
+        "decision",
+        {**DECISION, "timing": "immediate", "remedy": "", "blockers": []},
+        "triage → debug at once: certified",
+    ),
+    ("transition", {"from": "triage", "to": "debug", "decision": ID}, "triage → debug: certified by bob: reseated"),
+    ("decision.withdrawn", {"decision": ID, "reason": "its cause is gone"}, "no longer waits: its cause is gone"),
+    ("observe.failed", {"channel": "bmc", "reason": "no answer"}, "bmc did not answer: no answer"),
+    ("effect.intent", {"effect": ID, "action": "reboot", "decision": ID}, "reboot begins"),
+    ("effect.done", {"effect": ID, "reason": ""}, "reboot was done, not yet verified"),
+    ("effect.tried", {"effect": ID, "reason": "BMC busy", "attempt": 1, "again_at": AT}, "is tried again: BMC busy"),
+    ("effect.verified", {"effect": ID, "reason": "the boot id changed"}, "reboot verified: the boot id changed"),
+    ("effect.failed", {"effect": ID, "reason": "dark"}, "reboot failed: dark"),
+    ("effect.unknown", {"effect": ID, "reason": "dark"}, "reboot ended nobody knows how: dark"),
+    ("hold", {"who": "ann", "reason": "r", "until": "2026-12-01T18:00:00+00:00"}, "ann until 2026-12-01 18:00 UTC: r"),
+    ("release", {"who": "assay", "reason": "its end has come"}, "released by assay: its end has come"),
+    ("certified", {"who": "bob", "reason": "reseated"}, "certified by bob: reseated"),
+    ("move", {"to": "rma", "who": "ann", "reason": "third time", "now": True}, "asked by ann to go to rma at once"),
+    ("zap.asked", {"to": "zap", "who": "ann", "reason": "new BIOS"}, "asked by ann to go to zap: new BIOS"),
+    ("parts.seen", {"parts": {"gpu0": {"kind": "gpu", "serial": "B", "was": "A"}}, "node": {}}, "gpu0 is B, was A"),
+    ("parts.seen", {"parts": {}, "node": {"bmc": "S1"}}, "serial number S1 by bmc"),
+    ("part.replaced", {"old_serial": "S1", "new_serial": "S2", "who": "bmc"}, "another node stands in this place: S2"),
+    ("part.returned", {"serial": "A", "kind": "gpu", "place": "gpu5", **SENT}, "gpu5 (gpu A) was sent back from n0001"),
+    ("ticket.opened", {"ticket": ID, "title": "GPU 5 is missing"}, "ticket opened: GPU 5 is missing"),
+    ("ticket.updated", {"ticket": ID, "title": "GPU 5 is missing"}, "ticket updated: GPU 5 is missing"),
+    ("ticket.closed", {"ticket": ID, "by": "run 7"}, "ticket closed, by run 7: GPU 5 is missing"),
+    ("ticket.reopened", {"ticket": ID, "title": "GPU 5 is missing", "reason": "again"}, "reopened: again: GPU 5"),
+    ("ticket.delivered", {"ticket": ID, "sink": "jira", "external": "DC-7"}, "delivered to jira: DC-7: GPU 5"),
+    ("alert.resolved", {"alert": "Hot", "fault": "gpu.thermal"}, "alert Hot is over"),
+    ("alert.elsewhere", {"alert": "Hot", "detail": "rack 9"}, "Hot of no node of ours"),
+    ("schedule.begun", {"schedule": "scan", "part": "compute"}, "scan of compute begins"),
+    ("schedule.ran", {"schedule": "scan", "part": "compute", "ended": "done", "reason": ""}, "scan of compute done"),
+    ("verification.missed", {"schedule": "idle", "since": AT, "reason": "in use"}, "not verified: in use"),
+    ("node.undrained", {"schedule": "idle", "slot": AT, "reason": "sunk"}, "given back"),
+    ("commit.accepted", {"commit": "ab" * 20, "signer": "ann", "key": "SHA256:x"}, "signed by ann"),
+]
+
+
+def told() -> list[str]:
+    teller = Teller()
+    return [teller.told(Entry(str(number), AT, kind, "n0003", body)) for number, (kind, body, _) in enumerate(LINES)]
+
+
+@pytest.mark.parametrize(("text", "piece"), zip(told(), [piece for _, _, piece in LINES], strict=True))
+def test_a_line_is_told_as_a_person_would_tell_it(text, piece):
+    assert piece in text
+    assert not re.search(r"[0-9a-f]{16}", text), "an id is for machines"
+    assert "{" not in text
+
+
+def test_every_kind_of_line_has_words():
+    assert {kind for kind, _, _ in LINES} == WORDED
+    assert _documented() | _written() <= WORDED
+
+
+def _documented() -> set[str]:
+    """The kinds in the table of the ledger's own description."""
+    cells = re.findall(r"^\| ([a-z., ()]+) \|", ledger_kinds.__doc__ or "", re.MULTILINE)
+    listed = {name.strip() for cell in cells for name in re.sub(r"\(.*?\)", "", cell).split(",")}
+    return listed - {"kind", ""}
+
+
+def _written() -> set[str]:
+    """The kinds that any code writes by name: the third argument of an Entry, where it stands there as text."""
+    root = Path(assay.__file__).parent
+    calls = [
+        node
+        for path in root.rglob("*.py")
+        if "Entry(" in (text := path.read_text())
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Entry" and len(node.args) > 3
+    ]
+    return {str(call.args[2].value) for call in calls if isinstance(call.args[2], ast.Constant)}
+
+
+def test_lines_of_one_pass_know_each_other():
+    first, second = (Entry(str(number), AT, kind, "n0003", body) for number, (kind, body, _) in enumerate(LINES[1:3]))
+    assert lines([first, second])[1].startswith(
+        "n0003: fault over, gpu.xid.79 on h100-a/n0003/gpu2: back in production"
+    )
+
+
+def test_a_kind_that_nobody_knows_is_told_plainly_and_whole():
+    assert "colour red" in Teller().told(Entry("1", AT, "new.kind", "n0003", {"colour": "red"}))
+
+
+def test_history_shows_moves_alone_to_whoever_asks_for_those(ann):
+    ann.types("move", "n0002", "debug", "--reason", "on the bench")
+    ann.types("hold", "n0002", "--reason", "bob is at it", "--for", "2d")
+    assert [one["kind"] for one in ann.reads("history", "n0002", "--moves")["entries"]] == [
+        "node.enrolled",
+        "move",
+        "hold",
+    ]
+    text = ann.types("history", "n0002", "--moves")
+    assert "asked by ann to go to debug: on the bench" in text
+    assert "held by ann until " in text
+
+
+def test_history_of_a_serial_number_shows_every_place_and_what_happened_there(ann):
+    gpu, at = {"kind": "gpu", "serial": "1650923001"}, "2026-11-21T1{}:00:00+00:00".format
+    suspect = {"kind": "gpu", "place": "gpu2", "serial": "1650923001", "faults": ["gpu.xid.79"]}
+    seen = {"severity": "catastrophic", "blame": "hardware", "first_seen": AT, "last_seen": AT, "detail": "fell off"}
+    asked = {"effect": "x", "action": "dossier", "decision": "d", "before": {"suspects": [suspect]}}
+    ann.ledger().append(
+        Entry("p1", at(3), "parts.seen", "n0003", {"parts": {"gpu2": gpu}, "node": {}}),
+        Entry("f1", at(4), "fault", "n0003", {**FAULT, **seen}),
+        Entry("x1", at(5), "effect.intent", "n0003", asked),
+        Entry("p2", at(6), "parts.seen", "n0004", {"parts": {"gpu7": gpu}, "node": {}}),
+        Entry("p3", at(6), "part.returned", "n0004", {**gpu, "place": "gpu7", **SENT}),
+    )
+    told = ann.reads("history", "--serial", "1650923001")["stays"]
+    assert [(stay["node"], stay["place"], bool(stay["until"])) for stay in told] == [
+        ("n0003", "gpu2", True),
+        ("n0004", "gpu7", False),
+    ]
+    assert [one["kind"] for one in told[0]["happened"]] == ["fault", "effect.intent"]
+    assert [one["kind"] for one in told[1]["happened"]] == ["part.returned"]
+    assert "sent back, with a dossier" in ann.types("history", "--serial", "1650923001")
+    assert "was ever seen" in ann.is_refused("history", "--serial", "165")
+    assert json.dumps(told)
