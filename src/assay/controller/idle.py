@@ -16,13 +16,13 @@ from typing import Any
 
 from assay.actions.workloads import VERIFY_UNDRAIN, Standing, named, undrain_verified
 from assay.controller.desk import Desk
+from assay.controller.in_use import standings_of
 from assay.controller.judgement import held_against, judged
 from assay.controller.schedule import Ended
 from assay.controller.spare import Loaded, load
-from assay.controller.standings import standings_of
+from assay.controller.stories import stories_of
 from assay.controller.timetable import Task
 from assay.controller.unverified import missed
-from assay.lifecycle.fold import fold
 from assay.lifecycle.story import Story
 from assay.model.entry import Entry, derived_id
 from assay.model.errors import Trouble
@@ -57,7 +57,7 @@ def verify_idle(desk: Desk, task: Task) -> Ended:
     """Verify the idle nodes of a pool. Raises Trouble where its scheduler cannot be asked at all."""
     how, began = task.line.schedule.verification, desk.clock.now()
     assert how is not None  # the model sees to it
-    stories = fold(desk.ledger.entries())
+    stories = stories_of(desk.ledger)
     nodes = [node for node in desk.fleet.pool(task.line.part) if _serves(desk, stories.get(node.name))]
     standings = standings_of(nodes, desk.workloads, desk.progress)
     left = [result for node in nodes if (result := _left_out(desk, stories[node.name], standings.get(node.name)))]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection
 
-from assay.actions.workloads import Workloads
+from assay.actions.workloads import Standing, Workloads
 from assay.model.errors import Trouble
 from assay.model.fleet import Node
 
@@ -17,15 +17,22 @@ def jobs_on(
 ) -> Jobs:
     """Return the customers' jobs on each node by name, None where its scheduler cannot tell; `tell` is told why."""
     jobs: Jobs = {node.name: None for node in nodes}
+    found = standings_of(nodes, workloads, tell)
+    return jobs | {name: tuple(map(str, one.jobs)) for name, one in found.items()}
+
+
+def standings_of(
+    nodes: Collection[Node], workloads: Callable[[Node], Workloads], tell: Callable[[str], None]
+) -> dict[str, Standing]:
+    """Return how these nodes stand; those of which their scheduler cannot tell are left out, and `tell` is told why."""
+    standings: dict[str, Standing] = {}
     for scheduler, names in _by_scheduler(nodes, workloads, tell).items():
         try:
-            found = scheduler.standings(names)
+            standings |= scheduler.standings(names)
         except Trouble as trouble:
             more = f" and {len(names) - 1} more" if names[1:] else ""
             tell(f"{names[0]}{more}: cannot tell what is in use: {trouble}")
-            continue
-        jobs |= {name: tuple(map(str, one.jobs)) for name, one in found.items()}
-    return jobs
+    return standings
 
 
 def _by_scheduler(

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from assay.controller.desk import Desk
 from assay.controller.lock import told_by_one
+from assay.controller.stories import stories_of
 from assay.harness.history.keep import catch_up
 from assay.harness.run import RunResult, validate
 from assay.lifecycle import journal
 from assay.lifecycle.classify import cleared_in, faults_of
 from assay.lifecycle.excused import counting, proving
-from assay.lifecycle.fold import fold
 from assay.lifecycle.sightings import in_outcomes
 from assay.lifecycle.story import Story
 from assay.model.checks import Phase
@@ -48,9 +48,9 @@ def held_against(desk: Desk, outcomes: Sequence[Recorded]) -> None:
     A node that has left service since is judged by what its state requires.
     """
     with told_by_one(desk.home):
-        stories = fold(desk.ledger.entries())
+        stories = stories_of(desk.ledger)
         for name in dict.fromkeys(one.outcome.node for one in outcomes):
-            if desk.policy.states[stories[name].state].in_service:
+            if name in stories and desk.policy.states[stories[name].state].in_service:
                 desk.ledger.append(*_said(desk, stories[name], [one for one in outcomes if one.outcome.node == name]))
 
 

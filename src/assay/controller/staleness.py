@@ -12,24 +12,28 @@ from datetime import datetime, timedelta
 
 from assay.controller.desk import Desk
 from assay.controller.lock import told_by_one
+from assay.controller.newest import outcomes_of
 from assay.controller.schedule import Ended, past_of
+from assay.controller.stories import stories_of
 from assay.controller.timetable import Line, Task
-from assay.harness.declared import declared
+from assay.harness.declared import Declared
+from assay.ledger.texts import batches
 from assay.lifecycle import journal
 from assay.lifecycle.classify import Cleared, FaultSeen
-from assay.lifecycle.fold import fold
 from assay.lifecycle.silent import LOST
 from assay.lifecycle.story import Known, Story
 from assay.lifecycle.when import moment, spoken, written
 from assay.model.checks import Check, Phase
 from assay.model.entry import derived_id
 from assay.model.faults import FaultCatalog
-from assay.model.fleet import Fleet, Node
+from assay.model.fleet import Node
 from assay.model.outcome import Recorded
 from assay.model.policy import LifecyclePolicy
 from assay.model.spans import counted, folded, listed
 
 MARK = "stale"
+TOGETHER = 200
+"""Nodes whose outcomes are in memory at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +48,7 @@ class Stale:
 def look_for_stale(desk: Desk, task: Task) -> Ended:
     """Tell of the pool's nodes that were stale at the last sweep and still are; end what is so no more."""
     with told_by_one(desk.home):
-        stories = fold(desk.ledger.entries())
+        stories = stories_of(desk.ledger)
         names = [node.name for node in desk.fleet.pool(task.line.part) if node.name in stories]
         asked = {name: stories[name] for name in names if phases_of(desk.policy, stories[name])}
         found = {one.node: one for one in _stale_of(desk, task.line, asked)}
@@ -99,18 +103,18 @@ def _most(check: Check, limits: Mapping[Phase, float]) -> timedelta | None:
 
 
 def _stale_of(desk: Desk, line: Line, stories: Mapping[str, Story]) -> Iterator[Stale]:
-    latest: dict[str, list[Recorded]] = {name: [] for name in stories}
-    for one in desk.ledger.latest(nodes=list(stories)) if stories else ():
-        latest[one.outcome.node].append(one)
-    for name, story in stories.items():
-        asked = _asked(desk.fleet, name, phases_of(desk.policy, story))
-        if stale := staleness(story, asked, latest[name], line.schedule.stale_minutes, desk.clock.now()):
-            yield stale
+    every, limits, now = Declared(desk.fleet), line.schedule.stale_minutes, desk.clock.now()
+    for names in batches(stories, TOGETHER):
+        latest = outcomes_of(desk.ledger, names)
+        for name in names:
+            asked = _asked(every, name, phases_of(desk.policy, stories[name]))
+            if stale := staleness(stories[name], asked, latest[name], limits, now):
+                yield stale
 
 
-def _asked(fleet: Fleet, name: str, phases: set[Phase]) -> list[tuple[Check, str]]:
-    every = declared(fleet, name)
-    return [(check, str(subject)) for check, subject in every if phases & set(check.phases) and not check.observed]
+def _asked(every: Declared, name: str, phases: set[Phase]) -> list[tuple[Check, str]]:
+    asked = every.of(name)
+    return [(check, str(subject)) for check, subject in asked if phases & set(check.phases) and not check.observed]
 
 
 def _noticed(desk: Desk, line: Line) -> list[str]:
