@@ -68,7 +68,7 @@ def told() -> list[str]:
     return [teller.told(Entry(str(number), AT, kind, "n0003", body)) for number, (kind, body, _) in enumerate(LINES)]
 
 
-@pytest.mark.parametrize(("text", "piece"), zip(told(), [piece for _, _, piece in LINES], strict=True))
+@pytest.mark.parametrize(("text", "piece"), list(zip(told(), [piece for _, _, piece in LINES], strict=True)))
 def test_a_line_is_told_as_a_person_would_tell_it(text, piece):
     assert piece in text
     assert not re.search(r"[0-9a-f]{16}", text), "an id is for machines"

@@ -30,7 +30,8 @@ class Photos:
 
     def others(self, wanted: Iterable[str]) -> list[str]:
         """Return the files that answer none of the wanted photos."""
-        return [file for file in self.taken if _first_word(file) not in set(wanted)]
+        names = set(wanted)
+        return [file for file in self.taken if _first_word(file) not in names]
 
 
 def _first_word(file: str) -> str:

@@ -37,7 +37,7 @@ def pinned(ctx: Context, name: str) -> Facts:
         "tests": [tested(ctx, name, one, repairs) for one in failing],
         "node": {"name": name, "serial": node.serial, **_place(node), "spec": node.spec, "read": own},
         "parts": [{slot: getattr(part, slot) for slot in Part.__slots__} for part in parts],
-        "photos": ctx.fleet.photos,
+        "photos": [{"name": photo, "shows": shows} for photo, shows in ctx.fleet.photos.items()],
         "suspects": list(_suspects(story, node.subject, {part.place: part for part in parts}, node.serial, own)),
     }
 

@@ -1,0 +1,68 @@
+"""A node goes back to its vendor: its ticket names dossier and folder, photos are taken up, what returns is known."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from assay.actions import dossier
+from assay.actions.action import Intent
+from assay.actions.rma.archive import opened
+from assay.controller.desk import Desk
+from assay.controller.journal import effect_id, intent_entry
+from assay.fleet.load import load_fleet
+from assay.lifecycle.returned import returned_in, told
+from assay.model.clock import SystemClock
+from assay.model.entry import Entry
+from assay.observe.store import EvidenceStore
+
+AT = datetime(2026, 11, 22, 9, tzinfo=UTC).isoformat()
+JPEG = b"\xff\xd8\xff\xe0 a photo"
+PIECE = {"kind": "gpu", "serial": "1650923001"}
+SENT = {"from": "n0003", "from_place": "gpu2", "sent_at": AT, "faults": ["gpu.xid.79"]}
+
+
+@pytest.fixture
+def asked(ann):
+    """The intent of a dossier about n0003, as the controller writes it, and its archive."""
+    home = ann.root / ".assay"
+    desk = Desk(
+        load_fleet(ann.root), ann.ledger(), EvidenceStore(home / "evidence"), SystemClock(), home, ann.root / "reports"
+    )
+    ctx = desk.context()
+    intent = Intent(effect_id("d1", "dossier"), "dossier", "n0003", "d1", "hardware that failed again")
+    before = dossier.before(ctx, intent)
+    desk.ledger.append(intent_entry(intent, AT, before, {}))
+    dossier.run(ctx, replace(intent, before=before))
+    return ann.root / "reports" / "rma" / f"n0003-{intent.effect}.zip"
+
+
+def test_a_technician_puts_photos_in_the_folder_and_is_told_which_are_missing(ann, asked):
+    first = asked.read_bytes()
+    told = ann.reads("rma", "n0003")
+    assert asked.read_bytes() == first, "another process makes the same bytes"
+    assert {one["name"] for one in told["photos"] if not one["files"]} == {one["name"] for one in told["photos"]}
+    (ann.root / told["folder"] / "label.jpg").write_bytes(JPEG)
+    (ann.root / told["folder"] / "notes.txt").write_text("x")
+    told = ann.reads("rma", "n0003")
+    assert next(one["files"] for one in told["photos"] if one["name"] == "label") == ["label.jpg"]
+    assert list(told["refused"]) == ["notes.txt"]
+    assert opened(asked.read_bytes())["photos/label.jpg"] == JPEG
+    text = ann.types("rma", "n0003")
+    assert "photo label     label.jpg" in text
+    assert "photo fault     missing: The part that fails" in text
+
+
+def test_a_node_that_was_never_to_go_back_has_no_dossier(ann):
+    assert "no dossier was ever asked for n0004" in ann.is_refused("rma", "n0004")
+
+
+def test_a_part_that_came_back_is_told_as_long_as_it_is_there(ann):
+    back = Entry("b", AT, "part.returned", "n0004", {**PIECE, "place": "gpu7", **SENT})
+    seen = Entry("p", AT, "parts.seen", "n0004", {"parts": {"gpu7": PIECE}, "node": {}})
+    (entry,) = returned_in([seen, back])
+    assert told(entry) == ("gpu7 (gpu 1650923001) was sent back from n0003 gpu2 on 2026-11-22 for gpu.xid.79")
+    other = Entry("q", AT, "parts.seen", "n0004", {"parts": {"gpu7": {"kind": "gpu", "serial": "other"}}, "node": {}})
+    assert returned_in([seen, back, other]) == []
