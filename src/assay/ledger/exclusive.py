@@ -40,10 +40,9 @@ def within(turn: Lock, patience_s: float) -> Iterator[None]:
 @contextmanager
 def _on_server(engine: Engine, name: str, patience_s: float) -> Iterator[None]:
     """Hold an advisory lock of a transaction: the server lets go of it when it loses the connection."""
-    with engine.connect() as connection:
-        with telling(engine):
-            connection.execute(text(f"SET LOCAL lock_timeout = {round(patience_s * 1000)}"))
-            connection.execute(text("SELECT pg_advisory_xact_lock(hashtextextended(:name, 0))"), {"name": name})
+    with telling(engine), engine.connect() as connection:
+        connection.execute(text(f"SET LOCAL lock_timeout = {round(patience_s * 1000)}"))
+        connection.execute(text("SELECT pg_advisory_xact_lock(hashtextextended(:name, 0))"), {"name": name})
         yield
 
 

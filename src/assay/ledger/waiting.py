@@ -7,7 +7,8 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 
-from sqlalchemy import Engine, text
+from sqlalchemy import Connection, Engine, text
+from sqlalchemy.exc import OperationalError
 
 from assay.ledger.engine import reading
 
@@ -31,11 +32,23 @@ def _listen(engine: Engine, head: Callable[[], int], after: int, until: float) -
         connection.execute(text(f"LISTEN {CHANNEL}"))
         try:
             while (now := head()) <= after and (left := until - time.monotonic()) > 0:
-                for _ in connection.connection.driver_connection.notifies(timeout=left, stop_after=1):  # type: ignore[union-attr]
-                    pass
+                _hear(connection, left)
             return now
         finally:
-            connection.execute(text(f"UNLISTEN {CHANNEL}"))
+            if not connection.invalidated:
+                connection.execute(text(f"UNLISTEN {CHANNEL}"))
+
+
+def _hear(connection: Connection, timeout_s: float) -> None:
+    """Sleep until somebody notifies. Raises OperationalError where the server is gone."""
+    import psycopg
+
+    try:
+        for _ in connection.connection.driver_connection.notifies(timeout=timeout_s, stop_after=1):  # type: ignore[union-attr]
+            pass
+    except psycopg.Error as error:
+        connection.invalidate()
+        raise OperationalError("LISTEN", None, error) from error
 
 
 def _watch(engine: Engine, head: Callable[[], int], after: int, until: float) -> int:

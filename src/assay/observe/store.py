@@ -15,6 +15,7 @@ import hashlib
 import json
 import os
 import re
+from contextlib import suppress
 from pathlib import Path
 
 from assay.model.errors import Trouble
@@ -110,6 +111,8 @@ def write_whole(path: Path, content: bytes) -> None:
             os.fsync(out.fileno())
         scratch.replace(path)
     except OSError as error:
+        with suppress(OSError):
+            scratch.unlink(missing_ok=True)  # half a file is of no use, and takes room where there may be none
         raise Trouble(f"the file cannot be written: {error.strerror}", where=str(path)) from None
 
 

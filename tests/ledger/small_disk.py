@@ -1,0 +1,39 @@
+"""A disk of a few megabytes for one program: a tmpfs in a mount namespace of its own, which nobody else sees."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+MOUNT = 'mount -t tmpfs -o size="$1" tmpfs "$2" && shift 2 && exec "$@"'
+
+
+def run_on_small_disk(program: str, disk: Path, size: str, *words: object) -> str:
+    """Run a Python program whose first word is the folder on which the small disk lies; return what it says."""
+    if not _allowed():
+        pytest.skip("needs mount namespaces: run as root, or allow user namespaces (kernel.unprivileged_userns_clone)")
+    disk.mkdir()
+    command = [*_apart(), "sh", "-c", MOUNT, "sh", size, str(disk), sys.executable, "-c", program, str(disk)]
+    done = subprocess.run([*command, *map(str, words)], capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def _apart() -> list[str]:
+    return ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--user", "--map-root-user", "--mount"]
+
+
+@cache
+def _allowed() -> bool:
+    try:
+        tried = subprocess.run(
+            [*_apart(), "sh", "-c", "mount -t tmpfs tmpfs /tmp"], capture_output=True, check=False, timeout=60
+        )
+    except OSError:
+        return False
+    return tried.returncode == 0
