@@ -7,11 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import yaml
 
 sys.path.insert(0, str(Path(__file__).parent))
 from kube_make import node
-from kube_rights import Rights, rights_of
+from kube_rights import Rights, documents_of, rights_of
 from kube_server import KubeFake
 
 from assay.actions.kubernetes_workloads import spare
@@ -26,7 +25,7 @@ def kube(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[KubeFake]:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(spare, "LOOK_S", 0.05)
     fake = KubeFake(tmp_path, {"assay-token": rights_of(MANIFEST), "admin": Rights("admin", all=True)})
-    for document in yaml.safe_load_all(MANIFEST.read_text()):
+    for document in documents_of(MANIFEST):
         if document["kind"] in ("PriorityClass", "PodTemplate"):
             fake.put(
                 document["kind"].lower() + ("es" if document["kind"] == "PriorityClass" else "s"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +23,15 @@ class Rights:
         return self.all or bool({(verb, group, resource, ""), (verb, group, resource, namespace)} & self.granted)
 
 
+@cache
+def documents_of(manifest: Path) -> list[dict[str, Any]]:
+    """Return the objects of a manifest."""
+    return list(yaml.safe_load_all(manifest.read_text()))
+
+
 def rights_of(manifest: Path) -> Rights:
     """Return what a manifest grants to its ServiceAccount `assay`, by the bindings in it."""
-    documents = [one for one in yaml.safe_load_all(manifest.read_text()) if one]
+    documents = documents_of(manifest)
     found = Rights("system:serviceaccount:assay:assay")
     for binding in documents:
         if binding["kind"] in ("ClusterRoleBinding", "RoleBinding"):

@@ -58,7 +58,7 @@ class Asked:
         self.verb = {"GET": "get" if self.name else "list", "POST": "create", "PATCH": "patch", "DELETE": "delete"}.get(
             request.method, request.method
         )
-        self.body = yaml.safe_load(body) if body else None
+        self.body = json.loads(body) if body else None
         self.named = self.resource + (f"/{self.sub}" if self.sub else "")
 
     @property

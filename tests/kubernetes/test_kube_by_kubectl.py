@@ -53,7 +53,7 @@ def test_a_drain_by_kubectl_meets_the_same_budgets_as_ours(kube: KubeFake, adapt
     kube.put("pods", "shop", pod("web-0", "n1", kind="ReplicaSet", owner="web"))
     kube.put("poddisruptionbudgets", "shop", budget("web", "web", minAvailable=1))
 
-    words = ("drain", "n1", "--ignore-daemonsets", "--timeout=1s")
+    words = ("drain", "n1", "--ignore-daemonsets", "--timeout=4s")
     refused = kubectl(kube, *words)
     assert refused.returncode == 1
     assert "Cannot evict pod as it would violate the pod's disruption budget" in refused.stderr

@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from conftest import MANIFEST
 from kube_make import pod
-from kube_rights import rights_of
+from kube_rights import documents_of, rights_of
 from kube_server import KubeFake
 
 from assay.actions.kubernetes_workloads.adapter import KubernetesWorkloads
@@ -186,5 +185,5 @@ def test_the_inventory_can_name_the_adapter():
 def test_the_manifest_is_what_the_clients_models_accept():
     from kube_models import judged
 
-    for document in yaml.safe_load_all(MANIFEST.read_text()):
+    for document in documents_of(MANIFEST):
         judged(f"V1{document['kind']}", document)
