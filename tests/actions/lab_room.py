@@ -10,6 +10,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import requests
+
 from assay.actions.action import Context, Intent
 from assay.actions.workloads import workloads_of
 from assay.fleet.load import load_fleet
@@ -19,6 +21,7 @@ from assay.lab.scheduler import LabWorkloads
 from assay.lab.world import World
 from assay.ledger.store import Ledger
 from assay.model.fleet import Fleet
+from assay.observe.bmc import bmc_of
 from assay.observe.store import EvidenceStore
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -68,6 +71,24 @@ class Room:
             state.clear()
             state.update(new)
             state["firmware"] |= firmware
+
+    @contextmanager
+    def shut_out(self, node: str) -> Iterator[None]:
+        """Let another administrator of a node's BMC disable our account while the block lasts."""
+        with bmc_of(self.fleet, self.fleet.nodes[node]) as bmc:
+            accounts = bmc.follow(bmc.follow(bmc.root, "AccountService"), "Accounts")["@odata.id"]
+            bmc.ask("post", accounts, body={"UserName": "chief", "Password": "of-the-site", "RoleId": "Administrator"})
+            ours = f"https://{bmc.address}{accounts}/1"
+        self._chief_says(ours, enabled=False)
+        try:
+            yield
+        finally:
+            self._chief_says(ours, enabled=True)
+
+    def _chief_says(self, account: str, *, enabled: bool) -> None:
+        ca, chief = str(self.world.home / "ca.pem"), ("chief", "of-the-site")
+        answer = requests.patch(account, json={"Enabled": enabled}, auth=chief, verify=ca, timeout=10)
+        assert answer.ok, answer.text
 
     def flashes(self, node: str) -> list[str]:
         return [flash["component"] for flash in self.state(node)["flashes"]]

@@ -26,7 +26,13 @@ def desk_of(root: Path) -> Desk:
     home, world = root / ".assay", World(root / ".assay" / "lab")
     fleet = load_fleet(root, [world.home / "inventory.yml"])
     ledger = Ledger.open(home / "ledger.sqlite")
-    return Desk(fleet, ledger, EvidenceStore(home / "evidence"), world.clock(), home, root / "reports")
+    store = EvidenceStore(home / "evidence")
+    return Desk(fleet, ledger, store, world.clock(), home, root / "reports", progress=tell)
+
+
+def tell(line: str) -> None:
+    """Show a line of progress."""
+    print(line, file=sys.stderr, flush=True)  # noqa: T201
 
 
 def alone(desk: Desk, node: str, name: str) -> None:

@@ -86,6 +86,25 @@ def test_a_run_that_sigterm_cancels_is_never_read_as_nothing_happened(owed: Room
     assert "bios" in lines[2].body["reason"].lower(), "what was read afterwards says how far it got"
 
 
+@pytest.mark.slow
+def test_credentials_revoked_in_the_middle_are_told_lose_nothing_and_recover(owed: Room):
+    first = _start(owed)
+    _until(lambda: _writing(owed, "bmc"), first)
+    with owed.shut_out(NODE):
+        err = first.communicate(timeout=240)[1]
+        assert first.returncode == 0, err
+        assert "zap: cannot tell: " in err
+        assert "the BMC refuses the user or the password" in err
+        still = _start(owed).communicate(timeout=240)[1]
+        assert "zap: cannot tell" in still
+
+    err = _start(owed).communicate(timeout=240)[1]
+
+    assert owed.flashes(NODE) == ["bmc", "bios"], err
+    kinds = [entry.kind for entry in desk_of(owed.root).ledger.entries(NODE, KINDS)]
+    assert kinds.count("effect.intent") == kinds.count("effect.verified") == kinds.count("effect.unknown") == 1
+
+
 def _start(room: Room, *more: str) -> subprocess.Popen[str]:
     command = [sys.executable, str(SCRIPT), str(room.root), *more]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)

@@ -15,6 +15,10 @@ class NoAnswer(Trouble):
     """Nothing came back: no route, no trust, no time left, or only that the service is away for a while (503)."""
 
 
+class NotLetIn(Trouble):
+    """The service does not accept who we say we are. Some do not for a moment while they start."""
+
+
 class NotThere(Trouble):
     """The service says that it has no such resource."""
 
@@ -25,7 +29,7 @@ def refusal(response: RestResponse, method: str, path: str, where: str) -> Troub
         return NotThere(f"the BMC has no {path}", where=where)
     said = _message(response)
     what = f"{method} {path} answered {response.status}{': ' + said if said else ''}"
-    return (NoAnswer if response.status == 503 else Trouble)(what, where=where)
+    return {503: NoAnswer, 401: NotLetIn}.get(response.status, Trouble)(what, where=where)
 
 
 def words_for(error: BaseException, limit_s: float, authority: str, *, late: bool) -> str:

@@ -16,7 +16,7 @@ from assay.model.errors import Trouble
 from assay.model.fleet import Node
 from assay.observe.credentials import Credentials
 from assay.observe.quirks import Quirks, Ways
-from assay.observe.refusal import NoAnswer, NotThere, refusal, words_for
+from assay.observe.refusal import NoAnswer, NotLetIn, NotThere, refusal, words_for
 from assay.observe.trust import Trust
 from assay.observe.wire import Line
 
@@ -46,6 +46,7 @@ class Session:
         self._ends_at = float("inf")
         self._limit_s = REQUEST_S
         self._lost = False
+        self._shut_out = False
         self._client: Any = None
         self.root: Resource = {}
         self._levels = 0
@@ -174,7 +175,7 @@ class Session:
     def ask(self, method: str, path: str, timeout_s: float = REQUEST_S, **request: Any) -> RestResponse:
         """Send one request, with a new session where the old one is no longer known. Raises NoAnswer in words."""
         response = self._send(method, path, timeout_s, request)
-        if response.status == 401 and self._client.get_session_key():
+        if response.status == 401 and (self._client.get_session_key() or self._shut_out):
             self._open_session()
             response = self._send(method, path, timeout_s, request)
         return response
@@ -251,10 +252,12 @@ class Session:
     def _open_session(self) -> None:
         limit_s = self._client._timeout = self._time_left(REQUEST_S)
         self._client.set_session_key(None)
+        self._shut_out = True
         try:
             self._client.login(auth=self.ways.login)
+            self._shut_out = False
         except InvalidCredentialsError:
-            raise Trouble(
+            raise NotLetIn(
                 "the BMC refuses the user or the password",
                 where=self.where,
                 fix="correct what bmc_credentials refers to",
