@@ -13,7 +13,7 @@ import yaml
 from assay.lifecycle import journal
 from assay.lifecycle.classify import FaultSeen
 from assay.lifecycle.decide import decide
-from assay.lifecycle.fold import fold
+from assay.lifecycle.fold import Chronicle
 from assay.lifecycle.owed import owed
 from assay.lifecycle.requirements import due
 from assay.lifecycle.situation import NodeView, Situation
@@ -52,6 +52,7 @@ class Paper:
         self.now = START
         self.nodes: dict[str, Node] = {}
         self.log: dict[str, Entry] = {}
+        self.chronicle = Chronicle()
         self.outcomes: dict[str, dict[str, Recorded]] = {}
         self.jobs: dict[str, tuple[str, ...] | None] = {}
         self.serial = 0
@@ -75,16 +76,20 @@ class Paper:
 
     def write(self, *entries: Entry) -> None:
         for entry in entries:
-            self.log.setdefault(entry.id, entry)
+            if entry.id not in self.log:
+                self.log[entry.id] = entry
+                self.chronicle.hear([entry])
 
     def later(self, **span: float) -> None:
         self.now += timedelta(**span)
 
     def stories(self) -> dict[str, Story]:
-        return fold(self.log.values())
+        return self.chronicle.stories()
 
     def story(self, name: str) -> Story:
-        return self.stories()[name]
+        story = self.chronicle.story(name)
+        assert story is not None, f"{name} was never enrolled"
+        return story
 
     def view(self, name: str, story: Story | None = None) -> NodeView:
         node = self.nodes[name]
@@ -98,8 +103,7 @@ class Paper:
         )
 
     def situation(self, **lines: Any) -> Situation:
-        stories = self.stories()
-        views = tuple(self.view(name, stories[name]) for name in self.nodes)
+        views = tuple(self.view(name) for name in self.nodes)
         return Situation(self.now, self.policy, views, known=self.known, observed=self.observed, **lines)
 
     @property
@@ -109,11 +113,11 @@ class Paper:
     def decide(self) -> list[Decision]:
         return decide(self.situation())
 
-    def step(self) -> list[Decision]:
+    def step(self, deciding: Callable[[Situation], list[Decision]] = decide) -> list[Decision]:
         """Decide once, and write down what was decided."""
         situation = self.situation()
         views = {view.name: view for view in situation.nodes}
-        made = decide(situation)
+        made = deciding(situation)
         for decision in made:
             self.write(*journal.made(self.policy, views[decision.node], decision, self.now))
         self.later(seconds=1)
@@ -140,7 +144,8 @@ class Paper:
 
     def pass_all(self, name: str) -> None:
         """Judge everything that is due, and let it pass."""
-        for phase in due(self.situation(), self.view(name)):
+        view = self.view(name)
+        for phase in due(Situation(self.now, self.policy, (view,), known=self.known, observed=self.observed), view):
             self.judge(name, phase)
 
     def fault(self, name: str, fault_class: str, part: str = "", **other: Any) -> str:

@@ -66,13 +66,11 @@ def test_what_is_over_moves_nothing_when_the_job_ends_later(paper):
     assert paper.story("n1").state == "production"
 
 
-def test_a_certification_and_a_new_part_take_back_what_waits(paper):
-    for number, kind in enumerate(("certified", "part.replaced")):
-        if number:
-            paper.log.clear()
-        hot(paper)
-        paper.say(kind, "n1", reason="the fan was blocked")
-        assert [one.remedy for one in paper.step()] == ["withdraw"], kind
+@pytest.mark.parametrize("kind", ["certified", "part.replaced"])
+def test_a_certification_and_a_new_part_take_back_what_waits(paper, kind):
+    hot(paper)
+    paper.say(kind, "n1", reason="the fan was blocked")
+    assert [one.remedy for one in paper.step()] == ["withdraw"]
 
 
 def test_one_of_two_causes_is_cause_enough(paper):

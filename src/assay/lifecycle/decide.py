@@ -52,7 +52,8 @@ class _Bounds:
 def _of_node(situation: Situation, view: NodeView, bounds: _Bounds) -> Iterator[Decision]:
     """Yield the records, and the first wish of a move that is granted or was held back.
 
-    A person's move that is held back stands in the way of no other, and no held-back move in that of a whole rack's.
+    A move that is held back stands in the way of all others but that of a whole rack. It does not where a person
+    asked for it, nor where the profile lets no fault move the node at all.
     """
     held = False
     for wish in _wishes(situation, view, bounds.short.get(racks.rack_of(view.node))):
@@ -66,7 +67,7 @@ def _of_node(situation: Situation, view: NodeView, bounds: _Bounds) -> Iterator[
         yield made
         if made.timing != "record":
             return
-        held = wish.name != BY_PERSON
+        held = wish.name != BY_PERSON and (not wish.takes_out or view.profile.acts_on_faults)
 
 
 def _wishes(situation: Situation, view: NodeView, short: racks.Short | None) -> Iterator[Wish]:

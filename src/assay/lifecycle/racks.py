@@ -102,10 +102,10 @@ def _lost(policy: LifecyclePolicy, view: NodeView) -> bool:
 def _was_lost(policy: LifecyclePolicy, view: NodeView) -> bool:
     """Whether a node served and is out or broken. One that has yet to come is missing, and not lost."""
     story = view.story
-    broken = view.profile.acts_on_faults and any(
-        known.severity == "catastrophic" and known.open and known.answer != "breaker" for known in story.faults
-    )
-    return is_out(policy, story) or (broken and serves(policy, story))
+    if is_out(policy, story) or not (serves(policy, story) and view.profile.acts_on_faults):
+        return is_out(policy, story)
+    worst = (known for known in story.faults if known.open and known.severity == "catastrophic")
+    return any(known.answer != "breaker" and known.last_seen > story.repaired_at for known in worst)
 
 
 def _said(rule: RackRule, rack: Rack, out: list[NodeView]) -> str:
