@@ -31,7 +31,7 @@ class FileScheduler:
 
     def __init__(self, home: Path, moment: str = "never") -> None:
         self.file, self.moment = home / "cordons.json", moment
-        self.asked, self.silent_after, self.strangers = 0, 10**6, set[str]()
+        self.asked, self.silent_after, self.strangers, self.refuses = 0, 10**6, set[str](), ""
         self._lock = threading.Lock()
 
     def read(self) -> dict[str, list[str]]:
@@ -46,6 +46,8 @@ class FileScheduler:
     def cordon_many(self, reasons: Mapping[str, str]) -> None:
         self._answer()
         self.dies("after the intents")
+        if self.refuses:
+            raise Trouble(self.refuses)
         for number, (node, reason) in enumerate(reasons.items()):
             self._write(node, f"assay: {reason}")
             if number == len(reasons) // 2:
