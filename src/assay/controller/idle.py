@@ -7,10 +7,11 @@ given back after it passed. What was loaded stays with the slot until it ended: 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from shutil import rmtree
 from typing import Any
 
@@ -18,6 +19,7 @@ from assay.actions.workloads import VERIFY_UNDRAIN, Standing, named, undrain_ver
 from assay.controller.desk import Desk
 from assay.controller.in_use import standings_of
 from assay.controller.judgement import held_against, judged
+from assay.controller.lane import in_words
 from assay.controller.schedule import Ended
 from assay.controller.spare import Loaded, load
 from assay.controller.stories import stories_of
@@ -30,8 +32,11 @@ from assay.model.fleet import Node
 from assay.model.outcome import Recorded
 from assay.model.schedule import Verification
 from assay.model.spans import counted, folded, listed
+from assay.observe.fanout import Question, fan_out
 from assay.observe.store import EvidenceStore
 
+LOOK_S = 120.0
+"""What a node's readings after its load, and the ways there, may take at most."""
 WORDS = {
     "passed": "passed",
     "failed": "failed",
@@ -99,13 +104,26 @@ def _verified(
     store = EvidenceStore(folder / task.id)
     for other in folder.glob("*") if task.attempt == 1 else ():
         rmtree(other)
-    with ThreadPoolExecutor(how.at_once, "idle") as hands:
-        loaded = list(hands.map(lambda node: _loaded(desk, node, how, standings[node.name], store), nodes))
+    loaded = list(_loaded_all(desk, how, nodes, standings, store))
     names = [one.node for one in loaded if one.came == "loaded"]
     outcomes = _outcomes(desk, how, names, store) if names else []
     rmtree(folder, ignore_errors=True)
     not_loaded = [Result(one.node, one.came, one.why) for one in loaded if one.came != "loaded"]
     return not_loaded + [_came_out(name, outcomes) for name in names]
+
+
+def _loaded_all(
+    desk: Desk, how: Verification, nodes: Sequence[Node], standings: Mapping[str, Standing], store: EvidenceStore
+) -> Iterator[Loaded]:
+    """Load nodes, so many at a time; one that comes to no end is left behind, and holds nobody else."""
+    limit_s = how.within_minutes * 60 + LOOK_S
+    questions = [
+        Question((node.name, "load"), partial(_loaded, desk, node, how, standings[node.name], store), limit_s)
+        for node in nodes
+    ]
+    for question, answer in fan_out(questions, how.at_once, math.inf):
+        name = question.key[0]
+        yield Loaded(name, "unknown", in_words(answer)) if isinstance(answer, Exception) else answer
 
 
 def _loaded(desk: Desk, node: Node, how: Verification, standing: Standing, store: EvidenceStore) -> Loaded:
