@@ -9,6 +9,7 @@ import typer
 
 from assay.cli.holding import is_over, until_when
 from assay.cli.word import Speaker, Word
+from assay.lifecycle.by_hand import step_towards
 from assay.lifecycle.when import moment
 from assay.model.entry import derived_id
 from assay.model.errors import Trouble
@@ -53,7 +54,7 @@ def policy_of(desk: Desk, story: Story) -> LifecyclePolicy:
 
 def ways_from(policy: LifecyclePolicy, state: str) -> str:
     """Return where the policy lets a node go from a state, for people."""
-    ways = [name for name in policy.states if name != state and policy.may_go(state, name)]
+    ways = [name for name in policy.states if name != state and step_towards(policy, state, name)]
     return f"from {state} it may go to {', '.join(ways)}" if ways else f"there is no way out of {state}"
 
 
@@ -66,7 +67,7 @@ def _allow(desk: Desk, said: Speaker, story: Story, to: str) -> None:
         near = get_close_matches(to, policy.states, n=2, cutoff=0.5)
         hint = f"did you mean {' or '.join(near)}? " if near else ""
         raise Trouble(f"the policy has no state {to!r}", fix=hint + ways_from(policy, story.state))
-    if to != story.state and not policy.may_go(story.state, to):
+    if to != story.state and not step_towards(policy, story.state, to):
         told = f"the policy draws no way for {story.node} from {story.state} to {to}"
         raise Trouble(told, fix=ways_from(policy, story.state))
 

@@ -10,6 +10,7 @@ import typer
 from assay.cli.asked import Now, asked, policy_of, ways_from
 from assay.cli.desk import Desk, FleetDir, Format
 from assay.cli.word import NodeNames, Reason, Speaker, Who, Word, speak, speaker
+from assay.lifecycle.by_hand import step_towards
 from assay.model.errors import Trouble
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def _zapped(desk: Desk, said: Speaker, story: Story, *, now: bool) -> Word:
     states = [name for name, state in policy.states.items() if "zap" in state.entry]
     if not states:
         raise Trouble(f"no state of the policy {policy.name} zaps a node")
-    near = [name for name in states if name == story.state or policy.may_go(story.state, name)]
+    near = [name for name in states if name == story.state or step_towards(policy, story.state, name)]
     if not near:
         told = f"the policy draws no way for {story.node} from {story.state} to {' or '.join(states)}"
         raise Trouble(told, fix=ways_from(policy, story.state))

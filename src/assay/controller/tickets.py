@@ -10,10 +10,12 @@ from assay.controller.desk import Desk
 from assay.controller.memory import Memory
 from assay.controller.ticket_diff import changes, standings
 from assay.controller.ticket_list import KINDS
-from assay.controller.wanted import wanted
+from assay.controller.wanted import Hands, wanted
 from assay.fabric.compare import Comparison
+from assay.lifecycle.returned import returned_in, told
 from assay.lifecycle.situation import NodeView, Situation
 from assay.lifecycle.when import moment
+from assay.lifecycle.whereabouts import KINDS as WHERE
 from assay.model.ticket import Ticket
 
 
@@ -47,6 +49,9 @@ class Proofs:
             return ""
         if kind != "stay" and moment(view.story.repaired_at) <= moment(view.story.since):
             return ""
+        last = view.story.repairs[-1] if view.story.repairs else None
+        if kind != "stay" and last and last.what == "replaced":
+            return f"another node stands in this place since {last.at[:16]}"
         return f"{view.name} went to {view.story.state}: {view.story.because}"
 
 
@@ -57,10 +62,18 @@ def update_tickets(desk: Desk, memory: Memory | None = None) -> None:
     cablings = {name: one.comparison for name, one in found.items()}
     known = standings(desk.ledger.entries(kinds=KINDS))
     situation = memory.situation({one.ticket.node for one in known.values() if not one.by})
-    asked = wanted(situation, desk.ledger.entries(kinds=["decision"]), cablings)
+    asked = wanted(situation, desk.ledger.entries(kinds=["decision"]), cablings, _hands(desk))
     proofs = Proofs(_views(situation), cablings, {name: one.scanned_at for name, one in found.items()})
     window = timedelta(days=desk.policy.reopen_days)
     desk.ledger.append(*changes(known, asked, proofs.proof, desk.now, window))
+
+
+def _hands(desk: Desk) -> Hands:
+    """Return what technicians do in which state, and the parts that came back, by the node that they are in."""
+    inspections = {state: one for listed in desk.fleet.checklists.values() for state, one in listed.states.items()}
+    nodes = {entry.node for entry in desk.ledger.entries(kinds=["part.returned"])}
+    back = {name: [told(one) for one in returned_in(desk.ledger.entries(name, WHERE))] for name in nodes}
+    return Hands(inspections, back)
 
 
 def _views(situation: Situation) -> dict[str, NodeView]:
