@@ -75,6 +75,7 @@ def look_again(ctx: Context, action: Action, effect: journal.Effect) -> str:
     Returns how the effect stands now. What may be tried anew may be so at once: it has waited for this look.
     """
     verification = ask(ctx, action, effect.intent)
+    ctx.tell(f"{effect.intent.node}: {effect.intent.action}: {said(verification)}")
     if verification.done is None or verification.waiting:
         return effect.standing
     entry = earned(ctx, effect.intent, verification, effect, again=True, at_once=True)

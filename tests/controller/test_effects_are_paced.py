@@ -1,0 +1,106 @@
+"""The policy's limits pace what was decided: so many at once in a pool and in each rack, and so many a minute."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from batch_once import FileScheduler, desk_of, moved
+
+from assay.actions.action import Context, Facts, Intent, Verification
+from assay.controller import durable
+from assay.controller.act import act
+from assay.controller.desk import Desk
+from assay.controller.keep import keeping
+from assay.fleet.load import load_fleet
+from assay.model.fleet import Node
+from assay.model.policy import AtOnce
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+class Watched:
+    """Takes its time, and knows how many did so at once in each rack and in all."""
+
+    patience_s = 0.0
+
+    def __init__(self, racks: dict[str, str], seconds: float) -> None:
+        self.racks, self.seconds, self.done, self.begun = racks, seconds, set[str](), list[str]()
+        self.now, self.most, self.lock = Counter[str](), Counter[str](), threading.Lock()
+
+    def before(self, ctx: Context, intent: Intent) -> Facts:
+        return {}
+
+    def run(self, ctx: Context, intent: Intent) -> None:
+        with self._inside("pool"), self._inside(self.racks[intent.node]):
+            self.begun.append(intent.node)
+            time.sleep(self.seconds)
+            self.done.add(intent.node)
+
+    def verify(self, ctx: Context, intent: Intent) -> Verification:
+        return Verification(intent.node in self.done, "as it is")
+
+    @contextmanager
+    def _inside(self, where: str) -> Iterator[None]:
+        with self.lock:
+            self.now[where] += 1
+            self.most[where] = max(self.most[where], self.now[where])
+        yield
+        with self.lock:
+            self.now[where] -= 1
+
+
+def paced(home: Path, pool: int, rack: int, per_minute: int) -> Desk:
+    """Return the desk of twelve nodes in three racks that all were sent to zap."""
+    desk = desk_of(home, FileScheduler(home))
+    policy = next(iter(load_fleet(REPOSITORY).policies.values()))
+    at_once = {"effects_at_once": AtOnce(pool=pool, rack=rack), "per_minute": per_minute}
+    policy = policy.model_copy(update={"limits": policy.limits.model_copy(update=at_once)})
+    nodes = {
+        name: Node(name, "h100-a", "s1", f"r{i % 3}", i, "", "", "")
+        for i, name in enumerate(list(desk.fleet.nodes)[:12])
+    }
+    desk = replace(desk, fleet=replace(desk.fleet, nodes=nodes, policies={policy.name: policy}))
+    desk.ledger.append(*moved(desk, "test", "zap", "d1"))
+    return desk
+
+
+@pytest.fixture
+def watched(monkeypatch: pytest.MonkeyPatch):
+    def put(desk: Desk, seconds: float) -> Watched:
+        action = Watched({node.name: node.rack for node in desk.fleet.nodes.values()}, seconds)
+        monkeypatch.setattr(durable, "action", lambda name: action)
+        return action
+
+    return put
+
+
+def test_so_many_at_once_in_a_pool_and_in_a_rack(tmp_path: Path, watched):
+    desk = paced(tmp_path, pool=4, rack=2, per_minute=1000)
+    action = watched(desk, 0.4)
+    act(desk)
+    assert sorted(action.begun) == sorted(desk.fleet.nodes), "each once"
+    assert action.most["pool"] <= 4
+    assert max(action.most[rack] for rack in ("r0", "r1", "r2")) <= 2
+    assert action.most["pool"] > 1, "and not one after the other"
+
+
+def test_no_more_than_so_many_begin_within_a_minute_and_the_loop_goes_on_meanwhile(tmp_path: Path, watched):
+    desk = paced(tmp_path, pool=12, rack=12, per_minute=5)
+    action = watched(desk, 0.0)
+    with keeping():
+        begun = time.monotonic()
+        act(desk, wait=False)
+        assert time.monotonic() - begun < 10, "it did not wait for what is paced"
+        deadline = time.monotonic() + 30
+        while len(action.begun) < 5 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        time.sleep(1.0)
+        act(desk, wait=False)
+        assert len(action.begun) == 5
