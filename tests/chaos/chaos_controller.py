@@ -95,14 +95,17 @@ class Controller:
         while True:
             try:
                 ledger = Ledger.open(self.where, patience_s=20)
-                while not (self._pass(ledger, settle=settle) and settle and self._settled(ledger)):
-                    pass
-                return ledger.close()
+                while True:
+                    self.take_pass(ledger, settle=settle)
+                    self._note("passes", "x")
+                    if settle and self.settled(ledger):
+                        return ledger.close()
             except Trouble as trouble:
                 self._note("troubles", str(trouble))
                 time.sleep(0.1)
 
-    def _pass(self, ledger: Ledger, *, settle: bool) -> bool:
+    def take_pass(self, ledger: Ledger, *, settle: bool) -> None:
+        """Take the nodes that are ill and a quarter of the others once round the loop; all of them to `settle`."""
         names = list(self.fleet.nodes)
         ill = self.world.ill()
         some = names if settle else sorted({*self.chance.sample(names, len(names) // 4), *ill})
@@ -117,15 +120,13 @@ class Controller:
             reports=self.root / "reports",
             scan_fabric=False,
         )
-        self._note("passes", "x")
-        return True
 
     @property
     def store(self) -> EvidenceStore:
         return EvidenceStore(self.root / ".assay" / "evidence")
 
-    def _settled(self, ledger: Ledger) -> bool:
-        """Whether nothing is open that only needs one more pass."""
+    def settled(self, ledger: Ledger) -> bool:
+        """Whether nothing is owed to any node, and nothing that was begun is open."""
         desk = Desk(
             self.fleet, ledger, self.store, self.clock, self.root / ".assay", self.root, lambda _: Scheduler(self.world)
         )

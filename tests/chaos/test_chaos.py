@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from chaos import Chaos
 from real_postgres import Postgres, found, new_database
+from small_disk import run_on_small_disk
 
 SEED = int(os.environ.get("ASSAY_CHAOS_SEED", "0")) or random.SystemRandom().randrange(1, 10**6)
 
@@ -44,6 +45,14 @@ def went_through(story: Chaos, kills: int, of_postgres: int = 0, **how: float) -
 
 def test_a_few_kills_on_sqlite(chaos, tmp_path):
     went_through(chaos(tmp_path / "ledger.sqlite", nodes=20), kills=6, most_s=1.0)
+
+
+@pytest.mark.parametrize("what", ["everything", "dbos"])
+def test_a_controller_on_a_full_disk_says_so_and_goes_on_when_there_is_room(tmp_path, what):
+    disk, elsewhere = tmp_path / "disk", tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    said = run_on_small_disk(disk, "8m", Path(__file__).parent / "on_full_disk.py", disk, elsewhere, what)
+    assert all("full" in line or "No space left" in line or "→" in line for line in said.splitlines()), said
 
 
 @pytest.mark.slow

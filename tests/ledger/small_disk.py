@@ -13,13 +13,13 @@ import pytest
 MOUNT = 'mount -t tmpfs -o size="$1" tmpfs "$2" && shift 2 && exec "$@"'
 
 
-def run_on_small_disk(program: str, disk: Path, size: str, *words: object) -> str:
-    """Run a Python program whose first word is the folder on which the small disk lies; return what it says."""
+def run_on_small_disk(disk: Path, size: str, *words: object) -> str:
+    """Run Python with these words while a disk of that size lies on the folder `disk`; return what it says."""
     if not _allowed():
         pytest.skip("needs mount namespaces: run as root, or allow user namespaces (kernel.unprivileged_userns_clone)")
     disk.mkdir()
-    command = [*_apart(), "sh", "-c", MOUNT, "sh", size, str(disk), sys.executable, "-c", program, str(disk)]
-    done = subprocess.run([*command, *map(str, words)], capture_output=True, text=True, check=False, timeout=120)
+    command = [*_apart(), "sh", "-c", MOUNT, "sh", size, str(disk), sys.executable, *map(str, words)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

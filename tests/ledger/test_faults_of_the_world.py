@@ -106,12 +106,12 @@ print(said)
 
 
 def test_a_full_disk_loses_nothing_of_the_ledger_and_room_is_all_that_it_needs(tmp_path):
-    said = run_on_small_disk(LEDGER, tmp_path / "disk", "1500k")
+    said = run_on_small_disk(tmp_path / "disk", "1500k", "-c", LEDGER, tmp_path / "disk")
     assert "make room; nothing acknowledged was lost" in said
 
 
 def test_a_full_disk_leaves_the_newest_evidence_whole(tmp_path):
-    said = run_on_small_disk(EVIDENCE, tmp_path / "disk", "1m")
+    said = run_on_small_disk(tmp_path / "disk", "1m", "-c", EVIDENCE, tmp_path / "disk")
     assert str(tmp_path / "disk") in said
 
 
