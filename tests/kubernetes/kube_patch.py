@@ -57,9 +57,9 @@ def _operated(thing: dict[str, Any], operations: list[dict[str, Any]]) -> dict[s
     new = copy.deepcopy(thing)
     for one in operations:
         *parents, last = [part.replace("~1", "/").replace("~0", "~") for part in one["path"].split("/")[1:]]
-        place = new
+        place: Any = new
         for part in parents:
-            place = place[part]
+            place = place[int(part)] if isinstance(place, list) else place[part]
         match one["op"]:
             case "test":
                 if place.get(last) != one["value"]:

@@ -21,9 +21,18 @@ class BadSelector(Exception):
     """A field label that is not supported."""
 
 
-def by_fields(resource: str, text: str, thing: dict[str, Any]) -> bool:
+def supported(resource: str, text: str) -> str:
+    """Return a field selector. Raises BadSelector for a field by which the resource cannot be selected."""
+    for term in filter(None, text.split(",")):
+        path = term.partition("=")[0].rstrip("!")
+        if path not in FIELDS.get(resource, {"metadata.name"}):
+            raise BadSelector(f"field label not supported: {path}")
+    return text
+
+
+def by_fields(text: str, thing: dict[str, Any]) -> bool:
     """Say whether an object has the fields that a field selector asks for."""
-    return all(_holds(resource, term, thing) for term in text.split(",") if term)
+    return all(_holds(term, thing) for term in text.split(",") if term)
 
 
 def by_labels(text: str, thing: dict[str, Any]) -> bool:
@@ -42,13 +51,10 @@ def selected(selector: dict[str, Any], labels: dict[str, str]) -> bool:
     return all(labels.get(key) == value for key, value in selector.get("matchLabels", {}).items())
 
 
-def _holds(resource: str, term: str, thing: dict[str, Any]) -> bool:
+def _holds(term: str, thing: dict[str, Any]) -> bool:
     path, _, value = term.replace("==", "=").partition("=")
     unequal = path.endswith("!")
-    path = path.rstrip("!")
-    if path not in FIELDS.get(resource, {"metadata.name"}):
-        raise BadSelector(f"field label not supported: {path}")
-    return (_at(thing, path) == value) is not unequal
+    return (_at(thing, path.rstrip("!")) == value) is not unequal
 
 
 def _at(thing: dict[str, Any], path: str) -> str:

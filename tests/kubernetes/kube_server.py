@@ -24,7 +24,7 @@ from kube_models import KINDS, Unfaithful, judged
 from kube_patch import BadPatch, patched
 from kube_rights import Rights
 from kube_scheduler import end, place
-from kube_select import BadSelector, by_fields, by_labels
+from kube_select import BadSelector, by_fields, by_labels, supported
 from kube_store import Store, Thing, wrote
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -164,8 +164,9 @@ class KubeFake:
     async def _answer(self, request: Request) -> Response:
         body = await request.body()
         try:
-            user = self.users.get(request.headers.get("authorization", "").removeprefix("Bearer "))
-            if user is None:
+            scheme, _, token = request.headers.get("authorization", "").partition(" ")
+            user = self.users.get(token)
+            if user is None or scheme.lower() != "bearer":
                 raise Refusal(401, "Unauthorized", "Unauthorized")
             if (told := discovered(request.url.path, GROUPS)) is not None:
                 return JSONResponse(told)
@@ -193,11 +194,12 @@ class KubeFake:
         return answer if isinstance(answer, Response) else _object(asked, answer)
 
     def _list(self, asked: Asked) -> Response:
-        fields, labels = asked.query.get("fieldSelector", ""), asked.query.get("labelSelector", "")
+        fields = supported(asked.resource, asked.query.get("fieldSelector", ""))
+        labels = asked.query.get("labelSelector", "")
         things = [
             thing
             for thing in self.store.all(asked.resource, asked.namespace)
-            if by_fields(asked.resource, fields, thing) and by_labels(labels, thing)
+            if by_fields(fields, thing) and by_labels(labels, thing)
         ]
         at_hand = asked.query.get("resourceVersion") == "0"  # the watch cache knows no chunks
         try:

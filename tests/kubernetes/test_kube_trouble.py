@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from conftest import MANIFEST
 from kube_make import pod
 from kube_rights import documents_of, rights_of
@@ -146,6 +148,31 @@ def test_a_pod_without_a_mounted_token_is_told_so(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "9")
     with pytest.raises(Trouble, match="this pod has no credentials"):
         KubernetesWorkloads({}).cordoned("n1")
+
+
+def test_a_pod_uses_its_service_account(kube: KubeFake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    token = tmp_path / "token"
+    token.write_text("assay-token")
+    monkeypatch.setattr("kubernetes.config.incluster_config.SERVICE_TOKEN_FILENAME", str(token))
+    monkeypatch.setattr("kubernetes.config.incluster_config.SERVICE_CERT_FILENAME", str(kube.folder / "ca.pem"))
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", kube.address.rpartition(":")[2])
+    assert KubernetesWorkloads({"kubernetes": {"namespace": "assay"}}).cordoned("n1") == ""
+
+
+@pytest.mark.parametrize(("token", "said"), [("assay-token", ""), ("stale-token", "does not know us"), ("", "know us")])
+def test_a_program_may_bring_the_credentials(kube: KubeFake, tmp_path: Path, token: str, said: str):
+    credential = {"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential"}
+    (tmp_path / "told").write_text(json.dumps(credential | {"status": {"token": token}} if token else {}))
+    program = {"apiVersion": credential["apiVersion"], "command": "cat", "interactiveMode": "Never"}
+    told = yaml.safe_load(kube.kubeconfig().read_text())
+    told["users"][0]["user"] = {"exec": program | {"args": [str(tmp_path / "told")]}}
+    (tmp_path / "by-program").write_text(yaml.safe_dump(told))
+    if said:
+        with pytest.raises(Trouble, match=said):
+            reached_by(tmp_path / "by-program").cordoned("n1")
+    else:
+        assert reached_by(tmp_path / "by-program").cordoned("n1") == ""
 
 
 def test_a_setting_that_makes_no_sense_is_named():

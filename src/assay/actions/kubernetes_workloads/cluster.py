@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from assay.actions.kubernetes_workloads.connect import configuration_of, stamp
-from assay.actions.kubernetes_workloads.refused import Question, Refused, away, refusal
+from assay.actions.kubernetes_workloads.refused import Question, Refused, away, refusal, unspoken
 from assay.fleet.kubernetes_cluster import KubernetesCluster
 
 WITHIN_S = (5.0, 30.0)
@@ -39,6 +39,7 @@ class Cluster:
     def ask_bytes(self, question: Question, call: Callable[..., Any], *given: Any, **options: Any) -> bytes:
         """Return what a call answers, as it came."""
         from kubernetes.client import ApiException
+        from pydantic import ValidationError
         from urllib3.exceptions import HTTPError
 
         try:
@@ -52,6 +53,8 @@ class Cluster:
             raise refusal(question, self.server, error.status, error.body) from None
         except HTTPError as error:
             raise away(self.server, error) from None
+        except ValidationError as error:
+            raise unspoken(question, self.server, error) from None
 
     def every(self, question: Question, call: Callable[..., Any], **options: Any) -> list[Object]:
         """Return the items of a list, asked for in chunks; all at once where the list went stale in between."""

@@ -46,7 +46,7 @@ def configuration_of(settings: KubernetesCluster) -> Configuration:
 
 def stamp(settings: KubernetesCluster) -> tuple[Any, ...]:
     """Return what changes when a kubeconfig is replaced, so that its new credentials are read."""
-    return tuple(_changed(path) for path in _files(settings))
+    return os.environ.get(IN_A_POD), *(_changed(path) for path in _files(settings))
 
 
 def _files(settings: KubernetesCluster) -> list[Path]:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from assay.model.errors import Trouble
 from assay.model.secrets import hidden
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
 
 LONGEST = 300
 
@@ -52,6 +55,13 @@ def away(server: str, error: Exception) -> Trouble:
     return Trouble(
         f"the API server does not answer: {said}", where=server, fix="`kubectl get --raw /readyz` asks it too"
     )
+
+
+def unspoken(question: Question, server: str, error: ValidationError) -> Trouble:
+    """Return what a body comes to that the client does not let out."""
+    fields = ", ".join(".".join(map(str, one["loc"][1:])) for one in error.errors(include_input=False))
+    fix = "leave it out, or use an assay whose client is as new as the cluster"
+    return Trouble(f"the client that should {question} takes no such body: {fields}", where=server, fix=fix)
 
 
 def _words(question: Question, status: int, said: str) -> tuple[str, str]:
