@@ -125,7 +125,7 @@ def test_status_says_where_every_node_is_in_exactly_the_promised_words(ask):
     assert list(told) == ["nodes"]
     assert [node["node"] for node in told["nodes"]] == ["n0001", "n0002", "n0003", "n0004"]
     for node in told["nodes"]:
-        assert list(node) == ["node", "pool", "state", "since", "pending", "held", "because"]
+        assert list(node) == ["node", "pool", "state", "since", "pending", "held", "asked", "returned", "because"]
     one, two, three, four = told["nodes"]
     assert (one["state"], one["pending"], one["held"]) == ("onboard", None, None)
     assert "7 of 8 GPUs" in two["because"], "what keeps it there, not only how it came"

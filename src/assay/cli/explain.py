@@ -12,7 +12,7 @@ import typer
 from assay.cli import lately
 from assay.cli.chain import Plain, chain
 from assay.cli.desk import Desk, FleetDir, Format
-from assay.cli.roll import story_of
+from assay.cli.roll import returned_to, story_of
 from assay.cli.standing import lines, standing
 from assay.cli.status import as_json
 
@@ -40,10 +40,11 @@ def explain(
     desk = Desk(fleet.resolve())
     story = story_of(desk, node)
     links, told, new = chain(desk.ledger, story, last), standing(desk, story), lately.lately(desk, story)
+    now = as_json(story, returned_to(desk, node))
     if form == "json":
-        typer.echo(json.dumps({**as_json(story), "chain": links, **told, **new}, indent=1, ensure_ascii=False))
+        typer.echo(json.dumps({**now, "chain": links, **told, **new}, indent=1, ensure_ascii=False))
         return
-    _print(_tree(as_json(story), links, [*lines(told), *lately.lines(desk, new)]))
+    _print(_tree(now, links, [*lines(told), *lately.lines(desk, new)]))
 
 
 def _print(tree: Tree) -> None:
@@ -63,12 +64,17 @@ def _tree(now: Plain, links: list[Plain], told: Iterable[str]) -> Tree:
         f"[bold]{now['node']}[/] is in [bold]{now['state']}[/] since {_short(now['since'])}: {escape(now['because'])}"
     )
     if held := now["held"]:
-        tree.add(f"[yellow]held by {escape(held['who'])}[/] since {_short(held['since'])}: {escape(held['reason'])}")
+        until = f" until {_short(held['until'])} UTC" if held["until"] else ""
+        since = f"since {_short(held['since'])}{until}"
+        tree.add(f"[yellow]held by {escape(held['who'])}[/] {since}: {escape(held['reason'])}")
+    if asked := now["asked"]:
+        who, why = escape(asked["who"]), escape(asked["reason"])
+        tree.add(f"[yellow]{who} asked for {escape(asked['to'])}[/] at {_short(asked['since'])}: {why}")
     if pending := now["pending"]:
         tree.add(f"[yellow]will go to {pending['to']}[/], waits for {escape(', '.join(pending['waiting_for']))}")
     for link in links:
         _link(tree.add(_headline(link)), link)
-    for line in told:
+    for line in [*now["returned"], *told]:
         tree.add(f"[yellow]now[/] {escape(line)}")
     return tree
 

@@ -2,20 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from difflib import get_close_matches
 
 from assay.cli.desk import Desk
 from assay.ledger.where import told
 from assay.lifecycle.fold import fold
+from assay.lifecycle.returned import returned_in
+from assay.lifecycle.returned import told as in_words
 from assay.lifecycle.story import Story
 from assay.lifecycle.when import moment, spoken
+from assay.lifecycle.whereabouts import KINDS
+from assay.model.entry import Entry
 from assay.model.errors import Trouble
 
 
 def stories(desk: Desk) -> list[Story]:
     """Return the story of every enrolled node, by pool and name. Makes no ledger where there is none."""
-    found = fold(told(desk.ledger_at))
+    return _sorted(fold(told(desk.ledger_at)))
+
+
+def stories_and_returned(desk: Desk) -> tuple[list[Story], dict[str, list[str]]]:
+    """Return the stories, and by node what is to be said of parts in it that were sent back once."""
+    entries = told(desk.ledger_at)
+    return _sorted(fold(entries)), _returned(entries)
+
+
+def returned_to(desk: Desk, node: str) -> list[str]:
+    """Return what is to be said of parts in a node that were sent back once."""
+    return _returned(desk.ledger.entries(node, KINDS)).get(node, [])
+
+
+def _returned(entries: Iterable[Entry]) -> dict[str, list[str]]:
+    ours = [entry for entry in entries if entry.kind in KINDS]
+    nodes = {entry.node for entry in ours if entry.kind == "part.returned"}
+    here = {name: returned_in(entry for entry in ours if entry.node == name) for name in nodes}
+    return {name: [in_words(entry) for entry in back] for name, back in here.items() if back}
+
+
+def _sorted(found: Mapping[str, Story]) -> list[Story]:
     return sorted(found.values(), key=lambda story: (story.pool, story.node))
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from assay.cli.desk import Desk, FleetDir, Format
-from assay.cli.roll import ago, stories
+from assay.cli.holding import until_when
+from assay.cli.roll import ago, stories_and_returned
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -26,18 +28,18 @@ app = typer.Typer(add_completion=False, help="Show where every node is.")
 def status(fleet: FleetDir = Path(), form: Format = "text") -> None:
     """Show where every node is, since when, what it waits for, who holds it, and why it is there."""
     desk = Desk(fleet.resolve())
-    known = stories(desk)
+    known, returned = stories_and_returned(desk)
     if form == "json":
-        typer.echo(json.dumps({"nodes": [as_json(story) for story in known]}, indent=1))
+        typer.echo(json.dumps({"nodes": [as_json(story, returned.get(story.node, ())) for story in known]}, indent=1))
     elif known:
-        _show(known, desk.clock.now())
+        _show(known, returned, desk.clock.now())
     else:
         typer.echo("No node was looked at yet. Run: assay reconcile --once")
 
 
-def as_json(story: Story) -> dict[str, Any]:
+def as_json(story: Story, returned: Sequence[str] = ()) -> dict[str, Any]:
     """Return one node's line of `status --format json`."""
-    pending, held = story.pending, story.held
+    pending, held, asked = story.pending, story.held, story.asked
     return {
         "node": story.node,
         "pool": story.pool,
@@ -50,23 +52,25 @@ def as_json(story: Story) -> dict[str, Any]:
             "waiting_for": list(pending.blockers),
             "because": "; ".join(cause.text for cause in pending.because),
         },
-        "held": held and {"who": held.who, "reason": held.reason, "since": held.at},
+        "held": held and {"who": held.who, "reason": held.reason, "since": held.at, "until": held.until},
+        "asked": asked and {"to": asked.to, "who": asked.who, "reason": asked.reason, "since": asked.at},
+        "returned": list(returned),
         "because": story.note or story.because,
     }
 
 
-def _show(known: list[Story], now: datetime) -> None:
+def _show(known: list[Story], returned: Mapping[str, Sequence[str]], now: datetime) -> None:
     from rich.console import Console
 
     console = Console(highlight=False)
     if not console.is_terminal:
         console.width = 160
-    console.print(_table(known, now))
+    console.print(_table(known, returned, now))
     counts = Counter(story.state for story in known)
     console.print("[dim]" + ", ".join(f"{count} {state}" for state, count in counts.most_common()) + "[/]")
 
 
-def _table(known: list[Story], now: datetime) -> Table:
+def _table(known: list[Story], returned: Mapping[str, Sequence[str]], now: datetime) -> Table:
     from rich import box
     from rich.markup import escape
     from rich.table import Table
@@ -75,7 +79,8 @@ def _table(known: list[Story], now: datetime) -> Table:
     for title, wraps in (("node", False), ("pool", False), ("state", False), ("since", False), ("why", True)):
         table.add_column(title, no_wrap=not wraps, overflow="fold")
     for story in known:
-        table.add_row(story.node, story.pool, _state(story), ago(story.since, now), escape(_why(story, now)))
+        why = "\n".join([_why(story, now), *returned.get(story.node, ())])
+        table.add_row(story.node, story.pool, _state(story), ago(story.since, now), escape(why))
     return table
 
 
@@ -88,7 +93,10 @@ def _state(story: Story) -> str:
 def _why(story: Story, now: datetime) -> str:
     lines = []
     if story.held:
-        lines.append(f"held by {story.held.who}, {ago(story.held.at, now)}: {story.held.reason}")
+        until = f" {until_when(story.held.until, now)}" if story.held.until else ""
+        lines.append(f"held by {story.held.who}, {ago(story.held.at, now)}{until}: {story.held.reason}")
+    if story.asked:
+        lines.append(f"{story.asked.who} asked for {story.asked.to}, {ago(story.asked.at, now)}: {story.asked.reason}")
     if pending := story.pending:
         because = "; ".join(cause.text for cause in pending.because)
         lines.append(f"waits for {', '.join(pending.blockers)}, {ago(pending.since, now)}: {because}")

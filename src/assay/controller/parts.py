@@ -7,19 +7,22 @@ anew, and the hardware's faults have gone with the old one.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from functools import cached_property
 
 from assay.controller.desk import Desk
 from assay.controller.lock import told_by_one
+from assay.lifecycle.classify import Cleared
 from assay.lifecycle.fold import fold
+from assay.lifecycle.journal import cleared
 from assay.lifecycle.sightings import parts_of
+from assay.lifecycle.story import Story
 from assay.lifecycle.whereabouts import (
     INVENTORY,
     KINDS,
     Look,
     Piece,
     Sent,
-    gone_with,
     hold,
     holders_in,
     news,
@@ -74,11 +77,18 @@ def _entries(desk: Desk, memory: _Memory, look: Look) -> Iterator[Entry]:
         yield entry
         if entry.kind == "part.replaced":
             story = fold(desk.ledger.entries(look.node)).get(look.node)
-            yield from gone_with(story, entry, now) if story else []
+            yield from _gone_with(story, entry, now) if story else []
             continue
         yield from recognised(entry, memory.sent, now)
         yield from (one for one in taken_from(entry, memory.holders, now) if not _still_there(desk, one))
         hold(memory.holders, entry)
+
+
+def _gone_with(story: Story, entry: Entry, at: datetime) -> list[Entry]:
+    """Return the ends of the hardware's faults that went with the old node."""
+    because = f"gone with the node {entry.body['old_serial']}, which {entry.body['new_serial']} replaces"
+    ours = [known for known in story.faults if known.open and known.blame == "hardware"]
+    return [cleared(story.node, Cleared(known.id, because), at) for known in ours]
 
 
 def _still_there(desk: Desk, gone: Entry) -> bool:

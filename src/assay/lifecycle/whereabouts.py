@@ -15,9 +15,6 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from assay.lifecycle.classify import Cleared
-from assay.lifecycle.journal import cleared
-from assay.lifecycle.story import Story
 from assay.lifecycle.when import written
 from assay.model.entry import Entry, derived_id
 
@@ -147,13 +144,6 @@ def taken_from(entry: Entry, holders: Mapping[str, tuple[str, str]], at: datetim
             gone = {from_place: {"serial": one["serial"], "to": entry.node, "to_place": place}}
             ident = derived_id("parts.seen", "gone", entry.id, place)
             yield Entry(ident, written(at), "parts.seen", node, {"parts": {}, "node": {}, "gone": gone})
-
-
-def gone_with(story: Story, entry: Entry, at: datetime) -> list[Entry]:
-    """Return the ends of the hardware's faults that went with the old node."""
-    because = f"gone with the node {entry.body['old_serial']}, which {entry.body['new_serial']} replaces"
-    ours = [known for known in story.faults if known.open and known.blame == "hardware"]
-    return [cleared(story.node, Cleared(known.id, because), at) for known in ours]
 
 
 def _new_pieces(shelf: Shelf, look: Look) -> dict[str, dict[str, str]]:
