@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import yaml
 
+from assay.lifecycle import decide as deciding
 from assay.lifecycle import journal
 from assay.lifecycle.classify import FaultSeen
-from assay.lifecycle.decide import decide
 from assay.lifecycle.fold import Chronicle
 from assay.lifecycle.owed import owed
 from assay.lifecycle.requirements import due
@@ -111,13 +111,13 @@ class Paper:
         return frozenset(check.id for check in self.checks.values() if check.observed)
 
     def decide(self) -> list[Decision]:
-        return decide(self.situation())
+        return deciding.decide(self.situation())
 
-    def step(self, deciding: Callable[[Situation], list[Decision]] = decide) -> list[Decision]:
+    def step(self, decide: Callable[[Situation], list[Decision]] = deciding.decide) -> list[Decision]:
         """Decide once, and write down what was decided."""
         situation = self.situation()
         views = {view.name: view for view in situation.nodes}
-        made = deciding(situation)
+        made = decide(situation)
         for decision in made:
             self.write(*journal.made(self.policy, views[decision.node], decision, self.now))
         self.later(seconds=1)

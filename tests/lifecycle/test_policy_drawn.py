@@ -25,7 +25,7 @@ def test_every_edge_says_what_leads_along_it(policy):
     assert said["zap", "zapfail"] == ("fails", "an action fails", "after 6 h")
     assert said["onboard", "seatrial"] == ("certified",)
     assert said["test", "production"] == ("passes, after 24 h",)
-    assert said["draining", "triage"] == ("idle",)
+    assert said["draining", "triage"] == ("idle", "certified")
     assert said["production", "production-reboot"] == ("fault: reset, reboot",)
     assert said["production", "draining"] == ("fault: triage, rma",)
     assert said["triage", "rma"] == ("hardware fault again",)
