@@ -17,10 +17,10 @@ from slurm_room import adapter
 
 from assay.actions.slurm.hosts import hosts
 from assay.actions.slurm.reading import jobs_of, nodes_of
-from assay.actions.slurm.reasons import sealed, told, wholly_ours
 from assay.actions.slurm.standing import cordon_of, on_a_node, stands
 from assay.actions.workloads import our_reason, ours
 from assay.model.errors import Trouble
+from assay.model.sealed import sealed, told, wholly_ours
 
 ANYTHING = some.recursive(
     some.none() | some.booleans() | some.integers() | some.floats() | some.text(),

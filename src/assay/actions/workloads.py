@@ -17,9 +17,9 @@ from typing import Protocol, runtime_checkable
 
 from assay.model.errors import Trouble
 from assay.model.fleet import Node
+from assay.model.sealed import PREFIX
 
 GROUP = "assay.workloads"
-PREFIX = "assay:"
 VERIFY_UNDRAIN = "assay:verify-undrain"
 """In the reason of somebody's drain: give the node back after the next verification that it passes."""
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from assay.probe.pack import SHEBANG, packed
 
 ENTRY = "assay.agent.__main__"
+SLURM_HOOK = "assay.agent.slurm_hook"
 
 
 def main() -> None:
@@ -15,8 +16,9 @@ def main() -> None:
     parser = argparse.ArgumentParser("python -m assay.agent.pack", description="Write the agent as one file.")
     parser.add_argument("out", type=Path, metavar="OUT")
     parser.add_argument("--with-nvml", action="store_true", help="for nodes that have no nvidia-ml-py")
+    parser.add_argument("--slurm-hook", action="store_true", help="Slurm's hooks instead of the agent")
     asked = parser.parse_args()
-    content = SHEBANG + packed(ENTRY, with_nvml=asked.with_nvml)
+    content = SHEBANG + packed(SLURM_HOOK if asked.slurm_hook else ENTRY, with_nvml=asked.with_nvml)
     asked.out.write_bytes(content)
     print(f"{asked.out}: {len(content)} bytes")  # noqa: T201 — the answer
 

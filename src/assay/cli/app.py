@@ -43,6 +43,7 @@ VERBS = {
     "ledger": "Hold the ledger to its hash chains.",
     "fabric": "Learn, compare and scan the InfiniBand fabric.",
     "serve": "Listen to the nodes' agents.",
+    "slurm": "Write what Slurm's hooks on a node look at.",
     "agent": "On a node: deliver what its kernel and its GPUs say.",
     "lab": "Run the virtual fleet.",
 }

@@ -1,8 +1,8 @@
 """The adapter `slurm`: Slurm's picture of nodes and jobs, and orders to it.
 
-A cordon is a drain with a sealed reason (`reasons.py`), or, where the inventory says `slurm_cordon: reservation`, a
-reservation that only we may use. Slurm can neither look and change in one step nor keep two reasons: who drains a
-node in the milliseconds between our look and our order is overwritten. Whatever stood before that stays.
+A cordon is a drain with a sealed reason (`model/sealed.py`), or a reservation that only we may use, where the inventory
+says `slurm_cordon: reservation`. Slurm can neither look and change in one step nor keep two reasons: who drains a node
+in the milliseconds between our look and our order is overwritten. Whatever stood before that stays.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing import Any
 from assay.actions.slurm import reservation
 from assay.actions.slurm.programs import Programs
 from assay.actions.slurm.reading import SlurmJob, SlurmNode, jobs_of, nodes_of
-from assay.actions.slurm.reasons import sealed
 from assay.actions.slurm.spare import Errand, errand
 from assay.actions.slurm.standing import cordon_of, customers, is_ours, on_a_node, stands
 from assay.actions.workloads import VERIFY_UNDRAIN, Job, Spare, Standing, named, ours
 from assay.model.errors import Trouble
+from assay.model.sealed import sealed
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,8 @@ class SlurmWorkloads:
     def uncordon(self, node: str) -> None:
         """Undo our drain and our reservation, as far as they are as we made them."""
         known = self._known(node)
-        self.programs.order(_resumed([known] if ours(cordon_of(known)) else []))
+        if ours(cordon_of(known)):
+            self._open(known)
         if node in self._reserved([known]):
             self.programs.order(reservation.undone(known))
 
@@ -107,8 +108,17 @@ class SlurmWorkloads:
         """Undo a drain that asks for it by its reason and was set before a verification `began`; return its reason."""
         known = self._known(node)
         asked = "DRAIN" in known.states and VERIFY_UNDRAIN in known.reason and known.changed <= began.timestamp()
-        self.programs.order(_resumed([known] if asked else []))
+        if asked:
+            self._open(known)
         return known.reason if asked else ""
+
+    def _open(self, node: SlurmNode) -> None:
+        """Resume a node. A fresh slurmctld refuses that for nodes that it has not heard, and does it (22.05)."""
+        try:
+            self.programs.order([f"update nodename={node.name} state=resume"])
+        except Trouble:
+            if cordon_of(self._known(node.name)):
+                raise
 
     def _standing(self, node: str) -> Standing:
         standings = self.standings([node])
@@ -145,10 +155,6 @@ def _drained(wanted: Iterable[tuple[SlurmNode, str]]) -> Iterable[str]:
     for node, reason in wanted:
         by_reason[sealed(reason)].append(node.name)
     return (f'update nodename={",".join(n)} state=drain reason="{reason}"' for reason, n in by_reason.items())
-
-
-def _resumed(nodes: Iterable[SlurmNode]) -> Iterable[str]:
-    return (f"update nodename={node.name} state=resume" for node in nodes)
 
 
 def _by_node(jobs: Iterable[SlurmJob]) -> dict[str, list[SlurmJob]]:

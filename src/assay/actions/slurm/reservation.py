@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator
 
 from assay.actions.slurm.programs import Programs
 from assay.actions.slurm.reading import SlurmNode
-from assay.actions.slurm.reasons import sealed, told, wholly_ours
 from assay.actions.workloads import our_reason
+from assay.model.sealed import sealed, told, wholly_ours
 
 NAME = "assay-suspicious-"
 FLAGS = "maint,ignore_jobs"

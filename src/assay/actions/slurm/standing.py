@@ -6,8 +6,8 @@ import getpass
 from collections.abc import Iterable
 
 from assay.actions.slurm.reading import SlurmJob, SlurmNode, moment
-from assay.actions.slurm.reasons import told
 from assay.actions.workloads import Job, ours
+from assay.model.sealed import told
 
 OUR_JOBS = "assay-"
 """How our own jobs are named: probes (`assay-probe`), runs (`assay-RUN`), spare work (`assay-spare-ID`)."""
