@@ -21,6 +21,7 @@ from bench import (
     faults,
     harness,
     history,
+    kubernetes,
     million,
     observing,
     quiet,
@@ -50,6 +51,7 @@ PARTS: dict[str, Callable[[Path], Iterator[Measurement]]] = {
     "observing": observing.measurements,
     "quiet": quiet.measurements,
     "cordon": cordon.measurements,
+    "kubernetes": kubernetes.measurements,
 }
 
 
