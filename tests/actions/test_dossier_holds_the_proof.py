@@ -22,11 +22,14 @@ from assay.actions.rma.archive import MANIFEST, archive, opened
 from assay.actions.rma.make import read_back
 from assay.actions.rma.photos import photos_in
 from assay.actions.rma.places import archive_of, photos_of
+from assay.lifecycle.sightings import parts_of
 from assay.model.entry import Entry
 from assay.model.errors import Trouble
 from assay.model.evidence import Evidence
 from assay.model.outcome import Outcome, Run
 from assay.model.secrets import remember
+from assay.observe.collect import collect
+from assay.observe.serials import node_serials, parts_in
 
 NODE, AT = "n0012", datetime(2026, 10, 1, 9, tzinfo=UTC)
 CHECK, GPU = "suites/x.py::test_y", f"h100-a/{NODE}/gpu0"
@@ -154,6 +157,24 @@ def test_what_was_changed_cut_short_or_is_another_effects_is_no_dossier(asked):
         assert dossier.verify(context, intent).done is False
     with pytest.raises(Trouble):
         read_back(context.reports, NODE, "never")
+
+
+def test_every_kind_of_part_is_read_with_its_serial_number_and_where_faults_place_it(room):
+    context = room.context()
+    evidence = collect(room.fleet, [NODE], clock=context.clock, store=context.evidence)[NODE]
+    spec = room.fleet.spec_of(NODE)
+    parts = parts_in(evidence, parts_of(spec))
+    places = {
+        kind: [part.place for part in parts if part.kind == kind] for kind in ("gpu", "hca", "nvme", "psu", "dimm")
+    }
+    assert places["gpu"] == [f"gpu{slot}" for slot in range(len(spec.gpus.pci))]
+    assert places["hca"] == [hca.name for hca in spec.hcas]
+    assert places["psu"] == [f"psu{bay}" for bay in range(spec.psus.count)]
+    assert len(places["nvme"]) == spec.nvme.count
+    assert places["dimm"]
+    assert len({part.serial for part in parts}) == len(parts)
+    serial = room.fleet.nodes[NODE].serial
+    assert node_serials(evidence) == {"bmc": serial, "dmi": serial}
 
 
 CHILD = """

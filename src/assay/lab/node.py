@@ -65,7 +65,7 @@ def initial_state(node: Node, spec: NodeSpec, bundle: FirmwareBundle, now: datet
         "nics": nics(node, spec),
         "nvme": nvme(node, spec),
         "host": host(node, spec),
-        "psus": psus(spec),
+        "psus": psus(node, spec),
         "fans": fans(spec),
         "inlet_c": 24,
         "box": box(spec),

@@ -143,9 +143,11 @@ def nvme(node: Node, spec: NodeSpec) -> list[Part]:
     ]
 
 
-def psus(spec: NodeSpec) -> list[Part]:
+def psus(node: Node, spec: NodeSpec) -> list[Part]:
     """Return the power supplies."""
-    return [{"present": True, "health": "OK", "input_v": 230, "output_w": 620} for _ in range(spec.psus.count)]
+    healthy = {"present": True, "health": "OK", "input_v": 230, "output_w": 620}
+    bays = range(spec.psus.count)
+    return [{**healthy, "serial": f"P{number(node.name, f'psu{bay}', 12)}"} for bay in bays]
 
 
 def fans(spec: NodeSpec) -> list[Part]:

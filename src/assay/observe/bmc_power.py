@@ -21,7 +21,7 @@ class Power:
         self._chassis = chassis
 
     def supplies(self) -> Tree:
-        """Return bay → readings of its supply: volts in, watts out."""
+        """Return bay → readings of its supply: volts in, watts out, its serial number."""
         if not self._newer:
             return numbered(self._power.get("PowerSupplies", []), _old_supply)
         units = self._bmc.members(self._bmc.follow(self._power, "PowerSupplies", 2, 1))
@@ -83,6 +83,7 @@ def _common(unit: Resource) -> Tree:
         "state": leaf(unit, "Status", "State"),
         "health": leaf(unit, "Status", "Health"),
         "input": leaf(unit, "LineInputStatus"),
+        "serial": leaf(unit, "SerialNumber"),
     }
 
 

@@ -98,6 +98,7 @@ def supply(view: View, number: str) -> Resource:
         Status=part_status(psu),
         LineInputStatus=_input(psu),
         PowerCapacityWatts=3300,
+        **({"SerialNumber": psu["serial"]} if psu.get("serial") and psu.get("present", True) else {}),
         Metrics=link(f"{SUPPLIES}/{number}/Metrics"),
         Location={"PartLocation": {"ServiceLabel": f"PSU{number}", "LocationType": "Bay"}},
     )
