@@ -5,6 +5,7 @@ from lab_room import Room, wish
 
 from assay.actions import powercycle, reboot
 from assay.actions.action import Intent
+from assay.controller import effect as steps
 
 
 def begun(room: Room, action, name: str, node: str) -> Intent:
@@ -62,6 +63,28 @@ def test_without_a_boot_id_from_before_the_bmcs_last_reset_is_the_proof(room: Ro
     powercycle.run(room.context(), intent)
 
     assert reboot.verify(room.context(), intent).done
+
+
+@pytest.mark.parametrize("action", [reboot, powercycle])
+def test_without_a_boot_id_from_before_a_second_run_still_does_not_restart_it_twice(room: Room, action):
+    room.fresh("n0004")
+    seen = begun(room, powercycle, "powercycle", "n0004").before
+    intent = wish("powercycle", "n0004", before={"last_reset": seen["last_reset"]})
+    powercycle.run(room.context(), intent)
+    action.run(room.context(), intent)
+    assert room.state("n0004")["boot"]["count"] == 2
+
+
+def test_a_node_that_is_off_has_not_come_back_and_one_that_is_silent_is_not_known(room: Room):
+    room.fresh("n0004")
+    intent = begun(room, powercycle, "powercycle", "n0004")
+    room.change("n0004", lambda state: state["power"].update(state="Off", on_at=None))
+    off = powercycle.verify(room.context(), intent)
+    with room.shut_out("n0004"):
+        nobody_tells = steps.ask(room.context(), powercycle, intent)
+    assert (off.done, off.facts) == (False, {"power": "Off"})
+    assert off.reason.endswith("its BMC reads the power as Off")
+    assert nobody_tells.done is None
 
 
 def test_with_nothing_to_compare_it_cannot_be_told(room: Room):

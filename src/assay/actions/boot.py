@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Mapping
 from typing import Any
 
 from assay.actions.action import Context, Facts, Intent, Verification
@@ -41,9 +42,15 @@ def boot_facts(ctx: Context, node: str) -> Facts:
 
 
 def verify_boot(ctx: Context, intent: Intent) -> Verification:
-    """Done when the node answers with another boot id than before; without one, when its BMC tells of a newer reset."""
+    """Done when the node answers with another boot id than before; without one, when its BMC tells of a newer reset.
+
+    Of a node that does not answer its BMC tells the power: one that is off has not come back.
+    """
     node = ctx.fleet.nodes[intent.node]
-    now = boot_id(node)
+    try:
+        now = boot_id(node)
+    except Trouble as silent:
+        return _by_power(ctx.fleet, node, silent)
     if before := intent.before.get("boot_id"):
         reason = f"boot id {before} → {now}" if now != before else f"still runs boot {now}"
         return Verification(now != before, reason, {"boot_id": now})
@@ -52,6 +59,13 @@ def verify_boot(ctx: Context, intent: Intent) -> Verification:
             reset = str(bmc.system().get("LastResetTime"))
         return Verification(reset != before, f"last reset {before} → {reset}", {"boot_id": now, "last_reset": reset})
     return Verification(None, f"runs boot {now}, and what it ran before is not known", {"boot_id": now})
+
+
+def _by_power(fleet: Fleet, node: Node, silent: Trouble) -> Verification:
+    with bmc_of(fleet, node, BMC_S) as bmc:
+        power = bmc.power()
+    told = f"{silent.what}; its BMC reads the power as {power}"
+    return Verification(False if power == "Off" else None, told, {"power": power})
 
 
 def is_booting(system: dict[str, Any]) -> bool:
@@ -67,6 +81,14 @@ def restarted_since(node: Node, fleet: Fleet, before: str, wait_s: float) -> boo
     with bmc_of(fleet, node, BMC_S) as bmc:
         booting = is_booting(bmc.system())
     return bool(before) and booting and wait_for_boot(node, before, wait_s) != before
+
+
+def reset_since(node: Node, fleet: Fleet, before: Mapping[str, Any]) -> bool:
+    """Say whether the BMC tells of a newer reset than `before` an effect whose boot id from before is not known."""
+    if before.get("boot_id") or not before.get("last_reset"):
+        return False
+    with bmc_of(fleet, node, BMC_S) as bmc:
+        return str(bmc.system().get("LastResetTime")) != str(before["last_reset"])
 
 
 def wait_for_boot(node: Node, before: str, wait_s: float) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from assay.actions.action import Context, Facts, Intent, Verification
-from assay.actions.boot import boot_facts, force_off_and_on, restarted_since, verify_boot, wait_for_boot
+from assay.actions.boot import boot_facts, force_off_and_on, reset_since, restarted_since, verify_boot, wait_for_boot
 from assay.actions.node_lock import node_lock
 from assay.observe.bmc import bmc_of
 
@@ -20,7 +20,7 @@ def run(ctx: Context, intent: Intent) -> None:
     """ForceOff, see that it is off, On, and wait for the boot; nothing where the node runs another boot by now."""
     node, known = ctx.fleet.nodes[intent.node], str(intent.before.get("boot_id", ""))
     with node_lock(ctx.home, intent.node, WAIT_S):
-        if restarted_since(node, ctx.fleet, known, WAIT_S):
+        if restarted_since(node, ctx.fleet, known, WAIT_S) or reset_since(node, ctx.fleet, intent.before):
             return
         with bmc_of(ctx.fleet, node) as bmc:
             force_off_and_on(bmc, WAIT_S)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from assay.actions.action import Context, Facts, Intent, Verification
-from assay.actions.boot import boot_facts, verify_boot
+from assay.actions.boot import boot_facts, reset_since, verify_boot
 from assay.actions.playbook import run_playbook
 
 patience_s = 1800.0
@@ -16,6 +16,8 @@ def before(ctx: Context, intent: Intent) -> Facts:
 
 def run(ctx: Context, intent: Intent) -> None:
     """Run the playbook, which restarts only a node that still runs the boot from before."""
+    if reset_since(ctx.fleet.nodes[intent.node], ctx.fleet, intent.before):
+        return
     run_playbook(ctx, intent, "reboot.yml", {"unless_after": intent.before.get("boot_id", "")})
 
 
