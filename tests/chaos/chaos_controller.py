@@ -105,10 +105,11 @@ class Controller:
                 time.sleep(0.1)
 
     def take_pass(self, ledger: Ledger, *, settle: bool) -> None:
-        """Take the nodes that are ill and a quarter of the others once round the loop; all of them to `settle`."""
+        """Take the nodes once round the loop; or the ill ones and a quarter of the others, unless it is to `settle`."""
         names = list(self.fleet.nodes)
         ill = self.world.ill()
-        some = names if settle else sorted({*self.chance.sample(names, len(names) // 4), *ill})
+        part = sorted({*self.chance.sample(names, len(names) // 4), *ill})
+        some = names if settle or self.chance.random() < 0.5 else part
         once.reconcile_once(
             self.fleet,
             ledger,

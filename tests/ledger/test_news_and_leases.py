@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
 import threading
 import time
 
 import pytest
+from forks import Forked
 
 from assay.ledger.store import Ledger
 from assay.model.entry import Entry
@@ -17,54 +14,45 @@ from assay.model.errors import Trouble
 from assay.model.outcome import Outcome, Run
 
 AT = "2026-11-21T12:00:00+00:00"
-HOLDER = """
-import sys, time
-from assay.ledger.store import Ledger
-ledger = Ledger.open(sys.argv[1])
-held = sys.argv[2]
-if held == "lease":
-    assert ledger.claim("rack-1", "first", float(sys.argv[3]))
-    print("held", flush=True)
+
+
+def hold_a_lease(line, place, for_s):
+    assert Ledger.open(place).claim("rack-1", "first", for_s)
+    line.send("held")
     time.sleep(60)
-with ledger.exclusively("deciding"):
-    print("held", flush=True)
-    time.sleep(60)
-"""
-COUNTER = """
-import sys, pathlib
-from assay.ledger.store import Ledger
-ledger, count = Ledger.open(sys.argv[1]), pathlib.Path(sys.argv[2])
-print("ready", flush=True)
-sys.stdin.readline()
-for _ in range(40):
-    with ledger.exclusively("deciding"):
-        count.write_text(str(int(count.read_text()) + 1))
-"""
-CLAIMER = """
-import sys
-from assay.ledger.store import Ledger
-ledger = Ledger.open(sys.argv[1])
-print("ready", flush=True)
-sys.stdin.readline()
-print(*(f"rack-{n}" for n in range(30) if ledger.claim(f"rack-{n}", sys.argv[2], 60)))
-"""
+
+
+def hold_a_section(line, place):
+    with Ledger.open(place).exclusively("deciding"):
+        line.send("held")
+        time.sleep(60)
+
+
+def count_up(line, place, count):
+    ledger = Ledger.open(place)
+    line.send("ready")
+    line.recv()
+    for _ in range(40):
+        with ledger.exclusively("deciding"):
+            count.write_text(str(int(count.read_text()) + 1))
+
+
+def claim_all(line, place, name):
+    ledger = Ledger.open(place)
+    line.send("ready")
+    line.recv()
+    line.send([rack for rack in map("rack-{}".format, range(30)) if ledger.claim(rack, name, 60)])
 
 
 def entry(id_: str, node: str = "n1") -> Entry:
     return Entry(id_, AT, "hold", node)
 
 
-def start(program: str, *words: object) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", program, *map(str, words)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    assert process.stdout.readline().strip() in ("held", "ready")
-    return process
-
-
-def kill(process: subprocess.Popen[str]) -> None:
-    os.kill(process.pid, signal.SIGKILL)
-    process.communicate()
+def at_once(*processes: Forked) -> None:
+    for each in processes:
+        assert each.hear() == "ready"
+    for each in processes:
+        each.say()
 
 
 def test_the_head_is_the_number_of_the_newest_entry(ledger):
@@ -163,7 +151,9 @@ def test_a_lease_ends_with_its_time_and_a_renewal_lengthens_it(ledger):
 
 
 def test_the_lease_of_a_killed_holder_goes_to_another_when_it_is_over(ledger, place):
-    kill(start(HOLDER, place, "lease", 2.0))
+    holder = Forked(hold_a_lease, place, 2.0)
+    assert holder.hear() == "held"
+    holder.kill()
     until = ledger.holders().get("rack-1")
     if until:
         assert not ledger.claim("rack-1", "second", 60), "not before"
@@ -176,12 +166,9 @@ def test_the_lease_of_a_killed_holder_goes_to_another_when_it_is_over(ledger, pl
 
 def test_of_two_who_claim_at_once_one_gets_it(place):
     Ledger.open(place).close()
-    claimers = [start(CLAIMER, place, name) for name in ("left", "right")]
-    for each in claimers:
-        assert each.stdin is not None
-        each.stdin.write("go\n")
-        each.stdin.flush()
-    got = [each.communicate()[0].split() for each in claimers]
+    claimers = [Forked(claim_all, place, name) for name in ("left", "right")]
+    at_once(*claimers)
+    got = [each.hear() for each in claimers]
     assert sorted(got[0] + got[1]) == sorted(f"rack-{n}" for n in range(30))
 
 
@@ -189,12 +176,9 @@ def test_one_process_at_a_time_goes_through_an_exclusive_section(place, tmp_path
     count = tmp_path / "count"
     count.write_text("0")
     Ledger.open(place).close()
-    counters = [start(COUNTER, place, count) for _ in range(3)]
-    for each in counters:
-        assert each.stdin is not None
-        each.stdin.write("go\n")
-        each.stdin.flush()
-    assert [each.communicate() and each.returncode for each in counters] == [0, 0, 0]
+    counters = [Forked(count_up, place, count) for _ in range(3)]
+    at_once(*counters)
+    assert [each.end() for each in counters] == [0, 0, 0]
     assert count.read_text() == "120"
 
 
@@ -218,12 +202,13 @@ def test_threads_take_turns_as_processes_do(ledger):
 
 
 def test_a_killed_holder_gives_its_section_back_and_the_ledger_is_open_meanwhile(ledger, place):
-    holder = start(HOLDER, place, "section")
+    holder = Forked(hold_a_section, place)
+    assert holder.hear() == "held"
     with pytest.raises(Trouble, match="its turn"), ledger.exclusively("deciding", patience_s=0.2):
         pass
     with ledger.exclusively("another"):
         assert ledger.append(entry("a")) == [True], "who holds a section locks nobody else out"
-    kill(holder)
+    holder.kill()
     with ledger.exclusively("deciding", patience_s=20):
         pass
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
+from forks import Forked
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import text
@@ -29,19 +26,14 @@ FREE = {
 }
 
 
-WRITER = """
-import sys
-from assay.ledger.store import Ledger
-from assay.model.entry import Entry
-from assay.model.outcome import Outcome, Run
-ledger, name, number = Ledger.open(sys.argv[1]), sys.argv[2], 0
-while True:
-    number += 1
-    ledger.append(*(Entry(f"{name}-{number}-{i}", "", "hold") for i in range(20)))
-    told = [Outcome("c", f"a/n{i}", f"n{i}", "fail", f"hot {number}") for i in range(9)]
-    ledger.record(Run(f"{name}-{number}", "2026-11-21T12:00:00+00:00"), told)
-    print(number, flush=True)
-"""
+def write_on(line, place, name):
+    ledger, number = Ledger.open(place), 0
+    while True:
+        number += 1
+        ledger.append(*(Entry(f"{name}-{number}-{i}", AT, "hold") for i in range(20)))
+        told = [Outcome("c", f"a/n{i}", f"n{i}", "fail", f"hot {number}") for i in range(9)]
+        ledger.record(Run(f"{name}-{number}", AT), told)
+        line.send(number)
 
 
 def entry(number: int, kind: str = "hold") -> Entry:
@@ -185,18 +177,13 @@ def test_one_edit_is_one_problem_and_not_all_that_came_after_it(history):
 
 def test_the_chain_goes_on_over_processes_that_are_killed_while_they_write(place):
     Ledger.open(place).close()
-    for turn in range(2):
-        writers = [
-            subprocess.Popen([sys.executable, "-c", WRITER, str(place), f"w{turn}{n}"], stdout=subprocess.PIPE)
-            for n in range(2)
-        ]
+    for turn in range(3):
+        writers = [Forked(write_on, place, f"w{turn}{n}") for n in range(2)]
         for writer in writers:
-            assert writer.stdout is not None
-            assert writer.stdout.readline()
+            writer.hear()
         time.sleep(0.05)
         for writer in writers:
-            os.kill(writer.pid, signal.SIGKILL)
-            writer.communicate()
+            writer.kill()
     assert Ledger.open(place).verify() == []
 
 
