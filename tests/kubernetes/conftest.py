@@ -10,18 +10,16 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 from kube_make import node
-from kube_rights import Rights, documents_of, rights_of
+from kube_rights import MANIFEST, Rights, documents_of, rights_of
 from kube_server import KubeFake
 
 from assay.actions.kubernetes_workloads import spare
 from assay.actions.kubernetes_workloads.adapter import KubernetesWorkloads
 
-MANIFEST = Path(__file__).resolve().parents[2] / "deploy" / "kubernetes.yaml"
-
 
 @pytest.fixture
 def kube(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[KubeFake]:
-    for name in ("HTTPS_PROXY", "https_proxy", "KUBECONFIG"):
+    for name in ("HTTPS_PROXY", "https_proxy", "KUBECONFIG", "KUBERNETES_SERVICE_HOST"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(spare, "LOOK_S", 0.05)
     fake = KubeFake(tmp_path, {"assay-token": rights_of(MANIFEST), "admin": Rights("admin", all=True)})

@@ -10,6 +10,8 @@ from typing import Any
 
 import yaml
 
+MANIFEST = Path(__file__).resolve().parents[2] / "deploy" / "kubernetes.yaml"
+
 
 @dataclass
 class Rights:

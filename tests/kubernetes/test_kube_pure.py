@@ -11,8 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kube_make import node, pod
 from kube_patch import patched
+from kube_rights import MANIFEST, rights_of
 from kube_store import wrote
 
+from assay.actions.kubernetes_workloads import keys as keys_of_ours
 from assay.actions.kubernetes_workloads import node as nodes
 from assay.actions.kubernetes_workloads.demand import waiting_for
 from assay.actions.kubernetes_workloads.selector import selects
@@ -106,6 +108,13 @@ def test_a_templates_own_settings_stay_and_ours_come_on_top():
     assert "args" not in first
     assert set(made["spec"]["affinity"]) == {"podAffinity", "nodeAffinity"}
     assert not humble(made), "its priority is told by admission only"
+
+
+def test_the_documentation_names_every_key_and_every_right():
+    page = (MANIFEST.parents[1] / "docs" / "kubernetes.md").read_text()
+    written = {value for name, value in vars(keys_of_ours).items() if name.isupper() and name != "MANAGER"}
+    assert [key for key in written if key not in page and key != "assay.dev/node"] == []
+    assert [right for right in rights_of(MANIFEST).granted if f"`{right[2]}`" not in page] == []
 
 
 def _applied(before: dict[str, Any], patch: dict[str, Any] | None) -> dict[str, Any]:

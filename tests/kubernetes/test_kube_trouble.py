@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 import yaml
-from conftest import MANIFEST
 from kube_make import pod
-from kube_rights import documents_of, rights_of
+from kube_rights import MANIFEST, documents_of, rights_of
 from kube_server import KubeFake
 
 from assay.actions.kubernetes_workloads.adapter import KubernetesWorkloads
