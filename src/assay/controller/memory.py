@@ -12,6 +12,7 @@ from assay.controller.desk import Desk
 from assay.controller.in_use import jobs_on
 from assay.controller.newest import Newest
 from assay.controller.quiet import rests_from
+from assay.controller.traits import FleetTraits
 from assay.harness.declared import Declared
 from assay.lifecycle.fold import Chronicle
 from assay.lifecycle.racks import companions
@@ -109,7 +110,14 @@ class Memory:
     def _situation(self, now: datetime, views: tuple[NodeView, ...], quiet: Counter[Place]) -> Situation:
         fleet = self.desk.fleet
         return Situation(
-            now, self.desk.policy, views, fleet.lines, fleet.known_issues, fleet.observed_checks, quiet=quiet
+            now,
+            self.desk.policy,
+            views,
+            fleet.lines,
+            fleet.known_issues,
+            fleet.observed_checks,
+            quiet=quiet,
+            traits=FleetTraits(self.desk),
         )
 
     def _enrolled(self) -> Iterator[tuple[str, Node]]:

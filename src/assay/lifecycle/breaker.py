@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import timedelta
 
+from assay.lifecycle.common import suspects
 from assay.lifecycle.limits import is_out, serves
 from assay.lifecycle.situation import NodeView, Situation
 from assay.lifecycle.story import Known
 from assay.lifecycle.when import hours, moment
+
+SAMPLE = 64
+LIKELIEST = 3
 
 
 def tripped(situation: Situation) -> dict[str, str]:
@@ -52,7 +56,8 @@ def _late(situation: Situation, pool: str, views: list[NodeView]) -> str:
     states = Counter(view.story.state for view in missed)
     said = ", ".join(f"{state} on {count}" for state, count in sorted(states.items()))
     wave = f"{len(missed)} of {len(views)} nodes of pool {pool} miss their deadline at once ({said})"
-    return f"breaker: {wave}: either the clock jumped, or what they wait for is down"
+    likely = _likely(situation, [view.name for view in missed])
+    return f"breaker: {wave}: either the clock jumped, or what they wait for is down{likely}"
 
 
 def _wave(situation: Situation, pool: str, views: list[NodeView]) -> str:
@@ -64,7 +69,21 @@ def _wave(situation: Situation, pool: str, views: list[NodeView]) -> str:
     if len(hit) * 100 < breaker.percent * serving:
         return ""
     wave = f"{len(hit)} of {serving} serving nodes of pool {pool} show faults within {breaker.window_minutes:g} min"
-    return f"breaker: {wave} ({_common([view for view in views if view.name in hit], hit.values())})"
+    common = _common([view for view in views if view.name in hit], hit.values())
+    return f"breaker: {wave} ({common}){_likely(situation, hit)}"
+
+
+def _likely(situation: Situation, wave: Collection[str]) -> str:
+    """Return what the nodes of a wave share and others do not, for the end of the sentence; "" where nothing is known.
+
+    Of the others a sample is asked, the first by name: to tell of one is to read its evidence.
+    """
+    known = situation.traits
+    others = sorted(name for name in known if name not in wave)[:SAMPLE]
+    hit = [known[name] for name in sorted(wave) if name in known][:SAMPLE]
+    found = suspects(hit, [known[name] for name in others]) if hit else []
+    said = "; or ".join(str(one) for one in found[:LIKELIEST])
+    return f"; likely behind it: {said}" if said else ""
 
 
 def _fresh(situation: Situation, view: NodeView) -> list[Known]:

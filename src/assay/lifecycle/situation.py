@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from assay.lifecycle.common import Traits
 from assay.lifecycle.story import Story
 from assay.model.checks import Check
 from assay.model.fleet import Node
@@ -50,7 +51,8 @@ class Situation:
     (see `racks.companions`) is in `nodes` whole, when any of it is out.
 
     `lines` is `Fleet.lines`; with it a decision names the line of the rule that it follows. `known` are the known
-    issues, expired ones too; `observed` the ids of the checks that decide nothing yet.
+    issues, expired ones too; `observed` the ids of the checks that decide nothing yet. `traits` are what any node of
+    the fleet could have in common with others, by name; it is only asked when a breaker trips.
     """
 
     now: datetime
@@ -60,6 +62,7 @@ class Situation:
     known: tuple[KnownIssue, ...] = ()
     observed: frozenset[str] = frozenset()
     quiet: Mapping[Place, int] = field(default_factory=dict)
+    traits: Mapping[str, Traits] = field(default_factory=dict)
 
     def state_of(self, view: NodeView) -> State:
         """Return the state that a node is in. Raises KeyError for one that the policy does not have."""
