@@ -10,6 +10,8 @@ import json
 import os
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -117,11 +119,24 @@ def node_of(variables: Mapping[str, Any]) -> tuple[Fleet, Node]:
     The fleet repository is the parent of the playbook's folder.
     """
     root = Path(variables["playbook_dir"]).parent
-    fleet = load_fleet(root, inventories(root)[1:])
-    name = variables["inventory_hostname"]
+    fleet, name = _read_once(root), variables["inventory_hostname"]
     if name not in fleet.nodes:
         raise Trouble(f"the inventory of {root} has no node {name}")
     return fleet, fleet.nodes[name]
+
+
+def read_before_hosts(plugin: str) -> None:
+    """Read the fleet of a collection's plugin file where Ansible loads it first: each task of a host is a fork of that.
+
+    Nothing where it is not read that way: the task itself will say why.
+    """
+    with suppress(Trouble, OSError, IndexError):
+        _read_once(Path(plugin).parents[7])
+
+
+@cache
+def _read_once(root: Path) -> Fleet:
+    return load_fleet(root, inventories(root)[1:])
 
 
 def _environment(folder: Path, root: Path) -> dict[str, str]:

@@ -9,9 +9,11 @@ from ansible.plugins.action import ActionBase
 
 from assay.actions.firmware import Bringing, owed, unequal
 from assay.actions.node_lock import node_lock
-from assay.actions.playbook import node_of
+from assay.actions.playbook import node_of, read_before_hosts
 from assay.actions.updates import connect
 from assay.model.errors import Trouble
+
+read_before_hosts(__file__)
 
 
 class ActionModule(ActionBase):  # type: ignore[misc]  # ansible ships no types

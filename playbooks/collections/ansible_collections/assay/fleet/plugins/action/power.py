@@ -9,8 +9,10 @@ from ansible.plugins.action import ActionBase
 
 from assay.actions.boot import restart
 from assay.actions.node_lock import node_lock
-from assay.actions.playbook import node_of
+from assay.actions.playbook import node_of, read_before_hosts
 from assay.model.errors import Trouble
+
+read_before_hosts(__file__)
 
 RESETS = ["", "ForceRestart", "GracefulRestart", "PowerCycle"]
 
