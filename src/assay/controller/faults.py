@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 
 from assay.controller.desk import Desk
 from assay.controller.lock import told_by_one
@@ -14,6 +15,7 @@ from assay.lifecycle.classify import cleared_in, faults_in
 from assay.lifecycle.excused import counting, proving
 from assay.lifecycle.recovered import back_in_bounds, recovered_in
 from assay.lifecycle.story import Story
+from assay.lifecycle.when import moment
 from assay.model.entry import Entry
 from assay.model.evidence import Evidence
 from assay.model.faults import FaultCatalog
@@ -21,6 +23,8 @@ from assay.model.outcome import Recorded
 
 TOGETHER = 200
 """Nodes whose faults are told in one transaction."""
+AHEAD = timedelta(minutes=5)
+"""How far clocks may differ. What is dated later was written by a clock that is wrong, and says nothing."""
 
 
 def classify(memory: Memory, seen: Mapping[str, Evidence]) -> None:
@@ -28,8 +32,12 @@ def classify(memory: Memory, seen: Mapping[str, Evidence]) -> None:
 
     Some nodes at a time, so that neither their outcomes nor the turn to add faults is held for long.
     """
-    desk = memory.desk
-    for names in batches(list(seen), TOGETHER):
+    desk, latest_at = memory.desk, memory.desk.clock.now() + AHEAD
+    for name in [name for name, evidence in seen.items() if evidence.at > latest_at]:
+        desk.progress(
+            f"{name}: its evidence is of {seen[name].at:%Y-%m-%d %H:%M:%S} UTC, which is yet to come: left out"
+        )
+    for names in batches([name for name in seen if seen[name].at <= latest_at], TOGETHER):
         latest = outcomes_of(desk.ledger, names)
         with told_by_one(desk.home):
             stories = memory.stories()
@@ -45,6 +53,7 @@ def entries_of(desk: Desk, story: Story, evidence: Evidence, latest: Sequence[Re
     """
     node, spec, now = desk.fleet.nodes[story.node], desk.fleet.spec_of(story.node), desk.clock.now()
     known, observed = desk.fleet.known_issues, desk.fleet.observed_checks
+    latest = [one for one in latest if moment(one.measured_at) <= now + AHEAD]
     counted, proofs = counting(latest, node, known, observed, now), proving(latest, observed)
     seen = faults_in(catalog_of(desk), desk.policy, node, spec, story, evidence, counted)
     entries = [journal.fault(fault, now) for fault in seen]

@@ -31,6 +31,7 @@ from assay.controller.timetable import Task
 from assay.controller.turns import Turns
 from assay.lifecycle.story import Story
 from assay.lifecycle.when import moment
+from assay.model.action import REPAIRS
 from assay.model.entry import Entry
 from assay.model.fleet import Fleet
 from assay.model.spans import counted
@@ -46,8 +47,8 @@ GRACE_S = 10.0
 """How long what is under way may take to end when the loop is to stop."""
 NO_NEWS = ("ticket.", "schedule.", "observe.", "commit.")
 """What begins so changes nothing about what is to be decided."""
-STIRS = ("transition", "effect.verified", "certified", "release", "part.replaced")
-"""What makes a new look at a node worth while."""
+STIRS = ("transition", "certified", "release", "part.replaced")
+"""What makes a new look at a node worth while, as a repair does."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,7 @@ class Loop:
         self._tasks: dict[str, Lane] = {}
         self._patience, self._clock = Patience(), Turns()
         self._swept, self._missed = frozenset[str](), set[str]()
+        self._unanswered = set[str]()
         self._changed = True
 
     def run(self, stop: Event) -> None:
@@ -132,7 +134,9 @@ class Loop:
         if news := self._memory.news():
             self._seen, self._changed = news[-1].seq, True
             self._told.changes(news)
-            self._answer(news)
+            self._hear(news)
+        if self._unanswered:
+            self._answer()
         if self._missed and not self._hands.busy:
             missed, self._missed = self._missed, set()
             self._act(missed)
@@ -142,14 +146,18 @@ class Loop:
         self._do_by_the_clock()
         self._see_to_tickets()
 
-    def _answer(self, news: Sequence[Entry]) -> None:
+    def _hear(self, news: Sequence[Entry]) -> None:
+        """Note which nodes the news are about; trouble on the way to an answer loses none of them."""
+        self._rota.soon({entry.node for entry in news if _stirs(entry)})
+        self._unanswered |= {entry.node for entry in news if not entry.kind.startswith(NO_NEWS)} & self._mine
+
+    def _answer(self) -> None:
         """Decide about the nodes that are in the news, and act on what comes of it."""
-        self._rota.soon({entry.node for entry in news if entry.kind in STIRS})
-        named = {entry.node for entry in news if not entry.kind.startswith(NO_NEWS)} & self._mine
-        if concerned := self._share.mine(sorted(named)):
+        if concerned := self._share.mine(sorted(self._unanswered)):
             self._decide(concerned, concerned)
             self._missed |= self._swept & set(concerned)
             self._act(set(concerned) - self._swept)
+        self._unanswered.clear()
 
     def _decide(self, names: Collection[str], asked: Collection[str] | None = None) -> None:
         if self._signed:
@@ -280,6 +288,11 @@ def looked_at(desk: Desk) -> dict[str, float]:
         if source != "agent":
             found[node] = max(found.get(node, 0.0), word.looked.timestamp())
     return found
+
+
+def _stirs(entry: Entry) -> bool:
+    repaired = entry.kind == "effect.verified" and entry.body["action"] in REPAIRS
+    return repaired or entry.kind in STIRS
 
 
 def _stirred_at(story: Story) -> float:

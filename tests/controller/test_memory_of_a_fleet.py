@@ -1,0 +1,234 @@
+"""What a controller keeps warm says the same as all of history read anew, and asks for as little as it can."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+from collections.abc import Collection, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from assay.actions.workloads import Job, Standing
+from assay.controller.desk import Desk
+from assay.controller.memory import Memory
+from assay.controller.once import at_work, decide_now
+from assay.fleet.load import load_fleet
+from assay.harness.declared import Declared, declared
+from assay.ledger.store import Ledger
+from assay.lifecycle import journal
+from assay.lifecycle.classify import FaultSeen
+from assay.lifecycle.decide import decide
+from assay.lifecycle.owed import owed
+from assay.lifecycle.when import written
+from assay.model.entry import Entry, derived_id
+from assay.model.errors import Trouble
+from assay.model.outcome import Outcome, Run
+from assay.observe.store import EvidenceStore
+
+FLEET = load_fleet(Path(__file__).parents[2])
+NODES = sorted(FLEET.nodes, key=lambda name: (FLEET.nodes[name].pool != "h100-a", name))
+START = datetime(2026, 11, 21, 12, tzinfo=UTC)
+FAULTS = ("gpu.xid.79", "gpu.thermal", "gpu.xid.13", "psu.failed", "ib.link.down")
+
+
+class Hands:
+    """A clock that is moved by hand."""
+
+    def __init__(self) -> None:
+        self.at = START
+
+    def now(self) -> datetime:
+        return self.at
+
+
+class Far:
+    """One scheduler of all nodes, that counts what it is asked."""
+
+    places = True
+
+    def __init__(self) -> None:
+        self.asked: list[set[str]] = []
+        self.jobs: dict[str, tuple[Job, ...]] = {}
+        self.strangers: set[str] = set()
+        self.silent = False
+
+    def standings(self, nodes: Collection[str]) -> dict[str, Standing]:
+        if self.silent:
+            raise Trouble("slurmctld does not answer")
+        self.asked.append(set(nodes))
+        return {node: Standing(self.jobs.get(node, ())) for node in nodes if node not in self.strangers}
+
+
+class Site:
+    """The example fleet in production, on an empty ledger."""
+
+    def __init__(self, place: Path | str, home: Path) -> None:
+        self.clock, self.far, self.said, self.serial = Hands(), Far(), list[str](), itertools.count()
+        store = EvidenceStore(home / "evidence")
+        self.ledger = Ledger.open(place)
+        self.desk = Desk(
+            FLEET, self.ledger, store, self.clock, home, home / "reports", lambda _: self.far, self.said.append
+        )
+        self.ledger.append(*(journal.enrolled(name, FLEET.nodes[name].pool, "production", START) for name in NODES))
+
+    def later(self, **span: float) -> None:
+        self.clock.at += timedelta(**span)
+
+    def fault(self, name: str, what: str = "gpu.xid.79", part: str = "gpu0") -> None:
+        number, at, treatment = next(self.serial), written(self.clock.at), FLEET.catalog.treatment(what)
+        subject = f"{FLEET.nodes[name].subject}/{part}"
+        seen = FaultSeen(
+            f"f{number}", name, what, subject, treatment.severity, treatment.blame, treatment.remedy, 1, at, at,
+            "as planted", {"kernel": f"b:{number}"}, (at,),
+        )  # fmt: skip
+        self.ledger.append(journal.fault(seen, self.clock.at))
+
+    def say(self, kind: str, name: str, **body: str) -> None:
+        body = {"who": "ann", "reason": "as planted"} | body
+        self.ledger.append(Entry(f"{kind}-{next(self.serial)}", written(self.clock.at), kind, name, body))
+
+    def settle(self, name: str, standing: str = "verified") -> None:
+        """Let everything that is owed to a node come to an end."""
+        for one in owed(self.desk.policy, Memory(self.desk).stories()[name]):
+            effect, at = derived_id(one.decision, one.action), written(self.clock.at)
+            about = {"effect": effect, "action": one.action, "decision": one.decision, "reason": "", "facts": {}}
+            begun = Entry(effect, at, "effect.intent", name, about | {"before": {}, "params": {}})
+            self.ledger.append(begun, Entry(derived_id(effect, standing), at, f"effect.{standing}", name, about))
+
+    def judge(self, name: str, verdict: str = "pass") -> None:
+        at = self.clock.at.isoformat()
+        told = [
+            Outcome(check.id, str(subject), name, verdict, "" if verdict == "pass" else "as planted", check.fault or "",
+                    tuple(check.phases), check.active, evidence_at=at)  # type: ignore[arg-type]
+            for check, subject in declared(FLEET, name, ["production", "test"])
+            if subject.part in ("", "gpu0")
+        ]  # fmt: skip
+        self.ledger.record(Run(f"run-{next(self.serial)}", at), told)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def site(request, tmp_path) -> Iterator[Site]:
+    server = request.param == "postgresql"
+    made = Site(request.getfixturevalue("database") if server else tmp_path / "ledger.sqlite", tmp_path / "home")
+    yield made
+    made.ledger.close()
+
+
+STEP = st.tuples(
+    st.sampled_from(["fault", "hold", "release", "certified", "move", "settle", "fail", "judge", "job", "idle"]),
+    st.integers(0, len(NODES) - 1),
+    st.sampled_from(FAULTS),
+    st.sampled_from([0.02, 0.5, 3, 30]),
+)
+
+
+@settings(max_examples=6, deadline=None)
+@given(steps=st.lists(STEP, min_size=3, max_size=14))
+def test_what_is_decided_with_quiet_nodes_as_a_count_is_what_is_decided_with_everybody(steps, tmp_path_factory):
+    home = tmp_path_factory.mktemp("site")
+    site = Site(home / "ledger.sqlite", home)
+    warm = Memory(site.desk)
+    for what, number, fault, hours in steps:
+        name = NODES[number]
+        match what:
+            case "fault":
+                site.fault(name, fault)
+            case "settle" | "fail":
+                site.settle(name, "verified" if what == "settle" else "failed")
+            case "judge":
+                site.judge(name)
+            case "job":
+                site.far.jobs[name] = (Job("7", "llama", "customer", ""),)
+            case "idle":
+                site.far.jobs.pop(name, None)
+            case _:
+                site.say(what, name, to="draining")
+        site.later(hours=hours)
+        everybody = Memory(site.desk).situation(NODES)
+        assert len(everybody.nodes) == len(NODES)
+        assert decide(warm.situation()) == decide(everybody)
+        decide_now(warm)
+        site.later(seconds=1)
+    site.ledger.close()
+    shutil.rmtree(home)
+
+
+def test_quiet_nodes_come_as_a_count_and_cost_no_question(site):
+    memory = Memory(site.desk)
+    site.later(minutes=1)
+    situation = memory.situation()
+    assert (situation.nodes, sum(situation.quiet.values())) == ((), len(NODES))
+    assert site.far.asked == []
+
+
+def test_many_nodes_that_are_awake_are_one_question_to_their_scheduler(site):
+    site.later(minutes=1)
+    for name in NODES[:3]:
+        site.fault(name)
+    site.far.jobs[NODES[0]] = (Job("7", "llama", "customer", ""),)
+    site.far.strangers = {NODES[2]}
+    views = Memory(site.desk).situation().nodes
+    assert site.far.asked == [set(NODES[:3])]
+    assert [view.jobs for view in views] == [("job 7 (llama, customer)",), (), None]
+
+
+def test_a_scheduler_that_is_down_is_told_once_for_all_its_nodes_and_leaves_them_unknown(site):
+    site.later(minutes=1)
+    site.far.silent = True
+    for name in NODES[:3]:
+        site.fault(name)
+    assert [view.jobs for view in Memory(site.desk).situation().nodes] == [None] * 3
+    assert site.said == [f"{NODES[0]} and 2 more: cannot tell what is in use: slurmctld does not answer"]
+
+
+def test_what_another_process_stored_is_heard_and_told_as_news_once(site):
+    memory = Memory(site.desk)
+    assert len(memory.news()) == len(NODES)
+    site.later(minutes=1)
+    site.fault(NODES[4])
+    assert [entry.kind for entry in memory.news()] == ["fault"]
+    assert memory.news() == []
+    assert [view.name for view in memory.situation().nodes] == [NODES[4]]
+
+
+def test_outcomes_are_asked_for_again_only_after_a_run(site, monkeypatch):
+    memory, asked = Memory(site.desk), list[set[str]]()
+    latest = Ledger.latest
+    monkeypatch.setattr(Ledger, "latest", lambda self, **some: asked.append(set(some["nodes"])) or latest(self, **some))
+    site.later(minutes=1)
+    site.fault(NODES[0])
+    assert [memory.situation().nodes[0].latest for _ in range(3)] == [()] * 3
+    site.judge(NODES[0])
+    assert memory.situation().nodes[0].latest
+    assert memory.situation([NODES[5]]).nodes
+    assert asked == [{NODES[0]}, {NODES[0]}, {NODES[5]}]
+
+
+def test_a_decision_makes_its_node_one_on_which_there_is_work(site):
+    memory = Memory(site.desk)
+    site.later(minutes=1)
+    assert at_work(memory, NODES) == set()
+    site.fault(NODES[0])
+    assert decide_now(memory) == 1
+    assert at_work(memory, NODES) == {NODES[0]}
+    assert at_work(memory, NODES[1:]) == set()
+    site.settle(NODES[0], "done")
+    assert at_work(memory, NODES[1:]) == {NODES[0]}, "what was begun is finished, whoever asks"
+
+
+def test_only_those_asked_about_are_decided(site):
+    memory = Memory(site.desk)
+    site.later(minutes=1)
+    site.fault(NODES[0])
+    site.fault(NODES[9])
+    assert decide_now(memory, asked=[NODES[9]]) == 1
+    assert {story.node for story in memory.stories().values() if story.state != "production"} == {NODES[9]}
+
+
+@pytest.mark.parametrize("name", [NODES[0], NODES[-1]])
+def test_what_is_declared_for_a_node_is_the_same_thought_through_once_for_its_kind(name):
+    assert list(Declared(FLEET).of(name)) == declared(FLEET, name)

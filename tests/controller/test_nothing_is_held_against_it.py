@@ -1,0 +1,130 @@
+"""What is the collector's fault, or the clock's, is held against no node: real suites, a real ledger, a real decision.
+
+Only what comes from the nodes is made up: their recorded evidence, or the silence of all of them.
+"""
+
+from __future__ import annotations
+
+import copy
+import shutil
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assay.controller import look as looking
+from assay.controller.desk import Desk
+from assay.controller.enrol import enroll
+from assay.controller.memory import Memory
+from assay.controller.once import decide_now, look
+from assay.controller.silence import look_for_silence
+from assay.fleet.load import load_fleet
+from assay.harness.recordings import recording
+from assay.ledger.store import Ledger
+from assay.model.evidence import Evidence
+from assay.observe.store import EvidenceStore
+
+ROOT = Path(__file__).parents[2]
+WELL = recording(ROOT / "suites" / "recordings", "hgx-h100")["channels"]
+DEAD = {channel: {"failed": "no answer within 5 s"} for channel in ("probe", "bmc")}
+NODES = [f"n{number:04}" for number in range(3, 5)]
+
+
+class Hands:
+    """A clock that is moved by hand."""
+
+    def __init__(self) -> None:
+        self.at = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+    def now(self) -> datetime:
+        return self.at
+
+
+class Nodes:
+    """What the nodes answer, instead of `collect`: `channels`, dated `ahead` of the controller's clock."""
+
+    def __init__(self, desk: Desk) -> None:
+        self.desk, self.channels, self.ahead = desk, WELL, timedelta()
+
+    def __call__(self, fleet: Any, names: list[str], **_: Any) -> dict[str, Evidence]:
+        at = self.desk.clock.now() + self.ahead
+        return {name: Evidence(name, at, self._of(name)) for name in names}
+
+    def _of(self, name: str) -> dict[str, Any]:
+        """Return the channels as this node's, with its own serial number and GUIDs."""
+        channels = copy.deepcopy(self.channels)
+        if channels == DEAD:
+            return channels
+        node = self.desk.fleet.nodes[name]
+        for adapter, guid in zip(sorted(channels["probe"]["hca"]), node.hca_guids, strict=False):
+            channels["probe"]["hca"][adapter]["guid"] = {"value": guid}
+        for place in (channels["probe"]["host"], channels["bmc"]["system"]):
+            place["serial"] = {"value": node.serial}
+        return channels
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[Memory]:
+    for folder in ("inventory", "specs", "suites"):
+        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    home, ledger = tmp_path / ".assay", Ledger.open(tmp_path / "ledger.sqlite")
+    fleet, store = load_fleet(tmp_path), EvidenceStore(home / "evidence")
+    memory = Memory(Desk(fleet, ledger, store, Hands(), home, tmp_path / "reports"))
+    enroll(memory)
+    memory.news()
+    later(memory, days=1)
+    yield memory
+    ledger.close()
+
+
+@pytest.fixture
+def nodes(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> Nodes:
+    nodes = Nodes(memory.desk)
+    monkeypatch.setattr(looking, "collect", nodes)
+    return nodes
+
+
+def later(memory: Memory, **span: float) -> None:
+    memory.desk.clock.at += timedelta(**span)  # type: ignore[attr-defined]
+
+
+def held(memory: Memory) -> list[tuple[str, str]]:
+    """Look at the nodes, decide, and return the faults and the moves that are new."""
+    look(memory, NODES)
+    look_for_silence(memory.desk, memory.everybody())
+    decide_now(memory)
+    return [(one.kind, one.node) for one in memory.news() if one.kind in ("fault", "decision", "transition")]
+
+
+def hot(channels: dict[str, Any]) -> dict[str, Any]:
+    """Return the channels of a node one of whose GPUs is too hot."""
+    ill = copy.deepcopy(channels)
+    next(iter(ill["probe"]["gpu"]["devices"].values()))["temperature"]["gpu_c"] = {"value": 120}
+    return ill
+
+
+def test_a_collector_that_is_dead_for_two_seconds_and_a_clock_put_back_by_an_hour_move_nobody(
+    memory: Memory, nodes: Nodes
+):
+    assert held(memory) == []
+    later(memory, seconds=1)
+    nodes.channels = DEAD
+    assert held(memory) == []
+    assert {one.outcome.verdict for one in memory.desk.ledger.latest(NODES[0])} == {"error"}
+    later(memory, hours=-1)
+    nodes.channels = WELL
+    assert held(memory) == []
+    assert {memory.stories()[name].state for name in NODES} == {"production"}
+
+
+def test_evidence_that_comes_from_the_future_says_nothing_against_a_node(memory: Memory, nodes: Nodes):
+    said: list[str] = []
+    object.__setattr__(memory.desk, "progress", said.append)
+    nodes.channels, nodes.ahead = hot(WELL), timedelta(hours=2)
+    assert held(memory) == []
+    assert sum("which is yet to come: left out" in line for line in said) == len(NODES)
+    nodes.ahead = timedelta()
+    later(memory, hours=3)
+    assert {what for what, _ in held(memory)} >= {"fault", "transition"}, "the same of now is held against them"
