@@ -45,7 +45,7 @@ LINES = [
     ("move", {"to": "rma", "who": "ann", "reason": "third time", "now": True}, "asked by ann to go to rma at once"),
     ("zap.asked", {"to": "zap", "who": "ann", "reason": "new BIOS"}, "asked by ann to go to zap: new BIOS"),
     ("parts.seen", {"parts": {"gpu0": {"kind": "gpu", "serial": "B", "was": "A"}}, "node": {}}, "gpu0 is B, was A"),
-    ("parts.seen", {"parts": {}, "node": {"bmc": "S1"}}, "serial number S1 by bmc"),
+    ("parts.seen", {"parts": {}, "node": {"bmc": "S1"}}, "serial number S1, by its BMC"),
     ("part.replaced", {"old_serial": "S1", "new_serial": "S2", "who": "bmc"}, "another node stands in this place: S2"),
     ("part.returned", {"serial": "A", "kind": "gpu", "place": "gpu5", **SENT}, "gpu5 (gpu A) was sent back from n0001"),
     ("ticket.opened", {"ticket": ID, "title": "GPU 5 is missing"}, "ticket opened: GPU 5 is missing"),

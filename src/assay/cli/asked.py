@@ -40,8 +40,9 @@ def asked(desk: Desk, said: Speaker, story: Story, to: str, kind: str, *, now: b
     entry = said.entry(ident, kind, node, to=to, **({"now": True} if now else {}))
     if before and to == story.state:
         return Word(node, f"{node} stays in {to}; that it go to {before.to} is no longer asked", entry)
-    when = "at once" if now else "when no job is on it"
-    return Word(node, f"{node} is asked to go from {story.state} to {to} {when}, by {said.who}: {said.reason}", entry)
+    waits = policy_of(desk, story).states[story.state].in_service
+    when = " at once" if now else " when no job is on it" if waits else ""
+    return Word(node, f"{node} is asked to go from {story.state} to {to}{when}, by {said.who}: {said.reason}", entry)
 
 
 def policy_of(desk: Desk, story: Story) -> LifecyclePolicy:

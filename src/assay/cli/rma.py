@@ -73,7 +73,7 @@ def _made(desk: Desk, intent: Intent) -> dict[str, Any]:
 def _text(told: dict[str, Any]) -> str:
     lines = [f"{told['archive']}  {told['bytes'] / 1024:.0f} KiB, sha256 {told['sha256'][:12]}…"]
     for one in told["suspects"]:
-        place = f"{one['kind']} {one['place']}".strip()
+        place = one["place"] or "the node"
         lines.append(f"  goes back for {', '.join(one['faults'])}: {place}, serial number {one['serial']}")
     for one in told["photos"]:
         found = ", ".join(one["files"]) or f"missing: {one['shows']}"

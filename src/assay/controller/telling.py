@@ -12,6 +12,7 @@ from assay.model.entry import Entry
 from assay.model.spans import counted, listed
 
 Body = Mapping[str, Any]
+SAYS = {"inventory": "the inventory", "bmc": "its BMC", "dmi": "its firmware"}
 _ID = re.compile(r",? ?(?:by |of |after )?(?:the )?(?:decision|effect|fault) [0-9a-f]{16}\b")
 
 
@@ -122,7 +123,11 @@ def _seen(body: Body) -> str:
         for place, one in body.get("gone", {}).items()
     ]
     new = [f"{place} {one['serial']}" for place, one in body["parts"].items() if "was" not in one]
-    node = [f"serial number {serial} by {source}" for source, serial in body["node"].items()]
+    numbers = {
+        serial: [SAYS.get(who, who) for who, one in body["node"].items() if one == serial]
+        for serial in body["node"].values()
+    }
+    node = [f"serial number {serial}, by {' and '.join(who)}" for serial, who in numbers.items()]
     first = [
         f"{counted(len(new), 'part')} with {'its' if len(new) == 1 else 'their'} serial numbers ({listed(new, 3)})"
     ]
@@ -130,9 +135,9 @@ def _seen(body: Body) -> str:
 
 
 def _replaced(body: Body) -> str:
-    by = {"inventory": "the inventory", "bmc": "its BMC", "dmi": "its firmware table"}.get(body["who"], body["who"])
     return (
-        f"another node stands in this place: {body['new_serial']}, was {body['old_serial']} (as {by} says); "
+        f"another node stands in this place: {body['new_serial']}, was {body['old_serial']}, "
+        f"by {SAYS.get(body['who'], body['who'])}; "
         "repairs are counted anew"
     )
 
@@ -155,7 +160,7 @@ _TOLD: Mapping[str, Callable[[Body], str]] = {
     "decision": _decision,
     "decision.withdrawn": _says("no longer waits: {reason}"),
     "fault": _fault,
-    "fault.cleared": _says("fault over, {named}: {because}"),
+    "fault.cleared": lambda body: f"fault over{', ' if body['named'] else ''}{body['named']}: {body['because']}",
     "alert.resolved": _says("alert {alert} is over ({fault})"),
     "alert.elsewhere": _says("alert {alert} of no node of ours: {detail}"),
     "observe.failed": _says("{channel} did not answer: {reason}"),

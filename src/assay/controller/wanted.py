@@ -68,7 +68,7 @@ def _stay(situation: Situation, view: NodeView, hands: Hands) -> Iterator[Ticket
         places=(_place(view),),
         expected=inspection.done if inspection else state.summary,
         seen="\n".join([story.because, *faults, *hands.returned.get(view.name, ())]),
-        verify=f"assay certify {view.name}",
+        verify=f"assay certify {view.name} --reason '…'",
         severity="degraded" if story.decision else "informational",
         steps="\n".join(inspection.steps) if inspection else "",
         files=_files(view) if DOSSIER in state.entry and story.decision else "",
