@@ -41,6 +41,7 @@ VERBS = {
     "zap": "Bring firmware and configuration onto a node again.",
     "certify": "Certify a technician's inspection of a node.",
     "ledger": "Hold the ledger to its hash chains.",
+    "rma": "Make the dossier of a node that goes back, with its photos.",
     "fabric": "Learn, compare and scan the InfiniBand fabric.",
     "serve": "Listen to the nodes' agents.",
     "slurm": "Write what Slurm's hooks on a node look at.",
