@@ -74,3 +74,4 @@ def test_a_verification_whose_controller_was_killed_is_taken_up_by_one_of_those_
     assert (ran.body["ended"], ran.body["attempt"], ran.body["passed"]) == ("done", 2, {"": [NODE]})
     assert [entry.body["attempt"] for entry in desk.ledger.entries(kinds=[BEGUN])] == [1, 2]
     assert len(desk.ledger.runs()) == 1
+    assert desk.ledger.ages([NODE, OTHER])[NODE]["suites/test/test_gpu.py::test_gpu_burn"].subjects == 8

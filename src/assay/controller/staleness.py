@@ -6,9 +6,12 @@ Many of a pool at once are more likely a controller that did not look than the n
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cache
 
 from assay.controller.desk import Desk
 from assay.controller.lock import told_by_one
@@ -17,6 +20,7 @@ from assay.controller.schedule import Ended, past_of
 from assay.controller.stories import stories_of
 from assay.controller.timetable import Line, Task
 from assay.harness.declared import Declared
+from assay.ledger.ages import Age
 from assay.ledger.texts import batches
 from assay.lifecycle import journal
 from assay.lifecycle.classify import Cleared, FaultSeen
@@ -104,17 +108,42 @@ def _most(check: Check, limits: Mapping[Phase, float]) -> timedelta | None:
 
 def _stale_of(desk: Desk, line: Line, stories: Mapping[str, Story]) -> Iterator[Stale]:
     every, limits, now = Declared(desk.fleet), line.schedule.stale_minutes, desk.clock.now()
-    for names in batches(stories, TOGETHER):
+    phases = {name: frozenset(phases_of(desk.policy, story)) for name, story in stories.items()}
+
+    @cache
+    def counted_of(spec: str, phases: frozenset[Phase]) -> list[tuple[Check, int]]:
+        """Return the checks and of how many subjects, which is the same for all nodes of a spec."""
+        name = next(name for name in stories if desk.fleet.nodes[name].spec == spec)
+        asked = _asked(every, name, phases)
+        subjects, checks = Counter(check.id for check, _ in asked), {check.id: check for check, _ in asked}
+        return [(checks[ident], count) for ident, count in subjects.items()]
+
+    ages = desk.ledger.ages(stories)
+    asked = {name: counted_of(desk.fleet.nodes[name].spec, phases[name]) for name in stories}
+    suspects = [name for name in stories if _may_be_stale(asked[name], ages[name], limits, now)]
+    for names in batches(suspects, TOGETHER):
         latest = outcomes_of(desk.ledger, names)
         for name in names:
-            asked = _asked(every, name, phases_of(desk.policy, stories[name]))
-            if stale := staleness(stories[name], asked, latest[name], limits, now):
+            if stale := staleness(stories[name], _asked(every, name, phases[name]), latest[name], limits, now):
                 yield stale
 
 
-def _asked(every: Declared, name: str, phases: set[Phase]) -> list[tuple[Check, str]]:
+def _may_be_stale(
+    asked: Iterable[tuple[Check, int]], ages: Mapping[str, Age], limits: Mapping[Phase, float], now: datetime
+) -> bool:
+    """Whether a subject was never judged, or judged long ago; it may be one that the node no longer has."""
+    for check, subjects in asked:
+        most, age = _most(check, limits), ages.get(check.id)
+        if most and (age is None or age.subjects < subjects or now.timestamp() - age.oldest_s > most.total_seconds()):
+            return True
+    return False
+
+
+def _asked(every: Declared, name: str, phases: AbstractSet[Phase]) -> list[tuple[Check, str]]:
     asked = every.of(name)
-    return [(check, str(subject)) for check, subject in asked if phases & set(check.phases) and not check.observed]
+    return [
+        (check, str(subject)) for check, subject in asked if not check.observed and not phases.isdisjoint(check.phases)
+    ]
 
 
 def _noticed(desk: Desk, line: Line) -> list[str]:

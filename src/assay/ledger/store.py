@@ -11,6 +11,7 @@ from threading import Lock
 from sqlalchemy import Connection, Engine, Table, bindparam, func, insert, select, text
 
 from assay.ledger import leases, outcomes, rows, tables, verify
+from assay.ledger.ages import Age, ages
 from assay.ledger.chain import Chain
 from assay.ledger.engine import PATIENCE_S, address, connect, reading, snapshot, telling, writing
 from assay.ledger.exclusive import exclusively, within
@@ -125,6 +126,13 @@ class Ledger:
             else:
                 found = [one for some in batches(wanted, BATCH) for one in self._latest(connection, some)]
         return sorted(found, key=lambda one: (one.outcome.check, one.outcome.subject))
+
+    def ages(self, nodes: Collection[str]) -> dict[str, dict[str, Age]]:
+        """Return, of each of these nodes and each check, of how many subjects there is a judgement, and the oldest."""
+        with reading(self._engine) as connection:
+            return {
+                name: age for some in batches(nodes, BATCH) for name, age in ages(connection, self._texts, some).items()
+            }
 
     def last_pass(self, check: str, subject: str, before: str = "") -> Recorded | None:
         """Return the newest pass of a check on a subject, by when its evidence was collected.
