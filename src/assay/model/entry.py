@@ -14,12 +14,18 @@ Kinds and their bodies (all ids are strings, all times ISO 8601 UTC):
 | observe.failed | channel, reason |
 | effect.intent | effect, action, decision, before {…}, params {…} |
 | effect.done, effect.verified, effect.failed, effect.unknown | effect, reason, facts {…} |
+| effect.tried | effect, action, attempt, reason, again_at |
 | schedule.begun (of no node) | schedule, part (a pool or fabric), does, slot, attempt |
 | schedule.ran (of no node) | the same, ended (done, failed, lost), reason, and what was found |
 | verification.missed | schedule, since, reason |
 | node.undrained | schedule, slot, reason (of the drain) |
-| hold, release | who, reason |
+| hold | who, reason, until (where it ends by itself) |
+| release | who, reason |
+| move, zap.asked | to, who, reason, now (where it is not to wait for jobs) |
 | certified | who, reason |
+| parts.seen | parts {place: kind, serial, was}, node {who says it: serial}, gone {place: serial, to, to_place} |
+| part.replaced | old_serial, new_serial, who (inventory, bmc, dmi): another node stands in this place |
+| part.returned | serial, kind, place, from, from_place, sent_at, faults |
 | ticket.opened, ticket.updated, ticket.closed | ticket, and on opening the Ticket; on closing `by` |
 | ticket.reopened | ticket, the Ticket, reason, before (how often it was closed) |
 | ticket.delivered | ticket, sink, to (which place), version (of what it has now), external (how the sink calls it) |
