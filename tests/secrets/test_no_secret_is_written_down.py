@@ -57,7 +57,7 @@ def test_what_failed_is_told_by_the_place_and_not_by_the_secret(fleet: CanaryFle
     assert "refuses the user or the password" in said["n0009"]
     assert "no-pair does not hold" in said["n0010"]
     assert "the command fail ended with exit status 1" in said["n0011"]
-    (entry,) = Ledger.open(fleet.root / ".assay" / "ledger.sqlite").entries("n0009", kinds=["effect.failed"])
+    (entry,) = Ledger.open(fleet.root / ".assay" / "ledger.sqlite").entries("n0009", kinds=["effect.tried"])
     assert "refuses the user or the password" in entry.body["reason"]
 
 

@@ -12,7 +12,7 @@ Kinds and their bodies (all ids are strings, all times ISO 8601 UTC):
 | fault.cleared | fault, because |
 | alert.resolved, alert.elsewhere (of no node) | alert, fault, part, began, detail, fingerprint |
 | observe.failed | channel, reason |
-| effect.intent | effect, action, decision, before {…}, params {…} |
+| effect.intent | effect, action, decision, before {…}, params {…}, by {host, pid, until} |
 | effect.done, effect.verified, effect.failed, effect.unknown | effect, reason, facts {…} |
 | effect.tried | effect, action, attempt, reason, again_at |
 | schedule.begun (of no node) | schedule, part (a pool or fabric), does, slot, attempt |
