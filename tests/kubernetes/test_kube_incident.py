@@ -18,6 +18,7 @@ from assay.actions.action import Context, Intent
 from assay.actions.kubernetes_workloads.adapter import KubernetesWorkloads
 from assay.ledger.store import Ledger
 from assay.model.clock import SystemClock
+from assay.model.errors import Trouble
 from assay.model.fleet import Fleet, Node
 from assay.observe.store import EvidenceStore
 
@@ -53,7 +54,8 @@ def test_the_incident_step_by_step(kube: KubeFake, adapter: KubernetesWorkloads,
     assert waits.reason.count("allows no disruption since 20") == 4, "each blocker with its age"
     assert len(adapter.jobs("n1")) == 5, "nobody was touched"
 
-    drain_now.run(context, wish("drain-now"))
+    with pytest.raises(Trouble, match="4 of 5 pods may not be evicted now"):
+        drain_now.run(context, wish("drain-now"))
     assert {job.id for job in adapter.jobs("n1")} == {f"platform/{name}-0" for name in TENANTS[:4]}
     assert all(job.kept_by for job in adapter.jobs("n1"))
     assert "delete pods" not in kube.asked, "nor by force"

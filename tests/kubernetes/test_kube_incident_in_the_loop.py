@@ -15,7 +15,7 @@ from kube_make import budget, node, pod
 from kube_server import KubeFake
 
 from assay.actions.kubernetes_workloads.adapter import KubernetesWorkloads
-from assay.actions.workloads import workloads_of
+from assay.actions.workloads import Workloads, workloads_of
 from assay.controller.once import PassReport, reconcile_once, settle
 from assay.fleet.load import load_fleet
 from assay.lab.inject import inject
@@ -40,16 +40,12 @@ pytestmark = pytest.mark.slow
 @pytest.fixture
 def room(tmp_path: Path) -> Iterator[Room]:
     with lab_room(tmp_path / "fleet") as room:
-        policy = room.root / "specs" / "lifecycle" / "default.yaml"
-        told = yaml.safe_load(policy.read_text())
-        told["faults"] = {"deadlock-waits": WAITS, **told["faults"]}
-        policy.write_text(yaml.safe_dump(told, sort_keys=False))
         (room.root / "suites").symlink_to(REPOSITORY / "suites")
-        room.fleet = load_fleet(room.root, [room.world.home / "inventory.yml"])
         yield room
 
 
 def test_the_incident_in_the_loop(room: Room, kube: KubeFake, adapter: KubernetesWorkloads):
+    wait_for_tenants(room)
     kube.put("nodes", "", node(NODE))
     passes(room, adapter)
     assert state(room) == "production"
@@ -86,18 +82,53 @@ def test_the_incident_in_the_loop(room: Room, kube: KubeFake, adapter: Kubernete
     assert all(closed[:-2]), "closed until the very last order, the one that opens it"
 
 
+def test_what_must_happen_at_once_evicts_as_soon_as_the_budget_allows_it(
+    room: Room, kube: KubeFake, adapter: KubernetesWorkloads
+):
+    kube.put("nodes", "", node(NODE))
+    passes(room, adapter)
+    kube.put("pods", "platform", pod("traefik-0", NODE, kind="ReplicaSet", owner="traefik"))
+    kube.put("poddisruptionbudgets", "platform", budget("traefik", "traefik", minAvailable=1))
+    inject(room.world, "kernel.soft-lockup", NODE, {})
+    boot = room.state(NODE)["boot"]["id"]
+    one_pass(room, adapter)
+    tried = [entry for entry in entries(room) if entry.kind == "effect.tried"]
+    assert "PodDisruptionBudget platform/traefik allows no disruption since 20" in str(tried[-1].body)
+    assert (state(room), room.state(NODE)["boot"]["id"]) == (STATE, boot), "out of service, and nobody was hurt"
+
+    kube.put("pods", "platform", pod("traefik-1", "n2", kind="ReplicaSet", owner="traefik"))
+    room.world.clock().sleep(120)
+    passes(room, adapter)
+    assert room.state(NODE)["boot"]["id"] != boot
+    assert state(room) == "production"
+    assert kube.get("pods", "platform", "traefik-0") is None
+    assert "delete pods" not in kube.asked
+
+
+def wait_for_tenants(room: Room) -> None:
+    """Let a deadlock wait for customers, as it did in the incident."""
+    policy = room.root / "specs" / "lifecycle" / "default.yaml"
+    told = yaml.safe_load(policy.read_text())
+    told["faults"] = {"deadlock-waits": WAITS, **told["faults"]}
+    policy.write_text(yaml.safe_dump(told, sort_keys=False))
+    room.fleet = load_fleet(room.root, [room.world.home / "inventory.yml"])
+
+
 def passes(room: Room, adapter: KubernetesWorkloads) -> list[PassReport]:
     """Go round the loop until nothing happens any more."""
-    home = room.root / ".assay"
+    return settle(lambda _: one_pass(room, adapter))
+
+
+def one_pass(room: Room, adapter: KubernetesWorkloads) -> PassReport:
+    """Go round the loop once."""
+    home, clock = room.root / ".assay", room.world.clock()
     ledger, store = Ledger.open(home / "ledger.sqlite"), EvidenceStore(home / "evidence")
 
-    def where(node: Node) -> KubernetesWorkloads:
-        return adapter if node.name == NODE else workloads_of(node)  # type: ignore[return-value]
+    def where(node: Node) -> Workloads:
+        return adapter if node.name == NODE else workloads_of(node)
 
-    return settle(
-        lambda _: reconcile_once(
-            room.fleet, ledger, store, room.world.clock(), where, nodes=[NODE], scan_fabric=False, progress=print
-        )
+    return reconcile_once(
+        room.fleet, ledger, store, clock, where, nodes=[NODE], scan_fabric=False, progress=room.told.append
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import pytest
 from kube_kubelet import STUCK
 from kube_make import budget, mirror, node, pod
@@ -70,7 +72,8 @@ def test_a_budget_that_allows_none_is_named_with_its_age_and_nothing_is_deleted(
     kube: KubeFake, adapter: KubernetesWorkloads
 ):
     _web(kube, 3, minAvailable=3)
-    adapter.drain("n1", "gpu.xid.79", now=True)
+    with pytest.raises(Trouble, match=r"1 of 1 pods may not be evicted now: job shop/web-0 .*allows no disruption"):
+        adapter.drain("n1", "gpu.xid.79", now=True)
 
     (job,) = adapter.jobs("n1")
     stopped = kube.get("poddisruptionbudgets", "shop", "web")["status"]["conditions"][0]["lastTransitionTime"]
@@ -87,7 +90,8 @@ def test_a_budget_that_allows_some_is_spent_pod_by_pod(kube: KubeFake, adapter: 
     kube.replicas[_uid(kube, "web-0")] = 3
     kube.put("poddisruptionbudgets", "shop", budget("web", "web", maxUnavailable=1))
 
-    adapter.drain("n1", "fw", now=True)
+    with pytest.raises(Trouble, match="1 of 2 pods may not be evicted now: job shop/web-1"):
+        adapter.drain("n1", "fw", now=True)
     assert [job.id for job in adapter.jobs("n1")] == ["shop/web-1"]
 
     kube.put("pods", "shop", pod("web-3", "n3", kind="ReplicaSet", owner="web"))
@@ -128,7 +132,8 @@ def test_what_is_told_of_an_unready_pod_is_what_the_server_does(
     kube.put("pods", "shop", pod("web-0", "n1", owner="web", ready=False))
     kube.put("poddisruptionbudgets", "shop", budget("web", "web", minAvailable=1, unhealthyPodEvictionPolicy=policy))
     assert bool(adapter.jobs("n1")[0].kept_by) is kept
-    adapter.drain("n1", "fw", now=True)
+    with pytest.raises(Trouble, match="may not be evicted") if kept else nullcontext():
+        adapter.drain("n1", "fw", now=True)
     assert bool(adapter.jobs("n1")) is kept
 
 

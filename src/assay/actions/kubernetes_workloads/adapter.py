@@ -68,12 +68,16 @@ class KubernetesWorkloads:
         open_again(self._cluster, read(self._cluster, node))
 
     def drain(self, node: str, reason: str, now: bool = False) -> None:
-        """Cordon the node; with `now` evict the customers' pods, as far as their PodDisruptionBudgets allow."""
-        seen = read(self._cluster, node)
-        pods = [pod for pod in self._pods_on(node) if self._is_customers(pod)]
-        close(self._cluster, seen, reason, "draining", named(self._jobs(pods)))
-        if now:
-            evict_all(self._cluster, [pod for pod in self._pods_on(node) if self._is_customers(pod)], self.patience_s)
+        """Cordon the node; with `now` evict the customers' pods, as far as their PodDisruptionBudgets allow.
+
+        Raises Trouble that names those that are kept: whoever wants them gone has to ask again.
+        """
+        there = [pod for pod in self._pods_on(node) if self._is_customers(pod)]
+        close(self._cluster, read(self._cluster, node), reason, "draining", named(self._jobs(there)))
+        pods = [pod for pod in self._pods_on(node) if self._is_customers(pod)] if now else []
+        if now and (kept := evict_all(self._cluster, pods, self.patience_s)):
+            what = f"{len(kept)} of {len(pods)} pods may not be evicted now: {named(self._jobs(kept))}"
+            raise Trouble(what, where=node, fix="somebody has to move what the budget protects")
 
     def standings(self, nodes: Collection[str]) -> dict[str, Standing]:
         """Return how the nodes stand: one list of nodes, one of pods, and one of budgets where there are pods."""

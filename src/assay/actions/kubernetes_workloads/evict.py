@@ -16,17 +16,17 @@ MEANWHILE_GONE = (404, 409)
 """The pod is not there, or another of its name is."""
 
 
-def evict_all(cluster: Cluster, pods: Sequence[Object], patience_s: float) -> None:
+def evict_all(cluster: Cluster, pods: Sequence[Object], patience_s: float) -> Sequence[Object]:
     """Evict pods, each with its own grace period; ask again for those that a budget keeps, for `patience_s`.
 
-    Returns when every pod was told to end, or patience is over: the pods that are left tell why. Raises the first
-    other refusal, after all pods were asked for.
+    Returns the pods that are still kept then. Raises the first other refusal, after all pods were asked for.
     """
     ends_at = time.monotonic() + patience_s
     left = _kept(cluster, pods)
     while left and time.monotonic() + PAUSE_S < ends_at:
         time.sleep(PAUSE_S)
         left = _kept(cluster, left)
+    return left
 
 
 def _kept(cluster: Cluster, pods: Sequence[Object]) -> list[Object]:
