@@ -80,9 +80,8 @@ class Digest:
 
 
 def _bytes(line: Iterable[object]) -> bytes:
-    """Return a line in a form that no other line has: the lengths of its values, then these."""
-    said = [*map(str, line)]
-    return f"{[*map(len, said)]}{''.join(said)}".encode("utf-8", "surrogatepass")
+    """Return a line in a form that no other line of as many values has: none of them holds a NUL."""
+    return "\0".join(map(str, line)).encode("utf-8", "surrogatepass")
 
 
 def _numbers(line: Iterable[object]) -> bytes:

@@ -1,0 +1,76 @@
+"""What the hash chains of a ledger cost where it is written, and how fast it is held to them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from statistics import median
+from unittest.mock import patch
+
+from assay.ledger import chain
+from assay.ledger.store import Ledger
+from assay.model.entry import Entry
+from assay.model.outcome import Measurement as Measured
+from assay.model.outcome import Outcome, Run
+from bench.measurement import Measurement
+
+AT = "2026-11-21T12:00:00+00:00"
+HOT = Measured("gpu_temperature", 61.0, "°C", at_most=90.0, source="specs/nodes/hgx-h100.yaml:41")
+ENTRIES, OUTCOMES, MANY = 10_000, 10_000, 100_000
+DEARER, VERIFY_S = 1.3, 1.5
+TIMES = 9
+
+
+def measurements(folder: Path) -> Iterator[Measurement]:
+    """Measure ledgers below `folder`, on SQLite."""
+    ledger = Ledger.open(folder / "ledger.sqlite")
+    yield _dearer(f"{ENTRIES:,} entries in one transaction", lambda name: _append(ledger, name))
+    yield _dearer(f"a run of {OUTCOMES:,} outcomes", lambda name: _record(ledger, name))
+    ledger.close()
+    whole = Ledger.open(folder / "whole.sqlite")
+    for number in range(MANY // ENTRIES):
+        _append(whole, f"{number}")
+    begun = time.process_time()
+    if found := whole.verify():
+        raise RuntimeError(f"the chain does not hold: {found[0]}")
+    took = time.process_time() - begun
+    yield Measurement(f"{MANY:,} entries held to their hashes", took, "CPU s", "at most", VERIFY_S)
+
+
+def _dearer(what: str, write: Callable[[str], None]) -> Measurement:
+    """Return how much dearer writing is than it would be if nothing were hashed, in turns: machines change."""
+    plain, hashed = [], []
+    for number in range(TIMES):
+        with patch.object(chain, "linked", lambda *_: "0" * 64), patch.multiple(chain.Digest, **_IDLE):
+            plain.append(_cpu_s(lambda: write(f"plain-{number}")))  # noqa: B023 — called at once
+        hashed.append(_cpu_s(lambda: write(f"hashed-{number}")))  # noqa: B023
+    figures = {"cpu_s": min(hashed), "without_cpu_s": min(plain)}
+    ratio = median(one / other for one, other in zip(hashed, plain, strict=True))
+    return Measurement(f"{what}: with hashes / without", ratio, "×", "at most", DEARER, figures)
+
+
+def _cpu_s(deed: Callable[[], None]) -> float:
+    begun = time.process_time()
+    deed()
+    return time.process_time() - begun
+
+
+def _append(ledger: Ledger, name: str) -> None:
+    body = {"class": "gpu.thermal", "subject": "a/n1/gpu0", "count": 3, "detail": "it was hot"}
+    ledger.append(
+        *(Entry(f"{name}-{n}", AT, "fault", f"n{n % 500}", {**body, "fault": f"{n}"}) for n in range(ENTRIES))
+    )
+
+
+def _record(ledger: Ledger, name: str) -> None:
+    ledger.record(Run(name, AT), (_outcome(n) for n in range(OUTCOMES)))
+
+
+def _outcome(number: int) -> Outcome:
+    node, measured = f"n{number // 100}", (HOT,) if number % 3 == 0 else ()
+    told = {"verdict": "pass", "evidence": f"{number // 100:064}", "evidence_at": AT, "measurements": measured}
+    return Outcome(f"suites/p.py::test_{number % 100}", f"a/{node}/gpu{number % 8}", node, **told)  # type: ignore[arg-type]
+
+
+_IDLE = {name: lambda *_: None for name in ("texts", "outcomes", "measured")}
