@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
-What = Literal["effect", "suites", "person", "look", "reset"]
+What = Literal["effect", "suites", "person", "look", "reset", "reminder"]
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -26,11 +26,12 @@ class Agenda:
 
     def __init__(self) -> None:
         self._heap: list[Due] = []
-        self._count = 0
+        self._count = self._reminders = 0
 
     def enter(self, at: datetime, what: What, name: str, about: Any = None) -> None:
         """Enter one thing."""
         self._count += 1
+        self._reminders += what == "reminder"
         heapq.heappush(self._heap, Due(at, self._count, what, name, about))
 
     @property
@@ -38,9 +39,15 @@ class Agenda:
         """When the next thing is due."""
         return self._heap[0].at if self._heap else None
 
+    @property
+    def over(self) -> bool:
+        """Whether nothing but reminders is left, which could go on for ever."""
+        return len(self._heap) == self._reminders
+
     def take(self, now: datetime) -> list[Due]:
         """Take out what is due at that moment."""
         taken = []
         while self._heap and self._heap[0].at <= now:
             taken.append(heapq.heappop(self._heap))
+            self._reminders -= taken[-1].what == "reminder"
         return taken

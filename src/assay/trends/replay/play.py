@@ -78,6 +78,8 @@ class Play:
         return Played(self._policy, self._start, self._until, tuple(self._made), trips, stories, self._tickets)
 
     def _next(self) -> datetime | None:
+        if not self._coming and self._agenda.over:
+            return None
         times = [at for at in (self._coming[0].at if self._coming else None, self._agenda.next) if at]
         return min(times, default=None)
 
@@ -148,7 +150,7 @@ class Play:
         if decision.timing != "record":
             self._until = self._now
         if decision.timing == "pending" or decision.rule.endswith(STILL_WAITING):
-            self._agenda.enter(self._now + hours(self._policy.waiting.remind_hours), "look", decision.node)
+            self._agenda.enter(self._now + hours(self._policy.waiting.remind_hours), "reminder", decision.node)
         self._stage.hear(*journal.made(self._policy, view, decision, self._now))
         if decision.remedy == "ticket":
             self._tickets += 1
