@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 app = typer.Typer(add_completion=False, help="Freeze a node: automation looks and reports, but never acts.")
 
-Until = Annotated[str, typer.Option("--until", metavar="TIME", help="The hold ends then: 2026-12-01T18:00, UTC.")]
+Until = Annotated[str, typer.Option("--until", metavar="TIME", help="It ends then, by itself: 2026-12-01T18:00 (UTC).")]
 Lasting = Annotated[
-    str, typer.Option("--for", metavar="SPAN", help="It lasts so long from its beginning: 90m, 12h, 3d, 2w.")
+    str, typer.Option("--for", metavar="SPAN", help="It ends by itself so long after it began: 90m, 12h, 3d, 2w.")
 ]
 
 
@@ -37,8 +37,9 @@ def hold(
 ) -> None:
     """Freeze a node: automation goes on looking and reports what it would do, but does nothing.
 
-    Without an end it lasts until `assay release`, and is brought to mind again and again. Held again by the same
-    person for the same reason, with another end, it lasts until that.
+    Without an end it lasts until `assay release`, and is brought to mind again and again.
+
+    To move its end, hold it again with the same reason and another end.
     """
     desk = Desk(fleet.resolve())
     said = speaker(desk, who, reason)

@@ -26,10 +26,11 @@ def move(
     fleet: FleetDir = Path(),
     form: Format = "text",
 ) -> None:
-    """Send a node to another state. The next pass decides on it; limits, holds and what a state requires still count.
+    """Send a node to another state. The next pass decides on it; limits and what a state requires still count.
 
-    Where the policy draws no way there, you are told where the node may go. Said twice, it happens once. To send it
-    to the state that it is in takes back what was asked.
+    Where the policy draws no way there, you are told where the node may go. Typed twice, it happens once.
+
+    To take back what was asked, send the node to the state that it is in.
     """
     desk = Desk(fleet.resolve())
     said = speaker(desk, who, reason)

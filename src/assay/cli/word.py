@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from assay.cli.desk import Desk
     from assay.lifecycle.story import Story
 
-NodeNames = Annotated[list[str], typer.Argument(metavar="NODE…", help="The node, or several.", show_default=False)]
+NodeNames = Annotated[list[str], typer.Argument(metavar="NODE", help="The node, or several.", show_default=False)]
 Reason = Annotated[str, typer.Option("--reason", help="Why; it is shown wherever the node is.", show_default=False)]
 Who = Annotated[
     str, typer.Option("--who", envvar="ASSAY_WHO", help="Who says so; by default the user who runs the command.")

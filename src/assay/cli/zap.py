@@ -25,7 +25,7 @@ def zap(
 ) -> None:
     """Ask for firmware and configuration to be brought to the node's bundle and read back.
 
-    That is a state of the policy, which the node must be able to go to from where it is.
+    The next pass decides on it. Where the policy draws no way there, you are told where the node may go.
     """
     desk = Desk(fleet.resolve())
     said = speaker(desk, who, reason)
