@@ -2,112 +2,22 @@
 
 from __future__ import annotations
 
-import itertools
 import shutil
-from collections.abc import Collection, Iterator
-from datetime import UTC, datetime, timedelta
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from quiet_site import FLEET, NODES, Site
 
-from assay.actions.workloads import Job, Standing
-from assay.controller.desk import Desk
+from assay.actions.workloads import Job
 from assay.controller.memory import Memory
 from assay.controller.once import at_work, decide_now
-from assay.fleet.load import load_fleet
 from assay.harness.declared import Declared, declared
 from assay.ledger.store import Ledger
-from assay.lifecycle import journal
-from assay.lifecycle.classify import FaultSeen
 from assay.lifecycle.decide import decide
-from assay.lifecycle.owed import owed
-from assay.lifecycle.when import written
-from assay.model.entry import Entry, derived_id
-from assay.model.errors import Trouble
-from assay.model.outcome import Outcome, Run
-from assay.observe.store import EvidenceStore
 
-FLEET = load_fleet(Path(__file__).parents[2])
-NODES = sorted(FLEET.nodes, key=lambda name: (FLEET.nodes[name].pool != "h100-a", name))
-START = datetime(2026, 11, 21, 12, tzinfo=UTC)
 FAULTS = ("gpu.xid.79", "gpu.thermal", "gpu.xid.13", "psu.failed", "ib.link.down")
-
-
-class Hands:
-    """A clock that is moved by hand."""
-
-    def __init__(self) -> None:
-        self.at = START
-
-    def now(self) -> datetime:
-        return self.at
-
-
-class Far:
-    """One scheduler of all nodes, that counts what it is asked."""
-
-    places = True
-
-    def __init__(self) -> None:
-        self.asked: list[set[str]] = []
-        self.jobs: dict[str, tuple[Job, ...]] = {}
-        self.strangers: set[str] = set()
-        self.silent = False
-
-    def standings(self, nodes: Collection[str]) -> dict[str, Standing]:
-        if self.silent:
-            raise Trouble("slurmctld does not answer")
-        self.asked.append(set(nodes))
-        return {node: Standing(self.jobs.get(node, ())) for node in nodes if node not in self.strangers}
-
-
-class Site:
-    """The example fleet in production, on an empty ledger."""
-
-    def __init__(self, place: Path | str, home: Path) -> None:
-        self.clock, self.far, self.said, self.serial = Hands(), Far(), list[str](), itertools.count()
-        store = EvidenceStore(home / "evidence")
-        self.ledger = Ledger.open(place)
-        self.desk = Desk(
-            FLEET, self.ledger, store, self.clock, home, home / "reports", lambda _: self.far, self.said.append
-        )
-        self.ledger.append(*(journal.enrolled(name, FLEET.nodes[name].pool, "production", START) for name in NODES))
-
-    def later(self, **span: float) -> None:
-        self.clock.at += timedelta(**span)
-
-    def fault(self, name: str, what: str = "gpu.xid.79", part: str = "gpu0") -> None:
-        number, at, treatment = next(self.serial), written(self.clock.at), FLEET.catalog.treatment(what)
-        subject = f"{FLEET.nodes[name].subject}/{part}"
-        seen = FaultSeen(
-            f"f{number}", name, what, subject, treatment.severity, treatment.blame, treatment.remedy, 1, at, at,
-            "as planted", {"kernel": f"b:{number}"}, (at,),
-        )  # fmt: skip
-        self.ledger.append(journal.fault(seen, self.clock.at))
-
-    def say(self, kind: str, name: str, **body: str) -> None:
-        body = {"who": "ann", "reason": "as planted"} | body
-        self.ledger.append(Entry(f"{kind}-{next(self.serial)}", written(self.clock.at), kind, name, body))
-
-    def settle(self, name: str, standing: str = "verified") -> None:
-        """Let everything that is owed to a node come to an end."""
-        for one in owed(self.desk.policy, Memory(self.desk).stories()[name]):
-            effect, at = derived_id(one.decision, one.action), written(self.clock.at)
-            about = {"effect": effect, "action": one.action, "decision": one.decision, "reason": "", "facts": {}}
-            begun = Entry(effect, at, "effect.intent", name, about | {"before": {}, "params": {}})
-            self.ledger.append(begun, Entry(derived_id(effect, standing), at, f"effect.{standing}", name, about))
-
-    def judge(self, name: str, verdict: str = "pass") -> None:
-        at = self.clock.at.isoformat()
-        told = [
-            Outcome(check.id, str(subject), name, verdict, "" if verdict == "pass" else "as planted", check.fault or "",
-                    tuple(check.phases), check.active, evidence_at=at)  # type: ignore[arg-type]
-            for check, subject in declared(FLEET, name, ["production", "test"])
-            if subject.part in ("", "gpu0")
-        ]  # fmt: skip
-        self.ledger.record(Run(f"run-{next(self.serial)}", at), told)
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -126,7 +36,7 @@ STEP = st.tuples(
 )
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(steps=st.lists(STEP, min_size=3, max_size=14))
 def test_what_is_decided_with_quiet_nodes_as_a_count_is_what_is_decided_with_everybody(steps, tmp_path_factory):
     home = tmp_path_factory.mktemp("site")
