@@ -14,7 +14,6 @@ from datetime import datetime, timedelta
 from functools import cache
 
 from assay.controller.desk import Desk
-from assay.controller.lock import told_by_one
 from assay.controller.newest import outcomes_of
 from assay.controller.schedule import Ended, past_of
 from assay.controller.stories import stories_of
@@ -51,20 +50,20 @@ class Stale:
 
 def look_for_stale(desk: Desk, task: Task) -> Ended:
     """Tell of the pool's nodes that were stale at the last sweep and still are; end what is so no more."""
-    with told_by_one(desk.home):
-        stories = stories_of(desk.ledger)
-        names = [node.name for node in desk.fleet.pool(task.line.part) if node.name in stories]
-        asked = {name: stories[name] for name in names if phases_of(desk.policy, stories[name])}
-        found = {one.node: one for one in _stale_of(desk, task.line, asked)}
-        if _is_a_wave(desk.policy, len(found), len(asked)):
-            return Ended("done", _wave(task.line.part, found, len(asked)))
-        again = [found[name] for name in _noticed(desk, task.line) if name in found]
-        told = [_fault(desk, one) for one in again if not _known(stories[one.node])]
-        desk.ledger.append(*(journal.fault(one, desk.clock.now()) for one in told))
-        for name in set(names) - set(found):
-            if known := _known(stories[name]):
-                ended = Cleared(known.id, "it is judged by fresh evidence again, or nothing asks for that any more")
-                desk.ledger.append(journal.cleared(name, ended, desk.clock.now()))
+    every = stories_of(desk.ledger)
+    stories = {node.name: every[node.name] for node in desk.fleet.pool(task.line.part) if node.name in every}
+    asked = {name: story for name, story in stories.items() if phases_of(desk.policy, story)}
+    found = {one.node: one for one in _stale_of(desk, task.line, asked)}
+    if _is_a_wave(desk.policy, len(found), len(asked)):
+        return Ended("done", _wave(task.line.part, found, len(asked)))
+    again = [found[name] for name in _noticed(desk, task.line) if name in found]
+    told = [_fault(desk, one) for one in again if not _known(stories[one.node])]
+    now, because = desk.clock.now(), "it is judged by fresh evidence again, or nothing asks for that any more"
+    over = {name: known for name, story in stories.items() if name not in found and (known := _known(story))}
+    desk.ledger.append(
+        *(journal.fault(one, now) for one in told),
+        *(journal.cleared(name, Cleared(known.id, because), now) for name, known in over.items()),
+    )
     return Ended("done", _said(found, told, len(asked)), {"stale": sorted(found)} if found else {})
 
 
