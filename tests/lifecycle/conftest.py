@@ -58,6 +58,7 @@ class Paper:
         self.serial = 0
         self.known: tuple[KnownIssue, ...] = ()
         self.checks = dict(CHECKS)
+        self.lines: dict[tuple[str, str], str] = {}
 
     def add(
         self,
@@ -104,7 +105,8 @@ class Paper:
 
     def situation(self, **lines: Any) -> Situation:
         views = tuple(self.view(name) for name in self.nodes)
-        return Situation(self.now, self.policy, views, known=self.known, observed=self.observed, **lines)
+        more = {"lines": self.lines, "known": self.known, "observed": self.observed, **lines}
+        return Situation(self.now, self.policy, views, **more)
 
     @property
     def observed(self) -> frozenset[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from replay_world import HOUR, clear, fault, moves, pool
 
@@ -31,6 +33,9 @@ def test_a_pending_move_that_is_blocked_names_what_blocks_it_and_does_nothing_el
     story = replayed(events)
     assert moves(story) == [(0, "production", "production-reboot", "pending")]
     assert story["decisions"][0]["blockers"] == ["customer work"]
+    (nag,) = [one for one in story["decisions"] if one["rule"].endswith(" still-waiting")]
+    assert (nag["time"], nag["timing"], nag["blockers"]) == (24 * HOUR, "record", ["customer work"])
+    assert nag["because"].startswith("has waited 24 h to go to production-reboot, for customer work")
     assert story["totals"]["actions"] == {"cordon": 1}
     freed = [*events, {"time": 41 * HOUR, "node": "n1", "event": "use", "in_use": False}]
     assert moves(replayed(freed))[1] == (41 * HOUR, "production", "production-reboot", "immediate")
@@ -56,3 +61,44 @@ def test_a_thousand_nodes_that_fail_together_trip_the_breaker_at_once_and_are_no
     assert "ib.link.down on 1000" in story["breaker_trips"][0]["because"]
     assert {when for when, *_ in moves(story)} == {601}, "what checks still find when the breaker is reset"
     assert story["totals"]["actions"]["drain-now"] == 2, "within the limits of the rack"
+
+
+def test_a_cordon_does_not_outlive_what_it_was_for(replayed):
+    """NVIDIA NVSentinel issues 363, 458 and 1854: a node stays cordoned after its fault is over."""
+    for node, name in enumerate(("gpu.thermal", "gpu.pcie.degraded", "ib.link.down")):
+        events = [fault(0, f"n{node}", name, in_use=True), clear(600, f"n{node}", name)]
+        story = replayed([*events, {"time": 7200, "node": f"n{node}", "event": "use", "in_use": False}])
+        assert [timing for *_, timing in moves(story)] == ["pending"]
+        assert story["totals"]["actions"] == {"cordon": 1, "uncordon": 1}
+        assert story["totals"]["seconds_out"] == 0
+
+
+@pytest.mark.parametrize("name", ["firmware.drift", "gpu.pcie.degraded", "ib.link.down", "gpu.xid.79"])
+def test_a_bad_merge_or_a_dead_switch_moves_nobody_and_trips_within_one_pass(replayed, name):
+    listed = pool(*(f"n{number:03}" for number in range(100)))
+    shown = [fault(1000, node, name) for node in listed]
+    story = replayed([*shown, *(clear(1300, node, name) for node in listed)], listed)
+    assert (moves(story), story["totals"]["actions"], story["totals"]["seconds_out"]) == ([], {}, 0)
+    if name != "firmware.drift":  # which asks for tickets only, and holds nobody back
+        (trip,) = story["breaker_trips"]
+        assert (trip["time"], len(trip["nodes"])) == (1000, 100)
+        assert f"100 of 100 serving nodes of pool a show faults within 10 min ({name} on 100" in trip["because"]
+
+
+def test_nothing_is_replayed_when_the_breaker_is_reset(replayed):
+    """NVIDIA NVSentinel issue 450: a breaker that was reset carried out all that it had held back."""
+    listed = pool(*(f"n{number:03}" for number in range(100)))
+    shown = [fault(0, node, "gpu.xid.79") for node in listed]
+    later = fault(5 * HOUR, "n007", "gpu.xid.79")
+    story = replayed([*shown, later], listed)
+    assert [(when, to) for when, _, to, _ in moves(story)] == [(5 * HOUR, "production-reboot")]
+
+
+def test_a_thousand_nodes_are_brought_up_at_once_and_trip_nothing(replayed):
+    start = {"lifecycle_start": "seatrial"}
+    listed = {name: replace(node, variables=start) for name, node in pool(*(f"n{i:04}" for i in range(1000))).items()}
+    story = replayed([fault(0, "n0000", "gpu.xid.13"), clear(1, "n0000", "gpu.xid.13")], listed)
+    assert story["breaker_trips"] == []
+    last = {one["node"]: one["to"] for one in story["decisions"] if one["timing"] == "immediate"}
+    assert list(last.values()) == ["production"] * 1000
+    assert {one["remedy"] for one in story["decisions"] if one["timing"] == "record"} <= {"none"}

@@ -71,7 +71,8 @@ def _tree(now: Plain, links: list[Plain], told: Iterable[str]) -> Tree:
         who, why = escape(asked["who"]), escape(asked["reason"])
         tree.add(f"[yellow]{who} asked for {escape(asked['to'])}[/] at {_short(asked['since'])}: {why}")
     if pending := now["pending"]:
-        tree.add(f"[yellow]will go to {pending['to']}[/], waits for {escape(', '.join(pending['waiting_for']))}")
+        will = "stays cordoned" if pending["to"] == now["state"] else f"will go to {pending['to']}"
+        tree.add(f"[yellow]{will}[/], waits for {escape(', '.join(pending['waiting_for']))}")
     for link in links:
         _link(tree.add(_headline(link)), link)
     for line in [*now["returned"], *told]:
@@ -81,8 +82,15 @@ def _tree(now: Plain, links: list[Plain], told: Iterable[str]) -> Tree:
 
 def _headline(link: Plain) -> str:
     if link["timing"] == "record":
-        what = {"ticket": "a technician was asked for", "wait": f"[yellow]not yet to {link['to']}[/]"}
+        what = {
+            "ticket": "a technician was asked for",
+            "wait": f"[yellow]not yet to {link['to']}[/]",
+            "withdraw": "what waited was taken back",
+            "release": "the hold ended",
+        }
         return f"{_short(link['at'])}  {what.get(link['remedy'], 'noted, nothing done')}"
+    if link["from"] == link["to"]:
+        return f"{_short(link['at'])}  [bold]{link['remedy']}[/], with its state as it was"
     arrow = f"[bold]{link['from']} → {link['to']}[/]"
     return f"{_short(link['at'])}  {arrow}{' when idle' if link['timing'] == 'pending' else ''}"
 

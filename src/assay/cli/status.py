@@ -85,6 +85,8 @@ def _table(known: list[Story], returned: Mapping[str, Sequence[str]], now: datet
 
 
 def _state(story: Story) -> str:
+    if story.pending and story.pending.to == story.state:
+        return f"[yellow]{story.state}, cordoned[/]"
     if story.pending:
         return f"[yellow]{story.state} → {story.pending.to}[/]"
     return story.state if story.state == "production" else f"[cyan]{story.state}[/]"
