@@ -8,6 +8,7 @@ import signal
 import threading
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 from assay.actions.workloads import Job, Standing
@@ -17,7 +18,7 @@ from assay.ledger.store import Ledger
 from assay.model.clock import SystemClock
 from assay.model.entry import Entry
 from assay.model.errors import Trouble
-from assay.model.fleet import Node
+from assay.model.fleet import Fleet, Node
 from assay.observe.store import EvidenceStore
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -81,9 +82,15 @@ class FileScheduler:
             raise Trouble("slurmctld does not answer")
 
 
+@cache
+def declared() -> Fleet:
+    """Return this repository's fleet, read once."""
+    return load_fleet(REPOSITORY)
+
+
 def desk_of(home: Path, scheduler: FileScheduler, count: int = 24, tell=lambda line: None) -> Desk:
     """Return the desk of some nodes that have that scheduler; its ledger dies around writing what is asked."""
-    real = load_fleet(REPOSITORY)
+    real = declared()
     nodes = {name: Node(name, "h100-a", "s1", "r1", 1, "", "", "") for name in _names(count)}
     ledger = Ledger.open(home / "ledger.sqlite")
     append = ledger.append

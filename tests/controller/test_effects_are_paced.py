@@ -5,24 +5,22 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from batch_once import FileScheduler, desk_of, moved
+from batch_once import FileScheduler, declared, desk_of, moved
 
 from assay.actions.action import Context, Facts, Intent, Verification
 from assay.controller import durable
 from assay.controller.act import act
 from assay.controller.desk import Desk
+from assay.controller.journal import KINDS
 from assay.controller.keep import keeping
-from assay.fleet.load import load_fleet
 from assay.model.fleet import Node
 from assay.model.policy import AtOnce
-
-REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 class Watched:
@@ -59,7 +57,7 @@ class Watched:
 def paced(home: Path, pool: int, rack: int, per_minute: int) -> Desk:
     """Return the desk of twelve nodes in three racks that all were sent to zap."""
     desk = desk_of(home, FileScheduler(home))
-    policy = next(iter(load_fleet(REPOSITORY).policies.values()))
+    policy = next(iter(declared().policies.values()))
     at_once = {"effects_at_once": AtOnce(pool=pool, rack=rack), "per_minute": per_minute}
     policy = policy.model_copy(update={"limits": policy.limits.model_copy(update=at_once)})
     nodes = {
@@ -98,9 +96,27 @@ def test_no_more_than_so_many_begin_within_a_minute_and_the_loop_goes_on_meanwhi
         begun = time.monotonic()
         act(desk, wait=False)
         assert time.monotonic() - begun < 10, "it did not wait for what is paced"
-        deadline = time.monotonic() + 30
-        while len(action.begun) < 5 and time.monotonic() < deadline:
-            time.sleep(0.05)
+        until(lambda: len(action.begun) == 5)
         time.sleep(1.0)
         act(desk, wait=False)
         assert len(action.begun) == 5
+
+
+def test_who_stops_a_controller_waits_for_no_deed_and_the_ledger_has_it_open(tmp_path: Path, watched):
+    desk = paced(tmp_path, pool=2, rack=2, per_minute=1000)
+    action = watched(desk, 60.0)
+    with keeping():
+        act(desk, wait=False)
+        until(lambda: len(action.begun) == 2)
+        begun = time.monotonic()
+    until(lambda: not [one for one in threading.enumerate() if one.name.startswith("dbos-executor") and not one.daemon])
+    assert time.monotonic() - begun < 30, "a deed takes twice as long"
+    kinds = [entry.kind for entry in desk.ledger.entries(kinds=KINDS)]
+    assert kinds == ["effect.intent"] * 2, "what had not begun was not journalled"
+
+
+def until(true: Callable[[], object]) -> None:
+    end = time.monotonic() + 30
+    while not true():
+        assert time.monotonic() < end, "it did not come true in time"
+        time.sleep(0.05)

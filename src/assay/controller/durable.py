@@ -10,8 +10,10 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
+from typing import TypeVar
 
 from dbos import DBOS, DBOSConfig, SetEnqueueOptions, SetWorkflowID
 from sqlalchemy.exc import SQLAlchemyError
@@ -28,7 +30,10 @@ from assay.model.errors import Trouble
 
 _at_work: list[Context] = []
 _starting = threading.Lock()
+_leaving = threading.Event()
 SCHEMA = "assay_dbos"
+LEFT_S = 0.5
+Done = TypeVar("Done")
 UNFINISHED = ["PENDING", "ENQUEUED", "DELAYED"]
 
 
@@ -64,12 +69,14 @@ def _launched(ctx: Context, paces: Collection[Pace]) -> Iterator[None]:
         "enable_otlp": False,
     }
     _at_work.append(ctx)
+    _leaving.clear()
     DBOS(config=settings)
     try:
         _start(paces)
         take_up(ctx.ledger)
         yield
     finally:
+        _leaving.set()
         DBOS.destroy()
         _at_work.clear()
 
@@ -165,13 +172,37 @@ def _begin(wish: str) -> None:
 @DBOS.step(name="bring about")
 def _bring_about(wish: str) -> steps.Deed:
     intent = _journalled(wish)
-    return steps.bring_about(_at_work[-1], action(intent.action), intent)
+    return _apart(lambda: steps.bring_about(_at_work[-1], action(intent.action), intent))
 
 
 @DBOS.step(name="prove")
 def _prove(wish: str, deed: steps.Deed) -> None:
     intent = _journalled(wish)
-    steps.prove(_at_work[-1], action(intent.action), intent, deed)
+    _apart(lambda: steps.prove(_at_work[-1], action(intent.action), intent, deed))
+
+
+def _apart(work: Callable[[], Done]) -> Done:
+    """Do what may take hours in a thread that ends with its process: who stops a controller waits for none of it.
+
+    What is cut off so is as if the process was killed: the ledger has it open, and the next controller goes on.
+    """
+    answer: Future[Done] = Future()
+
+    def do() -> None:
+        try:
+            answer.set_result(work())
+        except BaseException as error:  # it is raised again where somebody waits for it
+            answer.set_exception(error)
+
+    threading.Thread(target=do, daemon=True).start()
+    while not wait([answer], LEFT_S).done:
+        if _leaving.is_set():
+            raise Left
+    return answer.result()
+
+
+class Left(Exception):
+    """This controller stops before an effect has ended."""
 
 
 def _journalled(wish: str) -> Intent:
