@@ -22,7 +22,8 @@ from real_postgres import Postgres
 
 from assay.controller.journal import KINDS, effects_in
 from assay.ledger.store import Ledger
-from assay.lifecycle.fold import fold
+from assay.lifecycle.fold import Chronicle, fold
+from assay.lifecycle.limits import allowance, is_out, serves
 from assay.lifecycle.owed import owed
 from assay.model.entry import Entry
 from assay.model.errors import Trouble
@@ -70,18 +71,24 @@ class Chaos:
             self._nursery.kill()
             self._nursery.communicate()
 
-    def rage(self, kills: int, of_postgres: int = 0, most_s: float = 2.0) -> None:
-        """Let controllers live for a random while and kill them, one after the other; and PostgreSQL now and then."""
+    def rage(self, kills: int, of_postgres: int = 0, most_s: float = 2.0, word: str = "go", at_once: int = 1) -> None:
+        """Let controllers live for a random while, `at_once` of them, and kill one after the other; and PostgreSQL."""
+        alive: list[int] = []
         struck = set(self.chance.sample(range(kills), of_postgres))
         for number in range(kills):
-            pid = self._ask("go", self.chance.getrandbits(31))
+            alive += [self._ask(word, self.chance.getrandbits(31)) for _ in range(at_once - len(alive))]
             until = time.monotonic() + self.chance.uniform(0.02, most_s)
             if number in struck:
                 self._happens_until((until + time.monotonic()) / 2)
                 self._strike()
             self._happens_until(until)
-            assert self._ask("kill", pid) == -9, self.said("crashes")
-            self.killed["controller"] += 1
+            self._kill(alive.pop(self.chance.randrange(at_once)))
+        for pid in alive:
+            self._kill(pid)
+
+    def _kill(self, pid: int) -> None:
+        assert self._ask("kill", pid) == -9, self.said("crashes")
+        self.killed["controller"] += 1
 
     def settle(self, within_s: float = 120) -> None:
         """Let nothing happen any more, and one controller finish what is left."""
@@ -175,7 +182,8 @@ class Chaos:
         entries = ledger.entries()
         found = [f"ledger: {line}" for line in ledger.verify()]
         ledger.close()
-        return [*found, *self._deeds(entries), *self._transitions(entries), *self._lost(entries)]
+        ways = [*self._transitions(entries), *self._limits(entries)]
+        return [*found, *self._deeds(entries), *ways, *self._lost(entries)]
 
     def _deeds(self, entries: list[Entry]) -> Iterator[str]:
         """Hold what the world counted against what the ledger says was done."""
@@ -209,6 +217,24 @@ class Chaos:
                 if decisions[entry.body["decision"]] != 1:
                     yield f"{entry.node} went to {target} without one decision"
                 at[entry.node] = target
+
+    def _limits(self, entries: list[Entry]) -> Iterator[str]:
+        """Count who was out, line by line: nobody leaves service where his rack or pool has given enough."""
+        heard, out, nodes = Chronicle(), set[str](), self.fleet.nodes
+        most = allowance(len(nodes) // 2, self.policy.limits.pool_percent)
+        for entry in entries:
+            served = (story := heard.story(entry.node)) and serves(self.policy, story)
+            heard.hear([entry])
+            if not (story := heard.story(entry.node)) or not is_out(self.policy, story):
+                out.discard(entry.node)
+            elif entry.node not in out:
+                out.add(entry.node)
+                rack = [name for name in out if nodes[name].rack == nodes[entry.node].rack]
+                pool = [name for name in out if nodes[name].pool == nodes[entry.node].pool]
+                if served and len(rack) > self.policy.limits.rack_concurrent:
+                    yield f"{entry.node} left service as number {len(rack)} of its rack (entry {entry.seq})"
+                if served and len(pool) > most:
+                    yield f"{entry.node} left service as number {len(pool)} of its pool (entry {entry.seq})"
 
     def _lost(self, entries: list[Entry]) -> Iterator[str]:
         for effect in effects_in(entries).values():

@@ -1,7 +1,8 @@
 """Controllers to be killed: a nursery that has everything loaded, and forks one whenever it is told to.
 
-`python chaos_controller.py FOLDER LEDGER NODES RATE` reads lines: `go SEED` (or `settle SEED`: the whole fleet, until
-nothing is left to do) answers with the new process's id; `kill PID` and `wait PID` with how it ended.
+`python chaos_controller.py FOLDER LEDGER NODES RATE` reads lines: `go SEED` (passes one after the other), `run SEED`
+(the running loop) and `settle SEED` (passes over all nodes until nothing is left to do) answer with the id of the new
+process; `kill PID` and `wait PID` with how it ended.
 """
 
 # ruff: noqa: T201 — its answers
@@ -14,16 +15,22 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from threading import Event
 from types import SimpleNamespace
 from typing import Any
 
 from chaos_world import Deed, DrainNow, Nothing, Scheduler, World
 
 from assay.controller import durable, judging, look, once  # durable: so that a child has DBOS loaded
+from assay.controller.current import Current
 from assay.controller.desk import Desk
+from assay.controller.loop import Loop, Told
+from assay.controller.memory import Memory
+from assay.controller.share import shared
 from assay.controller.wishes import wishes
 from assay.fleet.load import load_fleet
 from assay.ledger.store import Ledger
@@ -46,6 +53,8 @@ CHECKS = (
     Check(id=ALIVE, subject="node", phases=["production", "test"]),
 )
 RACK = 10
+EACH_S, LEASE_S = 1800.0, 3.0
+"""How often a node is looked at, in seconds of the fleet's clock; how long a dead controller's racks are its own."""
 ORIGIN = "2026-11-21T00:00:00+00:00"
 assert durable
 
@@ -127,11 +136,29 @@ class Controller:
     def store(self) -> EvidenceStore:
         return EvidenceStore(self.root / ".assay" / "evidence")
 
+    def run(self) -> None:
+        """Run as `assay reconcile` does, beside others where the ledger is shared, until killed."""
+        while True:
+            try:
+                desk = self._desk(Ledger.open(self.where, patience_s=20))
+                current = Current(self.root, lambda: self.fleet, self.clock, self._complain)
+                told = Told(lambda _: None, self._complain)
+                with shared(desk, lease_s=LEASE_S) as share:
+                    Loop(Memory(desk), share, current, lambda fleet: list(fleet.nodes), told, EACH_S).run(Event())
+            except Trouble as trouble:
+                self._note("troubles", str(trouble))
+                time.sleep(0.1)
+
+    def _complain(self, text: str) -> None:
+        self._note("crashes" if "internal error" in text else "troubles", text)
+
+    def _desk(self, ledger: Ledger) -> Desk:
+        home, scheduler = self.root / ".assay", Scheduler(self.world)
+        return Desk(self.fleet, ledger, self.store, self.clock, home, self.root / "reports", lambda _: scheduler)
+
     def settled(self, ledger: Ledger) -> bool:
         """Whether nothing is owed to any node, and nothing that was begun is open."""
-        desk = Desk(
-            self.fleet, ledger, self.store, self.clock, self.root / ".assay", self.root, lambda _: Scheduler(self.world)
-        )
+        desk = self._desk(ledger)
         stories = fold(ledger.entries()).values()
         return not any(not wish.ended for story in stories for wish in wishes(desk, story))
 
@@ -167,11 +194,15 @@ def _outcome(node: Node, check: Check, ill: str, now: str) -> Outcome:
     return Outcome(check.id, str(Subject(node.pool, node.name)), node.name, **plain)
 
 
-def _child(make: Any, *, settle: bool) -> None:
+def _child(word: str, make: Callable[[], Controller]) -> None:
     """Live in the forked process; what is no Trouble is a crash, and is written down."""
     code = 0
     try:
-        make().live(settle=settle)
+        one = make()
+        if word == "run":
+            one.run()
+        else:
+            one.live(settle=word == "settle")
     except BaseException:  # whatever it is, the test wants to know
         with (Path(sys.argv[1]) / "crashes").open("a") as crashes:
             crashes.write(traceback.format_exc())
@@ -189,10 +220,10 @@ def main(root: Path, ledger: str, nodes: int, rate: float) -> None:
     print("ready", flush=True)
     for line in sys.stdin:
         word, number = line.split()
-        if word in ("go", "settle"):
+        if word in ("go", "run", "settle"):
             pid = os.fork()
             if pid == 0:
-                _child(lambda seed=int(number): Controller(root, ledger, fleet, clock, seed), settle=word == "settle")
+                _child(word, partial(Controller, root, ledger, fleet, clock, int(number)))
             print(pid, flush=True)
             continue
         if word == "kill":

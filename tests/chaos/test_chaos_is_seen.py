@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -98,6 +99,18 @@ def test_a_way_that_the_policy_does_not_draw(planted):
 def test_a_way_from_where_the_node_is_not(planted):
     wrongs = planted(ENROLLED, *moved("d1", "triage", "debug"), deeds=())
     assert "n0001 went from triage, but was in production" in wrongs
+
+
+def test_more_out_of_a_rack_than_its_limit(planted):
+    others = [f"n000{n}" for n in (0, 2, 3)]
+    entries = [replace(one, id=f"{one.id}-{node}", node=node) for node in others for one in OUT[:3]]
+    wrongs = planted(*OUT, *entries)
+    assert [line.partition(" (")[0] for line in wrongs if "left service" in line] == [
+        "n0002 left service as number 3 of its rack",
+        "n0002 left service as number 2 of its pool",
+        "n0003 left service as number 4 of its rack",
+        "n0003 left service as number 2 of its pool",
+    ]
 
 
 def test_a_broken_chain(planted):
