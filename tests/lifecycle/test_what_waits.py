@@ -8,6 +8,7 @@ import pytest
 
 from assay.lifecycle import journal
 from assay.lifecycle.classify import Cleared
+from assay.lifecycle.owed import owed
 
 
 def moved(made):
@@ -163,3 +164,21 @@ def test_few_that_are_late_among_many_are_no_wave(paper):
         paper.add(f"n{index:02}", "zap", rack=f"r{index}")
     paper.later(hours=1, minutes=1)
     assert len(moved(paper.step())) == 3
+
+
+def test_a_cordon_that_could_not_be_undone_is_undone_once_a_person_has_looked(paper):
+    clear(paper, hot(paper))
+    (made,) = paper.step()
+    paper.effect("n1", "failed", made.id, "uncordon", "slurmctld did not answer")
+    paper.later(minutes=1)
+    assert paper.settle("n1") == []
+    for _ in range(2):
+        paper.say("certified", "n1", reason="slurmctld is back")
+        (again,) = owed(paper.policy, paper.story("n1"))
+        assert again.action == "uncordon"
+        paper.effect("n1", "failed", again.decision, "uncordon", "slurmctld did not answer")
+        paper.later(minutes=1)
+        assert paper.settle("n1") == []
+    paper.say("certified", "n1", reason="now it is")
+    assert paper.settle("n1") == ["uncordon"]
+    assert paper.settle("n1") == []

@@ -42,16 +42,16 @@ def wanted(
     asked = _asked_for(decisions)
     for view in situation.nodes:
         if "ticket" in view.profile.actions:
-            found += _stay(situation, view, hands)
+            found += list(_stay(situation, view, hands)) or _late(situation, view, asked)
             found += _trial(situation, view)
             found += _faults(view, asked, cablings)
     return found
 
 
 def _asked_for(decisions: Iterable[Entry]) -> set[str]:
-    """Return the ids of the faults for which the policy recorded the remedy `ticket`."""
+    """Return the ids of the faults, and of the stays in a state, for which the policy recorded the remedy `ticket`."""
     bodies = [entry.body for entry in decisions if entry.body["remedy"] == "ticket"]
-    return {cause["id"] for body in bodies for cause in body["because"] if cause["kind"] == "fault"}
+    return {cause["id"] for body in bodies for cause in body["because"] if cause["kind"] in ("fault", "deadline")}
 
 
 def _stay(situation: Situation, view: NodeView, hands: Hands) -> Iterator[Ticket]:
@@ -80,6 +80,24 @@ def _files(view: NodeView) -> str:
     effect = effect_id(view.story.decision, DOSSIER)
     archive, photos = archive_of(REPORTS, view.name, effect), photos_of(REPORTS, view.name, effect)
     return f"{archive}  the dossier, for the vendor\n{photos}  put the photos here, then: assay rma {view.name}"
+
+
+def _late(situation: Situation, view: NodeView, asked: set[str]) -> list[Ticket]:
+    """Return the ticket of a node that is in its state for longer than the policy finds usual."""
+    deadline, story = situation.state_of(view).deadline, view.story
+    if deadline is None or story.stay not in asked:
+        return []
+    ticket = Ticket(
+        **_identity(f"late/{view.name}/{story.stay}"),
+        title=f"{story.state} takes more than {deadline.hours:g} h: {view.name}",
+        node=view.name,
+        places=(_place(view),),
+        expected=situation.state_of(view).summary,
+        seen=f"in {story.state} since {story.since[:16]} UTC: {story.because}",
+        verify=f"assay explain {view.name}",
+        severity="degraded",
+    )
+    return [ticket]
 
 
 def _trial(situation: Situation, view: NodeView) -> Iterator[Ticket]:

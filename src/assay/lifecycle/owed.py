@@ -21,16 +21,25 @@ class Owed:
 def owed(policy: LifecyclePolicy, story: Story) -> list[Owed]:
     """Return the effects that a node is owed, in their order; tickets are paperwork and not among them.
 
-    Nothing after an action that failed, since each rests on the one before. A held node is owed only what was begun.
+    Nothing after an action that failed, since each rests on the one before; a person who certifies the node after that
+    has it tried again. A held node is owed only what was begun.
     """
     found: list[Owed] = []
-    for decision, action, reason in _asked(policy, story):
+    for asked_by, action, reason in _asked(policy, story):
+        decision = _anew(story, asked_by, action)
         effect = story.effect_of(decision, action)
         if effect and effect.standing == "failed":
             break
         if action != "ticket" and not (effect and effect.standing == "verified") and (effect or not story.held):
             found.append(Owed(decision, action, reason, effect is not None))
     return found
+
+
+def _anew(story: Story, decision: str, action: str) -> str:
+    """Return by what an action is asked for now: a person's certification, where that came after it had failed."""
+    effect, word = story.effect_of(decision, action), story.certified
+    again = effect and word and effect.standing == "failed" and word.at > effect.at
+    return word.id if word and again else decision
 
 
 def _asked(policy: LifecyclePolicy, story: Story) -> list[tuple[str, str, str]]:

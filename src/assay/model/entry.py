@@ -7,7 +7,7 @@ Kinds and their bodies (all ids are strings, all times ISO 8601 UTC):
 | node.enrolled | pool, state |
 | transition | from, to, decision |
 | decision | from, to, timing (immediate, pending, record), rule (`file:line name`), remedy, because [Cause] |
-| decision.withdrawn | decision, reason |
+| decision.withdrawn | decision, reason, by (the decision that took it back, where none of a person's word did) |
 | fault | fault (id), class, subject, severity, blame, remedy, count, first_seen, last_seen, detail, marks, times |
 | fault.cleared | fault, because |
 | alert.resolved, alert.elsewhere (of no node) | alert, fault, part, began, detail, fingerprint |

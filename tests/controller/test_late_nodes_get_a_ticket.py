@@ -1,0 +1,42 @@
+"""A node that is in its state for too long is a ticket, once; where its state has one anyway, that is enough."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from assay.controller.wanted import wanted
+from assay.fleet.load import load_fleet
+from assay.lifecycle import journal
+from assay.lifecycle.decide import decide
+from assay.lifecycle.fold import fold
+from assay.lifecycle.situation import NodeView, Situation
+
+ROOT = Path(__file__).resolve().parents[2]
+START = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+
+@pytest.fixture(scope="module")
+def fleet():
+    return load_fleet(ROOT)
+
+
+def tickets(fleet, state, hours):
+    """Return the titles of the tickets that are wanted after a node has been so long in a state."""
+    policy = next(iter(fleet.policies.values()))
+    log = [journal.enrolled("n0001", "h100-a", state, START)]
+    now = START + timedelta(hours=hours)
+    for _ in range(2):
+        view = NodeView(fleet.nodes["n0001"], fleet.profile_of("n0001"), fold(log)["n0001"])
+        situation = Situation(now, policy, (view,))
+        for decision in decide(situation):
+            log += journal.made(policy, view, decision, now)
+    return [ticket.title for ticket in wanted(situation, [e for e in log if e.kind == "decision"], {})]
+
+
+@pytest.mark.parametrize(("state", "hours"), [("production-reboot", 2), ("test", 48)])
+def test_a_node_that_is_late_is_a_ticket_and_one_in_time_is_none(fleet, state, hours):
+    assert tickets(fleet, state, hours) == []
+    assert tickets(fleet, state, hours + 0.1) == [f"{state} takes more than {hours} h: n0001"]
