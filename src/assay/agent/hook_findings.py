@@ -17,6 +17,8 @@ NOT_TOLD = ""
 OFF_THE_BUS = b"\xff\xff"
 """What a device that fell off the bus answers for its vendor (PCI Local Bus Specification)."""
 ACTIVE = "4: ACTIVE"
+IDLE = ("1: DOWN", "2: INIT", "3: ARMED")
+"""States of a port that carries nothing (InfiniBand Architecture Specification, PortInfo), in the kernel's words."""
 JOB = b"SLURM_JOB_ID="
 
 
@@ -66,6 +68,8 @@ def _gpu(root: Root, name: str, device: str) -> Iterator[Finding]:
     else:
         if vendor == OFF_THE_BUS:
             yield Finding("gpu.missing", f"{name} at {address} fell off the PCI bus")
+        elif len(vendor) < len(OFF_THE_BUS):
+            yield Finding(NOT_TOLD, f"whether {name} at {address} answers: its configuration is empty")
 
 
 def _hca(root: Root, name: str) -> Iterator[Finding]:
@@ -82,8 +86,10 @@ def _hca(root: Root, name: str) -> Iterator[Finding]:
     except OSError as error:
         yield Finding(NOT_TOLD, f"the state of {name}: {error.strerror}")
     else:
-        if state != ACTIVE:
-            yield Finding("ib.link.down", f"the link of {name} is {state.partition(': ')[2] or state}")
+        if state in IDLE:
+            yield Finding("ib.link.down", f"the link of {name} is {state.partition(': ')[2]}")
+        elif state != ACTIVE:
+            yield Finding(NOT_TOLD, f"the state of {name}: cannot make sense of {state[:40]!r}")
 
 
 def _devices(root: Root, pid: str) -> str:
