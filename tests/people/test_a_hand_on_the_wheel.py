@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -167,3 +170,17 @@ def test_the_word_of_a_person_is_in_the_ledger_of_an_url_too(ann, monkeypatch, t
     ann.types("hold", "n0003", *BECAUSE)
     assert Ledger.open(other).entries("n0003")[-1].kind == "hold"
     assert ann.ledger().entries("n0003")[-1].kind == "node.enrolled"
+
+
+@pytest.mark.slow
+def test_a_word_whose_writer_is_killed_is_there_once_or_not_and_once_after_it_is_typed_again(ann):
+    words = [sys.executable, "-m", "assay", "move", "n0003", "n0004", "draining", *BECAUSE, "--fleet", str(ann.root)]
+    for number in range(12):
+        child = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(0.1 * number)
+        child.kill()
+        child.wait()
+        asked = [entry.node for entry in ann.ledger().entries(kinds=["move"])]
+        assert asked in ([], ["n0003", "n0004"]), "of both nodes or of none"
+    subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
+    assert [entry.node for entry in ann.ledger().entries(kinds=["move"])] == ["n0003", "n0004"]
