@@ -102,6 +102,16 @@ def test_no_more_than_so_many_begin_within_a_minute_and_the_loop_goes_on_meanwhi
         assert len(action.begun) == 5
 
 
+def test_a_controller_that_goes_on_is_paced_by_the_policy_that_it_reads_now(tmp_path: Path, watched):
+    desk = paced(tmp_path, pool=12, rack=12, per_minute=1)
+    action = watched(desk, 0.0)
+    with keeping():
+        act(desk, wait=False)
+        until(lambda: len(action.begun) == 1)
+        act(paced(tmp_path, pool=12, rack=12, per_minute=1000), wait=False)
+        until(lambda: len(action.begun) == 12)
+
+
 def test_who_stops_a_controller_waits_for_no_deed_and_the_ledger_has_it_open(tmp_path: Path, watched):
     desk = paced(tmp_path, pool=2, rack=2, per_minute=1000)
     action = watched(desk, 60.0)

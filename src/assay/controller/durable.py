@@ -29,6 +29,7 @@ from assay.ledger.url import is_shared, server_of
 from assay.model.errors import Trouble
 
 _at_work: list[Context] = []
+_paced: set[Pace] = set()
 _starting = threading.Lock()
 _leaving = threading.Event()
 SCHEMA = "assay_dbos"
@@ -47,6 +48,7 @@ def durable(ctx: Context, paces: Collection[Pace]) -> Iterator[None]:
     with _starting:
         if _at_work:
             _at_work[0] = ctx
+            _pace(paces)
             take_up(ctx.ledger)
         elif stack:
             stack.enter_context(_launched(ctx, paces))
@@ -72,39 +74,55 @@ def _launched(ctx: Context, paces: Collection[Pace]) -> Iterator[None]:
     _leaving.clear()
     DBOS(config=settings)
     try:
-        _start(paces)
+        _start()
+        _pace(paces)
         take_up(ctx.ledger)
         yield
     finally:
         _leaving.set()
         DBOS.destroy()
         _at_work.clear()
+        _paced.clear()
 
 
 def _database(ctx: Context) -> str:
     return server_of(ctx.ledger) if is_shared(ctx.ledger) else f"sqlite:///{ctx.home / 'dbos.sqlite'}"
 
 
-def _start(paces: Collection[Pace]) -> None:
+@contextmanager
+def _telling() -> Iterator[None]:
+    """Turn what the engine's database says into Trouble for a person; the ledger's password is not in it."""
     try:
-        DBOS.launch()
-        for pace in paces:
-            DBOS.register_queue(
-                pace.queue,
-                global_concurrency=pace.pool_at_once,
-                partition_concurrency=pace.rack_at_once,
-                limiter={"limit": pace.per_minute, "period": 60.0},
-                polling_interval_sec=LOOK_S,
-                on_conflict="always_update",
-            )
+        yield
     except SQLAlchemyError as error:
         raise Trouble(
             f"effects cannot be carried: {getattr(error, 'orig', error)}",
-            where=f"schema {SCHEMA} beside the ledger",
-            fix="the ledger's user must be allowed to make a schema of its own there",
+            where=f"the engine's own tables ({SCHEMA} beside a ledger on PostgreSQL, else .assay/dbos.sqlite)",
+            fix="it needs a database that answers, where the ledger's user may make a schema",
         ) from error
 
 
+@_telling()
+def _start() -> None:
+    DBOS.launch()
+
+
+@_telling()
+def _pace(paces: Collection[Pace]) -> None:
+    """Give each pool its queue, as the policy that is read now paces it."""
+    for pace in set(paces) - _paced:
+        DBOS.register_queue(
+            pace.queue,
+            global_concurrency=pace.pool_at_once,
+            partition_concurrency=pace.rack_at_once,
+            limiter={"limit": pace.per_minute, "period": 60.0},
+            polling_interval_sec=LOOK_S,
+            on_conflict="always_update",
+        )
+        _paced.add(pace)
+
+
+@_telling()
 def take_up(ledger: Ledger) -> None:
     """Put what a controller that no longer lives was carrying back into its queue, once over all controllers."""
     if not _left(ledger):
@@ -120,12 +138,14 @@ def _left(ledger: Ledger) -> list[tuple[str, str | None]]:
     return [(found.workflow_id, found.queue_name) for found in begun if found.executor_id not in alive]
 
 
+@_telling()
 def under_way(effect: str) -> str:
     """Return the workflow that carries an effect at this time, "" where none does."""
     found = DBOS.list_workflows(workflow_id_prefix=effect, status=UNFINISHED, load_input=False, load_output=False)
     return found[0].workflow_id if found else ""
 
 
+@_telling()
 def carry(ctx: Context, intent: Intent) -> str:
     """Queue an effect, to be carried as far as it gets; return its workflow."""
     before = DBOS.list_workflows(workflow_id_prefix=intent.effect, load_input=False, load_output=False)
@@ -137,6 +157,7 @@ def carry(ctx: Context, intent: Intent) -> str:
     return workflow
 
 
+@_telling()
 def ended(workflows: Collection[str]) -> set[str]:
     """Return which of these workflows have ended, well or not."""
     asked = list(workflows)
