@@ -1,0 +1,45 @@
+"""Status and explain: until when a node is held, what a person asked for, and parts in it that were sent back once."""
+
+from __future__ import annotations
+
+from assay.model.entry import Entry
+
+AT = "2026-11-21T12:00:00+00:00"
+PIECE = {"kind": "gpu", "serial": "1650923001"}
+SENT = {"from": "n0001", "from_place": "gpu2", "sent_at": AT, "faults": ["gpu.xid.79"]}
+BACK = "gpu7 (gpu 1650923001) was sent back from n0001 gpu2 on 2026-11-21 for gpu.xid.79"
+
+
+def node(person, name: str):
+    return next(one for one in person.reads("status")["nodes"] if one["node"] == name)
+
+
+def test_a_hold_is_shown_with_its_age_and_its_end(ann):
+    ann.types("hold", "n0003", "--reason", "kernel bisect", "--until", "2999-01-01")
+    assert node(ann, "n0003")["held"]["until"].startswith("2999-01-01")
+    for text in (ann.types("status"), ann.types("explain", "n0003")):
+        assert "held by ann" in text
+        assert "until 2999-01-01" in text
+    assert "ago until 2999-01-01 00:00 UTC, in " in ann.types("status")
+
+
+def test_what_a_person_asked_for_is_shown_until_it_is_so(ann):
+    ann.types("move", "n0004", "triage", "--reason", "rattles")
+    assert node(ann, "n0004")["asked"]["to"] == "triage"
+    assert "ann asked for triage" in ann.types("status")
+    assert "ann asked for triage" in ann.types("explain", "n0004")
+    ann.types("move", "n0004", "production", "--reason", "it was the neighbour")
+    assert node(ann, "n0004")["asked"] is None
+
+
+def test_a_part_that_was_sent_back_once_is_shown_while_it_is_there(ann):
+    ann.ledger().append(
+        Entry("p", AT, "parts.seen", "n0004", {"parts": {"gpu7": PIECE}, "node": {}}),
+        Entry("b", AT, "part.returned", "n0004", {**PIECE, "place": "gpu7", **SENT}),
+    )
+    assert node(ann, "n0004")["returned"] == [BACK]
+    assert BACK in ann.types("status")
+    assert BACK in ann.types("explain", "n0004")
+    other = {"gpu7": {"kind": "gpu", "serial": "1650923002", "was": "1650923001"}}
+    ann.ledger().append(Entry("q", AT, "parts.seen", "n0004", {"parts": other, "node": {}}))
+    assert node(ann, "n0004")["returned"] == []
