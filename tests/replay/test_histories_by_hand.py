@@ -169,3 +169,10 @@ def test_strangers_are_not_the_whole_of_their_pool_yet_four_of_them_at_once_are_
     assert few["breaker_trips"] == []
     wave = replayed([fault(0, f"x{number}", "gpu.thermal") for number in range(4)])
     assert "4 of 13 serving nodes of pool unlisted" in wave["breaker_trips"][0]["because"]
+
+
+def test_what_nothing_happened_to_asks_for_nobody_however_long_it_waits_for_people(replayed):
+    listed = {name: replace(node, variables={"lifecycle_start": "onboard"}) for name, node in pool("n1").items()}
+    story = replayed([fault(0, "n2", "gpu.missing"), fault(900 * HOUR, "n2", "gpu.xid.13")], listed)
+    assert [one["remedy"] for one in story["decisions"]] == ["reboot", "none"]
+    assert story["totals"]["tickets"] == 0

@@ -2,13 +2,15 @@
 
 Effects take their declared time and succeed. Suites pass on a node that nothing is wrong with; on another they say
 nothing until its fault is cleared, since a history that tells of no failed suite had none. A person certifies what was
-taken out and is whole again. Deciding, folding, limits, ladder and breaker are the real ones.
+taken out and is whole again. Deciding, folding, limits, ladder and breaker are the real ones. Deadlines that move no
+node are left out: they tell people of what takes long, and how long things take is not the history's but assumed.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from assay.lifecycle import breaker, faulted, journal
@@ -25,6 +27,7 @@ from assay.model.action import RESTARTS
 from assay.model.checks import Phase
 from assay.model.decision import Cause, Decision
 from assay.model.entry import Entry, derived_id
+from assay.model.policy import LifecyclePolicy
 from assay.trends.replay.agenda import Agenda, Due
 from assay.trends.replay.cast import Cast
 from assay.trends.replay.events import EPOCH, Event
@@ -42,7 +45,15 @@ HANDS = frozenset({"ticket", "dossier"})
 
 def play(rules: Rules, cast: Cast, events: Sequence[Event]) -> Played:
     """Return what the policy does with these events, which are in the order of their times."""
-    return Play(rules, cast, events).run()
+    return Play(replace(rules, policy=_without_tickets_for_time(rules.policy)), cast, events).run()
+
+
+def _without_tickets_for_time(policy: LifecyclePolicy) -> LifecyclePolicy:
+    states = {
+        name: state if state.deadline is None or state.deadline.to else state.model_copy(update={"deadline": None})
+        for name, state in policy.states.items()
+    }
+    return policy.model_copy(update={"states": states})
 
 
 class Play:
