@@ -26,7 +26,9 @@ BEGINS_WITHIN_S = 5
 ENDS_WITHIN_S = 40.0
 """More than KillWait, after which nothing is left of a job that was cancelled."""
 SUCCESSOR_WITHIN_S, LOOK_S = 5.0, 0.2
-BY_ITSELF = frozenset({"COMPLETED", "COMPLETING", "FAILED", "OUT_OF_MEMORY"})
+BY_ITSELF = frozenset({"COMPLETED", "FAILED", "OUT_OF_MEMORY"})
+SIGNALLED = 128
+"""Exit codes from here on are those of a shell whose command was ended by a signal."""
 
 
 class Errand(NamedTuple):
@@ -92,9 +94,14 @@ def _ended(programs: Programs, process: subprocess.Popen[bytes], name: str) -> t
 def _judged(programs: Programs, wanted: Errand, job: SlurmJob | None, told: Spare) -> Spare:
     if job and (job.preempt_time or "PREEMPTED" in job.job_state):
         return Spare(None, told.output, told.errors, _successor(programs, wanted.node))
-    if job and job.start_time and job.job_state & BY_ITSELF:
+    if job and job.start_time and (job.job_state & BY_ITSELF or _completes(job, told)):
         return told
     return Spare(None, told.output, told.errors, named(_customers(programs, wanted.node)))
+
+
+def _completes(job: SlurmJob, told: Spare) -> bool:
+    """Say whether a job whose epilog still runs had ended by itself: Slurm does not show yet how it came to its end."""
+    return "COMPLETING" in job.job_state and told.code is not None and told.code < SIGNALLED
 
 
 def _job(programs: Programs, name: str) -> SlurmJob | None:
