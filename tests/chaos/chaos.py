@@ -52,6 +52,7 @@ class Chaos:
         self.chance, self.fleet = random.Random(self.seed), fleet_of(self.root, self.nodes)
         self.names, self.world = list(self.fleet.nodes), World(self.root)
         self.world.make(self.names)
+        self.world.fall_ill(self.names[0], "gpu.missing", "reboot")  # so that something is done, however short it is
         (self.root / ".assay" / "locks").mkdir(parents=True)
 
     @property
@@ -91,8 +92,8 @@ class Chaos:
         self.killed["controller"] += 1
 
     def settle(self, within_s: float = 120) -> None:
-        """Let nothing happen any more, and one controller finish what is left."""
-        for name in self.names:
+        """Let nothing happen any more, and one controller finish what is left, and mend the first node."""
+        for name in self.names[1:]:
             self.world.mend(name)
             self.world.use(name, "")
         pid = self._ask("settle", 1)
@@ -131,7 +132,7 @@ class Chaos:
             time.sleep(EACH_S)
 
     def _something_happens(self) -> None:
-        node, dice = self.chance.choice(self.names), self.chance.random()
+        node, dice = self.chance.choice(self.names[1:]), self.chance.random()
         if dice < 0.25:
             self.world.fall_ill(node, self.chance.choice(CLASSES), self.chance.choice(CURES))
         elif dice < 0.45:
@@ -156,7 +157,7 @@ class Chaos:
             elif story.held and self.chance.random() < 0.3:
                 said.append(("release", story.node))
         if self.chance.random() < 0.3:
-            said.append(("hold", self.chance.choice(self.names)))
+            said.append(("hold", self.chance.choice(self.names[1:])))
         try:
             ledger.append(*(self._word(kind, node) for kind, node in said))
             ledger.close()

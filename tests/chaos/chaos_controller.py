@@ -108,7 +108,7 @@ class Controller:
                 while True:
                     self.take_pass(ledger, settle=settle)
                     self._note("passes", "x")
-                    if settle and self.settled(ledger):
+                    if settle and self.settled(ledger) and not self.world.ill():
                         return ledger.close()
             except Trouble as trouble:
                 self._note("troubles", str(trouble))
