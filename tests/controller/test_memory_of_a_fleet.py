@@ -15,6 +15,8 @@ from assay.controller.memory import Memory
 from assay.controller.once import at_work, decide_now
 from assay.harness.declared import Declared, declared
 from assay.ledger.store import Ledger
+from assay.lifecycle import journal
+from assay.lifecycle.classify import Cleared
 from assay.lifecycle.decide import decide
 
 FAULTS = ("gpu.xid.79", "gpu.thermal", "gpu.xid.13", "psu.failed", "ib.link.down")
@@ -65,6 +67,18 @@ def test_what_is_decided_with_quiet_nodes_as_a_count_is_what_is_decided_with_eve
         site.later(seconds=1)
     site.ledger.close()
     shutil.rmtree(home)
+
+
+def test_a_clock_that_is_put_back_wakes_whoever_has_a_past_that_is_yet_to_come(site):
+    memory = Memory(site.desk)
+    site.later(hours=5)
+    site.fault(NODES[0], "gpu.xid.13")
+    (known,) = memory.stories()[NODES[0]].faults
+    site.ledger.append(journal.cleared(NODES[0], Cleared(known.id, "as planted"), site.clock.at))
+    site.later(hours=2)
+    assert memory.situation().nodes == ()
+    site.later(hours=-4)
+    assert [view.name for view in memory.situation().nodes] == [NODES[0]]
 
 
 def test_quiet_nodes_come_as_a_count_and_cost_no_question(site):

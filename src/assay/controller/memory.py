@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from datetime import datetime
 from threading import RLock
 
@@ -12,14 +12,15 @@ from assay.controller.desk import Desk
 from assay.controller.in_use import jobs_on
 from assay.controller.newest import Newest
 from assay.controller.quiet import rests_from
+from assay.controller.roster import Roster
 from assay.controller.traits import FleetTraits
 from assay.harness.declared import Declared
 from assay.lifecycle.fold import Chronicle
 from assay.lifecycle.racks import companions
 from assay.lifecycle.situation import NodeView, Place, Situation
 from assay.lifecycle.story import Story
+from assay.lifecycle.when import NEVER
 from assay.model.entry import Entry
-from assay.model.fleet import Node
 
 
 class Memory:
@@ -30,7 +31,9 @@ class Memory:
         self._lock = RLock()
         self._chronicle = Chronicle()
         self._stories: dict[str, Story] = {}
-        self._rests: dict[str, datetime | None] = {}
+        self._roster: Roster | None = None
+        self._stirring: set[str] = set()
+        self._as_of = NEVER
         self._unread: list[Entry] = []
         self._newest, self._declared = Newest(desk.ledger), Declared(desk.fleet)
         self.cablings = Cablings()
@@ -39,7 +42,7 @@ class Memory:
         """Go on with another reading of the fleet's specs, on the same ledger."""
         with self._lock:
             self.desk, self._declared = desk, Declared(desk.fleet)
-            self._rests.clear()
+            self._roster = None
 
     def catch_up(self) -> None:
         """Hear what the ledger has that was not heard yet."""
@@ -51,8 +54,9 @@ class Memory:
             self._unread += news
             for name in {entry.node for entry in news}:
                 if story := self._chronicle.story(name):
+                    self._roster = self._roster if name in self._stories else None
                     self._stories[name] = story
-                    self._rests.pop(name, None)
+                    self._stirring.add(name)
 
     def news(self) -> list[Entry]:
         """Return what was heard since this was asked last, in order."""
@@ -79,11 +83,10 @@ class Memory:
         """
         with self._lock:
             self.catch_up()
-            stories, now = self._stories, self.desk.clock.now()
-            awake = self._awake(now)
-            chosen = [node for name, node in self._enrolled() if name in awake or name in names]
-            quiet = Counter(_place(node) for name, node in self._enrolled() if name not in awake and name not in names)
-            told = {node.name: stories[node.name] for node in chosen}
+            now = self.desk.clock.now()
+            awake, roster = self._awake(now), self._enrolled()
+            chosen = roster.some({*awake, *names})
+            told = {node.name: self._stories[node.name] for node in chosen}
         latest = self._newest.of(told, keep=awake)
         jobs = jobs_on(chosen, self.desk.workloads, self.desk.progress)
         profile, declared = self.desk.fleet.profile_of, self._declared.of
@@ -91,7 +94,7 @@ class Memory:
             NodeView(node, profile(name), told[name], declared(name), latest[name], jobs[name])
             for name, node in ((node.name, node) for node in chosen)
         )
-        return self._situation(now, views, quiet)
+        return self._situation(now, views, roster.without(chosen))
 
     def awake(self) -> list[Story]:
         """Return the stories of the nodes about which there may be something to decide or to do."""
@@ -104,7 +107,8 @@ class Memory:
         with self._lock:
             self.catch_up()
             profile, stories = self.desk.fleet.profile_of, self._stories
-            views = tuple(NodeView(node, profile(name), stories[name], jobs=None) for name, node in self._enrolled())
+            nodes = self._enrolled().nodes
+            views = tuple(NodeView(node, profile(name), stories[name], jobs=None) for name, node in nodes.items())
             return self._situation(self.desk.clock.now(), views, Counter())
 
     def _situation(self, now: datetime, views: tuple[NodeView, ...], quiet: Counter[Place]) -> Situation:
@@ -120,22 +124,24 @@ class Memory:
             traits=FleetTraits(self.desk),
         )
 
-    def _enrolled(self) -> Iterator[tuple[str, Node]]:
-        return ((name, node) for name, node in self.desk.fleet.nodes.items() if name in self._stories)
+    def _enrolled(self) -> Roster:
+        if self._roster is None:
+            self._roster = Roster(self.desk.fleet.nodes, self._stories)
+            self._stirring = set(self._roster.nodes)
+        return self._roster
 
     def _awake(self, now: datetime) -> set[str]:
-        """Return the nodes that must come to `decide` by name: those that do not rest, and who shares their rack."""
-        nodes = dict(self._enrolled())
-        awake = {name for name in nodes if not self._rests_at(name, now)}
-        stirred = [nodes[name] for name in awake]
-        return awake | companions(self.desk.policy, nodes.values(), stirred)
+        """Return the nodes that must come to `decide` by name: those that do not rest, and who shares their rack.
 
-    def _rests_at(self, name: str, now: datetime) -> bool:
-        if name not in self._rests:
-            self._rests[name] = rests_from(self.desk.policy, self._stories[name])
-        since = self._rests[name]
+        Who rests goes on to, until something is heard of it, or the clock is put back.
+        """
+        nodes = self._enrolled().nodes
+        self._stirring = set(nodes) if now < self._as_of else self._stirring & nodes.keys()
+        self._as_of = now
+        self._stirring = {name for name in self._stirring if not self._rests(name, now)}
+        stirred = [nodes[name] for name in self._stirring]
+        return self._stirring | companions(self.desk.policy, nodes.values(), stirred)
+
+    def _rests(self, name: str, now: datetime) -> bool:
+        since = rests_from(self.desk.policy, self._stories[name])
         return since is not None and since < now
-
-
-def _place(node: Node) -> Place:
-    return (node.pool, node.site, node.rack)
