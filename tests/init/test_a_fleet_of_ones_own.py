@@ -217,7 +217,7 @@ def test_it_runs_against_the_lab(tmp_path: Path) -> None:
         assert up.returncode == 0, up.stderr
         loop = assay("reconcile", "--once", folder=fleet)
         assert loop.returncode == 0, loop.stderr
-        assert loop.stdout.count("enrolled in production") == 4
+        assert loop.stdout.count("starts in production") == 4
         active = assay("observe", "--active", "all_reduce,gpu_burn,nvme_read,memory", folder=fleet)
         assert active.returncode == 0, active.stderr
         whole = assay("validate", folder=fleet)

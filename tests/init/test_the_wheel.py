@@ -46,7 +46,7 @@ def test_it_makes_a_fleet_that_runs_against_the_lab(python: Path, tmp_path: Path
     assert run(assay, "check", folder=fleet).endswith("no problems\n")
     run(assay, "lab", "up", folder=fleet)
     try:
-        assert run(assay, "reconcile", "--once", folder=fleet).count("enrolled in production") == 4
+        assert run(assay, "reconcile", "--once", folder=fleet).count("starts in production") == 4
         assert " passed" in run(python, "-m", "pytest", "suites", "-k", "n0001 and pcie", folder=fleet)
     finally:
         run(assay, "lab", "down", folder=fleet)
