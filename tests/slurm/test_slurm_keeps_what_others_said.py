@@ -91,7 +91,7 @@ def test_draining_now_requeues_what_can_start_again_and_cancels_the_rest(node: s
 def test_a_job_that_is_only_named_like_ours_is_a_customers(node: str, monkeypatch: pytest.MonkeyPatch):
     job("assay-probe", node)
     assert adapter().jobs(node) == ()
-    monkeypatch.setattr("getpass.getuser", lambda: "assay")
+    monkeypatch.setattr("assay.actions.slurm.standing.us", lambda: "assay")
     assert [one.name for one in adapter().jobs(node)] == ["assay-probe"]
 
 
@@ -160,6 +160,7 @@ def test_a_drain_that_asks_for_it_ends_with_the_next_passed_verification(take: T
     assert [adapter().cordoned(name) for name in (node, other)] == ["", "fans reseated"]
 
 
+@pytest.mark.slow
 def test_many_cordons_take_a_moment(take: Take):
     nodes = [take() for _ in range(20)]
     took = []

@@ -6,11 +6,11 @@ no comment of a reservation, so the reason stands, sealed, in the node's comment
 
 from __future__ import annotations
 
-import getpass
 from collections.abc import Iterable, Iterator
 
 from assay.actions.slurm.programs import Programs
 from assay.actions.slurm.reading import SlurmNode
+from assay.actions.slurm.standing import us
 from assay.actions.workloads import our_reason
 from assay.model.sealed import sealed, told, wholly_ours
 
@@ -35,7 +35,7 @@ def made(reasons: Iterable[tuple[SlurmNode, str]]) -> Iterator[str]:
     for node, reason in reasons:
         if not node.comment or wholly_ours(node.comment):
             yield f'update nodename={node.name} comment="{sealed(reason)}"'
-        what = f"nodes={node.name} users={getpass.getuser()} starttime=now duration=infinite flags={FLAGS}"
+        what = f"nodes={node.name} users={us()} starttime=now duration=infinite flags={FLAGS}"
         yield f"create reservationname={NAME}{node.name} {what}"
 
 

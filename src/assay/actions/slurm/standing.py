@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import getpass
+import os
+import pwd
 from collections.abc import Iterable
 
 from assay.actions.slurm.reading import SlurmJob, SlurmNode, moment
@@ -59,7 +60,12 @@ def on_a_node(job: SlurmJob) -> bool:
 
 def is_ours(job: SlurmJob) -> bool:
     """Say whether a job is our own: our name, and the user that we are. Either alone may be a customer's."""
-    return job.name.startswith(OUR_JOBS) and job.user_name == getpass.getuser()
+    return job.name.startswith(OUR_JOBS) and job.user_name == us()
+
+
+def us() -> str:
+    """Return the user whose jobs are ours: Slurm goes by the process's user, not by what the environment says."""
+    return pwd.getpwuid(os.geteuid()).pw_name
 
 
 def _closed(node: SlurmNode) -> str:
