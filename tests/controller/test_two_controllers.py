@@ -22,7 +22,7 @@ from assay.model.entry import Entry
 
 SCRIPT = Path(__file__).parent / "share_once.py"
 LEASE_S = 3.0
-USUAL = {"racks": 6, "nodes": 8, "deadline_s": 60.0, "at_once": 4, "seconds": 0.3, "lease_s": LEASE_S}
+USUAL = {"racks": 6, "nodes": 8, "deadline_s": 240.0, "at_once": 4, "seconds": 0.3, "lease_s": LEASE_S}
 
 
 class Room:
@@ -85,7 +85,7 @@ def room(tmp_path: Path, database: str) -> Iterator[Callable[..., Room]]:
 
 
 def until(come: Callable[[], object], *processes: subprocess.Popen[str]) -> None:
-    deadline = time.monotonic() + 90
+    deadline = time.monotonic() + 120
     while not come():
         for process in processes:
             assert process.poll() is None, process.communicate()[1]
@@ -104,7 +104,7 @@ def test_both_take_part_and_when_one_is_killed_the_other_finishes_what_it_had_be
     first.wait()
     left, killed = set(here.begun_by(first)) - set(here.said("verified")), time.monotonic()
     until(lambda: left <= set(here.said("verified")))
-    assert time.monotonic() - killed < LEASE_S + 20, "long before the deadline of what it was doing"
+    assert time.monotonic() - killed < LEASE_S + 90, "long before the deadline of what it was doing"
     err = second.communicate(timeout=120)[1]
 
     assert second.returncode == 0, err
