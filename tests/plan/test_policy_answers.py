@@ -53,7 +53,7 @@ def test_a_state_that_is_new_has_answers_where_there_were_none(repository) -> No
 
 def test_limits_deadlines_and_requirements_are_told_by_their_lines(repository) -> None:
     repository.policy("pool_percent: 25", "pool_percent: 10").policy("deadline: {hours: 6", "deadline: {hours: 8")
-    repository.policy("soak_hours: 24", "soak_hours: 48").policy("window_hours: 168", "window_hours: 72")
+    repository.policy("soak_hours: 24", "soak_hours: 36").policy("window_hours: 168", "window_hours: 72")
     repository.policy("min_nodes: 4", "min_nodes: 5").policy(
         "{phase: seatrial, fresh_hours: 24}", "{phase: seatrial, fresh_hours: 12}"
     )
@@ -61,7 +61,7 @@ def test_limits_deadlines_and_requirements_are_told_by_their_lines(repository) -
     assert {(one.path, one.old, one.new) for one in made.policy} == {
         ("limits.pool_percent", "25", "10"),
         ("states.zap.deadline.hours", "6", "8"),
-        ("states.test.soak_hours", "24", "48"),
+        ("states.test.soak_hours", "24", "36"),
         ("states.seatrial.requires.0.fresh_hours", "24", "12"),
         ("ladder.window_hours", "168", "72"),
         ("breaker.min_nodes", "4", "5"),
