@@ -8,6 +8,7 @@ process; `kill PID` and `wait PID` with how it ended.
 # ruff: noqa: T201 — its answers
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import random
@@ -53,6 +54,7 @@ CHECKS = (
     Check(id=ALIVE, subject="node", phases=["production", "test"]),
 )
 RACK = 10
+PR_SET_PDEATHSIG = 1
 EACH_S, LEASE_S = 1800.0, 3.0
 """How often a node is looked at, in seconds of the fleet's clock; how long a dead controller's racks are its own."""
 ORIGIN = "2026-11-21T00:00:00+00:00"
@@ -197,6 +199,7 @@ def _outcome(node: Node, check: Check, ill: str, now: str) -> Outcome:
 def _child(word: str, make: Callable[[], Controller]) -> None:
     """Live in the forked process; what is no Trouble is a crash, and is written down."""
     code = 0
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # where a test fails, nobody else would end it
     try:
         one = make()
         if word == "run":
