@@ -160,10 +160,10 @@ class Deed:
         return {"deeds": self.world.deeds(intent.node)}
 
     def run(self, ctx: Context, intent: Intent) -> None:
-        """Do it, though no guard of the world's own keeps it from being done twice; now and then it is refused."""
+        """Do it; nothing but our caller keeps it from being done twice, but where children do it. It may be refused."""
         if self.chance.random() < 0.05:
             raise Trouble("the BMC is busy")
-        if self.chance.random() < 0.1:
+        if intent.node.endswith("3"):  # always: only deeds that all ask the same lock and guard may be orphaned
             self._by_a_child(ctx, intent)
         else:
             self.world.do(intent.node, self.what, intent.effect)
