@@ -175,6 +175,22 @@ def test_a_check_that_passes_again_clears_its_fault_and_may_fail_anew(node):
     assert second.id != first.id
 
 
+@pytest.mark.parametrize("verdict", ["fail", "error"])
+def test_a_pass_ends_nothing_while_another_check_of_the_same_fault_fails_or_cannot_be_judged(node, verdict):
+    paper = node.paper
+    paper.checks["cold"] = Check(
+        id="suites/p.py::test_cold", subject="node", phases=["production"], fault="gpu.thermal"
+    )
+    (fault,) = node.judged()
+    paper.later(minutes=1)
+    paper.judge("n1", "cold")
+    assert cleared_in(paper.story("n1"), paper.outcomes["n1"].values()) == []
+    paper.judge("n1", "production", verdict)
+    assert cleared_in(paper.story("n1"), paper.outcomes["n1"].values()) == []
+    paper.judge("n1", "production")
+    assert [ended.fault for ended in cleared_in(paper.story("n1"), paper.outcomes["n1"].values())] == [fault.id]
+
+
 def test_a_pass_does_not_clear_what_a_log_has_told_or_what_a_decision_waits_on(node):
     node.kernel((100, XID.format(79)))
     node.paper.jobs["n1"] = ("train",)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from assay.controller.desk import Desk
 from assay.controller.lock import told_by_one
+from assay.controller.newest import outcomes_of
 from assay.controller.stories import stories_of
 from assay.harness.history.keep import catch_up
 from assay.harness.run import RunResult, validate
@@ -47,16 +48,19 @@ def held_against(desk: Desk, outcomes: Sequence[Recorded]) -> None:
 
     A node that has left service since is judged by what its state requires.
     """
+    names = list(dict.fromkeys(one.outcome.node for one in outcomes))
+    latest = outcomes_of(desk.ledger, names)
     with told_by_one(desk.home):
         stories = stories_of(desk.ledger)
-        for name in dict.fromkeys(one.outcome.node for one in outcomes):
+        for name in names:
             if name in stories and desk.policy.states[stories[name].state].in_service:
-                desk.ledger.append(*_said(desk, stories[name], [one for one in outcomes if one.outcome.node == name]))
+                own = [one for one in outcomes if one.outcome.node == name]
+                desk.ledger.append(*_said(desk, stories[name], own, latest[name]))
 
 
-def _said(desk: Desk, story: Story, outcomes: Sequence[Recorded]) -> list[Entry]:
+def _said(desk: Desk, story: Story, outcomes: Sequence[Recorded], latest: Sequence[Recorded]) -> list[Entry]:
     fleet, node, now = desk.fleet, desk.fleet.nodes[story.node], desk.clock.now()
     counted = counting(outcomes, node, fleet.known_issues, fleet.observed_checks, now)
     faults = faults_of(fleet.catalog, node, story, in_outcomes(fleet.catalog, counted))
-    ends = cleared_in(story, proving(outcomes, fleet.observed_checks))
+    ends = cleared_in(story, proving(latest, fleet.observed_checks))
     return [journal.fault(one, now) for one in faults] + [journal.cleared(node.name, one, now) for one in ends]

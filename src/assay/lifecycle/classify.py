@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -96,18 +97,30 @@ def faults_of(catalog: FaultCatalog, node: Node, story: Story, seen: Iterable[Si
 def cleared_in(story: Story, outcomes: Iterable[Recorded]) -> list[Cleared]:
     """Return the open faults of checks that pass again on the same subject, on evidence younger than the fault.
 
-    A fault that was seen in a log stays until the node is proved again: silence is no cure. One that moved the node,
-    or waits to, stays as well.
+    `outcomes` are the newest of all checks of the node: while one that tells of the same fault fails, or cannot be
+    judged, another's pass ends nothing. A fault that was seen in a log stays until the node is proved again: silence
+    is no cure. One that moved the node stays as well.
     """
-    passed = [one for one in outcomes if one.outcome.verdict == "pass" and one.outcome.fault]
-    return [
-        Cleared(known.id, f"{one.outcome.check.rpartition('::')[2]} passed again, {one.id}")
-        for known in story.faults
-        if known.open and known.answer != "acted" and set(known.marks) == {"check"}
-        for one in passed
-        if (one.outcome.fault, one.outcome.subject) == (known.fault_class, known.subject)
-        and moment(one.measured_at) > moment(known.last_seen)
+    told: dict[tuple[str, str], list[Recorded]] = defaultdict(list)
+    for one in outcomes:
+        told[(one.outcome.fault, one.outcome.subject)].append(one)
+    asked = [
+        known for known in story.faults if known.open and known.answer != "acted" and set(known.marks) == {"check"}
     ]
+    return [
+        Cleared(known.id, f"{proof.outcome.check.rpartition('::')[2]} passed again, {proof.id}")
+        for known in open_
+        if set(known.marks) == {"check"} and (proof := _proof(known, told.get((known.fault_class, known.subject), [])))
+    ]
+
+
+def _proof(known: Known, telling: Iterable[Recorded]) -> Recorded | None:
+    """Return the youngest of the passes that end a fault, None where they do not."""
+    judged = [one for one in telling if one.outcome.verdict != "skip"]
+    young = [one for one in judged if moment(one.measured_at) > moment(known.last_seen)]
+    if not young or any(one.outcome.verdict != "pass" for one in judged):
+        return None
+    return max(young, key=lambda one: (one.measured_at, one.id))
 
 
 def resolved_in(story: Story, fault: str, subject: str, because: str) -> list[Cleared]:
