@@ -178,9 +178,7 @@ def test_a_check_that_passes_again_clears_its_fault_and_may_fail_anew(node):
 @pytest.mark.parametrize("verdict", ["fail", "error"])
 def test_a_pass_ends_nothing_while_another_check_of_the_same_fault_fails_or_cannot_be_judged(node, verdict):
     paper = node.paper
-    paper.checks["cold"] = Check(
-        id="suites/p.py::test_cold", subject="node", phases=["production"], fault="gpu.thermal"
-    )
+    paper.checks["cold"] = paper.checks["production"].model_copy(update={"id": "suites/p.py::test_cold"})
     (fault,) = node.judged()
     paper.later(minutes=1)
     paper.judge("n1", "cold")

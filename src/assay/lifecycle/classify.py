@@ -109,8 +109,8 @@ def cleared_in(story: Story, outcomes: Iterable[Recorded]) -> list[Cleared]:
     ]
     return [
         Cleared(known.id, f"{proof.outcome.check.rpartition('::')[2]} passed again, {proof.id}")
-        for known in open_
-        if set(known.marks) == {"check"} and (proof := _proof(known, told.get((known.fault_class, known.subject), [])))
+        for known in asked
+        if (proof := _proof(known, told.get((known.fault_class, known.subject), [])))
     ]
 
 
