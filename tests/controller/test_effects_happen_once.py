@@ -113,6 +113,29 @@ def test_a_killed_process_leaves_an_effect_that_the_next_one_finishes_once(tmp_p
     assert world.Switch(tmp_path).runs() == 1
 
 
+def test_what_a_killed_process_may_have_done_is_not_done_again_while_the_world_cannot_be_read(desk, tmp_path: Path):
+    first = _carry(tmp_path, hang="during")
+    _until((tmp_path / "hanging").exists)
+    os.kill(first.pid, signal.SIGKILL)
+    first.wait()
+
+    _, err = _carry(tmp_path, hang="dark").communicate(timeout=60)
+
+    assert kinds(desk.ledger)[-1] == "effect.unknown", err
+    (effect,) = effects_in(desk.ledger.entries(kinds=KINDS)).values()
+    assert "a controller that was killed may have done it" in effect.reason
+    assert steps.look_again(desk, world.Switch(tmp_path), effect) == "verified"
+    assert world.Switch(tmp_path).runs() == 1
+
+
+def test_what_a_killed_process_did_not_do_is_done_once_the_world_says_so(desk):
+    intent = steps.begin(desk, world.Switch(desk.home), WISH)
+    assert steps.bring_about(desk, world.Switch(desk.home, dark=True), intent, taken_up=True).unfinished
+    assert world.Switch(desk.home).runs() == 0
+    steps.bring_about(desk, world.Switch(desk.home), intent, taken_up=True)
+    assert world.Switch(desk.home).runs() == 1
+
+
 def _carry(home: Path, hang: str) -> subprocess.Popen[str]:
     script = Path(__file__).parent / "standin_world.py"
     return subprocess.Popen(

@@ -181,19 +181,20 @@ def wait_for_any(ctx: Context, workflows: Collection[str]) -> set[str]:
 
 @DBOS.workflow(name="effect")
 def _carry(wish: str) -> None:
-    _begin(wish)
-    _prove(wish, _bring_about(wish))
+    _prove(wish, _bring_about(wish, _begin(wish)))
 
 
 @DBOS.step(name="begin")
-def _begin(wish: str) -> None:
+def _begin(wish: str) -> str:
+    """Return which controller began this attempt: one that takes it up later must not take the deed for undone."""
     _journalled(wish)
+    return me()
 
 
 @DBOS.step(name="bring about")
-def _bring_about(wish: str) -> steps.Deed:
-    intent = _journalled(wish)
-    return _apart(lambda: steps.bring_about(_at_work[-1], action(intent.action), intent))
+def _bring_about(wish: str, begun_by: str) -> steps.Deed:
+    intent, taken_up = _journalled(wish), begun_by != me()
+    return _apart(lambda: steps.bring_about(_at_work[-1], action(intent.action), intent, taken_up=taken_up))
 
 
 @DBOS.step(name="prove")

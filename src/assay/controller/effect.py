@@ -38,11 +38,17 @@ def begin(ctx: Context, action: Action, intent: Intent) -> Intent:
     return recorded(ctx, intent).intent  # type: ignore[union-attr]  # just appended
 
 
-def bring_about(ctx: Context, action: Action, intent: Intent) -> Deed:
-    """Do it when nobody else is at work on the node, unless a look at the world says that it is done."""
+def bring_about(ctx: Context, action: Action, intent: Intent, *, taken_up: bool = False) -> Deed:
+    """Do it when nobody else is at work on the node, unless a look at the world says that it is done.
+
+    `taken_up` from a controller that was killed on the way, it is done only where the world says that it was not.
+    """
     with hands_on(ctx, intent.node, effort_of(ctx.fleet, intent.action).deadline_s):
-        if ask(ctx, action, intent).done:
+        seen = ask(ctx, action, intent)
+        if seen.done:
             return Deed()
+        if taken_up and seen.done is None:
+            return Deed("a controller that was killed may have done it", unfinished=True)
         ctx.tell(f"{intent.node}: {intent.action} …")
         deed = _done(ctx, action, intent)
         tried = known.tried if (known := recorded(ctx, intent)) else 0
