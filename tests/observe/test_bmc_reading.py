@@ -9,6 +9,7 @@ import ssl
 import tarfile
 import time
 from http.server import BaseHTTPRequestHandler
+from logging.config import dictConfig
 from pathlib import Path
 from typing import Any
 
@@ -190,6 +191,7 @@ def test_a_login_that_hangs_is_not_waited_for(tiny: Any, ca_file: Path) -> None:
 def test_the_password_is_never_shown_whatever_goes_wrong(
     tiny: Any, ca_file: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, capfd: Any
 ) -> None:
+    dictConfig({"version": 1, "disable_existing_loggers": False})  # as uvicorn does: it wakes loggers that were put off
     caplog.set_level(logging.DEBUG)
     monkeypatch.setenv("TINY_BMC", f'watcher:wrong"{TAIL}')
     with pytest.raises(Trouble) as refused, open_bmc(tiny.node(bmc_ca=str(ca_file))):

@@ -21,7 +21,7 @@ from requests.adapters import HTTPAdapter
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
-logging.getLogger("redfish.rest.v1").disabled = True
+logging.getLogger("redfish.rest.v1").addFilter(lambda _: False)  # `disabled` is undone by whoever configures logging
 
 
 @lru_cache(maxsize=64)
