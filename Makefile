@@ -14,8 +14,8 @@ help: ## say what can be made
 run: $(READY) $(NODE_READY) system ## take the example fleet once round the loop, in a virtual data hall
 	@$(BIN)/assay lab tour scenarios/the-loop.yaml
 
-test: $(READY) $(NODE_READY) system ## all tests that finish in minutes
-	@$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not slow" $(ARGS)
+test: $(READY) $(NODE_READY) system ## all tests that finish in minutes; three at once, since they wait a third of their time
+	@$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder -m "not slow" $(ARGS)
 
 test-slow: $(READY) $(NODE_READY) system ## the tests that take longer
 	@$(BIN)/pytest -m slow $(ARGS)

@@ -184,7 +184,7 @@ def test_whatever_was_not_read_the_draft_can_be_read(damage: list[tuple[tuple[st
         for step in above:
             tree = tree.get(step, {}) if isinstance(tree, dict) else {}
         if isinstance(tree, dict) and last in tree:
-            tree[last] = stands
+            tree[last] = copy.deepcopy(stands)  # a later damage may lie in this one
     text = draft(seen("hgx-h100", present=present, document=document), ["hca_rate", "idle"])
     plain = read(text.encode(), "draft.yaml").data
     assert plain["kind"] == "NodeSpec"
