@@ -23,13 +23,10 @@ from assay.ledger.ages import Age
 from assay.ledger.texts import batches
 from assay.lifecycle import journal
 from assay.lifecycle.classify import Cleared, FaultSeen
-from assay.lifecycle.silent import LOST
+from assay.lifecycle.silent import lost
 from assay.lifecycle.story import Known, Story
-from assay.lifecycle.when import moment, spoken, written
+from assay.lifecycle.when import moment, spoken
 from assay.model.checks import Check, Phase
-from assay.model.entry import derived_id
-from assay.model.faults import FaultCatalog
-from assay.model.fleet import Node
 from assay.model.outcome import Recorded
 from assay.model.policy import LifecyclePolicy
 from assay.model.spans import counted, folded, listed
@@ -177,23 +174,5 @@ def _known(story: Story) -> Known | None:
 
 
 def _fault(desk: Desk, one: Stale) -> FaultSeen:
-    return _seen(desk.fleet.catalog, desk.fleet.nodes[one.node], one, desk.clock.now())
-
-
-def _seen(catalog: FaultCatalog, node: Node, one: Stale, now: datetime) -> FaultSeen:
-    treatment, subject = catalog.treatment(LOST), f"{node.subject}/judgement"
-    return FaultSeen(
-        id=derived_id("fault", node.name, LOST, subject, MARK, written(one.since)),
-        node=node.name,
-        fault_class=LOST,
-        subject=subject,
-        severity=treatment.severity,
-        blame=treatment.blame,
-        remedy=treatment.remedy,
-        count=1,
-        first_seen=written(one.since),
-        last_seen=written(now),
-        detail=one.why,
-        marks={MARK: written(one.since)},
-        times=(written(now),),
-    )
+    node = desk.fleet.nodes[one.node]
+    return lost(desk.fleet.catalog, node, "judgement", MARK, one.since, desk.clock.now(), one.why)

@@ -17,6 +17,7 @@ from assay.lifecycle.story import Known
 from assay.lifecycle.when import moment, spoken, written
 from assay.model.entry import derived_id
 from assay.model.faults import FaultCatalog
+from assay.model.fleet import Node
 from assay.model.policy import Silence
 
 LOST = "telemetry.lost"
@@ -107,22 +108,30 @@ def _waves(situation: Situation, ears: Sequence[Ear], fresh: Sequence[tuple[Ear,
 
 
 def _fault(situation: Situation, catalog: FaultCatalog, view: NodeView, ear: Ear, at: datetime) -> FaultSeen:
-    treatment, subject = catalog.treatment(LOST), f"{view.node.subject}/{ear.source}"
     heard = "was never heard" if ear.heard is None else f"was last heard at {ear.heard:%Y-%m-%d %H:%M:%S} UTC"
+    detail = f"{WHO[ear.source]} {heard}; silent for {spoken(situation.now - at)}"
+    return lost(catalog, view.node, ear.source, "silence", at, situation.now, detail)
+
+
+def lost(
+    catalog: FaultCatalog, node: Node, part: str, mark: str, since: datetime, now: datetime, detail: str
+) -> FaultSeen:
+    """Return the fault that nothing is known of a `part` of a node `since` then; `mark` says by what that was seen."""
+    treatment, subject = catalog.treatment(LOST), f"{node.subject}/{part}"
     return FaultSeen(
-        id=derived_id("fault", view.name, LOST, subject, "silence", written(at)),
-        node=view.name,
+        id=derived_id("fault", node.name, LOST, subject, mark, written(since)),
+        node=node.name,
         fault_class=LOST,
         subject=subject,
         severity=treatment.severity,
         blame=treatment.blame,
         remedy=treatment.remedy,
         count=1,
-        first_seen=written(at),
-        last_seen=written(situation.now),
-        detail=f"{WHO[ear.source]} {heard}; silent for {spoken(situation.now - at)}",
-        marks={"silence": written(at)},
-        times=(written(situation.now),),
+        first_seen=written(since),
+        last_seen=written(now),
+        detail=detail,
+        marks={mark: written(since)},
+        times=(written(now),),
     )
 
 
