@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 from typer.testing import CliRunner
@@ -172,10 +172,14 @@ def _leaves(tree: Any, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
 
 
 PATHS = _leaves(recorded("hgx-h100")["channels"])
-leaf = st.sampled_from([{"absent": "gone"}, {"unsupported": "never"}, {"failed": "lost"}, {"value": 0}, {}])
+ODD = (None, True, 0, -1, 10**400, 1e308, "", "²", "\x00", [], ["x"], [None], {}, {"x": {}}, {"absent": "gone"})
+leaf = st.sampled_from(
+    [{"absent": "gone"}, {"unsupported": "never"}, {"failed": "lost"}, *ODD, *({"value": odd} for odd in ODD)]
+)
 
 
 @settings(deadline=None)
+@example([(("probe", "pci", "0000:9d:00.0", "iommu", "value"), {"absent": "gone"})], False)
 @given(st.lists(st.tuples(st.sampled_from(PATHS), leaf), max_size=6), st.booleans())
 def test_whatever_was_not_read_the_draft_can_be_read(damage: list[tuple[tuple[str, ...], Any]], present: bool) -> None:
     document = copy.deepcopy(recorded("hgx-h100"))

@@ -10,7 +10,7 @@ from typing import Any
 
 from assay.model.firmware import FirmwareBundle
 from assay.observe.learned_host import host
-from assay.observe.seen import Entry, Seen, value_of
+from assay.observe.seen import Entry, Seen, told, value_of
 
 BOOTING = ("BOOT_IMAGE", "root", "rootflags", "rootfstype", "initrd", "ro", "rw", "quiet", "splash", "console")
 
@@ -89,8 +89,8 @@ def _rails(seen: Seen, found: Mapping[str, Any]) -> tuple[dict[str, int], tuple[
 def _hca_places(seen: Seen, names: list[str]) -> tuple[dict[str, str], tuple[str, ...]]:
     """Return the PCI addresses of adapters in rail order; the spec's where one does not tell its own."""
     standing = {hca.name: hca.pci for hca in seen.present.hcas} if seen.present else {}
-    read = {name: seen.read("probe", "hca", name, "pci") for name in names}
-    places = {name: str(one.value) for name, one in read.items() if one.kind == "value"}
+    read = {name: told(seen.read("probe", "hca", name, "pci"), str) for name in names}
+    places = {name: pci for name, pci in read.items() if pci}
     untold = tuple(
         f"{name} does not tell its PCI address{'; taken from the spec' if name in standing else ': fill it in'}"
         for name in names
@@ -164,4 +164,4 @@ def _kernel_cmdline(seen: Seen) -> Entry:
 
 def _as_people_count(name: str) -> list[tuple[int, str]]:
     """Return a key that sorts eth10 after eth9."""
-    return [(int(part), "") if part.isdigit() else (0, part) for part in re.split(r"(\d+)", name)]
+    return [(int(part), "") if part.isdecimal() else (0, part) for part in re.split(r"(\d{1,18})", name)]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from assay.model.hostspec import Host
-from assay.observe.seen import Entry, Seen, value_of
+from assay.observe.seen import Entry, Seen, told, value_of
 
 CHOSEN = ("services", "modules", "sysctls")  # a node has hundreds; which of them matter is for people to say
 REVIEW = "host: keep what all nodes like this one must have, and add the services, modules and sysctls that matter"
@@ -23,10 +23,9 @@ def host(seen: Seen) -> Entry:
     return Entry("host", learned or None, (*unread, *(() if seen.present else (REVIEW,))))
 
 
-def _fact(*path: str) -> Callable[[Seen], Any]:
+def _fact(kind: type, *path: str) -> Callable[[Seen], Any]:
     def read(seen: Seen) -> Any:
-        reading = seen.read("probe", *path)
-        return reading.value if reading.kind == "value" else None
+        return told(seen.read("probe", *path), kind)
 
     return read
 
@@ -40,22 +39,22 @@ def _dimms(seen: Seen) -> dict[str, int] | None:
 
 
 def _governor(seen: Seen) -> str | None:
-    found = _fact("host", "cpu", "governors")(seen) or []
-    return found[0] if len(found) == 1 else None
+    found = told(seen.read("probe", "host", "cpu", "governors"), list) or []
+    return found[0] if len(found) == 1 and isinstance(found[0], str) else None
 
 
 def _iommu(seen: Seen) -> str | None:
     """Return what the IOMMU does with the GPUs, where that is the same for all."""
     gpus, _ = seen.parts("probe", "gpu", "devices")
-    found = {seen.read("probe", "pci", pci, "iommu").value for pci in gpus}
+    found = {told(seen.read("probe", "pci", pci, "iommu"), str) for pci in gpus}
     return found.pop() if len(found) == 1 else None
 
 
 FACTS: dict[str, Callable[[Seen], Any]] = {
     "dimms": _dimms,
-    "numa_nodes": _fact("kernel", "numa_nodes"),
-    "kernel": _fact("host", "kernel"),
+    "numa_nodes": _fact(int, "kernel", "numa_nodes"),
+    "kernel": _fact(str, "host", "kernel"),
     "governor": _governor,
     "iommu": _iommu,
-    "transparent_hugepages": _fact("kernel", "transparent_hugepages"),
+    "transparent_hugepages": _fact(str, "kernel", "transparent_hugepages"),
 }

@@ -63,9 +63,16 @@ class Seen:
 def value_of(tree: Any, name: str, kind: type | tuple[type, ...]) -> Any:
     """Return what a reading below a part says, if it is of a kind; else None."""
     reading = as_reading(tree.get(name)) if isinstance(tree, Mapping) else None
-    return reading.value if reading is not None and reading.kind == "value" and is_a(kind, reading.value) else None
+    return told(reading, kind) if reading is not None else None
+
+
+def told(reading: Reading, kind: type | tuple[type, ...]) -> Any:
+    """Return what a reading says, if it is of a kind; else None."""
+    return reading.value if reading.kind == "value" and is_a(kind, reading.value) else None
 
 
 def is_a(kind: type | tuple[type, ...], value: Any) -> bool:
-    """Say whether a value is of a kind; true and false are no numbers."""
-    return isinstance(value, kind) and not isinstance(value, bool)
+    """Say whether a value is of a kind; true and false are no numbers, nor is what no device counts to."""
+    if isinstance(value, bool) or not isinstance(value, kind):
+        return False
+    return not isinstance(value, int | float) or abs(value) < 2**63
