@@ -104,6 +104,57 @@ def test_only_so_many_racks_of_a_pool_are_cordoned_at_once(roomy):
     assert stories["r2-17"].note.startswith("held back: 2 racks of pool a are cordoned already, 2 may be")
 
 
+@pytest.fixture
+def one_at_once(roomy):
+    """A fleet of which one rack may be cordoned, and with room for everything else."""
+    limits = roomy.policy.limits.model_copy(update={"rack_concurrent": 9, "reboots_per_hour": 60})
+    racks = {"nvl72": roomy.policy.racks["nvl72"].model_copy(update={"at_once": 1})}
+    roomy.policy = roomy.policy.model_copy(update={"limits": limits, "racks": racks})
+    return roomy
+
+
+def test_the_cordon_that_a_hold_has_kept_from_before_gives_a_rack_no_place_ahead_of_others(one_at_once):
+    paper = one_at_once
+    first, second = rack(paper, "r1"), rack(paper, "r2")
+    broken(paper, *first[:3])
+    paper.say("hold", first[9])
+    for name in first[:3]:
+        paper.settle(name)
+        paper.pass_all(name)
+        paper.step()
+    broken(paper, *second[:3])
+    assert {name[:2] for name, story in paper.stories().items() if story.pending} == {"r1", "r2"}
+    assert [name for name in first if paper.story(name).pending] == [first[9]], "only what is held is as it was"
+    broken(paper, *first[3:6])
+    assert [name for name in first if paper.story(name).pending] == [first[9]]
+    assert paper.story(first[17]).note.startswith("held back: 1 racks of pool a are cordoned already, 1 may be")
+    for name in second[:3]:
+        paper.settle(name)
+        paper.pass_all(name)
+        paper.step()
+    waits = [name for name in first if paper.story(name).pending]
+    assert waits == [*first[:3], *first[6:]], "its turn comes, whatever is held in it"
+
+
+def test_a_rack_that_is_cordoned_while_it_is_brought_up_stays_so_when_it_loses_more(one_at_once):
+    paper = one_at_once
+    first, second = rack(paper, "r1", size=12), rack(paper, "r2")
+    late = [f"r1-late{index}" for index in range(6)]
+    for name in late:
+        paper.add(name, "test", rack="r1", kind="gb200-nvl72")
+    assert cordoned(paper.step()) == first
+    broken(paper, *second[:3])
+    assert set(second[3:]) <= {name for name, story in paper.stories().items() if story.pending}
+    made = len(paper.log)
+    broken(paper, *first[:3])
+    assert all(paper.story(name).pending for name in first[3:])
+    assert not [entry for entry in list(paper.log.values())[made:] if entry.kind == "decision.withdrawn"]
+    paper.settle(first[0])
+    paper.pass_all(first[0])
+    paper.step()
+    assert cordoned(paper.step()) == first[:1], "one that comes back waits with the others of its rack"
+
+
 def test_a_rack_that_has_yet_to_be_brought_up_is_not_lost_and_takes_no_other_racks_place(roomy):
     paper = roomy
     for number in range(3):

@@ -44,7 +44,7 @@ def companions(policy: LifecyclePolicy, nodes: Iterable[Node], stirred: Iterable
 
 
 def short_racks(situation: Situation) -> dict[Rack, Short]:
-    """Return the racks that lack too many nodes. Those that are cordoned already go first where few may be."""
+    """Return the racks that lack too many nodes. Those that are cordoned already stay so where few may be."""
     if not situation.policy.racks:
         return {}
     racks: dict[tuple[Rack, str], list[NodeView]] = defaultdict(list)
@@ -78,20 +78,41 @@ def _short(policy: LifecyclePolicy, racks: Mapping[tuple[Rack, str], list[NodeVi
 
 
 def _within_limits(policy: LifecyclePolicy, found: list[Found]) -> Iterator[tuple[Rack, Short]]:
-    cordoned: Counter[tuple[str, str]] = Counter()
-    for rack, name, views, out in sorted(found, key=lambda one: (not _is_cordoned(one), one[0])):
-        rule, key = policy.racks[name], (name, min(view.node.pool for view in views))
-        taken = sum(1 for view in out if _was_lost(policy, view)) > rule.more_than
-        full = taken and not _is_cordoned((rack, name, views, out)) and cordoned[key] >= rule.at_once
-        cordoned[key] += taken and not full
+    """Yield every short rack. One that is cordoned stays so; of the others a pool has only so many at once."""
+    taken = {one[0]: _lacks_lost_ones(policy, one) for one in found}
+    cordoned = Counter(_counted_as(one) for one in found if taken[one[0]] and _waiting(one))
+    for one in found:
+        rack, name, _, out = one
+        rule, key, waits = policy.racks[name], _counted_as(one), _waiting(one)
+        others = cordoned[key] - bool(waits)
+        full = taken[rack] and not _is_cordoned(one) and others >= rule.at_once
+        cordoned[key] += taken[rack] and not full and not waits
         limit = f"held back: {rule.at_once} racks of pool {key[1]} are cordoned already, {rule.at_once} may be"
         yield rack, Short(rack, name, _said(rule, rack, out), limit if full else "")
 
 
-def _is_cordoned(found: Found) -> bool:
+def _counted_as(found: Found) -> tuple[str, str]:
+    """Return the rule and the pool that a rack is counted under."""
     _, name, views, _ = found
-    waits = (view.story.pending for view in views if view.story.pending)
-    return any(pending.rule.rpartition(" ")[2] == f"{OF_RACK}{name}" for pending in waits)
+    return name, min(view.node.pool for view in views)
+
+
+def _lacks_lost_ones(policy: LifecyclePolicy, found: Found) -> bool:
+    """Whether the rack is short by nodes that served, so that it takes room; bringing racks up takes none."""
+    _, name, _, out = found
+    return sum(1 for view in out if _was_lost(policy, view)) > policy.racks[name].more_than
+
+
+def _waiting(found: Found) -> list[NodeView]:
+    """Return the nodes that wait, cordoned, for their rack to be whole."""
+    _, name, views, _ = found
+    waits = ((view, view.story.pending) for view in views)
+    return [view for view, pending in waits if pending and pending.rule.rpartition(" ")[2] == f"{OF_RACK}{name}"]
+
+
+def _is_cordoned(found: Found) -> bool:
+    """Whether the rack is cordoned. A held node keeps the cordon of a time that may be long over: it shows nothing."""
+    return any(view.story.held is None for view in _waiting(found))
 
 
 def _lost(policy: LifecyclePolicy, view: NodeView) -> bool:
