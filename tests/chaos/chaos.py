@@ -15,12 +15,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import NoReturn
 
 from chaos_controller import ORIGIN, fleet_of
+from chaos_settling import HANDS, Bench, Look, Patience, stacks_of, unsettled
 from chaos_world import World
 from real_postgres import Postgres
 
-from assay.controller.journal import KINDS, effects_in
+from assay.controller.journal import effects_in
 from assay.ledger.store import Ledger
 from assay.lifecycle.fold import Chronicle, fold
 from assay.lifecycle.limits import allowance, is_out, serves
@@ -31,7 +33,6 @@ from assay.model.errors import Trouble
 NURSERY = Path(__file__).parent / "chaos_controller.py"
 CLASSES = ("gpu.missing", "gpu.memory.uncorrectable", "gpu.pcie.degraded", "gpu.thermal", "psu.failed", "ib.link.down")
 CURES = ("reboot", "reboot", "reboot", "powercycle", "zap", "hand")
-HANDS = ("triage", "debug", "rma", "zapfail", "onboard", "discovered", "initializing")
 ONCE = ("reboot", "powercycle", "zap")
 EACH_S = 0.05
 
@@ -91,19 +92,27 @@ class Chaos:
         assert self._ask("kill", pid) == -9, self.said("crashes")
         self.killed["controller"] += 1
 
-    def settle(self, within_s: float = 120) -> None:
-        """Let nothing happen any more, and one controller finish what is left, and mend the first node."""
+    def settle(self) -> None:
+        """Let nothing happen any more; one controller finishes what is left, and mends the first node."""
         for name in self.names[1:]:
             self.world.mend(name)
             self.world.use(name, "")
-        pid = self._ask("settle", 1)
-        ended = time.monotonic() + within_s
-        while time.monotonic() < ended and _lives(pid):
-            time.sleep(0.05)
-        if _lives(pid):
-            self._ask("kill", pid)
-            raise AssertionError(f"nothing settles: {self.open_effects()}, {self.said('troubles')[-500:]}")
+        pid, bench = self._ask("settle", 1), Bench(self.world, self.place, self._word)
+        patience = Patience(len(self.names), self._look(bench))
+        while _lives(pid):
+            if patience.over(self._look(bench)):
+                self._give_up(pid, bench)
+            time.sleep(EACH_S)
         assert self._ask("wait", pid) == 0, self.said("crashes")
+
+    def _look(self, bench: Bench) -> Look:
+        return Look(bench.work(), self.said("passes").count("x"), time.monotonic())
+
+    def _give_up(self, pid: int, bench: Bench) -> NoReturn:
+        stacks = stacks_of(self.root, pid)
+        self._ask("kill", pid)
+        said = [f"troubles: {self.said('troubles')[-500:]}", stacks]
+        raise AssertionError("\n".join(["nothing settles", *unsettled(self.policy, bench), *said]))
 
     def said(self, file: str) -> str:
         path = self.root / file
@@ -171,11 +180,6 @@ class Chaos:
     def _now(self) -> str:
         passed = (time.time() - self._anchor) * self.rate
         return (datetime.fromisoformat(ORIGIN) + timedelta(seconds=passed)).isoformat()
-
-    def open_effects(self) -> list[str]:
-        effects = effects_in(Ledger.open(self.place).entries(kinds=KINDS)).values()
-        left = [one for one in effects if not one.ended]
-        return [f"{one.intent.node} {one.intent.action}: {one.standing} {one.reason}" for one in left]
 
     def wrongs(self) -> list[str]:
         """Return everything that must not be."""

@@ -9,6 +9,7 @@ process; `kill PID` and `wait PID` with how it ended.
 from __future__ import annotations
 
 import ctypes
+import faulthandler
 import json
 import os
 import random
@@ -18,12 +19,13 @@ import time
 import traceback
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from threading import Event
 from types import SimpleNamespace
 from typing import Any
 
+from chaos_settling import STACKS, STACKS_PLEASE
 from chaos_world import Deed, DrainNow, Nothing, Scheduler, World
 
 from assay.controller import durable, judging, look, once  # durable: so that a child has DBOS loaded
@@ -61,9 +63,14 @@ ORIGIN = "2026-11-21T00:00:00+00:00"
 assert durable
 
 
+@cache
+def _repository() -> Fleet:
+    return load_fleet(REPOSITORY)
+
+
 def fleet_of(root: Path, nodes: int) -> Fleet:
     """Return this repository's policy over nodes in two pools and racks of ten, all in production."""
-    real = load_fleet(REPOSITORY)
+    real = _repository()
     starts = {"lifecycle_start": "production"}
     model = next(node for node in real.nodes.values() if node.profile == "managed")
     names = [f"n{number:04}" for number in range(nodes)]
@@ -198,7 +205,8 @@ def _outcome(node: Node, check: Check, ill: str, now: str) -> Outcome:
 
 def _child(word: str, make: Callable[[], Controller]) -> None:
     """Live in the forked process; what is no Trouble is a crash, and is written down."""
-    code = 0
+    code, stacks = 0, (Path(sys.argv[1]) / STACKS).open("w")
+    faulthandler.register(STACKS_PLEASE, file=stacks)
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # where a test fails, nobody else would end it
     try:
         one = make()

@@ -1,0 +1,121 @@
+"""How chaos ends: what people still do, how long a controller may take, and why it does not settle where it does not.
+
+Nodes in triage take the room of their rack and pool until a person has them on the bench: without people a fleet can
+wait for ever with nothing begun, and is right to.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from chaos_world import World
+
+from assay.ledger.store import Ledger
+from assay.lifecycle.fold import Chronicle
+from assay.lifecycle.owed import owed
+from assay.lifecycle.story import Story
+from assay.model.entry import Entry
+from assay.model.errors import Trouble
+from assay.model.policy import LifecyclePolicy
+
+STACKS = "stacks"
+"""The file in a controller's root to which all its threads are written when it is sent STACKS_PLEASE."""
+STACKS_PLEASE = signal.SIGUSR1
+HANDS = ("triage", "debug", "rma", "zapfail", "onboard", "discovered", "initializing")
+"""The states in which a node waits for somebody's hands."""
+QUIET_S, PASSES, HANGS_S, LINES = 40.0, 30, 300.0, 500
+"""How long the ledger may have nothing new (hours of the fleet's), and in how many passes; how long a pass may take
+that says nothing; how many lines a node may need."""
+LAST = 20
+
+
+class Bench:
+    """Technicians, who take what waits in triage onto their bench, and let go of whatever is held."""
+
+    def __init__(self, world: World, place: str, word: Callable[[str, str], Entry]) -> None:
+        self.world, self.place, self._word = world, place, word
+        self.heard, self.entries = Chronicle(), list[Entry]()
+
+    def work(self) -> int:
+        """Do what is there to be done by people; return how many lines the ledger has."""
+        try:
+            ledger = Ledger.open(self.place, patience_s=2)
+            new = ledger.entries(after=self.heard.seq)
+            self.heard.hear(new)
+            self.entries += new
+            ledger.append(*(word for node in {entry.node for entry in new} for word in self._words(node)))
+            ledger.close()
+        except Trouble:
+            pass  # the next look will do
+        return len(self.entries)
+
+    def _words(self, node: str) -> Iterator[Entry]:
+        story = self.heard.story(node)
+        if story and story.held:
+            yield self._word("release", node)
+        if story and story.state in HANDS:
+            self.world.mend(node)
+        if story and story.state == "triage" and not story.certified:
+            yield self._word("certified", node)
+
+
+@dataclass(frozen=True)
+class Look:
+    """How many lines the ledger has and how many passes have ended, `at` seconds by a clock that only goes on."""
+
+    lines: int
+    passes: int
+    at: float
+
+
+class Patience:
+    """How long to wait for `nodes` nodes: while there is progress, and not where that has no end."""
+
+    def __init__(self, nodes: int, first: Look) -> None:
+        self._most, self._line, self._pass = first.lines + nodes * LINES, first, first
+
+    def over(self, now: Look) -> bool:
+        """Whether many passes had nothing new to say, or one does not end, or they go on and on."""
+        if now.lines != self._line.lines:
+            self._line = now
+        if (now.lines, now.passes) != (self._pass.lines, self._pass.passes):
+            self._pass = now
+        quiet = now.at - self._line.at > QUIET_S and now.passes - self._line.passes >= PASSES
+        return quiet or now.at - self._pass.at > HANGS_S or now.lines > self._most
+
+
+def stacks_of(root: Path, pid: int) -> str:
+    """Return what every thread of a controller is at, as far as it has written that within seconds."""
+    os.kill(pid, STACKS_PLEASE)
+    said, before = "", None
+    for _ in range(20):
+        time.sleep(0.2)
+        said, before = (root / STACKS).read_text(), said
+        if said and said == before:
+            break
+    return said
+
+
+def unsettled(policy: LifecyclePolicy, bench: Bench) -> Iterator[str]:
+    """Yield what keeps a fleet from being settled: by the world, by each node's story, by the ledger's last lines."""
+    bench.work()
+    ill = bench.world.ill()
+    yield f"still ill: {ill}"
+    for story in bench.heard.stories().values():
+        if story.in_flight or owed(policy, story) or story.node in ill or not policy.states[story.state].in_service:
+            yield from _standing(policy, story)
+    yield f"the last of {len(bench.entries)} lines:"
+    yield from (f"  {one.seq} {one.at} {one.kind} {one.node} {str(one.body)[:300]}" for one in bench.entries[-LAST:])
+
+
+def _standing(policy: LifecyclePolicy, story: Story) -> Iterator[str]:
+    waits = f", waits to go to {story.pending.to}" if story.pending else ""
+    held = f", held by {story.held.who}" if story.held else ""
+    yield f"{story.node} is in {story.state} since {story.since}{waits}{held}: {story.because}; {story.note}"
+    yield from (f"  {one.action} is {one.standing} since {one.at}: {one.reason}" for one in story.in_flight)
+    yield from (f"  is owed {one.action}: {one.reason}" for one in owed(policy, story))
