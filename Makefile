@@ -6,7 +6,7 @@ NODE_READY := node_modules/.ready
 export PYTHONDONTWRITEBYTECODE :=  # keep what is compiled: a story starts Python a hundred times
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-slow lint bench probe lock schemas clean system
+.PHONY: help run test test-slow explore lint bench probe lock schemas clean system
 
 help: ## say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -19,6 +19,9 @@ test: $(READY) $(NODE_READY) system ## all tests that finish in minutes; three a
 
 test-slow: $(READY) $(NODE_READY) system ## the tests that take longer
 	@$(BIN)/pytest -m slow $(ARGS)
+
+explore: $(READY) $(NODE_READY) system ## the property tests with other examples than `make test` has, and ten times as many
+	@$(BIN)/pytest -n auto -m hypothesis --hypothesis-profile=explore $(ARGS)
 
 lint: $(READY) $(NODE_READY) ## style, types, the rooms' arrows, the workflows, the fleet repository itself
 	@$(BIN)/ruff check

@@ -115,7 +115,7 @@ def test_a_transaction_that_fails_changes_nothing(path):
 WORTHS = st.sampled_from([READINGS, WARNS, TELLS])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.lists(st.tuples(WORTHS, st.integers(0, 400)), max_size=6), max_size=12), st.integers(0, 30))
 def test_the_bound_holds_and_nothing_vanishes_uncounted(tmp_path_factory, steps, deliver):
     buffer = Buffer(tmp_path_factory.mktemp("b") / "buffer.sqlite", 1500)

@@ -38,7 +38,7 @@ STEP = st.tuples(
 )
 
 
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=4)
 @given(steps=st.lists(STEP, min_size=3, max_size=14))
 def test_what_is_decided_with_quiet_nodes_as_a_count_is_what_is_decided_with_everybody(steps, tmp_path_factory):
     home = tmp_path_factory.mktemp("site")

@@ -11,7 +11,7 @@ from assay.fabric.ibnetdiscover import parse
 from assay.fabric.listed import ListedDiscovery
 from assay.lab.netfile import net
 
-ANYTHING = settings(max_examples=150, deadline=None)
+ANYTHING = settings(max_examples=150)
 
 
 @st.composite

@@ -10,7 +10,7 @@ from assay.fabric.compare import compare
 from assay.fabric.discovery import AGGREGATION, Discovery, FoundCable, FoundDevice
 from assay.model.cable import Port
 
-EVERYTHING = settings(max_examples=60, deadline=None)
+EVERYTHING = settings(max_examples=60)
 
 
 def seen(plan, cables, problems=(), extra=()) -> Discovery:

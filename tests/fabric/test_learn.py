@@ -54,14 +54,14 @@ def discoveries(draw) -> Discovery:
 
 
 @given(discoveries())
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 def test_what_was_learnt_from_matches(discovery):
     compared = compare(learnt(discovery), discovery)
     assert (compared.verdict, compared.matching) == ("match", len(discovery.cables))
 
 
 @given(discoveries(), st.data())
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 def test_what_changes_afterwards_is_found(discovery, data):
     cables = list(discovery.cables)
     cables.remove(data.draw(st.sampled_from(cables)))

@@ -72,7 +72,7 @@ def named(found: list[Outcome]) -> dict[tuple[str, str], Outcome]:
 
 
 @given(MANY)
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_what_comes_out_of_history_is_what_went_in(reports_in, many) -> None:
     with TemporaryDirectory() as folder:
         reports = reports_in(Path(folder))

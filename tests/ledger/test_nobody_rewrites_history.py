@@ -192,7 +192,7 @@ LINES = st.lists(st.tuples(WORDS, WORDS, WORDS, st.dictionaries(WORDS, st.intege
 
 
 @given(LINES, st.lists(st.integers(1, 3), max_size=3))
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_whatever_is_written_in_whatever_pieces_is_whole(tmp_path: Path, lines, pieces):
     file = tmp_path / "whole.sqlite"
     for path in tmp_path.glob("whole.sqlite*"):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 from typer.testing import CliRunner
@@ -178,7 +178,6 @@ leaf = st.sampled_from(
 )
 
 
-@settings(deadline=None)
 @example([(("probe", "pci", "0000:9d:00.0", "iommu", "value"), {"absent": "gone"})], False)
 @given(st.lists(st.tuples(st.sampled_from(PATHS), leaf), max_size=6), st.booleans())
 def test_whatever_was_not_read_the_draft_can_be_read(damage: list[tuple[tuple[str, ...], Any]], present: bool) -> None:

@@ -145,7 +145,7 @@ def test_what_was_judged_for_the_first_time_broke_where_it_fails(runs):
 VERDICTS = st.dictionaries(st.sampled_from("abc"), st.sampled_from(sorted(STANDS)), min_size=1)
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(st.lists(VERDICTS, min_size=1, max_size=6), st.integers(0, 5))
 def test_changes_are_what_two_pictures_differ_in(runs, tmp_path_factory, history, back):
     """Any history of runs, looked at from any time, against the plainest way to say the same."""

@@ -277,7 +277,7 @@ lazy = st.recursive(
 
 
 @given(lazy)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_what_is_gathered_is_what_the_same_tree_reads_in_one_process(tree: Any) -> None:
     assert gather({"a": lambda: tree}, 30) == {"a": settled(tree)}
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.model.reading import as_reading
@@ -175,13 +175,11 @@ TEXT = st.sampled_from(
 ) | st.text(max_size=12)
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=300) | st.text(max_size=300))
 def test_whatever_is_printed_ends_in_readings(printed):
     assert list(leaves(read(printed)))
 
 
-@settings(deadline=None)
 @given(words=st.lists(TEXT, min_size=1, max_size=6), data=st.data())
 def test_whatever_the_elements_hold_ends_in_json_that_is_readings(words, data):
     paths = ["serial", "clocks/sm_clock", "fb_memory_usage/total", "processes/process_info/pid", "fabric/cliqueId"]
@@ -203,7 +201,6 @@ def test_the_recording_of_a_whole_node_is_read_whole():
     assert not [leaf for leaf in leaves(branch) if "failed" in leaf]
 
 
-@settings(deadline=None)
 @given(st.integers(0, 40_000), st.binary(max_size=8))
 def test_a_recording_that_was_spoilt_anywhere_is_still_readings(at, bytes_there):
     content = RECORDED.read_bytes()

@@ -15,9 +15,7 @@ from assay.lifecycle.when import moment
 from assay.trends.replay import play as playing
 from assay.trends.replay.stage import Stage
 
-QUICK = settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-)
+QUICK = settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 FAULTS = ["gpu.xid.79", "gpu.xid.13", "gpu.thermal", "gpu.missing", "psu.failed", "ib.link.flap", "telemetry.lost"]
 NODES = [f"n{number}" for number in range(6)]
 

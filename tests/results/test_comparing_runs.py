@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.harness.results.compare import BAD, KINDS, WORSE, compare, kind
@@ -154,7 +154,7 @@ OUTCOMES = st.dictionaries(
 )
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40)
 @given(OUTCOMES, OUTCOMES, st.sets(st.sampled_from(["n1", "n2", "n3"])), st.sampled_from([(), ("zap",)]))
 def test_it_is_what_going_through_every_pair_by_hand_gives(of, before, after, more, phases):
     """The rule of `kind` over dictionaries, against the same in SQL over two files."""

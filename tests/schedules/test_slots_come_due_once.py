@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.controller.timetable import BEGUN, RAN, Line, Pasts, Task, tasks
@@ -13,7 +13,6 @@ from assay.model.entry import Entry
 from assay.model.schedule import Schedule
 from assay.model.slots import slot_after, slot_before
 
-CALMLY = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 
@@ -111,7 +110,6 @@ def test_a_clock_that_ran_ahead_stops_nothing_when_it_is_set_right():
     assert [one.slot for one in history.at(HOURLY, NOON + HOUR)] == [NOON + HOUR]
 
 
-@CALMLY
 @given(
     st.lists(st.integers(-10 * 24 * 60, 10 * 24 * 60), max_size=60),
     st.sampled_from([{"cron": "0 * * * *"}, {"cron": "17 */6 * * *"}, {"every_minutes": 15}, {"cron": "41 5 * * MON"}]),
@@ -159,7 +157,6 @@ def test_a_cron_counts_in_the_time_of_its_site(cron, after, slots):
         assert at.tzinfo is UTC
 
 
-@CALMLY
 @given(
     st.integers(0, 2 * 365 * 86400),
     st.sampled_from([{"cron": "*/7 3 * * *"}, {"cron": "30 2 * * *"}, {"every_minutes": 35}]),

@@ -109,7 +109,7 @@ def nobody(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @needs_slurm
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     some.lists(
         some.tuples(some.sampled_from(["n", "gpu-", "r1c"]), some.integers(0, 120), some.integers(0, 30)),

@@ -143,14 +143,14 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.binary(max_size=300) | JSON.map(lambda plain: json.dumps(plain).encode()))
 def test_no_bytes_break_the_reader(body):
     with pytest.raises(Refused):
         read(body, "n0003")
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.sampled_from(sorted(batch())), JSON, st.sampled_from([None, "seq", "kind", "at", "body"]))
 def test_no_part_of_a_batch_can_be_anything(name, anything, within):
     changed = batch(items=[xid_item(1)])
