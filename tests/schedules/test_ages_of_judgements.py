@@ -33,7 +33,7 @@ def test_the_oldest_of_the_newest_judgements_of_each_check(tmp_path):
     newest: dict[tuple[str, str, str], float] = {}
     for number in range(30):
         told = some(chance)
-        ledger.record(Run(f"r{number}", NOON.isoformat()), map(outcome, told))
+        ledger.record(Run(f"r{number}", (NOON + timedelta(hours=1)).isoformat()), map(outcome, told))
         for check, part, node, verdict, minute in told:
             if verdict != "error":
                 key, at = (node, check, part), (NOON + timedelta(minutes=minute)).timestamp()

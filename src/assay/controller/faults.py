@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
 
 from assay.controller.desk import Desk
 from assay.controller.lock import told_by_one
@@ -16,6 +15,7 @@ from assay.lifecycle.excused import counting, proving
 from assay.lifecycle.recovered import back_in_bounds, recovered_in
 from assay.lifecycle.story import Story
 from assay.lifecycle.when import moment
+from assay.model.clock import AHEAD
 from assay.model.entry import Entry
 from assay.model.evidence import Evidence
 from assay.model.faults import FaultCatalog
@@ -23,8 +23,6 @@ from assay.model.outcome import Recorded
 
 TOGETHER = 200
 """Nodes whose faults are told in one transaction."""
-AHEAD = timedelta(minutes=5)
-"""How far clocks may differ. What is dated later was written by a clock that is wrong, and says nothing."""
 
 
 def classify(memory: Memory, seen: Mapping[str, Evidence]) -> None:

@@ -85,7 +85,7 @@ def staleness(
     for check, subject in asked:
         most = _most(check, limits)
         one = newest.get((check.id, subject))
-        seen = one.outcome.evidence_at if one else ""
+        seen = one.seen_at if one else ""
         since = max(moment(seen), moment(story.since)) if seen else moment(story.since)
         if most and now - since > most and (oldest is None or since < oldest.since):
             what = f"is {spoken(now - since)} old, and may be {spoken(most)}" if seen else "was never there"

@@ -16,6 +16,7 @@ from assay.lifecycle.returned import returned_in, told
 from assay.lifecycle.situation import NodeView, Situation
 from assay.lifecycle.when import moment
 from assay.lifecycle.whereabouts import KINDS as WHERE
+from assay.model.outcome import Recorded
 from assay.model.ticket import Ticket
 
 
@@ -83,6 +84,10 @@ def _views(situation: Situation) -> dict[str, NodeView]:
 def _passes(view: NodeView, checks: list[str], since: str) -> str:
     newest = {f"{one.outcome.check}[{one.outcome.subject}]": one for one in view.latest}
     found = [newest.get(check) for check in checks]
-    if any(one is None or one.outcome.verdict != "pass" or moment(one.measured_at) <= moment(since) for one in found):
+    if any(one is None or not _proves(one, since) for one in found):
         return ""
     return "; ".join(one.id for one in found if one)
+
+
+def _proves(one: Recorded, since: str) -> bool:
+    return one.outcome.verdict == "pass" and not one.dated_ahead and moment(one.measured_at) > moment(since)

@@ -39,7 +39,7 @@ def _long_ago(line: Line, slot: datetime) -> datetime | None:
 
 def _verified_at(story: Story, outcomes: Iterable[Recorded], phase: Phase) -> datetime:
     """Return when the node was loaded and judged last; since it is where it is at the latest."""
-    seen = [one.outcome.evidence_at for one in outcomes if one.outcome.active and phase in one.outcome.phases]
+    seen = [one.seen_at for one in outcomes if one.outcome.active and phase in one.outcome.phases]
     return max([moment(at) for at in seen if at] + [moment(story.since)])
 
 

@@ -130,7 +130,7 @@ def validate(
         order = Order.given(fleet, run, evidence.resolve(), extra, shards, typed)
         begin(file, order).replace(file)
         _carry_out(fleet, order, due, file, means or Means(Processes(jobs)))
-        return _recorded(file, ledger)
+        return _recorded(file, ledger, clock)
 
 
 def resume(
@@ -155,11 +155,11 @@ def resume(
             whole = stored.about.get(ENDED) == WHOLE
         if whole:
             drop(file.parent)
-            return replace(_recorded(file, ledger), judged=False)
+            return replace(_recorded(file, ledger, clock), judged=False)
         order.must_still_hold(fleet)
         due = Due.of(Selection(fleet, order.run.nodes), order.run.phases)
         _carry_out(fleet, order, due, file, means or Means(Processes(jobs)))
-        return _recorded(file, ledger, lost, clock)
+        return _recorded(file, ledger, clock, lost)
 
 
 def _carry_out(fleet: Fleet, order: Order, due: Due, file: Path, means: Means) -> None:
@@ -195,18 +195,15 @@ def _judged(left: Sequence[Shard], through: Sequence[Ended], due: Due, means: Me
             time.sleep(LOOK_S)
 
 
-def _recorded(
-    file: Path, ledger: Ledger | None, lost: Collection[tuple[str, str]] = (), clock: Clock | None = None
-) -> RunResult:
+def _recorded(file: Path, ledger: Ledger | None, clock: Clock, lost: Collection[tuple[str, str]] = ()) -> RunResult:
     """Return a run that has ended, recorded in the ledger.
 
     What was lost or late says nothing of its node, and is told to the ledger once it is judged, as a run of its own.
     """
-    result = RunResult(Stored.open(file))
-    if ledger is not None and not ledger.record(result.run, _judged_of(result.stored)) and lost and clock:
-        at = clock.now()
-        again = replace(result.run, id=f"{result.run.id}+{at:%Y%m%dT%H%M%S}", at=at.isoformat())
-        ledger.record(again, (one for one in _judged_of(result.stored) if (one.check, one.subject) in lost))
+    result, now = RunResult(Stored.open(file)), clock.now()
+    if ledger is not None and not ledger.record(result.run, _judged_of(result.stored), now) and lost:
+        again = replace(result.run, id=f"{result.run.id}+{now:%Y%m%dT%H%M%S}", at=now.isoformat())
+        ledger.record(again, (one for one in _judged_of(result.stored) if (one.check, one.subject) in lost), now)
     return result
 
 

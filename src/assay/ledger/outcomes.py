@@ -13,8 +13,9 @@ from sqlalchemy import Connection, RowMapping, Select, Table, case, func, insert
 
 from assay.ledger import tables
 from assay.ledger.chain import Digest
+from assay.ledger.dates import Dates
 from assay.ledger.texts import BATCH, Numbers, Texts, batches
-from assay.ledger.times import seconds
+from assay.ledger.times import seconds_of, written
 from assay.ledger.upsert import upsert
 from assay.model.outcome import VERDICTS, Measurement, Outcome, Recorded
 
@@ -23,14 +24,13 @@ WORDS = ("check", "subject", "node", "reason", "fault", "evidence", "evidence_at
 """Fields of an outcome that are kept as the number of their text."""
 _words = attrgetter(*WORDS)
 _words_of = itemgetter(*WORDS)
-_seconds = lru_cache(seconds)
 _columns = itemgetter(*tables.outcomes.columns.keys())
 STANDING = ("check", "subject", "verdict", "node", "measured_s", "outcome")
 """Columns of `newest`."""
 
 
-def record(connection: Connection, outcomes: Iterable[Outcome], run: int, at: str) -> Row:
-    """Write the outcomes of the run with number `run`, made at the time `at`, within the one writing transaction.
+def record(connection: Connection, outcomes: Iterable[Outcome], run: int, dates: Dates) -> Row:
+    """Write the outcomes of the run with number `run` and of these dates within the one writing transaction.
 
     Returns what the run's row says of them.
     """
@@ -38,7 +38,8 @@ def record(connection: Connection, outcomes: Iterable[Outcome], run: int, at: st
     number = _highest(connection, tables.outcomes)
     for some in batches(outcomes, BATCH):
         numbers.learn({text for outcome in some for text in _texts(outcome)})
-        rows = [_row(outcome, numbers, number + at_, run, at) for at_, outcome in enumerate(some, 1)]
+        dates.learn({numbers[outcome.node] for outcome in some})
+        rows = [_row(outcome, numbers, number + at, run, dates) for at, outcome in enumerate(some, 1)]
         number += len(rows)
         connection.execute(insert(tables.outcomes), rows)
         digest.outcomes(map(_columns, rows))
@@ -140,10 +141,10 @@ def _gauge(one: Measurement) -> str:
     return _list((one.name, one.unit, one.at_least, one.at_most, one.source))
 
 
-def _row(outcome: Outcome, numbers: Numbers, number: int, run: int, run_at: str) -> Row:
+def _row(outcome: Outcome, numbers: Numbers, number: int, run: int, dates: Dates) -> Row:
     row: Row = dict(zip(WORDS, map(numbers.__getitem__, _words(outcome)), strict=True))
     row["seq"], row["run"], row["active"] = number, run, outcome.active
-    row["measured_s"] = _seconds(outcome.evidence_at or run_at)
+    row["measured_s"] = dates.of(row["check"], row["subject"], outcome.evidence_at)
     row["verdict"], row["phases"] = VERDICTS.index(outcome.verdict), numbers[_list(outcome.phases)]
     row["micros"] = round(outcome.duration_s * 1e6)
     return row
@@ -189,7 +190,13 @@ def _recorded(row: RowMapping, measured: Collection[RowMapping], texts: Texts, l
         duration_s=row["micros"] / 1e6,
         measurements=tuple(_measurement(lists[one["gauge"]], one["value"]) for one in measured),
     )
-    return Recorded(row["run_id"], row["run_at"], outcome)
+    return Recorded(row["run_id"], row["run_at"], outcome, _kept_at(outcome, row["measured_s"]))
+
+
+def _kept_at(outcome: Outcome, measured_s: float) -> str:
+    """Return when an outcome was recorded, where its evidence says to be of later, "" else."""
+    ahead = outcome.evidence_at and measured_s < seconds_of(outcome.evidence_at)
+    return written(measured_s) if ahead else ""
 
 
 def _measurement(gauge: Sequence[Any], value: float) -> Measurement:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from itertools import islice
 from pathlib import Path
 from threading import Lock
@@ -13,6 +14,7 @@ from sqlalchemy import Connection, Engine, Table, bindparam, func, insert, selec
 from assay.ledger import leases, outcomes, rows, tables, verify
 from assay.ledger.ages import Age, ages
 from assay.ledger.chain import Chain
+from assay.ledger.dates import Dates
 from assay.ledger.engine import PATIENCE_S, address, connect, reading, snapshot, telling, writing
 from assay.ledger.exclusive import exclusively, within
 from assay.ledger.leases import Lease
@@ -76,13 +78,16 @@ class Ledger:
         """Return `head()` as soon as it is above `after`, or as it is when the time is over (real seconds)."""
         return wait(self._engine, self.head, after, timeout_s)
 
-    def record(self, run: Run, told: Iterable[Outcome]) -> bool:
-        """Write a run and its outcomes whole, or, when the run's id is known, nothing (False)."""
+    def record(self, run: Run, told: Iterable[Outcome], now: datetime | None = None) -> bool:
+        """Write a run and its outcomes whole, or, when the run's id is known, nothing (False).
+
+        `now` is the fleet's time, None where the run was long ago: nothing counts as measured later than that.
+        """
         with writing(self._engine) as connection:
             if _known(connection, tables.runs, [run.id]):
                 return False
             chain = Chain(connection, "run")
-            brought = outcomes.record(connection, told, chain.seq + 1, run.at)
+            brought = outcomes.record(connection, told, chain.seq + 1, Dates(connection, run.at, now))
             connection.execute(insert(tables.runs), chain.add(rows.of_run(run) | brought))
             chain.keep()
             return True

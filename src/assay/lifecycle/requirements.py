@@ -10,6 +10,7 @@ from assay.lifecycle.situation import NodeView, Situation
 from assay.lifecycle.story import Story
 from assay.lifecycle.when import hours, moment, spoken
 from assay.model.checks import Check, Phase
+from assay.model.clock import AHEAD
 from assay.model.known import KnownIssue
 from assay.model.outcome import Recorded
 from assay.model.policy import LifecyclePolicy, Requirement
@@ -119,8 +120,10 @@ def _lack(
         return f"{one.outcome.verdict}: {one.outcome.reason}"
     if not one.outcome.evidence_at:
         return "judged without evidence"
-    seen, (most, whose) = moment(one.outcome.evidence_at), fresh_hours(want, check)
-    if abs(situation.now - seen) > hours(most):
+    seen, (most, whose) = moment(one.seen_at), fresh_hours(want, check)
+    if one.dated_ahead or seen - situation.now > AHEAD:
+        return f"its evidence is dated ahead ({one.outcome.evidence_at[:19]}): how old it is cannot be told"
+    if situation.now - seen > hours(most):
         return f"its evidence is {spoken(situation.now - seen)} old, more than the {most:g} h {whose}"
     if want.newer_than_repair and seen <= moment(view.story.repaired_at):
         return "its evidence is older than the last repair"

@@ -6,6 +6,9 @@ import time
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
+AHEAD = timedelta(minutes=5)
+"""How far clocks that are kept right may be apart; what is dated further ahead was dated by a wrong one."""
+
 
 class Clock(Protocol):
     """The fleet's time. Deadlines of real I/O use `time.monotonic`; everything that policy counts uses this."""

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any, Literal, get_args
+
+from assay.model.clock import AHEAD
 
 Verdict = Literal["pass", "fail", "error", "skip"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
@@ -84,11 +87,15 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """An outcome as history holds it: in which run, and when that run was (ISO 8601 UTC)."""
+    """An outcome as history holds it: in which run, and when that run was (ISO 8601 UTC).
+
+    `kept_at` is when it was recorded, where its evidence says to be of later ("" else): nothing is seen in the future.
+    """
 
     run: str
     at: str
     outcome: Outcome
+    kept_at: str = ""
 
     @property
     def id(self) -> str:
@@ -96,9 +103,24 @@ class Recorded:
         return f"{self.run}/{self.outcome.check}[{self.outcome.subject}]"
 
     @property
+    def dated_ahead(self) -> bool:
+        """Whether a wrong clock dated its evidence, so that nobody can tell how old that is: no pass on it counts."""
+        return bool(self.kept_at) and _moment(self.outcome.evidence_at) - _moment(self.kept_at) > AHEAD
+
+    @property
+    def seen_at(self) -> str:
+        """When the judged evidence was collected, at the latest when it was recorded; "" where there was none."""
+        return self.outcome.evidence_at and (self.kept_at or self.outcome.evidence_at)
+
+    @property
     def measured_at(self) -> str:
         """When the judged evidence was collected; where there was none (an error), when the run was."""
-        return self.outcome.evidence_at or self.at
+        return self.seen_at or self.at
+
+
+def _moment(at: str) -> datetime:
+    read = datetime.fromisoformat(at)
+    return read if read.tzinfo else read.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
