@@ -27,6 +27,7 @@ THEMES = (
     "secrets",
     "kept",
     "transports",
+    "workloads",
     "monitoring",
     "gates",
     "schedules",
