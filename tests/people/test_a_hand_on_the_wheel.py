@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -101,6 +103,24 @@ def test_zap_goes_to_the_state_that_zaps_or_says_where_the_node_may_go(ann):
     assert {story.asked.to for story in fold(ann.ledger().entries()).values() if story.asked} == {"zap"}
     assert "is asked to go to zap already" in ann.types("zap", "n0002", *BECAUSE)
     assert "from onboard it may go to seatrial" in ann.is_refused("zap", "n0001", *BECAUSE)
+
+
+def test_the_state_that_zaps_is_the_one_whose_entry_says_so_whatever_it_is_called(ann):
+    file = ann.root / "specs" / "lifecycle" / "default.yaml"
+    plain = file.read_text()
+    policy = yaml.safe_load(plain)
+    for named in (policy["states"], policy["edges"]):
+        named["reflash"] = named.pop("zap")
+    policy["states"]["seatrial"]["pass_to"] = "reflash"
+    edges = policy["edges"].items()
+    policy["edges"] = {name: ["reflash" if to == "zap" else to for to in targets] for name, targets in edges}
+    file.write_text(yaml.safe_dump(policy, sort_keys=False))
+    assert "from triage to reflash" in ann.types("zap", "n0002", *BECAUSE)
+    assert fold(ann.ledger().entries())["n0002"].asked.to == "reflash"
+    file.write_text(plain.replace("    entry: [zap]\n", ""))
+    told = ann.is_refused("zap", "n0003", *BECAUSE)
+    assert re.match(r"specs/lifecycle/default.yaml:\d+: no state of the policy default zaps a node on arrival", told)
+    assert "say `entry: [zap]` of the state" in told
 
 
 def test_that_a_hold_will_end_is_said_before_and_when_it_does(ann):

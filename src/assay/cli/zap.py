@@ -36,7 +36,11 @@ def _zapped(desk: Desk, said: Speaker, story: Story, *, now: bool) -> Word:
     policy = policy_of(desk, story)
     states = [name for name, state in policy.states.items() if "zap" in state.entry]
     if not states:
-        raise Trouble(f"no state of the policy {policy.name} zaps a node")
+        raise Trouble(
+            f"no state of the policy {policy.name} zaps a node on arrival",
+            where=desk.fleet.lines.get((f"LifecyclePolicy/{policy.name}", "states"), ""),
+            fix="say `entry: [zap]` of the state in which firmware and configuration are brought to the bundle",
+        )
     near = [name for name in states if name == story.state or step_towards(policy, story.state, name)]
     if not near:
         told = f"the policy draws no way for {story.node} from {story.state} to {' or '.join(states)}"

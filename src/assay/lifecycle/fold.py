@@ -200,8 +200,7 @@ class _Tale:
 
     def _asked(self, entry: Entry) -> None:
         body = entry.body
-        to = "zap" if entry.kind == "zap.asked" else body["to"]
-        at, now = written(entry.at), bool(body.get("now"))
+        to, at, now = body["to"], written(entry.at), bool(body.get("now"))
         asked = Asked(entry.id, to, body["who"], body["reason"], at, now)
         self.story = replace(self.story, asked=asked if to != self.story.state else None)
 
