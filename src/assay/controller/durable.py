@@ -21,9 +21,11 @@ from sqlalchemy.exc import SQLAlchemyError
 from assay.actions.action import Context, Intent
 from assay.actions.catalogue import action
 from assay.controller import effect as steps
+from assay.controller.bygone import EACH_S, forget
 from assay.controller.keep import kept
 from assay.controller.queues import LOOK_S, Pace, partition_of, queue_of
 from assay.controller.share import living, me
+from assay.controller.turns import Turns
 from assay.ledger.store import Ledger
 from assay.ledger.url import is_shared, server_of
 from assay.model.errors import Trouble
@@ -32,6 +34,7 @@ _at_work: list[Context] = []
 _paced: set[Pace] = set()
 _starting = threading.Lock()
 _leaving = threading.Event()
+_turns = Turns()
 SCHEMA = "assay_dbos"
 LEFT_S = 0.5
 Done = TypeVar("Done")
@@ -50,6 +53,7 @@ def durable(ctx: Context, paces: Collection[Pace]) -> Iterator[None]:
             _at_work[0] = ctx
             _pace(paces)
             take_up(ctx.ledger)
+            _forget(ctx.ledger)
         elif stack:
             stack.enter_context(_launched(ctx, paces))
     if stack or _at_work:
@@ -77,12 +81,14 @@ def _launched(ctx: Context, paces: Collection[Pace]) -> Iterator[None]:
         _start()
         _pace(paces)
         take_up(ctx.ledger)
+        _forget(ctx.ledger)
         yield
     finally:
         _leaving.set()
         DBOS.destroy()
         _at_work.clear()
         _paced.clear()
+        _turns.forget()
 
 
 def _database(ctx: Context) -> str:
@@ -132,6 +138,13 @@ def take_up(ledger: Ledger) -> None:
             DBOS.resume_workflow(workflow, queue_name=queue)
 
 
+@_telling()
+def _forget(ledger: Ledger) -> None:
+    """Let go of what ended long ago, now and then."""
+    if _turns.is_time("forget", EACH_S):
+        forget(ledger)
+
+
 def _left(ledger: Ledger) -> list[tuple[str, str | None]]:
     begun = DBOS.list_workflows(status="PENDING", load_input=False, load_output=False)
     alive = living(ledger) if begun else set()
@@ -148,13 +161,19 @@ def under_way(effect: str) -> str:
 @_telling()
 def carry(ctx: Context, intent: Intent) -> str:
     """Queue an effect, to be carried as far as it gets; return its workflow."""
-    before = DBOS.list_workflows(workflow_id_prefix=intent.effect, load_input=False, load_output=False)
-    workflow = f"{intent.effect}.{len(before) + 1}" if before else intent.effect
+    workflow = _unused(intent.effect)
     wish = {name: getattr(intent, name) for name in ("effect", "action", "node", "decision", "reason", "params")}
     node = ctx.fleet.nodes[intent.node]
     with SetWorkflowID(workflow), SetEnqueueOptions(queue_partition_key=partition_of(node)):
         DBOS.enqueue_workflow(queue_of(node.pool), _carry, json.dumps(wish, default=dict))
     return workflow
+
+
+def _unused(effect: str) -> str:
+    """Return the name of an effect's next workflow; the first ones may have been forgotten."""
+    before = DBOS.list_workflows(workflow_id_prefix=effect, load_input=False, load_output=False)
+    numbers = [int(one.workflow_id.partition(".")[2] or 1) for one in before]
+    return f"{effect}.{max(numbers) + 1}" if numbers else effect
 
 
 @_telling()

@@ -1,0 +1,106 @@
+"""The engine forgets workflows that ended long ago, and nothing that goes on; the ledger has all of it for ever."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections import Counter
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from batch_once import FileScheduler, declared, desk_of, moved
+from dbos import DBOS
+
+from assay.actions.action import Context, Facts, Intent, Verification
+from assay.controller import bygone, durable
+from assay.controller.act import act
+from assay.controller.desk import Desk
+from assay.controller.journal import KINDS
+from assay.controller.keep import keeping
+
+NODES = 5
+
+
+class Done:
+    patience_s = 0.0
+
+    def before(self, ctx: Context, intent: Intent) -> Facts:
+        return {}
+
+    def run(self, ctx: Context, intent: Intent) -> None:
+        pass
+
+    def verify(self, ctx: Context, intent: Intent) -> Verification:
+        return Verification(True, "as it is")
+
+
+def sent_to_zap(home: Path, per_minute: int) -> Desk:
+    desk = desk_of(home, FileScheduler(home))
+    policy = next(iter(declared().policies.values()))
+    limits = policy.limits.model_copy(update={"per_minute": per_minute})
+    some = dict(list(desk.fleet.nodes.items())[:NODES])
+    fleet = replace(desk.fleet, nodes=some, policies={policy.name: policy.model_copy(update={"limits": limits})})
+    desk = replace(desk, fleet=fleet)
+    desk.ledger.append(*moved(desk, "test", "zap", "d1"))
+    return desk
+
+
+@pytest.fixture(autouse=True)
+def done(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(durable, "action", lambda name: Done())
+
+
+def standings() -> dict[str, int]:
+    return Counter(one.status for one in DBOS.list_workflows(load_input=False, load_output=False))
+
+
+def rows(home: Path) -> dict[str, int]:
+    """Return how many rows of workflows each of the engine's tables has, where it has any."""
+    with sqlite3.connect(home / "dbos.sqlite") as database:
+        tables = [name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        of_workflows = [name for name in tables if name.startswith(("workflow", "operation"))]
+        counted = {name: database.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in of_workflows}
+    return {name: count for name, count in counted.items() if count}
+
+
+def test_what_ended_long_ago_is_forgotten_and_what_waits_is_not(tmp_path, monkeypatch):
+    desk = sent_to_zap(tmp_path, per_minute=3)
+    with keeping():
+        act(desk, wait=False)
+        until(standings, {"SUCCESS": 3, "ENQUEUED": 2})
+        assert bygone.forget(desk.ledger) == 0, "they have only just ended"
+        monkeypatch.setattr(bygone, "KEPT", timedelta(0))
+        assert (bygone.forget(desk.ledger), standings()) == (3, {"ENQUEUED": 2})
+
+
+def test_a_controller_that_starts_forgets_and_keeps_every_line_of_the_ledger(tmp_path, monkeypatch):
+    desk = sent_to_zap(tmp_path, per_minute=1000)
+    act(desk)
+    lines = desk.ledger.entries(kinds=KINDS)
+    assert rows(desk.home)["workflow_status"] == NODES
+    monkeypatch.setattr(bygone, "KEPT", timedelta(0))
+    with durable.durable(desk.context(), []):
+        pass
+    assert rows(desk.home) == {}
+    assert (desk.ledger.entries(kinds=KINDS), len(lines)) == (lines, 2 * NODES)
+
+
+def test_the_next_attempt_has_a_name_of_its_own_when_the_first_is_forgotten(tmp_path):
+    desk = sent_to_zap(tmp_path, per_minute=1000)
+    node = next(iter(desk.fleet.nodes))
+    wish = Intent("e1", "zap", node, f"d1-{node}", "because")
+    with keeping():
+        act(desk)
+        first, second = durable.carry(desk.context(), wish), durable.carry(desk.context(), wish)
+        until(lambda: durable.ended([first, second]), {first, second})
+        DBOS.delete_workflow(first)
+        assert (first, second, durable.carry(desk.context(), wish)) == ("e1", "e1.2", "e1.3")
+
+
+def until(told, expected: object) -> None:
+    end = time.monotonic() + 60
+    while told() != expected:
+        assert time.monotonic() < end, f"{told()} did not become {expected}"
+        time.sleep(0.05)
