@@ -179,7 +179,7 @@ class Controller:
 
     def _validate(self, fleet: Fleet, *_: object, nodes: Sequence[str], phases: Sequence[str], **with_: Any) -> Any:
         """Judge as the suites would: whatever is ill fails the check that sees it."""
-        ill, now = self.world.ill(), with_["clock"].now().isoformat()
+        now, ill = with_["clock"].now().isoformat(), self.world.ill()  # in this order: it is no older than it says
         wanted = [(fleet.nodes[name], check) for name in nodes for check in _asked(phases)]
         told = [_outcome(node, check, ill.get(node.name, ""), now) for node, check in wanted]
         run = Run(f"{now}-{self.chance.getrandbits(64):016x}", now, tuple(phases), tuple(nodes), who="chaos")
