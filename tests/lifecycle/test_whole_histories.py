@@ -227,10 +227,11 @@ class Histories(RuleBasedStateMachine):
         self._the_same_in_any_order(situation)
         self._blind(situation)
         before = {view.name: view.story for view in situation.nodes}
+        lost = self.judge.out() | self._broken(before)
         made = self.paper.step(type(self).decide)
         for one in made:
             self._allowed(one, before[one.node], situation.now)
-        self._within_limits([one for one in made if one.timing != "record"], before)
+        self._within_limits([one for one in made if one.timing != "record"], before, lost)
         for name in self.paper.nodes:
             story = self.paper.story(name)
             assert not story.held or all(one.begun for one in owed(self.paper.policy, story)), "acts on a held node"
@@ -251,7 +252,7 @@ class Histories(RuleBasedStateMachine):
         if arrives and states[one.to_state].in_service:
             assert self.judge.proved(one.node, one.from_state, now), "admits without a proof"
 
-    def _within_limits(self, made, before):
+    def _within_limits(self, made, before, lost):
         limits, states = self.paper.policy.limits, self.paper.policy.states
         out = self.judge.out()
         newly = [
@@ -270,15 +271,20 @@ class Histories(RuleBasedStateMachine):
             assert len(recent) <= limits.reboots_per_hour, "exceeds the limit of restarts"
         by_rack = {self.paper.nodes[one.node].rack for one in made if one.rule.startswith("racks.")}
         for rack in by_rack - self._cordoned(before):
-            lost = [name for name in self.judge.cordoned_racks() if self._lost(name, out) > 1]
-            assert rack not in lost or len(lost) <= 1, "exceeds the limit of racks"
+            short = [name for name in self.judge.cordoned_racks() if self._lacks(name, out & lost) > 1]
+            assert rack not in short or len(short) <= 1, "exceeds the limit of racks"
+
+    def _broken(self, before):
+        """Return the nodes that will leave because they broke, and not because a person moves them."""
+        told = {name: [known for known in story.faults if known.open] for name, story in before.items()}
+        return {name for name, known in told.items() if any(one.severity == "catastrophic" for one in known)}
 
     def _cordoned(self, before):
         """Return the racks that were cordoned already. One that is held may be from long ago, and shows nothing."""
         waits = {name for name, story in before.items() if story.pending and not story.held}
         return {self.paper.nodes[name].rack for name in waits if before[name].pending.rule.startswith("racks.")}
 
-    def _lost(self, rack, out):
+    def _lacks(self, rack, out):
         return sum(node.rack == rack and node.name in out for node in self.paper.nodes.values())
 
     def _the_same_in_any_order(self, situation):
