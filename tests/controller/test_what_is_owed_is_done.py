@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import re
+import socket
 import subprocess
 import sys
 from collections.abc import Collection, Mapping
@@ -172,9 +175,21 @@ def test_a_second_controller_is_refused_and_told_of_the_first(tmp_path: Path):
     with only_controller(tmp_path):
         second = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert second.returncode
-    assert "another controller (process" in second.stderr
+    first = rf"another controller \(process {os.getpid()} on {re.escape(socket.gethostname())}, `.+`, since 20.+ UTC\)"
+    assert re.search(first, second.stderr)
+    assert "one that goes on answers what is new by itself" in second.stderr
     with only_controller(tmp_path):
         pass
+
+
+def test_two_checkouts_with_one_ledger_have_one_controller(tmp_path: Path):
+    (tmp_path / "data").mkdir()
+    ledger = Ledger.open(tmp_path / "data/ours.sqlite")
+    with only_controller(tmp_path / "one", ledger):
+        with pytest.raises(Trouble, match="another controller"), only_controller(tmp_path / "two", ledger):
+            pass
+        with only_controller(tmp_path / "three", Ledger.open(tmp_path / "data/another.sqlite")):
+            pass
 
 
 def test_adapters_are_found_by_entry_point(desk: Desk):

@@ -19,6 +19,7 @@ from assay.model.errors import Trouble
 if TYPE_CHECKING:
     from assay.controller.desk import Desk as Work
     from assay.controller.once import PassReport
+    from assay.controller.timetable import Task
     from assay.model.entry import Entry
     from assay.model.fleet import Fleet
 
@@ -48,8 +49,9 @@ def reconcile(
 ) -> None:
     """Take the fleet round the loop, and say what changed and why. Progress goes to standard error.
 
-    Without --once or --settle it goes on until SIGTERM or Ctrl-C: it looks at each node in its turn, and answers what
-    is new in the ledger at once.
+    Without --once or --settle it goes on until SIGTERM or Ctrl-C: it looks at each node in its turn, answers what is
+    new in the ledger at once, and does by the clock what specs/schedules say. With them it looks at every node and
+    fabric, and names what else is due by the clock: `assay schedules run` does that.
     """
     desk = Desk(fleet.resolve())
     names = _chosen(desk.fleet, nodes or [], pool)
@@ -57,7 +59,7 @@ def reconcile(
         from assay.controller import once as controller
 
         passes = controller.settle(lambda number: _pass(desk, names, scan=number == 0)) if settle else None
-        _tell(passes or [_pass(desk, names)], form)
+        _tell(passes or [_pass(desk, names)], _left(desk), form)
         return
     _for_ever(desk, partial(_chosen, nodes=nodes or [], pool=pool), interval, form)
 
@@ -140,9 +142,18 @@ def _changed(form: str, entries: list[Entry]) -> None:
         print(line, flush=True)  # noqa: T201 — the answer
 
 
-def _tell(passes: list[PassReport], form: str) -> None:
+def _left(desk: Desk) -> list[Task]:
+    from assay.controller.byhand import left_to_the_clock
+
+    return left_to_the_clock(_work(desk))
+
+
+def _tell(passes: list[PassReport], left: list[Task], form: str) -> None:
+    if left:
+        _say(f"due by the clock, which a pass leaves alone: {', '.join(map(str, left))}\n  → assay schedules run")
     if form == "json":
-        print(json.dumps({"passes": [_plain(one) for one in passes]}))  # noqa: T201 — the answer
+        due = [{"schedule": task.line.name, "of": task.line.part, "slot": task.slot.isoformat()} for task in left]
+        print(json.dumps({"passes": [_plain(one) for one in passes], "due": due}))  # noqa: T201 — the answer
         return
     from assay.controller.telling import lines
 

@@ -1,13 +1,14 @@
-"""`assay schedules`: what is done by the clock, how it ended last, and when it comes next."""
+"""`assay schedules`: what is done by the clock, how it ended last, when it comes next; and to do it without a loop."""
 
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,6 +17,7 @@ from assay.cli.desk import Desk, FleetDir, Format
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from assay.controller.desk import Desk as Work
     from assay.controller.timetable import Line, Past
     from assay.model.schedule import Schedule
 
@@ -37,9 +39,19 @@ class Row:
     due: bool = False
 
 
-@app.command()
-def schedules(fleet: FleetDir = Path(), form: Format = "text") -> None:
+Names = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[NAME]...", help="These schedules, due or not; else what is due.", show_default=False),
+]
+Of = Annotated[str, typer.Option("--of", metavar="PART", help="Only of this pool, or this fabric.")]
+
+
+@app.callback(invoke_without_command=True)
+def schedules(asked: typer.Context, fleet: FleetDir = Path(), form: Format = "text") -> None:
     """Show every schedule, its last slot and how that ended, and the next one."""
+    asked.obj = fleet
+    if asked.invoked_subcommand:
+        return
     desk = Desk(fleet.resolve())
     rows = list(_rows(desk))
     if form == "json":
@@ -48,6 +60,47 @@ def schedules(fleet: FleetDir = Path(), form: Format = "text") -> None:
         _show(rows)
     else:
         typer.echo("Nothing is done by the clock: there is no Schedules in specs/. `assay init` makes one to copy")
+
+
+@app.command()
+def run(
+    asked: typer.Context, names: Names = None, of: Of = "", fleet: FleetDir = Path(), form: Format = "text"
+) -> None:
+    """Carry out what is due by the clock, as a running `assay reconcile` does, for those who call assay from cron.
+
+    A schedule that is named is carried out now, due or not. Each slot is carried out once, whoever else is at it. The
+    next pass decides on what comes to light. Exit codes: 0 done, 2 something could not be.
+    """
+    from assay.controller.accepted import accept_commit
+    from assay.controller.byhand import asked_for
+    from assay.controller.schedule import carry_out, past_of
+
+    work = _work(Desk((asked.obj if fleet == Path() else fleet).resolve()))
+    accept_commit(work)
+    ours = [task for task in asked_for(work, names or [], of) if carry_out(work, task)]
+    came = [past_of(work.ledger).of(task.line).ended[task.slot].body for task in ours]
+    if form == "json":
+        print(json.dumps({"ran": [_ran(one) for one in came]}))  # noqa: T201 — the answer
+    else:
+        lines = [f"{one['schedule']} of {one['part']} {one['ended']}: {one['reason']}" for one in came]
+        print("\n".join(lines) or "nothing is due")  # noqa: T201 — the answer
+    raise typer.Exit(2 if any(one["ended"] == "failed" for one in came) else 0)
+
+
+def _ran(body: dict[str, Any]) -> dict[str, Any]:
+    return {"of": body["part"], **{name: body[name] for name in ("schedule", "does", "slot", "ended", "reason")}}
+
+
+def _work(desk: Desk) -> Work:
+    from assay.controller.desk import Desk as Work
+    from assay.observe.store import EvidenceStore
+
+    store = EvidenceStore(desk.evidence)
+    return Work(desk.fleet, desk.ledger, store, desk.clock, desk.home, desk.reports, progress=_progress)
+
+
+def _progress(line: str) -> None:
+    print(f"· {line}", file=sys.stderr, flush=True)  # noqa: T201 — people wait for this
 
 
 def _rows(desk: Desk) -> Iterator[Row]:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from assay.cli.desk import Desk, FleetDir, Format
+from assay.model.errors import Trouble
 
 if TYPE_CHECKING:
     from assay.controller.outbox import Undelivered
@@ -30,9 +33,13 @@ def tickets(
     if asked.invoked_subcommand:
         return
     from assay.controller.ticket_list import listed
+    from assay.ledger.where import told
 
     desk = Desk(fleet.resolve())
-    found = [one for one in listed(desk.ledger.entries()) if every or not one.closed_at]
+    entries = told(desk.ledger_at)
+    if not entries:
+        _ = desk.fleet  # a folder that is no fleet repository says so
+    found = [one for one in listed(entries) if every or not one.closed_at]
     for name, why in _waiting(desk):
         print(f"not delivered to {name} yet: {why}", file=sys.stderr)  # noqa: T201 — beside the answer
     if form == "json":
@@ -46,20 +53,33 @@ def tickets(
 def deliver(asked: typer.Context, fleet: FleetDir = Path(), form: Format = "text") -> None:
     """Deliver to every sink now what it lacks. Exit codes: 0 all have everything, 2 some do not."""
     from assay.controller import desk as controller
-    from assay.controller.lock import only_controller
     from assay.controller.outbox import DELIVERED, deliver_tickets
     from assay.observe.store import EvidenceStore
 
     here = Desk((asked.obj if fleet == Path() else fleet).resolve())
-    with only_controller(here.home):
-        desk = controller.Desk(
-            here.fleet, here.ledger, EvidenceStore(here.evidence), here.clock, here.home, here.reports
-        )
-        before = [entry.seq for entry in here.ledger.entries()[-1:]] or [0]
+    desk = controller.Desk(here.fleet, here.ledger, EvidenceStore(here.evidence), here.clock, here.home, here.reports)
+    with _alone(here):
+        before = here.ledger.head()
         failed = deliver_tickets(desk, now=True)
-        done = here.ledger.entries(kinds=[DELIVERED], after=before[0])
+        done = here.ledger.entries(kinds=[DELIVERED], after=before)
     _tell_delivery([one.body for one in done], failed, form)
     raise typer.Exit(2 if failed else 0)
+
+
+@contextmanager
+def _alone(desk: Desk) -> Iterator[None]:
+    """Be the only one who delivers while the block lasts. Raises Trouble, with who does, where another process may."""
+    from assay.controller.lock import only_controller
+    from assay.controller.outbox import POST, seeing_to_tickets
+    from assay.ledger.url import is_shared
+
+    fix = "it delivers by itself within a minute, and sooner when a ticket changed; or end it, and type this again"
+    with seeing_to_tickets(desk.ledger) as ours:
+        if not ours:
+            lease = desk.ledger.holders().get(POST)
+            raise Trouble(f"another controller{f' ({lease.holder})' if lease else ''} delivers the tickets", fix=fix)
+        with nullcontext() if is_shared(desk.ledger) else only_controller(desk.home, desk.ledger, fix):
+            yield
 
 
 def _tell_delivery(done: list[dict[str, Any]], failed: list[Undelivered], form: str) -> None:
@@ -86,7 +106,8 @@ def _plain(one: Listed) -> dict[str, Any]:
 
 
 def _text(one: Listed) -> str:
-    ticket, when = one.ticket, f"closed {one.closed_at}" if one.closed_at else f"open since {one.opened_at}"
+    ticket = one.ticket
+    when = f"closed {_minute(one.closed_at)}" if one.closed_at else f"open since {_minute(one.opened_at)}"
     steps = "\n".join(f"{number}. {line}" for number, line in enumerate(ticket.steps.splitlines(), 1))
     told = {"expected": ticket.expected, "seen": ticket.seen, "steps": steps, "files": ticket.files}
     told |= {"verify": ticket.verify, "closed by": one.by}
@@ -97,7 +118,11 @@ def _text(one: Listed) -> str:
 
 
 def _happened(one: Happening) -> str:
-    return f"{one.at} {one.what}: {' '.join(one.why.split())}".rstrip(": ")
+    return f"{_minute(one.at)} {one.what}: {' '.join(one.why.split())}".rstrip(": ")
+
+
+def _minute(at: str) -> str:
+    return f"{at[:16].replace('T', ' ')} UTC"
 
 
 def _place(place: Place) -> str:

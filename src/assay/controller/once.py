@@ -15,7 +15,7 @@ from assay.controller.faults import classify
 from assay.controller.judging import judge_nodes
 from assay.controller.look import look_at_fabrics, look_at_nodes
 from assay.controller.memory import Memory
-from assay.controller.outbox import deliver_tickets
+from assay.controller.outbox import deliver_tickets, seeing_to_tickets
 from assay.controller.parts import note_parts
 from assay.controller.share import Share, shared
 from assay.controller.silence import look_for_silence
@@ -98,8 +98,10 @@ def _once(memory: Memory, share: Share, names: list[str], *, scan_fabric: bool) 
     with share.deciding():
         decide_now(memory, names)
     act_where_owed(memory, names)
-    update_tickets(desk, memory)
-    deliver_tickets(desk)
+    with seeing_to_tickets(desk.ledger) as ours:
+        if ours:
+            update_tickets(desk, memory)
+            deliver_tickets(desk)
     return PassReport(at, desk.ledger.entries(after=start), runs)
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -17,7 +18,10 @@ from assay.actions.sinks.routes import destination, routes_of, sink_of
 from assay.actions.sinks.sink import Refused, Sink, Unavailable
 from assay.controller.desk import Desk
 from assay.controller.postponed import Postponed
+from assay.controller.share import me
 from assay.controller.ticket_list import KINDS, listed
+from assay.ledger.store import Ledger
+from assay.ledger.url import is_shared
 from assay.model.entry import Entry, derived_id
 from assay.model.errors import Trouble
 from assay.model.secrets import hidden
@@ -25,6 +29,9 @@ from assay.model.ticket import Listed
 from assay.model.ticket_route import TicketRoute
 
 DELIVERED = "ticket.delivered"
+POST = "tickets"
+"""The lease of the controller that sees to tickets, where several share a ledger."""
+LEASE_S = 120.0
 ATTEMPTS = 3
 WAIT_S = 3.0
 """How long a pass waits for a sink that asks for patience; what asks for more is left to a later pass."""
@@ -115,6 +122,19 @@ class _Outbox:
         again_at = self.postponed.postpone(name, why, self.desk.clock.now(), timedelta(seconds=after_s))
         self.desk.progress(f"a ticket was not delivered: {why.splitlines()[0]}")
         return Undelivered(self.route.name, ticket, why, again_at)
+
+
+@contextmanager
+def seeing_to_tickets(ledger: Ledger) -> Iterator[bool]:
+    """Be the one who sees to tickets while the block lasts; gives False where another controller does."""
+    if not is_shared(ledger):  # whoever works on a file is alone on it
+        yield True
+        return
+    ours = ledger.claim(POST, me(), LEASE_S)
+    try:
+        yield ours
+    finally:
+        ledger.let_go(POST, me())
 
 
 def deliver_tickets(desk: Desk, *, now: bool = False, pause: Callable[[float], None] = time.sleep) -> list[Undelivered]:

@@ -95,7 +95,7 @@ def shared(desk: Desk, lease_s: float = LEASE_S) -> Iterator[Share]:
         if is_shared(desk.ledger):
             share: Share = stack.enter_context(_part(desk, lease_s))
         else:
-            stack.enter_context(only_controller(desk.home))
+            stack.enter_context(only_controller(desk.home, desk.ledger))
             share = Share()
         stack.enter_context(keeping())
         yield share

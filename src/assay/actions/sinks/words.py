@@ -45,11 +45,11 @@ def markdown(listed: Listed) -> str:
 def happened(one: Happening) -> str:
     """Return one line of a ticket's history; what was seen is in the ticket."""
     why = f": {_plain(' '.join(one.why.split()))}" if one.what in ("closed", "reopened") and one.why else ""
-    return f"{one.at} {one.what}{why}"
+    return f"{_minute(one.at)} {one.what}{why}"
 
 
 def _state(listed: Listed) -> str:
-    state = f"Closed at {listed.closed_at}" if listed.closed_at else f"Open since {_opened(listed)}"
+    state = f"Closed at {_minute(listed.closed_at)}" if listed.closed_at else f"Open since {_minute(_opened(listed))}"
     times = f"; reopened {listed.reopened}×" if listed.reopened else ""
     severity = f"; {listed.ticket.severity}" if listed.ticket.severity else ""
     return f"**{state}**{times}{severity}; ticket `{listed.ticket.id}`"
@@ -57,6 +57,10 @@ def _state(listed: Listed) -> str:
 
 def _opened(listed: Listed) -> str:
     return next((one.at for one in reversed(listed.history) if one.what == "reopened"), listed.opened_at)
+
+
+def _minute(at: str) -> str:
+    return f"{at[:16].replace('T', ' ')} UTC"
 
 
 def _section(heading: str, text: str) -> list[str]:
