@@ -96,13 +96,15 @@ def fleet_of(root: Path, nodes: int) -> Fleet:
 
 
 class Controller:
-    """One controller's life."""
+    """One controller's life, among BMCs that refuse some of its orders: two in a row bring a node to triage."""
 
-    def __init__(self, root: Path, ledger: str, fleet: Fleet, clock: ScaledClock, seed: int) -> None:
+    def __init__(
+        self, root: Path, ledger: str, fleet: Fleet, clock: ScaledClock, seed: int, refused: float = 0.05
+    ) -> None:
         self.root, self.where, self.fleet, self.clock = root, ledger, fleet, clock
         self.chance, self.world = random.Random(seed), World(root)
         for what in ("reboot", "powercycle", "zap"):
-            sys.modules[f"assay.actions.{what}"] = Deed(self.world, what, self.chance)  # type: ignore[assignment]
+            sys.modules[f"assay.actions.{what}"] = Deed(self.world, what, self.chance, refused)  # type: ignore[assignment]
         sys.modules["assay.actions.dossier"] = Nothing()  # type: ignore[assignment]
         sys.modules["assay.actions.drain_now"] = DrainNow()  # type: ignore[assignment]
         os.fsync = lambda _: None  # of evidence: no machine is killed here; databases have their own

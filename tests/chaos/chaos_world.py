@@ -149,19 +149,22 @@ def _jobs(job: str) -> tuple[Job, ...]:
 
 
 class Deed:
-    """Something done to a node that must not be done twice: a reboot, a power cycle, a zap. Proved by their number."""
+    """Something done to a node that must not be done twice: a reboot, a power cycle, a zap. Proved by their number.
+
+    The part `refused` of its orders comes to nothing, and as many questions for it have no answer.
+    """
 
     patience_s = 0.0
 
-    def __init__(self, world: World, what: str, chance: random.Random) -> None:
-        self.world, self.what, self.chance = world, what, chance
+    def __init__(self, world: World, what: str, chance: random.Random, refused: float) -> None:
+        self.world, self.what, self.chance, self.refused = world, what, chance, refused
 
     def before(self, ctx: Context, intent: Intent) -> Facts:
         return {"deeds": self.world.deeds(intent.node)}
 
     def run(self, ctx: Context, intent: Intent) -> None:
         """Do it; nothing but our caller keeps it from being done twice, but where children do it. It may be refused."""
-        if self.chance.random() < 0.05:
+        if self.chance.random() < self.refused:
             raise Trouble("the BMC is busy")
         if intent.node.endswith("3"):  # always: only deeds that all ask the same lock and guard may be orphaned
             self._by_a_child(ctx, intent)
@@ -174,7 +177,7 @@ class Deed:
         subprocess.run([sys.executable, "-S", "-c", CHILD, *map(str, words)], check=True)
 
     def verify(self, ctx: Context, intent: Intent) -> Verification:
-        if self.chance.random() < 0.05:
+        if self.chance.random() < self.refused:
             raise Trouble("no answer within 5 s")
         before, now = intent.before.get("deeds"), self.world.deeds(intent.node)
         if before is None:

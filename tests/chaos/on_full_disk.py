@@ -37,10 +37,10 @@ def main(disk: Path, elsewhere: Path, what: str) -> None:
     (root / ".assay" / "locks").mkdir(parents=True)
     lies_there = Path("world.sqlite") if what == "everything" else Path(".assay/dbos.sqlite")
     (root / lies_there).symlink_to(other / lies_there.name)
-    fleet, clock = fleet_of(root, 10), ScaledClock(datetime.fromisoformat(ORIGIN), time.time(), 3600.0)
+    fleet, clock = fleet_of(root, 10), ScaledClock(datetime.fromisoformat(ORIGIN), time.time(), 600.0)
     world, ledger = World(root), Ledger.open(root / "ledger.sqlite", patience_s=2)
     world.make(fleet.nodes)
-    one = Controller(root, str(root / "ledger.sqlite"), fleet, clock, seed=3)
+    one = Controller(root, str(root / "ledger.sqlite"), fleet, clock, seed=3, refused=0)
     one.take_pass(ledger, settle=True)
     _ill(world, "n0001")
     while not world.done():
@@ -49,7 +49,7 @@ def main(disk: Path, elsewhere: Path, what: str) -> None:
     _ill(world, "n0004")
     said = _while_full(one, ledger)
     (disk / "ballast").unlink()
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 100
     while world.ill() or not one.settled(ledger) or set(states(ledger)) != {"production"}:
         assert time.monotonic() < deadline, (world.ill(), states(ledger), said)
         one.take_pass(ledger, settle=True)
@@ -65,7 +65,7 @@ def _ill(world: World, node: str) -> None:
 
 def _while_full(one: Controller, ledger: Ledger) -> list[str]:
     said: list[str] = []
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 100
     while len(said) < 3:
         assert time.monotonic() < deadline, "nobody noticed that the disk is full"
         try:
