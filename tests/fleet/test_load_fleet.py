@@ -56,6 +56,14 @@ def test_lists_and_the_document_itself_have_lines_too(fleet_with: Write) -> None
     assert lines["FirmwareBundle/bundle", ""] == "specs/bundle.yaml:2"
 
 
+def test_every_entry_of_every_spec_has_its_line_and_nothing_else_has(example: Path) -> None:
+    fleet = load_fleet(example)
+    assert fleet.lines.get(("NodeSpec/none", "limits")) is None
+    assert fleet.lines.get(("NodeSpec/hgx-h100", "limits.none")) is None
+    assert len(fleet.lines) == len(set(fleet.lines)) > 1000
+    assert {"NodeSpec/hgx-h100", "FabricDesign/compute", "LifecyclePolicy/default"} <= {key for key, _ in fleet.lines}
+
+
 def test_loading_the_example_costs_little(example: Path) -> None:
     costs = []
     for _ in range(5):

@@ -8,6 +8,7 @@ from pathlib import Path
 from assay.fleet.document import Shelf
 from assay.fleet.draft import Draft, HostEntry
 from assay.fleet.git import commit_of, revision
+from assay.fleet.lines import Lines
 from assay.fleet.problem import Problem
 from assay.fleet.tree import Revision
 from assay.fleet.variables import NodeVariables
@@ -15,14 +16,14 @@ from assay.model.errors import Trouble
 from assay.model.fleet import Fleet, Node
 
 
-def load_fleet(root: Path, overlays: Sequence[Path] = (), rev: str | None = None) -> Fleet:
+def load_fleet(root: Path, overlays: Sequence[Path] = (), rev: str | None = None, shelf: Shelf | None = None) -> Fleet:
     """Read the repository at `root`; `overlays` are inventory sources that go over its own.
 
     `rev` is a revision of git, read without a checkout; None the folder as it is, dirty or not. Raises Trouble with
     the first mistake where a file cannot be read or does not fit its model. Mistakes of meaning (a dangling name, a
-    serial number given twice) are for `assay.fleet.check` to find.
+    serial number given twice) are for `assay.fleet.check` to find. Fleets that share a shelf share what is the same.
     """
-    return fleet_of(draft_of(root, overlays, rev))
+    return fleet_of(draft_of(root, overlays, rev, shelf))
 
 
 def draft_of(root: Path, overlays: Sequence[Path] = (), rev: str | None = None, shelf: Shelf | None = None) -> Draft:
@@ -53,7 +54,7 @@ def fleet_of(draft: Draft) -> Fleet:
         gates=draft.called("Gates"),
         checklists=draft.called("Checklists"),
         schedules=draft.called("Schedules"),
-        lines={key: line for spec in draft.files.values() for key, line in spec.lines()},
+        lines=Lines(draft.files),
         commit=commit,
         dirty=dirty,
     )

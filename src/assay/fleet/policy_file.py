@@ -53,5 +53,5 @@ def read_policy(file: Path, root: Path) -> PolicyFile:
         raise Trouble("it cannot be read beside the other policies", where=str(file), fix="`assay check` says why")
     if not isinstance(found.spec, LifecyclePolicy):
         raise Trouble(f"a {found.spec.kind} is no LifecyclePolicy", where=str(file), fix="name the file of a policy")
-    lines = {key: line.replace(mine, str(file)) for key, line in found.lines()}
+    lines = {(found.key, path): line.replace(mine, str(file)) for path, line in found.lines()}
     return PolicyFile(found.spec, lines)

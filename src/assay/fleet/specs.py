@@ -43,10 +43,10 @@ class SpecFile:
         """Return file, line and column of the entry at `path`."""
         return place((self.document, *self.bases), path)
 
-    def lines(self) -> Iterator[tuple[tuple[str, str], str]]:
-        """Yield the file and line of every entry, by dotted path; `""` is the document."""
+    def lines(self) -> Iterator[tuple[str, str]]:
+        """Yield dotted path and `file:line` of every entry; `""` is the document."""
         for path, _, line in self.entries():
-            yield (self.key, ".".join(map(str, path))), line
+            yield ".".join(map(str, path)), line
 
     def entries(self) -> Iterator[tuple[tuple[Any, ...], Any, str]]:
         """Yield path, data and `file:line` of every entry."""
