@@ -14,11 +14,12 @@ import pickle
 import stat
 import sys
 import tempfile
+from contextvars import ContextVar
 from dataclasses import fields
 from functools import cache
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pydantic
 
@@ -30,12 +31,16 @@ from assay.harness.kept_lines import KeptLines
 from assay.harness.kept_specs import KeptSpecs
 from assay.model.fleet import Fleet, Node
 
+if TYPE_CHECKING:
+    from assay.fleet.document import Shelf
+
 MANY = 256
 """Nodes; a smaller fleet is read about as fast as it is fetched."""
 KEPT = 4  # files; one of 10,000 nodes takes 7 MB
 READ = ("inventory", "specs")
 READERS = ("model", "fleet")
 OF_THE_PLACE = ("root", "commit", "dirty")
+SHELF: ContextVar[Shelf | None] = ContextVar("what this process read already, where it holds several sessions")
 ROW = attrgetter(*(field.name for field in fields(Node)))
 
 
@@ -51,7 +56,7 @@ def fleet_at(root: Path) -> Fleet:
         return Fleet(root=root, nodes=nodes, designs=designs, lines=lines, commit=commit, dirty=dirty, **kept)
     from assay.fleet.load import load_fleet
 
-    fleet = load_fleet(root)
+    fleet = load_fleet(root, shelf=SHELF.get(None))
     if len(fleet.nodes) >= MANY and where.stem == _key(root):  # nobody has written in the meantime
         _keep(where, fleet)
     return fleet

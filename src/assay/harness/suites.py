@@ -79,6 +79,7 @@ class Suites:
         fixtures = Fixtures(self.fleet, option("--ledger") or told(LEDGER, ""), TRIAL, told(JUDGED_AGAIN, ""))
         self._narrow, self._making = Narrow(config), Making(fixtures, slim=slim_is_asked_for(config))
         self._subjects: dict[tuple[Path, str], list[str]] = {}
+        self._asked: dict[Path, Names | None] = {}
         config.pluginmanager.register(fixtures, "assay-fixtures")
         protocol = Protocol(config, self.shelf, self.take)
         config.pluginmanager.register(protocol, "assay-protocol")
@@ -105,7 +106,7 @@ class Suites:
         kind = kind_of(obj)
         if not kind:
             return None
-        names = asked(self.config, collector.path) if isinstance(collector, pytest.Module) else None
+        names = self._asked_of(collector.path) if isinstance(collector, pytest.Module) else None
         if names is not None and name not in names:
             return []
         judges = self._making.only_judges(check, collector)
@@ -183,6 +184,12 @@ class Suites:
             kept = {one.id for one in fitting}
             self._delivery.left_out((check.id, one.id) for one in self.subjects.of(kind) if one.id not in kept)
         return fitting
+
+    def _asked_of(self, module: Path) -> Names | None:
+        """Return what the command line asks for in a module, made out once for all of its functions."""
+        if module not in self._asked:
+            self._asked[module] = asked(self.config, module)
+        return self._asked[module]
 
     def _check_id(self, place: pytest.Item | pytest.Collector, name: str) -> str:
         return f"{self.folder.name}/{place.path.relative_to(self.folder).as_posix()}::{name}"

@@ -13,9 +13,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from assay.fleet.document import Shelf
+from assay.harness.kept import SHELF
 from assay.harness.recordings import MustFail, changed, recording
 from assay.model.outcome import Verdict
 
+READ = Shelf()
 ALONE = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": ""}
 
 NO_USE = ("cacheprovider", "unraisableexception", "threadexception")
@@ -74,7 +77,13 @@ def sit(sitting: Sitting) -> list[Seen]:
     with tempfile.TemporaryDirectory(prefix="assay-proof-") as folder:
         home = _home(sitting, Path(folder))
         heard, said = Heard(), io.StringIO()
-        with _alone(), _forgetting(sitting.suites), contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+        with (
+            _alone(),
+            _sharing(),
+            _forgetting(sitting.suites),
+            contextlib.redirect_stdout(said),
+            contextlib.redirect_stderr(said),
+        ):
             ended = pytest.main(_arguments(sitting, home, Path(folder)), plugins=[heard])
     lines = [line.strip() for line in said.getvalue().splitlines() if line.strip()]
     why = f"no outcome: pytest ended with {int(ended)}: {lines[-1] if lines else 'it said nothing'}"
@@ -133,8 +142,18 @@ def _forgetting(suites: Path) -> Iterator[None]:
         yield
     finally:
         for name, module in list(sys.modules.items()):
-            if suites in Path(getattr(module, "__file__", None) or "/").parents:
+            if str(getattr(module, "__file__", None)).startswith(f"{suites}{os.sep}"):
                 del sys.modules[name]
+
+
+@contextlib.contextmanager
+def _sharing() -> Iterator[None]:
+    """Read of the fleet only what no sitting of this process has read before."""
+    before = SHELF.set(READ)
+    try:
+        yield
+    finally:
+        SHELF.reset(before)
 
 
 @contextlib.contextmanager
