@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from sqlalchemy import event
 
 from assay.controller.desk import Desk
 from assay.controller.parts import note_parts
@@ -43,14 +44,23 @@ def gpus(**serials: str):
     }
 
 
-def looked(desk: Desk, node: str, serial: str, minutes: int = 0, **serials: str) -> list[Entry]:
+def seen(node: str, serial: str, minutes: int = 0, **serials: str) -> Evidence:
     slots = {"x1b" if name == "gpu0" else "x43": one for name, one in serials.items()}
     devices = gpus(**{slot.removeprefix("x"): one for slot, one in slots.items()})
     channels = {"bmc": {"system": {"serial": {"value": serial}}}, "probe": {"gpu": {"devices": devices}}}
-    evidence, before = Evidence(node, AT + timedelta(minutes=minutes), channels), desk.ledger.head()
-    desk.evidence.put(evidence)
-    note_parts(desk, {node: evidence})
+    return Evidence(node, AT + timedelta(minutes=minutes), channels)
+
+
+def noted(desk: Desk, *looks: Evidence) -> list[Entry]:
+    before = desk.ledger.head()
+    for evidence in looks:
+        desk.evidence.put(evidence)
+    note_parts(desk, {evidence.node: evidence for evidence in looks})
     return desk.ledger.entries(after=before)
+
+
+def looked(desk: Desk, node: str, serial: str, minutes: int = 0, **serials: str) -> list[Entry]:
+    return noted(desk, seen(node, serial, minutes, **serials))
 
 
 def test_parts_are_noted_by_the_names_that_faults_give_them_and_once(desk):
@@ -99,3 +109,28 @@ def test_the_ledger_of_another_process_is_what_counts(desk, ann):
     looked(desk, "n0003", "S0000001", gpu0="1650923001")
     other = replace(desk, ledger=Ledger.open(ann.root / ".assay" / "ledger.sqlite"))
     assert looked(other, "n0003", "S0000001", gpu0="1650923001") == []
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_parts_that_change_places_between_two_looks_are_told_alike_in_one_pass_and_in_two(desk, together):
+    first = [seen("n0003", "S0000001", gpu0="1650923001"), seen("n0004", "S0000002", gpu0="1650923002")]
+    noted(desk, *first)
+    then = [seen("n0003", "S0000001", 1, gpu0="1650923002"), seen("n0004", "S0000002", 1, gpu0="1650923001")]
+    for evidence in then:
+        desk.evidence.put(evidence)
+    told = noted(desk, *then) if together else [entry for one in then for entry in noted(desk, one)]
+    assert [(entry.node, entry.body["parts"], entry.body.get("gone", {})) for entry in told] == [
+        ("n0003", {"gpu0": {"kind": "gpu", "serial": "1650923002", "was": "1650923001"}}, {}),
+        ("n0004", {}, {"gpu0": {"serial": "1650923002", "to": "n0003", "to_place": "gpu0"}}),
+        ("n0004", {"gpu0": {"kind": "gpu", "serial": "1650923001"}}, {}),
+    ]
+    assert noted(desk, *then) == []
+
+
+def test_the_ledger_is_asked_once_for_all_nodes_of_a_pass(desk):
+    looks = [seen(name, f"S{name}", gpu0="") for name in desk.fleet.nodes]
+    noted(desk, *looks)
+    asked: list[str] = []
+    event.listen(desk.ledger._engine, "before_cursor_execute", lambda *said: asked.append(said[2]))
+    assert noted(desk, *looks) == []
+    assert len([one for one in asked if "kind IN" in one]) == 1

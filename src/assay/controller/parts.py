@@ -6,12 +6,13 @@ anew, and the hardware's faults have gone with the old one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
 
 from assay.controller.desk import Desk
 from assay.controller.lock import told_by_one
+from assay.ledger.texts import batches
 from assay.lifecycle.classify import Cleared
 from assay.lifecycle.fold import fold
 from assay.lifecycle.journal import cleared
@@ -23,6 +24,7 @@ from assay.lifecycle.whereabouts import (
     Look,
     Piece,
     Sent,
+    Shelf,
     hold,
     holders_in,
     news,
@@ -35,14 +37,17 @@ from assay.model.entry import Entry
 from assay.model.evidence import Evidence
 from assay.observe.serials import node_serials, parts_in, serial_of
 
+TOGETHER = 200
+"""Nodes whose history is asked for in one question, and whose news are one transaction."""
+
 
 def note_parts(desk: Desk, seen: Mapping[str, Evidence]) -> None:
     """Append what these looks add to what is known of serial numbers. Noting the same twice appends nothing."""
     memory = _Memory(desk)
-    for name, evidence in seen.items():
-        if name in desk.fleet.nodes:
-            with told_by_one(desk.home):
-                desk.ledger.append(*_entries(desk, memory, look_of(desk, name, evidence)))
+    for names in batches([name for name in seen if name in desk.fleet.nodes], TOGETHER):
+        looks = [look_of(desk, name, seen[name]) for name in names]
+        with told_by_one(desk.home):
+            desk.ledger.append(*_noted(desk, memory, looks))
 
 
 def look_of(desk: Desk, name: str, evidence: Evidence) -> Look:
@@ -71,9 +76,20 @@ class _Memory:
         return holders_in(self._desk.ledger.entries(kinds=["parts.seen"]))
 
 
-def _entries(desk: Desk, memory: _Memory, look: Look) -> Iterator[Entry]:
+def _noted(desk: Desk, memory: _Memory, looks: Sequence[Look]) -> list[Entry]:
+    """Return what looks add to the ledger, the later ones to what the earlier ones add as well."""
+    told, noted = desk.ledger.entries_by_node([look.node for look in looks], KINDS), list[Entry]()
+    for look in looks:
+        for entry in _entries(desk, memory, look, shelf_of(told[look.node])):
+            noted.append(entry)
+            if entry.node in told:
+                told[entry.node].append(entry)
+    return noted
+
+
+def _entries(desk: Desk, memory: _Memory, look: Look, shelf: Shelf) -> Iterator[Entry]:
     now = desk.clock.now()
-    for entry in news(shelf_of(desk.ledger.entries(look.node, KINDS)), look, now):
+    for entry in news(shelf, look, now):
         yield entry
         if entry.kind == "part.replaced":
             story = fold(desk.ledger.entries(look.node)).get(look.node)

@@ -62,13 +62,23 @@ class Ledger:
     def entries(self, node: str | None = None, kinds: Collection[str] = (), after: int = 0) -> list[Entry]:
         """Return entries in order: of one node, of some kinds, of numbers above `after`."""
         table = tables.entries.c
-        query = select(tables.entries).where(table.seq > after).order_by(table.seq)
+        query = select(*rows.ENTRY).where(table.seq > after).order_by(table.seq)
         if node is not None:
             query = query.where(table.node == node)
         if kinds:
             query = query.where(table.kind.in_(sorted(kinds)))
         with reading(self._engine) as connection:
-            return [rows.entry(row) for row in connection.execute(query).mappings()]
+            return list(map(rows.entry, connection.execute(query).all()))
+
+    def entries_by_node(self, nodes: Collection[str], kinds: Collection[str]) -> dict[str, list[Entry]]:
+        """Return the entries of some kinds of each of these nodes, in order."""
+        table, found = tables.entries.c, dict[str, list[Entry]]((name, []) for name in nodes)
+        query = select(*rows.ENTRY).where(table.kind.in_(sorted(kinds))).order_by(table.seq)
+        with reading(self._engine) as connection:
+            for some in batches(found, BATCH):
+                for row in connection.execute(query.where(table.node.in_(some))):
+                    found[row.node].append(rows.entry(row))
+        return found
 
     def head(self) -> int:
         """Return the number of the newest entry, 0 where there is none. Costs some 100 µs."""
@@ -205,7 +215,7 @@ class Ledger:
 def _append(connection: Connection, chain: Chain, entries: Sequence[Entry]) -> Collection[str]:
     """Insert many at once, in their order; return the ids that were not known. Of one id, the first entry counts."""
     known = _known(connection, tables.entries, [entry.id for entry in entries])
-    new: dict[str, rows.Row] = {}
+    new: dict[str, rows.Plain] = {}
     for entry in entries:
         if entry.id not in known and entry.id not in new:
             new[entry.id] = chain.add(rows.of_entry(entry))
@@ -232,7 +242,7 @@ _AMONG = {
 }
 
 
-def _insert(connection: Connection, lines: Sequence[rows.Row]) -> None:
+def _insert(connection: Connection, lines: Sequence[rows.Plain]) -> None:
     """Insert entries by one statement, in the driver's words: SQLAlchemy's take longer for each than its hash does."""
     marks = ", ".join([_MARK[connection.dialect.name]] * len(_NAMES))
     statement = f"INSERT INTO entry ({', '.join(_NAMES)}) VALUES {', '.join([f'({marks})'] * len(lines))}"  # noqa: S608
