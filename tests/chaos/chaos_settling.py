@@ -10,6 +10,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,20 +40,20 @@ class Bench:
 
     def __init__(self, world: World, place: str, word: Callable[[str, str], Entry]) -> None:
         self.world, self.place, self._word = world, place, word
-        self.heard, self.entries = Chronicle(), list[Entry]()
+        self.heard, self.entries, self._news = Chronicle(), list[Entry](), set[str]()
 
     def work(self) -> int:
         """Do what is there to be done by people; return how many lines the ledger has."""
-        try:
-            ledger = Ledger.open(self.place, patience_s=2)
-            new = ledger.entries(after=self.heard.seq)
-            self.heard.hear(new)
-            self.entries += new
-            ledger.append(*(word for node in {entry.node for entry in new} for word in self._words(node)))
-            ledger.close()
-        except Trouble:
-            pass  # the next look will do
+        with suppress(Trouble), closing(Ledger.open(self.place, patience_s=2)) as ledger:  # when busy: another time
+            self._hear(ledger.entries(after=self.heard.seq))
+            ledger.append(*(word for node in sorted(self._news) for word in self._words(node)))
+            self._news.clear()
         return len(self.entries)
+
+    def _hear(self, new: list[Entry]) -> None:
+        self.heard.hear(new)
+        self.entries += new
+        self._news |= {entry.node for entry in new}
 
     def _words(self, node: str) -> Iterator[Entry]:
         story = self.heard.story(node)

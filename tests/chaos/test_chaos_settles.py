@@ -24,6 +24,7 @@ from chaos_settling import (
 
 from assay.ledger.store import Ledger
 from assay.model.entry import Entry
+from assay.model.errors import Trouble
 
 AT = "2026-11-21T00:00:00+00:00"
 STUCK = """
@@ -84,6 +85,14 @@ def test_people_take_what_waits_in_triage_onto_the_bench_once(story):
         ("release", "n0002"),
     ]
     assert set(story.world.ill()) == {"n0000"}
+
+
+def test_people_say_again_what_a_busy_ledger_did_not_take(story, monkeypatch):
+    bench = Bench(story.world, story.place, word)
+    with monkeypatch.context() as busy:
+        busy.setattr(Ledger, "append", lambda *_: (_ for _ in ()).throw(Trouble("the ledger is busy")))
+        assert bench.work() == 10
+    assert [bench.work(), bench.work()] == [10, 12]
 
 
 def test_what_does_not_settle_says_why(story):
