@@ -45,6 +45,7 @@ class Far:
     def __init__(self) -> None:
         self.asked: list[set[str]] = []
         self.jobs: dict[str, tuple[Job, ...]] = {}
+        self.cordons: dict[str, str] = {}
         self.strangers: set[str] = set()
         self.silent = False
 
@@ -52,7 +53,8 @@ class Far:
         if self.silent:
             raise Trouble("slurmctld does not answer")
         self.asked.append(set(nodes))
-        return {node: Standing(self.jobs.get(node, ())) for node in nodes if node not in self.strangers}
+        known = [node for node in nodes if node not in self.strangers]
+        return {node: Standing(self.jobs.get(node, ()), self.cordons.get(node, "")) for node in known}
 
 
 class Site:
@@ -90,6 +92,8 @@ class Site:
             about = {"effect": effect, "action": one.action, "decision": one.decision, "reason": "", "facts": {}}
             begun = Entry(effect, at, "effect.intent", name, about | {"before": {}, "params": {}})
             self.ledger.append(begun, Entry(derived_id(effect, standing), at, f"effect.{standing}", name, about))
+            if one.action in ("cordon", "uncordon") and standing == "verified":
+                self.far.cordons[name] = "assay: as planted" if one.action == "cordon" else ""
 
     def judge(self, name: str, verdict: str = "pass") -> None:
         at = self.clock.at.isoformat()

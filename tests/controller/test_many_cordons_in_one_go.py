@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
 from batch_once import MOMENTS, FileScheduler, desk_of, moved
 
+from assay.actions.workloads import Standing
 from assay.controller.act import act
 from assay.controller.desk import Desk
 from assay.controller.journal import KINDS
@@ -65,6 +67,20 @@ def test_a_scheduler_that_is_down_in_the_middle_leaves_all_unknown_says_so_and_i
     scheduler.silent_after = 10**6
     act(desk)
     assert said(desk)["verified"] == said(desk)["intent"] == 24
+
+
+def test_what_a_scheduler_took_down_itself_and_will_open_itself_is_cordoned_all_the_same(tmp_path: Path):
+    class Crashed(FileScheduler):
+        def standings(self, nodes: Collection[str]) -> dict[str, Standing]:
+            told = super().standings(nodes)
+            down = Standing((), "DOWN in Slurm: Not responding", passing=True)
+            return {node: one if one.cordon else down for node, one in told.items()}
+
+    scheduler = Crashed(tmp_path)
+    desk = desk_of(tmp_path, scheduler)
+    desk.ledger.append(*moved(desk, "production", "draining", "d1"))
+    act(desk)
+    assert len(scheduler.read()) == said(desk)["verified"] == 24
 
 
 def test_one_node_that_its_scheduler_does_not_know_keeps_no_other_waiting(tmp_path: Path):

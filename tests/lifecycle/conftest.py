@@ -55,6 +55,7 @@ class Paper:
         self.chronicle = Chronicle()
         self.outcomes: dict[str, dict[str, Recorded]] = {}
         self.jobs: dict[str, tuple[str, ...] | None] = {}
+        self.cordons: dict[str, str | None] = {}
         self.serial = 0
         self.known: tuple[KnownIssue, ...] = ()
         self.checks = dict(CHECKS)
@@ -101,6 +102,7 @@ class Paper:
             declared=tuple((check, Subject(node.pool, name)) for check in self.checks.values()),
             latest=tuple(self.outcomes[name].values()),
             jobs=self.jobs[name],
+            cordon=self.cordons.get(name),
         )
 
     def situation(self, **lines: Any) -> Situation:

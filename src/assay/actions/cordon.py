@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from assay.actions.action import Context, Facts, Intent, Verification
+from assay.actions.workloads import Standing, standing_of
 
 patience_s = 0.0
 
@@ -19,14 +20,16 @@ def run(ctx: Context, intent: Intent) -> None:
 
 def verify(ctx: Context, intent: Intent) -> Verification:
     """Done when a cordon stands, ours or another's; a node without a scheduler has nothing to hold back."""
-    scheduler = ctx.scheduler(intent.node)
-    return judged(scheduler.places, scheduler.cordoned(intent.node) if scheduler.places else "")
+    return judged(standing_of(ctx.scheduler(intent.node), intent.node))
 
 
-def judged(places: bool, reason: str) -> Verification:
-    """Return what it means for a cordon that the scheduler, if one places jobs here, tells this reason of one."""
-    if not places:
+def judged(standing: Standing) -> Verification:
+    """Return what it means for a cordon that the node stands so. What its scheduler will lift by itself is none."""
+    if not standing.places:
         return Verification(True, "no scheduler places jobs on this node")
-    if reason:
-        return Verification(True, f"cordoned: {reason}", {"cordon": reason})
+    if standing.closed:
+        return Verification(True, f"cordoned: {standing.cordon}", {"cordon": standing.cordon})
+    if standing.cordon:
+        told = f"{standing.cordon}; the scheduler opens it by itself as soon as it answers"
+        return Verification(False, told, {"cordon": standing.cordon})
     return Verification(False, "the scheduler reads the node as open for jobs")

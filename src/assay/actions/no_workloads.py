@@ -41,8 +41,8 @@ class NoWorkloads:
         """Do nothing: no job runs here."""
 
     def standings(self, nodes: Collection[str]) -> dict[str, Standing]:
-        """Return that every node is free."""
-        return dict.fromkeys(nodes, Standing())
+        """Return that every node is free, and that nothing places jobs there."""
+        return dict.fromkeys(nodes, Standing(places=False))
 
     def cordon_many(self, reasons: Mapping[str, str]) -> None:
         """Do nothing: no scheduler places jobs here."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from assay.actions.action import Context, Facts, Intent, Verification
-from assay.actions.workloads import ours
+from assay.actions.workloads import Standing, ours, standing_of
 
 patience_s = 0.0
 
@@ -20,12 +20,12 @@ def run(ctx: Context, intent: Intent) -> None:
 
 def verify(ctx: Context, intent: Intent) -> Verification:
     """Done when no cordon of ours stands."""
-    scheduler = ctx.scheduler(intent.node)
-    return judged(scheduler.places, scheduler.cordoned(intent.node))
+    return judged(standing_of(ctx.scheduler(intent.node), intent.node))
 
 
-def judged(places: bool, reason: str) -> Verification:  # noqa: ARG001 — the signature is that of `cordon.judged`
-    """Return what it means for giving a node back that the scheduler tells this reason of a cordon."""
+def judged(standing: Standing) -> Verification:
+    """Return what it means for giving a node back that it stands so with its scheduler."""
+    reason = standing.cordon
     if ours(reason):
         return Verification(False, f"our own cordon still stands: {reason}", {"cordon": reason})
     if reason:

@@ -41,10 +41,21 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How a node stands with its scheduler: the customers' jobs on it, and the reason of its cordon ("" for none)."""
+    """How a node stands with its scheduler: the customers' jobs on it, and the reason of its cordon ("" for none).
+
+    `passing`: the scheduler closed the node itself, and opens it itself as soon as the node answers again. `places`:
+    whether anything places jobs there at all.
+    """
 
     jobs: tuple[Job, ...] = ()
     cordon: str = ""
+    passing: bool = False
+    places: bool = True
+
+    @property
+    def closed(self) -> bool:
+        """Whether no job starts there before somebody lifts what closes it."""
+        return bool(self.cordon) and not self.passing
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +125,14 @@ class Undrains(Protocol):
 def undrain_verified(workloads: Workloads, node: str, began: datetime) -> str:
     """Tell a scheduler that a node passed a verification; return the reason of the drain that this ended, or ""."""
     return workloads.undrain_verified(node, began) if isinstance(workloads, Undrains) else ""
+
+
+def standing_of(workloads: Workloads, node: str) -> Standing:
+    """Return how one node stands. Raises Trouble where its scheduler cannot tell, or does not know it."""
+    standings = workloads.standings([node])
+    if node not in standings:
+        raise Trouble("the scheduler does not know this node", where=node)
+    return standings[node]
 
 
 def ours(reason: str) -> bool:

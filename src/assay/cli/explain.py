@@ -84,6 +84,7 @@ def _headline(link: Plain) -> str:
     if link["timing"] == "record":
         what = {
             "ticket": "a technician was asked for",
+            "cordon": "[yellow]closed again[/]",
             "wait": f"[yellow]not yet to {link['to']}[/]",
             "withdraw": "what waited was taken back",
             "release": "the hold ended",

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from assay.lifecycle.story import Story
+    from assay.lifecycle.story import Opened, Story
 
 app = typer.Typer(add_completion=False, help="Show where every node is.")
 
@@ -54,6 +54,7 @@ def as_json(story: Story, returned: Sequence[str] = ()) -> dict[str, Any]:
         },
         "held": held and {"who": held.who, "reason": held.reason, "since": held.at, "until": held.until},
         "asked": asked and {"to": asked.to, "who": asked.who, "reason": asked.reason, "since": asked.at},
+        "opened": [{"at": one.at, "reason": one.reason} for one in _opened(story)],
         "returned": list(returned),
         "because": story.note or story.because,
     }
@@ -102,4 +103,10 @@ def _why(story: Story, now: datetime) -> str:
     if pending := story.pending:
         because = "; ".join(cause.text for cause in pending.because)
         lines.append(f"waits for {', '.join(pending.blockers)}, {ago(pending.since, now)}: {because}")
+    lines += [f"{ago(one.at, now)}: {one.reason}" for one in _opened(story)[-1:]]
     return "\n".join([*lines, story.note or story.because])
+
+
+def _opened(story: Story) -> list[Opened]:
+    """Return when the node was opened by others, while it has been where it is."""
+    return [one for one in story.opened if one.stay == story.stay]

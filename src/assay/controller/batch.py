@@ -37,12 +37,12 @@ def carry_many(ctx: Context, wishes: Sequence[tuple[Intent, journal.Effect | Non
     schedulers = _by_scheduler(ctx, intents)
     seen = _read(schedulers)
     _journal(ctx, [intent for intent, before in wishes if before is None], seen)
-    todo = [intent for intent in intents.values() if not _told(ctx, intent, seen).done]
+    todo = [intent for intent in intents.values() if not _told(intent, seen).done]
     deeds = _do(schedulers, todo)
     seen = _read(schedulers) if todo else seen
     ends = []
     for intent in intents.values():
-        ends += _ends(ctx, intent, known[intent.node], deeds.get(intent.node), _told(ctx, intent, seen))
+        ends += _ends(ctx, intent, known[intent.node], deeds.get(intent.node), _told(intent, seen))
     ctx.ledger.append(*ends)
 
 
@@ -109,10 +109,10 @@ def _try(deed: Callable[[], None]) -> Deed:
     return Deed()
 
 
-def _told(ctx: Context, intent: Intent, seen: Read) -> Verification:
+def _told(intent: Intent, seen: Read) -> Verification:
     if intent.node not in seen.standing:
         return Verification(None, seen.silent[intent.node])
-    return JUDGED[intent.action](ctx.scheduler(intent.node).places, seen.standing[intent.node].cordon)
+    return JUDGED[intent.action](seen.standing[intent.node])
 
 
 def _ends(

@@ -1,4 +1,4 @@
-"""Which jobs of customers are on which nodes: one question to each scheduler, however many nodes it has."""
+"""How nodes stand with their schedulers: one question to each scheduler, however many nodes it has."""
 
 from __future__ import annotations
 
@@ -8,17 +8,6 @@ from collections.abc import Callable, Collection
 from assay.actions.workloads import Standing, Workloads
 from assay.model.errors import Trouble
 from assay.model.fleet import Node
-
-Jobs = dict[str, tuple[str, ...] | None]
-
-
-def jobs_on(
-    nodes: Collection[Node], workloads: Callable[[Node], Workloads], tell: Callable[[str], None] = lambda _: None
-) -> Jobs:
-    """Return the customers' jobs on each node by name, None where its scheduler cannot tell; `tell` is told why."""
-    jobs: Jobs = {node.name: None for node in nodes}
-    found = standings_of(nodes, workloads, tell)
-    return jobs | {name: tuple(map(str, one.jobs)) for name, one in found.items()}
 
 
 def standings_of(
@@ -45,3 +34,18 @@ def _by_scheduler(
         except Trouble as trouble:
             tell(f"{node.name}: cannot tell whether it is in use: {trouble}")
     return asked
+
+
+def jobs_of(standing: Standing | None) -> tuple[str, ...] | None:
+    """Return the customers' jobs by name, None where the scheduler could not tell."""
+    return tuple(map(str, standing.jobs)) if standing else None
+
+
+def cordon_of(standing: Standing | None) -> str | None:
+    """Return what keeps jobs from a node until somebody lifts it, "" where nothing does.
+
+    None where the scheduler could not tell, and where nothing places jobs anyway.
+    """
+    if standing is None or not standing.places:
+        return None
+    return standing.cordon if standing.closed else ""

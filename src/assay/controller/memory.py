@@ -9,7 +9,7 @@ from threading import RLock
 
 from assay.controller.cablings import Cablings
 from assay.controller.desk import Desk
-from assay.controller.in_use import jobs_on
+from assay.controller.in_use import cordon_of, jobs_of, standings_of
 from assay.controller.newest import Newest
 from assay.controller.quiet import rests_from
 from assay.controller.roster import Roster
@@ -88,11 +88,11 @@ class Memory:
             chosen = roster.some({*awake, *names})
             told = {node.name: self._stories[node.name] for node in chosen}
         latest = self._newest.of(told, keep=awake)
-        jobs = jobs_on(chosen, self.desk.workloads, self.desk.progress)
+        stands = standings_of(chosen, self.desk.workloads, self.desk.progress)
         profile, declared = self.desk.fleet.profile_of, self._declared.of
         views = tuple(
-            NodeView(node, profile(name), told[name], declared(name), latest[name], jobs[name])
-            for name, node in ((node.name, node) for node in chosen)
+            NodeView(node, profile(name), told[name], declared(name), latest[name], jobs_of(one), cordon_of(one))
+            for name, node, one in ((node.name, node, stands.get(node.name)) for node in chosen)
         )
         return self._situation(now, views, roster.without(chosen))
 

@@ -75,6 +75,8 @@ def _decision(body: Body) -> str:
     match body["timing"], body["remedy"]:
         case "record", "ticket":
             return f"asks for a technician: {why}  {rule}"
+        case "record", "cordon":
+            return f"closes the node again: {why}  {rule}"
         case "record", "wait":
             return f"does not go to {body['to']} yet: {why}  {rule}"
         case "record", _:

@@ -19,6 +19,9 @@ from assay.lifecycle.whereabouts import KINDS as WHERE
 from assay.model.outcome import Recorded
 from assay.model.ticket import Ticket
 
+WHERE_IT_IS = ("stay", "opened")
+"""Kinds of tickets that end when the node leaves its state."""
+
 
 @dataclass(frozen=True)
 class Proofs:
@@ -46,12 +49,12 @@ class Proofs:
 
     def _left(self, view: NodeView, ticket: Ticket) -> str:
         kind, _, rest = ticket.key.partition("/")
-        if kind == "stay" and rest.partition("/")[2] == view.story.stay:
-            return ""
-        if kind != "stay" and moment(view.story.repaired_at) <= moment(view.story.since):
+        if kind in WHERE_IT_IS and rest.partition("/")[2] == view.story.stay:
+            return _shut(view) if kind == "opened" else ""
+        if kind not in WHERE_IT_IS and moment(view.story.repaired_at) <= moment(view.story.since):
             return ""
         last = view.story.repairs[-1] if view.story.repairs else None
-        if kind != "stay" and last and last.what == "replaced":
+        if kind not in WHERE_IT_IS and last and last.what == "replaced":
             return f"another node stands in this place since {last.at[:16]}"
         return f"{view.name} went to {view.story.state}: {view.story.because}"
 
@@ -87,6 +90,13 @@ def _passes(view: NodeView, checks: list[str], since: str) -> str:
     if any(one is None or not _proves(one, since) for one in found):
         return ""
     return "; ".join(one.id for one in found if one)
+
+
+def _shut(view: NodeView) -> str:
+    """Return why nobody opens a node any more that was opened again and again, "" while somebody may."""
+    if view.story.withdrawn and not view.story.pending:
+        return "it need not be closed"
+    return f"closed in its scheduler: {view.cordon}" if view.cordon else ""
 
 
 def _proves(one: Recorded, since: str) -> bool:

@@ -10,6 +10,7 @@ from assay.actions.rma.places import archive_of, photos_of
 from assay.controller.journal import effect_id
 from assay.fabric import tickets as fabric_tickets
 from assay.fabric.compare import Comparison
+from assay.lifecycle.opened import closed_by
 from assay.lifecycle.requirements import judge
 from assay.lifecycle.situation import NodeView, Situation
 from assay.lifecycle.story import Known
@@ -20,6 +21,8 @@ from assay.model.ticket import Place, Ticket
 
 DOSSIER = "dossier"
 ON_ARRIVAL = {"ticket", DOSSIER}
+BY_TICKET = ("fault", "deadline", "opened")
+"""The kinds of causes that a ticket answers."""
 REPORTS = Path("reports")
 
 
@@ -44,14 +47,15 @@ def wanted(
         if "ticket" in view.profile.actions:
             found += list(_stay(situation, view, hands)) or _late(situation, view, asked)
             found += _trial(situation, view)
+            found += _opened(situation, view, asked)
             found += _faults(view, asked, cablings)
     return found
 
 
 def _asked_for(decisions: Iterable[Entry]) -> set[str]:
-    """Return the ids of the faults, and of the stays in a state, for which the policy recorded the remedy `ticket`."""
+    """Return the ids of the faults, stays and lifted cordons for which the policy recorded the remedy `ticket`."""
     bodies = [entry.body for entry in decisions if entry.body["remedy"] == "ticket"]
-    return {cause["id"] for body in bodies for cause in body["because"] if cause["kind"] in ("fault", "deadline")}
+    return {cause["id"] for body in bodies for cause in body["because"] if cause["kind"] in BY_TICKET}
 
 
 def _stay(situation: Situation, view: NodeView, hands: Hands) -> Iterator[Ticket]:
@@ -98,6 +102,26 @@ def _late(situation: Situation, view: NodeView, asked: set[str]) -> list[Ticket]
         severity="degraded",
     )
     return [ticket]
+
+
+def _opened(situation: Situation, view: NodeView, asked: set[str]) -> Iterator[Ticket]:
+    """A node that somebody opens again and again in its scheduler, while it is out."""
+    story, policy = view.story, situation.policy
+    closed = closed_by(policy, story)
+    if closed is None or closed.id not in asked or view.cordon:
+        return
+    yield Ticket(
+        **_identity(f"opened/{view.name}/{story.stay}"),
+        title=f"somebody opens {view.name} while it is in {story.state}",
+        node=view.name,
+        places=(_place(view),),
+        expected=f"no job starts on it while it is in {story.state}: {story.because}",
+        seen=f"its scheduler reads it as open; closed again {policy.cordons.again} times, and opened each time",
+        verify=f"assay explain {view.name}",
+        severity="degraded",
+        steps="find who opens it: slurmctld's log, or the API server's audit log\n"
+        f"who wants it open: assay hold {view.name} --reason '…'",
+    )
 
 
 def _trial(situation: Situation, view: NodeView) -> Iterator[Ticket]:

@@ -10,6 +10,7 @@ from assay.lifecycle.by_hand import asked_for
 from assay.lifecycle.excused import as_it_counts, noted
 from assay.lifecycle.holding import holding
 from assay.lifecycle.limits import Room, takes_out
+from assay.lifecycle.opened import opened
 from assay.lifecycle.situation import NodeView, Situation
 from assay.lifecycle.verdicts import Wish, decided, held_back
 from assay.lifecycle.waiting import NO_ANSWER, gone_cause, waiting
@@ -81,6 +82,7 @@ def _wishes(situation: Situation, view: NodeView, short: racks.Short | None) -> 
     yield from faulted.wishes(situation, view)
     yield from ways(situation, view)
     yield from racks.cordoned_with_its_rack(situation.policy, view, short)
+    yield from opened(situation, view)
 
 
 def _gated(situation: Situation, view: NodeView, wish: Wish, blockers: tuple[str, ...], bounds: _Bounds) -> Decision:

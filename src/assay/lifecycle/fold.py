@@ -6,7 +6,20 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, get_args
 
-from assay.lifecycle.story import Answer, Asked, Effect, Known, Move, Pending, Repair, Standing, Story, Withdrawn, Word
+from assay.lifecycle.story import (
+    Answer,
+    Asked,
+    Effect,
+    Known,
+    Move,
+    Opened,
+    Pending,
+    Repair,
+    Standing,
+    Story,
+    Withdrawn,
+    Word,
+)
 from assay.lifecycle.when import written
 from assay.model.action import REPAIRS
 from assay.model.decision import Cause
@@ -117,8 +130,15 @@ class _Tale:
             self._answer(causes, "breaker", entry.at)
             if any(cause.kind == "deadline" for cause in causes):
                 self.story = replace(self.story, spared=written(entry.at))
+        if body["timing"] == "record" and body.get("remedy") == "cordon":
+            self._was_opened(body["decision"], entry.at, said(causes))
         if body["timing"] == "record" and body.get("remedy") in ("ticket", "wait"):
             self.story, self.noted = replace(self.story, note=said(causes)), causes
+
+    def _was_opened(self, decision: str, at: str, reason: str) -> None:
+        waits = self.story.pending.decision if self.story.pending else ""
+        opened = Opened(decision, written(at), reason, self.story.stay, waits)
+        self.story = replace(self.story, opened=(*self.story.opened, opened))
 
     def _answer(self, causes: tuple[Cause, ...], answer: Answer, at: str) -> None:
         for cause in causes:

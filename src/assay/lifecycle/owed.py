@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from assay.lifecycle.opened import closed_again
 from assay.lifecycle.story import Story
 from assay.model.policy import LifecyclePolicy
 
@@ -43,11 +44,16 @@ def _anew(story: Story, decision: str, action: str) -> str:
 
 
 def _asked(policy: LifecyclePolicy, story: Story) -> list[tuple[str, str, str]]:
-    """Return what was asked for: decision, action and reason. A cordon of what was withdrawn is undone first."""
-    if pending := story.pending:
-        reason = "; ".join(cause.text for cause in pending.because)
-        return [(pending.decision, action, reason) for action in policy.meanwhile(pending.rule)]
+    """Return what was asked for: decision, action and reason.
+
+    A cordon of what was withdrawn is undone first; one that was lifted is made again first.
+    """
+    pending = story.pending
+    reason = "; ".join(cause.text for cause in pending.because) if pending else story.because
+    again = closed_again(policy, story, reason)
+    if pending:
+        return [*again, *((pending.decision, action, reason) for action in policy.meanwhile(pending.rule))]
     undone = story.withdrawn if story.withdrawn and story.withdrawn.cordoned else None
     undo = [(undone.by, "uncordon", undone.reason)] if undone else []
     entry = policy.states[story.state].entry if story.decision else []
-    return [*undo, *((story.decision, action, story.because) for action in entry)]
+    return [*undo, *again, *((story.decision, action, reason) for action in entry)]

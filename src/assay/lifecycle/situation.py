@@ -25,7 +25,8 @@ class NodeView:
     """One node: what the inventory, the ledger and its scheduler say.
 
     `declared`: every check × subject of the node, in any phase; `latest`: the newest outcome of each, as
-    `Ledger.latest` gives them; `jobs`: the customers' jobs by name, None where the scheduler could not tell.
+    `Ledger.latest` gives them; `jobs`: the customers' jobs by name, None where the scheduler could not tell; `cordon`:
+    what keeps jobs from it until somebody lifts that, "" where nothing does, None where nobody can tell.
     """
 
     node: Node
@@ -34,6 +35,7 @@ class NodeView:
     declared: tuple[tuple[Check, Subject], ...] = ()
     latest: tuple[Recorded, ...] = ()
     jobs: tuple[str, ...] | None = ()
+    cordon: str | None = None
 
     @property
     def name(self) -> str:

@@ -127,6 +127,20 @@ class Withdrawn:
 
 
 @dataclass(frozen=True, slots=True)
+class Opened:
+    """A time at which a node that should be closed was read as open, and the `decision` that closes it again.
+
+    `stay` it was in; `waits`: the decision that waited then, "" for none.
+    """
+
+    decision: str
+    at: str
+    reason: str
+    stay: str
+    waits: str
+
+
+@dataclass(frozen=True, slots=True)
 class Story:
     """One node. `stay` is the id of the entry that brought it here, `decision` the decision behind that ("": none).
 
@@ -149,6 +163,7 @@ class Story:
     certified: Word | None = None
     asked: Asked | None = None
     withdrawn: Withdrawn | None = None
+    opened: tuple[Opened, ...] = ()
     spared: str = ""
     faults: tuple[Known, ...] = ()
     repairs: tuple[Repair, ...] = ()

@@ -201,6 +201,17 @@ class Waiting(Strict):
     by_hand: list[Literal["cordon"]] = Field(default=["cordon"])
 
 
+class Cordons(Strict):
+    """A node that is out and that somebody opens in its scheduler is closed again, `again` times in `window_hours`.
+
+    Whoever opens it more often is not fought: it is left open, and people are asked, until the window has room again.
+    """
+
+    again: int = Field(default=3, ge=1)
+    window_hours: float = Field(default=24, gt=0)
+    source: str = ""
+
+
 class Silence(Strict):
     """How long a node may stay silent before that is a fault of its own (`telemetry.lost`), never health.
 
@@ -242,6 +253,7 @@ class LifecyclePolicy(Spec):
     holds: Holds
     racks: dict[str, RackRule] = Field(default={})
     waiting: Waiting = Field(default_factory=Waiting)
+    cordons: Cordons = Field(default_factory=Cordons)
     effects: dict[Action, Effort] = Field(default={})
     settle_minutes: float = Field(ge=0)
     silence: Silence = Field(default_factory=Silence)

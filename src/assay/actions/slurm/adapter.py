@@ -71,12 +71,7 @@ class SlurmWorkloads:
         known = {name: node for name, node in self._nodes().items() if name in set(nodes)}
         on = _by_node(self._jobs())
         closed = self._reserved(known.values())
-        return {
-            name: Standing(
-                customers(on[name], name), cordon_of(node) or (reservation.reason_of(node) if name in closed else "")
-            )
-            for name, node in known.items()
-        }
+        return {name: _stands(node, customers(on[name], name), name in closed) for name, node in known.items()}
 
     def cordon_many(self, reasons: Mapping[str, str]) -> None:
         """Close nodes: one look, and one order for each reason that differs. Raises Trouble for unknown ones, last."""
@@ -148,6 +143,12 @@ def slurm_workloads(variables: Mapping[str, Any]) -> SlurmWorkloads:
     """Return the adapter for a node's inventory variables."""
     partition, cordon = variables.get("slurm_spare_partition", ""), variables.get("slurm_cordon", "drain")
     return SlurmWorkloads(Programs(str(variables.get("slurm_conf", ""))), str(partition), cordon == "reservation")
+
+
+def _stands(node: SlurmNode, jobs: tuple[Job, ...], reserved: bool) -> Standing:
+    """Return how a node stands; a DOWN of slurmctld's own is passing, but where a reservation of ours lies below."""
+    cordon = cordon_of(node) or (reservation.reason_of(node) if reserved else "")
+    return Standing(jobs, cordon, passing=bool(cordon) and not (reserved or stands(node)))
 
 
 def _drained(wanted: Iterable[tuple[SlurmNode, str]]) -> Iterable[str]:

@@ -1,0 +1,128 @@
+"""What a scheduler forgets, or somebody opens, is closed again by the next pass, as an effect of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from quiet_site import NODES, Far, Site
+
+from assay.actions.no_workloads import NoWorkloads
+from assay.actions.workloads import Job, our_reason, ours
+from assay.cli import status
+from assay.cli.chain import chain
+from assay.controller import journal
+from assay.controller.memory import Memory
+from assay.controller.once import act_where_owed, decide_now
+from assay.controller.telling import lines
+from assay.controller.tickets import update_tickets
+
+ONE = NODES[0]
+
+
+class Scheduler(Far):
+    """One that takes orders, and keeps whose cordon stands."""
+
+    def cordon_many(self, reasons: Mapping[str, str]) -> None:
+        for node, reason in reasons.items():
+            self.cordons[node] = self.cordons.get(node) or our_reason(reason)
+
+    def uncordon(self, node: str) -> None:
+        if ours(self.cordons.get(node, "")):
+            self.cordons[node] = ""
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    made = Site(tmp_path / "ledger.sqlite", tmp_path / "home")
+    made.far = Scheduler()
+    made.later(minutes=1)
+    yield made
+    made.ledger.close()
+
+
+@pytest.fixture
+def memory(site: Site) -> Memory:
+    """Let a node wait, cordoned, for a job to end."""
+    memory = Memory(site.desk)
+    site.far.jobs[ONE] = (Job("7", "llama", "customer", ""),)
+    site.fault(ONE, "gpu.thermal")
+    memory.news()
+    return memory
+
+
+def one_pass(site: Site, memory: Memory) -> list[str]:
+    """Decide and act; return what changed, in words."""
+    decide_now(memory)
+    act_where_owed(memory, NODES)
+    site.later(minutes=1)
+    return lines(memory.news())
+
+
+def intents(site: Site) -> list[str]:
+    return [entry.body["effect"] for entry in site.ledger.entries(ONE, journal.KINDS) if entry.kind == "effect.intent"]
+
+
+def test_a_cordon_that_the_scheduler_lost_is_made_again_by_an_effect_of_its_own(site: Site, memory: Memory):
+    one_pass(site, memory)
+    assert ours(site.far.cordons[ONE])
+    assert one_pass(site, memory) == []
+
+    site.far.cordons.clear()
+    said = one_pass(site, memory)
+    assert said[0].startswith(f"{ONE}: closes the node again: cordon of 2026-11-21 12:0")
+    assert "with job 7 (llama, customer) on it" in said[0]
+    assert f"{ONE}: cordon verified" in said[-1]
+    assert ours(site.far.cordons[ONE])
+    assert len(set(intents(site))) == 2
+    assert one_pass(site, memory) == []
+
+
+def test_a_foreign_cordon_is_honoured_never_undone_and_followed_by_ours(site: Site, memory: Memory):
+    site.far.cordons[ONE] = "bob: fans"
+    one_pass(site, memory)
+    assert site.far.cordons[ONE] == "bob: fans"
+    assert one_pass(site, memory) == []
+
+    site.far.cordons[ONE] = ""
+    one_pass(site, memory)
+    assert ours(site.far.cordons[ONE])
+
+
+def test_a_robot_that_opens_it_each_time_is_told_of_by_a_ticket_that_ends_with_the_quarrel(site: Site, memory: Memory):
+    for _ in range(6):
+        one_pass(site, memory)
+        update_tickets(site.desk, memory)
+        site.far.cordons[ONE] = ""
+    assert len(intents(site)) == 4
+    (ticket,) = [entry.body for entry in site.ledger.entries(kinds=["ticket.opened"]) if "opens" in entry.body["title"]]
+    assert ticket["title"] == f"somebody opens {ONE} while it is in production"
+    assert "assay hold" in ticket["steps"]
+
+    site.later(hours=24)
+    one_pass(site, memory)
+    update_tickets(site.desk, memory)
+    assert ours(site.far.cordons[ONE])
+    assert [entry.body["ticket"] for entry in site.ledger.entries(kinds=["ticket.closed"])] == [ticket["ticket"]]
+
+
+def test_nothing_is_made_of_a_scheduler_that_is_silent_that_knows_no_such_node_or_is_none(site: Site, memory: Memory):
+    one_pass(site, memory)
+    site.far.cordons.clear()
+    site.far.silent = True
+    assert one_pass(site, memory) == []
+    site.far.silent, site.far.strangers = False, {ONE}
+    assert one_pass(site, memory) == []
+    site.far = NoWorkloads({})
+    assert Memory(site.desk).situation([ONE]).nodes[0].cordon is None
+
+
+def test_status_and_explain_say_it(site: Site, memory: Memory):
+    one_pass(site, memory)
+    site.far.cordons.clear()
+    one_pass(site, memory)
+    story = memory.stories()[ONE]
+    (again,) = [link for link in chain(site.ledger, story, 0) if link["remedy"] == "cordon"]
+    assert [(effect["action"], effect["standing"]) for effect in again["effects"]] == [("cordon", "verified")]
+    assert status.as_json(story)["opened"][0]["reason"].startswith("cordon of ")

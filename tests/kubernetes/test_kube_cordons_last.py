@@ -1,0 +1,87 @@
+"""A node that is out stays closed, whatever becomes of its object: real passes over a node of the fake API server."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from kube_make import node
+from kube_server import KubeFake
+from kube_store import Thing
+
+from assay.actions.kubernetes_workloads.adapter import KubernetesWorkloads
+from assay.controller.desk import Desk
+from assay.controller.memory import Memory
+from assay.controller.once import act_where_owed, decide_now
+from assay.controller.telling import lines
+from assay.fleet.load import load_fleet
+from assay.ledger.store import Ledger
+from assay.lifecycle import journal
+from assay.model.clock import SystemClock
+from assay.model.entry import Entry
+from assay.observe.store import EvidenceStore
+
+NODE = "n0003"
+
+
+@pytest.fixture
+def memory(tmp_path: Path, kube: KubeFake, adapter: KubernetesWorkloads) -> Memory:
+    """Have a node of the example fleet leave service for its triage."""
+    kube.put("nodes", "", node(NODE))
+    fleet, clock = load_fleet(Path(__file__).resolve().parents[2]), SystemClock()
+    fleet = replace(fleet, nodes={NODE: fleet.nodes[NODE]})
+    ledger, store = Ledger.open(tmp_path / "ledger.sqlite"), EvidenceStore(tmp_path / "evidence")
+    desk = Desk(fleet, ledger, store, clock, tmp_path, tmp_path / "reports", lambda _: adapter)
+    asked = {"who": "ann", "reason": "fans", "to": "draining", "now": True}
+    ledger.append(
+        journal.enrolled(NODE, "h100-a", "production", clock.now()), Entry("m", desk.now, "move", NODE, asked)
+    )
+    memory = Memory(desk)
+    one_pass(memory)
+    one_pass(memory)
+    assert memory.stories()[NODE].state == "triage"
+    assert adapter.cordoned(NODE).startswith("assay: ann asked for draining")
+    return memory
+
+
+def one_pass(memory: Memory) -> list[str]:
+    """Decide and act; return what changed, in words."""
+    memory.news()
+    decide_now(memory)
+    act_where_owed(memory, [NODE])
+    return lines(memory.news())
+
+
+def there(kube: KubeFake) -> Thing:
+    found = kube.get("nodes", "", NODE)
+    assert found is not None
+    return found
+
+
+def test_a_node_that_joins_as_a_new_object_is_closed_again(
+    kube: KubeFake, adapter: KubernetesWorkloads, memory: Memory
+):
+    kube.store.remove("nodes", there(kube))
+    assert one_pass(memory) == [], "nobody can tell of a node that is not there"
+
+    kube.put("nodes", "", node(NODE))
+    said = one_pass(memory)
+    assert "closes the node again" in said[0]
+    assert "cordon verified" in said[-1]
+    assert adapter.cordoned(NODE).endswith("(closed again, after it was opened)")
+    assert one_pass(memory) == []
+
+
+def test_others_who_made_it_unschedulable_first_are_followed_by_ours_and_stay(
+    kube: KubeFake, adapter: KubernetesWorkloads, memory: Memory
+):
+    kube.store.remove("nodes", there(kube))
+    kube.put("nodes", "", {**node(NODE), "spec": {"unschedulable": True}})
+    assert one_pass(memory) == []
+    assert "assay" not in adapter.cordoned(NODE).replace("not by assay", "")
+
+    there(kube)["spec"].pop("unschedulable")
+    kube.put("nodes", "", node(NODE))
+    one_pass(memory)
+    assert adapter.cordoned(NODE).startswith("assay: ")
