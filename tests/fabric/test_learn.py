@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from fat_trees import fat_tree, renamed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from superpods import fleet_of, superpod
@@ -160,3 +161,37 @@ def test_real_dumps_match_what_was_learnt_from_them():
             tried += 1
             assert compare(learnt(discovery), discovery).verdict == "match", path
     assert tried
+
+
+def hosts(*names: str) -> dict[str, str]:
+    """The node that each adapter is learnt to be in, by its name."""
+    devices = {f"0x{n:016x}": FoundDevice(f"0x{n:016x}", "hca", 1, name) for n, name in enumerate(names, start=1)}
+    return {one.name: one.node for one in learn(Discovery([], devices), "learned").devices}
+
+
+def test_an_adapter_s_name_tells_its_node_unless_two_announce_the_same():
+    assert hosts("n1 mlx5_10", "n1 mlx5_2", "n2 HCA-1", "n2 HCA-1", "localhost HCA-3", "MT4129 ConnectX7") == {
+        "MT4129 ConnectX7": "",
+        "localhost HCA-3": "",
+        "n1 mlx5_2": "n1",
+        "n1 mlx5_10": "n1",
+        "n2 HCA-1": "",
+    }
+
+
+def test_two_nodes_in_each_other_s_place_are_one_discrepancy_of_a_learnt_design():
+    found = as_found(fat_tree())
+    one, other = ([guid for guid, d in found.devices.items() if d.name.startswith(node)] for node in ("n000", "n004"))
+    moved = dict(zip([*one, *other], [*other, *one], strict=True))
+    (said,) = compare(learnt(found), Discovery(renamed(found.cables, moved), found.devices)).discrepancies
+    assert (said.kind, said.device, len(said.cables)) == ("device-exchanged", "n000 and n004", 6)
+    assert said.nodes == ("n000", "n004")
+
+
+def test_a_node_that_is_gone_is_one_discrepancy_of_a_learnt_design():
+    found = as_found(fat_tree())
+    gone = {guid for guid, device in found.devices.items() if device.name.startswith("n003")}
+    left = [cable for cable in found.cables if not {cable.a.guid, cable.b.guid} & gone]
+    devices = {guid: device for guid, device in found.devices.items() if guid not in gone}
+    (said,) = compare(learnt(found), Discovery(left, devices)).discrepancies
+    assert (said.kind, said.device, len(said.cables)) == ("device-missing", "n003", 3)

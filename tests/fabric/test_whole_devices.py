@@ -220,3 +220,24 @@ def test_swapped_cables_of_an_exchanged_device_are_told_by_its_place(tree):
     seen = found[1].cables[0].observed
     assert (seen.b.device, seen.b.guid) == ("leaf-0-0", named(tree, "leaf-0-4")[0])
     assert Port(seen.b.guid, seen.b.port) in {cable.b for cable in cables}
+
+
+def replaced_and_turned(tree, new_one, *round_of):
+    """One device with a new GUID, beside others in a round of each other's places."""
+    (old,) = named(tree, new_one)
+    new = f"0xe{old[3:]}"
+    following = [*round_of[1:], round_of[0]]
+    places = {named(tree, a)[0]: named(tree, b)[0] for a, b in zip(round_of, following, strict=True)}
+    extra = [FoundDevice(new, tree.devices[old].kind, 64, "new")]
+    return in_reach(tree, renamed(as_built(tree), places | {old: new}), extra)
+
+
+def test_a_new_leaf_below_exchanged_spines_is_known_by_them():
+    tree = fat_tree(units=2, nodes=2, rails=2, spines=3, pair=3)
+    found = compare(tree, replaced_and_turned(tree, "leaf-0-1", "spine-0-0", "spine-0-1", "spine-0-2")).discrepancies
+    assert sorted((one.kind, len(one.cables)) for one in found) == [("device-exchanged", 27), ("device-replaced", 11)]
+
+
+def test_a_new_adapter_below_exchanged_leaves_has_its_own_cable(tree):
+    found = compare(tree, replaced_and_turned(tree, "n000 mlx5_0", "leaf-0-0", "leaf-0-4")).discrepancies
+    assert sorted((one.kind, len(one.cables)) for one in found) == [("device-exchanged", 13), ("device-replaced", 1)]

@@ -39,13 +39,18 @@ class Round:
 
 
 def rounds(plan: Plan, diff: Differing, present: Container[str]) -> list[Round]:
-    """Return what stands elsewhere: switches first, since nodes are told by the switches that they lead to."""
+    """Return what stands elsewhere: switches first, since nodes are told by the switches that they lead to.
+
+    A box is told by its neighbours, so those that are known by then may tell of further ones.
+    """
     if not diff.actual or not diff.expected:
         return []
     boxes = _Boxes(plan, diff, present)
-    switches = boxes.rounds({}, settle(plan, diff, {}), nodes=False)
-    places = placed(switches)
-    return switches + boxes.rounds(places, settle(plan, diff, places), nodes=True)
+    found: list[Round] = []
+    for nodes in (False, True):
+        while more := boxes.rounds(placed(found), settle(plan, diff, placed(found)), nodes=nodes):
+            found += more
+    return found
 
 
 def placed(found: Iterable[Round]) -> dict[str, str]:
@@ -62,13 +67,17 @@ class _Boxes:
                 self.members[device.node].append(guid)
 
     def rounds(self, known: Mapping[str, str], settled: Settled, *, nodes: bool) -> list[Round]:
-        """Return the rounds of nodes and adapters, or those of switches; `known` is settled already."""
+        """Return further rounds of nodes and adapters, or of switches; `known` is settled already."""
         best: dict[Unit, tuple[int, Unit]] = {}
+        taken = set(known.values())
         for unit, counted in self._votes(settled).items():
             place, count = max(counted.items(), key=lambda item: (item[1], item[0]))
-            if self._is_switch(place) != nodes and self._convinces(unit, place, count, known):
+            is_new = taken.isdisjoint(self._guids(place)) and not any(
+                g in known or g in taken for g in self._guids(unit)
+            )
+            if is_new and self._is_switch(place) != nodes and self._convinces(unit, place, count, known):
                 best[place] = max(best.get(place, (0, "")), (count, unit))
-        moves = self._possible({unit: place for place, (_, unit) in best.items()})
+        moves = self._possible({unit: place for place, (_, unit) in best.items()}, known)
         return [self._round(*walk) for walk in _walks(moves)]
 
     def _votes(self, settled: Settled) -> dict[Unit, Counter[Unit]]:
@@ -105,18 +114,18 @@ class _Boxes:
             kept += sum((port, known.get(f"0x{far}", f"0x{far}")[2:], at) in designed for port, far, at, _ in found)
         return kept
 
-    def _possible(self, moves: dict[Unit, Unit]) -> dict[Unit, Unit]:
+    def _possible(self, moves: dict[Unit, Unit], known: Container[str]) -> dict[Unit, Unit]:
         """Leave out moves into a place whose own box is still there."""
         while True:
-            left = {unit: place for unit, place in moves.items() if self._free(place, moves)}
+            left = {unit: place for unit, place in moves.items() if self._free(place, moves, known)}
             if len(left) == len(moves):
                 return left
             moves = left
 
-    def _free(self, place: Unit, moves: Container[Unit]) -> bool:
+    def _free(self, place: Unit, moves: Container[Unit], known: Container[str]) -> bool:
         device = self.plan.devices.get(place)
         moved = place in moves or (device is not None and device.node in moves)
-        return moved or not any(guid in self.present for guid in self._guids(place))
+        return moved or not any(guid in self.present and guid not in known for guid in self._guids(place))
 
     def _round(self, moves: list[tuple[Unit, Unit]], closed: bool) -> Round:
         pairs = (zip(self._guids(unit), self._guids(place), strict=False) for unit, place in moves)

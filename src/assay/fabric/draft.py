@@ -24,6 +24,7 @@ class DraftDevice:
     rack: str = ""
     u: int = 0
     review: str = ""
+    node: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +84,7 @@ def _device(one: DraftDevice) -> str:
     said = [f'guid: "{one.guid or "0x"}"', f"name: {quoted(one.name)}"]
     said += [f"kind: {one.kind}"] if one.kind != "switch" else []
     said += [f"ports: {one.ports}"] if one.ports else []
+    said += [f"node: {quoted(one.node)}"] if one.node else []
     said += [f"rack: {quoted(one.rack)}"] if one.rack else []
     said += [f"u: {one.u}"] if one.u else []
     return f"  - {{{', '.join(said)}}}{f' # review: {one.review}' if one.review else ''}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -76,10 +76,13 @@ class Explained:
         return facts is not None and "disabled" in (facts.state, facts.physical)
 
     def _elsewhere(self) -> list[Discrepancy]:
-        explained: dict[int, list[Edge]] = defaultdict(list)
+        """Tell of each cable with the round that has the fewest of its own: a new adapter has but one."""
         of = {place: number for number, one in enumerate(self.rounds) for place in one.places.values()}
-        for a, b in self.settled.explained:
-            explained[min(of[port.guid] for port in (a, b) if port.guid in of)].append((a, b))
+        among = [(edge, [of[port.guid] for port in edge if port.guid in of]) for edge in self.settled.explained]
+        many = Counter(number for _, numbers in among for number in set(numbers))
+        explained: dict[int, list[Edge]] = defaultdict(list)
+        for edge, numbers in among:
+            explained[min(numbers, key=lambda number: (many[number], number))].append(edge)
         return elsewhere(self.rounds, explained, self.empty, self.look)
 
     def _causes(self) -> Iterator[Discrepancy]:

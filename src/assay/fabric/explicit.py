@@ -143,7 +143,8 @@ class Explicit:
     def _listed(self, one: ExplicitDevice) -> Device:
         model = self._design.switch if one.kind == "switch" and not one.ports else None
         ports = model.most if model else one.ports or 1
-        device = Device(one.guid, one.name, one.kind, ports, one.rack, one.u, self._design.site)
+        node = one.node if one.kind == "hca" else ""
+        device = Device(one.guid, one.name, one.kind, ports, one.rack, one.u, self._design.site, node)
         return device._replace(product=model.product, labels=model.printed) if model else device
 
     def _adapters(self, name: str) -> list[Device]:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from collections.abc import Iterable
 
 from assay.fabric.discovery import AGGREGATION, Discovery, FoundCable, FoundDevice
 from assay.fabric.draft import Draft, DraftCable, DraftDevice, most_frequent, printable
 from assay.model.errors import Trouble
 
 MOST_PORTS = 4096
+ADAPTER = re.compile(r"(\S+) (?:mlx\d+_\d+|hfi\d+_\d+|HCA-\d+)")
+"""How adapters announce themselves: their host's name, then their own."""
+NO_HOST = "localhost"
 
 
 def learn(discovery: Discovery, name: str) -> Draft:
@@ -38,18 +43,30 @@ def _devices(devices: dict[str, FoundDevice], cables: list[FoundCable]) -> list[
     if most := max(ports.values(), default=0) > MOST_PORTS and max(ports.values()):
         raise Trouble(f"no device has a port {most}", fix="discover again")
     shared = Counter(device.name for device in devices.values())
+    hosts = _hosts(device.name for device in devices.values() if device.kind == "hca")
     return [
         DraftDevice(
             guid, device.name, device.kind, min(max(device.ports, ports.get(guid, 1)), MOST_PORTS),
             review=f"{shared[device.name]} devices announce this name" if shared[device.name] > 1 else "",
+            node=hosts.get(device.name, "") if device.kind == "hca" else "",
         )
         for guid, device in sorted(devices.items(), key=_order)
     ]  # fmt: skip
 
 
-def _order(one: tuple[str, FoundDevice]) -> tuple[bool, str, str]:
+def _hosts(names: Iterable[str]) -> dict[str, str]:
+    """Return which host's adapter each name is. Where two adapters announce the same, their host tells nothing."""
+    every = Counter(names)
+    found = {name: said[1] for name in every if (said := ADAPTER.fullmatch(name))}
+    doubtful = {found[name] for name, many in every.items() if many > 1 and name in found} | {NO_HOST}
+    return {name: host for name, host in found.items() if host not in doubtful}
+
+
+def _order(one: tuple[str, FoundDevice]) -> tuple[bool, list[tuple[int, str]], str]:
+    """Order by name, its numbers as numbers: mlx5_2 stands before mlx5_10."""
     guid, device = one
-    return device.kind == "hca", device.name, guid
+    parts = re.findall(r"([0-9]{1,9})|([^0-9]+|[0-9]+)", device.name)
+    return device.kind == "hca", [(int(number or 0), text) for number, text in parts], guid
 
 
 def _cable(cable: FoundCable, devices: dict[str, FoundDevice], rate: str) -> DraftCable:

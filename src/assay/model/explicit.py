@@ -20,12 +20,17 @@ _LINE = re.compile(r"(.+?)/(\d+) - (.+?)/(\d+)(?: (\d+x\w+))?(?: ([\d.]+)m)?")
 
 
 class ExplicitDevice(Strict):
-    """A device that the rules do not give. A switch that does not tell its `ports` is of the design's model."""
+    """A device that the rules do not give. A switch that does not tell its `ports` is of the design's model.
+
+    `node` is the machine that an adapter is in, which is carried as one with all of its adapters. The inventory says it
+    of the adapters that it knows.
+    """
 
     guid: Guid
     name: str = Field(min_length=1)
     kind: DeviceKind = "switch"
     ports: int = Field(default=0, ge=0, le=4096)
+    node: str = ""
     rack: str = ""
     u: int = Field(default=0, ge=0)
 
