@@ -110,7 +110,7 @@ def test_a_hold_ends_when_its_time_is_over_and_says_whose_it_was(paper):
     paper.later(hours=1)
     made = paper.step()
     assert [(one.remedy, one.because[0].text) for one in made] == [
-        ("release", "ann held it until 2026-11-21T17:00:00: bisecting")
+        ("release", "ann held it until 2026-11-21 17:00 UTC: bisecting")
     ]
     assert paper.story("n1").held is None
     assert moved(paper.step()) == [("production", "production-reboot", "immediate")]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from datetime import UTC, datetime
+from hashlib import sha256
 
 import pytest
 
@@ -51,8 +53,26 @@ def test_a_technician_puts_photos_in_the_folder_and_is_told_which_are_missing(an
     assert list(told["refused"]) == ["notes.txt"]
     assert opened(asked.read_bytes())["photos/label.jpg"] == JPEG
     text = ann.types("rma", "n0003")
-    assert "photo label     label.jpg" in text
+    assert "photo label     label.jpg, ann 20" in text
     assert "photo fault     missing: The part that fails" in text
+
+
+def test_each_photo_is_listed_with_who_added_it_when_and_its_sha256(ann, asked):
+    folder = ann.root / ann.reads("rma", "n0003")["folder"]
+    (folder / "label.jpg").write_bytes(JPEG)
+    [told] = ann.reads("rma", "n0003")["taken"]
+    assert told == {**told, "file": "label.jpg", "who": "ann", "sha256": sha256(JPEG).hexdigest(), "bytes": len(JPEG)}
+    (folder / "label.jpg").write_bytes(JPEG + b" anew")
+    (folder / "rack.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+    taken = ann.reads("rma", "n0003", "--who", "bob")["taken"]
+    assert [(one["file"], one["who"]) for one in taken] == [("label.jpg", "bob"), ("rack.png", "bob")]
+    whole = asked.read_bytes()
+    assert json.loads(opened(whole)["photos.json"]) == taken
+    assert f"bob, {taken[0]['at'][:10]} {taken[0]['at'][11:16]} UTC" in opened(whole)["index.html"].decode()
+    assert "rack.png, bob" in ann.types("rma", "n0003"), "what nobody asked for is listed too"
+    assert asked.read_bytes() == whole, "nobody has to say twice what is theirs"
+    assert ann.kinds("n0003").count("photos.taken") == 2
+    assert "2 photos for the dossier, added by bob: label.jpg, rack.png" in ann.types("history", "n0003")
 
 
 def test_a_node_that_was_never_to_go_back_has_no_dossier(ann):

@@ -20,6 +20,7 @@ FAULT = {"fault": ID, "class": "gpu.xid.79", "subject": "h100-a/n0003/gpu2", "se
 CAUSE = {"kind": "certified", "id": ID, "text": "certified by bob: reseated"}
 DECISION = {"decision": ID, "from": "triage", "to": "debug", "rule": "default.yaml:7 x", "because": [CAUSE]}
 SENT = {"from": "n0001", "from_place": "gpu0", "sent_at": AT, "faults": ["gpu.xid.79"]}
+PHOTOS = [{"file": "label.jpg", "sha256": "0" * 64, "bytes": 9}]
 
 LINES = [
     ("node.enrolled", {"pool": "h100-a", "state": "triage"}, "starts in triage"),
@@ -50,9 +51,18 @@ LINES = [
     ("part.returned", {"serial": "A", "kind": "gpu", "place": "gpu5", **SENT}, "gpu5 (gpu A) was sent back from n0001"),
     ("ticket.opened", {"ticket": ID, "title": "GPU 5 is missing"}, "ticket opened: GPU 5 is missing"),
     ("ticket.updated", {"ticket": ID, "title": "GPU 5 is missing"}, "ticket updated: GPU 5 is missing"),
-    ("ticket.closed", {"ticket": ID, "by": "run 7"}, "ticket closed, by run 7: GPU 5 is missing"),
-    ("ticket.reopened", {"ticket": ID, "title": "GPU 5 is missing", "reason": "again"}, "reopened: again: GPU 5"),
-    ("ticket.delivered", {"ticket": ID, "sink": "jira", "external": "DC-7"}, "delivered to jira: DC-7: GPU 5"),
+    ("ticket.closed", {"ticket": ID, "by": "run 7"}, "ticket closed: GPU 5 is missing (run 7)"),
+    (
+        "ticket.reopened",
+        {"ticket": ID, "title": "GPU 5 is missing", "reason": "again"},
+        "GPU 5 is missing (again)",
+    ),
+    ("ticket.delivered", {"ticket": ID, "sink": "jira", "external": "DC-7"}, "delivered to jira as DC-7: GPU 5"),
+    (
+        "photos.taken",
+        {"effect": ID, "who": "eve", "photos": PHOTOS},
+        "1 photo for the dossier, added by eve: label.jpg",
+    ),
     ("alert.resolved", {"alert": "Hot", "fault": "gpu.thermal"}, "alert Hot is over"),
     ("alert.elsewhere", {"alert": "Hot", "detail": "rack 9"}, "Hot of no node of ours"),
     ("schedule.begun", {"schedule": "scan", "part": "compute"}, "scan of compute begins"),

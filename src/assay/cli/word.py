@@ -49,9 +49,15 @@ class Speaker:
 
 def speaker(desk: Desk, who: str, reason: str) -> Speaker:
     """Return who speaks. Raises Trouble without a reason, or where nobody knows who it is."""
-    if not reason.strip():
+    said = in_one_line(reason)
+    if not said:
         raise Trouble("a reason is needed: others will read it", fix="--reason 'what for'")
-    return Speaker(_name(who), reason.strip(), desk.clock.now().isoformat())
+    return Speaker(name_of(who), said, desk.clock.now().isoformat())
+
+
+def in_one_line(text: str) -> str:
+    """Return what a person typed as one line, without what a terminal would act on."""
+    return " ".join("".join(one for one in text if one.isprintable() or one.isspace()).split())
 
 
 def speak(desk: Desk, nodes: Sequence[str], word: Callable[[Story], Word], form: str) -> None:
@@ -102,8 +108,9 @@ def _plain(one: Word, new: Collection[str]) -> dict[str, Any]:
     return {"node": one.node, "new": one.node in new, "told": one.told, **said}
 
 
-def _name(who: str) -> str:
+def name_of(who: str) -> str:
+    """Return who types: as they say, else the user. Raises Trouble where nobody knows."""
     try:
-        return who.strip() or os.environ.get("ASSAY_WHO") or getpass.getuser()
+        return in_one_line(who) or in_one_line(os.environ.get("ASSAY_WHO", "")) or getpass.getuser()
     except (KeyError, OSError):
         raise Trouble("cannot tell who you are", fix="--who NAME, or set ASSAY_WHO") from None

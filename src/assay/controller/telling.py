@@ -101,9 +101,10 @@ def _effect(word: str) -> Callable[[Body], str]:
 
 def _ticket(word: str) -> Callable[[Body], str]:
     def tell(body: Body) -> str:
-        more = body.get("by") or body.get("reason") or body.get("external", "")
-        joined = {"closed": f", by {more}", "delivered": f" to {body.get('sink', '')}: {more}"}.get(word, f": {more}")
-        return f"ticket {word}{joined if more else ''}: {body['named']}"
+        why, name = body.get("by") or body.get("reason", ""), body.get("external", "")
+        to = f" to {body.get('sink', '')}{f' as {name}' if name else ''}" if word == "delivered" else ""
+        title = f": {body['named']}" if body["named"] else ""
+        return f"ticket {word}{to}{title}{f' ({why})' if why else ''}"
 
     return tell
 
@@ -115,6 +116,11 @@ def _person(word: str) -> Callable[[Body], str]:
         return f"{word} by {body['who']}{to}{' at once' if body.get('now') else ''}{until}: {body['reason']}"
 
     return tell
+
+
+def _photos(body: Body) -> str:
+    files = listed([photo["file"] for photo in body["photos"]], 6)
+    return f"{counted(len(body['photos']), 'photo')} for the dossier, added by {body['who']}: {files}"
 
 
 def _seen(body: Body) -> str:
@@ -181,6 +187,7 @@ _TOLD: Mapping[str, Callable[[Body], str]] = {
     "certified": _person("certified"),
     "move": _person("asked"),
     "zap.asked": _person("asked"),
+    "photos.taken": _photos,
     "parts.seen": _seen,
     "part.replaced": _replaced,
     "commit.accepted": lambda body: f"acts on commit {body['commit'][:12]}, signed by {body['signer']}",

@@ -18,11 +18,11 @@ def holding(situation: Situation, view: NodeView) -> Iterator[Wish]:
     if held is None:
         return
     if held.until and moment(held.until) <= situation.now:
-        over = Cause("person", held.id, f"{held.who} held it until {held.until[:19]}: {held.reason}")
+        over = Cause("person", held.id, f"{held.who} held it until {_minute(held.until)}: {held.reason}")
         yield Wish(view.story.state, "record", "holds", "hold-ends", (over,), (held.id,), "release")
         return
     if held.until and _soon(held) <= situation.now:
-        over = Cause("person", held.id, f"{held.who}'s hold ends at {held.until[:16]} UTC: {held.reason}")
+        over = Cause("person", held.id, f"{held.who}'s hold ends at {_minute(held.until)}: {held.reason}")
         yield Wish(view.story.state, "record", "holds", "hold-ends-soon", (over,), (held.id, held.until), "none")
     times = int((situation.now - moment(held.at)) / hours(policy.holds.remind_hours))
     if times < 1:
@@ -30,6 +30,10 @@ def holding(situation: Situation, view: NodeView) -> Iterator[Wish]:
     since = spoken(situation.now - moment(held.at))
     because = (Cause("person", held.id, f"held by {held.who} for {since}: {held.reason}"),)
     yield Wish(view.story.state, "record", "holds", "hold-reminder", because, (held.id, str(times)), "none")
+
+
+def _minute(at: str) -> str:
+    return f"{at[:16].replace('T', ' ')} UTC"
 
 
 def _soon(held: Word) -> datetime:

@@ -10,6 +10,7 @@ from typing import Any
 from assay.actions.action import Context, Intent
 from assay.actions.rma.archive import archive, opened
 from assay.actions.rma.content import Plain, content, documents
+from assay.actions.rma.listed import KIND, listed
 from assay.actions.rma.page import as_page
 from assay.actions.rma.photos import Photos, photos_in
 from assay.actions.rma.pinned import pinned
@@ -53,18 +54,20 @@ def _members(ctx: Context, intent: Intent, photos: Photos) -> dict[str, bytes]:
     facts: Mapping[str, Any] = intent.before if "upto" in intent.before else pinned(ctx, intent.node)
     told = content(ctx, intent, facts)
     found = documents(ctx, told, facts["evidence"])
+    pictures = listed(photos.taken, ctx.ledger.entries(intent.node, [KIND]), intent.effect)
     missing = {digest: "" if isinstance(one, Evidence) else one for digest, one in found.items()}
     texts = {
-        "index.html": as_page(told, missing, photos).encode(),
+        "index.html": as_page(told, missing, photos, pictures).encode(),
         "dossier.json": json.dumps(told, indent=1, sort_keys=True, ensure_ascii=False).encode(),
+        "photos.json": json.dumps(pictures, indent=1, sort_keys=True, ensure_ascii=False).encode(),
         **{
             f"evidence/{digest}.json": canonical(one.as_json())
             for digest, one in found.items()
             if isinstance(one, Evidence)
         },
     }
-    pictures = {f"photos/{name}": picture for name, picture in photos.taken.items()}
-    return {name: hidden_bytes(text) for name, text in texts.items()} | pictures
+    files = {f"photos/{name}": picture for name, picture in photos.taken.items()}
+    return {name: hidden_bytes(text) for name, text in texts.items()} | files
 
 
 def _know_secrets(ctx: Context, node: str) -> None:
