@@ -37,7 +37,7 @@ TREES = st.recursive(LEAVES, lambda inner: st.dictionaries(st.text(), inner, max
 DOCUMENTS = st.builds(
     Evidence,
     st.from_regex(r"n[0-9]{4}", fullmatch=True),
-    st.datetimes(timezones=st.just(UTC)),
+    st.datetimes(datetime(1970, 1, 1), datetime(2999, 12, 30), timezones=st.just(UTC)),  # noqa: DTZ001  # st adds the zone
     st.dictionaries(st.sampled_from(["probe", "bmc", "active"]), TREES),
 )
 

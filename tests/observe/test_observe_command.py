@@ -46,14 +46,17 @@ def test_what_failed_is_named_with_its_reason_and_exit_1(rehearsal: Any) -> None
     with rehearsal.world.change("n0002") as state:
         state["fails"]["bmc_silent"] = True
     try:
-        done = observe(rehearsal.root, "n0002", "--deadline", "3", "--format", "json")
+        for seconds in ("3", "30"):
+            done = observe(rehearsal.root, "n0002", "--deadline", seconds, "--format", "json")
+            if done.returncode == 1:
+                break  # else the machine is too busy for the probe
     finally:
         with rehearsal.world.change("n0002") as state:
             state["fails"]["bmc_silent"] = False
     assert done.returncode == 1
     (node,) = json.loads(done.stdout)["nodes"]
     assert node["channels"] == {"probe": "value", "bmc": "failed"}
-    assert node["unanswered"] == {"bmc": {"": "no answer within 3 s"}}
+    assert node["unanswered"] == {"bmc": {"": f"no answer within {seconds} s"}}
     assert EvidenceStore(rehearsal.root / ".assay/evidence").get(node["evidence"]).node == "n0002"
 
 

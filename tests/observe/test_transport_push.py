@@ -80,7 +80,7 @@ def test_a_document_that_comes_late_is_kept_but_is_not_the_last(fleet: Fleet, st
         ({"schema": "assay.evidence/1", "node": "n1", "at": 7, "channels": {}}, "not an evidence document"),
         (pushed(node="n9"), "the inventory has no node n9"),
         (pushed(bmc={}), "the channel probe alone"),
-        (pushed(at=datetime(2026, 1, 1)), "a time with its zone"),  # noqa: DTZ001  # what is refused
+        (pushed(at=datetime(2026, 1, 1)), "no time with its zone"),  # noqa: DTZ001  # what is refused
     ],
 )
 def test_what_is_no_evidence_of_a_known_node_is_refused(

@@ -59,7 +59,7 @@ class Shelf:
         path = self.folder.parent / "objects" / digest[:2] / f"{digest}.json"
         try:
             return Evidence.from_json(json.loads(path.read_bytes()))
-        except (OSError, ValueError, KeyError):
+        except (OSError, ValueError, KeyError, AttributeError, TypeError, RecursionError):
             return None
 
     def _load(self, path: Path, name: str) -> Document | Silence:
@@ -72,7 +72,7 @@ class Shelf:
                 return Silence("failed", "", gone)
             how = "assay fabric scan" if name.startswith(OF_FABRIC) else "assay observe"
             return Silence("failed", "", f"no evidence of {name}; collect it with `{how}`")
-        except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
+        except (OSError, ValueError, KeyError, AttributeError, TypeError, RecursionError) as error:
             return Silence("failed", path.name, f"cannot be read as evidence: {error}")
         if evidence.node != name:
             return Silence("failed", path.name, f"is evidence of {evidence.node}, not of {name}")

@@ -1,4 +1,4 @@
-"""The lines that evidence holds, of the kernel and in its shape. Agents push evidence: what lacks the shape is none."""
+"""The lines that evidence holds, of the kernel and in its shape, and a BMC's entries. What lacks the shape is none."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from assay.model.evidence import Evidence
+from assay.lifecycle.when import moment
+from assay.model.evidence import EPOCH, LAST, Evidence
 
 LINES = ("kernel_log", "metric_events")
 """Branches of the probe that hold lines."""
@@ -30,6 +31,13 @@ def last_lines(evidence: Evidence, most: int) -> Iterator[Mapping[str, Any]]:
             yield from filter(_is_line, lines.value[-most:])
 
 
+def events_in(evidence: Evidence) -> Iterator[Mapping[str, Any]]:
+    """Yield every entry of the BMC's event log: `id`, `at` ("" where it says none), `message`, perhaps `message_id`."""
+    events = evidence.read("bmc", "events")
+    if events.kind == "value" and isinstance(events.value, list):
+        yield from filter(_is_event, events.value)
+
+
 def booted(evidence: Evidence) -> datetime | None:
     """Return when the node booted, None where that is not known."""
     uptime = evidence.read("probe", "host", "uptime_s")
@@ -43,7 +51,16 @@ def _is_line(line: Any) -> bool:
         and type(line.get("seq")) is int
         and _is_number(line.get("t_s"))
         and isinstance(line.get("source", ""), str)
-        and _is_time(line.get("at"))
+        and (line.get("at") is None or is_time(line["at"]))
+    )
+
+
+def _is_event(event: Any) -> bool:
+    return (
+        isinstance(event, dict)
+        and isinstance(event.get("id"), str)
+        and isinstance(event.get("message", ""), str)
+        and (event.get("at") == "" or is_time(event.get("at")))
     )
 
 
@@ -51,10 +68,9 @@ def _is_number(number: Any) -> bool:
     return type(number) in (int, float) and -LONGEST_S < number < LONGEST_S
 
 
-def _is_time(at: Any) -> bool:
-    if at is None:
-        return True
+def is_time(at: Any) -> bool:
+    """Say whether this is a time as evidence writes it, of a day that can be believed."""
     try:
-        return datetime.fromisoformat(at).tzinfo is not None
-    except (TypeError, ValueError):
+        return EPOCH <= moment(at) <= LAST
+    except (TypeError, ValueError, OverflowError):
         return False

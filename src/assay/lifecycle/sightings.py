@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
 from typing import Any, NamedTuple
 
-from assay.lifecycle.lines import booted, lines_in
+from assay.lifecycle.lines import booted, events_in, lines_in
 from assay.lifecycle.when import moment, written
 from assay.model.evidence import Evidence
 from assay.model.faults import FaultCatalog, Threshold
@@ -64,10 +64,7 @@ def sub_code(catalog: FaultCatalog, found: Found, text: str) -> NvlinkCode | Non
 
 def in_events(catalog: FaultCatalog, evidence: Evidence) -> Iterator[Sighting]:
     """Yield what the BMC's event log shows: of the first class that fits an entry."""
-    events = evidence.read("bmc", "events")
-    if events.kind != "value":
-        return
-    for event in sorted(events.value, key=_event_mark):
+    for event in sorted(events_in(evidence), key=_event_mark):
         text = event.get("message", "")
         if name := in_event(catalog, str(event.get("message_id", "")), text):
             yield Sighting(name, "", written(event["at"]), text, "sel", _event_mark(event))

@@ -12,12 +12,15 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from assay.model.reading import Reading, as_reading
 
 SCHEMA = "assay.evidence/1"
+
+EPOCH, LAST = datetime(1970, 1, 1, tzinfo=UTC), datetime(2999, 12, 31, tzinfo=UTC)
+"""Between these, times are believed and can be counted with."""
 
 OF_FABRIC = "fabric-"
 """How the name begins under which a fabric's evidence is kept."""
@@ -37,10 +40,15 @@ class Evidence:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Evidence:
-        """Read a document back. Raises ValueError for another schema."""
+        """Read a document back. Raises ValueError for another schema, and for what no document says."""
         if document.get("schema") != SCHEMA:
             raise ValueError(f"not an evidence document: schema is {document.get('schema')!r}, expected {SCHEMA!r}")
-        return cls(document["node"], datetime.fromisoformat(document["at"]), document["channels"])
+        node, at, channels = document["node"], datetime.fromisoformat(document["at"]), document["channels"]
+        if not isinstance(node, str) or not isinstance(channels, dict):
+            raise ValueError("it does not say whose it is, or holds no channels")
+        if at.tzinfo is None or not EPOCH <= at <= LAST:
+            raise ValueError(f"{document['at']} is no time with its zone since 1970")
+        return cls(node, at, channels)
 
     def read(self, *path: str) -> Reading:
         """Return the reading at `path` (channel first). A branch reads as a value; a missing step is absent."""
@@ -52,8 +60,12 @@ class Evidence:
 
 
 def canonical(document: Any) -> bytes:
-    """Return the one byte form of JSON data: sorted keys, no spaces, UTF-8."""
-    return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+    """Return the one byte form of JSON data: sorted keys, no spaces, UTF-8.
+
+    Raises ValueError for what JSON cannot say: numbers without an end, halves of letters.
+    """
+    plain = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return plain.encode()
 
 
 def read(tree: Any, path: Sequence[str]) -> Reading:

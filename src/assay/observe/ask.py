@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import selectors
 import signal
@@ -15,7 +16,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from typing import IO, Any
+from typing import IO, Any, NoReturn
 
 from assay.model.evidence import canonical
 from assay.model.reading import failed
@@ -174,7 +175,7 @@ def document(out: bytes, err: bytes, code: int | None) -> dict[str, Any]:
     if not out.strip():
         return failed(_first_line(err) or f"the probe printed nothing and ended with exit code {code}")
     try:
-        tree = json.loads(out, parse_constant=_no_such_number)
+        tree = json.loads(out, parse_constant=_no_such_number, parse_float=_number)
         if b"\\ud" in out.lower():
             canonical(tree)  # half of a surrogate pair can be written in JSON, but not kept
     except (ValueError, RecursionError):
@@ -184,8 +185,13 @@ def document(out: bytes, err: bytes, code: int | None) -> dict[str, Any]:
     return tree
 
 
-def _no_such_number(name: str) -> None:
+def _no_such_number(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
+
+
+def _number(text: str) -> float:
+    number = float(text)
+    return number if math.isfinite(number) else _no_such_number(text)
 
 
 def _first_line(raw: bytes) -> str:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from assay.model.errors import Trouble
-from assay.model.evidence import Evidence
+from assay.model.evidence import Evidence, canonical
 from assay.model.fleet import Node
 from assay.model.reading import Reading, absent, as_reading, failed, value
 from assay.observe.bmc import open_bmc
@@ -45,6 +46,17 @@ def read_bmc(
         return failed(reason)
     if "value" in tree["events"]:
         tree["events"] = value([*known, *tree["events"]["value"]][-KEPT:])
+    return {name: _to_keep(branch) for name, branch in tree.items()}
+
+
+def _to_keep(tree: Any) -> Any:
+    """Return a branch as it can be kept: what JSON cannot say becomes a failed leaf."""
+    try:
+        canonical(tree)
+    except ValueError:
+        if not isinstance(tree, dict) or as_reading(tree) is not None:
+            return failed("the BMC answered a number without an end, or half a letter")
+        return {name.encode(errors="backslashreplace").decode(): _to_keep(below) for name, below in tree.items()}
     return tree
 
 
@@ -69,4 +81,5 @@ def _read_before(before: Evidence | None) -> tuple[str, list[dict[str, str]]]:
     if before is None:
         return "", []
     cursor, events = before.read("bmc", "event_log", "cursor"), before.read("bmc", "events")
-    return (cursor.value, events.value) if cursor.kind == events.kind == "value" else ("", [])
+    fits = isinstance(cursor.value, str) and isinstance(events.value, list)
+    return (cursor.value, events.value) if fits else ("", [])

@@ -34,7 +34,7 @@ class Cursor:
         head, _, tail = text.rpartition("#")
         ident, _, at = head.partition("@")
         critical, _, warning = tail.partition(",")
-        if not (ident and critical.isdecimal() and warning.isdecimal()):
+        if not (ident and critical.isdecimal() and warning.isdecimal() and len(tail) < 40):
             return cls()
         return cls(ident, at, int(critical), int(warning))
 

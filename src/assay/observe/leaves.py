@@ -28,6 +28,8 @@ def unanswered(channel: Any) -> dict[str, str]:
     whole = as_reading(channel)
     if whole is not None:
         return {"": whole.reason} if whole.kind == "failed" else {}
+    if not isinstance(channel, Mapping):
+        return {"": f"it is {channel!r:.40} and holds no readings"}
     failures: dict[str, str] = {}
     for name, branch in channel.items():
         reading = as_reading(branch)

@@ -119,5 +119,5 @@ def write_whole(path: Path, content: bytes) -> None:
 def _parse(content: bytes, path: Path) -> Evidence:
     try:
         return Evidence.from_json(json.loads(content))
-    except (ValueError, KeyError, TypeError, AttributeError) as wrong:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as wrong:
         raise Trouble(f"not an evidence document: {wrong}", where=str(path), fix="collect again") from None
