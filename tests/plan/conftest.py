@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from assay.fleet.document import Shelf
 from assay.fleet.load import draft_of, fleet_of
 from assay.fleet.reads import read_checks
 from assay.lifecycle.fold import fold
@@ -18,6 +19,7 @@ from assay.plan.facts import Facts
 from assay.plan.plan import Plan, plan
 
 ROOT = Path(__file__).resolve().parents[2]
+SHELF = Shelf()  # most of what a test plans was read for another, word for word
 AT = "2026-11-21T12:00:00+00:00"
 
 
@@ -73,8 +75,8 @@ class Repository:
         return self.edit("specs/fabrics/compute.yaml", 'nodes: ["n0001..n0020"]', f"nodes: [{', '.join(left)}]")
 
     def declared(self, rev: str | None = None) -> Declared:
-        draft = draft_of(self.root, rev=rev)
-        return Declared(fleet_of(draft), read_checks(draft.tree), rev or "the working tree")
+        draft = draft_of(self.root, rev=rev, shelf=SHELF)
+        return Declared(fleet_of(draft), read_checks(draft.tree, SHELF), rev or "the working tree")
 
     def plan(self, facts: Facts | None = None, base: str = "HEAD") -> Plan:
         """Plan the folder as it is over a commit."""

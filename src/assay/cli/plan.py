@@ -70,7 +70,7 @@ def _declared(desk: Desk, rev: str, shelf: Shelf) -> Declared:
     name = rev or "the working tree"
     draft = draft_of(desk.root, rev=rev or None, shelf=shelf)
     try:
-        return Declared(fleet_of(draft), read_checks(draft.tree), name)
+        return Declared(fleet_of(draft), read_checks(draft.tree, shelf), name)
     except Trouble as trouble:
         fix = f"`assay check` on {name} lists every mistake; a plan needs two revisions that can be read"
         raise Trouble(f"{name} cannot be read: {trouble.what}", where=trouble.where, fix=fix) from trouble

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
 from assay.fleet.builder import Builder
 from assay.fleet.marks import COLUMNS, Marks, Unreadable, place_of
 from assay.fleet.tree import MOST, Tree
+
+if TYPE_CHECKING:
+    from assay.fleet.reads import Reads
 
 MEND = "correct the YAML at or just before this place"
 
@@ -56,6 +59,7 @@ class Shelf:
     """What was read already, by content, so that two revisions share what they have in common."""
 
     documents: dict[bytes, Document] = field(default_factory=dict)
+    modules: dict[tuple[str, bytes], Mapping[str, Reads]] = field(default_factory=dict)
     hosts: dict[tuple[Any, ...], list[Any]] = field(default_factory=dict)
 
 

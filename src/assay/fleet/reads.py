@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from assay.fleet.document import Shelf
 from assay.fleet.tree import MOST, Tree
 
 Side = Literal["at_least", "at_most", "equals"]
@@ -48,21 +49,36 @@ class Reads:
         return found
 
 
-def read_checks(tree: Tree) -> dict[str, Reads]:
-    """Return what each test function of the suites reads, by its pytest id. Files that are no Python have none."""
+def read_checks(tree: Tree, shelf: Shelf | None = None) -> dict[str, Reads]:
+    """Return what each test function of the suites reads, by its pytest id. Files that are no Python have none.
+
+    Two revisions that share a shelf share what is the same.
+    """
+    shelf = shelf or Shelf()
     found: dict[str, Reads] = {}
     for file in tree.files("suites"):
         name = file.rpartition("/")[2]
         if name.startswith("test_") and name.endswith(".py"):
-            found.update(_of_module(file, _parsed(tree, file)))
+            content = _content(tree, file)
+            key = (file, hashlib.sha256(content).digest())
+            if key not in shelf.modules:
+                shelf.modules[key] = dict(_of_module(file, _parsed(content)))
+            found.update(shelf.modules[key])
     return found
 
 
-def _parsed(tree: Tree, file: str) -> ast.Module:
+def _content(tree: Tree, file: str) -> bytes:
     try:
-        return ast.parse(tree.read(file, MOST))
-    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
-        return ast.Module([], [])  # `check` tells of it
+        return tree.read(file, MOST)
+    except OSError:
+        return b""  # `check` tells of it, as of what is no Python
+
+
+def _parsed(content: bytes) -> ast.Module:
+    try:
+        return ast.parse(content)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ast.Module([], [])
 
 
 def _of_module(file: str, module: ast.Module) -> Iterator[tuple[str, Reads]]:
