@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import http.client
 import json
 import ssl
 import urllib.error
@@ -11,6 +12,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from hypothesis import given
@@ -191,6 +193,18 @@ def test_over_https_only_the_token_opens(site: Site) -> None:
     assert [fault.body["class"] for fault in site.faults()] == ["gpu.xid.79"]
     assert post("guess")[0] == post("")[0] == post(f"sha256:{digest(TOKEN)}")[0] == post(TOKEN, "others")[0] == 401
     assert post(TOKEN, body=b"{}")[0] == 422
-    assert [post("guess")[0] for _ in range(30)][-1] == 429
+    assert 429 in _guesses(site, 300)
     assert post(TOKEN)[0] == 200, "who guesses shuts nobody out"
     assert TOKEN not in site.log("serve")
+
+
+def _guesses(site: Site, most: int) -> Iterator[int]:
+    """Guess on one line, since a busy machine that greets anew each time is slower than what it forgives."""
+    context, where = ssl.create_default_context(cafile=str(site.home / "ca.pem")), urlsplit(site.url)
+    line = http.client.HTTPSConnection(where.hostname or "", where.port, context=context, timeout=PATIENCE_S)
+    with contextlib.closing(line):
+        for _ in range(most):
+            line.request("POST", "/alertmanager/v1/exporters", payload(alert()), {"Authorization": "Bearer guess"})
+            answer = line.getresponse()
+            answer.read()
+            yield answer.status
