@@ -28,7 +28,7 @@ from typing import Any
 from chaos_settling import STACKS, STACKS_PLEASE
 from chaos_world import Deed, DrainNow, Nothing, Scheduler, World
 
-from assay.controller import durable, judging, look, once  # durable: so that a child has DBOS loaded
+from assay.controller import durable, judgement, look, once  # durable: so that a child has DBOS loaded
 from assay.controller.current import Current
 from assay.controller.desk import Desk
 from assay.controller.loop import Loop, Told
@@ -109,7 +109,7 @@ class Controller:
         sys.modules["assay.actions.drain_now"] = DrainNow()  # type: ignore[assignment]
         os.fsync = lambda _: None  # of evidence: no machine is killed here; databases have their own
         look.collect = self._collect  # type: ignore[assignment]
-        judging.validate = self._validate  # type: ignore[assignment]
+        judgement.validate = self._validate  # type: ignore[assignment]
 
     def live(self, *, settle: bool) -> None:
         """Take the fleet round the loop until killed, or until everything is settled."""

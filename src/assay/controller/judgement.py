@@ -1,4 +1,4 @@
-"""Runs of the suites that a schedule asks for, and what they mean for nodes in service."""
+"""Runs of the suites over nodes, and what those that a schedule asks for mean for nodes in service."""
 
 from __future__ import annotations
 
@@ -23,18 +23,28 @@ from assay.model.outcome import Recorded
 
 def judged(desk: Desk, nodes: Collection[str], phase: Phase, evidence: Path | None = None) -> RunResult:
     """Judge nodes in a phase, by the newest evidence or by that in a folder, and write the run into history."""
-    result = validate(
+    result = run_of(desk, nodes, [phase], evidence)
+    into_history(desk)
+    return result
+
+
+def run_of(desk: Desk, nodes: Collection[str], phases: Collection[str], evidence: Path | None = None) -> RunResult:
+    """Judge nodes in some phases, by the newest evidence or by that in a folder, and record the outcomes."""
+    return validate(
         desk.fleet,
         evidence or desk.evidence.folder / "latest",
         nodes=nodes,
-        phases=[phase],
+        phases=phases,
         reports=desk.reports,
         ledger=desk.ledger,
         clock=desk.clock,
     )
+
+
+def into_history(desk: Desk) -> None:
+    """Write the runs that ended into history. What stands in the way of that is told, and costs nothing else."""
     for trouble in catch_up(desk.reports):
         desk.progress(str(trouble))
-    return result
 
 
 def counts_of(result: RunResult) -> str:

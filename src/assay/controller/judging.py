@@ -5,24 +5,21 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 
-from assay.controller.desk import Desk
+from assay.controller.judgement import into_history, run_of
 from assay.controller.memory import Memory
-from assay.harness.history.keep import catch_up
-from assay.harness.run import validate
 from assay.lifecycle.requirements import due
 from assay.lifecycle.situation import Situation
 from assay.lifecycle.story import Story
 
 
 def judge_nodes(memory: Memory, names: Collection[str]) -> list[str]:
-    """Validate the phases that are due for each of `names`, record the outcomes, and return the runs' ids.
-
-    What stands in the way of writing them into history is told, and costs nothing else.
-    """
-    desk, groups = memory.desk, grouped(memory.situation(), memory.stories(), names)
-    runs = [_run(desk, list(phases), nodes) for phases, nodes in groups.items()]
-    for trouble in catch_up(desk.reports) if runs else ():
-        desk.progress(str(trouble))
+    """Validate the phases that are due for each of `names`, record the outcomes, and return the runs' ids."""
+    desk, runs = memory.desk, list[str]()
+    for phases, nodes in grouped(memory.situation(), memory.stories(), names).items():
+        desk.progress(f"judging {len(nodes)} nodes, phase {' and '.join(phases)} …")
+        runs.append(run_of(desk, nodes, phases).run.id)
+    if runs:
+        into_history(desk)
     return runs
 
 
@@ -41,17 +38,3 @@ def grouped(
         if phases:
             groups[tuple(sorted(phases))].append(name)
     return dict(groups)
-
-
-def _run(desk: Desk, phases: list[str], nodes: list[str]) -> str:
-    desk.progress(f"judging {len(nodes)} nodes, phase {' and '.join(phases)} …")
-    result = validate(
-        desk.fleet,
-        desk.evidence.folder / "latest",
-        nodes=nodes,
-        phases=phases,
-        reports=desk.reports,
-        ledger=desk.ledger,
-        clock=desk.clock,
-    )
-    return result.run.id

@@ -13,9 +13,9 @@ from assay.controller.in_use import cordon_of, jobs_of, standings_of
 from assay.controller.newest import Newest
 from assay.controller.quiet import rests_from
 from assay.controller.roster import Roster
+from assay.controller.stories import Ear, stories_in
 from assay.controller.traits import FleetTraits
 from assay.harness.declared import Declared
-from assay.lifecycle.fold import Chronicle
 from assay.lifecycle.racks import companions
 from assay.lifecycle.situation import NodeView, Place, Situation
 from assay.lifecycle.story import Story
@@ -29,7 +29,7 @@ class Memory:
     def __init__(self, desk: Desk) -> None:
         self.desk = desk
         self._lock = RLock()
-        self._chronicle = Chronicle()
+        self._ear: Ear | None = None
         self._stories: dict[str, Story] = {}
         self._roster: Roster | None = None
         self._stirring: set[str] = set()
@@ -47,19 +47,16 @@ class Memory:
     def catch_up(self) -> None:
         """Hear what the ledger has that was not heard yet."""
         with self._lock:
-            if self.desk.ledger.head() <= self._chronicle.seq:
-                return
-            news = self.desk.ledger.entries(after=self._chronicle.seq)
-            self._chronicle.hear(news)
+            if self._ear is None:
+                self._ear = stories_in(self.desk.ledger).ear()
+                self._stories = self._ear.stories
+            before, news = len(self._stories), self._ear.hear()
             self._unread += news
-            for name in {entry.node for entry in news}:
-                if story := self._chronicle.story(name):
-                    self._roster = self._roster if name in self._stories else None
-                    self._stories[name] = story
-                    self._stirring.add(name)
+            self._stirring |= {entry.node for entry in news}
+            self._roster = self._roster if len(self._stories) == before else None
 
     def news(self) -> list[Entry]:
-        """Return what was heard since this was asked last, in order."""
+        """Return what was heard since this was asked last, in order; what was there at the beginning is no news."""
         with self._lock:
             self.catch_up()
             news, self._unread = self._unread, []
@@ -68,7 +65,7 @@ class Memory:
     @property
     def heard(self) -> int:
         """The number of the last entry that was heard."""
-        return self._chronicle.seq
+        return self._ear.seq if self._ear else 0
 
     def stories(self) -> dict[str, Story]:
         """Return the story of every node that was ever enrolled, up to now."""
