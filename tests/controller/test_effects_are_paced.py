@@ -95,7 +95,7 @@ def test_no_more_than_so_many_begin_within_a_minute_and_the_loop_goes_on_meanwhi
     with keeping():
         begun = time.monotonic()
         act(desk, wait=False)
-        assert time.monotonic() - begun < 10, "it did not wait for what is paced"
+        assert time.monotonic() - begun < 60, "it did not wait for what is paced: that takes two minutes"
         until(lambda: len(action.begun) == 5)
         time.sleep(1.0)
         act(desk, wait=False)
@@ -114,19 +114,19 @@ def test_a_controller_that_goes_on_is_paced_by_the_policy_that_it_reads_now(tmp_
 
 def test_who_stops_a_controller_waits_for_no_deed_and_the_ledger_has_it_open(tmp_path: Path, watched):
     desk = paced(tmp_path, pool=2, rack=2, per_minute=1000)
-    action = watched(desk, 60.0)
+    action = watched(desk, 600.0)
     with keeping():
         act(desk, wait=False)
         until(lambda: len(action.begun) == 2)
         begun = time.monotonic()
     until(lambda: not [one for one in threading.enumerate() if one.name.startswith("dbos-executor") and not one.daemon])
-    assert time.monotonic() - begun < 30, "a deed takes twice as long"
+    assert time.monotonic() - begun < 300, "a deed takes twice as long"
     kinds = [entry.kind for entry in desk.ledger.entries(kinds=KINDS)]
     assert kinds == ["effect.intent"] * 2, "what had not begun was not journalled"
 
 
 def until(true: Callable[[], object]) -> None:
-    end = time.monotonic() + 30
+    end = time.monotonic() + 120
     while not true():
         assert time.monotonic() < end, "it did not come true in time"
         time.sleep(0.05)
