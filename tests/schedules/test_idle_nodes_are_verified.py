@@ -17,7 +17,7 @@ from assay.controller import idle
 from assay.controller.desk import Desk
 from assay.controller.idle import verify_idle
 from assay.controller.schedule import Ended
-from assay.controller.spare import Loaded
+from assay.controller.spare import Loaded, load
 from assay.controller.timetable import Line, Task
 from assay.controller.unverified import MISSED
 from assay.ledger.store import Ledger
@@ -135,6 +135,21 @@ def test_a_drain_that_asks_for_it_ends_with_the_next_pass_and_not_with_a_failure
     assert room.scheduler(NODE).cordoned(NODE) == ""
     [undrained] = desk.ledger.entries(kinds=["node.undrained"])
     assert (undrained.node, undrained.body["reason"]) == (NODE, reason)
+
+
+@pytest.mark.slow
+def test_a_cordon_of_ours_on_a_node_that_serves_ends_with_the_next_pass_unless_somebody_has_it(desk, room, monkeypatch):
+    def meanwhile(desk: Desk, node: Node, *rest: Any) -> Loaded:
+        desk.ledger.append(Entry("h", desk.now, "hold", OTHER, {"who": "sue", "reason": "looks at it"}))
+        return load(desk, node, *rest)
+
+    monkeypatch.setattr(idle, "load", meanwhile)
+    for name in (NODE, OTHER):
+        room.scheduler(name).cordon(name, "ib.link.down on mlx5_0: a hook saw it for a moment")
+    assert came(verify_idle(desk, task(desk)))["passed"] == {"": [NODE, OTHER]}
+    assert room.scheduler(NODE).cordoned(NODE) == ""
+    assert room.scheduler(OTHER).cordoned(OTHER).startswith("assay: ib.link.down")
+    assert [entry.node for entry in desk.ledger.entries(kinds=["node.undrained"])] == [NODE]
 
 
 def test_a_node_that_is_never_idle_is_told_once_after_so_many_slots(desk, room):

@@ -2,7 +2,8 @@
 
 A node that is in use is left to the next slot, one that makes room for a customer in the middle of it too: that is
 neither pass nor fail. A node whose drain asks for it is loaded where it is, since nobody can be placed there, and is
-given back after it passed. What was loaded stays with the slot until it ended: whoever takes it up goes on from there.
+given back after it passed; so is one that serves and has a cordon of ours all the same, as of a hook that saw something
+pass by. What was loaded stays with the slot until it ended: whoever takes it up goes on from there.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from functools import partial
 from shutil import rmtree
 from typing import Any
 
-from assay.actions.workloads import VERIFY_UNDRAIN, Standing, named, undrain_verified
+from assay.actions.workloads import VERIFY_UNDRAIN, Standing, Workloads, named, ours, undrain_verified
 from assay.controller.desk import Desk
 from assay.controller.in_use import standings_of
 from assay.controller.judgement import held_against, judged
@@ -68,8 +69,9 @@ def verify_idle(desk: Desk, task: Task) -> Ended:
     left = [result for node in nodes if (result := _left_out(desk, stories[node.name], standings.get(node.name)))]
     chosen = [node for node in nodes if node.name not in {one.node for one in left}]
     results = [*left, *_verified(desk, task, how, chosen, standings)]
-    passed = [one.node for one in results if one.came == "passed" and standings[one.node].cordon]
-    desk.ledger.append(*_given_back(desk, task, passed, began))
+    passed = {one.node: standings[one.node].cordon for one in results if one.came == "passed"}
+    closed = {name: cordon for name, cordon in passed.items() if cordon}
+    desk.ledger.append(*_given_back(desk, task, closed, began))
     late = missed(desk, task, [stories[one.node] for one in results if one.came in ("busy", "yielded")])
     desk.ledger.append(*late)
     return Ended("done", _said(results, late), _facts(results))
@@ -91,7 +93,7 @@ def _left_out(desk: Desk, story: Story, standing: Standing | None) -> Result | N
         return Result(story.node, "unknown", "its scheduler cannot tell whether it is in use")
     if standing.jobs:
         return Result(story.node, "busy", named(standing.jobs))
-    if standing.cordon and VERIFY_UNDRAIN not in standing.cordon:
+    if standing.cordon and not (VERIFY_UNDRAIN in standing.cordon or ours(standing.cordon)):
         return Result(story.node, "skipped", f"cordoned: {standing.cordon}")
     return None
 
@@ -152,14 +154,20 @@ def _came_out(name: str, outcomes: Iterable[Recorded]) -> Result:
     return Result(name, "unjudged", "no check that loads the node passed")
 
 
-def _given_back(desk: Desk, task: Task, names: Iterable[str], began: datetime) -> Iterator[Entry]:
-    """Undo drains that asked for a passed verification, look whether they are gone, and say so."""
-    for name in names:
-        if "uncordon" not in desk.fleet.profile_of(name).actions:
+def _given_back(desk: Desk, task: Task, closed: Mapping[str, str], began: datetime) -> Iterator[Entry]:
+    """Undo drains that a passed verification ends, look whether they are gone, and say so.
+
+    `closed` are the nodes with their cordons. One that has been decided about meanwhile stays as it is.
+    """
+    stories = stories_of(desk.ledger) if closed else {}
+    for name, cordon in closed.items():
+        story = stories[name]
+        decided = not _serves(desk, story) or story.pending or story.held or story.in_flight
+        if decided or "uncordon" not in desk.fleet.profile_of(name).actions:
             continue
         scheduler = desk.workloads(desk.fleet.nodes[name])
         try:
-            reason = undrain_verified(scheduler, name, began)
+            reason = _undone(scheduler, name, cordon, began)
             stands = scheduler.cordoned(name) if reason else ""
         except Trouble as trouble:
             desk.progress(f"{name}: cannot be given back: {trouble}")
@@ -167,6 +175,14 @@ def _given_back(desk: Desk, task: Task, names: Iterable[str], began: datetime) -
         if reason and not stands:
             body = {"schedule": task.line.name, "slot": task.slot.isoformat(), "reason": reason}
             yield Entry(derived_id(task.id, "undrained", name), desk.now, "node.undrained", name, body)
+
+
+def _undone(scheduler: Workloads, name: str, cordon: str, began: datetime) -> str:
+    """Undo what a passed verification ends; return its reason, "" where it asks for more."""
+    if VERIFY_UNDRAIN in cordon or not ours(cordon):
+        return undrain_verified(scheduler, name, began)
+    scheduler.uncordon(name)
+    return cordon
 
 
 def _facts(results: Iterable[Result]) -> dict[str, Any]:
