@@ -62,7 +62,15 @@ def test_a_measure_passes_exactly_when_the_number_is_within(seen, low, high):
     assert (measurement.value, measurement.at_least, measurement.at_most) == (seen, low, high)
 
 
-@pytest.mark.parametrize("seen", [float("nan"), float("inf"), -float("inf")])
+@pytest.mark.parametrize("seen", [2**63, 2**64 - 1, -(2**63), 10**300])
+def test_a_counter_that_no_database_holds_is_written_down_as_a_float(seen):
+    judged = trial()
+    Measure(judged)("x", told(seen), at_least=-(10**301))
+    (measurement,) = judged.measurements
+    assert (measurement.value, type(measurement.value)) == (float(seen), float)
+
+
+@pytest.mark.parametrize("seen", [float("nan"), float("inf"), -float("inf"), 10**400])
 def test_what_is_no_finite_number_cannot_be_measured(seen):
     for bound in ("at_least", "at_most", "equals"):
         with pytest.raises(Unjudgeable):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import isfinite
 from typing import Any
 
 from assay.harness.silence import Unjudgeable
@@ -11,6 +10,8 @@ from assay.harness.trial import Trial
 from assay.model.outcome import Measurement
 from assay.model.units import unit_of_name
 
+LARGEST, FARTHEST = 2**63, 2**1023
+"""Whole numbers below the first are written down as such, below the second as floats; what is beyond is no measure."""
 NUMBERS = (int, float)  # a tuple of types is looked through faster than a union of them
 
 
@@ -105,11 +106,11 @@ def _is_number(value: Any) -> bool:
 
 
 def _can_be_compared(value: Any) -> bool:
-    return value is None or (_is_number(value) and isfinite(value))
+    return value is None or (_is_number(value) and abs(value) < FARTHEST)  # which no NaN is
 
 
 def _bare(value: Any) -> Any:
-    """Return the number without what it remembers, as JSON and databases want it."""
+    """Return the number without what it remembers, as JSON and databases want it; a counter may end at 2⁶⁴-1."""
     if value is None:
         return None
-    return float(value) if isinstance(value, float) else int(value)
+    return int(value) if isinstance(value, int) and abs(value) < LARGEST else float(value)
