@@ -32,9 +32,9 @@ class Person:
     def reads(self, *words: str) -> Any:
         return json.loads(self.types(*words, "--format", "json"))
 
-    def is_refused(self, *words: str) -> str:
+    def is_refused(self, *words: str, at: Path | None = None) -> str:
         with pytest.raises(Trouble) as told:
-            CliRunner().invoke(app, [*words, "--fleet", str(self.root)], catch_exceptions=False)
+            CliRunner().invoke(app, [*words, "--fleet", str(at or self.root)], catch_exceptions=False)
         return str(told.value)
 
     def kinds(self, node: str) -> list[str]:

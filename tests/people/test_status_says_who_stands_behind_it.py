@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from assay.ledger.where import told
+from assay.lifecycle.fold import fold
 from assay.model.entry import Entry
 
 AT = "2026-11-21T12:00:00+00:00"
@@ -43,3 +45,43 @@ def test_a_part_that_was_sent_back_once_is_shown_while_it_is_there(ann):
     other = {"gpu7": {"kind": "gpu", "serial": "1650923002", "was": "1650923001"}}
     ann.ledger().append(Entry("q", AT, "parts.seen", "n0004", {"parts": other, "node": {}}))
     assert node(ann, "n0004")["returned"] == []
+
+
+def test_why_a_node_left_is_told_when_effects_alone_led_it_on(ann):
+    for number, (origin, to, kind, text) in enumerate(
+        (
+            ("production", "draining", "fault", "gpu.xid.79 on h100-a/n0003/gpu4"),
+            ("draining", "triage", "effect", "drain-now verified: no customer job was running"),
+        )
+    ):
+        decided = {
+            "decision": f"d{number}",
+            "from": origin,
+            "to": to,
+            "timing": "immediate",
+            "rule": "r",
+            "blockers": [],
+        }
+        because = [{"kind": kind, "id": "x", "text": text}]
+        moved = {"from": origin, "to": to, "decision": f"d{number}"}
+        ann.ledger().append(
+            Entry(f"d{number}", AT, "decision", "n0003", {**decided, "because": because}),
+            Entry(f"t{number}", AT, "transition", "n0003", moved),
+        )
+    why = "gpu.xid.79 on h100-a/n0003/gpu4; then drain-now verified: no customer job was running"
+    assert node(ann, "n0003")["because"] == why
+    assert fold(told(ann.root / ".assay/ledger.sqlite"))["n0003"].because == why
+
+
+def test_a_folder_that_is_no_fleet_repository_is_told_and_no_ledger_is_made_there(ann, tmp_path):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    for verb in (["status"], ["status", "--format", "json"], ["tickets"], ["explain", "n0003"], ["history", "n0003"]):
+        assert "this is no fleet repository" in ann.is_refused(*verb, at=elsewhere)
+    assert not list(elsewhere.iterdir())
+
+
+def test_what_a_person_types_stays_one_line_that_no_terminal_acts_on(ann):
+    ann.types("hold", "n0003", "--reason", "two\nlines \x1b[31m", "--who", "a\nb")
+    held = node(ann, "n0003")["held"]
+    assert (held["reason"], held["who"]) == ("two lines [31m", "a b")

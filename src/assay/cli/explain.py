@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 app = typer.Typer(add_completion=False, help="Show why, as a chain of evidence.")
 
 Last = Annotated[int, typer.Option("--last", min=0, help="How many decisions to explain; 0 for all.")]
+_STANDINGS = {"intent": "was begun", "done": "was done, not yet verified", "unknown": "ended nobody knows how"}
 _COLOURS = {"verified": "green", "failed": "red", "unknown": "yellow"}
 
 
@@ -107,7 +108,8 @@ def _link(branch: Tree, link: Plain) -> None:
     for effect in link["effects"]:
         colour = _COLOURS.get(effect["standing"], "dim")
         reason = f": {escape(effect['reason'])}" if effect["reason"] else ""
-        branch.add(f"[dim]did[/] {effect['action']} [{colour}]{effect['standing']}[/] {_short(effect['at'])}{reason}")
+        standing = _STANDINGS.get(effect["standing"], effect["standing"])
+        branch.add(f"[dim]did[/] {effect['action']} [{colour}]{standing}[/] {_short(effect['at'])}{reason}")
 
 
 def _short(at: str) -> str:

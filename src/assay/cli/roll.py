@@ -54,7 +54,8 @@ def story_of(desk: Desk, name: str) -> Story:
     if name in declared:
         raise Trouble(f"{name} is in the inventory, but was never looked at", fix="run: assay reconcile --once")
     near = get_close_matches(name, {*known, *declared}, n=3, cutoff=0.5)
-    raise Trouble(f"no node is called {name}", fix=f"did you mean {', '.join(sorted(near))}?" if near else "")
+    hint = f"did you mean {', '.join(sorted(near))}?" if near else "assay status lists them"
+    raise Trouble(f"no node is called {name}", fix=hint)
 
 
 def ago(at: str, now: datetime) -> str:

@@ -29,6 +29,8 @@ def status(fleet: FleetDir = Path(), form: Format = "text") -> None:
     """Show where every node is, since when, what it waits for, who holds it, and why it is there."""
     desk = Desk(fleet.resolve())
     known, returned = stories_and_returned(desk)
+    if not known:
+        _ = desk.fleet  # a folder that is no fleet repository says so
     if form == "json":
         typer.echo(json.dumps({"nodes": [as_json(story, returned.get(story.node, ())) for story in known]}, indent=1))
     elif known:

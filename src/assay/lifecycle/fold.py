@@ -105,7 +105,7 @@ class _Tale:
             since=at,
             stay=entry.id,
             decision=decision,
-            because=said(_causes(reasons)) or body.get("reason", ""),
+            because=self._because(_causes(reasons)) or body.get("reason", ""),
             note="",
             pending=None,
             certified=None,
@@ -113,6 +113,11 @@ class _Tale:
             withdrawn=None,
             spared="",
         )
+
+    def _because(self, causes: tuple[Cause, ...]) -> str:
+        """Return why the node goes on. That an effect ended is no reason by itself: what began it stays in front."""
+        only_effects = bool(causes) and all(cause.kind == "effect" for cause in causes)
+        return f"{self.story.because}; then {said(causes)}" if only_effects else said(causes)
 
     def _still_asked(self, state: str) -> Asked | None:
         asked = self.story.asked
