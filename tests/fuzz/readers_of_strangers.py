@@ -213,8 +213,8 @@ def spoilt(whole: dict[str, Any], content: bytes) -> dict[str, Any]:
 
 
 def _keepable(document: Any) -> None:
-    """Hold what was read to what evidence must be: JSON without NaN."""
-    json.dumps(document, allow_nan=False)
+    """Hold what was read to what evidence must be: JSON without NaN, of whole letters."""
+    json.dumps(document, allow_nan=False, ensure_ascii=False).encode()
 
 
 FABRIC = (
@@ -236,8 +236,16 @@ def histories() -> Read:
 
 
 READERS = {
-    "recordings": Reader(recordings, "assay.observe.recorded", ["ibstat.txt", "sel.txt", "dmesg.txt", "kmsg.txt"]),
-    "logs": Reader(logs, "assay.observe.logs", ["dmesg.txt", "kmsg.txt", "syslog.txt", "sel.txt", "journal.json"]),
+    "recordings": Reader(
+        recordings,
+        "assay.observe.recorded",
+        ["ibstat.txt", "sel.txt", "dmesg.txt", "kmsg.txt", "journal.json", "redfish-log.json"],
+    ),
+    "logs": Reader(
+        logs,
+        "assay.observe.logs",
+        ["dmesg.txt", "kmsg.txt", "syslog.txt", "sel.txt", "journal.json", "redfish-log.json"],
+    ),
     "kmsg": Reader(kmsg, "assay.probe.kernel_log", ["kmsg.txt"]),
     "nvidia-smi": Reader(nvidia_smi, "assay.probe", ["../../recordings/nvidia-smi-q-x.xml"]),
     "fabric": Reader(fabric, "assay.fabric", [f"../../fabric/readers/recordings/{name}" for name in FABRIC]),

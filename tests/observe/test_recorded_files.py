@@ -65,6 +65,18 @@ def read(tmp_path: Path, *contents: str | bytes, at: datetime | None = AT) -> Ev
     return read_in(files, "n0001", at)
 
 
+HALF = json.dumps(
+    {"LogEntry": 1, "Members": [{"Id": "1", "Created": "2026-11-21T07:00:00Z", "Message": "lost \ud83d"}]}
+)
+
+
+@pytest.mark.parametrize("content", ["\n".join(json.dumps({**one, "MESSAGE": "lost \ud83d"}) for one in JOURNAL), HALF])
+def test_half_a_letter_which_json_can_write_and_nothing_keep_becomes_a_question_mark(content: str) -> None:
+    found = json.dumps(list(read_content(content.encode(), AT)[1].values()))
+    assert "lost ?" in found
+    assert "ud83d" not in found
+
+
 def test_adapters_of_ibstat_read_as_those_of_sysfs_do(tmp_path: Path) -> None:
     found = read(tmp_path, IBSTAT).channels["probe"]["hca"]["mlx5_0"]
     assert {

@@ -10,6 +10,7 @@ from typing import Any
 
 from assay.model.fleet import Node
 from assay.observe.bmc import Bmc, open_bmc
+from assay.observe.logs.message import legible
 from assay.observe.quirks import Quirks
 from assay.observe.refusal import NoAnswer, NotThere
 from assay.observe.session import NO_QUIRKS
@@ -70,7 +71,7 @@ def _records(text: str) -> list[dict[str, Any]]:
     """Return the records of an Event document; of anything else (a metric report, a broken line) none."""
     try:
         found = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return []
     records = found.get("Events") if isinstance(found, dict) else None
     return [one for one in records if isinstance(one, dict)] if isinstance(records, list) else []
@@ -78,9 +79,9 @@ def _records(text: str) -> list[dict[str, Any]]:
 
 def _event(record: dict[str, Any]) -> Event:
     return {
-        "id": str(record.get("EventId") or ""),
-        "at": str(record.get("EventTimestamp") or ""),
-        "severity": str(record.get("MessageSeverity") or record.get("Severity") or ""),
-        "message": str(record.get("Message") or ""),
-        "message_id": str(record.get("MessageId") or ""),
+        "id": legible(record.get("EventId") or ""),
+        "at": legible(record.get("EventTimestamp") or ""),
+        "severity": legible(record.get("MessageSeverity") or record.get("Severity") or ""),
+        "message": legible(record.get("Message") or ""),
+        "message_id": legible(record.get("MessageId") or ""),
     }

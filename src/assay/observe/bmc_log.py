@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from assay.model.errors import Trouble
 from assay.model.reading import value
 from assay.observe.bmc_leaves import Resource, Tree
+from assay.observe.logs.message import legible
 from assay.observe.refusal import NotThere
 from assay.observe.session import Session
 
@@ -49,7 +50,7 @@ class Cursor:
 
     def is_at(self, entry: Resource) -> bool:
         """Whether an entry is the one that was read last; its time tells it from another of a log that was cleared."""
-        return (str(entry.get("Id", "")), str(entry.get("Created") or "")) == (self.ident, self.at)
+        return (legible(entry.get("Id", "")), legible(entry.get("Created") or "")) == (self.ident, self.at)
 
 
 def read_log(bmc: Session, system: Resource, since: str = "") -> Tree:
@@ -138,9 +139,9 @@ def _after(cursor: Cursor, entries: list[Resource]) -> list[Resource]:
 def event_of(entry: Resource) -> dict[str, str]:
     """Return an entry of a log as evidence has it; what it does not say is ""."""
     return {
-        "id": str(entry.get("Id", "")),
-        "at": str(entry.get("Created") or ""),
-        "severity": str(entry.get("Severity") or ""),
-        "message": str(entry.get("Message") or ""),
-        "message_id": str(entry.get("MessageId") or ""),
+        "id": legible(entry.get("Id", "")),
+        "at": legible(entry.get("Created") or ""),
+        "severity": legible(entry.get("Severity") or ""),
+        "message": legible(entry.get("Message") or ""),
+        "message_id": legible(entry.get("MessageId") or ""),
     }

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from assay.observe.logs.message import Message, Tally
+from assay.observe.logs.message import Message, Tally, legible
 
 
 def entries_in(document: Any) -> list[Any] | None:
@@ -35,11 +35,11 @@ def _entry(entry: Any) -> tuple[Message, bool] | None:
     at = _time(entry.get("EventTimestamp") or entry.get("Created"))
     message_id, sensor = entry.get("MessageId"), entry.get("SensorType")
     message = Message(
-        said,
+        legible(said),
         at.timestamp() if at else None,
         at.isoformat() if at else None,
-        part=_origin(entry) or (sensor if isinstance(sensor, str) else ""),
-        message_id=message_id if isinstance(message_id, str) else "",
+        part=legible(_origin(entry) or (sensor if isinstance(sensor, str) else "")),
+        message_id=legible(message_id) if isinstance(message_id, str) else "",
     )
     return message, "OK" in (entry.get("Severity"), entry.get("MessageSeverity"))
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from assay.observe.logs import stamps
-from assay.observe.logs.message import Message
+from assay.observe.logs.message import Message, legible
 
 PRINTK = rb"(?:\[ *\d+\.\d+\] ?)?(?:\[ *[TC]\d+\] ?)?"  # journals and syslogs may keep the kernel's own stamp
 MONTH = rb"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
@@ -67,7 +67,7 @@ def _journal(line: bytes, before: datetime) -> Message | None:
     try:
         entry = json.loads(line)
         said, micros = entry["MESSAGE"], entry.get("__REALTIME_TIMESTAMP")
-        text = bytes(said).decode(errors="replace") if isinstance(said, list) else str(said)
+        text = bytes(said).decode(errors="replace") if isinstance(said, list) else legible(said)
         at, stamp = stamps.epoch_microseconds(micros, before) if micros else (None, None)
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, OSError, RecursionError):
         return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class Message(NamedTuple):
@@ -19,6 +19,11 @@ class Message(NamedTuple):
     uptime_s: float | None = None
     part: str = ""
     message_id: str = ""
+
+
+def legible(said: Any) -> str:
+    """Return a text that can be kept and printed: half a letter, which JSON can write, becomes a question mark."""
+    return str(said).encode(errors="replace").decode()
 
 
 @dataclass(slots=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.model.errors import Trouble
-from assay.model.evidence import Evidence
+from assay.model.evidence import Evidence, canonical
 from assay.model.reading import absent
 from assay.observe.recorded.form import Branches, Form, NotThis, Place
 from assay.observe.recorded.ibstat import IBSTAT
@@ -49,7 +49,12 @@ def read_content(content: bytes, at: datetime) -> tuple[Form, Branches]:
     form = next((form for form in FORMS if form.shows(content)), None)
     if form is None:
         raise NotThis("no format that is known here")
-    return form, form.read(content, at)
+    branches = form.read(content, at)
+    try:
+        canonical(list(branches.values()))
+    except ValueError:
+        raise NotThis("it holds a number without an end, or half a letter, which nothing can keep") from None
+    return form, branches
 
 
 def _branches(file: Path, at: datetime) -> Branches:
