@@ -103,15 +103,21 @@ def stacks_of(root: Path, pid: int) -> str:
 
 
 def unsettled(policy: LifecyclePolicy, bench: Bench) -> Iterator[str]:
-    """Yield what keeps a fleet from being settled: by the world, by each node's story, by the ledger's last lines."""
+    """Yield what keeps a fleet from being settled: by the world, by each node's story and lines, by the last of all."""
     bench.work()
     ill = bench.world.ill()
     yield f"still ill: {ill}"
     for story in bench.heard.stories().values():
         if story.in_flight or owed(policy, story) or story.node in ill or not policy.states[story.state].in_service:
             yield from _standing(policy, story)
-    yield f"the last of {len(bench.entries)} lines:"
-    yield from (f"  {one.seq} {one.at} {one.kind} {one.node} {str(one.body)[:300]}" for one in bench.entries[-LAST:])
+            yield from _lines([one for one in bench.entries if one.node == story.node])
+    yield f"of all {len(bench.entries)} lines:"
+    yield from _lines(bench.entries)
+
+
+def _lines(entries: list[Entry]) -> Iterator[str]:
+    """Yield the last of these lines of the ledger."""
+    yield from (f"    {one.seq} {one.at} {one.kind} {one.node} {str(one.body)[:300]}" for one in entries[-LAST:])
 
 
 def _standing(policy: LifecyclePolicy, story: Story) -> Iterator[str]:

@@ -103,7 +103,8 @@ def test_what_does_not_settle_says_why(story):
         f"{node} is in triage" for node in ("n0002", "n0004", "n0000")
     ]
     assert "  dossier is intent since" in "\n".join(lines)
-    assert lines[-1].startswith("  16 ")
+    assert "transition n0000" in lines[lines.index("of all 16 lines:") - 1], "a node's own lines stand below it"
+    assert lines[-1].startswith("    16 ")
 
 
 def intent(action: str) -> dict[str, object]:
