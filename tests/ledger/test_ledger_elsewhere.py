@@ -142,3 +142,27 @@ def test_a_ledger_that_is_not_there_or_cannot_be_read_is_trouble(ask, fleet):
     file.write_text("Dear diary, " * 400)
     with pytest.raises(Trouble, match="no ledger"):
         ask("ledger", "verify")
+
+
+@pytest.mark.parametrize("url", ["postgresql://ann:hunter2@host:port/x", "://hunter2"])
+def test_a_url_that_cannot_be_read_is_trouble_and_quotes_no_password(url):
+    with pytest.raises(Trouble, match="URL cannot be read") as told:
+        Ledger.open(url)
+    assert "hun" not in str(told.value)
+    assert "ter2" not in str(told.value)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://ann:hunter2@127.0.0.1:1/fleet",
+        "postgresql://127.0.0.1:1/fleet?user=ann&password=hunter2",
+        "postgresql://ann@127.0.0.1:1/fleet?sslpassword=hunter2",
+    ],
+)
+def test_a_server_that_is_not_there_is_named_as_it_was_given_and_without_its_password(url):
+    with pytest.raises(Trouble, match="check that it runs") as told:
+        Ledger.open(url)
+    assert "postgresql://" in str(told.value)
+    assert "127.0.0.1:1/fleet" in str(told.value)
+    assert "hunter2" not in str(told.value)

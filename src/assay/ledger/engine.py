@@ -8,25 +8,36 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, make_url, select, text
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 
 from assay.ledger import tables
+from assay.ledger.where import ASKED
 from assay.ledger.words import VERSION, no_ledger, other_version, plainly
 from assay.model.errors import Trouble
 
 PATIENCE_S = 10.0
+SECRET = ("password", "sslpassword")
+"""Words of a URL's query that are never shown."""
 
 
 def address(where: Path | str) -> URL:
     """Return the URL of a ledger: a path is an SQLite file, `postgresql://…` a server. Raises Trouble for another."""
     if isinstance(where, Path) or "://" not in where:
         return URL.create("sqlite", database=str(where))
-    url = make_url(where)
+    url = _read(where)
     if url.get_backend_name() == "postgresql":
         return url.set(drivername="postgresql+psycopg")
     if url.get_backend_name() == "sqlite":
         return url
     raise Trouble(f"no ledger can live on {url.get_backend_name()}", fix="give a file or a postgresql:// URL")
+
+
+def _read(where: str) -> URL:
+    try:
+        return make_url(where)
+    except (ArgumentError, ValueError):  # which may quote a part of the password
+        fix = "write postgresql://USER:PASSWORD@HOST:PORT/DATABASE, special characters of a password as %XX"
+        raise Trouble("the ledger's URL cannot be read", where=ASKED, fix=fix) from None
 
 
 def connect(url: URL, patience_s: float = PATIENCE_S) -> Engine:
@@ -160,4 +171,4 @@ def telling(engine: Engine) -> Iterator[None]:
 def _name(engine: Engine) -> str:
     if engine.dialect.name == "sqlite":
         return str(engine.url.database)
-    return engine.url.render_as_string(hide_password=True)
+    return engine.url.set(drivername="postgresql").difference_update_query(SECRET).render_as_string(hide_password=True)

@@ -9,7 +9,7 @@ VERSION = 3
 _SAYINGS = (
     ("database is locked", "the ledger is locked by another process", "wait for it, or end the process that holds it"),
     ("lock timeout", "another process does not let go of its turn", "wait for it, or end the process that holds it"),
-    ("file is not a database", "this file is no ledger", "move it out of the way"),
+    ("file is not a database", "this file is no ledger", "give the ledger a place of its own"),
     ("malformed", "the ledger's file is damaged", "restore it from a copy; keep this one for the salvage"),
     ("readonly database", "the ledger cannot be written", "check who owns the file and its folder"),
     ("unable to open", "the ledger cannot be opened", "check that its folder exists and may be written"),
