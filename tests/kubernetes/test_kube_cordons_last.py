@@ -6,10 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from kube_make import node
+from kube_kubelet import STUCK
+from kube_make import node, pod
 from kube_server import KubeFake
-from kube_store import Thing
+from kube_store import Thing, written
 
+from assay.actions import drain_now
+from assay.actions.action import Intent
 from assay.actions.kubernetes_workloads.adapter import KubernetesWorkloads
 from assay.controller.desk import Desk
 from assay.controller.memory import Memory
@@ -85,3 +88,18 @@ def test_others_who_made_it_unschedulable_first_are_followed_by_ours_and_stay(
     kube.put("nodes", "", node(NODE))
     one_pass(memory)
     assert adapter.cordoned(NODE).startswith("assay: ")
+
+
+def test_what_a_dead_node_still_holds_is_left_to_its_restart(kube: KubeFake, memory: Memory):
+    stuck = pod("llama-0", NODE)
+    stuck["metadata"].update(annotations={STUCK: "yes"}, finalizers=["example.org/unmount"])
+    kube.put("pods", "ml", stuck | {"metadata": stuck["metadata"] | {"deletionTimestamp": written(-300)}})
+    wish, ctx = Intent("e", "drain-now", NODE, "d", "fans"), memory.desk.context()
+    assert drain_now.verify(ctx, wish).reason.startswith("still running: job ml/llama-0")
+
+    silent = there(kube)
+    silent["status"]["conditions"][0]["status"] = "Unknown"
+    kube.put("nodes", "", silent)
+    proof = drain_now.verify(ctx, wish)
+    assert proof.done
+    assert "does not answer its scheduler, and what is left ends with its restart: job ml/llama-0" in proof.reason

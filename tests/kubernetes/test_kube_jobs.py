@@ -8,6 +8,7 @@ import pytest
 from kube_kubelet import STUCK
 from kube_make import budget, mirror, node, pod
 from kube_server import KubeFake
+from kube_store import written
 
 from assay.actions.kubernetes_workloads.adapter import KubernetesWorkloads
 from assay.actions.workloads import Standing
@@ -149,6 +150,21 @@ def test_a_pod_stuck_terminating_is_still_there_and_says_since_when(kube: KubeFa
     assert job.kept_by.startswith("is ending, was to be gone by 20")
     assert job.kept_by.endswith("held by the finalizer example.org/unmount")
     assert kube.asked.count("create pods/eviction") == 1, "it was told once"
+
+
+def test_a_pod_whose_time_is_over_is_lost_with_a_node_that_does_not_answer(
+    kube: KubeFake, adapter: KubernetesWorkloads
+):
+    stuck = pod("stuck", "n1")
+    stuck["metadata"].update(annotations={STUCK: "yes"}, finalizers=["example.org/unmount"])
+    kube.put("pods", "ml", stuck | {"metadata": stuck["metadata"] | {"deletionTimestamp": written(-300)}})
+    kube.put("pods", "ml", pod("llama-0", "n1"))
+    assert [job.lost for job in adapter.standings(["n1"])["n1"].jobs] == [False, False]
+
+    silent = node("n1")
+    silent["status"]["conditions"][0]["status"] = "Unknown"
+    kube.put("nodes", "", silent)
+    assert {job.id: job.lost for job in adapter.standings(["n1"])["n1"].jobs} == {"ml/stuck": True, "ml/llama-0": False}
 
 
 def test_the_pod_of_the_same_name_that_came_up_elsewhere_is_not_evicted(kube: KubeFake, adapter: KubernetesWorkloads):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from assay.actions import cordon
 from assay.actions.action import Context, Facts, Intent, Verification
 from assay.actions.occupants import occupants
-from assay.actions.workloads import named
+from assay.actions.workloads import named, standing_of
 
 patience_s = 60.0
 
@@ -21,12 +21,18 @@ def run(ctx: Context, intent: Intent) -> None:
 
 
 def verify(ctx: Context, intent: Intent) -> Verification:
-    """Done when no job may start, no customer's job is left, and no process is known to hold a GPU."""
-    if not (closed := cordon.verify(ctx, intent)).done:
+    """Done when no job may start, no customer's job is left, and no process is known to hold a GPU.
+
+    A job that its scheduler lost with the node is left to the restart: nobody else can end it.
+    """
+    standing = standing_of(ctx.scheduler(intent.node), intent.node)
+    if not (closed := cordon.judged(standing)).done:
         return closed
-    jobs = ctx.scheduler(intent.node).jobs(intent.node)
-    if jobs:
-        return Verification(False, f"still running: {named(jobs)}", {"jobs": [str(job) for job in jobs]})
+    running, lost = ([job for job in standing.jobs if job.lost is gone] for gone in (False, True))
+    if running:
+        return Verification(False, f"still running: {named(running)}", {"jobs": [str(job) for job in running]})
     ended = intent.before.get("jobs", [])
     told = f"ended and requeued: {', '.join(ended)}" if ended else "no customer job was running"
+    if lost:
+        told = f"the node does not answer its scheduler, and what is left ends with its restart: {named(lost)}"
     return occupants(ctx, intent.node).settle(Verification(True, told), by_force=True)

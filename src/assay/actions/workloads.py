@@ -26,13 +26,17 @@ VERIFY_UNDRAIN = "assay:verify-undrain"
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One customer's job on a node. `since` is ISO 8601 UTC; `kept_by` says what forbids to end it, "" for nothing."""
+    """One customer's job on a node. `since` is ISO 8601 UTC; `kept_by` says what forbids to end it, "" for nothing.
+
+    `lost`: it was to be gone by now, and its node no longer answers its scheduler: only a restart of the node ends it.
+    """
 
     id: str
     name: str
     owner: str
     since: str
     kept_by: str = ""
+    lost: bool = False
 
     def __str__(self) -> str:
         kept = f"; {self.kept_by}" if self.kept_by else ""

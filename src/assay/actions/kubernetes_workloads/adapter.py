@@ -90,7 +90,7 @@ class KubernetesWorkloads:
         customers = {name: [pod for pod in on[name] if self._is_customers(pod)] for name in nodes if name in known}
         budgets = self._budgets(any(customers.values()))
         return {
-            name: Standing(tuple(job_of(pod, budgets.keeps(pod)) for pod in pods), cordon_of(known[name]))
+            name: Standing(tuple(job_of(pod, budgets.keeps(pod), known[name]) for pod in pods), cordon_of(known[name]))
             for name, pods in customers.items()
         }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from assay.actions.kubernetes_workloads.cluster import Object
 from assay.actions.kubernetes_workloads.keys import SPARE
+from assay.actions.kubernetes_workloads.times import age_s
 from assay.actions.workloads import Job
 
 MIRROR = "kubernetes.io/config.mirror"
@@ -28,13 +29,18 @@ def ended(pod: Object) -> bool:
     return pod["status"].get("phase") in ENDED
 
 
-def job_of(pod: Object, kept_by: str = "") -> Job:
-    """Return a customer's pod as a job: `namespace/pod`, whose name is its controller's, owned by its namespace."""
+def job_of(pod: Object, kept_by: str = "", node: Object | None = None) -> Job:
+    """Return a customer's pod as a job: `namespace/pod`, whose name is its controller's, owned by its namespace.
+
+    Without its `node` nobody can say whether it is lost with that.
+    """
     meta = pod["metadata"]
     owner = _controller(pod)
     name = f"{owner['kind']}/{owner['name']}" if owner else "no controller"
     since = pod["status"].get("startTime") or meta["creationTimestamp"]
-    return Job(f"{meta['namespace']}/{meta['name']}", name, f"namespace {meta['namespace']}", since, kept_by)
+    until = meta.get("deletionTimestamp")
+    lost = bool(until) and age_s(until) > 0 and node is not None and not ready(node)
+    return Job(f"{meta['namespace']}/{meta['name']}", name, f"namespace {meta['namespace']}", since, kept_by, lost)
 
 
 def lingering(pod: Object) -> str:
@@ -46,9 +52,9 @@ def lingering(pod: Object) -> str:
     return f"is ending, was to be gone by {meta['deletionTimestamp']}{held}"
 
 
-def ready(pod: Object) -> bool:
-    """Say whether a pod counts as healthy."""
-    conditions = pod["status"].get("conditions") or []
+def ready(thing: Object) -> bool:
+    """Say whether a pod counts as healthy, or a node's kubelet as there."""
+    conditions = thing["status"].get("conditions") or []
     return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
 
 
