@@ -85,9 +85,10 @@ class Site:
         body = {"who": "ann", "reason": "as planted"} | body
         self.ledger.append(Entry(f"{kind}-{next(self.serial)}", written(self.clock.at), kind, name, body))
 
-    def settle(self, name: str, standing: str = "verified") -> None:
-        """Let everything that is owed to a node come to an end."""
-        for one in owed(self.desk.policy, Memory(self.desk).stories()[name]):
+    def settle(self, name: str, standing: str = "verified", only: str = "") -> None:
+        """Let everything that is owed to a node, or this action of it, come to an end."""
+        every = owed(self.desk.policy, Memory(self.desk).stories()[name])
+        for one in [one for one in every if only in ("", one.action)]:
             effect, at = derived_id(one.decision, one.action), written(self.clock.at)
             about = {"effect": effect, "action": one.action, "decision": one.decision, "reason": "", "facts": {}}
             begun = Entry(effect, at, "effect.intent", name, about | {"before": {}, "params": {}})

@@ -12,11 +12,13 @@ from assay.actions.no_workloads import NoWorkloads
 from assay.actions.workloads import Job, our_reason, ours
 from assay.cli import status
 from assay.cli.chain import chain
-from assay.controller import journal
+from assay.controller import journal, once
 from assay.controller.memory import Memory
 from assay.controller.once import act_where_owed, decide_now
+from assay.controller.share import Share
 from assay.controller.telling import lines
 from assay.controller.tickets import update_tickets
+from assay.lifecycle.owed import owed
 
 ONE = NODES[0]
 
@@ -58,6 +60,10 @@ def one_pass(site: Site, memory: Memory) -> list[str]:
     act_where_owed(memory, NODES)
     site.later(minutes=1)
     return lines(memory.news())
+
+
+def owes(memory: Memory) -> list[str]:
+    return [one.action for one in owed(memory.desk.policy, memory.stories()[ONE])]
 
 
 def intents(site: Site) -> list[str]:
@@ -116,6 +122,22 @@ def test_nothing_is_made_of_a_scheduler_that_is_silent_that_knows_no_such_node_o
     assert one_pass(site, memory) == []
     site.far = NoWorkloads({})
     assert Memory(site.desk).situation([ONE]).nodes[0].cordon is None
+
+
+def test_what_was_left_half_done_does_not_go_on_before_the_node_is_closed_again(
+    site: Site, memory: Memory, monkeypatch
+):
+    site.fault(ONE, "gpu.xid.79")
+    decide_now(memory)
+    for action in ("cordon", "drain-now"):
+        site.settle(ONE, only=action)
+    site.far.cordons.clear()
+    done: list[str] = []
+    for name in ("accept_commit", "look_at_fabrics", "look", "look_for_silence", "update_tickets", "deliver_tickets"):
+        monkeypatch.setattr(once, name, lambda *_, **__: [])
+    monkeypatch.setattr(once, "act_where_owed", lambda memory, _: done.extend(owes(memory)))
+    once._once(memory, Share(), [ONE], scan_fabric=False)
+    assert done[:3] == ["cordon", "drain-now", "reboot"]
 
 
 def test_status_and_explain_say_it(site: Site, memory: Memory):

@@ -23,8 +23,11 @@ from assay.controller.tickets import update_tickets
 from assay.ledger.store import Ledger
 from assay.lifecycle import journal
 from assay.lifecycle.decide import decide
+from assay.lifecycle.opened import close_again
 from assay.lifecycle.owed import owed
+from assay.lifecycle.situation import Situation
 from assay.model.clock import Clock
+from assay.model.decision import Decision
 from assay.model.entry import Entry
 from assay.model.errors import Trouble
 from assay.model.fleet import Fleet, Node
@@ -90,6 +93,8 @@ def _once(memory: Memory, share: Share, names: list[str], *, scan_fabric: bool) 
     at, start = desk.now, desk.ledger.head()
     accept_commit(desk)
     enroll(memory)
+    with share.deciding():
+        close_what_was_opened(memory, names)
     act_where_owed(memory, names)
     if scan_fabric:
         look_at_fabrics(desk, names)
@@ -120,11 +125,21 @@ def decide_now(memory: Memory, names: Collection[str] | None = None, asked: Coll
     `asked` are the nodes to decide about, all by default; the others are only counted.
     """
     situation = memory.situation(asked or ())
-    views = {view.name: view for view in situation.nodes}
     made = [one for one in decide(situation, asked) if names is None or one.node in names]
+    _write_down(memory, situation, made)
+    return len(made)
+
+
+def close_what_was_opened(memory: Memory, names: Collection[str]) -> None:
+    """Decide about those `names` that others opened: nothing begun there may go on as if nobody had come in."""
+    situation = memory.situation()
+    _write_down(memory, situation, [one for one in close_again(situation) if one.node in names])
+
+
+def _write_down(memory: Memory, situation: Situation, made: Collection[Decision]) -> None:
+    views = {view.name: view for view in situation.nodes}
     entries = (journal.made(situation.policy, views[one.node], one, situation.now) for one in made)
     memory.desk.ledger.append(*(entry for lines in entries for entry in lines))
-    return len(made)
 
 
 def act_where_owed(memory: Memory, names: Collection[str]) -> None:

@@ -10,10 +10,10 @@ from collections.abc import Collection, Iterator, Sequence
 
 from assay.lifecycle.situation import NodeView, Situation
 from assay.lifecycle.story import Effect, Opened, Story
-from assay.lifecycle.verdicts import Wish
+from assay.lifecycle.verdicts import Wish, decided
 from assay.lifecycle.when import hours, moment, spoken
 from assay.model.action import REPAIRS, Action
-from assay.model.decision import Cause
+from assay.model.decision import Cause, Decision
 from assay.model.policy import LifecyclePolicy
 
 CLOSING: tuple[Action, ...] = ("cordon", "drain", "drain-now")
@@ -40,6 +40,13 @@ def opened(situation: Situation, view: NodeView) -> Iterator[Wish]:
     else:
         because = (Cause("opened", closed.id, f"{seen}{on_it}; {_left_to_people(situation, lately)}"),)
         yield Wish(state, "record", RULE, RULE, because, (closed.id,), "ticket")
+
+
+def close_again(situation: Situation) -> list[Decision]:
+    """Return the decisions that close nodes again; they rest on no other evidence, so they may be made at any time."""
+    found = [(view, wish) for view in situation.nodes for wish in opened(situation, view) if wish.remedy == AGAIN]
+    made = [(view, decided(situation, view, wish)) for view, wish in found]
+    return [decision for view, decision in made if decision.id not in view.story.decided]
 
 
 def closed_by(policy: LifecyclePolicy, story: Story) -> Effect | None:
