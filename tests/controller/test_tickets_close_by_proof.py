@@ -121,7 +121,7 @@ def test_what_a_greater_cause_explains_is_merged_into_its_ticket():
     cage = out("cage", "n1 mlx5_0:1", "n2 mlx5_0:1", "leaf-1:7", "leaf-1:8")
     history = step(step([], [TWO_ENDS], proved(), day(1)), [cage], proved("cable"), day(2))
     assert kinds(history) == ["ticket.opened", "ticket.opened", "ticket.closed"]
-    assert history[-1].body == {"ticket": "id-cable", "by": "ticket id-cage, which explains it too"}
+    assert history[-1].body == {"ticket": "id-cable", "title": "cable", "by": "ticket id-cage, which explains it too"}
     later = step(step(history, [cage], proved("cable"), day(3)), [TWO_ENDS], proved("cage"), day(4))
     assert kinds(later)[3:] == ["ticket.reopened", "ticket.closed"], "the cage is mended, one cable of it is not"
 

@@ -76,7 +76,7 @@ def _for_ever(desk: Desk, chosen: Callable[[Fleet], list[str]], interval: float 
     work = _work(desk)
     current = Current(desk.root, partial(load_again, desk), desk.clock, _say, desk.overlays)
     with shared(work) as share:
-        Loop(Memory(work), share, current, chosen, Told(partial(_changed, form), _say), interval).run(stop)
+        Loop(Memory(work), share, current, chosen, Told(_changed(form), _say), interval).run(stop)
     _say("stopped; what was begun is taken up by the next start")
 
 
@@ -133,13 +133,18 @@ def _progress(line: str) -> None:
     print(f"· {line}", file=sys.stderr, flush=True)  # noqa: T201 — people wait for this
 
 
-def _changed(form: str, entries: list[Entry]) -> None:
-    """Print each change as it comes: a line of text, or of JSON."""
-    from assay.controller.telling import lines
+def _changed(form: str) -> Callable[[list[Entry]], None]:
+    """Return what prints each change as it comes, a line of text or of JSON; what was told once is known by name."""
+    from assay.controller.telling import Teller, line
 
-    told = [json.dumps(_plain_entry(entry)) for entry in entries] if form == "json" else lines(entries)
-    for line in told:
-        print(line, flush=True)  # noqa: T201 — the answer
+    teller = Teller()
+
+    def tell(entries: list[Entry]) -> None:
+        for entry in entries:
+            told = json.dumps(_plain_entry(entry)) if form == "json" else line(entry, teller)
+            print(told, flush=True)  # noqa: T201 — the answer
+
+    return tell
 
 
 def _left(desk: Desk) -> list[Task]:

@@ -107,7 +107,7 @@ class _Outbox:
         raise AssertionError("the last attempt returns or raises")
 
     def _journal(self, one: Listed, version: str, external: str) -> None:
-        body = {"ticket": one.ticket.id, "sink": self.route.name, "to": self.to}
+        body = {"ticket": one.ticket.id, "title": one.ticket.title, "sink": self.route.name, "to": self.to}
         body |= {"version": version, "external": external}
         ident = derived_id(DELIVERED, self.route.name, self.to, one.ticket.id, version)
         self.desk.ledger.append(Entry(ident, self.desk.now, DELIVERED, one.ticket.node, body))

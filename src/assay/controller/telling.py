@@ -13,6 +13,8 @@ from assay.model.spans import counted, listed
 
 Body = Mapping[str, Any]
 SAYS = {"inventory": "the inventory", "bmc": "its BMC", "dmi": "its firmware"}
+MOST = 50_000
+"""Of so many things the names are kept, those that were told last."""
 _ID = re.compile(r",? ?(?:by |of |after )?(?:the )?(?:decision|effect|fault) [0-9a-f]{16}\b")
 
 
@@ -42,6 +44,8 @@ class Teller:
             self._named[body["effect"]] = body["action"]
         elif kind.startswith("ticket.") and body.get("title"):
             self._named[body["ticket"]] = body["title"]
+        if len(self._named) > MOST:
+            del self._named[next(iter(self._named))]
 
     def _name(self, kind: str, body: Body) -> str:
         """Return what the line is about, "" where that was never told."""

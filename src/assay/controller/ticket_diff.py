@@ -63,7 +63,8 @@ def changes(
     for key, one in known.items():
         if key not in news and not one.by and (by := proof(one.ticket, one.at)):
             cause = next((each for each in now if _explains(each, one.ticket)), None)
-            body = {"ticket": one.ticket.id, "by": f"ticket {cause.id}, which explains it too" if cause else by}
+            why = f"ticket {cause.id}, which explains it too" if cause else by
+            body = {"ticket": one.ticket.id, "title": one.ticket.title, "by": why}
             ident = derived_id("closed", one.ticket.id, at)
             found.append(Entry(ident, at, "ticket.closed", one.ticket.node, body))
     return found
