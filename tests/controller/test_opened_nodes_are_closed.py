@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from quiet_site import NODES, Far, Site
 
 from assay.actions.no_workloads import NoWorkloads
-from assay.actions.workloads import Job, our_reason, ours
+from assay.actions.workloads import Job, Standing, our_reason, ours
 from assay.cli import status
 from assay.cli.chain import chain
 from assay.controller import journal, once
@@ -122,6 +123,20 @@ def test_nothing_is_made_of_a_scheduler_that_is_silent_that_knows_no_such_node_o
     assert one_pass(site, memory) == []
     site.far = NoWorkloads({})
     assert Memory(site.desk).situation([ONE]).nodes[0].cordon is None
+
+
+def test_a_scheduler_whose_answer_makes_no_sense_keeps_nobody_elses_node_waiting(
+    site: Site, memory: Memory, monkeypatch
+):
+    class Odd(Far):
+        def standings(self, nodes: Collection[str]) -> dict[str, Standing]:
+            raise KeyError("status")
+
+    odd, sane = Odd(), site.far
+    site.desk = replace(site.desk, workloads=lambda node: odd if node.name == NODES[1] else sane)
+    views = {view.name: view for view in Memory(site.desk).situation(NODES).nodes}
+    assert (views[NODES[1]].jobs, views[ONE].jobs) == (None, ("job 7 (llama, customer)",))
+    assert site.said[-1] == f"{NODES[1]}: cannot tell what is in use: internal error: KeyError: 'status'"
 
 
 def test_what_was_left_half_done_does_not_go_on_before_the_node_is_closed_again(

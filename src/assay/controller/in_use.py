@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection
 
 from assay.actions.workloads import Standing, Workloads
-from assay.model.errors import Trouble
+from assay.controller.effect import words
 from assay.model.fleet import Node
 
 
@@ -18,9 +18,9 @@ def standings_of(
     for scheduler, names in _by_scheduler(nodes, workloads, tell).items():
         try:
             standings |= scheduler.standings(names)
-        except Trouble as trouble:
+        except Exception as error:  # whatever it is, the nodes of other schedulers go on
             more = f" and {len(names) - 1} more" if names[1:] else ""
-            tell(f"{names[0]}{more}: cannot tell what is in use: {trouble}")
+            tell(f"{names[0]}{more}: cannot tell what is in use: {words(error)}")
     return standings
 
 
@@ -31,8 +31,8 @@ def _by_scheduler(
     for node in nodes:
         try:
             asked[workloads(node)].append(node.name)
-        except Trouble as trouble:
-            tell(f"{node.name}: cannot tell whether it is in use: {trouble}")
+        except Exception as error:  # as above
+            tell(f"{node.name}: cannot tell whether it is in use: {words(error)}")
     return asked
 
 
