@@ -322,6 +322,11 @@ def test_one_that_asks_for_more_is_left_alone_so_long(
     assert len(github.requests) == 1, "nobody asks before the time"
 
 
+@pytest.mark.parametrize("asked", ["²", "soon", "-1", "9" * 5000])
+def test_a_wait_that_makes_no_sense_is_some_wait(asked: str) -> None:
+    assert remote._wait_s({"Retry-After": asked}) > 0
+
+
 def test_each_failure_doubles_the_wait_and_a_success_forgets_it(room: Room, github: GitHub) -> None:
     github.troubles.append(Trouble("GET", status=500, times=9))
     room.wants(ticket())

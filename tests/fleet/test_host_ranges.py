@@ -51,6 +51,7 @@ def test_ranges_steps_letters_and_ports_are_understood(pattern: str, names: list
         ("n[5:2]", "ends before it begins"),
         ("n[c:a]", "ends before it begins"),
         ("n[1:a]", "two numbers, or two letters"),
+        ("n[²:5]", "no range"),
         ("n[1:5:0]", "step of a range cannot be 0"),
         ("n[1-5]", "no range"),
         ("n[1:2", "no range"),

@@ -151,6 +151,7 @@ def test_evidence_that_is_missing_or_broken_is_an_error_that_says_so(small, text
         (("--pool", "h100"), "no pool 'h100'"),
         (("--rack", "r99"), "no rack 'r99'"),
         (("--shard", "3/2"), "write it as 2/4"),
+        (("--shard", "²/3"), "write it as 2/4"),
     ],
 )
 def test_a_name_that_does_not_exist_is_a_usage_error_in_one_message(small, options, says):

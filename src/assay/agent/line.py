@@ -127,7 +127,7 @@ def _said(error: Exception) -> str:
 
 
 def _seconds(text: str) -> float:
-    return float(text) if text.isdigit() else 0.0
+    return float(text) if text.isdecimal() else 0.0
 
 
 def _object(said: bytes) -> dict[str, Any]:

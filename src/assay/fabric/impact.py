@@ -49,7 +49,7 @@ def impact(plan: Plan, what: str) -> Impact:
         return _Loss(plan, device.name, without=(device.guid,)).told()
     number = int(port) if re.fullmatch(r"\d{1,5}", port) else 1
     cable = plan.cable_at(Port(device.guid, number))
-    if cable is None or (port and not port.isdigit()):
+    if cable is None or (port and not port.isdecimal()):
         raise Trouble(f"no cable is designed at {what}", fix=f"{device.name} has {device.ports} ports")
     return _Loss(plan, f"the cable from {cable.a} to {cable.b}", cable=cable).told()
 

@@ -60,7 +60,7 @@ def blobs(root: Path, commit: str) -> dict[str, Blob]:
         facts, _, path = line.partition("\t")
         if path:
             mode, _, name, size = facts.split()
-            found[path] = Blob(mode, name, int(size) if size.isdigit() else 0)
+            found[path] = Blob(mode, name, int(size) if size.isdecimal() else 0)
     return found
 
 

@@ -151,7 +151,7 @@ class _Reading:
             if not isinstance(name, str):
                 self.wrong(layer.document, (*layer.path, name), f"{name!r} is no variable name", "quote it")
         priority = str(layer.variables.get(PRIORITY, ""))
-        if group is not None and priority.isdigit():
+        if group is not None and priority.isdecimal() and len(priority) < 10:
             group.priority = int(priority)
         into.append(layer)
 

@@ -58,7 +58,7 @@ def _steps(first: str, last: str, step: str | None) -> Sequence[str]:
 
 
 def _numbers(first: str, last: str, step: int) -> Sequence[str]:
-    if not (first.isdigit() and last.isdigit()) or max(len(first), len(last)) > 12:
+    if not (first.isdecimal() and last.isdecimal()) or max(len(first), len(last)) > 12:
         raise ValueError(f"the range [{first}:{last}] needs two numbers, or two letters")
     padded = first.startswith("0") and len(first) > 1
     if padded and len(first) != len(last):

@@ -55,7 +55,7 @@ def _violations(found: Mapping[str, Any], model: type[BaseModel]) -> list[Violat
 def _meant(cause: ValueError) -> tuple[Any, ...]:
     """Return the path that a complaint begins with, as far as it can be one."""
     steps = str(cause).split(" ", 1)[0].rstrip(":").split(".")
-    return tuple(int(step) if step.isdigit() else step for step in steps)
+    return tuple(int(step) if step.isdecimal() else step for step in steps)
 
 
 def message(found: Mapping[str, Any]) -> str:

@@ -66,6 +66,6 @@ def _names(given: list[str], known: Iterable[str], what: str) -> set[str]:
 
 def _shard(text: str) -> tuple[int, int]:
     share, _, shares = text.partition("/")
-    if share.isdigit() and shares.isdigit() and 1 <= int(share) <= int(shares):
+    if share.isdecimal() and shares.isdecimal() and 1 <= int(share) <= int(shares):
         return int(share), int(shares)
     raise Trouble(f"--shard {text} is no share", fix="write it as 2/4: the second of four")

@@ -70,7 +70,7 @@ def tasks(job: str) -> dict[int, Task] | None:
     if done is None or done.returncode:
         return {} if done and NO_JOB in done.stderr else None
     rows = [line.strip().split("|") for line in done.stdout.splitlines() if line.count("|") == 3]
-    return {int(place) if place.isdigit() else ELSEWHERE: _task(*rest) for place, *rest in rows}
+    return {int(place) if place.isdecimal() else ELSEWHERE: _task(*rest) for place, *rest in rows}
 
 
 def named(name: str) -> list[str]:

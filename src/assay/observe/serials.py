@@ -71,7 +71,7 @@ def _place(kind: str, name: str, tree: Any, names: Mapping[str, str]) -> str:
     pci = name if kind == "gpu" else _text(tree, "pci")
     if known := names.get(pci.lower()):
         return known
-    return name if kind in ("hca", "nvme") else f"{kind}{name}" if name.isdigit() else f"{kind} {name}"
+    return name if kind in ("hca", "nvme") else f"{kind}{name}" if name.isdecimal() else f"{kind} {name}"
 
 
 def _text(tree: Any, key: str) -> str:

@@ -38,7 +38,7 @@ def _doing(pid: int) -> str:
     words = f"state {state[0] if state else '?'}"
     if where not in ("", "0"):
         words += f" in {where}"
-    if call and call[0].isdigit():
+    if call and call[0].isdecimal():
         words += f", system call {call[0]}"
     return words
 

@@ -138,7 +138,7 @@ def _told(data: Any) -> str:
 def _wait_s(headers: Mapping[str, str]) -> float:
     """Return the seconds that an answer asks to wait, 0 where it asks nothing."""
     after = headers.get("Retry-After", "")
-    if after.isdigit():
+    if after.isdecimal():
         return float(after[:9])
     if after:
         try:
@@ -146,6 +146,6 @@ def _wait_s(headers: Mapping[str, str]) -> float:
         except (ValueError, OverflowError):
             return 60.0
     reset = headers.get("X-RateLimit-Reset", "")
-    if headers.get("X-RateLimit-Remaining") == "0" and reset.isdigit():
+    if headers.get("X-RateLimit-Remaining") == "0" and reset.isdecimal():
         return max(1.0, float(reset[:12]) - time.time())
     return 0.0

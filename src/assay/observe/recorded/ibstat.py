@@ -105,7 +105,7 @@ def _fact(facts: Facts, name: str, convert: Convert) -> dict[str, Any]:
 
 def _count(facts: Facts) -> int:
     told = facts.get("Number of ports", "1")
-    return min(int(told), 64) if told.isascii() and told.isdigit() and len(told) < 4 else 1
+    return min(int(told), 64) if told.isascii() and told.isdecimal() and len(told) < 4 else 1
 
 
 def _text(text: str) -> str:
