@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,10 @@ import duckdb  # noqa: F401 — its extension ends a process that loads it twice
 import pytest
 
 import assay.harness.suites  # noqa: F401 — once for all sessions inside the tests
+from assay.fleet.document import Shelf
+from assay.fleet.load import load_fleet
 from assay.harness.deliver import remove
+from assay.harness.kept import SHELF
 from assay.harness.recordings import recording
 from assay.harness.store.read import Stored
 from assay.model.outcome import Outcome
@@ -74,6 +77,21 @@ class Copy:
             return []
         with Stored.open(self.written) as stored:
             return list(stored.outcomes())
+
+
+@pytest.fixture(scope="session")
+def read() -> Shelf:
+    """What copies of the example have in common; what reads a fleet is imported, once for all sessions inside tests."""
+    shelf = Shelf()
+    load_fleet(ROOT, shelf=shelf)
+    return shelf
+
+
+@pytest.fixture(autouse=True)
+def _what_is_the_same_is_read_once(read: Shelf) -> Iterator[None]:
+    before = SHELF.set(read)
+    yield
+    SHELF.reset(before)
 
 
 @pytest.fixture
