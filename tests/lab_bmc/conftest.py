@@ -51,7 +51,7 @@ class Lab:
             username=user,
             password=password,
             cafile=str(self.world.home / "ca.pem"),
-            timeout=10,
+            timeout=60,
         )
         client.login(auth=redfish.AuthMethod.SESSION)
         return client
@@ -66,7 +66,7 @@ class Lab:
 
     def ask(self, method: str, path: str, node: str = "n0003", **options: Any) -> requests.Response:
         with self.http() as session:
-            return session.request(method, self.base(node) + path, timeout=options.pop("timeout", 10), **options)
+            return session.request(method, self.base(node) + path, timeout=options.pop("timeout", 60), **options)
 
 
 @pytest.fixture(scope="session")

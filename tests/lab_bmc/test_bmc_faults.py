@@ -75,10 +75,11 @@ def test_a_silent_bmc_does_not_hold_up_its_neighbours(build: Any) -> None:
     with lab.world.change("n0003") as state:
         state["fails"]["bmc_silent"] = True
     with ThreadPoolExecutor(8) as pool:
-        hanging = [pool.submit(lab.ask, "GET", SYSTEM, timeout=1) for _ in range(6)]
+        hanging = [pool.submit(lab.ask, "GET", SYSTEM) for _ in range(6)]
         assert lab.ask("GET", SYSTEM, node="n0004").status_code == 200
         assert not any(future.done() for future in hanging)
-        assert all(isinstance(future.exception(), requests.ReadTimeout) for future in hanging)
+        build.stop()
+        assert all(isinstance(future.exception(), requests.ConnectionError) for future in hanging)
 
 
 def test_images_that_never_come_do_not_hold_up_a_reset(lab: Any) -> None:
@@ -87,7 +88,7 @@ def test_images_that_never_come_do_not_hold_up_a_reset(lab: Any) -> None:
         update = f"{ROOT}/UpdateService/Actions/UpdateService.SimpleUpdate"
         waiting = [pool.submit(lab.ask, "POST", update, json=image) for _ in range(10)]
         time.sleep(0.3)
-        off = lab.ask("POST", f"{SYSTEM}/Actions/ComputerSystem.Reset", json={"ResetType": "ForceOff"}, timeout=3)
+        off = lab.ask("POST", f"{SYSTEM}/Actions/ComputerSystem.Reset", json={"ResetType": "ForceOff"})
         assert off.status_code == 204
         assert not any(future.done() for future in waiting)
         for _ in waiting:

@@ -80,7 +80,7 @@ def firmware(tiny: Any, ca_file: Path, *items: tuple[str, str | None]) -> dict[s
         {"@odata.id": f"/f{number}", "Id": one, "Version": version} for number, (one, version) in enumerate(items)
     ]
     tiny.tree["/redfish/v1/UpdateService/Firm"] = {"@odata.id": "/redfish/v1/UpdateService/Firm", "Members": members}
-    return read_bmc(tiny.node(bmc_ca=str(ca_file)), Path(), 5)
+    return read_bmc(tiny.node(bmc_ca=str(ca_file)), Path(), 60)
 
 
 def test_an_empty_pending_entry_says_that_nothing_waits(tiny: Any, ca_file: Path) -> None:

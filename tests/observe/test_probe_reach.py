@@ -18,6 +18,7 @@ from assay.model.fleet import Node
 from assay.observe.ask import ask
 from assay.observe.reach import probe, probe_here
 
+HUNG_S = 60  # what hangs hangs for so long; who does not wait for it is through long before
 GOOD = {"probe": {"host": {"hostname": {"value": "n1"}}}}
 
 
@@ -33,11 +34,11 @@ def node(reach: Any = None) -> Node:
 @pytest.mark.parametrize("code", [0, 1, 255])
 def test_the_document_counts_and_the_exit_code_does_not(code: int) -> None:
     script = program(f"import sys; print({json.dumps(GOOD)!r}); sys.exit({code})")
-    assert probe(node(script), [], 5) == GOOD
+    assert probe(node(script), [], 60) == GOOD
 
 
 def test_an_exit_code_of_zero_without_a_document_is_no_answer() -> None:
-    assert probe(node(program("pass")), [], 5) == {
+    assert probe(node(program("pass")), [], 60) == {
         "probe": {"failed": "the probe printed nothing and ended with exit code 0"}
     }
 
@@ -45,35 +46,45 @@ def test_an_exit_code_of_zero_without_a_document_is_no_answer() -> None:
 def test_the_first_line_of_standard_error_is_the_reason() -> None:
     words = "\\n  \\nssh: connect to host n0007 port 22: No route to host\\r\\nmore"
     script = program(f"import sys; sys.stderr.write('{words}'); sys.exit(255)")
-    assert ask(script, 5) == {"failed": "ssh: connect to host n0007 port 22: No route to host"}
+    assert ask(script, 60) == {"failed": "ssh: connect to host n0007 port 22: No route to host"}
 
 
 @pytest.mark.parametrize("rubbish", ["hello", "[1, 2]", "7", '{"a": NaN}', '{"a": "\\ud800"}', "{" * 9, "[" * 99999])
 def test_rubbish_is_a_failure_that_shows_how_it_begins(rubbish: str) -> None:
-    answer = ask(program(f"print({rubbish!r})"), 5)
+    answer = ask(program(f"print({rubbish!r})"), 60)
     assert answer == {"failed": f"not a JSON document: {rubbish[:200]}"}
 
 
 def test_what_a_terminal_would_obey_is_made_harmless() -> None:
-    answer = ask(program(r"import sys; sys.stderr.write('\x1b]0;owned\x07 boo')"), 5)
+    answer = ask(program(r"import sys; sys.stderr.write('\x1b]0;owned\x07 boo')"), 60)
     assert answer == {"failed": "·]0;owned· boo"}
 
 
 def test_bytes_that_are_no_text_do_not_break_the_collector() -> None:
-    assert "failed" in ask(program(r"import os; os.write(1, b'\xff\xfe\x00{'); os.write(2, b'')"), 5)
+    assert "failed" in ask(program(r"import os; os.write(1, b'\xff\xfe\x00{'); os.write(2, b'')"), 60)
 
 
 def test_a_probe_that_hangs_is_given_up_on_time_with_all_its_children(tmp_path: Path) -> None:
     pids = tmp_path / "pids"
     script = program(
-        f"import os, time; child = os.fork(); open({str(pids)!r}, 'a').write(f'{{os.getpid()}} '); time.sleep(60)"
+        f"import os, time; child = os.fork(); open({str(pids)!r}, 'a').write(f'{{os.getpid()}} '); time.sleep({HUNG_S})"
     )
     begin = time.monotonic()
-    assert ask(script, 0.6) == {"failed": "no answer within 0.6 s"}
-    assert time.monotonic() - begin < 1.3
-    time.sleep(0.05)
-    assert len(pids.read_text().split()) == 2
-    assert not any(_runs(int(pid)) for pid in pids.read_text().split())
+    begun = given_up(script, pids, 2)
+    assert time.monotonic() - begin < HUNG_S / 2
+    while any(map(_runs, begun)):  # a signal takes its moment on a busy machine
+        assert time.monotonic() - begin < HUNG_S / 2
+        time.sleep(0.01)
+
+
+def given_up(script: list[str], pids: Path, count: int) -> list[int]:
+    """Ask a script that hangs, for longer where a busy machine did not let it begin; return who wrote to `pids`."""
+    for seconds in (0.6, 6.0, 20.0):
+        pids.write_text("")
+        assert ask(script, seconds) == {"failed": f"no answer within {seconds} s"}
+        if len(begun := pids.read_text().split()) == count:
+            return list(map(int, begun))
+    raise AssertionError("it never began")
 
 
 def _runs(pid: int) -> bool:
@@ -88,20 +99,20 @@ def test_a_child_that_escaped_and_holds_the_pipe_is_not_waited_for(tmp_path: Pat
     script = program(
         "import os, time\n"
         "if os.fork() == 0:\n"
-        f"    os.setsid(); open({str(pid_file)!r}, 'w').write(str(os.getpid())); time.sleep(30)\n"
+        f"    os.setsid(); open({str(pid_file)!r}, 'w').write(f'{{os.getpid()}} '); time.sleep({HUNG_S})\n"
         f"print({json.dumps(GOOD)!r})"
     )
     begin = time.monotonic()
-    assert ask(script, 0.6) == {"failed": "no answer within 0.6 s"}
-    assert time.monotonic() - begin < 1.3
-    os.kill(int(pid_file.read_text()), 9)
+    (escaped,) = given_up(script, pid_file, 1)
+    assert time.monotonic() - begin < HUNG_S / 2
+    os.kill(escaped, 9)
 
 
 def test_a_process_that_closes_its_output_and_stays_is_not_waited_for() -> None:
     begin = time.monotonic()
-    script = program("import os, time; os.write(1, b'{}'); os.close(1); os.close(2); time.sleep(60)")
+    script = program(f"import os, time; os.write(1, b'{{}}'); os.close(1); os.close(2); time.sleep({HUNG_S})")
     assert ask(script, 0.6) == {"failed": "no answer within 0.6 s"}
-    assert time.monotonic() - begin < 1.3
+    assert time.monotonic() - begin < HUNG_S / 2
 
 
 def test_a_flood_is_cut_off() -> None:
@@ -110,7 +121,7 @@ def test_a_flood_is_cut_off() -> None:
 
 
 def test_a_program_that_is_not_there_is_said_plainly() -> None:
-    assert ask(["/no/such/ssh", "n1"], 5) == {"failed": "/no/such/ssh cannot be started: No such file or directory"}
+    assert ask(["/no/such/ssh", "n1"], 60) == {"failed": "/no/such/ssh cannot be started: No such file or directory"}
 
 
 @pytest.mark.skipif(not shutil.which("ssh"), reason="no ssh here (Debian: openssh-client)")
@@ -120,11 +131,11 @@ def test_the_real_ssh_is_refused_in_its_own_words_and_not_waited_for_when_nobody
         reach = ["ssh", "-F", "none", "-o", "BatchMode=yes", "-p", str(port), "127.0.0.1"]
         assert probe(node(reach), [], 0.6) == {"probe": {"failed": "no answer within 0.6 s"}}
     refused = f"ssh: connect to host 127.0.0.1 port {port}: Connection refused"
-    assert probe(node(reach), [], 5) == {"probe": {"failed": refused}}
+    assert probe(node(reach), [], 60) == {"probe": {"failed": refused}}
 
 
 def test_an_active_run_that_brings_no_active_channel_reads_failed() -> None:
-    answer = probe(node(program(f"print({json.dumps(GOOD)!r})")), ["--active", "memory"], 5)
+    answer = probe(node(program(f"print({json.dumps(GOOD)!r})")), ["--active", "memory"], 60)
     assert answer == {**GOOD, "active": {"failed": "the answer holds no active"}}
 
 

@@ -40,7 +40,7 @@ def test_one_that_there_is_not_is_refused_and_those_that_there_are_named() -> No
     with pytest.raises(Trouble, match="n1 cannot be read by 'pigeon'") as said:
         Transports().to(node(transport="pigeon"))
     assert all(name in said.value.fix for name in get_args(Known))
-    assert probe(node(transport="pigeon"), [], 5) == {"probe": {"failed": "n1 cannot be read by 'pigeon'"}}
+    assert probe(node(transport="pigeon"), [], 60) == {"probe": {"failed": "n1 cannot be read by 'pigeon'"}}
 
 
 def test_local_is_this_machine_even_from_within_a_lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

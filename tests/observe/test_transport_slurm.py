@@ -87,7 +87,7 @@ def test_without_slurm_a_job_to_join_cannot_be_found_and_that_is_said(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    answer = probe(node(slurm_step={"join": True}), [], 5)
+    answer = probe(node(slurm_step={"join": True}), [], 60)
     assert answer == {"probe": {"failed": "squeue does not say which job runs on n0001: FileNotFoundError"}}
 
 

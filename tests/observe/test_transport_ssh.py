@@ -161,7 +161,10 @@ def test_nothing_of_it_stays_on_the_node_after_its_deadline(server: Server, rehe
     state.unlink()
     os.mkfifo(state)
     try:
-        found = probe(server.node(), [], 4)["probe"]
+        for seconds in (4, 30):
+            found = probe(server.node(), [], seconds)["probe"]
+            if "host" in found:  # else the machine is too busy to come so far
+                break
         assert "failed" in found["host"] or "failed" in found["host"]["uptime_s"]
         assert found["hca"]
     finally:
@@ -207,6 +210,6 @@ def test_a_template_of_ansible_s_is_refused_in_words() -> None:
     node = Node("n1", "p", "s", "r01", 1, "x", "spec", "managed", variables={"ansible_host": "{{ address }}"})
     with pytest.raises(Trouble, match="ansible_host of n1 is a template"):
         ssh(node, ["true"])
-    assert probe(node, [], 5) == {
+    assert probe(node, [], 60) == {
         "probe": {"failed": "ansible_host of n1 is a template, which only Ansible can fill in"}
     }
