@@ -369,7 +369,7 @@ def test_a_service_that_sends_a_byte_now_and_then_is_cut_off(room: Room, github:
     begun = time.monotonic()
     (failed,) = room.deliver()
     assert "no answer within 0.5 s" in failed.why
-    assert time.monotonic() - begun < 4
+    assert time.monotonic() - begun < 9, "the bytes end after 10 s"
 
 
 @pytest.mark.parametrize("status", [200, 301, 401, 403, 404, 418, 500])

@@ -6,11 +6,12 @@ import os
 import subprocess
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as some
 from slurm_cluster import free_ports, needs_slurm
 from slurm_room import adapter
@@ -80,6 +81,46 @@ def test_whatever_is_printed_is_read_or_is_trouble(document: Any):
                 read(words)
             except Trouble:
                 continue
+
+
+NODE = {"name": "n1", "state": "idle"}
+JOB = {"job_id": 1, "job_state": "RUNNING", "nodes": "n1"}
+NUMBERS = ("reason_changed_at", "start_time", "end_time", "preempt_time")
+FIELDS = (
+    *NODE,
+    *JOB,
+    *NUMBERS,
+    "state_flags",
+    "reason",
+    "reason_set_by_user",
+    "comment",
+    "name",
+    "user_name",
+    "requeue",
+)
+LARGE = some.sampled_from(
+    [2**32 - 2, 2**64 - 2, -(2**40), 10**30, {"set": True, "number": 2**64 - 1}, "n[1-9" + "9" * 30]
+)
+
+
+@example({"start_time": 2**64 - 2})
+@example({"comment": 7})
+@given(some.dictionaries(some.sampled_from(FIELDS), ANYTHING | LARGE, min_size=1, max_size=3))
+def test_whatever_stands_in_a_field_is_read_or_is_trouble(spoilt: dict[str, Any]):
+    with suppress(Trouble):
+        (node,) = nodes_of({"nodes": [{**NODE, **spoilt}]}).values()
+        assert isinstance(cordon_of(node), str | None)
+        assert stands(node) in (True, False)
+    with suppress(Trouble):
+        (job,) = jobs_of({"jobs": [{**JOB, **spoilt}]})
+        assert job.since == "" or job.since > "1970"
+        assert on_a_node(job) in (True, False)
+
+
+@pytest.mark.parametrize("none", [2**32 - 2, 2**32 - 1, 2**64 - 2, {"set": True, "infinite": True, "number": 0}])
+def test_what_slurm_writes_for_no_time_is_none(none: Any):
+    (job,) = jobs_of({"jobs": [{**JOB, "start_time": none, "end_time": none}]})
+    assert (job.since, job.end_time) == ("", 0)
 
 
 @given(some.text())

@@ -15,11 +15,14 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from assay.actions.slurm.hosts import hosts
 from assay.model.errors import Trouble
 
+NONE = 2**32 - 2
+"""Slurm writes "not set" and "without end" as the largest numbers of 32 and of 64 bits, from here on."""
+
 
 def _number(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return value.get("number") if value.get("set") and not value.get("infinite") else 0
-    return value or 0
+        value = value.get("number") if value.get("set") and not value.get("infinite") else 0
+    return 0 if not value or (isinstance(value, int | float) and not 0 <= value < NONE) else value
 
 
 def _words(value: Any) -> Any:
@@ -96,6 +99,6 @@ def moment(seconds: int) -> str:
 def _read(document: Mapping[str, Any], field: str, one: Callable[[Any], Kind]) -> list[Kind]:
     try:
         return [one(entry) for entry in document[field]]
-    except (KeyError, TypeError, ValidationError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValidationError, ValueError) as error:
         said = error.errors()[0]["msg"] if isinstance(error, ValidationError) else repr(error)
         raise Trouble(f"Slurm's JSON of {field} is not understood: {said}", where="Slurm") from None
