@@ -142,6 +142,14 @@ def test_a_learnt_design_needs_no_inventory_to_be_compared(assay, tmp_path):
     assert (code, out) == (0, "fabric hall1: match (416 of 416 cables as designed, 416 found)\n")
 
 
+def test_a_design_s_file_may_be_called_anything(assay, tmp_path, monkeypatch):
+    (tmp_path / "dump").write_text(recording("compute"))
+    (tmp_path / "known-good").write_text(assay("learn", "--from", tmp_path / "dump")[1])
+    monkeypatch.chdir(tmp_path)
+    for file in ("known-good", tmp_path / "known-good"):
+        assert assay("compare", "--design", file, "--from", "dump")[0] == 0
+
+
 def test_the_verb_refuses_a_partial_discovery_with_2(assay, tmp_path):
     (tmp_path / "dump").write_text(recording("compute")[:5000])
     code, out, err = assay("learn", "--from", tmp_path / "dump")

@@ -69,6 +69,20 @@ def test_another_gpu_or_another_code_is_another_fault(tell):
     assert len(document["faults"]) == 3
 
 
+def test_a_gpu_is_one_however_its_pci_place_is_spelled(tell):
+    spelled = ("0000:9b:00", "9b:00", "0000:9B:00.0", "00000000:9b:00")
+    lines = [f"[{at * 100:.6f}] NVRM: Xid (PCI:{place}): 79, something" for at, place in enumerate(spelled, start=1)]
+    (fault,) = tell(*lines)["faults"]
+    assert (fault["subject"], fault["count"]) == ("0000:9b:00", 4)
+    assert len(tell(*lines, "[900.000000] NVRM: Xid (PCI:0001:9b:00): 79, something")["faults"]) == 2
+
+
+def test_what_is_told_again_after_a_boot_is_counted_again(tell):
+    boot = "[    0.000000] Linux version 6.1.0-37-amd64"
+    (fault,) = tell(XID.format(1000, "1b", 79), boot, XID.format(900, "1b", 79), XID.format(896, "1b", 79))["faults"]
+    assert (fault["count"], fault["first"], fault["last"]) == (2, "boot+1000.000000s", "boot+896.000000s")
+
+
 def test_a_xid_that_follows_its_cause_is_attributed_to_it_and_not_counted(tell):
     document = tell(XID.format(100, "1b", 48), XID.format(100.2, "1b", 45), XID.format(101, "3b", 45))
     (fault,) = document["faults"]

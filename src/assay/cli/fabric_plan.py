@@ -19,5 +19,9 @@ def plan_of(fleet: Path, design: str) -> Plan:
     """Return the plan of a design of the fleet, or of the file that `design` names; "" is the only one there is."""
     from assay.fabric.compiled import compiled
 
-    file = Path(design) if design.endswith((".yaml", ".yml")) else None
+    file = Path(design) if _is_path(design) else None
     return compiled(fleet, "" if file else design, Desk(fleet).overlays, file)
+
+
+def _is_path(design: str) -> bool:
+    return "/" in design or design.endswith((".yaml", ".yml")) or Path(design).is_file()

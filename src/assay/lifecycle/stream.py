@@ -5,8 +5,10 @@ Memory: one entry for each fault and place, however often it is told.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Literal, get_args
 
 from assay.lifecycle.counting import Counting
@@ -16,6 +18,7 @@ from assay.model.nvlink import NvlinkCode
 
 Whose = Literal["hardware", "application", "driver", "operator"]
 NODE = "node"
+_PCI = re.compile(r"(?:(?P<domain>[0-9a-f]{1,8}):)?(?P<rest>[0-9a-f]{2}:[0-9a-f]{2}(?:\.[1-7])?)(?:\.0)?")
 _WORST = {severity: rank for rank, severity in enumerate(get_args(Severity))}
 
 
@@ -54,7 +57,7 @@ class Stream:
         uptime_s: float | None = None,
     ) -> None:
         """Take in one sighting. `part` "" is the node; without `at` nothing can be coalesced or attributed."""
-        place = part.lower().rstrip(":.").removesuffix(".0")
+        place = _place(part)
         if at is not None:
             cause = self._echoes.cause(name, place, at)
             if cause:
@@ -74,6 +77,14 @@ class Stream:
         """Return every fault as plain data, the worst first."""
         found = [as_json(told, self._catalog) for told in self._told.values()]
         return sorted(found, key=_urgency)
+
+
+@lru_cache(maxsize=1024)
+def _place(part: str) -> str:
+    """Return one spelling for all that drivers have of a PCI place: with and without its domain, with its function."""
+    place = part.lower().rstrip(":.")
+    pci = _PCI.fullmatch(place)
+    return f"{int(pci['domain'] or '0', 16):04x}:{pci['rest']}" if pci else place
 
 
 def _told(name: str, subject: str, stamp: str | None, rule: FaultClass | None) -> Told:

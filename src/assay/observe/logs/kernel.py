@@ -12,6 +12,7 @@ from assay.observe.logs.message import Message, Tally
 
 CHUNK = 256 * 1024
 LONGEST = 1024 * 1024  # bytes of one line; what is longer is no line of a log
+BACK = 10.0  # seconds; processors may write a little out of order, but so far back only a boot goes
 Read = Callable[[int], bytes]
 
 
@@ -75,6 +76,13 @@ def messages(
 
     A line of interest that is not of the log's form is a message without a time: it is not lost for that.
     """
+    found = _messages(form, recogniser, parts, before, tally)
+    return _on_one_clock(found) if form.from_boot else found
+
+
+def _messages(
+    form: Form, recogniser: Recogniser, parts: Iterable[bytes], before: datetime, tally: Tally
+) -> Iterator[Message]:
     sought = Sought(form, recogniser)
     for chunk in parts:
         tally.lines += chunk.count(b"\n") + (not chunk.endswith(b"\n"))
@@ -84,3 +92,13 @@ def messages(
             message = form.message(line, before) or Message(line.decode(errors="replace").strip())
             tally.unread += broken(message.text)
             yield message
+
+
+def _on_one_clock(found: Iterable[Message]) -> Iterator[Message]:
+    """Let the seconds of a log that counts from the boot go on after each further boot in it."""
+    began = last = 0.0
+    for message in found:
+        if message.uptime_s is not None:
+            began += last if message.uptime_s < last - BACK else 0.0
+            last = message.uptime_s
+        yield message._replace(at=began + last) if began and message.uptime_s is not None else message
