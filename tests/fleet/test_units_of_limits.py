@@ -82,7 +82,7 @@ def test_the_names_of_readings_end_in_their_units() -> None:
 
 
 def _measured(line: str) -> Measured:
-    (found,) = measures(ast.parse(line), "suites/test_x.py")
+    (found,) = measures(ast.walk(ast.parse(line)), "suites/test_x.py")
     return found
 
 
@@ -106,7 +106,9 @@ def test_the_unit_of_a_measure_is_in_its_reading_s_name_or_said(line: str, unit:
 
 def test_every_number_that_our_suites_hold_to_a_limit_has_a_unit() -> None:
     found = [
-        one for file in sorted(SUITES.rglob("test_*.py")) for one in measures(ast.parse(file.read_text()), file.name)
+        one
+        for file in sorted(SUITES.rglob("test_*.py"))
+        for one in measures(ast.walk(ast.parse(file.read_text())), file.name)
     ]
     assert [f"{one.file}:{one.line} {one.name}" for one in found if one.limits and not one.unit] == []
     assert sum(len(one.limits) for one in found) >= 30

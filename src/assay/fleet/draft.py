@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import ValidationError
 
@@ -21,6 +21,9 @@ from assay.fleet.tree import Folder, Revision, Tree
 from assay.fleet.variables import NodeVariables
 from assay.fleet.violations import violations
 from assay.model.spec import Spec
+
+if TYPE_CHECKING:
+    from assay.model.checks import Check, CheckCatalog
 
 S = TypeVar("S", bound=Spec)
 
@@ -157,6 +160,16 @@ class Draft:
     def suites(self) -> Suites:
         """What the suites say about themselves."""
         return read_suites(self.tree)
+
+    @cached_property
+    def checks(self) -> list[tuple[tuple[str, int, int], Check]]:
+        """Every check of every catalogue, and where it is declared."""
+        catalogs: dict[str, CheckCatalog] = self.called("CheckCatalog")
+        return [
+            (self.at(f"CheckCatalog/{catalog.name}", "checks", number), check)
+            for catalog in catalogs.values()
+            for number, check in enumerate(catalog.checks)
+        ]
 
     @cached_property
     def files(self) -> dict[str, SpecFile]:

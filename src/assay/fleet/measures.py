@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from assay.model.units import unit_of_name
@@ -35,9 +35,9 @@ class Measured:
         return self.said or self.named
 
 
-def measures(tree: ast.Module, file: str) -> Iterator[Measured]:
-    """Yield every call of `measure` in a module."""
-    for node in ast.walk(tree):
+def measures(nodes: Iterable[ast.AST], file: str) -> Iterator[Measured]:
+    """Yield every call of `measure` among the nodes of a module."""
+    for node in nodes:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "measure":
             yield _measured(node, file)
 

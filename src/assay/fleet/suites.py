@@ -61,9 +61,10 @@ def read_suites(tree: Tree) -> Suites:
             module = _parsed(tree, file, suites)
             if module is not None:
                 suites.tests += _tests(module, file)
-                suites.limits += _limits(module, file, "limits")
-                suites.fabric_limits += _limits(module, file, "fabric_limits")
-                suites.measures += measures(module, file)
+                nodes = list(ast.walk(module))
+                suites.limits += _limits(nodes, file, "limits")
+                suites.fabric_limits += _limits(nodes, file, "fabric_limits")
+                suites.measures += measures(nodes, file)
     return suites
 
 
@@ -110,8 +111,8 @@ def _named(node: ast.expr, name: str) -> bool:
     return isinstance(node, ast.Name) and node.id == name
 
 
-def _limits(tree: ast.Module, file: str, whose: str) -> Iterator[Mention]:
+def _limits(nodes: Iterable[ast.AST], file: str, whose: str) -> Iterator[Mention]:
     """Yield every `limits.NAME`."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Attribute) and _named(node.value, whose):
             yield Mention(node.attr, file, node.lineno, node.col_offset + 1)

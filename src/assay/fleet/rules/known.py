@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from assay.fleet.draft import Draft
 from assay.fleet.rules.book import Finding, Place, rule
 from assay.fleet.rules.names import nearest
-from assay.fleet.rules.suites import OF_FABRICS, declared
+from assay.fleet.rules.suites import OF_FABRICS
 from assay.model.checks import Check, CheckCatalog
 from assay.model.known import KnownIssue, KnownIssues
 
@@ -49,7 +49,7 @@ def expiring(draft: Draft) -> Iterator[Finding]:
 )
 def idle_issue(draft: Draft) -> Iterator[Finding]:
     """Find entries that match no declared check, or no place of the inventory."""
-    checks = [check for _, check in declared(draft)]
+    checks = [check for _, check in draft.checks]
     for place, one in _issues(draft, "match"):
         about = [check for check in checks if fnmatchcase(check.id, one.match.check)]
         if not about:

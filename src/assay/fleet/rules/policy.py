@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from assay.fleet.draft import Draft
 from assay.fleet.rules.book import Finding, rule
 from assay.fleet.rules.names import nearest
-from assay.fleet.rules.suites import declared
 from assay.model.checks import CheckCatalog
 from assay.model.nodespec import NodeSpec
 from assay.model.policy import LifecyclePolicy, State
@@ -35,7 +34,7 @@ def unreachable_state(draft: Draft) -> Iterator[Finding]:
 )
 def empty_requirement(draft: Draft) -> Iterator[Finding]:
     """Find states that require or watch a phase for which no check is declared that decides."""
-    checks = [check for _, check in declared(draft) if not check.observed]
+    checks = [check for _, check in draft.checks if not check.observed]
     for policy in draft.of(LifecyclePolicy).values():
         for name, state in policy.states.items():
             wanted = [(phase, False, "watch") for phase in state.watch]

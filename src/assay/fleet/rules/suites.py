@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from assay.fleet.draft import Draft
 from assay.fleet.rules.book import Finding, Place, rule
 from assay.fleet.rules.names import nearest
-from assay.model.checks import Check, CheckCatalog, Phase
+from assay.model.checks import CheckCatalog, Phase
 from assay.model.faults import FaultCatalog
 from assay.model.policy import LifecyclePolicy
 
@@ -23,7 +23,7 @@ def missing_check(draft: Draft) -> Iterator[Finding]:
     """Find checks of a catalogue for which the suites hold no test function."""
     suites = draft.suites
     tests, broken = {test.name for test in suites.tests}, {where.file for where, _ in suites.broken}
-    for place, check in declared(draft):
+    for place, check in draft.checks:
         if check.id not in tests and check.id.partition("::")[0] not in broken:
             yield Finding(place, f"the suites hold no {check.id}", nearest(check.id, tests))
 
@@ -36,7 +36,7 @@ def missing_check(draft: Draft) -> Iterator[Finding]:
 )
 def undeclared_check(draft: Draft) -> Iterator[Finding]:
     """Find test functions of the suites that no catalogue lists."""
-    known = {check.id for _, check in declared(draft)}
+    known = {check.id for _, check in draft.checks}
     for test in draft.suites.tests:
         if test.name not in known:
             place = (test.file, test.line, test.column)
@@ -47,7 +47,7 @@ def undeclared_check(draft: Draft) -> Iterator[Finding]:
 def repeated_check(draft: Draft) -> Iterator[Finding]:
     """Find checks that the catalogues list twice."""
     seen: dict[str, Place] = {}
-    for place, check in declared(draft):
+    for place, check in draft.checks:
         first = seen.setdefault(check.id, place)
         if first != place:
             said = f"{check.id} is already declared at {first[0]}:{first[1]}"
@@ -71,7 +71,7 @@ def unknown_fault(draft: Draft) -> Iterator[Finding]:
     """Find checks whose fault class no catalogue holds."""
     catalogs = draft.of(FaultCatalog).values()
     known = {name for catalog in catalogs for name in catalog.classes}
-    for place, check in declared(draft):
+    for place, check in draft.checks:
         if check.fault and not any(catalog.class_of(check.fault) for catalog in catalogs):
             said = f"{check.id}: no FaultCatalog holds the class {check.fault}"
             yield Finding(place, said, nearest(check.fault, known))
@@ -85,7 +85,7 @@ def unknown_fault(draft: Draft) -> Iterator[Finding]:
 )
 def silent_class(draft: Draft) -> Iterator[Finding]:
     """Find fault classes that only a check could recognise, and that no check carries."""
-    carried = {check.fault for _, check in declared(draft)}
+    carried = {check.fault for _, check in draft.checks}
     for catalog in draft.of(FaultCatalog).values():
         for name, fault in catalog.classes.items():
             if not (fault.numbers() or fault.kernel_log or fault.sel or fault.measurement or name in carried):
@@ -98,7 +98,7 @@ def silent_class(draft: Draft) -> Iterator[Finding]:
 def contradicted_check(draft: Draft) -> Iterator[Finding]:
     """Find checks whose phases, fault class or kind differ between catalogue and suite."""
     tests = {test.name: test for test in draft.suites.tests}
-    for place, check in declared(draft):
+    for place, check in draft.checks:
         test = tests.get(check.id)
         if test is None:
             continue
@@ -125,7 +125,7 @@ def idle_check(draft: Draft) -> Iterator[Finding]:
     that is `report_only` says itself that no state asks for it.
     """
     wanted = _asked_for(draft)
-    for place, check in declared(draft) if draft.of(LifecyclePolicy) else ():
+    for place, check in draft.checks if draft.of(LifecyclePolicy) else ():
         if not (check.report_only or check.subject in OF_FABRICS) and wanted.isdisjoint(check.phases):
             said = f"{check.id}: no state watches or requires the phase {' or '.join(check.phases)}"
             fix = "give it a phase that a state asks for, let a state require it, or say `report_only: true`"
@@ -141,7 +141,7 @@ def idle_check(draft: Draft) -> Iterator[Finding]:
 def gating_report(draft: Draft) -> Iterator[Finding]:
     """Find checks that are `report_only`, in a phase that a state of the policy watches or requires."""
     wanted = _asked_for(draft)
-    for place, check in declared(draft):
+    for place, check in draft.checks:
         if check.report_only and (asked := sorted(wanted & set(check.phases))):
             said = f"{check.id} is report_only, but a state watches or requires the phase {' and '.join(asked)}"
             yield Finding(place, said, "take `report_only` away, or give it a phase of its own")
@@ -159,7 +159,7 @@ def fleeting_check(draft: Draft) -> Iterator[Finding]:
     """
     policies = draft.of(LifecyclePolicy).values()
     unread = max((policy.silence.readings_minutes / 60 for policy in policies), default=0.0)
-    for place, check in declared(draft):
+    for place, check in draft.checks:
         weekly = "weekly" in check.phases
         period, why = (WEEK_HOURS, "a week is judged once a week") if weekly else (unread, READINGS)
         if check.valid_hours is not None and check.valid_hours < period:
@@ -185,10 +185,3 @@ def _asked_for(draft: Draft) -> set[Phase]:
     """Return every phase that a state of the policies watches or requires."""
     states = [state for policy in draft.of(LifecyclePolicy).values() for state in policy.states.values()]
     return {phase for state in states for phase in (*state.watch, *(need.phase for need in state.requires))}
-
-
-def declared(draft: Draft) -> Iterator[tuple[Place, Check]]:
-    """Yield every check of every catalogue, and where it is declared."""
-    for catalog in draft.of(CheckCatalog).values():
-        for number, check in enumerate(catalog.checks):
-            yield draft.at(f"CheckCatalog/{catalog.name}", "checks", number), check
