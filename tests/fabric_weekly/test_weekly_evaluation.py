@@ -120,6 +120,8 @@ def test_a_scan_that_is_not_kept_any_more_ends_history_and_nothing_else(week):
 
 def test_what_a_scan_could_not_tell_is_said(week):
     one = evaluated(week, quiet, scans=3)
+    assert "nothing can be told yet: 3 scans over 12 h tell too little" in as_text(one).splitlines()[0]
+    assert as_json(one)["verdict"] == "unknown", "what could not be seen is not well"
     assert one.unseen == (
         "3 scans over 12 h tell too little: a week takes 8 over 48 h",
         "this is the first scan that counted: what grew since the one before cannot be told yet (1 of 3 scans)",

@@ -102,8 +102,8 @@ class Week:
         if not self.asked:
             return "unsupported", next(iter(self.unseen), "nobody was asked about ports")
         if self.scans < FEWEST_SCANS or self.hours < SHORTEST_H:
-            scans = f"{self.scans} scan{'' if self.scans == 1 else 's'} over {self.hours:.0f} h"
-            return "unsupported", f"{scans} tell too little: a week takes {FEWEST_SCANS} over {SHORTEST_H:.0f} h"
+            tell = "scan over 0 h tells" if self.scans == 1 else f"scans over {self.hours:.0f} h tell"
+            return "unsupported", f"{self.scans} {tell} too little: a week takes {FEWEST_SCANS} over {SHORTEST_H:.0f} h"
         if self.whole < FEWEST_SCANS:
             return "failed", f"{self.whole} of {self.scans} scans were whole: {self.silent or 'they counted nothing'}"
         return None

@@ -19,7 +19,9 @@ def look(one: Evaluation) -> str:
     """Say how many ports need a look."""
     count = len(one.ranked)
     needs = "needs" if count == 1 else "need"
-    return f"{count} of {len(one.ports)} ports {needs} a look" if count else "nothing stands out"
+    if count:
+        return f"{count} of {len(one.ports)} ports {needs} a look"
+    return f"nothing can be told yet: {one.week.doubt[1]}" if one.week.doubt else "nothing stands out"
 
 
 def span(one: Evaluation) -> str:
@@ -54,7 +56,7 @@ def as_json(one: Evaluation) -> dict[str, Any]:
     """Return plain JSON data."""
     return {
         "fabric": one.fabric,
-        "verdict": "look" if one.ranked else "well",
+        "verdict": "look" if one.ranked else "unknown" if one.week.doubt else "well",
         "start": one.start.isoformat(),
         "end": one.end.isoformat(),
         "scans": one.scans,

@@ -72,7 +72,7 @@ def link(holder: str, run: str) -> str:
 
 
 def lines(trends: Iterable[PoolTrend]) -> list[Line]:
-    """Return the trend of each pool as a line from left to right, the lowest share at the bottom."""
+    """Return the trend of each pool as a line from left to right: at the top all pass, at the bottom the fewest did."""
     return [_line(trend) for trend in trends]
 
 
@@ -107,7 +107,7 @@ def _line(trend: PoolTrend) -> Line:
     span = max(1 - low, 1e-4)
     step = WIDTH / max(1, len(trend.shares) - 1)
     points = [
-        f"{at * step:.1f},{HEIGHT - (share - low) / span * HEIGHT:.1f}"
+        f"{at * step:.1f},{(1 - share) / span * HEIGHT:.1f}"
         for at, (_, share) in enumerate(trend.shares)
         if share is not None
     ]
