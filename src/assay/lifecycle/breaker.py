@@ -10,7 +10,7 @@ from assay.lifecycle.common import suspects
 from assay.lifecycle.limits import is_out, serves
 from assay.lifecycle.situation import NodeView, Situation
 from assay.lifecycle.story import Known
-from assay.lifecycle.when import hours, moment
+from assay.lifecycle.when import hours, moment, written
 
 SAMPLE = 64
 LIKELIEST = 3
@@ -87,9 +87,8 @@ def _likely(situation: Situation, wave: Collection[str]) -> str:
 
 
 def _fresh(situation: Situation, view: NodeView) -> list[Known]:
-    start = situation.now - timedelta(minutes=situation.policy.breaker.window_minutes)
-    serious = [known for known in view.story.faults if known.severity != "informational"]
-    return [known for known in serious if moment(known.first_seen) > start]
+    start = written(situation.now - timedelta(minutes=situation.policy.breaker.window_minutes))
+    return [known for known in view.story.faults if known.first_seen > start and known.severity != "informational"]
 
 
 def _common(views: list[NodeView], faults: Iterable[list[Known]]) -> str:

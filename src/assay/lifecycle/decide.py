@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import cached_property
 
 from assay.lifecycle import breaker, faulted, racks
 from assay.lifecycle.by_hand import asked_for
@@ -31,7 +32,7 @@ def decide(situation: Situation, asked: Collection[str] | None = None) -> list[D
     for view in situation.nodes:
         _refuse_an_unknown_state(situation, view)
     situation = as_it_counts(situation)
-    bounds = _Bounds(Room(situation), breaker.tripped(situation), breaker.late(situation), racks.short_racks(situation))
+    bounds = _Bounds(situation)
     answer: list[Decision] = []
     views = situation.nodes if asked is None else [view for view in situation.nodes if view.name in asked]
     for view in sorted(views, key=faulted.urgency):
@@ -40,14 +41,34 @@ def decide(situation: Situation, asked: Collection[str] | None = None) -> list[D
     return answer
 
 
-@dataclass(frozen=True, slots=True)
 class _Bounds:
-    """What bounds a pass: room, pools with a wave of faults or of missed deadlines, and racks that lack nodes."""
+    """What bounds a pass: room, pools with a wave of faults or of missed deadlines, and racks that lack nodes.
 
-    room: Room
-    waves: Mapping[str, str]
-    late: Mapping[str, str]
-    short: Mapping[racks.Rack, racks.Short]
+    Each is counted over the fleet when a wish first asks for it: most passes wish for no move.
+    """
+
+    def __init__(self, situation: Situation) -> None:
+        self._situation = situation
+
+    @cached_property
+    def room(self) -> Room:
+        """What the limits still leave."""
+        return Room(self._situation)
+
+    @cached_property
+    def waves(self) -> Mapping[str, str]:
+        """The pools with a wave of faults."""
+        return breaker.tripped(self._situation)
+
+    @cached_property
+    def late(self) -> Mapping[str, str]:
+        """The pools with a wave of missed deadlines."""
+        return breaker.late(self._situation)
+
+    @cached_property
+    def short(self) -> Mapping[racks.Rack, racks.Short]:
+        """The racks that lack nodes."""
+        return racks.short_racks(self._situation)
 
 
 def _of_node(situation: Situation, view: NodeView, bounds: _Bounds) -> Iterator[Decision]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from assay.lifecycle.situation import NodeView, Situation
 from assay.lifecycle.story import Story
-from assay.lifecycle.when import hours, moment
+from assay.lifecycle.when import hours, written
 from assay.model.action import RESTARTS
 from assay.model.policy import OF_RACK, LifecyclePolicy
 
@@ -31,6 +31,7 @@ class Room:
         out = [view for view in situation.nodes if is_out(self._policy, view.story)]
         self._out = Counter(view.node.pool for view in out)
         self._rack_out = Counter(_rack(view) for view in out)
+        self._hour_ago = written(situation.now - hours(1))
         self._restarts = sum(self._recent_restarts(view.story) for view in situation.nodes)
 
     def refusal(self, view: NodeView, to: str) -> Refusal | None:
@@ -77,8 +78,7 @@ class Room:
         return int(bool(RESTARTS & set(self._policy.states[state].entry)))
 
     def _recent_restarts(self, story: Story) -> int:
-        start = self._situation.now - hours(1)
-        recent = (move for move in story.moves if moment(move.at) > start)  # no order: clocks have been set back
+        recent = (move for move in story.moves if move.at > self._hour_ago)  # no order: clocks have been set back
         return sum(self._restarts_in(move.target) for move in recent if move.target in self._policy.states)
 
 

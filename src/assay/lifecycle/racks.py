@@ -32,24 +32,19 @@ def rack_of(node: Node) -> Rack:
     return (node.site, node.rack)
 
 
-def rule_of(policy: LifecyclePolicy, node: Node) -> str:
-    """Return the name of the rule for whose racks a node is one of the nodes, "" where its rack is no machine."""
-    return next((name for name, rule in policy.racks.items() if node.spec in rule.node_specs), "")
-
-
 def companions(policy: LifecyclePolicy, nodes: Iterable[Node], stirred: Iterable[Node]) -> set[str]:
     """Return the names of all nodes that share a rack which is one machine with one of these."""
-    racks = {rack_of(node) for node in stirred if rule_of(policy, node)} if policy.racks else set()
+    rules = _rules(policy)
+    racks = {rack_of(node) for node in stirred if node.spec in rules} if rules else set()
     return {node.name for node in nodes if rack_of(node) in racks} if racks else set()
 
 
 def short_racks(situation: Situation) -> dict[Rack, Short]:
     """Return the racks that lack too many nodes. Those that are cordoned already stay so where few may be."""
-    if not situation.policy.racks:
-        return {}
+    rules = _rules(situation.policy)
     racks: dict[tuple[Rack, str], list[NodeView]] = defaultdict(list)
-    for view in situation.nodes:
-        if name := rule_of(situation.policy, view.node):
+    for view in situation.nodes if rules else ():
+        if name := rules.get(view.node.spec):
             racks[rack_of(view.node), name].append(view)
     found = list(_short(situation.policy, racks))
     return dict(_within_limits(situation.policy, found))
@@ -64,6 +59,11 @@ def cordoned_with_its_rack(policy: LifecyclePolicy, view: NodeView, short: Short
     yield Wish(
         view.story.state, "pending", name, name, because, remedy="cordon", takes_out=True, blockers=(short.said,)
     )
+
+
+def _rules(policy: LifecyclePolicy) -> dict[str, str]:
+    """Return by the spec of its nodes which rule a rack that is one machine stands under: the first that names it."""
+    return {spec: name for name, rule in reversed(policy.racks.items()) for spec in rule.node_specs}
 
 
 Found = tuple[Rack, str, list[NodeView], list[NodeView]]
