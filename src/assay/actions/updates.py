@@ -13,9 +13,10 @@ from assay.model.firmware import Component, Reset
 from assay.model.fleet import Fleet, Node
 from assay.model.reading import as_reading
 from assay.observe.bmc import RESET, Bmc, bmc_of
-from assay.observe.task import as_task
+from assay.observe.task import as_task, messages_of
 
 PUSH_S = 600.0
+NEVER = datetime.min.replace(tzinfo=UTC)
 
 
 class BmcUpdates:
@@ -82,8 +83,7 @@ class BmcUpdates:
 
     def _as_update(self, resource: dict[str, Any], last_reset: datetime) -> Update:
         task = as_task(resource)
-        ended = resource.get("EndTime")
-        reset_since = bool(ended) and _moment(ended) < last_reset
+        reset_since = NEVER < _moment(resource.get("EndTime")) < last_reset
         return Update(task.path, not task.over, task.well, reset_since, task.message)
 
 
@@ -100,12 +100,15 @@ def connect(node: Node, fleet: Fleet) -> Connect:
 
 def mentions(task: dict[str, Any], component: Component) -> bool:
     """Say whether a task's messages name the component: BMCs put it, or an inventory id, among the arguments."""
-    named = {str(argument) for message in task.get("Messages", []) for argument in message.get("MessageArgs", [])}
+    arguments = [message.get("MessageArgs") or [] for message in messages_of(task)]
+    named = {str(argument) for some in arguments if isinstance(some, list) for argument in some}
     return bool(named & {component.name, *component.inventory})
 
 
-def _moment(text: str | None) -> datetime:
-    if not text:
-        return datetime.min.replace(tzinfo=UTC)
-    read = datetime.fromisoformat(text)
+def _moment(text: Any) -> datetime:
+    """Return a time that a BMC tells, the beginning of time where it tells none, or none that can be read."""
+    try:
+        read = datetime.fromisoformat(text)
+    except (TypeError, ValueError):
+        return NEVER
     return read if read.tzinfo else read.replace(tzinfo=UTC)

@@ -32,11 +32,17 @@ class Task:
 
 def as_task(resource: Mapping[str, Any]) -> Task:
     """Read a Redfish Task."""
-    messages = resource.get("Messages") or [{}]
+    last = messages_of(resource)[-1:]
     return Task(
         path=str(resource["@odata.id"]),
         state=str(resource.get("TaskState") or "New"),
         status=str(resource.get("TaskStatus") or ""),
         percent=resource.get("PercentComplete"),
-        message=str(messages[-1].get("Message") or ""),
+        message="".join(str(message.get("Message") or "") for message in last),
     )
+
+
+def messages_of(resource: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the messages of a Task, oldest first; nothing in the place of what is none."""
+    told = resource.get("Messages")
+    return [message for message in told if isinstance(message, Mapping)] if isinstance(told, list) else []
