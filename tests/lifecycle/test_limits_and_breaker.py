@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from assay.lifecycle import journal
+from assay.lifecycle.classify import Cleared
+
 
 def out(made):
     return sorted(one.node for one in made if one.timing != "record")
@@ -118,16 +121,36 @@ def test_nothing_is_replayed_when_the_wave_is_over(paper):
     assert out(paper.step()) == ["a0"], "what is seen anew is answered"
 
 
-def test_a_check_that_still_fails_after_the_wave_is_answered_on_its_new_evidence(paper):
-    names = fleet(paper)
-    for name in names:
-        paper.fault(name, "gpu.thermal", marks={"check": paper.now.isoformat()})
+def held_by_checks(paper):
+    """Trip the breaker of a pool by a fault that checks see on every node of it; return the faults by node."""
+    marks = {"marks": {"check": paper.now.isoformat()}}
+    told = {name: paper.fault(name, "gpu.thermal", **marks) for name in fleet(paper)}
     assert out(paper.step()) == []
     paper.later(hours=1)
-    assert out(paper.step()) == []
+    return told
+
+
+def test_a_check_that_still_fails_after_the_wave_is_answered_on_its_new_evidence(paper):
+    told = held_by_checks(paper)
+    for name in list(told)[1:]:
+        paper.judge(name, "production")
+        paper.write(journal.cleared(name, Cleared(told[name], "passed"), paper.now))
+    assert out(paper.step()) == [], "nobody has looked at the first one since"
     paper.judge("a0", "production", "fail")
-    paper.judge("a1", "production")
     assert out(paper.step()) == ["a0"]
+
+
+def test_a_wave_that_lasts_stays_held_whoever_is_looked_at_first(paper):
+    told = held_by_checks(paper)
+    for name in told:
+        paper.judge(name, "production", "fail")
+        assert out(paper.step()) == []
+    assert paper.story("a3").note.startswith("breaker: 8 of 8 serving nodes of pool a")
+    paper.fault("a0", "gpu.xid.48")
+    assert out(paper.step()) == ["a0"], "what is not of the wave is answered"
+    for name, fault in list(told.items())[2:]:
+        paper.write(journal.cleared(name, Cleared(fault, "passed"), paper.now))
+    assert out(paper.step()) == ["a1"], "one of them is no wave"
 
 
 def test_bringing_up_a_hall_of_faulty_nodes_trips_nothing(paper):

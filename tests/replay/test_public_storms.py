@@ -54,13 +54,25 @@ def test_a_pool_whose_collector_dies_loses_no_node(replayed):
     assert (moves(story), story["totals"]["actions"]) == ([], {})
 
 
-def test_a_thousand_nodes_that_fail_together_trip_the_breaker_at_once_and_are_not_all_replayed(replayed):
+def test_a_thousand_nodes_that_fail_together_trip_the_breaker_at_once_and_stay_held_while_it_lasts(replayed):
     listed = pool(*(f"n{number}" for number in range(1000)))
     story = replayed([fault(0, name, "ib.link.down", part="mlx5_0") for name in listed], listed)
     assert len(story["breaker_trips"]) == 1
     assert "ib.link.down on 1000" in story["breaker_trips"][0]["because"]
-    assert {when for when, *_ in moves(story)} == {601}, "what checks still find when the breaker is reset"
-    assert story["totals"]["actions"]["drain-now"] == 2, "within the limits of the rack"
+    assert (moves(story), story["totals"]["actions"]) == ([], {})
+
+
+@pytest.mark.parametrize("in_use", [True, False])
+def test_a_switch_that_is_down_for_hours_moves_nobody_and_who_is_left_then_is_answered(replayed, in_use):
+    listed = pool(*(f"n{number:03}" for number in range(100)))
+    shown = [fault(0, name, "ib.link.down", in_use=in_use) for name in listed]
+    back = [clear(3 * HOUR + number, name, "ib.link.down") for number, name in enumerate(list(listed)[:98])]
+    story = replayed([*shown, fault(2 * HOUR, "n007", "gpu.thermal"), *back], listed)
+    (trip,) = story["breaker_trips"]
+    assert (trip["time"], len(trip["nodes"])) == (0, 100)
+    assert [when for when, *_ in moves(story, "n007")][:1] == [2 * HOUR], "what is not of the wave is answered"
+    others = [when for node in listed if node != "n007" for when, *_ in moves(story, node)]
+    assert min(others) == 3 * HOUR + 70, "with 29 of 100 left it is no wave any more"
 
 
 def test_a_cordon_does_not_outlive_what_it_was_for(replayed):

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 from datetime import timedelta
 
+from assay.lifecycle.again import still_failing
 from assay.lifecycle.common import suspects
 from assay.lifecycle.limits import is_out, serves
 from assay.lifecycle.situation import NodeView, Situation
@@ -16,17 +18,30 @@ SAMPLE = 64
 LIKELIEST = 3
 
 
+@dataclass(frozen=True, slots=True)
+class Lasting:
+    """A wave that the breaker held and that is not over: of which classes of faults, and the reason in one line."""
+
+    classes: frozenset[str]
+    said: str
+
+
 def tripped(situation: Situation) -> dict[str, str]:
     """Return the pools whose breaker is open, each with the reason in one line.
 
     Counted are nodes that serve, or served until just now, and whose faults could move them: a bring-up of a
     thousand nodes trips nothing, and nor does a pool that is only watched.
     """
-    pools: dict[str, list[NodeView]] = defaultdict(list)
-    for view in situation.nodes:
-        if serves(situation.policy, view.story) or is_out(situation.policy, view.story):
-            pools[view.node.pool].append(view)
-    return {pool: text for pool, views in sorted(pools.items()) if (text := _wave(situation, pool, views))}
+    return {pool: text for pool, views in _pools(situation) if (text := _wave(situation, pool, views))}
+
+
+def lasting(situation: Situation) -> dict[str, Lasting]:
+    """Return the pools in which a wave goes on for longer than the window. It holds back what is part of it only.
+
+    Otherwise a wave would be let through, one limit's worth after the other, because it lasts. What only a log told
+    is over as a wave when nothing more comes.
+    """
+    return {pool: wave for pool, views in _pools(situation) if (wave := _lasting(situation, pool, views))}
 
 
 def late(situation: Situation) -> dict[str, str]:
@@ -49,6 +64,36 @@ def is_late(situation: Situation, view: NodeView) -> bool:
     return deadline is not None and situation.now - start > hours(deadline.hours)
 
 
+def _pools(situation: Situation) -> list[tuple[str, list[NodeView]]]:
+    """Return the nodes that serve, or served until just now, by pool."""
+    pools: dict[str, list[NodeView]] = defaultdict(list)
+    for view in situation.nodes:
+        if serves(situation.policy, view.story) or is_out(situation.policy, view.story):
+            pools[view.node.pool].append(view)
+    return sorted(pools.items())
+
+
+def _lasting(situation: Situation, pool: str, views: list[NodeView]) -> Lasting | None:
+    left = {view.name: [known for known in view.story.faults if _left(view, known)] for view in views}
+    hit = {view.name: left[view.name] for view in views if view.profile.acts_on_faults and left[view.name]}
+    serving = _serving(situation, pool, views)
+    if not _is_wave(situation, len(hit), serving):
+        return None
+    wave = f"{len(hit)} of {serving} serving nodes of pool {pool} still show the faults of a wave"
+    common = _common([view for view in views if view.name in hit], hit.values())
+    classes = frozenset(known.fault_class for faults in hit.values() for known in faults)
+    return Lasting(classes, f"breaker: {wave} ({common}){_likely(situation, hit)}")
+
+
+def _serving(situation: Situation, pool: str, views: list[NodeView]) -> int:
+    return len(views) + sum(count for (name, *_), count in situation.quiet.items() if name == pool)
+
+
+def _is_wave(situation: Situation, hit: int, serving: int) -> bool:
+    breaker = situation.policy.breaker
+    return hit >= breaker.min_nodes and hit * 100 >= breaker.percent * serving
+
+
 def _late(situation: Situation, pool: str, views: list[NodeView]) -> str:
     breaker, missed = situation.policy.breaker, [view for view in views if is_late(situation, view)]
     if len(missed) < breaker.min_nodes or len(missed) * 100 < breaker.percent * len(views):
@@ -63,10 +108,8 @@ def _late(situation: Situation, pool: str, views: list[NodeView]) -> str:
 def _wave(situation: Situation, pool: str, views: list[NodeView]) -> str:
     breaker = situation.policy.breaker
     hit = {view.name: fresh for view in views if view.profile.acts_on_faults and (fresh := _fresh(situation, view))}
-    if len(hit) < breaker.min_nodes:
-        return ""
-    serving = len(views) + sum(count for (name, *_), count in situation.quiet.items() if name == pool)
-    if len(hit) * 100 < breaker.percent * serving:
+    serving = _serving(situation, pool, views)
+    if not _is_wave(situation, len(hit), serving):
         return ""
     wave = f"{len(hit)} of {serving} serving nodes of pool {pool} show faults within {breaker.window_minutes:g} min"
     common = _common([view for view in views if view.name in hit], hit.values())
@@ -89,6 +132,13 @@ def _likely(situation: Situation, wave: Collection[str]) -> str:
 def _fresh(situation: Situation, view: NodeView) -> list[Known]:
     start = written(situation.now - timedelta(minutes=situation.policy.breaker.window_minutes))
     return [known for known in view.story.faults if known.first_seen > start and known.severity != "informational"]
+
+
+def _left(view: NodeView, known: Known) -> bool:
+    """Whether a fault that the breaker held is there still, or nobody has looked again where a check can."""
+    if not known.open or known.answer != "breaker" or known.last_seen <= view.story.repaired_at:
+        return False
+    return "check" in known.marks or still_failing(view, known)
 
 
 def _common(views: list[NodeView], faults: Iterable[list[Known]]) -> str:

@@ -61,6 +61,11 @@ class _Bounds:
         return breaker.tripped(self._situation)
 
     @cached_property
+    def lasting(self) -> Mapping[str, breaker.Lasting]:
+        """The pools in which a wave goes on."""
+        return breaker.lasting(self._situation)
+
+    @cached_property
     def late(self) -> Mapping[str, str]:
         """The pools with a wave of missed deadlines."""
         return breaker.late(self._situation)
@@ -121,11 +126,20 @@ def _gated(situation: Situation, view: NodeView, wish: Wish, blockers: tuple[str
 def _bounded(view: NodeView, wish: Wish, bounds: _Bounds) -> Cause | None:
     """Return what holds a whole pool back: a wave of faults, one of missed deadlines, or too many racks cordoned."""
     pool = view.node.pool
-    wave = (wish.takes_out and bounds.waves.get(pool)) or (wish.late and bounds.late.get(pool))
+    wave = (wish.takes_out and _wave(view, wish, bounds)) or (wish.late and bounds.late.get(pool))
     if wave:
         return Cause("breaker", pool, wave)
     short = bounds.short.get(racks.rack_of(view.node)) if wish.name.startswith(OF_RACK) else None
     return Cause("limit", f"{wish.name}/{pool}", short.full) if short and short.full else None
+
+
+def _wave(view: NodeView, wish: Wish, bounds: _Bounds) -> str:
+    """Return the wave that holds back what faults wish for: a new one everything, one that lasts only what is of it."""
+    if wave := bounds.waves.get(view.node.pool):
+        return wave
+    lasting, cited = bounds.lasting.get(view.node.pool), {cause.id for cause in wish.because if cause.kind == "fault"}
+    classes = {known.fault_class for known in view.story.faults if known.id in cited}
+    return lasting.said if lasting and classes <= lasting.classes else ""
 
 
 def _granted(situation: Situation, view: NodeView, wish: Wish) -> Decision:

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import get_args
 
+from assay.lifecycle.again import still_failing
 from assay.lifecycle.ladder import climb
 from assay.lifecycle.requirements import arrivals
 from assay.lifecycle.situation import NodeView, Situation
 from assay.lifecycle.story import Known
 from assay.lifecycle.verdicts import Wish
-from assay.lifecycle.when import moment
 from assay.model.action import REPAIRS
 from assay.model.decision import Cause
 from assay.model.faults import Severity
@@ -56,18 +56,8 @@ def _asks(view: NodeView, known: Known) -> bool:
     if known.last_seen <= view.story.repaired_at:
         return False
     if known.answer == "breaker":
-        return _still_failing(view, known)
+        return still_failing(view, known)
     return known.answer == ""
-
-
-def _still_failing(view: NodeView, known: Known) -> bool:
-    """Whether evidence that is younger than the breaker shows a check's fault again. Old events are not replayed."""
-    return any(
-        one.outcome.verdict == "fail"
-        and (one.outcome.fault, one.outcome.subject) == (known.fault_class, known.subject)
-        and moment(one.measured_at) > moment(known.answered_at)
-        for one in view.latest
-    )
 
 
 def _worst_first(faults: Iterable[Known]) -> list[Known]:

@@ -10,7 +10,7 @@ from assay.lifecycle.sightings import Sighting
 from assay.lifecycle.silent import LOST
 from assay.lifecycle.situation import NodeView
 from assay.lifecycle.story import Known, Story
-from assay.lifecycle.when import NEVER, written
+from assay.lifecycle.when import NEVER, moment, written
 from assay.model.checks import Check
 from assay.model.fleet import Node
 from assay.model.outcome import Outcome, Recorded
@@ -70,11 +70,19 @@ class Actor:
         for check in checks:
             self._record(check.id, Outcome(check.id, self.node.subject, self.node.name, "pass"), check, at)
 
-    def still_fails(self, fault: str, part: str, at: datetime) -> None:
-        """Let a look find again what is there."""
+    @property
+    def fails(self) -> bool:
+        """Whether a look found again what is there."""
+        return any(one.outcome.verdict == "fail" for one in self.latest.values())
+
+    def still_fails(self, fault: str, part: str, at: datetime, since: datetime) -> bool:
+        """Let a look find again what is there, if none has `since` then; return whether one did."""
         name = _seen(fault, part)
+        if name in self.latest and moment(self.latest[name].measured_at) > since:
+            return False
         found = Outcome(name, self.subject(part), self.node.name, "fail", "still there", fault)
         self._record(name, found, None, at)
+        return True
 
     def _record(self, key: str, outcome: Outcome, check: Check | None, at: datetime) -> None:
         said = written(at)

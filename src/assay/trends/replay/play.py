@@ -70,6 +70,7 @@ class Play:
         self._made: list[Made] = []
         self._trips: list[tuple[datetime, str, str, list[str]]] = []
         self._open: dict[str, list[str]] = {}
+        self._to_look: set[str] = set()
         self._window = timedelta(minutes=self._policy.breaker.window_minutes) + SECOND
         self._tickets = 0
         for name in self._stage.actors:
@@ -109,6 +110,7 @@ class Play:
                 ended = resolved_in(story, event.fault, subject, f"cleared in the history, line {event.line}")
                 self._stage.hear(*(journal.cleared(event.node, one, self._now) for one in ended))
             self._stage.changed(event.node)
+            self._look_again_at(actor.node.pool, self._now)
         return {event.node}
 
     def _shows(self, event: Event) -> bool:
@@ -195,26 +197,38 @@ class Play:
             if why.id not in self._open:
                 self._open[why.id] = []
                 self._trips.append((self._now, why.id, why.text.removeprefix("breaker: "), self._open[why.id]))
-                self._agenda.enter(self._now + self._window, "reset", why.id)
             self._open[why.id].append(name)
+            self._look_again_at(why.id, self._now + self._window)
+
+    def _look_again_at(self, pool: str, at: datetime) -> None:
+        """Let the checks look again at a pool whose breaker is open, unless they will before."""
+        if pool in self._open and pool not in self._to_look:
+            self._to_look.add(pool)
+            self._agenda.enter(at, "reset", pool)
 
     def _looks_again(self, pool: str) -> set[str]:
-        """Let the checks look again at what the breaker took out of the play. What only a log told is not replayed."""
-        if pool in breaker.tripped(self._stage.situation(self._now)):
-            self._agenda.enter(self._now + self._window, "reset", pool)
-            return set()
-        del self._open[pool]
-        found = set()
-        for name, actor in self._stage.actors.items():
-            if actor.node.pool != pool:
-                continue
-            for fault, part in actor.present:
-                rule = self._rules.catalog.class_of(fault)
-                if rule and rule.check:
-                    actor.still_fails(fault, part, self._now)
-                    found.add(name)
+        """Let the checks look again at what the breaker holds, which closes once that is no wave any more.
+
+        What only a log told is not replayed.
+        """
+        self._to_look.discard(pool)
+        found = {name for name, actor in self._stage.actors.items() if actor.node.pool == pool and self._finds(name)}
+        situation = self._stage.situation(self._now, found)
+        if pool not in breaker.tripped(situation) and pool not in breaker.lasting(situation):
+            del self._open[pool]
+            return found
+        held = (self._stage.actors[name] for name in self._open[pool])
+        if any(self._now - actor.stirred < self._window for actor in held):
+            self._look_again_at(pool, self._now + self._window)
+        return set()
+
+    def _finds(self, name: str) -> bool:
+        """Let the checks look at a node; return whether they find something."""
+        actor, known = self._stage.actors[name], self._rules.catalog.class_of
+        here = [(fault, part) for fault, part in actor.present if (rule := known(fault)) and rule.check]
+        if any([actor.still_fails(*one, self._now, self._now - self._window) for one in here]):
             self._stage.changed(name)
-        return found
+        return bool(here)
 
     def _go_on(self, name: str) -> None:
         """Do what is next for a node: its owed effects, else its suites, else a person."""

@@ -116,9 +116,9 @@ class Stage:
             self._quiet[_place(self.actors[name].node)] -= 1
 
     def _is_quiet(self, name: str, now: datetime) -> bool:
-        story = self.view(name).story
+        story, actor = self.view(name).story, self.actors[name]
         serves = self._rules.policy.states[story.state].in_service
-        return serves and story.pending is None and now - self.actors[name].stirred > self._memory
+        return serves and story.pending is None and not actor.fails and now - actor.stirred > self._memory
 
 
 def _place(node: Node) -> Place:
