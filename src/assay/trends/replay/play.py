@@ -217,8 +217,7 @@ class Play:
         if pool not in breaker.tripped(situation) and pool not in breaker.lasting(situation):
             del self._open[pool]
             return found
-        held = (self._stage.actors[name] for name in self._open[pool])
-        if any(self._now - actor.stirred < self._window for actor in held):
+        if any(self._now - self._stage.actors[name].stirred < self._window for name in self._open[pool]):
             self._look_again_at(pool, self._now + self._window)
         return set()
 
@@ -226,7 +225,8 @@ class Play:
         """Let the checks look at a node; return whether they find something."""
         actor, known = self._stage.actors[name], self._rules.catalog.class_of
         here = [(fault, part) for fault, part in actor.present if (rule := known(fault)) and rule.check]
-        if any([actor.still_fails(*one, self._now, self._now - self._window) for one in here]):
+        news = [actor.still_fails(*one, self._now, self._now - self._window) for one in here]
+        if any(news):
             self._stage.changed(name)
         return bool(here)
 
