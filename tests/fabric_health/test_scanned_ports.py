@@ -59,6 +59,32 @@ def test_a_scan_that_counted_nothing_hands_on_what_it_was_given():
     assert (third.seconds, third.growth(Port(LEAF, 3)).of(SYMBOL).count) == (8 * 3600, 80)
 
 
+ODD = [
+    None,
+    7,
+    "",
+    "2026-11-21T08:00:00",
+    [],
+    {},
+    {"x": 1},
+    {"0x1": {"y": {}}},
+    {"0x1": {"1": {"SymbolErrorCounter": "many"}}},
+]
+
+
+@pytest.mark.parametrize("odd", ODD)
+@pytest.mark.parametrize("where", ["at", "counters", "earlier", "ports"])
+def test_a_spoilt_account_of_the_scan_before_is_told_and_no_growth(where, odd):
+    channels = dict(seen(4, seen(0, SymbolErrorCounter=10), SymbolErrorCounter=410).channels)
+    if where in channels:
+        channels[where] = odd
+    else:
+        channels["earlier"] = {**channels["earlier"], where: value(odd)}
+    read = scanned(Evidence("fabric-small", NOON + timedelta(hours=4), channels))
+    assert read.silent or read.problems or read.unknown or read.since is not None
+    earlier(Evidence("fabric-small", NOON, channels))
+
+
 @pytest.mark.parametrize("text", ["", "ibqueryerrors: command not found", errors(SymbolErrorCounter=3)[:80]])
 def test_what_cannot_be_read_is_a_problem_and_no_clean_port(text):
     ports = {"errors": {"text": value(text), "stderr": value("")}}

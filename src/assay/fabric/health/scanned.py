@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from assay.fabric import readers
@@ -158,6 +158,8 @@ def _read(evidence: Evidence) -> _Heard:
         return _Heard(silent={COUNTERS: "the scan asked nobody about ports"})
     if reading := as_reading(branches):
         return _Heard(silent={COUNTERS: reading.reason})
+    if not isinstance(branches, dict):
+        return _Heard(silent={COUNTERS: f"{branches!r:.40} is no answer of a tool"})
     heard = _Heard()
     for name in sorted(branches):
         text = evidence.read("ports", name, "text")
@@ -177,9 +179,19 @@ def _earlier(evidence: Evidence) -> tuple[datetime | None, dict[Port, PortFacts]
     at, counters = evidence.read("earlier", "at"), evidence.read("earlier", "counters")
     if at.kind != "value" or counters.kind != "value":
         return None, {}, at.reason or counters.reason
-    known = {
-        Port(guid, int(number)): PortFacts(Port(guid, int(number)), counters=named)
-        for guid, ports in counters.value.items()
-        for number, named in ports.items()
-    }
-    return datetime.fromisoformat(at.value), known, ""
+    try:
+        known = {
+            Port(guid, int(number)): PortFacts(Port(guid, int(number)), counters=_counted(named))
+            for guid, ports in counters.value.items()
+            for number, named in ports.items()
+        }
+        return datetime.fromisoformat(at.value).astimezone(UTC), known, ""
+    except (AttributeError, TypeError, ValueError, OverflowError) as wrong:
+        return None, {}, f"what the scan before counted cannot be read: {wrong}"
+
+
+def _counted(named: Any) -> dict[str, int]:
+    """Return a port's counters by name. Raises TypeError for what is none."""
+    if any(type(count) is not int for count in named.values()):
+        raise TypeError("a count is no whole number")
+    return dict(named)
