@@ -8,6 +8,7 @@ import time
 from datetime import datetime
 from pathlib import Path
 
+from ballast import fill
 from chaos_controller import ORIGIN, Controller, fleet_of
 from chaos_world import World
 
@@ -15,17 +16,6 @@ from assay.ledger.store import Ledger
 from assay.lifecycle.fold import fold
 from assay.model.clock import ScaledClock
 from assay.model.errors import Trouble
-
-
-def fill(disk: Path) -> None:
-    """Leave no byte free: in smaller and smaller pieces, down to one."""
-    with (disk / "ballast").open("ab", buffering=0) as ballast:
-        for size in (65536, 4096, 1):
-            try:
-                while ballast.write(b"x" * size):
-                    pass
-            except OSError:
-                pass
 
 
 def main(disk: Path, elsewhere: Path, what: str) -> None:

@@ -4,25 +4,16 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from chaos import Chaos
-from real_postgres import Postgres, found, new_database
+from real_postgres import new_database
 from small_disk import run_on_small_disk
 
 SEED = int(os.environ.get("ASSAY_CHAOS_SEED", "0")) or random.SystemRandom().randrange(1, 10**6)
-
-
-@pytest.fixture
-def server() -> Iterator[Postgres]:
-    if not (found("initdb") and found("postgres")):
-        pytest.skip("needs PostgreSQL: apt-get install postgresql")
-    server = Postgres()
-    yield server
-    server.close()
 
 
 @pytest.fixture

@@ -12,17 +12,20 @@ from assay.ledger.store import Ledger
 
 sys.path.append(str(Path(__file__).parent))
 
-from real_postgres import Postgres, found, new_database
+from real_postgres import Postgres, new_database, served
 
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[str]:
     """A PostgreSQL of our own on a Unix socket, as its socket's folder."""
-    if not (found("initdb") and found("postgres")):
-        pytest.skip("needs PostgreSQL: apt-get install postgresql")
-    server = Postgres()
-    yield str(server.socket)
-    server.close()
+    for server in served():
+        yield str(server.socket)
+
+
+@pytest.fixture
+def server() -> Iterator[Postgres]:
+    """A PostgreSQL that one test may end and start."""
+    yield from served()
 
 
 @pytest.fixture

@@ -10,9 +10,11 @@ import subprocess
 import tempfile
 import time
 import uuid
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
 from sqlalchemy import create_engine, text
 
 DEBIAN = "/usr/lib/postgresql/15/bin"
@@ -64,6 +66,15 @@ class Postgres:
         """End it and take its files away."""
         self.end()
         shutil.rmtree(self.socket, ignore_errors=True)
+
+
+def served() -> Iterator[Postgres]:
+    """Yield a server for one test or more, as a fixture does. Skips where PostgreSQL is not installed."""
+    if not (found("initdb") and found("postgres")):
+        pytest.skip("needs PostgreSQL: apt-get install postgresql")
+    server = Postgres()
+    yield server
+    server.close()
 
 
 def new_database(socket: Path | str) -> str:

@@ -14,12 +14,16 @@ MOUNT = 'mount -t tmpfs -o size="$1" tmpfs "$2" && shift 2 && exec "$@"'
 
 
 def run_on_small_disk(disk: Path, size: str, *words: object) -> str:
-    """Run Python with these words while a disk of that size lies on the folder `disk`; return what it says."""
+    """Run Python with these words while a disk of that size lies on the folder `disk`; return what it says.
+
+    It finds `ballast`, to fill the disk with.
+    """
     if not _allowed():
         pytest.skip("needs mount namespaces: run as root, or allow user namespaces (kernel.unprivileged_userns_clone)")
     disk.mkdir()
     command = [*_apart(), "sh", "-c", MOUNT, "sh", size, str(disk), sys.executable, *map(str, words)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, env=env)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -7,12 +7,11 @@ import sqlite3
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from real_postgres import Postgres, found, new_database
+from real_postgres import new_database
 from small_disk import run_on_small_disk
 
 from assay.ledger.store import Ledger
@@ -22,24 +21,11 @@ from assay.model.errors import Trouble
 from assay.model.outcome import Outcome, Run
 
 AT = "2026-11-21T12:00:00+00:00"
-FILL = """
-import os, sys
+LEDGER = """
+import sys
 from pathlib import Path
+from ballast import fill
 from assay.model.errors import Trouble
-
-def fill(disk):
-    "Leave no byte free: in smaller and smaller pieces, down to one."
-    with (disk / "ballast").open("ab", buffering=0) as ballast:
-        for size in (65536, 4096, 1):
-            try:
-                while ballast.write(b"x" * size):
-                    pass
-            except OSError:
-                pass
-"""
-LEDGER = (
-    FILL
-    + """
 from assay.ledger.store import Ledger
 from assay.model.entry import Entry
 from assay.model.outcome import Outcome, Run
@@ -74,10 +60,11 @@ assert [one.id for one in ledger.entries()] == acknowledged
 assert ledger.verify() == []
 print(said[0])
 """
-)
-EVIDENCE = (
-    FILL
-    + """
+EVIDENCE = """
+import sys
+from pathlib import Path
+from ballast import fill
+from assay.model.errors import Trouble
 from datetime import UTC, datetime
 from assay.model.evidence import Evidence
 from assay.observe.store import EvidenceStore
@@ -102,7 +89,6 @@ assert not left, f"half-written files take up room: {left}"
 assert store.get(store.put(document(2))) == document(2) == store.latest("n1")
 print(said)
 """
-)
 
 
 def test_a_full_disk_loses_nothing_of_the_ledger_and_room_is_all_that_it_needs(tmp_path):
@@ -161,15 +147,6 @@ def test_a_clock_that_steps_back_changes_no_order(ledger):
     assert [one.id for one in ledger.entries(after=after)] == ["t1"], "news is what was written later"
     assert fold(ledger.entries())["n1"].state == "test"
     assert ledger.verify() == []
-
-
-@pytest.fixture
-def server() -> Iterator[Postgres]:
-    if not (found("initdb") and found("postgres")):
-        pytest.skip("needs PostgreSQL: apt-get install postgresql")
-    server = Postgres()
-    yield server
-    server.close()
 
 
 def test_a_server_that_was_ended_is_said_to_be_gone_and_the_next_call_after_its_start_works(server):
