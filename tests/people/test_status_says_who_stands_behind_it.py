@@ -85,3 +85,8 @@ def test_what_a_person_types_stays_one_line_that_no_terminal_acts_on(ann):
     ann.types("hold", "n0003", "--reason", "two\nlines \x1b[31m", "--who", "a\nb")
     held = node(ann, "n0003")["held"]
     assert (held["reason"], held["who"]) == ("two lines [31m", "a b")
+
+
+def test_a_ledger_that_is_elsewhere_is_named_where_it_tells_nothing(ann, monkeypatch, tmp_path):
+    monkeypatch.setenv("ASSAY_LEDGER", str(tmp_path / "mistyped.sqlite"))
+    assert f"says the ledger that ASSAY_LEDGER names: {tmp_path}/mistyped.sqlite. Run:" in ann.types("status")

@@ -36,7 +36,16 @@ def status(fleet: FleetDir = Path(), form: Format = "text") -> None:
     elif known:
         _show(known, returned, desk.clock.now())
     else:
-        typer.echo("No node was looked at yet. Run: assay reconcile --once")
+        typer.echo(f"No node was looked at yet{_elsewhere(desk)}. Run: assay reconcile --once")
+
+
+def _elsewhere(desk: Desk) -> str:
+    """Return which ledger says so, where that is not the fleet's own: its name may be mistyped."""
+    where = desk.ledger_at
+    if where == (desk.home / "ledger.sqlite").absolute():
+        return ""
+    name = f": {where}" if isinstance(where, Path) else ""  # a URL may hold a password
+    return f", says the ledger that ASSAY_LEDGER names{name}"
 
 
 def as_json(story: Story, returned: Sequence[str] = ()) -> dict[str, Any]:

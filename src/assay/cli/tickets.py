@@ -90,7 +90,7 @@ def _tell_delivery(done: list[dict[str, Any]], failed: list[Undelivered], form: 
     lines = [f"{one['ticket']} → {one['sink']} {one['external']}".rstrip() for one in done]
     print("\n".join(lines) or "nothing new to deliver")  # noqa: T201 — the answer
     for one in failed:
-        print(f"not delivered to {one.route} {one.ticket}: {one.why}", file=sys.stderr)  # noqa: T201 — and what is amiss
+        print(f"not delivered to {f'{one.route} {one.ticket}'.strip()}: {one.why}", file=sys.stderr)  # noqa: T201 — and what is amiss
 
 
 def _waiting(desk: Desk) -> list[tuple[str, str]]:
