@@ -58,8 +58,12 @@ def test_what_was_read_in_is_counted_and_what_is_missing_told_once(
 
 
 def test_an_old_recording_is_kept_but_is_not_the_newest(fleet: Path, log: Path, monkeypatch: Any, capsys: Any) -> None:
-    for at in ("2026-11-21T08:00:00Z", "2026-11-20T08:00:00Z"):
-        observe(monkeypatch, capsys, fleet, "--from", str(log), "--node", "n1", "--at", at)
+    said = [
+        observe(monkeypatch, capsys, fleet, "--from", str(log), "--node", "n1", "--at", at)[2]
+        for at in ("2026-11-21T08:00:00Z", "2026-11-20T08:00:00Z")
+    ]
+    history = "kept as history: evidence of n1 of 2026-11-21 08:00:00 UTC is newer; --at says when it was\n"
+    assert said == ["", history]
     store = EvidenceStore(fleet / ".assay/evidence")
     newest = store.latest("n1")
     assert newest is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,12 +26,19 @@ def recorded(desk: Desk, files: list[Path], node: str, at: str) -> Evidence:
 
 
 def keep_recorded(desk: Desk, evidence: Evidence) -> str:
-    """Store a recording and return its digest; it is the node's newest evidence only where it is the newest."""
+    """Store a recording and return its digest; it is the node's newest evidence only where it is the newest.
+
+    Where it is not, stderr says so: what is judged then is not what was just read.
+    """
     from assay.observe.store import EvidenceStore
 
     store = EvidenceStore(desk.evidence)
     last = store.latest(evidence.node)
-    return store.put(evidence) if last is None or last.at <= evidence.at else store.keep(evidence)
+    if last is None or last.at <= evidence.at:
+        return store.put(evidence)
+    said = f"kept as history: evidence of {evidence.node} of {last.at:%Y-%m-%d %H:%M:%S} UTC is newer"
+    print(f"{said}; --at says when it was", file=sys.stderr)  # noqa: T201
+    return store.keep(evidence)
 
 
 def _moment(at: str) -> datetime | None:
