@@ -6,12 +6,13 @@ import os
 import random
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -297,6 +298,24 @@ def test_going_on_with_a_complete_run_judges_nothing_and_repeats_its_verdict(hom
     done = CliRunner().invoke(app, ["--fleet", str(home), "--resume", "last"])
     assert done.exit_code == 1
     assert "the run is complete: nothing was left to judge" in done.stdout
+
+
+def test_a_run_that_the_ledger_cannot_take_is_kept_and_recorded_later_without_judging_again(home):
+    ledger = Ledger.open(home / ".assay" / "ledger.sqlite")
+    with closing(sqlite3.connect(home / ".assay" / "ledger.sqlite")) as damaged:
+        damaged.execute("ALTER TABLE run RENAME TO away")
+        done = CliRunner().invoke(app, ["--fleet", str(home), *ASKED])
+        damaged.execute("ALTER TABLE away RENAME TO run")
+    (run,) = all_runs(home / "reports")
+    assert isinstance(done.exception, Trouble)
+    assert f"then record what was judged: assay validate --resume {run.parent.name}" in done.exception.fix
+    assert ledger.runs() == []
+    before = calls(home)
+    assert CliRunner().invoke(app, ["--fleet", str(home), "--resume", run.parent.name]).exit_code == 1
+    assert calls(home) == before
+    assert [one.id for one in ledger.runs()] == [run.parent.name]
+    assert ledger.verify() == []
+    ledger.close()
 
 
 def interrupted(home: Path, asked: dict) -> None:

@@ -63,7 +63,7 @@ def validate(
     Exit 0: all passed, or skipped with a reason, or is excused; 1: something failed or could not be judged; 2: nothing
     could be run; 130: interrupted, `--resume` goes on.
     """
-    from assay.harness.run import Interrupted, Means
+    from assay.harness.run import Interrupted, Means, Unrecorded
 
     desk = Desk(fleet.resolve())
     if resume and any((pool, node, phase, evidence, pytest_args)):
@@ -82,6 +82,9 @@ def validate(
     except Interrupted as stopped:
         typer.echo(f"interrupted; what was judged is kept: assay validate --resume {stopped.run}", err=True)
         raise typer.Exit(INTERRUPTED) from None
+    except Unrecorded as kept:
+        fix = f"{kept.fix}; then record what was judged: assay validate --resume {kept.run}"
+        raise Trouble(kept.what, where=kept.where, fix=fix) from kept
     _print_json(result, desk) if form == "json" else _print_text(result, desk)
     _remember(desk)
     raise typer.Exit(0 if result.well else 1)

@@ -43,6 +43,14 @@ class Interrupted(KeyboardInterrupt):
         self.run = run
 
 
+class Unrecorded(Trouble):
+    """A run was judged and is kept, but the ledger could not take it. `run` is its id; `resume` records it."""
+
+    def __init__(self, run: str, trouble: Trouble) -> None:
+        super().__init__(trouble.what, where=trouble.where, fix=trouble.fix)
+        self.run = run
+
+
 @dataclass(frozen=True)
 class RunResult:
     """A run that has ended. Its outcomes are in `stored`, and nowhere else: there may be a million."""
@@ -116,7 +124,7 @@ def validate(
 
     The nodes are cut into shards, as many for each of `jobs` processes. `extra` goes to pytest; what it deselects is
     not missed. `typed` is the selection in the user's words, to be remembered. Raises Trouble where there is nothing to
-    run, Interrupted on Ctrl-C.
+    run, Unrecorded where the ledger cannot be written, Interrupted on Ctrl-C.
     """
     chosen = tuple(name for name in fleet.nodes if name in set(nodes))
     due = Due.of(Selection(fleet, chosen), phases)
@@ -201,9 +209,12 @@ def _recorded(file: Path, ledger: Ledger | None, clock: Clock, lost: Collection[
     What was lost or late says nothing of its node, and is told to the ledger once it is judged, as a run of its own.
     """
     result, now = RunResult(Stored.open(file)), clock.now()
-    if ledger is not None and not ledger.record(result.run, _judged_of(result.stored), now) and lost:
-        again = replace(result.run, id=f"{result.run.id}+{now:%Y%m%dT%H%M%S}", at=now.isoformat())
-        ledger.record(again, (one for one in _judged_of(result.stored) if (one.check, one.subject) in lost), now)
+    try:
+        if ledger is not None and not ledger.record(result.run, _judged_of(result.stored), now) and lost:
+            again = replace(result.run, id=f"{result.run.id}+{now:%Y%m%dT%H%M%S}", at=now.isoformat())
+            ledger.record(again, (one for one in _judged_of(result.stored) if (one.check, one.subject) in lost), now)
+    except Trouble as trouble:
+        raise Unrecorded(result.run.id, trouble) from trouble
     return result
 
 
