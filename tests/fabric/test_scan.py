@@ -101,7 +101,7 @@ def test_nobody_is_asked_for_states_where_nothing_is_missing_or_the_discovery_is
 def test_a_discovery_that_hangs_ends_at_the_deadline_with_all_that_it_started(scan_with, design):
     start = time.monotonic()
     fleet, evidence = scan_with(["sh", "-c", "sleep 60 & sleep 60"], deadline_s=0.3)
-    assert time.monotonic() - start < 5
+    assert time.monotonic() - start < 30
     assert "no answer within 0.3 s" in evidence.read("discovery", "text").reason
     assert judge(fleet, design, evidence).problems == (evidence.read("discovery").reason,)
 

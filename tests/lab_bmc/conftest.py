@@ -116,9 +116,9 @@ def furnish(world: World, fleet: Fleet, nodes: Sequence[str]) -> None:
 
 def started(world: World, loop: Loop) -> Lab:
     bmcs = Bmcs(world, credentials=f"{USER}:{PASSWORD}")
-    begin = time.monotonic()
+    begin = time.process_time()
     loop.run(bmcs.start())
-    return Lab(world, bmcs, time.monotonic() - begin)
+    return Lab(world, bmcs, time.process_time() - begin)
 
 
 class Builder:

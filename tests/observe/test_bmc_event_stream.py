@@ -17,14 +17,18 @@ NODE = "n0017"
 
 def test_an_event_comes_as_soon_as_it_is_logged_and_the_stream_ends_with_its_deadline(rehearsal: Any) -> None:
     fleet = rehearsal.fleet
-    timer = threading.Timer(0.5, inject, [rehearsal.world, "sel.entry", NODE, {"message": "now"}])
-    timer.start()
-    began = time.monotonic()
-    seen = list(follow_events(fleet.nodes[NODE], root=rehearsal.root, deadline_s=3.0))
+    for seconds in (2.0, 20.0):
+        timer = threading.Timer(seconds / 4, inject, [rehearsal.world, "sel.entry", NODE, {"message": "now"}])
+        timer.start()
+        began = time.monotonic()
+        seen = list(follow_events(fleet.nodes[NODE], root=rehearsal.root, deadline_s=seconds))
+        took = time.monotonic() - began
+        timer.join()
+        if seen:  # else the machine is too busy to be listening by then
+            break
     assert [event["message"] for event in seen] == ["now"]
     assert seen[0]["severity"] == "Critical"
-    assert 2.5 < time.monotonic() - began < 8
-    timer.join()
+    assert 0.8 * seconds < took < 10 * seconds
 
 
 def test_a_follower_goes_on_after_the_last_event_that_it_saw(rehearsal: Any) -> None:

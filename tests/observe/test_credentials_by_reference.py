@@ -145,10 +145,10 @@ def test_a_command_that_hangs_is_ended_with_all_that_it_started(root: Path, monk
     script(root / "hangs", f"sleep 60 & echo $! > {root}/child; wait")
     began = time.monotonic()
     assert "did not end within 0.3 s" in trouble({"command": ["./hangs"]}, root)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 30
     child = int((root / "child").read_text())
     while alive(child):  # a signal takes its moment on a busy machine
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 30
         time.sleep(0.01)
 
 
