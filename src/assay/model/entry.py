@@ -26,9 +26,10 @@ Kinds and their bodies (all ids are strings, all times ISO 8601 UTC):
 | parts.seen | parts {place: kind, serial, was}, node {who says it: serial}, gone {place: serial, to, to_place} |
 | part.replaced | old_serial, new_serial, who (inventory, bmc, dmi): another node stands in this place |
 | part.returned | serial, kind, place, from, from_place, sent_at, faults |
-| ticket.opened, ticket.updated, ticket.closed | ticket, and on opening the Ticket; on closing `by` |
+| photos.taken | effect (of the dossier), who, photos [{file, sha256, bytes}] |
+| ticket.opened, ticket.updated, ticket.closed | ticket, and on opening the Ticket; on closing title, `by` |
 | ticket.reopened | ticket, the Ticket, reason, before (how often it was closed) |
-| ticket.delivered | ticket, sink, to (which place), version (of what it has now), external (how the sink calls it) |
+| ticket.delivered | ticket, title, sink, to (which place), version (it has), external (what the sink calls it) |
 | commit.accepted (of no node) | commit, signer, key (the fingerprint) |
 """
 
