@@ -51,13 +51,13 @@ def test_what_is_done_while_a_decision_waits_is_needed_too(told: Told) -> None:
 
 def test_a_node_that_is_brought_up_needs_what_bring_up_takes(told: Told, tmp_path: Path) -> None:
     """The example's byo nodes start in production; a profile forbids nothing where no node comes to."""
-    assert told("unmanaged", "[uncordon, zap, ticket]", "[ticket]") == []
+    assert told("unmanaged", "[cordon, uncordon, drain, zap, ticket]", "[ticket]") == []
     inventory = tmp_path / "inventory/byo-b.yml"
     inventory.write_text(inventory.read_text().replace("lifecycle_start: production", "lifecycle_start: onboard"))
-    assert told("unmanaged", "[ticket]", "[ticket]") == [
+    assert told("unmanaged", "[ticket]", "[cordon, drain, ticket]") == [
         "unmanaged does not allow zap, which seatrial → zap (pass_to) takes"
     ]
-    assert told("unmanaged", "[ticket]", "[zap, ticket]") == [
+    assert told("unmanaged", "[cordon, drain, ticket]", "[cordon, drain, zap, ticket]") == [
         "unmanaged does not allow uncordon, which test → production (pass_to) takes"
     ]
 

@@ -79,7 +79,7 @@ def test_limits_holds_and_profiles_bind_a_persons_move_too_and_the_breaker_does_
     assert held_back(paper.step()) == ["held by ann: mine"]
     paper.add("u0", pool="byo", rack="r03", profile="unmanaged")
     paper.say("move", "u0", to="draining")
-    assert held_back(paper.step()) == ["profile unmanaged does not allow: cordon, drain-now"]
+    assert held_back(paper.step()) == ["profile unmanaged does not allow: drain-now"]
     for number in range(8):
         paper.add(f"c{number}", pool="c", rack=f"c{number}")
         paper.fault(f"c{number}", "gpu.thermal")

@@ -87,5 +87,5 @@ def test_profiles_differ_in_what_they_allow(profiles):
     assert managed.hca_firmware
     assert not unmanaged.acts_on_faults
     assert not unmanaged.hca_firmware
-    assert {"reboot", "drain-now", "cordon"} <= set(managed.actions) - set(unmanaged.actions)
+    assert {"reboot", "drain-now", "powercycle"} <= set(managed.actions) - set(unmanaged.actions)
     assert "zap" in unmanaged.actions

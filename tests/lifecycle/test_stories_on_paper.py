@@ -45,8 +45,10 @@ def test_zap_does_not_end_before_it_is_verified_and_read_back(paper):
     paper.say("certified", "n1")
     paper.step()
     paper.pass_all("n1")
-    paper.step()
-    assert paper.story("n1").state == "zap"
+    assert paper.step() == [], "a customer may still be on it"
+    assert paper.settle("n1") == ["cordon", "drain"]
+    paper.pass_all("n1")
+    assert moves(paper.step()) == [("seatrial", "zap", "immediate")]
     paper.judge("n1", "zap")
     assert paper.step() == [], "read back before the zap was done"
     assert paper.settle("n1") == ["zap"]
