@@ -26,7 +26,7 @@ from typing import Any
 import yaml
 
 from assay.controller.desk import Desk
-from assay.controller.silence import heard_of, sources
+from assay.controller.looking.silence import heard_of, sources
 from assay.fleet.load import load_fleet
 from assay.ledger.store import Ledger
 from assay.lifecycle import journal

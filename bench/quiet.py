@@ -13,13 +13,13 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from assay.controller.current import Current
 from assay.controller.desk import Desk
 from assay.controller.enrol import enroll
+from assay.controller.known.current import Current
+from assay.controller.known.memory import Memory
+from assay.controller.looking.silence import heard_of, sources
 from assay.controller.loop import Loop, Told
-from assay.controller.memory import Memory
 from assay.controller.share import Share
-from assay.controller.silence import heard_of, sources
 from assay.fabric.design import plan
 from assay.fabric.scan import subject_name
 from assay.fleet.load import load_fleet

@@ -5,7 +5,7 @@ from lab_room import Room, wish
 
 from assay.actions import powercycle, reboot
 from assay.actions.action import Intent
-from assay.controller import effect as steps
+from assay.controller.effects import effect as steps
 
 
 def begun(room: Room, action, name: str, node: str) -> Intent:

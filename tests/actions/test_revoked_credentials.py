@@ -7,8 +7,8 @@ from lab_room import Room, wish
 
 from assay.actions import powercycle, zap
 from assay.actions.patience import wait_until
-from assay.controller import effect as steps
-from assay.controller.journal import KINDS
+from assay.controller.effects import effect as steps
+from assay.controller.effects.journal import KINDS
 from assay.observe.bmc import bmc_of
 from assay.observe.refusal import NotLetIn
 

@@ -22,7 +22,7 @@ from chaos_settling import HANDS, Bench, Look, Patience, stacks_of, unsettled
 from chaos_world import World
 from real_postgres import Postgres
 
-from assay.controller.journal import effects_in
+from assay.controller.effects.journal import effects_in
 from assay.ledger.store import Ledger
 from assay.lifecycle.fold import Chronicle, fold
 from assay.lifecycle.limits import allowance, is_out, serves

@@ -28,13 +28,15 @@ from typing import Any
 from chaos_settling import STACKS, STACKS_PLEASE
 from chaos_world import Deed, DrainNow, Nothing, Scheduler, World
 
-from assay.controller import durable, judgement, look, once  # durable: so that a child has DBOS loaded
-from assay.controller.current import Current
+from assay.controller import once  # durable: so that a child has DBOS loaded
 from assay.controller.desk import Desk
+from assay.controller.effects import durable  # durable: so that a child has DBOS loaded
+from assay.controller.effects.wishes import wishes
+from assay.controller.known.current import Current
+from assay.controller.known.memory import Memory
+from assay.controller.looking import judgement, look  # durable: so that a child has DBOS loaded
 from assay.controller.loop import Loop, Told
-from assay.controller.memory import Memory
 from assay.controller.share import shared
-from assay.controller.wishes import wishes
 from assay.fleet.load import load_fleet
 from assay.ledger.store import Ledger
 from assay.lifecycle.fold import fold

@@ -11,7 +11,7 @@ import pytest
 from chaos import Chaos
 
 from assay.actions.action import Intent, Verification
-from assay.controller import journal
+from assay.controller.effects import journal
 from assay.ledger.store import Ledger
 from assay.model.entry import Entry
 

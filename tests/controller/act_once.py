@@ -10,10 +10,10 @@ from pathlib import Path
 
 from assay.actions.action import Intent
 from assay.actions.catalogue import action
-from assay.controller import effect as steps
-from assay.controller.act import act
 from assay.controller.desk import Desk
-from assay.controller.journal import effect_id
+from assay.controller.effects import effect as steps
+from assay.controller.effects.act import act
+from assay.controller.effects.journal import effect_id
 from assay.controller.lock import only_controller
 from assay.fleet.load import load_fleet
 from assay.lab.world import World

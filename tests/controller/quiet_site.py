@@ -9,7 +9,7 @@ from pathlib import Path
 
 from assay.actions.workloads import Job, Standing
 from assay.controller.desk import Desk
-from assay.controller.memory import Memory
+from assay.controller.known.memory import Memory
 from assay.fleet.load import load_fleet
 from assay.harness.declared import declared
 from assay.ledger.store import Ledger

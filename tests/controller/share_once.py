@@ -16,10 +16,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from assay.actions.action import Context, Facts, Intent, Verification
-from assay.controller import act as acting
-from assay.controller import durable
 from assay.controller.desk import Desk
-from assay.controller.hands import Hands
+from assay.controller.effects import act as acting
+from assay.controller.effects import durable
+from assay.controller.effects.hands import Hands
 from assay.controller.share import shared
 from assay.fleet.load import load_fleet
 from assay.ledger.store import Ledger

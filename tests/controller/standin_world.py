@@ -84,8 +84,8 @@ def replace_tell(ctx: Context, tell) -> Context:
 
 def main(home: Path, hang: str) -> None:
     """Take up what was left, or carry the effect e1."""
-    from assay.controller import durable
-    from assay.controller.queues import Pace, queue_of
+    from assay.controller.effects import durable
+    from assay.controller.effects.queues import Pace, queue_of
 
     durable.action = lambda name: Switch(home, hang=hang, dark=hang == "dark")
     ctx = context(home)

@@ -14,11 +14,11 @@ import pytest
 from batch_once import FileScheduler, declared, desk_of, moved
 
 from assay.actions.action import Context, Facts, Intent, Verification
-from assay.controller import durable
-from assay.controller.act import act
 from assay.controller.desk import Desk
-from assay.controller.journal import KINDS
-from assay.controller.keep import keeping
+from assay.controller.effects import durable
+from assay.controller.effects.act import act
+from assay.controller.effects.journal import KINDS
+from assay.controller.effects.keep import keeping
 from assay.model.fleet import Node
 from assay.model.policy import AtOnce
 

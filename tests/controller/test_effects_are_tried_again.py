@@ -13,9 +13,9 @@ from batch_once import FileScheduler, desk_of, moved
 
 from assay.actions.action import Context, Intent, Unfinished
 from assay.actions.catalogue import IN_ONE_GO, NAMES, NOT_UNDONE, UNDONE_BY
-from assay.controller import effect as steps
-from assay.controller.act import act
-from assay.controller.journal import KINDS, effects_in
+from assay.controller.effects import effect as steps
+from assay.controller.effects.act import act
+from assay.controller.effects.journal import KINDS, effects_in
 from assay.model.effort import Effort
 
 WISH = Intent("e1", "reboot", "n0001", "d1", "because")

@@ -12,8 +12,8 @@ import pytest
 import standin_world as world
 
 from assay.actions.action import Intent
-from assay.controller import effect as steps
-from assay.controller.journal import KINDS, effects_in
+from assay.controller.effects import effect as steps
+from assay.controller.effects.journal import KINDS, effects_in
 from assay.ledger.store import Ledger
 
 WISH = Intent("e1", "reboot", "n0001", "d1", "because")

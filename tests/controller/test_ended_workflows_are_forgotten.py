@@ -14,11 +14,11 @@ from batch_once import FileScheduler, declared, desk_of, moved
 from dbos import DBOS
 
 from assay.actions.action import Context, Facts, Intent, Verification
-from assay.controller import bygone, durable
-from assay.controller.act import act
 from assay.controller.desk import Desk
-from assay.controller.journal import KINDS
-from assay.controller.keep import keeping
+from assay.controller.effects import bygone, durable
+from assay.controller.effects.act import act
+from assay.controller.effects.journal import KINDS
+from assay.controller.effects.keep import keeping
 
 NODES = 5
 

@@ -14,7 +14,7 @@ import pytest
 from act_once import desk_of
 from lab_room import Room, lab_room
 
-from assay.controller.journal import KINDS
+from assay.controller.effects.journal import KINDS
 from assay.lifecycle import journal
 from assay.model.entry import Entry
 

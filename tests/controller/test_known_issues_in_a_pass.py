@@ -10,8 +10,8 @@ import pytest
 
 from assay.actions.workloads import Standing
 from assay.controller.desk import Desk
-from assay.controller.faults import entries_of
-from assay.controller.situation import situation_of
+from assay.controller.known.situation import situation_of
+from assay.controller.looking.faults import entries_of
 from assay.fleet.load import load_fleet
 from assay.ledger.store import Ledger
 from assay.lifecycle import journal

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.controller.wanted import wanted
+from assay.controller.people.wanted import wanted
 from assay.fleet.load import load_fleet
 from assay.lifecycle import journal
 from assay.lifecycle.decide import decide

@@ -11,9 +11,9 @@ import pytest
 from batch_once import MOMENTS, FileScheduler, desk_of, moved
 
 from assay.actions.workloads import Standing
-from assay.controller.act import act
 from assay.controller.desk import Desk
-from assay.controller.journal import KINDS
+from assay.controller.effects.act import act
+from assay.controller.effects.journal import KINDS
 
 
 def said(desk: Desk) -> Counter[str]:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from quiet_site import FLEET, NODES, Site
 
 from assay.actions.workloads import Job
-from assay.controller.memory import Memory
+from assay.controller.known.memory import Memory
 from assay.controller.once import at_work, decide_now
 from assay.harness.declared import Declared, declared
 from assay.ledger.store import Ledger

@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
-from assay.controller import look as looking
 from assay.controller.desk import Desk
 from assay.controller.enrol import enroll
-from assay.controller.memory import Memory
+from assay.controller.known.memory import Memory
+from assay.controller.looking import look as looking
+from assay.controller.looking.silence import look_for_silence
 from assay.controller.once import decide_now, look
-from assay.controller.silence import look_for_silence
 from assay.fleet.load import load_fleet
 from assay.harness.recordings import recording
 from assay.ledger.store import Ledger

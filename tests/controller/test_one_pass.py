@@ -9,9 +9,9 @@ import pytest
 from quiet_site import FLEET, NODES, Site
 
 from assay.actions.workloads import Job
-from assay.controller.judging import grouped
-from assay.controller.look import look_at_nodes, wants_load
-from assay.controller.memory import Memory
+from assay.controller.known.memory import Memory
+from assay.controller.looking.judging import grouped
+from assay.controller.looking.look import look_at_nodes, wants_load
 from assay.controller.once import PASSES, PassReport, decide_now, reconcile_once, settle
 from assay.ledger.store import Ledger
 from assay.model.entry import Entry
@@ -71,7 +71,7 @@ def test_a_channel_that_falls_silent_is_told_when_it_does_and_not_again(site: Si
         channels = {"probe": next(answers)}
         return {name: Evidence(name, site.clock.now(), channels) for name in names}
 
-    monkeypatch.setattr("assay.controller.look.collect", collect)
+    monkeypatch.setattr("assay.controller.looking.look.collect", collect)
     told = []
     for _ in range(3):
         site.later(minutes=5)

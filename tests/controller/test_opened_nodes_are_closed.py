@@ -13,12 +13,13 @@ from assay.actions.no_workloads import NoWorkloads
 from assay.actions.workloads import Job, Standing, our_reason, ours
 from assay.cli import status
 from assay.cli.chain import chain
-from assay.controller import journal, once
-from assay.controller.memory import Memory
+from assay.controller import once
+from assay.controller.effects import journal
+from assay.controller.known.memory import Memory
 from assay.controller.once import act_where_owed, decide_now
+from assay.controller.people.telling import lines
+from assay.controller.people.tickets import update_tickets
 from assay.controller.share import Share
-from assay.controller.telling import lines
-from assay.controller.tickets import update_tickets
 from assay.lifecycle.owed import owed
 
 ONE = NODES[0]

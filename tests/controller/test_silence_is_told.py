@@ -11,8 +11,8 @@ import pytest
 
 from assay.controller.desk import Desk
 from assay.controller.enrol import enroll
-from assay.controller.memory import Memory
-from assay.controller.silence import heard_of, look_for_silence, note_answers, note_listening
+from assay.controller.known.memory import Memory
+from assay.controller.looking.silence import heard_of, look_for_silence, note_answers, note_listening
 from assay.fleet.load import load_fleet
 from assay.ledger.store import Ledger
 from assay.model.evidence import Evidence

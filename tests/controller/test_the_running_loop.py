@@ -18,12 +18,12 @@ import pytest
 
 from assay.actions.workloads import Job, Standing, our_reason
 from assay.controller import loop as looping
-from assay.controller.current import Current
 from assay.controller.desk import Desk
+from assay.controller.known.current import Current
+from assay.controller.known.memory import Memory
+from assay.controller.looking.silence import heard_of, sources
 from assay.controller.loop import Loop, Told
-from assay.controller.memory import Memory
 from assay.controller.share import shared
-from assay.controller.silence import heard_of, sources
 from assay.fleet.load import load_fleet
 from assay.ledger.store import Ledger
 from assay.lifecycle import journal

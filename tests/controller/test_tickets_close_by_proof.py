@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.controller.ticket_diff import Standing, changes, standings
-from assay.controller.ticket_list import listed
+from assay.controller.people.ticket_diff import Standing, changes, standings
+from assay.controller.people.ticket_list import listed
 from assay.ledger.store import Ledger
 from assay.model.entry import Entry
 from assay.model.ticket import Place, Ticket

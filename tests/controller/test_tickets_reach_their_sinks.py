@@ -29,10 +29,10 @@ from assay.actions.sinks import remote
 from assay.actions.sinks.words import markdown, marked, title
 from assay.cli.app import app
 from assay.controller.desk import Desk
-from assay.controller.outbox import Undelivered, deliver_tickets, version_of
-from assay.controller.postponed import Postponed
-from assay.controller.ticket_diff import changes, standings
-from assay.controller.ticket_list import KINDS, listed
+from assay.controller.people.outbox import Undelivered, deliver_tickets, version_of
+from assay.controller.people.postponed import Postponed
+from assay.controller.people.ticket_diff import changes, standings
+from assay.controller.people.ticket_list import KINDS, listed
 from assay.fleet.check import problems
 from assay.fleet.load import load_fleet
 from assay.ledger.store import Ledger

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from assay.controller.desk import Desk
-from assay.controller.traits import FleetTraits
+from assay.controller.known.traits import FleetTraits
 from assay.fleet.load import load_fleet
 from assay.ledger.store import Ledger
 from assay.model.clock import SystemClock

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from share_once import desk_of
 
-from assay.controller.journal import KINDS
+from assay.controller.effects.journal import KINDS
 from assay.controller.share import CONTROLLER
 from assay.ledger.store import Ledger
 from assay.model.entry import Entry

@@ -8,8 +8,8 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
+from assay.controller.clock.rota import SLICES, TOGETHER, Rota, freshest_s, intervals, unscheduled_fabrics
 from assay.controller.lane import Lane, Patience
-from assay.controller.rota import SLICES, TOGETHER, Rota, freshest_s, intervals, unscheduled_fabrics
 from assay.controller.turns import Turns
 from assay.fleet.load import load_fleet
 from assay.model.errors import Trouble

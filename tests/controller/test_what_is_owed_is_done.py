@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from assay.actions.workloads import Job, Standing, workloads_of
-from assay.controller import act as acting
-from assay.controller import journal
 from assay.controller.desk import Desk
+from assay.controller.effects import act as acting
+from assay.controller.effects import journal
 from assay.controller.lock import only_controller
 from assay.fleet.load import load_fleet
 from assay.ledger.store import Ledger

@@ -15,9 +15,9 @@ from assay.actions import drain_now
 from assay.actions.action import Intent
 from assay.actions.kubernetes_workloads.adapter import KubernetesWorkloads
 from assay.controller.desk import Desk
-from assay.controller.memory import Memory
+from assay.controller.known.memory import Memory
 from assay.controller.once import act_where_owed, decide_now
-from assay.controller.telling import lines
+from assay.controller.people.telling import lines
 from assay.fleet.load import load_fleet
 from assay.ledger.store import Ledger
 from assay.lifecycle import journal

@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 
 from assay.cli.tickets import app
 from assay.controller.desk import Desk
-from assay.controller.look import look_at_fabrics
-from assay.controller.outbox import deliver_tickets
-from assay.controller.tickets import update_tickets
+from assay.controller.looking.look import look_at_fabrics
+from assay.controller.people.outbox import deliver_tickets
+from assay.controller.people.tickets import update_tickets
 from assay.fabric.design import plan
 from assay.fleet.load import load_fleet
 from assay.lab.fabric import lay, swap

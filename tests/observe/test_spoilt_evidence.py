@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from assay.actions.rma.content import _firmware
 from assay.cli.observed import counted, observed, readings
-from assay.controller.look import _unanswered
+from assay.controller.looking.look import _unanswered
 from assay.fleet.load import load_fleet
 from assay.lifecycle.classify import faults_in
 from assay.lifecycle.sightings import parts_of

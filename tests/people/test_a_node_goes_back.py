@@ -13,7 +13,7 @@ from assay.actions import dossier
 from assay.actions.action import Intent
 from assay.actions.rma.archive import opened
 from assay.controller.desk import Desk
-from assay.controller.journal import effect_id, intent_entry
+from assay.controller.effects.journal import effect_id, intent_entry
 from assay.fleet.load import load_fleet
 from assay.lifecycle.returned import returned_in, told
 from assay.model.clock import SystemClock

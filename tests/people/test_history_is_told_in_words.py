@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import assay
-from assay.controller.telling import WORDED, Teller, lines
+from assay.controller.people.telling import WORDED, Teller, lines
 from assay.model import entry as ledger_kinds
 from assay.model.entry import Entry, derived_id
 

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import event
 
 from assay.controller.desk import Desk
-from assay.controller.parts import note_parts
+from assay.controller.looking.parts import note_parts
 from assay.fleet.load import load_fleet
 from assay.ledger.store import Ledger
 from assay.lifecycle.fold import fold

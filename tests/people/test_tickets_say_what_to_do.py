@@ -9,9 +9,9 @@ import pytest
 
 from assay.actions.sinks.words import markdown
 from assay.controller.desk import Desk
-from assay.controller.memory import Memory
-from assay.controller.ticket_list import listed
-from assay.controller.tickets import update_tickets
+from assay.controller.known.memory import Memory
+from assay.controller.people.ticket_list import listed
+from assay.controller.people.tickets import update_tickets
 from assay.fleet.load import load_fleet
 from assay.ledger.store import Ledger
 from assay.model.clock import SystemClock

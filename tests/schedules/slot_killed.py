@@ -6,9 +6,9 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from assay.controller import schedule
+from assay.controller.clock import schedule
+from assay.controller.clock.timetable import Task
 from assay.controller.desk import Desk
-from assay.controller.timetable import Task
 from assay.fleet.load import load_fleet
 from assay.lab.world import World
 from assay.ledger.store import Ledger

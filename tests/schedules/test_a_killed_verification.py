@@ -18,7 +18,7 @@ from slurm_cluster import until
 sys.path.append(str(Path(__file__).parents[1] / "ledger"))
 from real_postgres import Postgres, found, new_database
 
-from assay.controller.timetable import BEGUN, RAN
+from assay.controller.clock.timetable import BEGUN, RAN
 
 NODE, OTHER = "n0003", "n0004"
 FOREVER_S = 10_000_000

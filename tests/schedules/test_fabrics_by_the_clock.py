@@ -8,9 +8,9 @@ import pytest
 from by_hand import in_production
 from lab_room import Room
 
+from assay.controller.clock.schedule import carry_out, due
+from assay.controller.clock.timetable import RAN
 from assay.controller.desk import Desk
-from assay.controller.schedule import carry_out, due
-from assay.controller.timetable import RAN
 from assay.ledger.store import Ledger
 from assay.observe.store import EvidenceStore
 

@@ -13,13 +13,13 @@ from by_hand import in_production
 from lab_room import Room
 
 from assay.actions.workloads import VERIFY_UNDRAIN
-from assay.controller import idle
+from assay.controller.clock import idle
+from assay.controller.clock.idle import verify_idle
+from assay.controller.clock.schedule import Ended
+from assay.controller.clock.spare import Loaded, load
+from assay.controller.clock.timetable import Line, Task
+from assay.controller.clock.unverified import MISSED
 from assay.controller.desk import Desk
-from assay.controller.idle import verify_idle
-from assay.controller.schedule import Ended
-from assay.controller.spare import Loaded, load
-from assay.controller.timetable import Line, Task
-from assay.controller.unverified import MISSED
 from assay.ledger.store import Ledger
 from assay.model.entry import Entry
 from assay.model.fleet import Node

@@ -17,10 +17,10 @@ sys.path.append(str(Path(__file__).parents[1] / "slurm"))
 from slurm_room import SETTINGS, by_hand, job, state, submitted
 
 from assay.actions.workloads import VERIFY_UNDRAIN
+from assay.controller.clock.idle import verify_idle
+from assay.controller.clock.schedule import Ended
+from assay.controller.clock.timetable import Line, Task
 from assay.controller.desk import Desk
-from assay.controller.idle import verify_idle
-from assay.controller.schedule import Ended
-from assay.controller.timetable import Line, Task
 from assay.ledger.store import Ledger
 from assay.model.clock import SystemClock
 from assay.model.fleet import Node

@@ -12,7 +12,7 @@ from by_hand import ROOT
 from typer.testing import CliRunner
 
 from assay.cli.app import app
-from assay.controller.timetable import BEGUN, RAN
+from assay.controller.clock.timetable import BEGUN, RAN
 from assay.ledger.store import Ledger
 from assay.model.entry import Entry
 

@@ -11,10 +11,10 @@ from typer.testing import CliRunner, Result
 from assay.cli import reconcile
 from assay.cli.app import app
 from assay.cli.desk import Desk
-from assay.controller import byhand, schedule
+from assay.controller.clock import byhand, schedule
+from assay.controller.clock.schedule import Ended
+from assay.controller.clock.timetable import BEGUN, RAN
 from assay.controller.once import PassReport
-from assay.controller.schedule import Ended
-from assay.controller.timetable import BEGUN, RAN
 from assay.ledger.store import Ledger
 from assay.model.errors import Trouble
 

@@ -9,10 +9,10 @@ import sys
 import threading
 import time
 
-from assay.controller import schedule
+from assay.controller.clock import schedule
+from assay.controller.clock.schedule import Ended, carry_out, due, past_of
+from assay.controller.clock.timetable import BEGUN, RAN, Task, lines
 from assay.controller.desk import Desk
-from assay.controller.schedule import Ended, carry_out, due, past_of
-from assay.controller.timetable import BEGUN, RAN, Task, lines
 from assay.ledger.store import Ledger
 from assay.model.errors import Trouble
 from assay.model.schedule import ActivePart
@@ -21,7 +21,7 @@ from assay.probe.active import PARTS
 DYING = """
 import json, os, signal, sys
 from pathlib import Path
-from assay.controller import schedule
+from assay.controller.clock import schedule
 from assay.ledger.store import Ledger
 from assay.model.entry import Entry
 ledger, lease, begun, body = Ledger.open(Path(sys.argv[1])), *sys.argv[2:]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.controller.timetable import BEGUN, RAN, Line, Pasts, Task, tasks
+from assay.controller.clock.timetable import BEGUN, RAN, Line, Pasts, Task, tasks
 from assay.model.entry import Entry
 from assay.model.schedule import Schedule
 from assay.model.slots import slot_after, slot_before

@@ -8,10 +8,10 @@ from datetime import timedelta
 import pytest
 from by_hand import in_production
 
+from assay.controller.clock.schedule import carry_out
+from assay.controller.clock.staleness import look_for_stale
+from assay.controller.clock.timetable import RAN, Line, Task
 from assay.controller.desk import Desk
-from assay.controller.schedule import carry_out
-from assay.controller.staleness import look_for_stale
-from assay.controller.timetable import RAN, Line, Task
 from assay.harness.declared import declared
 from assay.model.checks import CheckCatalog
 from assay.model.entry import Entry

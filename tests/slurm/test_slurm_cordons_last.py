@@ -12,9 +12,9 @@ from slurm_room import SETTINGS, adapter, by_hand, job, reason, state
 
 from assay.actions.workloads import workloads_of
 from assay.controller.desk import Desk
-from assay.controller.memory import Memory
+from assay.controller.known.memory import Memory
 from assay.controller.once import act_where_owed, decide_now
-from assay.controller.telling import lines
+from assay.controller.people.telling import lines
 from assay.fleet.load import load_fleet
 from assay.ledger.store import Ledger
 from assay.lifecycle import journal

@@ -11,7 +11,7 @@ from slurm_room import SETTINGS, adapter, context, job, reason, state, wish
 
 from assay.actions import drain
 from assay.actions.workloads import Job
-from assay.controller.effect import ask
+from assay.controller.effects.effect import ask
 from assay.model.errors import Trouble
 
 pytestmark = [needs_slurm, pytest.mark.slow]

@@ -13,9 +13,9 @@ from site_of_agents import TOKENS
 
 from assay.cli.desk import Desk
 from assay.controller.desk import Desk as Work
-from assay.controller.faults import classify
-from assay.controller.memory import Memory
-from assay.controller.silence import look_for_silence, note_listening
+from assay.controller.known.memory import Memory
+from assay.controller.looking.faults import classify
+from assay.controller.looking.silence import look_for_silence, note_listening
 from assay.lab.inject import inject
 from assay.lab.node import initial_state
 from assay.lab.nvml.build import build

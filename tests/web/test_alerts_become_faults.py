@@ -19,10 +19,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from site_of_agents import PATIENCE_S, Site, digest
 
-from assay.controller.alarms import Alarms
 from assay.controller.desk import Desk
 from assay.controller.enrol import enroll
-from assay.controller.memory import Memory
+from assay.controller.known.memory import Memory
+from assay.controller.looking.alarms import Alarms
 from assay.fleet.load import load_fleet
 from assay.ledger.store import Ledger
 from assay.model.clock import SystemClock

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Collection
 
 from assay.cli.desk import Desk
-from assay.controller.week import look_at_week, page_of
+from assay.controller.clock.week import look_at_week, page_of
 from assay.fabric.scan import subject_name
 from assay.fabric.weekly.evaluation import Evaluation
 from assay.fabric.weekly.kept import week_name

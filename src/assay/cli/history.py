@@ -76,7 +76,7 @@ def history(
 
 def _told(entries: list[Entry], *, moves: bool) -> list[tuple[Entry, str]]:
     """Return each entry with its words; with `moves` only where the node went and what people said of it."""
-    from assay.controller.telling import Teller
+    from assay.controller.people.telling import Teller
 
     teller = Teller()
     told = [(entry, teller.told(entry)) for entry in entries]

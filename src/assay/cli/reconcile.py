@@ -17,9 +17,9 @@ from assay.cli.desk import Desk, FleetDir, Format
 from assay.model.errors import Trouble
 
 if TYPE_CHECKING:
+    from assay.controller.clock.timetable import Task
     from assay.controller.desk import Desk as Work
     from assay.controller.once import PassReport
-    from assay.controller.timetable import Task
     from assay.model.entry import Entry
     from assay.model.fleet import Fleet
 
@@ -65,9 +65,9 @@ def reconcile(
 
 
 def _for_ever(desk: Desk, chosen: Callable[[Fleet], list[str]], interval: float | None, form: str) -> None:
-    from assay.controller.current import Current
+    from assay.controller.known.current import Current
+    from assay.controller.known.memory import Memory
     from assay.controller.loop import Loop, Told
-    from assay.controller.memory import Memory
     from assay.controller.share import shared
 
     stop = Event()
@@ -135,7 +135,7 @@ def _progress(line: str) -> None:
 
 def _changed(form: str) -> Callable[[list[Entry]], None]:
     """Return what prints each change as it comes, a line of text or of JSON; what was told once is known by name."""
-    from assay.controller.telling import Teller, line
+    from assay.controller.people.telling import Teller, line
 
     teller = Teller()
 
@@ -148,7 +148,7 @@ def _changed(form: str) -> Callable[[list[Entry]], None]:
 
 
 def _left(desk: Desk) -> list[Task]:
-    from assay.controller.byhand import left_to_the_clock
+    from assay.controller.clock.byhand import left_to_the_clock
 
     return left_to_the_clock(_work(desk))
 
@@ -160,7 +160,7 @@ def _tell(passes: list[PassReport], left: list[Task], form: str) -> None:
         due = [{"schedule": task.line.name, "of": task.line.part, "slot": task.slot.isoformat()} for task in left]
         print(json.dumps({"passes": [_plain(one) for one in passes], "due": due}))  # noqa: T201 — the answer
         return
-    from assay.controller.telling import lines
+    from assay.controller.people.telling import lines
 
     told = lines([entry for report in passes for entry in report.entries])
     print("\n".join(told) if told else "nothing changed")  # noqa: T201 — the answer

@@ -45,7 +45,7 @@ def rma(
 
 def _asked(desk: Desk, node: str) -> Intent:
     """Return the last intent of a dossier. Raises Trouble for a node that was never to go back."""
-    from assay.controller.journal import effects_in
+    from assay.controller.effects.journal import effects_in
 
     effects = effects_in(desk.ledger.entries(node, ["effect.intent"])).values()
     asked = [effect.intent for effect in effects if effect.intent.action == "dossier"]

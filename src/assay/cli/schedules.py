@@ -17,8 +17,8 @@ from assay.cli.desk import Desk, FleetDir, Format
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from assay.controller.clock.timetable import Line, Past
     from assay.controller.desk import Desk as Work
-    from assay.controller.timetable import Line, Past
     from assay.model.schedule import Schedule
 
 app = typer.Typer(add_completion=False, help="Show what is done by the clock.")
@@ -72,8 +72,8 @@ def run(
     next pass decides on what comes to light. Exit codes: 0 done, 2 something could not be.
     """
     from assay.controller.accepted import accept_commit
-    from assay.controller.byhand import asked_for
-    from assay.controller.schedule import carry_out, past_of
+    from assay.controller.clock.byhand import asked_for
+    from assay.controller.clock.schedule import carry_out, past_of
 
     work = _work(Desk((asked.obj if fleet == Path() else fleet).resolve()))
     accept_commit(work)
@@ -104,7 +104,7 @@ def _progress(line: str) -> None:
 
 
 def _rows(desk: Desk) -> Iterator[Row]:
-    from assay.controller.timetable import KINDS, Pasts, lines, parts_of, schedules, tasks
+    from assay.controller.clock.timetable import KINDS, Pasts, lines, parts_of, schedules, tasks
     from assay.ledger.where import told
 
     now, known, pasts = desk.clock.now(), list(lines(desk.fleet)), Pasts()

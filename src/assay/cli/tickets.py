@@ -15,7 +15,7 @@ from assay.cli.desk import Desk, FleetDir, Format
 from assay.model.errors import Trouble
 
 if TYPE_CHECKING:
-    from assay.controller.outbox import Undelivered
+    from assay.controller.people.outbox import Undelivered
     from assay.model.ticket import Happening, Listed, Place
 
 app = typer.Typer(add_completion=False, help="Show the work for technicians.")
@@ -32,7 +32,7 @@ def tickets(
     asked.obj = fleet
     if asked.invoked_subcommand:
         return
-    from assay.controller.ticket_list import listed
+    from assay.controller.people.ticket_list import listed
     from assay.ledger.where import told
 
     desk = Desk(fleet.resolve())
@@ -53,7 +53,7 @@ def tickets(
 def deliver(asked: typer.Context, fleet: FleetDir = Path(), form: Format = "text") -> None:
     """Deliver to every sink now what it lacks. Exit codes: 0 all have everything, 2 some do not."""
     from assay.controller import desk as controller
-    from assay.controller.outbox import DELIVERED, deliver_tickets
+    from assay.controller.people.outbox import DELIVERED, deliver_tickets
     from assay.observe.store import EvidenceStore
 
     here = Desk((asked.obj if fleet == Path() else fleet).resolve())
@@ -70,7 +70,7 @@ def deliver(asked: typer.Context, fleet: FleetDir = Path(), form: Format = "text
 def _alone(desk: Desk) -> Iterator[None]:
     """Be the only one who delivers while the block lasts. Raises Trouble, with who does, where another process may."""
     from assay.controller.lock import only_controller
-    from assay.controller.outbox import POST, seeing_to_tickets
+    from assay.controller.people.outbox import POST, seeing_to_tickets
     from assay.ledger.url import is_shared
 
     fix = "it delivers by itself within a minute, and sooner when a ticket changed; or end it, and type this again"
@@ -94,7 +94,7 @@ def _tell_delivery(done: list[dict[str, Any]], failed: list[Undelivered], form: 
 
 
 def _waiting(desk: Desk) -> list[tuple[str, str]]:
-    from assay.controller.postponed import Postponed
+    from assay.controller.people.postponed import Postponed
 
     return Postponed(desk.home / "delivery.json").waiting()
 

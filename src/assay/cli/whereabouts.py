@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from assay.controller.telling import Teller
+from assay.controller.people.telling import Teller
 from assay.lifecycle.when import moment
 from assay.lifecycle.whereabouts import stays_of
 from assay.model.errors import Trouble

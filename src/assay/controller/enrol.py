@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from assay.controller.desk import Desk
-from assay.controller.memory import Memory
+from assay.controller.known.memory import Memory
 from assay.lifecycle import journal
 from assay.model.errors import Trouble
 from assay.model.fleet import Node

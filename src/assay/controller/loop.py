@@ -13,21 +13,21 @@ from functools import partial
 from threading import Event
 
 from assay.controller.accepted import accept_commit, last_accepted
-from assay.controller.act import act
-from assay.controller.current import Current
+from assay.controller.clock.rota import Rota, freshest_s, intervals, unscheduled_fabrics
+from assay.controller.clock.schedule import carry_out, due
+from assay.controller.clock.timetable import Task
 from assay.controller.desk import Desk
+from assay.controller.effects.act import act
 from assay.controller.enrol import enroll
+from assay.controller.known.current import Current
+from assay.controller.known.memory import Memory
 from assay.controller.lane import Lane, Patience, in_words
-from assay.controller.look import look_at_fabrics
-from assay.controller.memory import Memory
+from assay.controller.looking.look import look_at_fabrics
+from assay.controller.looking.silence import heard_of, look_for_silence
 from assay.controller.once import at_work, decide_now, look
-from assay.controller.outbox import deliver_tickets
-from assay.controller.rota import Rota, freshest_s, intervals, unscheduled_fabrics
-from assay.controller.schedule import carry_out, due
+from assay.controller.people.outbox import deliver_tickets
+from assay.controller.people.tickets import update_tickets
 from assay.controller.share import Share, me
-from assay.controller.silence import heard_of, look_for_silence
-from assay.controller.tickets import update_tickets
-from assay.controller.timetable import Task
 from assay.controller.turns import Turns
 from assay.lifecycle.story import Story
 from assay.lifecycle.when import moment

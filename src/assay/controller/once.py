@@ -8,18 +8,18 @@ from pathlib import Path
 
 from assay.actions.workloads import Workloads, workloads_of
 from assay.controller.accepted import accept_commit
-from assay.controller.act import act
 from assay.controller.desk import Desk
+from assay.controller.effects.act import act
 from assay.controller.enrol import enroll
-from assay.controller.faults import classify
-from assay.controller.judging import judge_nodes
-from assay.controller.look import look_at_fabrics, look_at_nodes
-from assay.controller.memory import Memory
-from assay.controller.outbox import deliver_tickets, seeing_to_tickets
-from assay.controller.parts import note_parts
+from assay.controller.known.memory import Memory
+from assay.controller.looking.faults import classify
+from assay.controller.looking.judging import judge_nodes
+from assay.controller.looking.look import look_at_fabrics, look_at_nodes
+from assay.controller.looking.parts import note_parts
+from assay.controller.looking.silence import look_for_silence
+from assay.controller.people.outbox import deliver_tickets, seeing_to_tickets
+from assay.controller.people.tickets import update_tickets
 from assay.controller.share import Share, shared
-from assay.controller.silence import look_for_silence
-from assay.controller.tickets import update_tickets
 from assay.ledger.store import Ledger
 from assay.lifecycle import journal
 from assay.lifecycle.decide import decide

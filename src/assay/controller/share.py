@@ -18,7 +18,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from functools import cache
 
 from assay.controller.desk import Desk
-from assay.controller.keep import keeping
+from assay.controller.effects.keep import keeping
 from assay.controller.lock import only_controller
 from assay.ledger.store import Ledger
 from assay.ledger.url import is_shared

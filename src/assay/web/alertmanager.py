@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from assay.controller.alarms import Alarms, Taken
+from assay.controller.looking.alarms import Alarms, Taken
 from assay.model.errors import Trouble
 from assay.model.monitoring import Alerts
 from assay.observe.alerts import Payload, payload_of, placed

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from queue import Empty, SimpleQueue
 
 from assay.controller.desk import Desk
-from assay.controller.silence import heard_of, note_listening
-from assay.controller.stream import Stream
+from assay.controller.looking.silence import heard_of, note_listening
+from assay.controller.looking.stream import Stream
 from assay.model.entry import Entry, derived_id
 from assay.model.errors import Trouble
 from assay.model.evidence import Evidence

@@ -15,7 +15,7 @@ import uvicorn
 
 from assay.controller.desk import Desk
 from assay.controller.enrol import enroll
-from assay.controller.memory import Memory
+from assay.controller.known.memory import Memory
 from assay.model.errors import Trouble
 from assay.web.app import app
 from assay.web.intake import Intake

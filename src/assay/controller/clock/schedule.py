@@ -17,8 +17,8 @@ from datetime import datetime
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from assay.controller.clock.timetable import ATTEMPTS, BEGUN, RAN, Pasts, Task, lines, tasks
 from assay.controller.desk import Desk
-from assay.controller.timetable import ATTEMPTS, BEGUN, RAN, Pasts, Task, lines, tasks
 from assay.ledger.store import Ledger
 from assay.model.entry import Entry, derived_id
 from assay.model.errors import Trouble
@@ -89,7 +89,9 @@ def _lost(task: Task) -> Ended:
 
 
 def _works() -> Mapping[Does, Work]:
-    from assay.controller.rounds import WORKS  # brings pytest's side along, which looking at what is due needs not
+    from assay.controller.clock.rounds import (
+        WORKS,  # brings pytest's side along, which looking at what is due needs not
+    )
 
     return WORKS
 

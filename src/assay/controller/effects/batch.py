@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from assay.actions import cordon, uncordon
 from assay.actions.action import Context, Intent, Verification
 from assay.actions.workloads import Standing, Workloads
-from assay.controller import journal
-from assay.controller.effect import Deed, by, earned, said, with_trouble, words
+from assay.controller.effects import journal
+from assay.controller.effects.effect import Deed, by, earned, said, with_trouble, words
 from assay.model.entry import Entry
 
 AT_ONCE = 16

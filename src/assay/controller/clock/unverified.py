@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
+from assay.controller.clock.timetable import Line, Task
 from assay.controller.desk import Desk
-from assay.controller.timetable import Line, Task
 from assay.lifecycle.story import Story
 from assay.lifecycle.when import moment, written
 from assay.model.checks import Phase

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 
 from assay.controller.desk import Desk
-from assay.controller.silence import note_answers
+from assay.controller.looking.silence import note_answers
 from assay.fabric.compare import Comparison
 from assay.fabric.scan import judge, scan, subject_name
 from assay.lifecycle.requirements import due

@@ -20,10 +20,10 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from assay.actions.action import Context, Intent
 from assay.actions.catalogue import action
-from assay.controller import effect as steps
-from assay.controller.bygone import EACH_S, forget
-from assay.controller.keep import kept
-from assay.controller.queues import LOOK_S, Pace, partition_of, queue_of
+from assay.controller.effects import effect as steps
+from assay.controller.effects.bygone import EACH_S, forget
+from assay.controller.effects.keep import kept
+from assay.controller.effects.queues import LOOK_S, Pace, partition_of, queue_of
 from assay.controller.share import living, me
 from assay.controller.turns import Turns
 from assay.ledger.store import Ledger

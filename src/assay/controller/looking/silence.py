@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from assay.controller.desk import Desk
-from assay.controller.faults import catalog_of
+from assay.controller.looking.faults import catalog_of
 from assay.lifecycle import journal
 from assay.lifecycle.silent import WHO, Ear, Wave, deadline, silences
 from assay.lifecycle.situation import NodeView, Situation

@@ -17,15 +17,15 @@ from shutil import rmtree
 from typing import Any
 
 from assay.actions.workloads import VERIFY_UNDRAIN, Standing, Workloads, named, ours, undrain_verified
+from assay.controller.clock.schedule import Ended
+from assay.controller.clock.spare import Loaded, load
+from assay.controller.clock.timetable import Task
+from assay.controller.clock.unverified import missed
 from assay.controller.desk import Desk
-from assay.controller.in_use import standings_of
-from assay.controller.judgement import held_against, judged
+from assay.controller.known.in_use import standings_of
+from assay.controller.known.stories import stories_of
 from assay.controller.lane import in_words
-from assay.controller.schedule import Ended
-from assay.controller.spare import Loaded, load
-from assay.controller.stories import stories_of
-from assay.controller.timetable import Task
-from assay.controller.unverified import missed
+from assay.controller.looking.judgement import held_against, judged
 from assay.lifecycle.story import Story
 from assay.model.entry import Entry, derived_id
 from assay.model.errors import Trouble

@@ -10,8 +10,8 @@ from typing import Any
 
 from assay.actions.action import Action, Context, Intent, Unfinished, Verification
 from assay.actions.effort import effort_of
-from assay.controller import journal
-from assay.controller.hands import hands_on
+from assay.controller.effects import journal
+from assay.controller.effects.hands import hands_on
 from assay.model.entry import Entry
 from assay.model.errors import Trouble
 

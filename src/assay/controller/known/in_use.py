@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection
 
 from assay.actions.workloads import Standing, Workloads
-from assay.controller.effect import words
+from assay.controller.effects.effect import words
 from assay.model.fleet import Node
 
 

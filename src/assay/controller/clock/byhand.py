@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from difflib import get_close_matches
 
+from assay.controller.clock.schedule import due, past_of
+from assay.controller.clock.timetable import Line, Task, lines, schedules, tasks
 from assay.controller.desk import Desk
-from assay.controller.schedule import due, past_of
 from assay.controller.share import CONTROLLER
-from assay.controller.timetable import Line, Task, lines, schedules, tasks
 from assay.model.errors import Trouble
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from assay.actions.action import Intent
 from assay.actions.catalogue import IN_ONE_GO
-from assay.controller import journal
 from assay.controller.desk import Desk
+from assay.controller.effects import journal
 from assay.lifecycle.owed import Owed, owed
 from assay.lifecycle.story import Story
 

@@ -7,14 +7,14 @@ from collections.abc import Collection
 from datetime import datetime
 from threading import RLock
 
-from assay.controller.cablings import Cablings
 from assay.controller.desk import Desk
-from assay.controller.in_use import cordon_of, jobs_of, standings_of
-from assay.controller.newest import Newest
-from assay.controller.quiet import rests_from
-from assay.controller.roster import Roster
-from assay.controller.stories import Ear, stories_in
-from assay.controller.traits import FleetTraits
+from assay.controller.known.cablings import Cablings
+from assay.controller.known.in_use import cordon_of, jobs_of, standings_of
+from assay.controller.known.newest import Newest
+from assay.controller.known.quiet import rests_from
+from assay.controller.known.roster import Roster
+from assay.controller.known.stories import Ear, stories_in
+from assay.controller.known.traits import FleetTraits
 from assay.harness.declared import Declared
 from assay.lifecycle.racks import companions
 from assay.lifecycle.situation import NodeView, Place, Situation

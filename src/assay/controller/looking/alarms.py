@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from assay.controller.desk import Desk
 from assay.controller.lock import told_by_one
-from assay.controller.stream import Stream
+from assay.controller.looking.stream import Stream
 from assay.lifecycle import journal
 from assay.lifecycle.classify import resolved_in
 from assay.lifecycle.fold import Chronicle

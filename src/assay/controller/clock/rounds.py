@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from assay.controller.clock.idle import verify_idle
+from assay.controller.clock.schedule import Ended, Work
+from assay.controller.clock.staleness import look_for_stale
+from assay.controller.clock.timetable import Task, fabric_of
+from assay.controller.clock.week import look_at_week, page_of
 from assay.controller.desk import Desk
-from assay.controller.idle import verify_idle
-from assay.controller.judgement import counts_of, judged
-from assay.controller.look import look_at_fabrics
-from assay.controller.schedule import Ended, Work
-from assay.controller.staleness import look_for_stale
-from assay.controller.timetable import Task, fabric_of
-from assay.controller.week import look_at_week, page_of
+from assay.controller.looking.judgement import counts_of, judged
+from assay.controller.looking.look import look_at_fabrics
 from assay.fabric.scan import subject_name
 from assay.model.schedule import Does
 

@@ -6,9 +6,9 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from assay.controller.desk import Desk
+from assay.controller.known.newest import outcomes_of
+from assay.controller.known.stories import stories_of
 from assay.controller.lock import told_by_one
-from assay.controller.newest import outcomes_of
-from assay.controller.stories import stories_of
 from assay.harness.history.keep import catch_up
 from assay.harness.run import RunResult, validate
 from assay.lifecycle import journal

@@ -17,9 +17,9 @@ from datetime import timedelta
 from assay.actions.sinks.routes import destination, routes_of, sink_of
 from assay.actions.sinks.sink import Refused, Sink, Unavailable
 from assay.controller.desk import Desk
-from assay.controller.postponed import Postponed
+from assay.controller.people.postponed import Postponed
+from assay.controller.people.ticket_list import KINDS, listed
 from assay.controller.share import me
-from assay.controller.ticket_list import KINDS, listed
 from assay.ledger.store import Ledger
 from assay.ledger.url import is_shared
 from assay.model.entry import Entry, derived_id

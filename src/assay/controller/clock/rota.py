@@ -8,7 +8,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Collection, Mapping
 
-from assay.controller.timetable import schedules
+from assay.controller.clock.timetable import schedules
 from assay.model.fleet import Fleet, Node
 from assay.model.policy import State
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 
-from assay.controller.judgement import into_history, run_of
-from assay.controller.memory import Memory
+from assay.controller.known.memory import Memory
+from assay.controller.looking.judgement import into_history, run_of
 from assay.lifecycle.requirements import due
 from assay.lifecycle.situation import Situation
 from assay.lifecycle.story import Story

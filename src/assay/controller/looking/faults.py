@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from assay.controller.desk import Desk
+from assay.controller.known.memory import Memory
+from assay.controller.known.newest import outcomes_of
 from assay.controller.lock import told_by_one
-from assay.controller.memory import Memory
-from assay.controller.newest import outcomes_of
 from assay.ledger.texts import batches
 from assay.lifecycle import journal
 from assay.lifecycle.classify import cleared_in, faults_in

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from assay.controller.desk import Desk
-from assay.controller.memory import Memory
-from assay.controller.ticket_diff import changes, standings
-from assay.controller.ticket_list import KINDS
-from assay.controller.wanted import Hands, wanted
+from assay.controller.known.memory import Memory
+from assay.controller.people.ticket_diff import changes, standings
+from assay.controller.people.ticket_list import KINDS
+from assay.controller.people.wanted import Hands, wanted
 from assay.fabric.compare import Comparison
 from assay.lifecycle.returned import returned_in, told
 from assay.lifecycle.situation import NodeView, Situation

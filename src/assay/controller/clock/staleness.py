@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache
 
+from assay.controller.clock.schedule import Ended, past_of
+from assay.controller.clock.timetable import Line, Task
 from assay.controller.desk import Desk
-from assay.controller.newest import outcomes_of
-from assay.controller.schedule import Ended, past_of
-from assay.controller.stories import stories_of
-from assay.controller.timetable import Line, Task
+from assay.controller.known.newest import outcomes_of
+from assay.controller.known.stories import stories_of
 from assay.harness.declared import Declared
 from assay.ledger.ages import Age
 from assay.ledger.texts import batches

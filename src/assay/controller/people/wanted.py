@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from assay.actions.rma.places import archive_of, photos_of
-from assay.controller.journal import effect_id
+from assay.controller.effects.journal import effect_id
 from assay.fabric import tickets as fabric_tickets
 from assay.fabric.compare import Comparison
 from assay.lifecycle.opened import closed_by

@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from assay.controller.desk import Desk
-from assay.controller.faults import entries_of
 from assay.controller.lock import told_by_one
+from assay.controller.looking.faults import entries_of
 from assay.lifecycle.fold import Chronicle
 from assay.model.entry import Entry
 from assay.model.evidence import Evidence

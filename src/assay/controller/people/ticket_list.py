@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from assay.controller.ticket_diff import from_body
+from assay.controller.people.ticket_diff import from_body
 from assay.model.entry import Entry
 from assay.model.ticket import Happening, Listed
 

@@ -8,12 +8,12 @@ from contextlib import ExitStack
 from dataclasses import replace
 
 from assay.actions.catalogue import action
-from assay.controller import effect as steps
-from assay.controller.batch import carry_many
 from assay.controller.desk import Desk
-from assay.controller.keep import kept
-from assay.controller.queues import paces
-from assay.controller.wishes import Wish, wishes
+from assay.controller.effects import effect as steps
+from assay.controller.effects.batch import carry_many
+from assay.controller.effects.keep import kept
+from assay.controller.effects.queues import paces
+from assay.controller.effects.wishes import Wish, wishes
 from assay.ledger.url import is_shared
 from assay.lifecycle.fold import fold
 from assay.lifecycle.owed import owed
@@ -91,7 +91,7 @@ class _Acting:
         """Queue what needs a workflow of its own; return the nodes of what a look has ended."""
         if not todo:
             return set()
-        from assay.controller import durable
+        from assay.controller.effects import durable
 
         stack.enter_context(durable.durable(self._ctx, paces(self._desk.fleet, self._desk.policy)))
         going_on = {wish.intent.effect: durable.under_way(wish.intent.effect) for wish in todo}
@@ -122,7 +122,7 @@ class _Acting:
 
     def _ended(self) -> set[str]:
         """Wait for the next workflow to end; return its node, and those of others that have ended."""
-        from assay.controller import durable
+        from assay.controller.effects import durable
 
         ended = durable.wait_for_any(self._ctx, self._under_way)
         return {self._under_way.pop(workflow) for workflow in ended}

@@ -1,0 +1,1 @@
+"""What is due by the clock, and the work that is done because it is due."""

@@ -1,0 +1,1 @@
+"""What people are told and asked: tickets and their sinks, and words for every line of the ledger."""
