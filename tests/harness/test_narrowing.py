@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import yaml
 
 from assay.fleet.load import load_fleet
 from assay.harness import kept
@@ -162,6 +163,19 @@ def test_a_fleet_that_cannot_be_read_is_not_kept(many):
     (many.root / "specs" / "nodes" / "gb200-nvl72.yaml").write_text("kind: NodeSpec\nname: [")
     with pytest.raises(Trouble):
         fleet_at(many.root)
+    assert files(many) == []
+
+
+def test_a_fleet_whose_switches_are_listed_elsewhere_is_not_kept(many):
+    spec, listing = many.root / "specs" / "fabrics" / "compute.yaml", many.root / "switches.csv"
+    design = yaml.safe_load(spec.read_text())
+    rows = [f"spine-{number:02},r08,{at['u']},{at['guid']}" for number, at in enumerate(design["spines"]["at"], 1)]
+    listing.write_text("\n".join(["name,rack,u,guid", *rows]))
+    design["spines"]["at"] = {"file": "switches.csv"}
+    spec.write_text(yaml.safe_dump(design))
+    before = fleet_at(many.root)
+    listing.write_text(listing.read_text().replace(",r08,", ",r09,"))
+    assert fleet_at(many.root) == load_fleet(many.root) != before
     assert files(many) == []
 
 

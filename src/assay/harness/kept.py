@@ -1,8 +1,9 @@
 """The fleet as it was read last, kept between sessions: 10,000 nodes are read in a second, and fetched in a tenth.
 
 The key is of the content of every file below `inventory/` and `specs/` and of the program that reads them, so what is
-fetched is never stale. A kept file begins with the digest of the rest, and counts only where nobody but its reader may
-write it: it holds Python's pickle, which whoever writes it can make do anything.
+fetched is never stale; a fleet that reads others too, the switches of a design listed in a file, is not kept. A kept
+file begins with the digest of the rest, and counts only where nobody but its reader may write it: it holds Python's
+pickle, which whoever writes it can make do anything.
 """
 
 from __future__ import annotations
@@ -57,9 +58,16 @@ def fleet_at(root: Path) -> Fleet:
     from assay.fleet.load import load_fleet
 
     fleet = load_fleet(root, shelf=SHELF.get(None))
-    if len(fleet.nodes) >= MANY and where.stem == _key(root):  # nobody has written in the meantime
+    whole = len(fleet.nodes) >= MANY and not _reads_others(fleet)
+    if whole and where.stem == _key(root):  # nobody has written in the meantime
         _keep(where, fleet)
     return fleet
+
+
+def _reads_others(fleet: Fleet) -> bool:
+    from assay.fleet.listings import TIERS
+
+    return any((f"FabricDesign/{name}", f"{tier}.at.file") in fleet.lines for name in fleet.designs for tier in TIERS)
 
 
 def _key(root: Path) -> str:
