@@ -98,6 +98,7 @@ class Line(HTTPAdapter):
             yield late
         finally:
             timer.cancel()
+            timer.join()  # what has begun to cut would else cut the next request
 
 
 def _pools(connected: Callable[[socket.socket], None]) -> dict[str, type[HTTPConnectionPool]]:
