@@ -32,10 +32,11 @@ def test_twenty_idle_bmcs_take_next_to_no_processor_time(build: Any) -> None:
 
 def test_they_stop_at_once_though_clients_hang_and_listen(build: Any) -> None:
     lab = build("n0001", "n0002")
-    with lab.world.change("n0001") as state:
-        state["fails"]["bmc_silent"] = True
-    with ThreadPoolExecutor(2) as pool, lab.http() as session:
-        hanging = pool.submit(lab.ask, "GET", SYSTEM, node="n0001", timeout=60)
+    with ThreadPoolExecutor(2) as pool, lab.http() as one, lab.http() as session:
+        assert one.get(lab.base("n0001") + "/redfish/v1", timeout=60).ok  # so that it is connected before they stop
+        with lab.world.change("n0001") as state:
+            state["fails"]["bmc_silent"] = True
+        hanging = pool.submit(one.get, lab.base("n0001") + SYSTEM, timeout=60)
         listening = session.get(lab.base("n0002") + "/redfish/v1/EventService/SSE", stream=True)
         begin = time.monotonic()
         build.stop()
