@@ -44,7 +44,7 @@ lock: ## resolve requirements.lock anew from pyproject.toml (needs uv)
 	  --python-version 3.11 --universal --group dev --output-file requirements.lock pyproject.toml
 
 schemas: $(READY) ## export the JSON Schemas of the specs
-	@$(BIN)/python -m assay.fleet.schemas
+	@$(BIN)/python -m assay.fleet.json_schemas
 
 system: ## install the Debian packages that some tests and the lab use, where that is allowed
 	@sh tools/system-packages

@@ -18,7 +18,7 @@ from typing import Any
 
 import trustme
 
-from assay.observe.heard import Heard
+from assay.observe.last_seen import LastSeen
 from bench.measurement import Measurement
 from bench.programs import ASSAY, ROOT
 
@@ -105,7 +105,7 @@ class Site:
 
     def received(self) -> int:
         """Return how many lines were taken in."""
-        position = Heard(self.home / "fleet/.assay/heard.sqlite").positions().get(NODE)
+        position = LastSeen(self.home / "fleet/.assay/heard.sqlite").positions().get(NODE)
         return position.received if position else 0
 
     def cpu_s(self) -> dict[str, float]:

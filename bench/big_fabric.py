@@ -10,8 +10,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from assay.fabric.compiled import compiled
-from assay.fabric.planned import Device, Plan
+from assay.fabric.topology.compiled_topology import CompiledTopology, DesignedDevice
+from assay.fabric.topology.topology_cache import load_topology
 
 RAILS, UNIT, POD, UP = 8, 32, 32, 32
 DUMP = "discovery.txt"
@@ -67,7 +67,7 @@ def make(folder: Path, nodes: int) -> Path:
     return folder
 
 
-def dump(plan: Plan) -> Iterator[str]:
+def dump(plan: CompiledTopology) -> Iterator[str]:
     """Yield the records of a discovery that finds everything as designed, the last device first."""
     for device in reversed(plan.devices.values()):
         yield _record(plan, device)
@@ -94,7 +94,7 @@ def _host(number: int) -> str:
     return f"    {node_name(number)}: {{{place}, hca_guids: [{guids}]}}\n"
 
 
-def _record(plan: Plan, device: Device) -> str:
+def _record(plan: CompiledTopology, device: DesignedDevice) -> str:
     digits, switch = device.guid[2:], device.kind == "switch"
     head = f"vendid=0x2c9\ndevid={DEVICE_ID[device.kind]}\nsysimgguid={device.guid}\n"
     if switch:
@@ -105,7 +105,7 @@ def _record(plan: Plan, device: Device) -> str:
     return head + "".join(_port(plan, digits, row, switch) for row in plan.rows[digits]) + "\n"
 
 
-def _port(plan: Plan, digits: str, row: tuple[str, str, str, str], switch: bool) -> str:
+def _port(plan: CompiledTopology, digits: str, row: tuple[str, str, str, str], switch: bool) -> str:
     port, far, far_port, rate = row
     peer = plan.devices[f"0x{far}"]
     there = f'"{"S" if peer.kind == "switch" else "H"}-{far}"[{far_port}]'
@@ -118,4 +118,4 @@ def _port(plan: Plan, digits: str, row: tuple[str, str, str, str], switch: bool)
 if __name__ == "__main__":
     made = make(Path(sys.argv[1]), int(sys.argv[2]))
     with (made / DUMP).open("w") as file:
-        file.writelines(dump(compiled(made)))
+        file.writelines(dump(load_topology(made)))

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import yaml
 
-from assay.fabric.compiled import compiled
-from assay.model.cable import Cable, End
+from assay.fabric.topology.topology_cache import load_topology
 from assay.model.clock import SystemClock
-from assay.model.evidence import Evidence
+from assay.model.evidence import EvidenceDocument
+from assay.model.fabric.ports_and_cables import Cable, CableEnd
 from assay.model.reading import absent, value
-from assay.observe.store import EvidenceStore
+from assay.observe.evidence_store import EvidenceStore
 from bench.big_fabric import make
 from bench.programs import ROOT
 
@@ -27,11 +27,11 @@ COUNTING = 20
 
 def fill(home: Path, scans: int, start: datetime) -> None:
     """Store scans of every port's module and of error counters, as `assay fabric scan` keeps them."""
-    store, cables = EvidenceStore(home / ".assay" / "evidence"), list(compiled(home).cables)
-    before: Evidence | None = None
+    store, cables = EvidenceStore(home / ".assay" / "evidence"), list(load_topology(home).cables)
+    before: EvidenceDocument | None = None
     for number in range(scans):
         before = _scan(cables, number, start + number * EVERY, before)
-        store.put(before)
+        store.store_latest(before)
 
 
 def with_limits(design: Path) -> None:
@@ -40,7 +40,7 @@ def with_limits(design: Path) -> None:
     design.write_text(design.read_text() + yaml.safe_dump({"limits": own["limits"]}))
 
 
-def _scan(cables: Sequence[Cable], number: int, at: datetime, before: Evidence | None) -> Evidence:
+def _scan(cables: Sequence[Cable], number: int, at: datetime, before: EvidenceDocument | None) -> EvidenceDocument:
     chance = random.Random(number)  # noqa: S311 — readings need not be secret
     ports = [_port(end, chance) for cable in cables for end in cable.ends]
     telemetry = {"schema": "assay.fabric-facts/1", "ports": ports, "switches": []}
@@ -52,10 +52,10 @@ def _scan(cables: Sequence[Cable], number: int, at: datetime, before: Evidence |
         if before
         else absent("this is the first scan"),
     }
-    return Evidence("fabric-big", at, channels)
+    return EvidenceDocument("fabric-big", at, channels)
 
 
-def _port(end: End, chance: random.Random) -> dict[str, object]:
+def _port(end: CableEnd, chance: random.Random) -> dict[str, object]:
     """Return what a well port tells: a level of its own, with a little noise."""
     own = int(end.guid, 16) + end.port
     light = 1.2 - own % 7 / 10

@@ -12,33 +12,33 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from assay.fleet.load import load_fleet
-from assay.lab.bmc import Bmcs
-from assay.lab.node import initial_state
-from assay.lab.world import World
+from assay.fleet.fleet_loader import load_fleet
+from assay.lab.bmc.server import VirtualBmcs
+from assay.lab.node.virtual_node import make_initial_state
+from assay.lab.world import LabWorld
 from bench.programs import ROOT
 
 USER, PASSWORD = "bench", "only-for-the-lab"
 
 
-def furnished(folder: Path, count: int) -> World:
+def furnished(folder: Path, count: int) -> LabWorld:
     """Return a world of healthy nodes, `b0000` and so on."""
     fleet, now = load_fleet(ROOT), datetime.now(UTC)
     declared = fleet.nodes["n0003"]
-    world = World(folder / "lab")
+    world = LabWorld(folder / "lab")
     world.home.mkdir(parents=True, exist_ok=True)
     world.set_clock(now, 1)
     for number in range(count):
         node = replace(declared, name=f"b{number:04}")
         with world.change(node.name) as state:
             state.clear()
-            state.update(initial_state(node, fleet.spec_of("n0003"), fleet.bundle_of("n0003"), now))
+            state.update(make_initial_state(node, fleet.spec_of("n0003"), fleet.bundle_of("n0003"), now))
     return world
 
 
 async def serve(folder: Path, count: int) -> None:
     """Run the BMCs until the process is ended."""
-    bmcs = Bmcs(furnished(folder, count), credentials=f"{USER}:{PASSWORD}")
+    bmcs = VirtualBmcs(furnished(folder, count), credentials=f"{USER}:{PASSWORD}")
     (folder / "ports.new").write_text(json.dumps(await bmcs.start()))
     (folder / "ports.new").rename(folder / "ports.json")
     await asyncio.Event().wait()

@@ -19,10 +19,10 @@ from typing import Any
 
 import yaml
 
-from assay.fleet.load import load_fleet
+from assay.fleet.fleet_loader import load_fleet
 from assay.model.fleet import Node
-from assay.observe.bmc_channel import read_bmc
-from assay.observe.fanout import Question, fan_out
+from assay.observe.query_pool import NodeQuery, run_queries
+from assay.redfish.bmc_evidence import read_bmc_channel
 from bench.bmc_lab import PASSWORD, USER
 from bench.cost import cost
 from bench.measurement import Measurement
@@ -96,14 +96,14 @@ def nodes_at(ports: Mapping[str, int], ca: Path) -> list[Node]:
 
 def read_all(nodes: list[Node]) -> tuple[float, float, int]:
     """Return our CPU seconds, the wall's, and how many BMCs were not read whole."""
-    questions = [Question((node.name, "bmc"), _reading(node), DEADLINE_S) for node in nodes]
+    questions = [NodeQuery((node.name, "bmc"), _reading(node), DEADLINE_S) for node in nodes]
     cpu, wall = time.process_time(), time.monotonic()
-    failed = sum(not _whole(answer) for _, answer in fan_out(questions))
+    failed = sum(not _whole(answer) for _, answer in run_queries(questions))
     return time.process_time() - cpu, time.monotonic() - wall, failed
 
 
 def _reading(node: Node) -> Any:
-    return lambda: read_bmc(node, ROOT, DEADLINE_S)
+    return lambda: read_bmc_channel(node, ROOT, DEADLINE_S)
 
 
 def _whole(answer: Any) -> bool:

@@ -14,12 +14,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from assay.fabric.compare import Comparison, compare
-from assay.fabric.compiled import compiled
-from assay.fabric.discovery import Discovery
-from assay.fabric.many import many_objects
-from assay.fabric.planned import Plan
-from assay.fabric.readers import topology
+from assay.fabric.comparison.compare import FabricComparison, compare_cabling
+from assay.fabric.discovery import FabricDiscovery
+from assay.fabric.readers.format_detection import read_topology
+from assay.fabric.topology.compiled_topology import CompiledTopology
+from assay.fabric.topology.topology_cache import load_topology
+from assay.model.gc_pause import pause_gc
 
 PORT = re.compile(r'\n\[(\d+)\][^"\n]*"[SHR]-([0-9a-f]{16})"\[(\d+)\][^#\n]*#.* (\d+x[A-Z0-9]+)(?!.)')
 """Every port's line, with all that a comparison needs of it: port, other device, its port, rate."""
@@ -30,21 +30,21 @@ def floor(dump: Path) -> int:
     return sum(1 for _ in PORT.finditer(dump.read_text()))
 
 
-def ours(dump: Path, plan: Plan) -> tuple[Comparison, Discovery]:
+def ours(dump: Path, plan: CompiledTopology) -> tuple[FabricComparison, FabricDiscovery]:
     """Read the discovery and compare it, as `assay fabric compare` does. Both are kept: one is told of the other."""
-    with many_objects():
-        found = topology(dump.read_text(errors="replace"))
-        return compare(plan, found), found
+    with pause_gc():
+        found = read_topology(dump.read_text(errors="replace"))
+        return compare_cabling(plan, found), found
 
 
 def main(repository: Path, dump: Path, times: int = 5) -> None:
     """Measure by turns, so that what else the machine does hits both alike."""
-    plan = compiled(repository)
+    plan = load_topology(repository)
     assert floor(dump) == 2 * len(plan.cables), "the floor finds every port"
     said, _ = ours(dump, plan)
     assert (said.verdict, said.matching) == ("match", len(plan.cables)), said.summary
     parts = {
-        "load": lambda: compiled(repository),
+        "load": lambda: load_topology(repository),
         "floor": lambda: floor(dump),
         "read_and_compare": lambda: ours(dump, plan),
     }

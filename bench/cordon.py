@@ -25,16 +25,16 @@ from typing import Any
 
 import yaml
 
-from assay.controller.desk import Desk
-from assay.controller.looking.silence import heard_of, sources
-from assay.fleet.load import load_fleet
+from assay.controller.context import ControllerContext
+from assay.controller.ingest.silent_nodes import list_sources, open_last_seen
+from assay.fleet.fleet_loader import load_fleet
 from assay.ledger.store import Ledger
-from assay.lifecycle import journal
-from assay.lifecycle.classify import FaultSeen
-from assay.lifecycle.when import written
+from assay.lifecycle import ledger_entries
+from assay.lifecycle.faults.detection import FaultObservation
 from assay.model.clock import SystemClock
-from assay.model.entry import Entry
-from assay.observe.store import EvidenceStore
+from assay.model.ledger_entry import LedgerEntry
+from assay.model.timestamps import format_time
+from assay.observe.evidence_store import EvidenceStore
 from bench.big_fleet import make, node_name
 from bench.measurement import Measurement
 
@@ -76,14 +76,19 @@ def _fleet(root: Path, nodes: int) -> Path:
     return root
 
 
-def _desk(root: Path) -> Desk:
+def _desk(root: Path) -> ControllerContext:
     """Return the fleet's desk, its nodes all in production and just looked at."""
     home, clock = root / ".assay", SystemClock()
     fleet, ledger = load_fleet(root), Ledger.open(home / "ledger.sqlite")
-    desk = Desk(fleet, ledger, EvidenceStore(home / "evidence"), clock, home, root / "reports")
-    ledger.append(*(journal.enrolled(node.name, node.pool, "production", clock.now()) for node in fleet.nodes.values()))
-    heard_of(desk).looked(
-        {(node.name, one): True for node in fleet.nodes.values() for one in sources(node)}, clock.now()
+    desk = ControllerContext(fleet, ledger, EvidenceStore(home / "evidence"), clock, home, root / "reports")
+    ledger.append(
+        *(
+            ledger_entries.make_enrolled_entry(node.name, node.pool, "production", clock.now())
+            for node in fleet.nodes.values()
+        )
+    )
+    open_last_seen(desk).record_polls(
+        {(node.name, one): True for node in fleet.nodes.values() for one in list_sources(node)}, clock.now()
     )
     return desk
 
@@ -123,12 +128,12 @@ def _reconciling(root: Path, folder: Path) -> Iterator[None]:
         process.wait(30)
 
 
-def _warmed_up(desk: Desk, names: Sequence[str]) -> None:
+def _warmed_up(desk: ControllerContext, names: Sequence[str]) -> None:
     """Let the loop cordon its first node, for which it must have begun."""
     _seconds(desk, names[:1], 60.0)
 
 
-def _seconds(desk: Desk, names: Sequence[str], patience_s: float = 30.0) -> float:
+def _seconds(desk: ControllerContext, names: Sequence[str], patience_s: float = 30.0) -> float:
     """Store one fault for each of these nodes, and return how long it took until Slurm shows all their cordons."""
     time.sleep(random.uniform(0.5, 1.5))  # noqa: S311 — so that it meets the loop at any moment
     entries = [_fault(desk, name) for name in names]
@@ -141,14 +146,14 @@ def _seconds(desk: Desk, names: Sequence[str], patience_s: float = 30.0) -> floa
     return time.monotonic() - begun
 
 
-def _fault(desk: Desk, name: str) -> Entry:
+def _fault(desk: ControllerContext, name: str) -> LedgerEntry:
     now = datetime.now(UTC)
-    at, treatment = written(now), desk.fleet.catalog.treatment(FAULT)
-    seen = FaultSeen(
+    at, treatment = format_time(now), desk.fleet.fault_catalog.find_treatment(FAULT)
+    seen = FaultObservation(
         f"fault-{name}", name, FAULT, f"{desk.fleet.nodes[name].subject}/gpu0", treatment.severity, treatment.blame,
         treatment.remedy, 1, at, at, "as planted", {"kernel": "b:1"}, (at,),
     )  # fmt: skip
-    return journal.fault(seen, now)
+    return ledger_entries.make_fault_entry(seen, now)
 
 
 def _states() -> dict[str, str]:

@@ -12,13 +12,13 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from assay.cli.faults import catalog_for, told
-from assay.fleet.load import load_fleet
-from assay.lifecycle.classify import faults_in
-from assay.lifecycle.story import Known, Story
-from assay.model.evidence import Evidence
-from assay.model.faults import FaultCatalog
+from assay.cli.verbs.faults import classify_log, load_catalog_for
+from assay.fleet.fleet_loader import load_fleet
+from assay.lifecycle.faults.detection import detect_faults
+from assay.lifecycle.node_state import FaultRecord, NodeState
+from assay.model.evidence import EvidenceDocument
 from assay.model.reading import value
+from assay.model.specs.fault_catalog import FaultCatalog
 from bench.cost import cost
 from bench.measurement import Measurement
 from bench.programs import ASSAY, ROOT
@@ -47,7 +47,7 @@ TELLING = (
 
 def measurements(folder: Path) -> Iterator[Measurement]:
     """Measure on logs made below `folder`."""
-    catalog = catalog_for(ROOT)
+    catalog = load_catalog_for(ROOT)
     yield against_grep(log_of(folder / "kernel.log"), catalog)
     yield storm(folder)
     yield pushed()
@@ -65,12 +65,12 @@ def log_of(path: Path) -> Path:
 
 def against_grep(log: Path, catalog: FaultCatalog) -> Measurement:
     """Return the CPU time of classifying as a multiple of grep's for how the same messages begin. By turns."""
-    beginnings = "|".join(re.sub(r"([\[\](){}.*+?|^$\\])", r"\\\1", head) for head in catalog.recogniser.begins)
+    beginnings = "|".join(re.sub(r"([\[\](){}.*+?|^$\\])", r"\\\1", head) for head in catalog.kernel_log_matcher.begins)
     grep = ["grep", "-cE", f"{beginnings}|nvidia-nvswitch[0-9]+: SXid", str(log)]
     ours, theirs = [], []
     for _ in range(TURNS):
         start = time.process_time()
-        document = told(str(log), catalog)
+        document = classify_log(str(log), catalog)
         ours.append(time.process_time() - start)
         theirs.append(_counting(grep))
     assert document["lines"] == LINES
@@ -115,27 +115,29 @@ def pushed() -> Measurement:
     spent = []
     for _ in range(TURNS):
         start = time.process_time()
-        found = faults_in(fleet.catalog, policy, node, spec, story, burst)
+        found = detect_faults(fleet.fault_catalog, policy, node, spec, story, burst)
         spent.append((time.process_time() - start) / 5_000)
     assert len(found) == 8
     return Measurement("a pushed event classified, in bursts of 5,000", min(spent) * 1e3, "ms", "at most", 0.1)
 
 
-def _story(node: str, pool: str, subject: str) -> Story:
+def _story(node: str, pool: str, subject: str) -> NodeState:
     at = "2026-01-01T00:00:00.000000+00:00"
     known = tuple(
-        Known(f"f{one}", "gpu.xid.13", f"{subject}/gpu{one % 8}", "informational", "application", "none", 1, at, at, "")
+        FaultRecord(
+            f"f{one}", "gpu.xid.13", f"{subject}/gpu{one % 8}", "informational", "application", "none", 1, at, at, ""
+        )
         for one in range(100)
     )
-    return Story(node, pool, "production", at, "stay", "", at, faults=known)
+    return NodeState(node, pool, "production", at, "stay", "", at, faults=known)
 
 
-def _burst(node: str, gpus: list[str]) -> Evidence:
+def _burst(node: str, gpus: list[str]) -> EvidenceDocument:
     said = [
         {"seq": number, "t_s": 1000 + number / 500, "text": TELLING[0].replace("0000:1b:00", gpus[number % 8][:-2])}
         for number in range(5_000)
     ]
     host = {"boot_id": value("boot"), "uptime_s": value(5000.0)}
-    return Evidence(
+    return EvidenceDocument(
         node, datetime(2026, 11, 21, tzinfo=UTC), {"probe": {"host": host, "kernel_log": {"lines": value(said)}}}
     )

@@ -15,16 +15,16 @@ from pathlib import Path
 
 import pytest
 
-from assay.harness.shelf import Shelf
-from assay.harness.slim import SlimItem
-from assay.harness.trial import Trial
+from assay.harness.items.slim_items import SlimItem
+from assay.harness.judging.evidence_cache import EvidenceCache
+from assay.harness.judging.verdict import CheckContext
 from bench.judged import PHASES
 
 
 class Loop:
     """Runs the items of a session in pytest's place, and takes the time."""
 
-    def __init__(self, shelf: Shelf) -> None:
+    def __init__(self, shelf: EvidenceCache) -> None:
         self._shelf, self.cpu_s = shelf, 0.0
 
     @pytest.hookimpl(tryfirst=True)
@@ -33,9 +33,9 @@ class Loop:
         began = time.process_time()
         for item in session.items:
             assert isinstance(item, SlimItem)
-            trial = Trial(item.check.id, item.subject, item.whose, self._shelf)
+            trial = CheckContext(item.check.id, item.subject, item.whose, self._shelf)
             with suppress(AssertionError):
-                item.check.function(**item.check.recipe.made(trial))
+                item.check.function(**item.check.recipe.make_arguments(trial))
         self.cpu_s = time.process_time() - began
         return True
 
@@ -43,7 +43,7 @@ class Loop:
 if __name__ == "__main__":
     fleet, evidence = (Path(name).resolve() for name in sys.argv[1:])
     os.chdir(fleet)
-    loop = Loop(Shelf(evidence))
+    loop = Loop(EvidenceCache(evidence))
     words = ["-qq", "--import-mode=importlib", "-p", "no:cacheprovider", "suites", *PHASES, "--evidence", str(evidence)]
     pytest.main(words, plugins=[loop])
     print(json.dumps({"cpu_s": loop.cpu_s}))  # noqa: T201 — the answer

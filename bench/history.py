@@ -16,15 +16,13 @@ from datetime import timedelta
 from hashlib import sha256
 from pathlib import Path
 
-from assay.harness.history.ask import History, Of, outcomes, turns
-from assay.harness.history.flapping import flapping
-from assay.harness.history.keep import keep
-from assay.harness.history.noise import noise
-from assay.harness.history.places import TABLES, home
-from assay.harness.history.rates import rates
-from assay.harness.store.write import Writer
 from assay.model.clock import SystemClock
-from assay.model.outcome import Measurement, Outcome, Run
+from assay.model.outcome import Measurement, Outcome, SuiteRun
+from assay.results.history.append import append_run
+from assay.results.history.flaky_and_noise import query_flaky_checks, query_noise
+from assay.results.history.parquet_files import HISTORY_TABLES, history_folder
+from assay.results.history.queries import OutcomeHistory, OutcomeQuery, query_outcomes, query_pool_rates, query_turns
+from assay.results.store.writer import OutcomeWriter
 from bench.cost import cost
 from bench.measurement import Measurement as Figure
 from bench.programs import BIN
@@ -34,16 +32,16 @@ NOW = SystemClock().now()
 NODE = f"n{NODES // 2:05}"
 ASK_S, COMMAND_S, BYTES, PEAK_MB = 0.2, 1.5, 10.0, 300.0
 TIMES = 5
-Question = Callable[[History], object]
+Question = Callable[[OutcomeHistory], object]
 
 
 def measurements(folder: Path) -> Iterator[Figure]:
     """Keep a run, then ask a hundred, all below `folder`."""
     reports = folder / "fleet" / "reports"
     run = stored(reports)
-    spent = cost([sys.executable, "-m", "bench.history", str(run), str(home(reports))], Path.cwd(), times=1)
+    spent = cost([sys.executable, "-m", "bench.history", str(run), str(history_folder(reports))], Path.cwd(), times=1)
     what = f"{NODES * CHECKS:,} outcomes"
-    kept = sum(file.stat().st_size for file in home(reports).rglob("*.parquet"))
+    kept = sum(file.stat().st_size for file in history_folder(reports).rglob("*.parquet"))
     parts = {"cpu_s": spent.cpu_s, "run_bytes": run.stat().st_size / NODES / CHECKS}
     yield Figure(f"history of {what}: on disk", kept / NODES / CHECKS, "B an outcome", "at most", BYTES, parts)
     yield Figure(f"history of {what}: peak memory while kept", spent.peak_mb, "MB", "at most", PEAK_MB)
@@ -58,10 +56,10 @@ def stored(reports: Path) -> Path:
     """Write down a run of 10,000 nodes × 100 checks; one outcome in fifty fails, every third is of a number."""
     chance = random.Random(1)  # noqa: S311 — outcomes need not be secret
     names = tuple(f"n{number:05}" for number in range(NODES))
-    run = Run(f"{NOW:%Y%m%dT%H%M%S}.000-abcdef", NOW.isoformat(), ("production",), names, "c0ffee")
+    run = SuiteRun(f"{NOW:%Y%m%dT%H%M%S}.000-abcdef", NOW.isoformat(), ("production",), names, "c0ffee")
     file = reports / "runs" / run.id / "run.sqlite"
     file.parent.mkdir(parents=True)
-    writer = Writer(file, run, {"ended": "whole"})
+    writer = OutcomeWriter(file, run, {"ended": "whole"})
     for number, node in enumerate(names):
         for check in range(CHECKS):
             writer(_outcome(chance, node, f"pool-{number // 2500 + 1:02}", number, check))
@@ -71,11 +69,11 @@ def stored(reports: Path) -> Path:
 
 def many(reports: Path) -> None:
     """Lay the one run's files under the days before, as if there had been a run on each."""
-    for table in TABLES:
-        (one,) = home(reports).glob(f"{table}/*/*.parquet")
+    for table in HISTORY_TABLES:
+        (one,) = history_folder(reports).glob(f"{table}/*/*.parquet")
         for number in range(1, RUNS):
             at = NOW - timedelta(days=number * DAYS / RUNS)
-            file = home(reports) / table / f"day={at.date()}" / f"{at:%Y%m%dT%H%M%S}.000-abcdef.parquet"
+            file = history_folder(reports) / table / f"day={at.date()}" / f"{at:%Y%m%dT%H%M%S}.000-abcdef.parquet"
             file.parent.mkdir(exist_ok=True)
             shutil.copyfile(one, file)
 
@@ -101,13 +99,13 @@ def _outcome(chance: random.Random, node: str, pool: str, number: int, check: in
 
 def _asked(reports: Path) -> Figure:
     """Time each question in CPU seconds, every time with history opened anew."""
-    of = Of(nodes=[NODE])
+    of = OutcomeQuery(nodes=[NODE])
     questions: dict[str, Question] = {
-        "figure": lambda history: turns(history, of, days=DAYS),
-        "every_outcome_s": lambda history: outcomes(history, of, days=DAYS),
-        "flapping_s": lambda history: flapping(history, of, days=DAYS),
-        "noise_s": lambda history: noise(history, of, days=DAYS),
-        "all_pools_30_days_s": lambda history: rates(history, days=30),
+        "figure": lambda history: query_turns(history, of, days=DAYS),
+        "every_outcome_s": lambda history: query_outcomes(history, of, days=DAYS),
+        "flapping_s": lambda history: query_flaky_checks(history, of, days=DAYS),
+        "noise_s": lambda history: query_noise(history, of, days=DAYS),
+        "all_pools_30_days_s": lambda history: query_pool_rates(history, days=30),
     }
     taken = {name: min(_seconds(reports, question) for _ in range(TIMES)) for name, question in questions.items()}
     what = f"history of one node: {DAYS} days, {RUNS} runs of {NODES * CHECKS:,} outcomes"
@@ -115,11 +113,11 @@ def _asked(reports: Path) -> Figure:
 
 
 def _seconds(reports: Path, question: Question) -> float:
-    with History(home(reports), NOW) as history:
+    with OutcomeHistory(history_folder(reports), NOW) as history:
         began = time.process_time()
         question(history)
         return time.process_time() - began
 
 
 if __name__ == "__main__":
-    keep(Path(sys.argv[1]), Path(sys.argv[2]))
+    append_run(Path(sys.argv[1]), Path(sys.argv[2]))

@@ -9,7 +9,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from assay.harness.store.read import Stored
+from assay.results.store.reader import StoredRun
 from bench.big_fleet import make, node_name
 from bench.programs import ROOT
 
@@ -26,13 +26,13 @@ from pathlib import Path
 
 import pytest
 
-from assay.fleet.load import load_fleet
-from assay.harness.choose import kind_of
-from assay.harness.declared import Selection
-from assay.harness.fixtures import Fixtures
-from assay.harness.shelf import Shelf
-from assay.harness.trial import Trial
-from assay.model.subject import Subject
+from assay.fleet.fleet_loader import load_fleet
+from assay.harness.selection.command_line_selection import kind_of
+from assay.harness.selection.declared_checks import Selection
+from assay.harness.fixtures.check_fixtures import Fixtures
+from assay.harness.judging.evidence_cache import Shelf
+from assay.harness.judging.verdict import Trial
+from assay.model.outcome import Subject
 
 TRIAL = pytest.StashKey()
 SHELF = pytest.StashKey()
@@ -93,7 +93,7 @@ def evidence(of: Path, nodes: int, *, ill: bool = False, first: int = 0) -> Path
 
 def counts_of(file: Path) -> Counter[str]:
     """Return how many outcomes of each verdict a file holds."""
-    with Stored.open(file) as stored:
+    with StoredRun.open(file) as stored:
         return stored.counts()
 
 

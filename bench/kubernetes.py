@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from assay.actions.kubernetes_workloads.adapter import KubernetesWorkloads
+from assay.schedulers.kubernetes_adapter import KubernetesScheduler
 from bench.measurement import Measurement
 
 NODES, PODS_EACH, IMAGES, WAVE = 1_000, 6, 50, 150
-ROOM = Path(__file__).resolve().parents[1] / "tests" / "kubernetes"
+ROOM = Path(__file__).resolve().parents[1] / "tests" / "schedulers" / "kubernetes"
 
 
 def measurements(folder: Path) -> Iterator[Measurement]:
@@ -31,11 +31,11 @@ def measurements(folder: Path) -> Iterator[Measurement]:
     _fill(fake, make)
     fake.start()
     try:
-        adapter = KubernetesWorkloads({"kubernetes": {"kubeconfig": str(fake.kubeconfig("all"))}})
+        adapter = KubernetesScheduler({"kubernetes": {"kubeconfig": str(fake.kubeconfig("all"))}})
         names = [f"m{number}" for number in range(NODES)]
-        adapter.standings(names[:1])
+        adapter.read_statuses(names[:1])
         what = f"standings of {NODES} Kubernetes nodes with {NODES * PODS_EACH} pods"
-        yield Measurement(what, _seconds(lambda: adapter.standings(names)), "s", "at most", 3.0)
+        yield Measurement(what, _seconds(lambda: adapter.read_statuses(names)), "s", "at most", 3.0)
         reasons = dict.fromkeys(names[:WAVE], "gpu.xid.79")
         cordons = _seconds(lambda: adapter.cordon_many(reasons))
         yield Measurement(f"{WAVE} cordons on Kubernetes", cordons, "s", "at most", 6.0)

@@ -8,11 +8,11 @@ from pathlib import Path
 from statistics import median
 from unittest.mock import patch
 
-from assay.ledger import chain
+from assay.ledger import hash_chain
 from assay.ledger.store import Ledger
-from assay.model.entry import Entry
+from assay.model.ledger_entry import LedgerEntry
 from assay.model.outcome import Measurement as Measured
-from assay.model.outcome import Outcome, Run
+from assay.model.outcome import Outcome, SuiteRun
 from bench.measurement import Measurement
 
 AT = "2026-11-21T12:00:00+00:00"
@@ -42,7 +42,7 @@ def _dearer(what: str, write: Callable[[str], None]) -> Measurement:
     """Return how much dearer writing is than it would be if nothing were hashed, in turns: machines change."""
     plain, hashed = [], []
     for number in range(TIMES):
-        with patch.object(chain, "linked", lambda *_: "0" * 64), patch.multiple(chain.Digest, **_IDLE):
+        with patch.object(hash_chain, "hash_line", lambda *_: "0" * 64), patch.multiple(hash_chain.RunDigest, **_IDLE):
             plain.append(_cpu_s(lambda: write(f"plain-{number}")))  # noqa: B023 — called at once
         hashed.append(_cpu_s(lambda: write(f"hashed-{number}")))  # noqa: B023
     figures = {"cpu_s": min(hashed), "without_cpu_s": min(plain)}
@@ -59,12 +59,12 @@ def _cpu_s(deed: Callable[[], None]) -> float:
 def _append(ledger: Ledger, name: str) -> None:
     body = {"class": "gpu.thermal", "subject": "a/n1/gpu0", "count": 3, "detail": "it was hot"}
     ledger.append(
-        *(Entry(f"{name}-{n}", AT, "fault", f"n{n % 500}", {**body, "fault": f"{n}"}) for n in range(ENTRIES))
+        *(LedgerEntry(f"{name}-{n}", AT, "fault", f"n{n % 500}", {**body, "fault": f"{n}"}) for n in range(ENTRIES))
     )
 
 
 def _record(ledger: Ledger, name: str) -> None:
-    ledger.record(Run(name, AT), (_outcome(n) for n in range(OUTCOMES)))
+    ledger.record(SuiteRun(name, AT), (_outcome(n) for n in range(OUTCOMES)))
 
 
 def _outcome(number: int) -> Outcome:

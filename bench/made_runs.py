@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from assay.fleet.load import load_fleet
-from assay.harness.declared import Selection, promised
-from assay.harness.store.write import Writer
-from assay.model.checks import Check
+from assay.fleet.fleet_loader import load_fleet
+from assay.harness.selection.declared_checks import NodeSelection, list_selected_outcomes
 from assay.model.fleet import Fleet, Node
-from assay.model.outcome import Measurement, Outcome, Run
+from assay.model.outcome import Measurement, Outcome, SuiteRun
+from assay.model.specs.check_catalog_and_gates import CheckDeclaration
+from assay.results.store.writer import OutcomeWriter
 
 NEWEST = datetime(2026, 11, 21, 12, tzinfo=UTC)
 EVERY = timedelta(hours=12)
@@ -79,15 +79,15 @@ def faults(nodes: list[Node]) -> list[Planted]:
 
 def _run(fleet: Fleet, reports: Path, each: int, ago: int, planted: list[Planted], late: set[str]) -> Path:
     at = NEWEST - ago * EVERY
-    run = Run(f"{at:%Y%m%dT%H%M%S}.000-{ago:06x}", at.isoformat(), spec_commit=fleet.commit, who="bench")
+    run = SuiteRun(f"{at:%Y%m%dT%H%M%S}.000-{ago:06x}", at.isoformat(), spec_commit=fleet.commit, who="bench")
     path = reports / "runs" / run.id / "run.sqlite"
     path.parent.mkdir(parents=True)
-    write = Writer(path, run)
+    write = OutcomeWriter(path, run)
     for node in fleet.nodes.values():
         if node.name not in late or ago > 5:
             for outcome in _outcomes(fleet, node, each, at, ago, planted):
                 write(outcome)
-    write.say(ended=at.isoformat())
+    write.set_about(ended=at.isoformat())
     write.close()
     return path
 
@@ -116,18 +116,18 @@ def _outcomes(fleet: Fleet, node: Node, each: int, at: datetime, ago: int, plant
         )
 
 
-def _judged(fleet: Fleet, node: Node, each: int) -> list[tuple[Check, str]]:
+def _judged(fleet: Fleet, node: Node, each: int) -> list[tuple[CheckDeclaration, str]]:
     """Return the checks and parts of a node, evenly spread over all that it has."""
     key = node.spec
     if key not in _SHAPES:
-        due = promised(Selection(fleet, (node.name,)), ())
+        due = list_selected_outcomes(NodeSelection(fleet, (node.name,)), ())
         own = [(check, subject.part) for check, subject, name in due if name == node.name]
         step = max(1.0, len(own) / each)
         _SHAPES[key] = [own[int(at * step)] for at in range(min(each, len(own)))]
     return _SHAPES[key]
 
 
-_SHAPES: dict[str, list[tuple[Check, str]]] = {}
+_SHAPES: dict[str, list[tuple[CheckDeclaration, str]]] = {}
 
 
 if __name__ == "__main__":

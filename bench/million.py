@@ -9,10 +9,10 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from assay.fleet.load import load_fleet
-from assay.harness.run import validate
-from assay.harness.store.runs import find
+from assay.fleet.fleet_loader import load_fleet
+from assay.harness.runs.run_validation import run_validation
 from assay.model.clock import SystemClock
+from assay.results.store.run_lookup import find_run
 from bench.cost import cost
 from bench.harness import ENDED, PEAK_MB, PHASES, PYTEST
 from bench.judged import JUDGED, counts_of, evidence, small_fleet
@@ -32,7 +32,7 @@ def measurements(folder: Path) -> Iterator[Measurement]:
     before = _alone(few, kept)
     shards = cost([sys.executable, "-m", "bench.million", str(many)], ROOT, times=1)
     pytest_s = (before + _alone(few, kept)) / 2  # a machine that others use is not as fast all the time
-    run = find(many / "reports", "last")
+    run = find_run(many / "reports", "last")
     few_outcomes, outcomes = _judged(kept), _judged(run)
     each, alone = shards.cpu_s / outcomes, pytest_s / few_outcomes
     what = f"{outcomes:,} outcomes in shards"
@@ -65,7 +65,7 @@ def judge(root: Path) -> None:
     fleet = load_fleet(root)
     evidence_of = root / ".assay" / "evidence" / "latest"
     asked = {"nodes": list(fleet.nodes), "phases": JUDGED, "jobs": JOBS}
-    validate(fleet, evidence_of, reports=root / "reports", ledger=None, clock=SystemClock(), **asked)
+    run_validation(fleet, evidence_of, reports=root / "reports", ledger=None, clock=SystemClock(), **asked)
 
 
 if __name__ == "__main__":

@@ -11,15 +11,15 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
-from assay.fleet.load import load_fleet
-from assay.lab.build import build_world
-from assay.lab.world import World
+from assay.fleet.fleet_loader import load_fleet
+from assay.lab.process_control import build_world
+from assay.lab.world import LabWorld
 from assay.model.clock import SystemClock
 from assay.model.fleet import Fleet, Node
 from assay.model.reading import value
-from assay.observe.collect import collect_each
-from assay.observe.shipped import script
-from assay.probe.apart import gather
+from assay.observe.evidence_collector import stream_evidence
+from assay.observe.transports.ssh_and_local import build_probe_script
+from assay.probe.isolated_reader import gather_isolated
 from bench.measurement import Measurement
 from bench.programs import ROOT
 from bench.tree_cost import tree_cost
@@ -38,13 +38,13 @@ def measurements(folder: Path) -> Iterator[Measurement]:
 
 
 def _probe(folder: Path) -> Iterator[Measurement]:
-    declared, world = load_fleet(ROOT), World(folder / "lab")
+    declared, world = load_fleet(ROOT), LabWorld(folder / "lab")
     build_world(replace(declared, nodes={"n0001": declared.nodes["n0001"]}, designs={}), world, datetime.now(UTC), 1.0)
-    shell = [sys.executable, "-m", "assay.lab.shell", str(world.home), "n0001"]
-    runs = [tree_cost([*shell, "python3", "-I", "-S", "-"], script()) for _ in range(5)]
+    shell = [sys.executable, "-m", "assay.lab.node.shell", str(world.home), "n0001"]
+    runs = [tree_cost([*shell, "python3", "-I", "-S", "-"], build_probe_script()) for _ in range(5)]
     way = min(tree_cost([*shell, "true"]).cpu_s for _ in range(3))
     cpu_s = min(run.cpu_s for run in runs) - way
-    made_of = {"script_bytes": float(len(script()))}
+    made_of = {"script_bytes": float(len(build_probe_script()))}
     yield Measurement("a probe of a lab node, brought along, children included", cpu_s, "s", "at most", 0.5, made_of)
     yield Measurement("its memory at the most", max(run.peak_mb for run in runs), "MB", "at most", 60)
 
@@ -52,7 +52,7 @@ def _probe(folder: Path) -> Iterator[Measurement]:
 def _reading() -> Measurement:
     area = {str(number): partial(value, number) for number in range(READINGS)}
     before = _cpu_s()
-    gather({"area": lambda: area}, 60)
+    gather_isolated({"area": lambda: area}, 60)
     each_us = (_cpu_s() - before) / READINGS * 1e6
     return Measurement("a deadline of its own for a reading", each_us, "µs", "at most", 50)
 
@@ -78,7 +78,7 @@ def _wall_s(well: list[str], dead: int) -> tuple[float, float]:
         for number, way in enumerate(ways)
     }
     begun, before, answers = time.monotonic(), resource.getrusage(resource.RUSAGE_SELF), []
-    for one in collect_each(Fleet(Path("/"), nodes), list(nodes), clock=SystemClock(), deadline_s=5):
+    for one in stream_evidence(Fleet(Path("/"), nodes), list(nodes), clock=SystemClock(), deadline_s=5):
         if "failed" not in one.channels["probe"]:
             answers.append(time.monotonic() - begun)
     if len(answers) != MANY - dead:

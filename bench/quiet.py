@@ -13,27 +13,27 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from assay.controller.desk import Desk
-from assay.controller.enrol import enroll
-from assay.controller.known.current import Current
-from assay.controller.known.memory import Memory
-from assay.controller.looking.silence import heard_of, sources
-from assay.controller.loop import Loop, Told
-from assay.controller.share import Share
-from assay.fabric.design import plan
-from assay.fabric.scan import subject_name
-from assay.fleet.load import load_fleet
-from assay.harness.declared import Declared
+from assay.controller.cache.fleet_state import FleetStateCache
+from assay.controller.context import ControllerContext
+from assay.controller.enrollment import enroll_nodes
+from assay.controller.fleet_reload import FleetReloader
+from assay.controller.ingest.silent_nodes import list_sources, open_last_seen
+from assay.controller.rack_leases import RackAssignment
+from assay.controller.reconcile_loop import LoopListener, ReconcileLoop
+from assay.fabric.scan import format_fabric_subject
+from assay.fabric.topology.design_compiler import compile_topology
+from assay.fleet.fleet_loader import load_fleet
+from assay.harness.selection.declared_checks import DeclaredOutcomes
 from assay.ledger.store import Ledger
-from assay.lifecycle import journal
-from assay.lifecycle.classify import Cleared, FaultSeen
-from assay.lifecycle.when import written
-from assay.model.entry import Entry
-from assay.model.evidence import Evidence
+from assay.lifecycle import ledger_entries
+from assay.lifecycle.faults.detection import FaultClearance, FaultObservation
+from assay.model.evidence import EvidenceDocument
 from assay.model.fleet import Fleet
-from assay.model.outcome import Outcome, Run
+from assay.model.ledger_entry import LedgerEntry
+from assay.model.outcome import Outcome, SuiteRun
 from assay.model.reading import value
-from assay.observe.store import EvidenceStore
+from assay.model.timestamps import format_time
+from assay.observe.evidence_store import EvidenceStore
 from bench.big_fabric import dump
 from bench.big_fleet import make
 from bench.measurement import Measurement
@@ -69,66 +69,73 @@ def measurements(folder: Path) -> Iterator[Measurement]:
     read = time.process_time() - begun
     loop = loop_of(desk)
     loop.begin()
-    loop.pass_over()
+    loop.run_everything_due()
     cold = time.process_time() - begun
     warm = min(_of_one_pass(loop) for _ in range(3))
     parts = {"cold_cpu_s": cold, "of_it_reading_the_fleet_s": read, "outcomes_in_the_ledger": NODES * OUTCOMES}
     yield Measurement(f"a pass over {NODES:,} quiet nodes", warm, "CPU s", "at most", BOUND_S, parts)
 
 
-def _of_one_pass(loop: Loop) -> float:
+def _of_one_pass(loop: ReconcileLoop) -> float:
     begun = time.process_time()
-    loop.pass_over()
+    loop.run_everything_due()
     return time.process_time() - begun
 
 
-def desk_of(root: Path) -> Desk:
+def desk_of(root: Path) -> ControllerContext:
     """Return the desk of the fleet, a day after its nodes were judged."""
     home = root / ".assay"
     ledger, store = Ledger.open(home / "ledger.sqlite"), EvidenceStore(home / "evidence")
-    return Desk(load_fleet(root), ledger, store, Now(THEN + timedelta(days=1)), home, root / "reports")
+    return ControllerContext(load_fleet(root), ledger, store, Now(THEN + timedelta(days=1)), home, root / "reports")
 
 
-def loop_of(desk: Desk) -> Loop:
+def loop_of(desk: ControllerContext) -> ReconcileLoop:
     """Return a loop over all nodes, with nobody who listens."""
-    told = Told(lambda _: None, lambda _: None)
-    current = Current(desk.fleet.root, lambda: desk.fleet, desk.clock, told.say)
-    return Loop(Memory(desk), Share(), current, lambda fleet: list(fleet.nodes), told, 86_400.0)
+    told = LoopListener(lambda _: None, lambda _: None)
+    current = FleetReloader(desk.fleet.root, lambda: desk.fleet, desk.clock, told.on_message)
+    return ReconcileLoop(
+        FleetStateCache(desk), RackAssignment(), current, lambda fleet: list(fleet.nodes), told, 86_400.0
+    )
 
 
-def furnish(desk: Desk) -> None:
+def furnish(desk: ControllerContext) -> None:
     """Give the fleet a past, as written by what writes it."""
     past = replace(desk, clock=Now(THEN - timedelta(days=30)))
-    enroll(Memory(past))
+    enroll_nodes(FleetStateCache(past))
     desk.ledger.append(*(entry for name in desk.fleet.nodes for entry in _history(desk.fleet, name)))
     names = list(desk.fleet.nodes)
-    declared = Declared(desk.fleet)
+    declared = DeclaredOutcomes(desk.fleet)
     for first in range(0, NODES, 500):
         some = names[first : first + 500]
-        run = Run(f"run-{first:06}", THEN.isoformat(), ("production",), tuple(some))
+        run = SuiteRun(f"run-{first:06}", THEN.isoformat(), ("production",), tuple(some))
         desk.ledger.record(run, (one for name in some for one in _outcomes(declared, name)))
-    heard_of(desk).looked(
-        {(node.name, source): True for node in desk.fleet.nodes.values() for source in sources(node)}, desk.clock.now()
+    open_last_seen(desk).record_polls(
+        {(node.name, source): True for node in desk.fleet.nodes.values() for source in list_sources(node)},
+        desk.clock.now(),
     )
     for design in desk.fleet.designs.values():
-        text = "".join(dump(plan(design, desk.fleet)))
-        desk.evidence.put(Evidence(subject_name(design), desk.clock.now(), {"discovery": {"text": value(text)}}))
+        text = "".join(dump(compile_topology(design, desk.fleet)))
+        desk.evidence.store_latest(
+            EvidenceDocument(format_fabric_subject(design), desk.clock.now(), {"discovery": {"text": value(text)}})
+        )
 
 
-def _history(fleet: Fleet, name: str) -> Iterator[Entry]:
+def _history(fleet: Fleet, name: str) -> Iterator[LedgerEntry]:
     """Yield faults of a node that came and went."""
     for number in range(FAULTS):
         at = THEN - timedelta(days=20 - number)
-        fault = FaultSeen(
+        fault = FaultObservation(
             f"fault-{name}-{number}", name, "gpu.xid.13", f"{fleet.nodes[name].subject}/gpu{number}", "informational",
-            "application", "none", 1, written(at), written(at), "a kernel of theirs", {"kernel": f"b:{number}"}, (),
+            "application", "none", 1, format_time(at), format_time(at), "a kernel of theirs", {"kernel": f"b:{number}"}, (),
         )  # fmt: skip
-        yield journal.fault(fault, at)
-        yield journal.cleared(name, Cleared(fault.id, "not seen again for 24 h"), at + timedelta(days=1))
+        yield ledger_entries.make_fault_entry(fault, at)
+        yield ledger_entries.make_cleared_entry(
+            name, FaultClearance(fault.id, "not seen again for 24 h"), at + timedelta(days=1)
+        )
 
 
-def _outcomes(declared: Declared, name: str) -> Iterator[Outcome]:
-    for check, subject in declared.of(name)[:OUTCOMES]:
+def _outcomes(declared: DeclaredOutcomes, name: str) -> Iterator[Outcome]:
+    for check, subject in declared.of_node(name)[:OUTCOMES]:
         yield Outcome(
             check.id,
             str(subject),

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from assay.cli.desk import Desk
-from assay.model.entry import Entry
+from assay.cli.workspace import Workspace
+from assay.model.ledger_entry import LedgerEntry
 from bench.cost import cost
 from bench.measurement import Measurement
 from bench.programs import ANSIBLE, ASSAY, CHECK, PROBE, PYTHON, ROOT, STATUS
@@ -43,18 +43,20 @@ def start(what: str, command: list[str], folder: Path) -> Measurement:
 
 def ledger_of(fleet: Path) -> None:
     """Give the fleet a ledger with a history for every node."""
-    desk = Desk(fleet)
+    desk = Workspace(fleet)
     for node in desk.fleet.nodes.values():
         desk.ledger.append(*history(node.name, node.pool))
     desk.ledger.close()
 
 
-def history(node: str, pool: str) -> Iterator[Entry]:
+def history(node: str, pool: str) -> Iterator[LedgerEntry]:
     """Yield a node's enrolment and two hundred transitions, an hour apart."""
-    yield Entry(f"{node}-0", at(0), "node.enrolled", node, {"pool": pool, "state": "production"})
+    yield LedgerEntry(f"{node}-0", at(0), "node.enrolled", node, {"pool": pool, "state": "production"})
     moves = [("production", "production-reboot"), ("production-reboot", "production")] * 100
     for number, (here, there) in enumerate(moves, 1):
-        yield Entry(f"{node}-{number}", at(number), "transition", node, {"from": here, "to": there, "decision": ""})
+        yield LedgerEntry(
+            f"{node}-{number}", at(number), "transition", node, {"from": here, "to": there, "decision": ""}
+        )
 
 
 def at(hours: int) -> str:

@@ -13,8 +13,8 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
-from assay.fabric.compiled import compiled
-from assay.fabric.planned import Device, Plan
+from assay.fabric.topology.compiled_topology import CompiledTopology, DesignedDevice
+from assay.fabric.topology.topology_cache import load_topology
 from bench.big_fabric import RAILS
 from bench.cost import Cost, cost
 from bench.programs import ROOT
@@ -64,7 +64,7 @@ def topodiff(fleet: Path, folder: Path, times: int = 3) -> Cost:
     return cost(command, folder, times=times, well=range(256))
 
 
-def write(plan: Plan, folder: Path) -> None:
+def write(plan: CompiledTopology, folder: Path) -> None:
     """Write the design and a discovery of it in ibtopodiff's own formats."""
     ports = "".join(f"   {port} -> P{port}\n" for port in range(1, 65))
     (folder / "QM9700.ibnl").write_text(f"TOPSYSTEM QM9700\n\nNODE SW 64 MT54002 U1\n{ports}\n")
@@ -79,7 +79,7 @@ def write(plan: Plan, folder: Path) -> None:
                 file.write(f"{one} {other} PHY=4x LOG=ACT SPD=2.5\n")
 
 
-def _topo(plan: Plan) -> str:
+def _topo(plan: CompiledTopology) -> str:
     systems: dict[tuple[str, str], list[str]] = defaultdict(list)
     for cable in plan.cables:
         low, high = (plan.devices[end.guid] for end in cable.ends)
@@ -89,7 +89,7 @@ def _topo(plan: Plan) -> str:
     return "".join(f"{kind} {name}\n{''.join(lines)}\n" for (kind, name), lines in systems.items())
 
 
-def _end(device: Device, lid: int, port: int) -> str:
+def _end(device: DesignedDevice, lid: int, port: int) -> str:
     """Return one end of a cable; all numbers are hexadecimal."""
     guid = device.guid[2:]
     kind, model, name = ("CA Ports:01", "1021", f"{device.node} HCA-{_rail(device)}")
@@ -99,10 +99,10 @@ def _end(device: Device, lid: int, port: int) -> str:
     return f"{{ {kind} {ids} {{{name}}} LID:{lid:04x} PN:{port:02x} }}"
 
 
-def _rail(device: Device) -> int:
+def _rail(device: DesignedDevice) -> int:
     """Return the rail of an adapter (`n00001 mlx5_0`), counted from 1."""
     return int(device.name.rpartition("_")[2]) + 1 if device.node else 0
 
 
 if __name__ == "__main__":
-    write(compiled(Path(sys.argv[1])), Path(sys.argv[2]))
+    write(load_topology(Path(sys.argv[1])), Path(sys.argv[2]))

@@ -12,17 +12,16 @@ from typing import Any
 
 import requests
 
-from assay.actions.action import Context, Intent
-from assay.actions.workloads import workloads_of
-from assay.fleet.load import load_fleet
-from assay.lab.build import build_world
-from assay.lab.keeper import start, stop
-from assay.lab.scheduler import LabWorkloads
-from assay.lab.world import World
+from assay.actions.action import ActionContext, EffectIntent
+from assay.fleet.fleet_loader import load_fleet
+from assay.lab.process_control import build_world, start_lab, stop_lab
+from assay.lab.scheduler_adapter import LabScheduler
+from assay.lab.world import LabWorld
 from assay.ledger.store import Ledger
 from assay.model.fleet import Fleet
-from assay.observe.bmc import bmc_of
-from assay.observe.store import EvidenceStore
+from assay.observe.evidence_store import EvidenceStore
+from assay.redfish.bmc import open_fleet_bmc
+from assay.schedulers.scheduler_adapter import load_scheduler_adapter
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 START = datetime(2026, 11, 1, 8, 0, tzinfo=UTC)
@@ -34,25 +33,25 @@ class Room:
     """The repository at `root`, its lab, and a context for actions; `told` is the progress that they showed."""
 
     root: Path
-    world: World
+    world: LabWorld
     fleet: Fleet
     told: list[str] = field(default_factory=list)
 
-    def context(self) -> Context:
+    def context(self) -> ActionContext:
         home = self.root / ".assay"
-        return Context(
+        return ActionContext(
             self.fleet,
             Ledger.open(home / "ledger.sqlite"),
             self.world.clock(),
             home,
             self.root / "reports",
-            workloads_of,
+            load_scheduler_adapter,
             EvidenceStore(home / "evidence"),
             self.told.append,
         )
 
-    def scheduler(self, node: str) -> LabWorkloads:
-        return LabWorkloads(self.fleet.nodes[node].variables)
+    def scheduler(self, node: str) -> LabScheduler:
+        return LabScheduler(self.fleet.nodes[node].variables)
 
     def state(self, node: str) -> dict[str, Any]:
         return self.world.load(node)
@@ -63,10 +62,10 @@ class Room:
 
     def fresh(self, node: str, **firmware: str) -> None:
         """Make a node as new, with some firmware at other versions."""
-        from assay.lab.node import initial_state
+        from assay.lab.node.virtual_node import make_initial_state
 
         now = self.world.clock().now()
-        new = initial_state(self.fleet.nodes[node], self.fleet.spec_of(node), self.fleet.bundle_of(node), now)
+        new = make_initial_state(self.fleet.nodes[node], self.fleet.spec_of(node), self.fleet.bundle_of(node), now)
         with self.world.change(node) as state:
             state.clear()
             state.update(new)
@@ -75,9 +74,11 @@ class Room:
     @contextmanager
     def shut_out(self, node: str) -> Iterator[None]:
         """Let another administrator of a node's BMC disable our account while the block lasts."""
-        with bmc_of(self.fleet, self.fleet.nodes[node]) as bmc:
+        with open_fleet_bmc(self.fleet, self.fleet.nodes[node]) as bmc:
             accounts = bmc.follow(bmc.follow(bmc.root, "AccountService"), "Accounts")["@odata.id"]
-            bmc.ask("post", accounts, body={"UserName": "chief", "Password": "of-the-site", "RoleId": "Administrator"})
+            bmc.request(
+                "post", accounts, body={"UserName": "chief", "Password": "of-the-site", "RoleId": "Administrator"}
+            )
             ours = f"https://{bmc.address}{accounts}/1"
         self._chief_says(ours, enabled=False)
         try:
@@ -94,22 +95,22 @@ class Room:
         return [flash["component"] for flash in self.state(node)["flashes"]]
 
 
-def wish(action: str, node: str, **more: Any) -> Intent:
+def wish(action: str, node: str, **more: Any) -> EffectIntent:
     """Return an intent of a decision that never was."""
-    return Intent(f"{action}-{node}", action, node, "d1", "a test wants it", **more)
+    return EffectIntent(f"{action}-{node}", action, node, "d1", "a test wants it", **more)
 
 
 @contextmanager
 def lab_room(root: Path, rate: float = RATE) -> Iterator[Room]:
     """Lay out a fleet at `root` and keep its lab up while the block lasts."""
     lay_out(root)
-    world = World(root / ".assay" / "lab")
+    world = LabWorld(root / ".assay" / "lab")
     build_world(load_fleet(root), world, START, rate)
-    start(world)
+    start_lab(world)
     try:
         yield Room(root, world, load_fleet(root, [world.home / "inventory.yml"]))
     finally:
-        stop(world)
+        stop_lab(world)
 
 
 def lay_out(root: Path) -> None:

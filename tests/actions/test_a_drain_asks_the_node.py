@@ -6,11 +6,11 @@ import pytest
 from lab_room import Room, wish
 
 from assay.actions import drain, drain_now
-from assay.actions.action import Verification
-from assay.actions.occupants import Occupants
+from assay.actions.action import EffectVerification
+from assay.actions.gpu_occupancy import GpuOccupancy
 
 NODE = "n0009"
-WORD = Verification(True, "no customer job is left")
+WORD = EffectVerification(True, "no customer job is left")
 
 
 def test_a_process_that_the_scheduler_knows_nothing_of_keeps_a_drain_waiting(room: Room):
@@ -23,7 +23,7 @@ def test_a_process_that_the_scheduler_knows_nothing_of_keeps_a_drain_waiting(roo
     room.change(NODE, lambda state: state["gpus"][2].update(pids=[]))
     over = drain.verify(room.context(), wish("drain", NODE))
 
-    assert (waits.done, waits.waiting) == (False, True)
+    assert (waits.done, waits.is_waiting) == (False, True)
     assert waits.reason.startswith("its scheduler names no job, but process 4711 holds the GPU 0000:")
     assert forced.done is False
     assert over.done
@@ -32,18 +32,18 @@ def test_a_process_that_the_scheduler_knows_nothing_of_keeps_a_drain_waiting(roo
 
 @pytest.mark.parametrize(("by_force", "done"), [(False, None), (True, True)])
 def test_a_gpu_that_cannot_tell_leaves_a_drain_open_and_does_not_keep_a_broken_node_from_its_repair(by_force, done):
-    told = Occupants(silent=("gpu3 is silent: GPU is lost",)).settle(WORD, by_force=by_force)
+    told = GpuOccupancy(unreadable_gpus=("gpu3 is silent: GPU is lost",)).confirm_drain(WORD, by_force=by_force)
     assert told.done is done
     assert "whether a process is left cannot be told: gpu3 is silent: GPU is lost" in told.reason
 
 
 def test_of_a_node_that_tells_nothing_the_schedulers_word_stands_and_says_so():
-    told = Occupants(unread="n0009 tells nothing of its GPUs: no answer").settle(WORD, by_force=False)
+    told = GpuOccupancy(read_error="n0009 tells nothing of its GPUs: no answer").confirm_drain(WORD, by_force=False)
     assert told.done
     assert told.facts["untold"] == "n0009 tells nothing of its GPUs: no answer"
     assert "cannot be told" in told.reason
 
 
 def test_a_process_on_one_gpu_outweighs_the_silence_of_another():
-    left = Occupants(holding=("process 7 holds gpu0",), silent=("gpu3 is silent: GPU is lost",))
-    assert left.settle(WORD, by_force=True).done is False
+    left = GpuOccupancy(processes=("process 7 holds gpu0",), unreadable_gpus=("gpu3 is silent: GPU is lost",))
+    assert left.confirm_drain(WORD, by_force=True).done is False

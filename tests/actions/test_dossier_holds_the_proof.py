@@ -18,18 +18,17 @@ from hypothesis import strategies as st
 from lab_room import Room, wish
 
 from assay.actions import dossier
-from assay.actions.rma.archive import MANIFEST, archive, opened
-from assay.actions.rma.make import read_back
-from assay.actions.rma.photos import photos_in
-from assay.actions.rma.places import archive_of, photos_of
-from assay.lifecycle.sightings import parts_of
-from assay.model.entry import Entry
-from assay.model.errors import Trouble
-from assay.model.evidence import Evidence
-from assay.model.outcome import Outcome, Run
-from assay.model.secrets import remember
-from assay.observe.collect import collect
-from assay.observe.serials import node_serials, parts_in
+from assay.actions.rma.dossier_archive import MANIFEST_NAME, build_zip, locate_dossier, locate_photo_folder, read_zip
+from assay.actions.rma.dossier_build import read_dossier
+from assay.actions.rma.dossier_photos import read_photos
+from assay.lifecycle.faults.sightings import map_parts_by_pci
+from assay.model.errors import AssayError
+from assay.model.evidence import EvidenceDocument
+from assay.model.ledger_entry import LedgerEntry
+from assay.model.outcome import Outcome, SuiteRun
+from assay.model.secret_redaction import register_secret
+from assay.observe.evidence_collector import collect_evidence
+from assay.observe.serial_numbers import find_node_serials, find_part_serials
 
 NODE, AT = "n0012", datetime(2026, 10, 1, 9, tzinfo=UTC)
 CHECK, GPU = "suites/x.py::test_y", f"h100-a/{NODE}/gpu0"
@@ -57,29 +56,31 @@ def asked(room: Room):
     devices = {"0000:1b:00.0": {"serial": {"value": "1650923001"}}, "0000:43:00.0": {"failed": "GPU is lost"}}
     bmc = {"firmware": {"BMC": {"value": "1.2"}, "BIOS": {"failed": "x"}}, "system": {"serial": {"value": "C0001"}}}
     channels = {"probe": {"gpu": {"devices": devices}}, "bmc": bmc}
-    digest = context.evidence.put(Evidence(NODE, AT, channels))
+    digest = context.evidence.store_latest(EvidenceDocument(NODE, AT, channels))
     context.ledger.append(
-        Entry("e", at(0), "node.enrolled", NODE, {"pool": "h100-a", "state": "production"}),
-        Entry("p", at(0), "parts.seen", NODE, {"parts": {"gpu1": {"kind": "gpu", "serial": "LOST1"}}, "node": {}}),
-        Entry("f1", at(1), "fault", NODE, {**FAULT, **SEEN}),
-        Entry("x1", at(2), "effect.intent", NODE, {"effect": "x1", "action": "reboot", "decision": "d"}),
-        Entry("x1v", at(3), "effect.verified", NODE, {"effect": "x1", "action": "reboot", "reason": "booted"}),
+        LedgerEntry("e", at(0), "node.enrolled", NODE, {"pool": "h100-a", "state": "production"}),
+        LedgerEntry(
+            "p", at(0), "parts.seen", NODE, {"parts": {"gpu1": {"kind": "gpu", "serial": "LOST1"}}, "node": {}}
+        ),
+        LedgerEntry("f1", at(1), "fault", NODE, {**FAULT, **SEEN}),
+        LedgerEntry("x1", at(2), "effect.intent", NODE, {"effect": "x1", "action": "reboot", "decision": "d"}),
+        LedgerEntry("x1v", at(3), "effect.verified", NODE, {"effect": "x1", "action": "reboot", "reason": "booted"}),
     )
     for hours, verdict in ((0, "pass"), (2, "fail"), (4, "fail")):
-        context.ledger.record(Run(f"r{hours}", at(hours)), [judged(verdict, digest, hours)])
+        context.ledger.record(SuiteRun(f"r{hours}", at(hours)), [judged(verdict, digest, hours)])
     intent = wish("dossier", NODE)
     return context, replace(intent, before=dossier.before(context, intent)), digest, channels
 
 
 def members(context, intent) -> dict[str, bytes]:
-    return opened(archive_of(context.reports, intent.node, intent.effect).read_bytes())
+    return read_zip(locate_dossier(context.reports, intent.node, intent.effect).read_bytes())
 
 
 def test_it_says_who_the_node_is_what_fails_and_what_was_tried(asked, room):
     context, intent, digest, channels = asked
     dossier.run(context, intent)
     assert dossier.verify(context, intent).done
-    told = read_back(context.reports, NODE, intent.effect)
+    told = read_dossier(context.reports, NODE, intent.effect)
     assert told["node"]["serial"] == room.fleet.nodes[NODE].serial
     assert told["node"]["read"] == {"bmc": "C0001"}
     assert {(part["place"], part["serial"]) for part in told["parts"]} == {("gpu0", "1650923001"), ("gpu1", "LOST1")}
@@ -106,18 +107,18 @@ def test_the_page_comes_first_and_takes_nothing_that_it_shows_for_its_own(asked)
 def test_made_again_after_more_has_happened_it_is_the_same_to_the_byte(asked):
     context, intent, _, _ = asked
     dossier.run(context, intent)
-    first = archive_of(context.reports, NODE, intent.effect).read_bytes()
-    context.evidence.put(Evidence(NODE, AT + timedelta(days=1), {"probe": {"failed": "gone"}}))
-    context.ledger.append(Entry("f1b", at(30), "fault", NODE, {**FAULT, **SEEN, "count": 9}))
-    context.ledger.record(Run("r9", at(9)), [judged("pass", "", 9)])
-    archive_of(context.reports, NODE, intent.effect).unlink()
+    first = locate_dossier(context.reports, NODE, intent.effect).read_bytes()
+    context.evidence.put(EvidenceDocument(NODE, AT + timedelta(days=1), {"probe": {"failed": "gone"}}))
+    context.ledger.append(LedgerEntry("f1b", at(30), "fault", NODE, {**FAULT, **SEEN, "count": 9}))
+    context.ledger.record(SuiteRun("r9", at(9)), [judged("pass", "", 9)])
+    locate_dossier(context.reports, NODE, intent.effect).unlink()
     dossier.run(context, intent)
-    assert archive_of(context.reports, NODE, intent.effect).read_bytes() == first
+    assert locate_dossier(context.reports, NODE, intent.effect).read_bytes() == first
 
 
 def test_photos_that_are_put_into_its_folder_are_taken_up_and_nothing_else_is(asked, tmp_path):
     context, intent, _, _ = asked
-    folder = photos_of(context.reports, NODE, intent.effect)
+    folder = locate_photo_folder(context.reports, NODE, intent.effect)
     folder.mkdir(parents=True, exist_ok=True)
     (tmp_path / "key").write_text("secret")
     (folder / "label.jpg").write_bytes(JPEG)
@@ -129,7 +130,7 @@ def test_photos_that_are_put_into_its_folder_are_taken_up_and_nothing_else_is(as
     found = members(context, intent)
     assert [name for name in found if name.startswith("photos/")] == ["photos/fault-2.PNG", "photos/label.jpg"]
     assert found["photos/label.jpg"] == JPEG
-    assert set(photos_in(folder).refused) == {"notes.jpg", "front.jpg", "run.sh"}
+    assert set(read_photos(folder).rejected) == {"notes.jpg", "front.jpg", "run.sh"}
     page = found["index.html"].decode()
     assert 'href="photos/label.jpg"' in page
     assert page.count("missing</span>") == len(context.fleet.photos) - 2
@@ -139,9 +140,9 @@ def test_photos_that_are_put_into_its_folder_are_taken_up_and_nothing_else_is(as
 
 def test_no_secret_that_came_to_be_known_is_in_it(asked):
     context, intent, _, _ = asked
-    remember("root:hunter2-of-the-dossier")
+    register_secret("root:hunter2-of-the-dossier")
     body = {**FAULT, **SEEN, "fault": "f2", "detail": "login root:hunter2-of-the-dossier failed"}
-    context.ledger.append(Entry("f2", at(5), "fault", NODE, body))
+    context.ledger.append(LedgerEntry("f2", at(5), "fault", NODE, body))
     intent = replace(intent, effect="x-secret", before=dossier.before(context, intent))
     dossier.run(context, intent)
     assert not any(b"hunter2-of-the-dossier" in content for content in members(context, intent).values())
@@ -150,20 +151,20 @@ def test_no_secret_that_came_to_be_known_is_in_it(asked):
 def test_what_was_changed_cut_short_or_is_another_effects_is_no_dossier(asked):
     context, intent, _, _ = asked
     dossier.run(context, intent)
-    place = archive_of(context.reports, NODE, intent.effect)
+    place = locate_dossier(context.reports, NODE, intent.effect)
     whole = place.read_bytes()
-    for broken in (whole[:-20], b"", b"{}", archive({"dossier.json": b'{"effect": "another"}'})):
+    for broken in (whole[:-20], b"", b"{}", build_zip({"dossier.json": b'{"effect": "another"}'})):
         place.write_bytes(broken)
         assert dossier.verify(context, intent).done is False
-    with pytest.raises(Trouble):
-        read_back(context.reports, NODE, "never")
+    with pytest.raises(AssayError):
+        read_dossier(context.reports, NODE, "never")
 
 
 def test_every_kind_of_part_is_read_with_its_serial_number_and_where_faults_place_it(room):
     context = room.context()
-    evidence = collect(room.fleet, [NODE], clock=context.clock, store=context.evidence)[NODE]
+    evidence = collect_evidence(room.fleet, [NODE], clock=context.clock, store=context.evidence)[NODE]
     spec = room.fleet.spec_of(NODE)
-    parts = parts_in(evidence, parts_of(spec))
+    parts = find_part_serials(evidence, map_parts_by_pci(spec))
     places = {
         kind: [part.place for part in parts if part.kind == kind] for kind in ("gpu", "hca", "nvme", "psu", "dimm")
     }
@@ -174,15 +175,15 @@ def test_every_kind_of_part_is_read_with_its_serial_number_and_where_faults_plac
     assert places["dimm"]
     assert len({part.serial for part in parts}) == len(parts)
     serial = room.fleet.nodes[NODE].serial
-    assert node_serials(evidence) == {"bmc": serial, "dmi": serial}
+    assert find_node_serials(evidence) == {"bmc": serial, "dmi": serial}
 
 
 CHILD = """
 import pickle, sys
 sys.path[:0] = [{tests!r}]
 from pathlib import Path
-from assay.actions.rma.archive import archive
-from assay.observe.store import write_whole
+from assay.actions.rma.dossier_archive import archive
+from assay.observe.evidence_store import write_whole
 place, number = Path(sys.argv[1]), 0
 while True:
     number += 1
@@ -204,28 +205,28 @@ def test_killed_at_any_moment_there_is_a_whole_archive_or_none(tmp_path):
         child.wait()
         child.stdout.close()
         if place.exists():
-            assert set(opened(place.read_bytes())) == {"dossier.json", "big"}
+            assert set(read_zip(place.read_bytes())) == {"dossier.json", "big"}
     assert place.exists()
 
 
-NAMES = st.text("abcdefgh/._-", min_size=1, max_size=12).filter(lambda name: name != MANIFEST)
+NAMES = st.text("abcdefgh/._-", min_size=1, max_size=12).filter(lambda name: name != MANIFEST_NAME)
 
 
 @settings(max_examples=50)
 @given(st.dictionaries(NAMES, st.binary(max_size=300), max_size=6))
 def test_an_archive_of_the_same_things_is_the_same_and_gives_them_back(things):
-    packed = archive(things)
-    assert packed == archive(dict(things))
-    assert opened(packed) == things
+    packed = build_zip(things)
+    assert packed == build_zip(dict(things))
+    assert read_zip(packed) == things
 
 
 @settings(max_examples=50)
 @given(st.dictionaries(NAMES, st.binary(min_size=1, max_size=60), min_size=1, max_size=4), st.data())
 def test_an_archive_with_a_changed_byte_is_refused_or_says_the_same(things, data):
-    packed = bytearray(archive(things))
+    packed = bytearray(build_zip(things))
     packed[data.draw(st.integers(0, len(packed) - 1))] ^= data.draw(st.integers(1, 255))
     try:
-        found = opened(bytes(packed))
+        found = read_zip(bytes(packed))
     except ValueError:
         return
     assert found == things

@@ -4,11 +4,11 @@ import pytest
 from lab_room import Room, wish
 
 from assay.actions import powercycle, reboot
-from assay.actions.action import Intent
-from assay.controller.effects import effect as steps
+from assay.actions.action import EffectIntent
+from assay.controller.effects import effect_steps as steps
 
 
-def begun(room: Room, action, name: str, node: str) -> Intent:
+def begun(room: Room, action, name: str, node: str) -> EffectIntent:
     """Return the intent with what was true before."""
     intent = wish(name, node)
     return wish(name, node, before=action.before(room.context(), intent))
@@ -43,10 +43,10 @@ def test_a_node_that_was_off_is_only_turned_on(room: Room):
 def test_a_boot_that_is_under_way_is_waited_for_and_not_cut_short(room: Room):
     room.fresh("n0004")
     intent = begun(room, reboot, "reboot", "n0004")
-    from assay.observe.bmc import open_bmc
+    from assay.redfish.bmc import open_bmc
 
     with open_bmc(room.fleet.nodes["n0004"], root=room.root) as bmc:
-        bmc.reset("ForceRestart")
+        bmc.reset_system("ForceRestart")
 
     reboot.run(room.context(), intent)
 
@@ -81,7 +81,7 @@ def test_a_node_that_is_off_has_not_come_back_and_one_that_is_silent_is_not_know
     room.change("n0004", lambda state: state["power"].update(state="Off", on_at=None))
     off = powercycle.verify(room.context(), intent)
     with room.shut_out("n0004"):
-        nobody_tells = steps.ask(room.context(), powercycle, intent)
+        nobody_tells = steps.verify_safely(room.context(), powercycle, intent)
     assert (off.done, off.facts) == (False, {"power": "Off"})
     assert off.reason.endswith("its BMC reads the power as Off")
     assert nobody_tells.done is None

@@ -6,32 +6,35 @@ import pytest
 from lab_room import Room, wish
 
 from assay.actions import powercycle, zap
-from assay.actions.patience import wait_until
-from assay.controller.effects import effect as steps
-from assay.controller.effects.journal import KINDS
-from assay.observe.bmc import bmc_of
-from assay.observe.refusal import NotLetIn
+from assay.actions.polling import wait_until
+from assay.controller.effects import effect_steps as steps
+from assay.controller.effects.effect_journal import EFFECT_KINDS
+from assay.redfish.bmc import open_fleet_bmc
+from assay.redfish.errors import BmcLoginRefused
 
 NODE = "n0011"
 
 
 def test_a_session_that_is_shut_out_says_so_each_time_and_goes_on_when_it_is_let_in_again(room: Room):
-    with bmc_of(room.fleet, room.fleet.nodes[NODE]) as bmc:
-        with room.shut_out(NODE), pytest.raises(NotLetIn, match="power is read: the BMC refuses the user or the pass"):
-            wait_until(bmc.power, 60, "power is read", refused_s=0.5)
-        assert bmc.power() == "On"
+    with open_fleet_bmc(room.fleet, room.fleet.nodes[NODE]) as bmc:
+        with (
+            room.shut_out(NODE),
+            pytest.raises(BmcLoginRefused, match="power is read: the BMC refuses the user or the pass"),
+        ):
+            wait_until(bmc.read_power_state, 60, "power is read", refused_s=0.5)
+        assert bmc.read_power_state() == "On"
 
 
 def test_a_zap_whose_bmc_shuts_us_out_is_unknown_and_no_image_is_sent_twice(room: Room):
     room.fresh(NODE, BIOS="2.0.0")
     ctx, intent = room.context(), wish("zap", NODE)
     with room.shut_out(NODE):
-        begun = steps.begin(ctx, zap, intent)
-        proof = steps.ask(ctx, zap, begun)
+        begun = steps.journal_intent(ctx, zap, intent)
+        proof = steps.verify_safely(ctx, zap, begun)
     assert "the BMC refuses the user or the password" in begun.before["unread"]
     assert proof.done is None
     assert "the BMC refuses the user or the password" in proof.reason
-    assert [entry.kind for entry in ctx.ledger.entries(NODE, KINDS)] == ["effect.intent"]
+    assert [entry.kind for entry in ctx.ledger.entries(NODE, EFFECT_KINDS)] == ["effect.intent"]
     assert room.flashes(NODE) == []
 
 
@@ -39,7 +42,7 @@ def test_a_powercycle_is_not_begun_where_the_bmc_lets_nobody_in(room: Room):
     room.fresh(NODE)
     boots = room.state(NODE)["boot"]["count"]
     intent = wish("powercycle", NODE, before=powercycle.before(room.context(), wish("powercycle", NODE)))
-    with room.shut_out(NODE), pytest.raises(NotLetIn):
+    with room.shut_out(NODE), pytest.raises(BmcLoginRefused):
         powercycle.run(room.context(), intent)
     assert room.state(NODE)["boot"]["count"] == boots
     powercycle.run(room.context(), intent)

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from assay.actions.updates import BmcUpdates
-from assay.model.firmware import Component
-from assay.observe.bmc import Bmc
+from assay.actions.bmc_firmware import RedfishFirmwareUpdater
+from assay.model.specs.firmware_bundle import FirmwareComponent
+from assay.redfish.bmc import BmcClient
 
 NAMED = [{"Message": "done", "MessageArgs": ["HGX_BMC_0", "1.2"]}]
 TASK = {"@odata.id": "/t/1", "TaskState": "Completed", "StartTime": "2026-11-21T10:00:00Z", "Messages": NAMED}
@@ -35,8 +35,10 @@ class Paper:
 
 
 def reset_since(ended: Any, reset: Any) -> bool:
-    component = Component.model_construct(name="HGX_BMC_0", inventory=[], reset="host")
-    update = BmcUpdates(cast("Bmc", Paper({**TASK, "EndTime": ended}, reset))).latest_update(component)
+    component = FirmwareComponent.model_construct(name="HGX_BMC_0", inventory=[], reset="host")
+    update = RedfishFirmwareUpdater(cast("BmcClient", Paper({**TASK, "EndTime": ended}, reset))).latest_update(
+        component
+    )
     assert update is not None
     return update.reset_since
 
@@ -62,6 +64,6 @@ def test_a_time_that_cannot_be_read_proves_no_reset(odd: Any) -> None:
     )
 )
 def test_whatever_a_task_holds_it_is_this_update_or_none(spoilt: dict[str, Any]) -> None:
-    component = Component.model_construct(name="HGX_BMC_0", inventory=["BMC"], reset="host")
-    found = BmcUpdates(cast("Bmc", Paper({**TASK, **spoilt}, RESET))).latest_update(component)
+    component = FirmwareComponent.model_construct(name="HGX_BMC_0", inventory=["BMC"], reset="host")
+    found = RedfishFirmwareUpdater(cast("BmcClient", Paper({**TASK, **spoilt}, RESET))).latest_update(component)
     assert found is None or isinstance(found.message, str)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from assay.actions.patience import wait_until
-from assay.model.errors import Trouble
-from assay.observe.refusal import NoAnswer, NotLetIn
+from assay.actions.polling import wait_until
+from assay.model.errors import AssayError
+from assay.redfish.errors import BmcLoginRefused, BmcUnreachable
 
 
 def looks(*answers: object):
@@ -23,19 +23,19 @@ def looks(*answers: object):
 
 
 def test_silence_and_trouble_mean_not_yet():
-    assert wait_until(looks(None, NoAnswer("connection refused"), "here"), 5, "it comes") == "here"
+    assert wait_until(looks(None, BmcUnreachable("connection refused"), "here"), 5, "it comes") == "here"
 
 
 def test_a_bmc_that_starts_may_refuse_us_for_a_moment():
-    assert wait_until(looks(NotLetIn("who are you"), "here"), 5, "it comes", refused_s=1) == "here"
+    assert wait_until(looks(BmcLoginRefused("who are you"), "here"), 5, "it comes", refused_s=1) == "here"
 
 
 def test_credentials_that_were_revoked_end_the_waiting_long_before_its_deadline():
-    refused = looks(NotLetIn("the BMC refuses the user or the password"))
-    with pytest.raises(NotLetIn, match="the version changes: the BMC refuses the user or the password"):
+    refused = looks(BmcLoginRefused("the BMC refuses the user or the password"))
+    with pytest.raises(BmcLoginRefused, match="the version changes: the BMC refuses the user or the password"):
         wait_until(refused, 3600, "the version changes", refused_s=0.15)
 
 
 def test_the_deadline_tells_the_last_trouble():
-    with pytest.raises(Trouble, match="it comes: not within"):
-        wait_until(looks(NoAnswer("no route")), 0.15, "it comes")
+    with pytest.raises(AssayError, match="it comes: not within"):
+        wait_until(looks(BmcUnreachable("no route")), 0.15, "it comes")

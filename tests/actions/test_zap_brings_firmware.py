@@ -12,8 +12,8 @@ import pytest
 from lab_room import Room, wish
 
 from assay.actions import zap
-from assay.actions.hand_over import handed_over
-from assay.model.errors import Trouble
+from assay.actions.playbook_environment import pass_environment
+from assay.model.errors import AssayError
 
 
 def test_old_firmware_is_brought_to_the_bundle_and_read_back(room: Room):
@@ -59,7 +59,7 @@ def test_an_image_that_is_not_the_bundles_is_never_pushed(room: Room):
     whole = image.read_bytes()
     image.write_bytes(whole[:-1] + b"x")
     try:
-        with pytest.raises(Trouble, match="sha256"):
+        with pytest.raises(AssayError, match="sha256"):
             zap.run(room.context(), wish("zap", "n0003"))
     finally:
         image.write_bytes(whole)
@@ -73,7 +73,7 @@ def test_an_update_that_fails_is_trouble_in_the_bmcs_words_and_the_next_run_push
     room.change("n0003", lambda state: state["fails"]["flash"].append("bios"))
     context, intent = room.context(), wish("zap", "n0003")
 
-    with pytest.raises(Trouble, match="Verification of bios failed"):
+    with pytest.raises(AssayError, match="Verification of bios failed"):
         zap.run(context, intent)
     assert zap.verify(context, intent).done is False
 
@@ -84,10 +84,10 @@ def test_an_update_that_fails_is_trouble_in_the_bmcs_words_and_the_next_run_push
 
 def test_what_was_written_and_waits_for_its_reset_is_reset_and_not_written_again(room: Room):
     room.fresh("n0003", BIOS="2.0.0")
-    from assay.actions.updates import connect
+    from assay.actions.bmc_firmware import make_bmc_connector
 
     node, (bios,) = room.fleet.nodes["n0003"], _components(room, "bios")
-    with connect(node, room.fleet)() as bmc:
+    with make_bmc_connector(node, room.fleet)() as bmc:
         update = bmc.push(bios, room.root / bios.artifact)
         while bmc.update(update).running:
             room.world.clock().sleep(5)
@@ -122,31 +122,31 @@ def test_secrets_reach_the_program_and_nothing_else_tells_them():
         "-c",
         "import os; print(sorted(n for n in os.environ if n in ('WORD', 'ASSAY_HANDED_OVER')))",
     ]
-    with handed_over({"WORD": "xyzzy"}) as place:
-        command = [sys.executable, "-m", "assay.actions.hand_over", *show]
+    with pass_environment({"WORD": "xyzzy"}) as place:
+        command = [sys.executable, "-m", "assay.actions.playbook_environment", *show]
         told = subprocess.run(command, env=os.environ | place, capture_output=True, text=True, check=True)
     assert "xyzzy" not in str(place)
     assert told.stdout.strip() == "['WORD']"
 
 
 def test_what_anybody_may_see_of_an_environment_is_where_things_are():
-    with handed_over({"PATH": "/bin", "HOME": "/root", "VAULT_TOKEN": "xyzzy", "ASSAY_BMC": "xyzzy"}) as shown:
+    with pass_environment({"PATH": "/bin", "HOME": "/root", "VAULT_TOKEN": "xyzzy", "ASSAY_BMC": "xyzzy"}) as shown:
         assert set(shown) == {"PATH", "HOME", "ASSAY_HANDED_OVER"}
 
 
 def test_a_program_whose_giver_is_gone_never_starts():
-    with handed_over({"WORD": "xyzzy"}) as place:
+    with pass_environment({"WORD": "xyzzy"}) as place:
         pass
-    command = [sys.executable, "-m", "assay.actions.hand_over", sys.executable, "-c", "print('started')"]
+    command = [sys.executable, "-m", "assay.actions.playbook_environment", sys.executable, "-c", "print('started')"]
     told = subprocess.run(command, env=os.environ | place, capture_output=True, text=True, check=False)
     assert (told.returncode, told.stdout) == (1, "")
     assert "whoever started this is gone" in told.stderr
 
 
 def test_a_playbook_that_is_not_there_is_trouble_with_its_name(room: Room):
-    from assay.actions.playbook import run_playbook
+    from assay.actions.ansible_playbook import run_playbook
 
-    with pytest.raises(Trouble, match=r"playbooks/gone\.yml"):
+    with pytest.raises(AssayError, match=r"playbooks/gone\.yml"):
         run_playbook(room.context(), wish("zap", "n0003"), "gone.yml", {})
 
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.agent.kmsg import Follower
-from assay.probe.files import Root
-from assay.probe.interest import Interest, level
-from assay.probe.kernel_log import Since
+from assay.agent.kernel_log_follower import KernelLogFollower
+from assay.probe.kernel_log import KernelLogCursor
+from assay.probe.kernel_log_filter import KernelLogFilter, parse_level
+from assay.probe.node_access import NodeRoot
 
 BOOT = "6f1c1f6e-0000-4000-8000-000000000001"
 
@@ -25,7 +25,7 @@ class Node:
             path.parent.mkdir(parents=True)
         self.boot.write_text(f"{BOOT}\n")
         self.log.write_text("")
-        self.root = Root(str(home))
+        self.root = NodeRoot(str(home))
 
     def add(self, *numbers: int) -> None:
         with self.log.open("a") as file:
@@ -37,8 +37,8 @@ class Node:
         fresh.write_text("".join(record(number) for number in numbers))
         fresh.replace(self.log)
 
-    def follow(self, since: str = "-1") -> Follower:
-        return Follower(self.root, Since.parse(since))
+    def follow(self, since: str = "-1") -> KernelLogFollower:
+        return KernelLogFollower(self.root, KernelLogCursor.parse(since))
 
 
 def record(number: int) -> str:
@@ -50,8 +50,8 @@ def node(tmp_path: Path) -> Node:
     return Node(tmp_path)
 
 
-def numbers(follower: Follower) -> list[int]:
-    return [one.seq for one in follower.next(0.0)]
+def numbers(follower: KernelLogFollower) -> list[int]:
+    return [one.seq for one in follower.read_new(0.0)]
 
 
 def test_lines_come_once_and_in_order(node):
@@ -140,38 +140,38 @@ def test_no_bytes_break_the_follower(tmp_path_factory, noise):
     node = Node(tmp_path_factory.mktemp("node"))
     node.log.write_bytes(noise + b"\n4,1,5,-;after\n")
     follower = node.follow()
-    seen = follower.next(0.0)
+    seen = follower.read_new(0.0)
     assert [one.seq for one in seen] == sorted({one.seq for one in seen})
 
 
 def test_this_machines_own_log_can_be_followed():
     try:
-        follower = Follower(Root("/"), Since())
+        follower = KernelLogFollower(NodeRoot("/"), KernelLogCursor())
     except OSError as error:
         pytest.skip(f"/dev/kmsg cannot be read here: {error.strerror}; run as root, or with CAP_SYSLOG")
-    first = follower.next(0.0)
+    first = follower.read_new(0.0)
     assert [one.seq for one in first] == sorted(one.seq for one in first)
 
 
 def test_warnings_and_worse_are_sent_whatever_they_say():
-    assert Interest().worth(b"4,1,1,-;usb 1-1: something odd") == 1
-    assert Interest().worth(b"28,1,1,-;a daemon's warning: facility 3, level 4") == 1
-    assert Interest().worth(b"6,1,1,-;usb 1-1: all is well") == 0
+    assert KernelLogFilter().rate_record(b"4,1,1,-;usb 1-1: something odd") == 1
+    assert KernelLogFilter().rate_record(b"28,1,1,-;a daemon's warning: facility 3, level 4") == 1
+    assert KernelLogFilter().rate_record(b"6,1,1,-;usb 1-1: all is well") == 0
 
 
 def test_a_link_that_goes_down_is_sent_though_it_is_only_information():
-    assert Interest().worth(b"6,1,1,-;mlx5_core 0000:18:00.0 mlx5_0: Port: 1 Link DOWN") == 2
+    assert KernelLogFilter().rate_record(b"6,1,1,-;mlx5_core 0000:18:00.0 mlx5_0: Port: 1 Link DOWN") == 2
 
 
 def test_a_word_of_the_controllers_makes_a_line_worth_sending():
-    assert Interest().worth(b"6,1,1,-;acme: widget gone") == 0
-    assert Interest(["Widget gone"]).worth(b"6,1,1,-;acme: widget gone") == 2
+    assert KernelLogFilter().rate_record(b"6,1,1,-;acme: widget gone") == 0
+    assert KernelLogFilter(["Widget gone"]).rate_record(b"6,1,1,-;acme: widget gone") == 2
 
 
 def test_an_empty_word_asks_for_every_line():
-    assert Interest([""]).worth(b"7,1,1,-;anything") == 2
+    assert KernelLogFilter([""]).rate_record(b"7,1,1,-;anything") == 2
 
 
 @given(st.binary(max_size=60))
 def test_a_record_without_a_priority_counts_as_a_warning(noise):
-    assert 0 <= level(noise) <= 7
+    assert 0 <= parse_level(noise) <= 7

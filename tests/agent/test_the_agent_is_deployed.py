@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from assay.agent.pack import ENTRY
-from assay.probe.pack import needed, packed
+from assay.probe.pack import build_pack, find_needed_modules
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 UNIT = DEPLOY / "assay-agent.service"
@@ -27,7 +27,7 @@ def options() -> set[str]:
 @pytest.fixture(scope="module")
 def file(tmp_path_factory) -> Path:
     path = tmp_path_factory.mktemp("packed") / "assay-agent.pyz"
-    path.write_bytes(packed(ENTRY))
+    path.write_bytes(build_pack(ENTRY))
     return path
 
 
@@ -38,7 +38,7 @@ def test_the_one_file_is_small_and_runs_alone(file):
 
 
 def test_the_one_file_carries_the_probe_and_nothing_of_the_controller(file):
-    modules = needed(ENTRY)
+    modules = find_needed_modules(ENTRY)
     assert "assay.probe.__main__" in modules
     assert {name.split(".")[1] for name in modules if "." in name} <= {"agent", "probe", "model"}
     command = [sys.executable, "-m", "assay.probe", "--root", "/nowhere"]

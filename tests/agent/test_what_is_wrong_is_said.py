@@ -10,29 +10,33 @@ from pathlib import Path
 import pytest
 import trustme
 
-from assay.agent.line import Line, Unreachable
-from assay.model.errors import Trouble
-from assay.web.serve import Door, _context
+from assay.agent.controller_connection import ControllerConnection, ControllerUnreachable
+from assay.model.errors import AssayError
+from assay.web.server import ListenConfig, _tls_context
 
 
 def test_a_file_of_certificates_that_is_not_there_or_holds_none_is_named(tmp_path):
     (tmp_path / "empty.pem").write_text("no certificate\n")
     for name, why in (("nowhere.pem", "No such file or directory"), ("empty.pem", "it holds no certificate")):
         with pytest.raises(ValueError, match=rf"{name}: {why}"):
-            Line("https://controller", str, ca=str(tmp_path / name))
+            ControllerConnection("https://controller", str, ca=str(tmp_path / name))
 
 
 def test_a_fingerprint_is_taken_as_openssl_prints_it():
     plain = "ab" * 32
     printed = f"sha256 Fingerprint={':'.join(['AB'] * 32)}"
-    assert Line("https://controller", str, pin=printed)._pin == Line("https://controller", str, pin=plain)._pin == plain
+    assert (
+        ControllerConnection("https://controller", str, pin=printed)._pin
+        == ControllerConnection("https://controller", str, pin=plain)._pin
+        == plain
+    )
 
 
 def test_who_speaks_plain_http_to_what_wants_https_is_told_so():
     with socket.create_server(("127.0.0.1", 0)) as listening:
         threading.Thread(target=_hang_up, args=(listening,), daemon=True).start()
-        line = Line(f"http://127.0.0.1:{listening.getsockname()[1]}", lambda: "token")
-        with pytest.raises(Unreachable, match="does it want https"):
+        line = ControllerConnection(f"http://127.0.0.1:{listening.getsockname()[1]}", lambda: "token")
+        with pytest.raises(ControllerUnreachable, match="does it want https"):
             line.post("/", b"{}")
 
 
@@ -52,8 +56,8 @@ def test_a_certificate_and_key_that_cannot_be_shown_are_named_without_the_words_
         certificate.write_text("none\n")
     if what == "nothing":
         certificate.unlink()
-    with pytest.raises(Trouble) as caught:
-        _context(Door("127.0.0.1", 0, certificate, None if what == "no key" else key))
+    with pytest.raises(AssayError) as caught:
+        _tls_context(ListenConfig("127.0.0.1", 0, certificate, None if what == "no key" else key))
     assert (caught.value.where, caught.value.what) == (str(certificate), "no certificate and key can be read")
     assert caught.value.fix.endswith("No such file or directory" if what == "nothing" else "without a passphrase")
     assert "_ssl" not in caught.value.fix
@@ -62,4 +66,4 @@ def test_a_certificate_and_key_that_cannot_be_shown_are_named_without_the_words_
 def test_what_fits_can_be_shown(tmp_path):
     path = Path(tmp_path / "both.pem")
     trustme.CA().issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(path)
-    assert isinstance(_context(Door("0.0.0.0", 0, path)), ssl.SSLContext)
+    assert isinstance(_tls_context(ListenConfig("0.0.0.0", 0, path)), ssl.SSLContext)

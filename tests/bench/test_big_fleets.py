@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from assay.fleet.check import examine
-from assay.fleet.load import load_fleet
+from assay.fleet.check import check_repository
+from assay.fleet.fleet_loader import load_fleet
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))  # bench/ is no part of the package
@@ -24,7 +24,7 @@ from bench.programs import CHECK  # noqa: E402
 
 def test_a_made_fleet_has_no_problems_and_a_full_set_of_specs(tmp_path: Path) -> None:
     fleet = make(tmp_path / "fleet", 600)
-    report = examine(fleet)
+    report = check_repository(fleet)
     assert (report.problems, report.nodes) == ([], 600)
     assert {file.parent.name for file in (fleet / "specs").rglob("*.yaml")} == {
         file.parent.name for file in (ROOT / "specs").rglob("*.yaml")
@@ -44,7 +44,7 @@ def test_a_change_touches_every_node_and_can_be_undone(tmp_path: Path, name: str
     before = load_fleet(fleet)
     changes.CHANGES[name](fleet)
     after = load_fleet(fleet)
-    assert examine(fleet).problems == []
+    assert check_repository(fleet).problems == []
     for node in before.nodes.values():
         new = after.nodes[node.name]
         assert (node.hca_guids, before.node_specs[node.spec]) != (new.hca_guids, after.node_specs[new.spec])

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from assay.observe.session import Session
+from assay.redfish.session import RedfishSession
 
 sys.path.insert(0, str(Path(__file__).parents[2]))  # bench/ is no part of the package
 
@@ -17,14 +17,14 @@ from bench import bmcs
 
 def test_a_read_asks_for_what_the_bench_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
-    ask = Session.ask
+    ask = RedfishSession.request
 
-    def noted(self: Session, method: str, path: str, *rest: Any, **request: Any) -> Any:
+    def noted(self: RedfishSession, method: str, path: str, *rest: Any, **request: Any) -> Any:
         query = "".join(f"?{name}={text}" for name, text in (request.get("args") or {}).items())
         asked.append(path.removeprefix("/redfish/v1/") + query)
         return ask(self, method, path, *rest, **request)
 
-    monkeypatch.setattr(Session, "ask", noted)
+    monkeypatch.setattr(RedfishSession, "request", noted)
     with bmcs.bmcs(tmp_path / "bmcs", 2) as ports:
         nodes = bmcs.nodes_at(ports, tmp_path / "bmcs" / "lab" / "ca.pem")
         _, _, failed = bmcs.read_all(nodes[:1])

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.harness.store.read import Stored
+from assay.results.store.reader import StoredRun
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))  # bench/ is no part of the package
@@ -22,7 +22,7 @@ def judged(fleet: Path, of: Path) -> tuple[set[str], int]:
     file = fleet / "own.sqlite"
     words = ["suites", *PHASES, "--evidence", str(of), "--store", str(file)]
     subprocess.run([*PYTEST, *words], cwd=fleet, capture_output=True, check=False)
-    with Stored.open(file) as stored:
+    with StoredRun.open(file) as stored:
         failing = {f"{one.check}[{one.subject}]" for one in stored.outcomes(verdicts=("fail", "error"))}
         return {name.removeprefix("suites/") for name in failing}, stored.counts().total()
 

@@ -6,7 +6,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from assay.cli.faults import catalog_for
+from assay.cli.verbs.faults import load_catalog_for
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))  # bench/ is no part of the package
@@ -18,8 +18,8 @@ def test_the_rows_are_the_papers_and_every_fault_is_one_that_the_catalogue_knows
     told = table()
     assert (len(told.rows), sum(row.count for row in told.rows)) == (18, 419)
     assert round(told.rate * 1000, 2) == 3.79, "a thousand node-days"
-    catalog = catalog_for(ROOT)
-    assert [name for row in told.rows for name in row.shows if catalog.class_of(name) is None] == []
+    catalog = load_catalog_for(ROOT)
+    assert [name for row in told.rows for name in row.shows if catalog.find_class(name) is None] == []
 
 
 def test_a_history_has_each_row_as_often_as_it_happened_and_is_the_same_again():

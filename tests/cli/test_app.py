@@ -11,7 +11,7 @@ import pytest
 
 from assay.cli import app as cli
 from assay.cli.app import VERBS
-from assay.model.errors import Trouble
+from assay.model.errors import AssayError
 
 ROOT = Path(__file__).parents[2]
 
@@ -44,7 +44,7 @@ def test_trouble_is_said_with_its_place_and_its_fix(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def trouble() -> None:
-        raise Trouble("no such rail", where="specs/fabrics/compute.yaml:7", fix="rails count from 0")
+        raise AssayError("no such rail", where="specs/fabrics/compute.yaml:7", fix="rails count from 0")
 
     monkeypatch.setattr(cli, "app", trouble)
     with pytest.raises(SystemExit, match="2"):

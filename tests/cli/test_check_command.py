@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from assay.cli import check as verb
+from assay.cli.verbs import init_check as verb
 
 ROOT = Path(__file__).parents[2]
 SMALLEST = ROOT / "tests" / "fleet" / "smallest"
@@ -90,7 +90,7 @@ def test_a_code_that_does_not_exist_and_a_folder_that_is_not_there_end_with_2() 
 
 
 def test_a_folder_that_is_no_fleet_is_a_problem_and_no_crash(tmp_path: Path) -> None:
-    result = CliRunner().invoke(verb.app, ["--fleet", str(tmp_path)])
+    result = CliRunner().invoke(verb.check_app, ["--fleet", str(tmp_path)])
     assert result.exit_code == 1
     assert "ASY0011: there is no inventory/: this is no fleet repository" in result.stdout
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from assay.cli.results import app
-from assay.harness.store.write import Writer
-from assay.model.errors import Trouble
-from assay.model.outcome import Outcome, Run
+from assay.cli.verbs.results import results_app
+from assay.model.errors import AssayError
+from assay.model.outcome import Outcome, SuiteRun
+from assay.results.store.writer import OutcomeWriter
 
 SMALLEST = Path(__file__).parents[1] / "fleet" / "smallest"
 HEAT = "suites/production/test_heat.py::test_heat"
@@ -21,14 +21,14 @@ HEAT = "suites/production/test_heat.py::test_heat"
 def root(tmp_path: Path) -> Path:
     """A fleet with three runs: all well, one fails, and the same with another failing."""
     for number, failing in enumerate([(), ("n1",), ("n1", "n2")]):
-        run = Run(f"2025112{number}T000000.000-aaaaaa", f"2025-11-2{number}T00:00:00+00:00", (), ("n1", "n2"))
+        run = SuiteRun(f"2025112{number}T000000.000-aaaaaa", f"2025-11-2{number}T00:00:00+00:00", (), ("n1", "n2"))
         path = tmp_path / "reports" / "runs" / run.id / "run.sqlite"
         path.parent.mkdir(parents=True)
-        writer = Writer(path, run)
+        writer = OutcomeWriter(path, run)
         for node in ("n1", "n2"):
             said = ("fail", f"{node} is hot") if node in failing else ("pass", "")
             writer(Outcome(HEAT, f"pool/{node}", node, *said))
-        writer.say(ended="whole")
+        writer.set_about(ended="whole")
         writer.close()
     return tmp_path
 
@@ -38,7 +38,7 @@ def results(root: Path):
     """Return exit code and output of the verb."""
 
     def call(*words: str):
-        done = CliRunner().invoke(app, [*words, "--fleet", str(root)], catch_exceptions=False)
+        done = CliRunner().invoke(results_app, [*words, "--fleet", str(root)], catch_exceptions=False)
         return done.exit_code, done.stdout
 
     return call
@@ -111,7 +111,7 @@ def test_a_run_that_is_too_old_is_not_relied_on(results):
     ],
 )
 def test_what_makes_no_sense_is_refused(results, words, what):
-    with pytest.raises(Trouble) as refused:
+    with pytest.raises(AssayError) as refused:
         results(*words)
     assert refused.value.what.startswith(what)
     assert refused.value.fix
@@ -121,12 +121,12 @@ def test_a_rack_is_looked_up_in_the_inventory(results, root):
     for folder in ("inventory", "specs"):
         (root / folder).symlink_to(SMALLEST / folder)
     assert results("--rack", "r1")[1].splitlines()[1].startswith("2 outcomes on 2 nodes")
-    with pytest.raises(Trouble, match="there is no rack r9"):
+    with pytest.raises(AssayError, match="there is no rack r9"):
         results("--rack", "r9")
 
 
 def test_without_any_run_it_is_said_how_to_make_one(tmp_path):
     for words in ([], ["--list"], ["--compare"]):
-        with pytest.raises(Trouble) as refused:
-            CliRunner().invoke(app, [*words, "--fleet", str(tmp_path)], catch_exceptions=False)
+        with pytest.raises(AssayError) as refused:
+            CliRunner().invoke(results_app, [*words, "--fleet", str(tmp_path)], catch_exceptions=False)
         assert refused.value.fix == "run `assay validate` first"

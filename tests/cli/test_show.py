@@ -10,7 +10,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from assay.cli.show import app
+from assay.cli.verbs.show_specs import show_app
 
 SMALLEST = Path(__file__).parents[1] / "fleet" / "smallest"
 LARGE = "kind: NodeSpec\nname: large\nextends: small\nfans: 4\nlimits:\n  gpu_temperature: {value: 80}\n"
@@ -30,7 +30,7 @@ def root(tmp_path: Path) -> Path:
 
 def shown(root: Path, *arguments: str) -> str:
     """Return what `assay show` prints."""
-    result = CliRunner().invoke(app, [*arguments, "--fleet", str(root)], catch_exceptions=False)
+    result = CliRunner().invoke(show_app, [*arguments, "--fleet", str(root)], catch_exceptions=False)
     assert result.exit_code == 0
     return result.stdout
 
@@ -87,5 +87,5 @@ def test_json_lists_every_value_once(root: Path) -> None:
 
 @pytest.mark.parametrize(("arguments", "said"), [(["n9"], "there is no node n9"), (["n1", "fan"], "is called fan")])
 def test_what_is_not_there_is_told(root: Path, arguments: list[str], said: str) -> None:
-    result = CliRunner().invoke(app, [*arguments, "--fleet", str(root)])
+    result = CliRunner().invoke(show_app, [*arguments, "--fleet", str(root)])
     assert said in str(result.exception)

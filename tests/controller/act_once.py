@@ -8,26 +8,25 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from assay.actions.action import Intent
-from assay.actions.catalogue import action
-from assay.controller.desk import Desk
-from assay.controller.effects import effect as steps
-from assay.controller.effects.act import act
-from assay.controller.effects.journal import effect_id
-from assay.controller.lock import only_controller
-from assay.fleet.load import load_fleet
-from assay.lab.world import World
+from assay.actions.action import EffectIntent, load_action
+from assay.controller.context import ControllerContext
+from assay.controller.controller_locks import hold_controller_lock
+from assay.controller.effects import effect_steps as steps
+from assay.controller.effects.effect_journal import derive_effect_id
+from assay.controller.effects.effect_runner import run_effects
+from assay.fleet.fleet_loader import load_fleet
+from assay.lab.world import LabWorld
 from assay.ledger.store import Ledger
-from assay.observe.store import EvidenceStore
+from assay.observe.evidence_store import EvidenceStore
 
 
-def desk_of(root: Path) -> Desk:
+def desk_of(root: Path) -> ControllerContext:
     """Return the desk of a fleet whose lab is up."""
-    home, world = root / ".assay", World(root / ".assay" / "lab")
+    home, world = root / ".assay", LabWorld(root / ".assay" / "lab")
     fleet = load_fleet(root, [world.home / "inventory.yml"])
     ledger = Ledger.open(home / "ledger.sqlite")
     store = EvidenceStore(home / "evidence")
-    return Desk(fleet, ledger, store, world.clock(), home, root / "reports", progress=tell)
+    return ControllerContext(fleet, ledger, store, world.clock(), home, root / "reports", progress=tell)
 
 
 def tell(line: str) -> None:
@@ -35,16 +34,21 @@ def tell(line: str) -> None:
     print(line, file=sys.stderr, flush=True)  # noqa: T201
 
 
-def alone(desk: Desk, node: str, name: str) -> None:
+def alone(desk: ControllerContext, node: str, name: str) -> None:
     """Carry the effect that decision `d1` wants."""
-    intent = Intent(effect_id("d1", name), name, node, "d1", "a test wants it")
-    begun = steps.begin(desk.context(), action(name), intent)
-    steps.prove(desk.context(), action(name), begun, steps.bring_about(desk.context(), action(name), begun))
+    intent = EffectIntent(derive_effect_id("d1", name), name, node, "d1", "a test wants it")
+    begun = steps.journal_intent(desk.make_action_context(), load_action(name), intent)
+    steps.verify_effect(
+        desk.make_action_context(),
+        load_action(name),
+        begun,
+        steps.run_action(desk.make_action_context(), load_action(name), begun),
+    )
 
 
 if __name__ == "__main__":
     desk = desk_of(Path(sys.argv[1]))
-    with only_controller(desk.home):
+    with hold_controller_lock(desk.home):
         if sys.argv[2:]:
             sys.exit(alone(desk, *sys.argv[3:]))
-        act(desk)
+        run_effects(desk)

@@ -11,15 +11,15 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from assay.actions.workloads import Job, Standing
-from assay.controller.desk import Desk
-from assay.fleet.load import load_fleet
+from assay.controller.context import ControllerContext
+from assay.fleet.fleet_loader import load_fleet
 from assay.ledger.store import Ledger
 from assay.model.clock import SystemClock
-from assay.model.entry import Entry
-from assay.model.errors import Trouble
+from assay.model.errors import AssayError
 from assay.model.fleet import Fleet, Node
-from assay.observe.store import EvidenceStore
+from assay.model.ledger_entry import LedgerEntry
+from assay.observe.evidence_store import EvidenceStore
+from assay.schedulers.scheduler_adapter import CustomerJob, SchedulerNodeStatus
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 MOMENTS = ("before the intents", "after the intents", "half-way", "after the order", "after the ends")
@@ -38,17 +38,17 @@ class FileScheduler:
     def read(self) -> dict[str, list[str]]:
         return json.loads(self.file.read_text()) if self.file.exists() else {}
 
-    def standings(self, nodes: Collection[str]) -> dict[str, Standing]:
+    def standings(self, nodes: Collection[str]) -> dict[str, SchedulerNodeStatus]:
         self._answer()
         cordons = self.read()
         known = [node for node in nodes if node not in self.strangers]
-        return {node: Standing((), cordons.get(node, [""])[-1]) for node in known}
+        return {node: SchedulerNodeStatus((), cordons.get(node, [""])[-1]) for node in known}
 
     def cordon_many(self, reasons: Mapping[str, str]) -> None:
         self._answer()
         self.dies("after the intents")
         if self.refuses:
-            raise Trouble(self.refuses)
+            raise AssayError(self.refuses)
         for number, (node, reason) in enumerate(reasons.items()):
             self._write(node, f"assay: {reason}")
             if number == len(reasons) // 2:
@@ -59,7 +59,7 @@ class FileScheduler:
         self._answer()
         self._write(node, "")
 
-    def jobs(self, node: str) -> tuple[Job, ...]:
+    def jobs(self, node: str) -> tuple[CustomerJob, ...]:
         self._answer()
         return ()
 
@@ -79,7 +79,7 @@ class FileScheduler:
     def _answer(self) -> None:
         self.asked += 1
         if self.asked > self.silent_after:
-            raise Trouble("slurmctld does not answer")
+            raise AssayError("slurmctld does not answer")
 
 
 @cache
@@ -88,14 +88,14 @@ def declared() -> Fleet:
     return load_fleet(REPOSITORY)
 
 
-def desk_of(home: Path, scheduler: FileScheduler, count: int = 24, tell=lambda line: None) -> Desk:
+def desk_of(home: Path, scheduler: FileScheduler, count: int = 24, tell=lambda line: None) -> ControllerContext:
     """Return the desk of some nodes that have that scheduler; its ledger dies around writing what is asked."""
     real = declared()
     nodes = {name: Node(name, "h100-a", "s1", "r1", 1, "", "", "") for name in _names(count)}
     ledger = Ledger.open(home / "ledger.sqlite")
     append = ledger.append
 
-    def dying(*entries: Entry) -> list[bool]:
+    def dying(*entries: LedgerEntry) -> list[bool]:
         kinds = {entry.kind for entry in entries}
         if "effect.intent" in kinds:
             scheduler.dies("before the intents")
@@ -110,18 +110,18 @@ def desk_of(home: Path, scheduler: FileScheduler, count: int = 24, tell=lambda l
     draining = policy.states["draining"].model_copy(update={"entry": ["cordon"]})
     policy = policy.model_copy(update={"states": policy.states | {"draining": draining}})
     fleet = replace(real, root=home, nodes=nodes, policies={policy.name: policy})
-    return Desk(fleet, ledger, store, SystemClock(), home, home / "reports", lambda _: scheduler, tell)
+    return ControllerContext(fleet, ledger, store, SystemClock(), home, home / "reports", lambda _: scheduler, tell)
 
 
-def moved(desk: Desk, origin: str, to: str, decision: str) -> Iterator[Entry]:
+def moved(desk: ControllerContext, origin: str, to: str, decision: str) -> Iterator[LedgerEntry]:
     """Yield what the ledger has of decisions that sent every node somewhere."""
     now = desk.now
     for node in desk.fleet.nodes:
         ident = f"{decision}-{node}"
         body = {"decision": ident, "from": origin, "to": to, "timing": "immediate", "rule": "a rule", "remedy": ""}
-        yield Entry(f"e-{node}", now, "node.enrolled", node, {"pool": "h100-a", "state": origin})
-        yield Entry(ident, now, "decision", node, body | {"because": [], "blockers": []})
-        yield Entry(f"{ident}-moved", now, "transition", node, {"from": origin, "to": to, "decision": ident})
+        yield LedgerEntry(f"e-{node}", now, "node.enrolled", node, {"pool": "h100-a", "state": origin})
+        yield LedgerEntry(ident, now, "decision", node, body | {"because": [], "blockers": []})
+        yield LedgerEntry(f"{ident}-moved", now, "transition", node, {"from": origin, "to": to, "decision": ident})
 
 
 def _names(count: int) -> list[str]:

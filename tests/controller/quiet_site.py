@@ -7,20 +7,20 @@ from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from assay.actions.workloads import Job, Standing
-from assay.controller.desk import Desk
-from assay.controller.known.memory import Memory
-from assay.fleet.load import load_fleet
-from assay.harness.declared import declared
+from assay.controller.cache.fleet_state import FleetStateCache
+from assay.controller.context import ControllerContext
+from assay.fleet.fleet_loader import load_fleet
+from assay.harness.selection.declared_checks import list_declared_outcomes
 from assay.ledger.store import Ledger
-from assay.lifecycle import journal
-from assay.lifecycle.classify import FaultSeen
-from assay.lifecycle.owed import owed
-from assay.lifecycle.when import written
-from assay.model.entry import Entry, derived_id
-from assay.model.errors import Trouble
-from assay.model.outcome import Outcome, Run
-from assay.observe.store import EvidenceStore
+from assay.lifecycle import ledger_entries
+from assay.lifecycle.faults.detection import FaultObservation
+from assay.lifecycle.outstanding_effects import list_outstanding_effects
+from assay.model.errors import AssayError
+from assay.model.ledger_entry import LedgerEntry, derive_id
+from assay.model.outcome import Outcome, SuiteRun
+from assay.model.timestamps import format_time
+from assay.observe.evidence_store import EvidenceStore
+from assay.schedulers.scheduler_adapter import CustomerJob, SchedulerNodeStatus
 
 FLEET = load_fleet(Path(__file__).parents[2])
 NODES = sorted(FLEET.nodes, key=lambda name: (FLEET.nodes[name].pool != "h100-a", name))
@@ -44,17 +44,17 @@ class Far:
 
     def __init__(self) -> None:
         self.asked: list[set[str]] = []
-        self.jobs: dict[str, tuple[Job, ...]] = {}
+        self.jobs: dict[str, tuple[CustomerJob, ...]] = {}
         self.cordons: dict[str, str] = {}
         self.strangers: set[str] = set()
         self.silent = False
 
-    def standings(self, nodes: Collection[str]) -> dict[str, Standing]:
+    def standings(self, nodes: Collection[str]) -> dict[str, SchedulerNodeStatus]:
         if self.silent:
-            raise Trouble("slurmctld does not answer")
+            raise AssayError("slurmctld does not answer")
         self.asked.append(set(nodes))
         known = [node for node in nodes if node not in self.strangers]
-        return {node: Standing(self.jobs.get(node, ()), self.cordons.get(node, "")) for node in known}
+        return {node: SchedulerNodeStatus(self.jobs.get(node, ()), self.cordons.get(node, "")) for node in known}
 
 
 class Site:
@@ -64,35 +64,37 @@ class Site:
         self.clock, self.far, self.said, self.serial = Hands(), Far(), list[str](), itertools.count()
         store = EvidenceStore(home / "evidence")
         self.ledger = Ledger.open(place)
-        self.desk = Desk(
+        self.desk = ControllerContext(
             FLEET, self.ledger, store, self.clock, home, home / "reports", lambda _: self.far, self.said.append
         )
-        self.ledger.append(*(journal.enrolled(name, FLEET.nodes[name].pool, "production", START) for name in NODES))
+        self.ledger.append(
+            *(ledger_entries.make_enrolled_entry(name, FLEET.nodes[name].pool, "production", START) for name in NODES)
+        )
 
     def later(self, **span: float) -> None:
         self.clock.at += timedelta(**span)
 
     def fault(self, name: str, what: str = "gpu.xid.79", part: str = "gpu0") -> None:
-        number, at, treatment = next(self.serial), written(self.clock.at), FLEET.catalog.treatment(what)
+        number, at, treatment = next(self.serial), format_time(self.clock.at), FLEET.fault_catalog.find_treatment(what)
         subject = f"{FLEET.nodes[name].subject}/{part}"
-        seen = FaultSeen(
+        seen = FaultObservation(
             f"f{number}", name, what, subject, treatment.severity, treatment.blame, treatment.remedy, 1, at, at,
             "as planted", {"kernel": f"b:{number}"}, (at,),
         )  # fmt: skip
-        self.ledger.append(journal.fault(seen, self.clock.at))
+        self.ledger.append(ledger_entries.make_fault_entry(seen, self.clock.at))
 
     def say(self, kind: str, name: str, **body: str) -> None:
         body = {"who": "ann", "reason": "as planted"} | body
-        self.ledger.append(Entry(f"{kind}-{next(self.serial)}", written(self.clock.at), kind, name, body))
+        self.ledger.append(LedgerEntry(f"{kind}-{next(self.serial)}", format_time(self.clock.at), kind, name, body))
 
     def settle(self, name: str, standing: str = "verified", only: str = "") -> None:
         """Let everything that is owed to a node, or this action of it, come to an end."""
-        every = owed(self.desk.policy, Memory(self.desk).stories()[name])
+        every = list_outstanding_effects(self.desk.policy, FleetStateCache(self.desk).node_states()[name])
         for one in [one for one in every if only in ("", one.action)]:
-            effect, at = derived_id(one.decision, one.action), written(self.clock.at)
+            effect, at = derive_id(one.decision, one.action), format_time(self.clock.at)
             about = {"effect": effect, "action": one.action, "decision": one.decision, "reason": "", "facts": {}}
-            begun = Entry(effect, at, "effect.intent", name, about | {"before": {}, "params": {}})
-            self.ledger.append(begun, Entry(derived_id(effect, standing), at, f"effect.{standing}", name, about))
+            begun = LedgerEntry(effect, at, "effect.intent", name, about | {"before": {}, "params": {}})
+            self.ledger.append(begun, LedgerEntry(derive_id(effect, standing), at, f"effect.{standing}", name, about))
             if one.action in ("cordon", "uncordon") and standing == "verified":
                 self.far.cordons[name] = "assay: as planted" if one.action == "cordon" else ""
 
@@ -101,7 +103,7 @@ class Site:
         told = [
             Outcome(check.id, str(subject), name, verdict, "" if verdict == "pass" else "as planted", check.fault or "",
                     tuple(check.phases), check.active, evidence_at=at)  # type: ignore[arg-type]
-            for check, subject in declared(FLEET, name, ["production", "test"])
+            for check, subject in list_declared_outcomes(FLEET, name, ["production", "test"])
             if subject.part in ("", "gpu0")
         ]  # fmt: skip
-        self.ledger.record(Run(f"run-{next(self.serial)}", at), told)
+        self.ledger.record(SuiteRun(f"run-{next(self.serial)}", at), told)

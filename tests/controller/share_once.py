@@ -15,19 +15,19 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from assay.actions.action import Context, Facts, Intent, Verification
-from assay.controller.desk import Desk
-from assay.controller.effects import act as acting
-from assay.controller.effects import durable
-from assay.controller.effects.hands import Hands
-from assay.controller.share import shared
-from assay.fleet.load import load_fleet
+from assay.actions.action import ActionContext, EffectFacts, EffectIntent, EffectVerification
+from assay.controller.context import ControllerContext
+from assay.controller.effects import dbos_workflows
+from assay.controller.effects import effect_runner as acting
+from assay.controller.effects.node_lease import NodeLeaseHolder
+from assay.controller.rack_leases import hold_rack_assignment
+from assay.fleet.fleet_loader import load_fleet
 from assay.ledger.store import Ledger
-from assay.lifecycle.fold import fold
+from assay.lifecycle.node_state_projection import project_node_states
 from assay.model.clock import SystemClock
-from assay.model.effort import Effort
 from assay.model.fleet import Fleet, Node
-from assay.observe.store import EvidenceStore
+from assay.model.specs.management_profile_and_retries import EffectRetryPolicy
+from assay.observe.evidence_store import EvidenceStore
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 CHILD = """
@@ -50,18 +50,18 @@ class Counted:
     def __init__(self, world: Path, seconds: float) -> None:
         self.world, self.seconds = world, seconds
 
-    def before(self, ctx: Context, intent: Intent) -> Facts:
+    def before(self, ctx: ActionContext, intent: EffectIntent) -> EffectFacts:
         return {}
 
-    def run(self, ctx: Context, intent: Intent) -> None:
+    def run(self, ctx: ActionContext, intent: EffectIntent) -> None:
         (self.world / f"{intent.node}.begun").write_text(str(os.getpid()))
         file = str(self.world / intent.node)
         command = [sys.executable, "-c", CHILD, str(ctx.home), intent.node, file, str(self.seconds)]
         subprocess.run(command, check=True)
 
-    def verify(self, ctx: Context, intent: Intent) -> Verification:
+    def verify(self, ctx: ActionContext, intent: EffectIntent) -> EffectVerification:
         done = (self.world / intent.node).exists()
-        return Verification(done, "it left its mark" if done else "there is no mark of it")
+        return EffectVerification(done, "it left its mark" if done else "there is no mark of it")
 
 
 def fleet_of(root: Path, racks: int, nodes: int, deadline_s: float, at_once: int) -> Fleet:
@@ -73,35 +73,39 @@ def fleet_of(root: Path, racks: int, nodes: int, deadline_s: float, at_once: int
     paced = policy.limits.model_copy(
         update={"effects_at_once": policy.limits.effects_at_once.model_copy(update={"pool": at_once, "rack": at_once})}
     )
-    told = policy.model_copy(update={"limits": paced, "effects": {"zap": Effort(deadline_minutes=deadline_s / 60)}})
+    told = policy.model_copy(
+        update={"limits": paced, "effects": {"zap": EffectRetryPolicy(deadline_minutes=deadline_s / 60)}}
+    )
     return replace(real, root=root, nodes=some, policies={told.name: told})
 
 
-def desk_of(root: Path, url: str, asked: dict[str, float]) -> Desk:
+def desk_of(root: Path, url: str, asked: dict[str, float]) -> ControllerContext:
     """Return the desk of such a fleet, with its own `.assay/`."""
     home = root / ".assay"
     home.mkdir(parents=True, exist_ok=True)
     fleet = fleet_of(root, int(asked["racks"]), int(asked["nodes"]), asked["deadline_s"], int(asked["at_once"]))
     tell = lambda line: print(line, file=sys.stderr, flush=True)  # noqa: E731
     store = EvidenceStore(home / "evidence")
-    return Desk(fleet, Ledger.open(url), store, SystemClock(), home, root / "reports", progress=tell)
+    return ControllerContext(fleet, Ledger.open(url), store, SystemClock(), home, root / "reports", progress=tell)
 
 
-def open_(desk: Desk) -> list[str]:
+def open_(desk: ControllerContext) -> list[str]:
     """Return the nodes whose effect has not ended."""
-    stories = fold(desk.ledger.entries()).values()
+    stories = project_node_states(desk.ledger.entries()).values()
     return [story.node for story in stories if not any(e.standing == "verified" for e in story.effects)]
 
 
 def main(root: Path, url: str, asked: dict[str, float]) -> None:
     """Look after what falls to us until nothing is open."""
-    durable.action = lambda name: Counted(root.parent / "world", asked["seconds"])
+    dbos_workflows.load_action = lambda name: Counted(root.parent / "world", asked["seconds"])
     if asked.get("elsewhere"):  # as another machine would be
-        Hands.ours = classmethod(lambda cls, home: cls("elsewhere", os.getpid(), str(home), "another place"))  # type: ignore[method-assign]
+        NodeLeaseHolder.of_this_process = classmethod(
+            lambda cls, home: cls("elsewhere", os.getpid(), str(home), "another place")
+        )  # type: ignore[method-assign]
     desk = desk_of(root, url, asked)
-    with shared(desk, lease_s=asked["lease_s"]) as share:
+    with hold_rack_assignment(desk, lease_s=asked["lease_s"]) as share:
         while left := open_(desk):
-            acting.act(desk, share.mine(left), wait=False)
+            acting.run_effects(desk, share.select_assigned(left), wait=False)
             time.sleep(0.1)
     print("nothing is open")
 

@@ -8,12 +8,12 @@ import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from assay.controller.accepted import accept_commit
-from assay.controller.desk import Desk
-from assay.fleet.load import load_fleet
+from assay.controller.context import ControllerContext
+from assay.controller.signed_commit_gate import accept_commit
+from assay.fleet.fleet_loader import load_fleet
 from assay.ledger.store import Ledger
 from assay.model.clock import SystemClock
-from assay.observe.store import EvidenceStore
+from assay.observe.evidence_store import EvidenceStore
 
 SMALLEST = Path(__file__).parents[1] / "fleet" / "smallest"
 ASKS = "commits: {signed: true}\n"
@@ -66,11 +66,13 @@ class SignedFleet:
         self.git(*key, "commit", "--quiet", "--allow-empty", "--message=change", sign, **dates)
         return self.git("rev-parse", "HEAD").strip()
 
-    def desk(self) -> Desk:
+    def desk(self) -> ControllerContext:
         home, fleet = self.root / ".assay", load_fleet(self.root)
         ledger = Ledger.open(home / "ledger.sqlite")
         store = EvidenceStore(home / "evidence")
-        return Desk(fleet, ledger, store, SystemClock(), home, self.root / "reports", progress=self.told.append)
+        return ControllerContext(
+            fleet, ledger, store, SystemClock(), home, self.root / "reports", progress=self.told.append
+        )
 
     def accept(self) -> None:
         accept_commit(self.desk())

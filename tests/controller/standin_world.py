@@ -9,13 +9,13 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from assay.actions.action import Context, Facts, Intent, Verification
-from assay.actions.workloads import workloads_of
+from assay.actions.action import ActionContext, EffectFacts, EffectIntent, EffectVerification
 from assay.ledger.store import Ledger
 from assay.model.clock import SystemClock
-from assay.model.errors import Trouble
+from assay.model.errors import AssayError
 from assay.model.fleet import Fleet, Node
-from assay.observe.store import EvidenceStore
+from assay.observe.evidence_store import EvidenceStore
+from assay.schedulers.scheduler_adapter import load_scheduler_adapter
 
 
 class Switch:
@@ -34,10 +34,10 @@ class Switch:
         path = self.home / "runs"
         return path.read_text().count("x") if path.exists() else 0
 
-    def before(self, ctx: Context, intent: Intent) -> Facts:
+    def before(self, ctx: ActionContext, intent: EffectIntent) -> EffectFacts:
         return {"level": self.level()}
 
-    def run(self, ctx: Context, intent: Intent) -> None:
+    def run(self, ctx: ActionContext, intent: EffectIntent) -> None:
         self._hang("before")
         with (self.home / "runs").open("a") as runs:
             runs.write("x")
@@ -45,17 +45,17 @@ class Switch:
             (self.home / "level").write_text(str(intent.before.get("level", 0) + 1))
         self._hang("during")
         if self.says:
-            raise Trouble(self.says)
+            raise AssayError(self.says)
 
-    def verify(self, ctx: Context, intent: Intent) -> Verification:
+    def verify(self, ctx: ActionContext, intent: EffectIntent) -> EffectVerification:
         if self.bug:
-            return Verification(bool(1 / 0), "")
+            return EffectVerification(bool(1 / 0), "")
         if self.dark:
-            raise Trouble("no answer within 5 s")
+            raise AssayError("no answer within 5 s")
         done = self.level() > intent.before["level"]
         if done:
             self._hang("after")
-        return Verification(done, f"the level is {self.level()}")
+        return EffectVerification(done, f"the level is {self.level()}")
 
     def _hang(self, moment: str) -> None:
         if self.hang == moment:
@@ -63,35 +63,37 @@ class Switch:
             time.sleep(60)
 
 
-def context(home: Path) -> Context:
+def context(home: Path) -> ActionContext:
     """Return a context of nothing but a ledger, a clock and a folder."""
-    return Context(
+    return ActionContext(
         fleet=Fleet(home, {"n0001": Node("n0001", "h100", "s1", "r1", 1, "", "", "")}),
         ledger=Ledger.open(home / "ledger.sqlite"),
         clock=SystemClock(),
         home=home,
         reports=home / "reports",
-        workloads=workloads_of,
+        workloads=load_scheduler_adapter,
         evidence=EvidenceStore(home / "evidence"),
-        tell=lambda line: None,
+        progress=lambda line: None,
     )
 
 
-def replace_tell(ctx: Context, tell) -> Context:
+def replace_tell(ctx: ActionContext, tell) -> ActionContext:
     """Return the context with another listener."""
-    return replace(ctx, tell=tell)
+    return replace(ctx, progress=tell)
 
 
 def main(home: Path, hang: str) -> None:
     """Take up what was left, or carry the effect e1."""
-    from assay.controller.effects import durable
-    from assay.controller.effects.queues import Pace, queue_of
+    from assay.controller.effects import dbos_workflows
+    from assay.controller.effects.workflow_queues import QueueLimits, format_queue_name
 
-    durable.action = lambda name: Switch(home, hang=hang, dark=hang == "dark")
+    dbos_workflows.load_action = lambda name: Switch(home, hang=hang, dark=hang == "dark")
     ctx = context(home)
-    with durable.durable(ctx, [Pace(queue_of("h100"), 4, 4, 1000)]):
-        left = durable.under_way("e1")
-        durable.wait_for_any(ctx, [left or durable.carry(ctx, Intent("e1", "reboot", "n0001", "d1", "because"))])
+    with dbos_workflows.hold_engine(ctx, [QueueLimits(format_queue_name("h100"), 4, 4, 1000)]):
+        left = dbos_workflows.find_running_workflow("e1")
+        dbos_workflows.wait_for_any_workflow(
+            ctx, [left or dbos_workflows.enqueue_effect(ctx, EffectIntent("e1", "reboot", "n0001", "d1", "because"))]
+        )
     print(json.dumps({"left": left}))
 
 

@@ -11,14 +11,21 @@ import pytest
 import standin_world as world
 from batch_once import FileScheduler, desk_of, moved
 
-from assay.actions.action import Context, Intent, Unfinished
-from assay.actions.catalogue import IN_ONE_GO, NAMES, NOT_UNDONE, UNDONE_BY
-from assay.controller.effects import effect as steps
-from assay.controller.effects.act import act
-from assay.controller.effects.journal import KINDS, effects_in
-from assay.model.effort import Effort
+from assay.actions.action import (
+    ACTION_NAMES,
+    ACTIONS_WITHOUT_UNDO,
+    BATCHED_ACTIONS,
+    UNDO_ACTIONS,
+    ActionContext,
+    EffectIntent,
+    UnfinishedAction,
+)
+from assay.controller.effects import effect_steps as steps
+from assay.controller.effects.effect_journal import EFFECT_KINDS, parse_effects
+from assay.controller.effects.effect_runner import run_effects
+from assay.model.specs.management_profile_and_retries import EffectRetryPolicy
 
-WISH = Intent("e1", "reboot", "n0001", "d1", "because")
+WISH = EffectIntent("e1", "reboot", "n0001", "d1", "because")
 START = datetime(2026, 11, 1, 8, 0, tzinfo=UTC)
 
 
@@ -36,18 +43,18 @@ class Hand:
 
 
 @pytest.fixture
-def ctx(tmp_path: Path) -> Context:
+def ctx(tmp_path: Path) -> ActionContext:
     return replace(world.context(tmp_path), clock=Hand())
 
 
-def carried(ctx: Context, action: world.Switch) -> list[str]:
+def carried(ctx: ActionContext, action: world.Switch) -> list[str]:
     """Carry the wish once; return the kinds of what the ledger has."""
-    intent = steps.begin(ctx, action, WISH)
-    steps.prove(ctx, action, intent, steps.bring_about(ctx, action, intent))
-    return [entry.kind.removeprefix("effect.") for entry in ctx.ledger.entries(kinds=KINDS)]
+    intent = steps.journal_intent(ctx, action, WISH)
+    steps.verify_effect(ctx, action, intent, steps.run_action(ctx, action, intent))
+    return [entry.kind.removeprefix("effect.") for entry in ctx.ledger.entries(kinds=EFFECT_KINDS)]
 
 
-def test_trouble_is_tried_again_with_growing_waits_and_fails_after_the_last(ctx: Context):
+def test_trouble_is_tried_again_with_growing_waits_and_fails_after_the_last(ctx: ActionContext):
     action = world.Switch(ctx.home, works=False, says="the BMC answered 500")
     assert carried(ctx, action)[-1] == "tried"
     assert carried(ctx, action)[-1] == "tried"
@@ -57,20 +64,20 @@ def test_trouble_is_tried_again_with_growing_waits_and_fails_after_the_last(ctx:
     waits = [datetime.fromisoformat(one.body["again_at"]) - datetime.fromisoformat(one.at) for one in tries]
     assert waits == [timedelta(minutes=1), timedelta(minutes=5)]
     assert tries[0].body["reason"] == "the level is 0; the BMC answered 500"
-    (effect,) = effects_in(ctx.ledger.entries(kinds=KINDS)).values()
-    assert (effect.ended, effect.tried) == (True, 2)
+    (effect,) = parse_effects(ctx.ledger.entries(kinds=EFFECT_KINDS)).values()
+    assert (effect.has_ended, effect.attempts) == (True, 2)
 
 
-def test_what_was_done_without_trouble_and_did_not_help_has_failed_at_once(ctx: Context):
+def test_what_was_done_without_trouble_and_did_not_help_has_failed_at_once(ctx: ActionContext):
     assert carried(ctx, world.Switch(ctx.home, works=False)) == ["intent", "done", "failed"]
 
 
-def test_a_second_attempt_that_works_ends_it(ctx: Context):
+def test_a_second_attempt_that_works_ends_it(ctx: ActionContext):
     carried(ctx, world.Switch(ctx.home, works=False, says="busy"))
     assert carried(ctx, world.Switch(ctx.home)) == ["intent", "done", "tried", "done", "verified"]
 
 
-def test_an_attempt_whose_end_is_not_known_is_told_even_after_another(ctx: Context):
+def test_an_attempt_whose_end_is_not_known_is_told_even_after_another(ctx: ActionContext):
     carried(ctx, world.Switch(ctx.home, works=False, says="busy"))
     assert carried(ctx, world.Switch(ctx.home, dark=True))[-1] == "unknown"
 
@@ -80,15 +87,15 @@ class Late(world.Switch):
 
     patience_s = 100.0
 
-    def run(self, ctx: Context, intent: Intent) -> None:
+    def run(self, ctx: ActionContext, intent: EffectIntent) -> None:
         self.at = ctx.clock.now() + timedelta(seconds=50)
-        raise Unfinished("ansible-playbook ended canceled in the middle")
+        raise UnfinishedAction("ansible-playbook ended canceled in the middle")
 
     def level(self) -> int:
         return int(hasattr(self, "at") and self.ctx.clock.now() > self.at)
 
 
-def test_what_was_cut_short_is_given_its_time_since_it_may_happen_all_the_same(ctx: Context):
+def test_what_was_cut_short_is_given_its_time_since_it_may_happen_all_the_same(ctx: ActionContext):
     action = Late(ctx.home)
     action.ctx = ctx
     assert carried(ctx, action) == ["intent", "done", "verified"]
@@ -100,25 +107,25 @@ def test_a_refused_order_waits_for_its_time_and_says_when_that_is(tmp_path: Path
     desk = replace(desk_of(tmp_path, scheduler, count=3), clock=clock)
     desk.ledger.append(*moved(desk, "production", "draining", "d1"))
 
-    due = act(desk)
+    due = run_effects(desk)
     assert datetime.fromisoformat(due) - START == timedelta(minutes=0.2)
     orders = scheduler.asked
-    assert act(desk) == due, "not before its time"
+    assert run_effects(desk) == due, "not before its time"
     assert scheduler.asked == orders
 
     clock.time += timedelta(minutes=1)
     scheduler.refuses = ""
-    assert act(desk) == ""
-    told = Counter(entry.kind.removeprefix("effect.") for entry in desk.ledger.entries(kinds=KINDS))
+    assert run_effects(desk) == ""
+    told = Counter(entry.kind.removeprefix("effect.") for entry in desk.ledger.entries(kinds=EFFECT_KINDS))
     assert told == {"intent": 3, "done": 6, "tried": 3, "verified": 3}
 
 
 def test_the_last_wait_counts_for_all_further_attempts():
-    effort = Effort(attempts=9, waits_minutes=[1, 4])
+    effort = EffectRetryPolicy(attempts=9, waits_minutes=[1, 4])
     assert [effort.wait_after(number).total_seconds() / 60 for number in (1, 2, 3, 8)] == [1, 4, 4, 4]
 
 
 def test_every_action_names_what_undoes_it_or_why_nothing_does():
-    assert set(UNDONE_BY) | set(NOT_UNDONE) == set(NAMES)
-    assert not set(UNDONE_BY) & set(NOT_UNDONE)
-    assert set(UNDONE_BY.values()) <= set(IN_ONE_GO)
+    assert set(UNDO_ACTIONS) | set(ACTIONS_WITHOUT_UNDO) == set(ACTION_NAMES)
+    assert not set(UNDO_ACTIONS) & set(ACTIONS_WITHOUT_UNDO)
+    assert set(UNDO_ACTIONS.values()) <= set(BATCHED_ACTIONS)

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 import standin_world as world
 
-from assay.actions.action import Intent
-from assay.controller.effects import effect as steps
-from assay.controller.effects.journal import KINDS, effects_in
+from assay.actions.action import EffectIntent
+from assay.controller.effects import effect_steps as steps
+from assay.controller.effects.effect_journal import EFFECT_KINDS, parse_effects
 from assay.ledger.store import Ledger
 
-WISH = Intent("e1", "reboot", "n0001", "d1", "because")
+WISH = EffectIntent("e1", "reboot", "n0001", "d1", "because")
 
 
 @pytest.fixture
@@ -25,13 +25,13 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 
 def kinds(ledger: Ledger) -> list[str]:
-    return [entry.kind for entry in ledger.entries(kinds=KINDS)]
+    return [entry.kind for entry in ledger.entries(kinds=EFFECT_KINDS)]
 
 
 def test_the_intent_is_journalled_with_what_was_true_before(desk):
     action = world.Switch(desk.home)
 
-    begun = steps.begin(desk, action, WISH)
+    begun = steps.journal_intent(desk, action, WISH)
 
     assert begun.before == {"level": 0}
     assert kinds(desk.ledger) == ["effect.intent"]
@@ -39,57 +39,57 @@ def test_the_intent_is_journalled_with_what_was_true_before(desk):
 
 def test_a_begun_effect_keeps_its_first_before_facts(desk):
     action = world.Switch(desk.home)
-    steps.begin(desk, action, WISH)
+    steps.journal_intent(desk, action, WISH)
     action.run(desk, WISH)
 
-    assert steps.begin(desk, action, WISH).before == {"level": 0}
+    assert steps.journal_intent(desk, action, WISH).before == {"level": 0}
 
 
 def test_what_is_done_already_is_not_done_again(desk):
     action = world.Switch(desk.home)
-    intent = steps.begin(desk, action, WISH)
-    steps.bring_about(desk, action, intent)
-    steps.bring_about(desk, action, intent)
+    intent = steps.journal_intent(desk, action, WISH)
+    steps.run_action(desk, action, intent)
+    steps.run_action(desk, action, intent)
 
     assert action.runs() == 1
 
 
 def test_an_action_that_says_it_failed_is_verified_when_the_world_says_done(desk):
     action = world.Switch(desk.home, says="the playbook ended 2")
-    intent = steps.begin(desk, action, WISH)
-    steps.prove(desk, action, intent, steps.bring_about(desk, action, intent))
+    intent = steps.journal_intent(desk, action, WISH)
+    steps.verify_effect(desk, action, intent, steps.run_action(desk, action, intent))
 
     assert kinds(desk.ledger) == ["effect.intent", "effect.done", "effect.verified"]
 
 
 def test_an_action_that_says_it_worked_has_failed_when_the_world_says_not_done(desk):
     action = world.Switch(desk.home, works=False)
-    intent = steps.begin(desk, action, WISH)
-    steps.prove(desk, action, intent, steps.bring_about(desk, action, intent))
+    intent = steps.journal_intent(desk, action, WISH)
+    steps.verify_effect(desk, action, intent, steps.run_action(desk, action, intent))
 
     assert kinds(desk.ledger) == ["effect.intent", "effect.done", "effect.failed"]
 
 
 def test_a_world_that_cannot_be_read_makes_the_effect_unknown_and_only_a_later_look_leaves_that(desk):
     action = world.Switch(desk.home, dark=True)
-    intent = steps.begin(desk, action, WISH)
-    steps.prove(desk, action, intent, steps.bring_about(desk, action, intent))
+    intent = steps.journal_intent(desk, action, WISH)
+    steps.verify_effect(desk, action, intent, steps.run_action(desk, action, intent))
     assert kinds(desk.ledger)[-1] == "effect.unknown"
 
-    (effect,) = effects_in(desk.ledger.entries(kinds=KINDS)).values()
-    assert not effect.ended
-    steps.look_again(desk, action, effect)
+    (effect,) = parse_effects(desk.ledger.entries(kinds=EFFECT_KINDS)).values()
+    assert not effect.has_ended
+    steps.reverify_effect(desk, action, effect)
     assert kinds(desk.ledger)[-1] == "effect.unknown", "still dark: nothing new is written"
 
-    steps.look_again(desk, world.Switch(desk.home), effect)
+    steps.reverify_effect(desk, world.Switch(desk.home), effect)
     assert kinds(desk.ledger)[-1] == "effect.verified"
     assert action.runs() == 1, "looking again is not doing again"
 
 
 def test_a_bug_in_an_action_is_no_proof_of_anything(desk):
     action = world.Switch(desk.home, bug=True)
-    intent = steps.begin(desk, action, WISH)
-    proof = steps.prove(desk, action, intent, steps.bring_about(desk, action, intent))
+    intent = steps.journal_intent(desk, action, WISH)
+    proof = steps.verify_effect(desk, action, intent, steps.run_action(desk, action, intent))
 
     assert proof.done is None
     assert "internal error: ZeroDivisionError" in proof.reason
@@ -122,17 +122,17 @@ def test_what_a_killed_process_may_have_done_is_not_done_again_while_the_world_c
     _, err = _carry(tmp_path, hang="dark").communicate(timeout=60)
 
     assert kinds(desk.ledger)[-1] == "effect.unknown", err
-    (effect,) = effects_in(desk.ledger.entries(kinds=KINDS)).values()
+    (effect,) = parse_effects(desk.ledger.entries(kinds=EFFECT_KINDS)).values()
     assert "a controller that was killed may have done it" in effect.reason
-    assert steps.look_again(desk, world.Switch(tmp_path), effect) == "verified"
+    assert steps.reverify_effect(desk, world.Switch(tmp_path), effect) == "verified"
     assert world.Switch(tmp_path).runs() == 1
 
 
 def test_what_a_killed_process_did_not_do_is_done_once_the_world_says_so(desk):
-    intent = steps.begin(desk, world.Switch(desk.home), WISH)
-    assert steps.bring_about(desk, world.Switch(desk.home, dark=True), intent, taken_up=True).unfinished
+    intent = steps.journal_intent(desk, world.Switch(desk.home), WISH)
+    assert steps.run_action(desk, world.Switch(desk.home, dark=True), intent, taken_up=True).is_unfinished
     assert world.Switch(desk.home).runs() == 0
-    steps.bring_about(desk, world.Switch(desk.home), intent, taken_up=True)
+    steps.run_action(desk, world.Switch(desk.home), intent, taken_up=True)
     assert world.Switch(desk.home).runs() == 1
 
 

@@ -13,12 +13,12 @@ import pytest
 from batch_once import FileScheduler, declared, desk_of, moved
 from dbos import DBOS
 
-from assay.actions.action import Context, Facts, Intent, Verification
-from assay.controller.desk import Desk
-from assay.controller.effects import bygone, durable
-from assay.controller.effects.act import act
-from assay.controller.effects.journal import KINDS
-from assay.controller.effects.keep import keeping
+from assay.actions.action import ActionContext, EffectFacts, EffectIntent, EffectVerification
+from assay.controller.context import ControllerContext
+from assay.controller.effects import dbos_workflows
+from assay.controller.effects.effect_journal import EFFECT_KINDS
+from assay.controller.effects.effect_runner import run_effects
+from assay.controller.effects.workflow_queues import keep_engine_running
 
 NODES = 5
 
@@ -26,17 +26,17 @@ NODES = 5
 class Done:
     patience_s = 0.0
 
-    def before(self, ctx: Context, intent: Intent) -> Facts:
+    def before(self, ctx: ActionContext, intent: EffectIntent) -> EffectFacts:
         return {}
 
-    def run(self, ctx: Context, intent: Intent) -> None:
+    def run(self, ctx: ActionContext, intent: EffectIntent) -> None:
         pass
 
-    def verify(self, ctx: Context, intent: Intent) -> Verification:
-        return Verification(True, "as it is")
+    def verify(self, ctx: ActionContext, intent: EffectIntent) -> EffectVerification:
+        return EffectVerification(True, "as it is")
 
 
-def sent_to_zap(home: Path, per_minute: int) -> Desk:
+def sent_to_zap(home: Path, per_minute: int) -> ControllerContext:
     desk = desk_of(home, FileScheduler(home))
     policy = next(iter(declared().policies.values()))
     limits = policy.limits.model_copy(update={"per_minute": per_minute})
@@ -49,7 +49,7 @@ def sent_to_zap(home: Path, per_minute: int) -> Desk:
 
 @pytest.fixture(autouse=True)
 def done(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(durable, "action", lambda name: Done())
+    monkeypatch.setattr(dbos_workflows, "load_action", lambda name: Done())
 
 
 def standings() -> dict[str, int]:
@@ -67,36 +67,43 @@ def rows(home: Path) -> dict[str, int]:
 
 def test_what_ended_long_ago_is_forgotten_and_what_waits_is_not(tmp_path, monkeypatch):
     desk = sent_to_zap(tmp_path, per_minute=3)
-    with keeping():
-        act(desk, wait=False)
+    with keep_engine_running():
+        run_effects(desk, wait=False)
         until(standings, {"SUCCESS": 3, "ENQUEUED": 2})
-        assert bygone.forget(desk.ledger) == 0, "they have only just ended"
-        monkeypatch.setattr(bygone, "KEPT", timedelta(0))
-        assert (bygone.forget(desk.ledger), standings()) == (3, {"ENQUEUED": 2})
+        assert dbos_workflows.delete_old_workflows(desk.ledger) == 0, "they have only just ended"
+        monkeypatch.setattr(dbos_workflows, "WORKFLOW_RETENTION", timedelta(0))
+        assert (dbos_workflows.delete_old_workflows(desk.ledger), standings()) == (3, {"ENQUEUED": 2})
 
 
 def test_a_controller_that_starts_forgets_and_keeps_every_line_of_the_ledger(tmp_path, monkeypatch):
     desk = sent_to_zap(tmp_path, per_minute=1000)
-    act(desk)
-    lines = desk.ledger.entries(kinds=KINDS)
+    run_effects(desk)
+    lines = desk.ledger.entries(kinds=EFFECT_KINDS)
     assert rows(desk.home)["workflow_status"] == NODES
-    monkeypatch.setattr(bygone, "KEPT", timedelta(0))
-    with durable.durable(desk.context(), []):
+    monkeypatch.setattr(dbos_workflows, "WORKFLOW_RETENTION", timedelta(0))
+    with dbos_workflows.hold_engine(desk.make_action_context(), []):
         pass
     assert rows(desk.home) == {}
-    assert (desk.ledger.entries(kinds=KINDS), len(lines)) == (lines, 2 * NODES)
+    assert (desk.ledger.entries(kinds=EFFECT_KINDS), len(lines)) == (lines, 2 * NODES)
 
 
 def test_the_next_attempt_has_a_name_of_its_own_when_the_first_is_forgotten(tmp_path):
     desk = sent_to_zap(tmp_path, per_minute=1000)
     node = next(iter(desk.fleet.nodes))
-    wish = Intent("e1", "zap", node, f"d1-{node}", "because")
-    with keeping():
-        act(desk)
-        first, second = durable.carry(desk.context(), wish), durable.carry(desk.context(), wish)
-        until(lambda: durable.ended([first, second]), {first, second})
+    wish = EffectIntent("e1", "zap", node, f"d1-{node}", "because")
+    with keep_engine_running():
+        run_effects(desk)
+        first, second = (
+            dbos_workflows.enqueue_effect(desk.make_action_context(), wish),
+            dbos_workflows.enqueue_effect(desk.make_action_context(), wish),
+        )
+        until(lambda: dbos_workflows.find_ended_workflows([first, second]), {first, second})
         DBOS.delete_workflow(first)
-        assert (first, second, durable.carry(desk.context(), wish)) == ("e1", "e1.2", "e1.3")
+        assert (first, second, dbos_workflows.enqueue_effect(desk.make_action_context(), wish)) == (
+            "e1",
+            "e1.2",
+            "e1.3",
+        )
 
 
 def until(told, expected: object) -> None:

@@ -14,9 +14,9 @@ import pytest
 from act_once import desk_of
 from lab_room import Room, lab_room
 
-from assay.controller.effects.journal import KINDS
-from assay.lifecycle import journal
-from assay.model.entry import Entry
+from assay.controller.effects.effect_journal import EFFECT_KINDS
+from assay.lifecycle import ledger_entries
+from assay.model.ledger_entry import LedgerEntry
 
 SCRIPT = Path(__file__).parent / "act_once.py"
 NODE = "n0003"
@@ -40,9 +40,9 @@ def owed(room: Room) -> Room:
     decision |= {"remedy": "", "because": [], "blockers": []}
     moved = {"from": "seatrial", "to": "zap", "decision": "d1"}
     desk_of(room.root).ledger.append(
-        journal.enrolled(NODE, "h100-a", "seatrial", now),
-        Entry("d1", now.isoformat(), "decision", NODE, decision),
-        Entry("t1", now.isoformat(), "transition", NODE, moved),
+        ledger_entries.make_enrolled_entry(NODE, "h100-a", "seatrial", now),
+        LedgerEntry("d1", now.isoformat(), "decision", NODE, decision),
+        LedgerEntry("t1", now.isoformat(), "transition", NODE, moved),
     )
     return room
 
@@ -66,7 +66,7 @@ def test_each_image_is_sent_once_and_the_ledger_has_one_journal_of_it(owed: Room
 
     assert second.returncode == 0, err
     assert owed.flashes(NODE) == ["bmc", "bios"]
-    lines = [(entry.kind, entry.body["action"]) for entry in desk_of(owed.root).ledger.entries(NODE, KINDS)]
+    lines = [(entry.kind, entry.body["action"]) for entry in desk_of(owed.root).ledger.entries(NODE, EFFECT_KINDS)]
     assert lines.count(("effect.intent", "zap")) == 1
     assert lines.count(("effect.verified", "zap")) == 1
     assert not {kind for kind, _ in lines} & {"effect.failed", "effect.unknown"}
@@ -79,7 +79,7 @@ def test_a_run_that_sigterm_cancels_is_never_read_as_nothing_happened(owed: Room
     first.send_signal(signal.SIGTERM)
     err = first.communicate(timeout=120)[1]
 
-    lines = desk_of(owed.root).ledger.entries(NODE, KINDS)
+    lines = desk_of(owed.root).ledger.entries(NODE, EFFECT_KINDS)
     assert [entry.kind for entry in lines] == ["effect.intent", "effect.done", "effect.tried"], err
     assert "ansible-playbook ended canceled in the middle" in lines[1].body["reason"]
     assert owed.flashes(NODE) == ["bmc"], "the task that was under way has brought its image"
@@ -101,7 +101,7 @@ def test_credentials_revoked_in_the_middle_are_told_lose_nothing_and_recover(owe
     err = _start(owed).communicate(timeout=240)[1]
 
     assert owed.flashes(NODE) == ["bmc", "bios"], err
-    kinds = [entry.kind for entry in desk_of(owed.root).ledger.entries(NODE, KINDS)]
+    kinds = [entry.kind for entry in desk_of(owed.root).ledger.entries(NODE, EFFECT_KINDS)]
     assert kinds.count("effect.intent") == kinds.count("effect.verified") == kinds.count("effect.unknown") == 1
 
 

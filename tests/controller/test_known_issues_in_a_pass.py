@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from assay.actions.workloads import Standing
-from assay.controller.desk import Desk
-from assay.controller.known.situation import situation_of
-from assay.controller.looking.faults import entries_of
-from assay.fleet.load import load_fleet
+from assay.controller.cache.fleet_state import build_full_snapshot
+from assay.controller.context import ControllerContext
+from assay.controller.ingest.fault_recording import make_fault_entries
+from assay.fleet.fleet_loader import load_fleet
 from assay.ledger.store import Ledger
-from assay.lifecycle import journal
-from assay.lifecycle.decide import decide
-from assay.model.evidence import Evidence
-from assay.model.outcome import Outcome, Run
-from assay.observe.store import EvidenceStore
+from assay.lifecycle import ledger_entries
+from assay.lifecycle.decisions.decide import decide
+from assay.model.evidence import EvidenceDocument
+from assay.model.outcome import Outcome, SuiteRun
+from assay.observe.evidence_store import EvidenceStore
+from assay.schedulers.scheduler_adapter import SchedulerNodeStatus
 
 ROOT = Path(__file__).parents[2]
 HEAT = "suites/production/test_gpu.py::test_gpu_temperature"
@@ -47,22 +47,24 @@ class Then:
         raise AssertionError
 
 
-def failing_at(root: Path, now: datetime) -> Desk:
+def failing_at(root: Path, now: datetime) -> ControllerContext:
     """Return the desk of a fleet whose node n0003, in production, is too hot."""
     ledger = Ledger.open(root / "ledger.sqlite")
-    ledger.append(journal.enrolled("n0003", "h100-a", "production", now - timedelta(days=9)))
+    ledger.append(ledger_entries.make_enrolled_entry("n0003", "h100-a", "production", now - timedelta(days=9)))
     at = (now - timedelta(minutes=1)).isoformat()
     hot = Outcome(HEAT, "h100-a/n0003/gpu0", "n0003", "fail", "98 °C", "gpu.thermal", ("production",), evidence_at=at)
-    ledger.record(Run("run-1", at), [hot])
+    ledger.record(SuiteRun("run-1", at), [hot])
     store = EvidenceStore(root / ".assay" / "evidence")
-    return Desk(load_fleet(root), ledger, store, Then(now), root / ".assay", root / "reports", lambda _: Idle())
+    return ControllerContext(
+        load_fleet(root), ledger, store, Then(now), root / ".assay", root / "reports", lambda _: Idle()
+    )
 
 
 class Idle:
     """A scheduler without jobs."""
 
-    def standings(self, nodes: list[str]) -> dict[str, Standing]:
-        return dict.fromkeys(nodes, Standing())
+    def standings(self, nodes: list[str]) -> dict[str, SchedulerNodeStatus]:
+        return dict.fromkeys(nodes, SchedulerNodeStatus())
 
 
 @pytest.mark.parametrize(
@@ -79,13 +81,13 @@ def test_a_known_failure_is_no_fault_until_the_entry_expires(now, listed, faults
     if listed:
         (tmp_path / "specs" / "known-issues.yaml").write_text(KNOWN)
     desk = failing_at(tmp_path, now)
-    view = next(view for view in situation_of(desk).nodes if view.name == "n0003")
-    found = entries_of(desk, view.story, Evidence("n0003", now), view.latest)
+    view = next(view for view in build_full_snapshot(desk).nodes if view.name == "n0003")
+    found = make_fault_entries(desk, view.node_state, EvidenceDocument("n0003", now), view.latest)
     assert [entry.body["class"] for entry in found if entry.kind == "fault"] == faults
     desk.ledger.append(*found)
-    made = decide(situation_of(desk))
+    made = decide(build_full_snapshot(desk))
     assert any(one.timing != "record" for one in made) is moved
     if not moved:
-        assert [cause.kind for one in made for cause in one.because] == ["known", "outcome"]
-        assert "known: https://git.example/issues/7 until 2026-12-01" in made[0].because[0].text
+        assert [cause.kind for one in made for cause in one.causes] == ["known", "outcome"]
+        assert "known: https://git.example/issues/7 until 2026-12-01" in made[0].causes[0].text
     desk.ledger.close()

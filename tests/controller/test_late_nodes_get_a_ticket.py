@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from assay.controller.people.wanted import wanted
-from assay.fleet.load import load_fleet
-from assay.lifecycle import journal
-from assay.lifecycle.decide import decide
-from assay.lifecycle.fold import fold
-from assay.lifecycle.situation import NodeView, Situation
+from assay.controller.desired_tickets import list_desired_tickets
+from assay.fleet.fleet_loader import load_fleet
+from assay.lifecycle import ledger_entries
+from assay.lifecycle.decisions.decide import decide
+from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
+from assay.lifecycle.node_state_projection import project_node_states
 
 ROOT = Path(__file__).resolve().parents[2]
 START = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -26,14 +26,14 @@ def fleet():
 def tickets(fleet, state, hours):
     """Return the titles of the tickets that are wanted after a node has been so long in a state."""
     policy = next(iter(fleet.policies.values()))
-    log = [journal.enrolled("n0001", "h100-a", state, START)]
+    log = [ledger_entries.make_enrolled_entry("n0001", "h100-a", state, START)]
     now = START + timedelta(hours=hours)
     for _ in range(2):
-        view = NodeView(fleet.nodes["n0001"], fleet.profile_of("n0001"), fold(log)["n0001"])
-        situation = Situation(now, policy, (view,))
+        view = NodeSnapshot(fleet.nodes["n0001"], fleet.profile_of("n0001"), project_node_states(log)["n0001"])
+        situation = FleetSnapshot(now, policy, (view,))
         for decision in decide(situation):
-            log += journal.made(policy, view, decision, now)
-    return [ticket.title for ticket in wanted(situation, [e for e in log if e.kind == "decision"], {})]
+            log += ledger_entries.make_decision_entries(policy, view, decision, now)
+    return [ticket.title for ticket in list_desired_tickets(situation, [e for e in log if e.kind == "decision"], {})]
 
 
 @pytest.mark.parametrize(("state", "hours"), [("production-reboot", 2), ("test", 48)])

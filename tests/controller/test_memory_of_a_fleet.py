@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from quiet_site import FLEET, NODES, Site
 
-from assay.actions.workloads import Job
-from assay.controller.known.memory import Memory
-from assay.controller.once import at_work, decide_now
-from assay.harness.declared import Declared, declared
+from assay.controller.cache.fleet_state import FleetStateCache
+from assay.controller.reconcile_pass import find_busy_nodes, record_decisions
+from assay.harness.selection.declared_checks import DeclaredOutcomes, list_declared_outcomes
 from assay.ledger.store import Ledger
-from assay.lifecycle import journal
-from assay.lifecycle.classify import Cleared
-from assay.lifecycle.decide import decide
+from assay.lifecycle import ledger_entries
+from assay.lifecycle.decisions.decide import decide
+from assay.lifecycle.faults.detection import FaultClearance
+from assay.schedulers.scheduler_adapter import CustomerJob
 
 FAULTS = ("gpu.xid.79", "gpu.thermal", "gpu.xid.13", "psu.failed", "ib.link.down")
 
@@ -43,7 +43,7 @@ STEP = st.tuples(
 def test_what_is_decided_with_quiet_nodes_as_a_count_is_what_is_decided_with_everybody(steps, tmp_path_factory):
     home = tmp_path_factory.mktemp("site")
     site = Site(home / "ledger.sqlite", home)
-    warm = Memory(site.desk)
+    warm = FleetStateCache(site.desk)
     for what, number, fault, hours in steps:
         name = NODES[number]
         match what:
@@ -54,38 +54,40 @@ def test_what_is_decided_with_quiet_nodes_as_a_count_is_what_is_decided_with_eve
             case "judge":
                 site.judge(name)
             case "job":
-                site.far.jobs[name] = (Job("7", "llama", "customer", ""),)
+                site.far.jobs[name] = (CustomerJob("7", "llama", "customer", ""),)
             case "idle":
                 site.far.jobs.pop(name, None)
             case _:
                 site.say(what, name, to="draining")
         site.later(hours=hours)
-        everybody = Memory(site.desk).situation(NODES)
+        everybody = FleetStateCache(site.desk).build_snapshot(NODES)
         assert len(everybody.nodes) == len(NODES)
-        assert decide(warm.situation()) == decide(everybody)
-        decide_now(warm)
+        assert decide(warm.build_snapshot()) == decide(everybody)
+        record_decisions(warm)
         site.later(seconds=1)
     site.ledger.close()
     shutil.rmtree(home)
 
 
 def test_a_clock_that_is_put_back_wakes_whoever_has_a_past_that_is_yet_to_come(site):
-    memory = Memory(site.desk)
+    memory = FleetStateCache(site.desk)
     site.later(hours=5)
     site.fault(NODES[0], "gpu.xid.13")
-    (known,) = memory.stories()[NODES[0]].faults
-    site.ledger.append(journal.cleared(NODES[0], Cleared(known.id, "as planted"), site.clock.at))
+    (known,) = memory.node_states()[NODES[0]].faults
+    site.ledger.append(
+        ledger_entries.make_cleared_entry(NODES[0], FaultClearance(known.id, "as planted"), site.clock.at)
+    )
     site.later(hours=2)
-    assert memory.situation().nodes == ()
+    assert memory.build_snapshot().nodes == ()
     site.later(hours=-4)
-    assert [view.name for view in memory.situation().nodes] == [NODES[0]]
+    assert [view.name for view in memory.build_snapshot().nodes] == [NODES[0]]
 
 
 def test_quiet_nodes_come_as_a_count_and_cost_no_question(site):
-    memory = Memory(site.desk)
+    memory = FleetStateCache(site.desk)
     site.later(minutes=1)
-    situation = memory.situation()
-    assert (situation.nodes, sum(situation.quiet.values())) == ((), len(NODES))
+    situation = memory.build_snapshot()
+    assert (situation.nodes, sum(situation.quiet_counts.values())) == ((), len(NODES))
     assert site.far.asked == []
 
 
@@ -93,9 +95,9 @@ def test_many_nodes_that_are_awake_are_one_question_to_their_scheduler(site):
     site.later(minutes=1)
     for name in NODES[:3]:
         site.fault(name)
-    site.far.jobs[NODES[0]] = (Job("7", "llama", "customer", ""),)
+    site.far.jobs[NODES[0]] = (CustomerJob("7", "llama", "customer", ""),)
     site.far.strangers = {NODES[2]}
-    views = Memory(site.desk).situation().nodes
+    views = FleetStateCache(site.desk).build_snapshot().nodes
     assert site.far.asked == [set(NODES[:3])]
     assert [view.jobs for view in views] == [("job 7 (llama, customer)",), (), None]
 
@@ -105,54 +107,54 @@ def test_a_scheduler_that_is_down_is_told_once_for_all_its_nodes_and_leaves_them
     site.far.silent = True
     for name in NODES[:3]:
         site.fault(name)
-    assert [view.jobs for view in Memory(site.desk).situation().nodes] == [None] * 3
+    assert [view.jobs for view in FleetStateCache(site.desk).build_snapshot().nodes] == [None] * 3
     assert site.said == [f"{NODES[0]} and 2 more: cannot tell what is in use: slurmctld does not answer"]
 
 
 def test_what_another_process_stored_is_heard_and_told_as_news_once(site):
-    memory = Memory(site.desk)
-    assert memory.news() == [], "what was there at the beginning"
+    memory = FleetStateCache(site.desk)
+    assert memory.take_new_entries() == [], "what was there at the beginning"
     site.later(minutes=1)
     site.fault(NODES[4])
-    assert [entry.kind for entry in memory.news()] == ["fault"]
-    assert memory.news() == []
-    assert [view.name for view in memory.situation().nodes] == [NODES[4]]
+    assert [entry.kind for entry in memory.take_new_entries()] == ["fault"]
+    assert memory.take_new_entries() == []
+    assert [view.name for view in memory.build_snapshot().nodes] == [NODES[4]]
 
 
 def test_outcomes_are_asked_for_again_only_after_a_run(site, monkeypatch):
-    memory, asked = Memory(site.desk), list[set[str]]()
+    memory, asked = FleetStateCache(site.desk), list[set[str]]()
     latest = Ledger.latest
     monkeypatch.setattr(Ledger, "latest", lambda self, **some: asked.append(set(some["nodes"])) or latest(self, **some))
     site.later(minutes=1)
     site.fault(NODES[0])
-    assert [memory.situation().nodes[0].latest for _ in range(3)] == [()] * 3
+    assert [memory.build_snapshot().nodes[0].latest for _ in range(3)] == [()] * 3
     site.judge(NODES[0])
-    assert memory.situation().nodes[0].latest
-    assert memory.situation([NODES[5]]).nodes
+    assert memory.build_snapshot().nodes[0].latest
+    assert memory.build_snapshot([NODES[5]]).nodes
     assert asked == [{NODES[0]}, {NODES[0]}, {NODES[5]}]
 
 
 def test_a_decision_makes_its_node_one_on_which_there_is_work(site):
-    memory = Memory(site.desk)
+    memory = FleetStateCache(site.desk)
     site.later(minutes=1)
-    assert at_work(memory, NODES) == set()
+    assert find_busy_nodes(memory, NODES) == set()
     site.fault(NODES[0])
-    assert decide_now(memory) == 1
-    assert at_work(memory, NODES) == {NODES[0]}
-    assert at_work(memory, NODES[1:]) == set()
+    assert record_decisions(memory) == 1
+    assert find_busy_nodes(memory, NODES) == {NODES[0]}
+    assert find_busy_nodes(memory, NODES[1:]) == set()
     site.settle(NODES[0], "done")
-    assert at_work(memory, NODES[1:]) == {NODES[0]}, "what was begun is finished, whoever asks"
+    assert find_busy_nodes(memory, NODES[1:]) == {NODES[0]}, "what was begun is finished, whoever asks"
 
 
 def test_only_those_asked_about_are_decided(site):
-    memory = Memory(site.desk)
+    memory = FleetStateCache(site.desk)
     site.later(minutes=1)
     site.fault(NODES[0])
     site.fault(NODES[9])
-    assert decide_now(memory, asked=[NODES[9]]) == 1
-    assert {story.node for story in memory.stories().values() if story.state != "production"} == {NODES[9]}
+    assert record_decisions(memory, asked=[NODES[9]]) == 1
+    assert {story.node for story in memory.node_states().values() if story.state != "production"} == {NODES[9]}
 
 
 @pytest.mark.parametrize("name", [NODES[0], NODES[-1]])
 def test_what_is_declared_for_a_node_is_the_same_thought_through_once_for_its_kind(name):
-    assert list(Declared(FLEET).of(name)) == declared(FLEET, name)
+    assert list(DeclaredOutcomes(FLEET).of_node(name)) == list_declared_outcomes(FLEET, name)

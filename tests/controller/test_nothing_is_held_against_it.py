@@ -14,20 +14,20 @@ from typing import Any
 
 import pytest
 
-from assay.controller.desk import Desk
-from assay.controller.enrol import enroll
-from assay.controller.known.memory import Memory
-from assay.controller.looking import look as looking
-from assay.controller.looking.silence import look_for_silence
-from assay.controller.once import decide_now, look
-from assay.fleet.load import load_fleet
-from assay.harness.recordings import recording
+from assay.controller.cache.fleet_state import FleetStateCache
+from assay.controller.context import ControllerContext
+from assay.controller.enrollment import enroll_nodes
+from assay.controller.ingest import evidence_collection as looking
+from assay.controller.ingest.silent_nodes import record_silence
+from assay.controller.reconcile_pass import observe_nodes, record_decisions
+from assay.fleet.fleet_loader import load_fleet
+from assay.harness.suite_verification.recordings import read_check_recording
 from assay.ledger.store import Ledger
-from assay.model.evidence import Evidence
-from assay.observe.store import EvidenceStore
+from assay.model.evidence import EvidenceDocument
+from assay.observe.evidence_store import EvidenceStore
 
 ROOT = Path(__file__).parents[2]
-WELL = recording(ROOT / "suites" / "recordings", "hgx-h100")["channels"]
+WELL = read_check_recording(ROOT / "suites" / "recordings", "hgx-h100")["channels"]
 DEAD = {channel: {"failed": "no answer within 5 s"} for channel in ("probe", "bmc")}
 NODES = [f"n{number:04}" for number in range(3, 5)]
 
@@ -45,12 +45,12 @@ class Hands:
 class Nodes:
     """What the nodes answer, instead of `collect`: `channels`, dated `ahead` of the controller's clock."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: ControllerContext) -> None:
         self.desk, self.channels, self.ahead = desk, WELL, timedelta()
 
-    def __call__(self, fleet: Any, names: list[str], **_: Any) -> dict[str, Evidence]:
+    def __call__(self, fleet: Any, names: list[str], **_: Any) -> dict[str, EvidenceDocument]:
         at = self.desk.clock.now() + self.ahead
-        return {name: Evidence(name, at, self._of(name)) for name in names}
+        return {name: EvidenceDocument(name, at, self._of(name)) for name in names}
 
     def _of(self, name: str) -> dict[str, Any]:
         """Return the channels as this node's, with its own serial number and GUIDs."""
@@ -66,36 +66,38 @@ class Nodes:
 
 
 @pytest.fixture
-def memory(tmp_path: Path) -> Iterator[Memory]:
+def memory(tmp_path: Path) -> Iterator[FleetStateCache]:
     for folder in ("inventory", "specs", "suites"):
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
     home, ledger = tmp_path / ".assay", Ledger.open(tmp_path / "ledger.sqlite")
     fleet, store = load_fleet(tmp_path), EvidenceStore(home / "evidence")
-    memory = Memory(Desk(fleet, ledger, store, Hands(), home, tmp_path / "reports"))
-    enroll(memory)
-    memory.news()
+    memory = FleetStateCache(ControllerContext(fleet, ledger, store, Hands(), home, tmp_path / "reports"))
+    enroll_nodes(memory)
+    memory.take_new_entries()
     later(memory, days=1)
     yield memory
     ledger.close()
 
 
 @pytest.fixture
-def nodes(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> Nodes:
-    nodes = Nodes(memory.desk)
-    monkeypatch.setattr(looking, "collect", nodes)
+def nodes(memory: FleetStateCache, monkeypatch: pytest.MonkeyPatch) -> Nodes:
+    nodes = Nodes(memory.context)
+    monkeypatch.setattr(looking, "collect_evidence", nodes)
     return nodes
 
 
-def later(memory: Memory, **span: float) -> None:
-    memory.desk.clock.at += timedelta(**span)  # type: ignore[attr-defined]
+def later(memory: FleetStateCache, **span: float) -> None:
+    memory.context.clock.at += timedelta(**span)  # type: ignore[attr-defined]
 
 
-def held(memory: Memory) -> list[tuple[str, str]]:
+def held(memory: FleetStateCache) -> list[tuple[str, str]]:
     """Look at the nodes, decide, and return the faults and the moves that are new."""
-    look(memory, NODES)
-    look_for_silence(memory.desk, memory.everybody())
-    decide_now(memory)
-    return [(one.kind, one.node) for one in memory.news() if one.kind in ("fault", "decision", "transition")]
+    observe_nodes(memory, NODES)
+    record_silence(memory.context, memory.build_states_snapshot())
+    record_decisions(memory)
+    return [
+        (one.kind, one.node) for one in memory.take_new_entries() if one.kind in ("fault", "decision", "transition")
+    ]
 
 
 def hot(channels: dict[str, Any]) -> dict[str, Any]:
@@ -106,22 +108,22 @@ def hot(channels: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_a_collector_that_is_dead_for_two_seconds_and_a_clock_put_back_by_an_hour_move_nobody(
-    memory: Memory, nodes: Nodes
+    memory: FleetStateCache, nodes: Nodes
 ):
     assert held(memory) == []
     later(memory, seconds=1)
     nodes.channels = DEAD
     assert held(memory) == []
-    assert {one.outcome.verdict for one in memory.desk.ledger.latest(NODES[0])} == {"error"}
+    assert {one.outcome.verdict for one in memory.context.ledger.latest(NODES[0])} == {"error"}
     later(memory, hours=-1)
     nodes.channels = WELL
     assert held(memory) == []
-    assert {memory.stories()[name].state for name in NODES} == {"production"}
+    assert {memory.node_states()[name].state for name in NODES} == {"production"}
 
 
-def test_evidence_that_comes_from_the_future_says_nothing_against_a_node(memory: Memory, nodes: Nodes):
+def test_evidence_that_comes_from_the_future_says_nothing_against_a_node(memory: FleetStateCache, nodes: Nodes):
     said: list[str] = []
-    object.__setattr__(memory.desk, "progress", said.append)
+    object.__setattr__(memory.context, "progress", said.append)
     nodes.channels, nodes.ahead = hot(WELL), timedelta(hours=2)
     assert held(memory) == []
     assert sum("which is yet to come: left out" in line for line in said) == len(NODES)

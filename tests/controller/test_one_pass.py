@@ -8,16 +8,22 @@ from pathlib import Path
 import pytest
 from quiet_site import FLEET, NODES, Site
 
-from assay.actions.workloads import Job
-from assay.controller.known.memory import Memory
-from assay.controller.looking.judging import grouped
-from assay.controller.looking.look import look_at_nodes, wants_load
-from assay.controller.once import PASSES, PassReport, decide_now, reconcile_once, settle
+from assay.controller.cache.fleet_state import FleetStateCache
+from assay.controller.ingest.evidence_collection import collect_node_evidence, needs_active_checks
+from assay.controller.ingest.suite_runs import group_by_due_phases
+from assay.controller.reconcile_pass import (
+    MAX_PASSES,
+    PassReport,
+    reconcile_once,
+    record_decisions,
+    repeat_until_unchanged,
+)
 from assay.ledger.store import Ledger
-from assay.model.entry import Entry
-from assay.model.errors import Trouble
-from assay.model.evidence import Evidence
-from assay.observe.store import EvidenceStore
+from assay.model.errors import AssayError
+from assay.model.evidence import EvidenceDocument
+from assay.model.ledger_entry import LedgerEntry
+from assay.observe.evidence_store import EvidenceStore
+from assay.schedulers.scheduler_adapter import CustomerJob
 
 ONE, OTHER = NODES[0], NODES[1]
 
@@ -30,11 +36,11 @@ def site(tmp_path: Path) -> Iterator[Site]:
     made.ledger.close()
 
 
-def rebooted(site: Site) -> Memory:
+def rebooted(site: Site) -> FleetStateCache:
     """Let one node have been rebooted for a fault, and wait for its proof."""
-    memory = Memory(site.desk)
+    memory = FleetStateCache(site.desk)
     site.fault(ONE)
-    decide_now(memory)
+    record_decisions(memory)
     site.settle(ONE)
     site.later(minutes=3)
     return memory
@@ -42,54 +48,61 @@ def rebooted(site: Site) -> Memory:
 
 def test_what_is_watched_is_judged_of_quiet_nodes_and_what_is_required_of_the_others(site: Site):
     memory = rebooted(site)
-    groups = grouped(memory.situation(), memory.stories(), [ONE, OTHER, OTHER, "a stranger"])
+    groups = group_by_due_phases(memory.build_snapshot(), memory.node_states(), [ONE, OTHER, OTHER, "a stranger"])
     assert groups == {("production", "test"): [ONE], ("fabric", "production"): [OTHER]}
 
 
 def test_nothing_that_is_required_is_judged_before_the_repair_is_proved(site: Site):
-    memory = Memory(site.desk)
+    memory = FleetStateCache(site.desk)
     site.fault(ONE)
-    decide_now(memory)
-    assert grouped(memory.situation(), memory.stories(), [ONE]) == {}
+    record_decisions(memory)
+    assert group_by_due_phases(memory.build_snapshot(), memory.node_states(), [ONE]) == {}
 
 
-@pytest.mark.parametrize("jobs", [(), (Job("7", "llama", "customer", ""),), None])
+@pytest.mark.parametrize("jobs", [(), (CustomerJob("7", "llama", "customer", ""),), None])
 def test_only_a_node_that_waits_for_its_proof_and_is_known_to_be_idle_is_loaded(site: Site, jobs):
     memory = rebooted(site)
     site.far.jobs[ONE] = jobs or ()
     site.far.silent = jobs is None
-    situation = memory.situation([OTHER])
-    loaded = {view.name: wants_load(situation, view) for view in situation.nodes}
+    situation = memory.build_snapshot([OTHER])
+    loaded = {view.name: needs_active_checks(situation, view) for view in situation.nodes}
     assert loaded == {ONE: jobs == (), OTHER: False}
 
 
 def test_a_channel_that_falls_silent_is_told_when_it_does_and_not_again(site: Site, monkeypatch):
-    memory, answers = Memory(site.desk), iter([{"v": {"value": 1}}, {"failed": "no answer"}, {"failed": "no answer"}])
-    memory.news()
+    memory, answers = (
+        FleetStateCache(site.desk),
+        iter([{"v": {"value": 1}}, {"failed": "no answer"}, {"failed": "no answer"}]),
+    )
+    memory.take_new_entries()
 
     def collect(_fleet, names, **_):
         channels = {"probe": next(answers)}
-        return {name: Evidence(name, site.clock.now(), channels) for name in names}
+        return {name: EvidenceDocument(name, site.clock.now(), channels) for name in names}
 
-    monkeypatch.setattr("assay.controller.looking.look.collect", collect)
+    monkeypatch.setattr("assay.controller.ingest.evidence_collection.collect_evidence", collect)
     told = []
     for _ in range(3):
         site.later(minutes=5)
-        look_at_nodes(site.desk, memory.situation(), [ONE])
-        told.append([(one.kind, one.body["channel"]) for one in memory.news()])
+        collect_node_evidence(site.desk, memory.build_snapshot(), [ONE])
+        told.append([(one.kind, one.body["channel"]) for one in memory.take_new_entries()])
     assert told == [[], [("observe.failed", "probe")], []]
 
 
 def test_passes_are_repeated_until_one_changes_nothing():
-    busy, quiet = PassReport("now", [Entry("1", "now", "fault")]), PassReport("now")
+    busy, quiet = PassReport("now", [LedgerEntry("1", "now", "fault")]), PassReport("now")
     numbers: list[int] = []
-    assert settle(lambda number: (numbers.append(number), quiet if number == 2 else busy)[1]) == [busy, busy, quiet]
+    assert repeat_until_unchanged(lambda number: (numbers.append(number), quiet if number == 2 else busy)[1]) == [
+        busy,
+        busy,
+        quiet,
+    ]
     assert numbers == [0, 1, 2]
-    assert len(settle(lambda _: busy)) == PASSES
+    assert len(repeat_until_unchanged(lambda _: busy)) == MAX_PASSES
 
 
 def test_a_pass_over_a_node_that_the_inventory_lacks_is_refused(tmp_path: Path, site: Site):
-    with pytest.raises(Trouble, match="the inventory has no node n9999"):
+    with pytest.raises(AssayError, match="the inventory has no node n9999"):
         reconcile_once(FLEET, site.ledger, EvidenceStore(tmp_path), site.clock, nodes=["n9999"], home=tmp_path)
 
 

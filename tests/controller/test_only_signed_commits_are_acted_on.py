@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from signed_fleet import ASKS, SignedFleet
 
-from assay.model.errors import Trouble
+from assay.model.errors import AssayError
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SignedFleet:
 def refused(fleet: SignedFleet) -> str:
     """Return why the gate stays shut, which changes nothing in the ledger."""
     before = fleet.accepted()
-    with pytest.raises(Trouble) as trouble:
+    with pytest.raises(AssayError) as trouble:
         fleet.accept()
     assert fleet.accepted() == before
     return str(trouble.value)

@@ -9,18 +9,18 @@ from pathlib import Path
 import pytest
 from quiet_site import NODES, Far, Site
 
-from assay.actions.no_workloads import NoWorkloads
-from assay.actions.workloads import Job, Standing, our_reason, ours
-from assay.cli import status
-from assay.cli.chain import chain
-from assay.controller import once
-from assay.controller.effects import journal
-from assay.controller.known.memory import Memory
-from assay.controller.once import act_where_owed, decide_now
-from assay.controller.people.telling import lines
-from assay.controller.people.tickets import update_tickets
-from assay.controller.share import Share
-from assay.lifecycle.owed import owed
+from assay.cli.render.node_explanation import build_decision_chain
+from assay.cli.verbs import status_explain
+from assay.controller import reconcile_pass
+from assay.controller.cache.fleet_state import FleetStateCache
+from assay.controller.effects import effect_journal
+from assay.controller.rack_leases import RackAssignment
+from assay.controller.reconcile_pass import record_decisions, run_outstanding_effects
+from assay.controller.ticket_updates import update_tickets
+from assay.lifecycle.entry_messages import format_entries
+from assay.lifecycle.outstanding_effects import list_outstanding_effects
+from assay.schedulers.no_scheduler import NoScheduler
+from assay.schedulers.scheduler_adapter import CustomerJob, SchedulerNodeStatus, is_our_reason, prefix_reason
 
 ONE = NODES[0]
 
@@ -30,10 +30,10 @@ class Scheduler(Far):
 
     def cordon_many(self, reasons: Mapping[str, str]) -> None:
         for node, reason in reasons.items():
-            self.cordons[node] = self.cordons.get(node) or our_reason(reason)
+            self.cordons[node] = self.cordons.get(node) or prefix_reason(reason)
 
     def uncordon(self, node: str) -> None:
-        if ours(self.cordons.get(node, "")):
+        if is_our_reason(self.cordons.get(node, "")):
             self.cordons[node] = ""
 
 
@@ -47,34 +47,38 @@ def site(tmp_path: Path) -> Iterator[Site]:
 
 
 @pytest.fixture
-def memory(site: Site) -> Memory:
+def memory(site: Site) -> FleetStateCache:
     """Let a node wait, cordoned, for a job to end."""
-    memory = Memory(site.desk)
-    site.far.jobs[ONE] = (Job("7", "llama", "customer", ""),)
+    memory = FleetStateCache(site.desk)
+    site.far.jobs[ONE] = (CustomerJob("7", "llama", "customer", ""),)
     site.fault(ONE, "gpu.thermal")
-    memory.news()
+    memory.take_new_entries()
     return memory
 
 
-def one_pass(site: Site, memory: Memory) -> list[str]:
+def one_pass(site: Site, memory: FleetStateCache) -> list[str]:
     """Decide and act; return what changed, in words."""
-    decide_now(memory)
-    act_where_owed(memory, NODES)
+    record_decisions(memory)
+    run_outstanding_effects(memory, NODES)
     site.later(minutes=1)
-    return lines(memory.news())
+    return format_entries(memory.take_new_entries())
 
 
-def owes(memory: Memory) -> list[str]:
-    return [one.action for one in owed(memory.desk.policy, memory.stories()[ONE])]
+def owes(memory: FleetStateCache) -> list[str]:
+    return [one.action for one in list_outstanding_effects(memory.context.policy, memory.node_states()[ONE])]
 
 
 def intents(site: Site) -> list[str]:
-    return [entry.body["effect"] for entry in site.ledger.entries(ONE, journal.KINDS) if entry.kind == "effect.intent"]
+    return [
+        entry.body["effect"]
+        for entry in site.ledger.entries(ONE, effect_journal.EFFECT_KINDS)
+        if entry.kind == "effect.intent"
+    ]
 
 
-def test_a_cordon_that_the_scheduler_lost_is_made_again_by_an_effect_of_its_own(site: Site, memory: Memory):
+def test_a_cordon_that_the_scheduler_lost_is_made_again_by_an_effect_of_its_own(site: Site, memory: FleetStateCache):
     one_pass(site, memory)
-    assert ours(site.far.cordons[ONE])
+    assert is_our_reason(site.far.cordons[ONE])
     assert one_pass(site, memory) == []
 
     site.far.cordons.clear()
@@ -82,12 +86,12 @@ def test_a_cordon_that_the_scheduler_lost_is_made_again_by_an_effect_of_its_own(
     assert said[0].startswith(f"{ONE}: closes the node again: cordon of 2026-11-21 12:0")
     assert "with job 7 (llama, customer) on it" in said[0]
     assert f"{ONE}: cordon verified" in said[-1]
-    assert ours(site.far.cordons[ONE])
+    assert is_our_reason(site.far.cordons[ONE])
     assert len(set(intents(site))) == 2
     assert one_pass(site, memory) == []
 
 
-def test_a_foreign_cordon_is_honoured_never_undone_and_followed_by_ours(site: Site, memory: Memory):
+def test_a_foreign_cordon_is_honoured_never_undone_and_followed_by_ours(site: Site, memory: FleetStateCache):
     site.far.cordons[ONE] = "bob: fans"
     one_pass(site, memory)
     assert site.far.cordons[ONE] == "bob: fans"
@@ -95,10 +99,12 @@ def test_a_foreign_cordon_is_honoured_never_undone_and_followed_by_ours(site: Si
 
     site.far.cordons[ONE] = ""
     one_pass(site, memory)
-    assert ours(site.far.cordons[ONE])
+    assert is_our_reason(site.far.cordons[ONE])
 
 
-def test_a_robot_that_opens_it_each_time_is_told_of_by_a_ticket_that_ends_with_the_quarrel(site: Site, memory: Memory):
+def test_a_robot_that_opens_it_each_time_is_told_of_by_a_ticket_that_ends_with_the_quarrel(
+    site: Site, memory: FleetStateCache
+):
     for _ in range(6):
         one_pass(site, memory)
         update_tickets(site.desk, memory)
@@ -111,56 +117,58 @@ def test_a_robot_that_opens_it_each_time_is_told_of_by_a_ticket_that_ends_with_t
     site.later(hours=24)
     one_pass(site, memory)
     update_tickets(site.desk, memory)
-    assert ours(site.far.cordons[ONE])
+    assert is_our_reason(site.far.cordons[ONE])
     assert [entry.body["ticket"] for entry in site.ledger.entries(kinds=["ticket.closed"])] == [ticket["ticket"]]
 
 
-def test_nothing_is_made_of_a_scheduler_that_is_silent_that_knows_no_such_node_or_is_none(site: Site, memory: Memory):
+def test_nothing_is_made_of_a_scheduler_that_is_silent_that_knows_no_such_node_or_is_none(
+    site: Site, memory: FleetStateCache
+):
     one_pass(site, memory)
     site.far.cordons.clear()
     site.far.silent = True
     assert one_pass(site, memory) == []
     site.far.silent, site.far.strangers = False, {ONE}
     assert one_pass(site, memory) == []
-    site.far = NoWorkloads({})
-    assert Memory(site.desk).situation([ONE]).nodes[0].cordon is None
+    site.far = NoScheduler({})
+    assert FleetStateCache(site.desk).build_snapshot([ONE]).nodes[0].cordon is None
 
 
 def test_a_scheduler_whose_answer_makes_no_sense_keeps_nobody_elses_node_waiting(
-    site: Site, memory: Memory, monkeypatch
+    site: Site, memory: FleetStateCache, monkeypatch
 ):
     class Odd(Far):
-        def standings(self, nodes: Collection[str]) -> dict[str, Standing]:
+        def standings(self, nodes: Collection[str]) -> dict[str, SchedulerNodeStatus]:
             raise KeyError("status")
 
     odd, sane = Odd(), site.far
     site.desk = replace(site.desk, workloads=lambda node: odd if node.name == NODES[1] else sane)
-    views = {view.name: view for view in Memory(site.desk).situation(NODES).nodes}
+    views = {view.name: view for view in FleetStateCache(site.desk).build_snapshot(NODES).nodes}
     assert (views[NODES[1]].jobs, views[ONE].jobs) == (None, ("job 7 (llama, customer)",))
     assert site.said[-1] == f"{NODES[1]}: cannot tell what is in use: internal error: KeyError: 'status'"
 
 
 def test_what_was_left_half_done_does_not_go_on_before_the_node_is_closed_again(
-    site: Site, memory: Memory, monkeypatch
+    site: Site, memory: FleetStateCache, monkeypatch
 ):
     site.fault(ONE, "gpu.xid.79")
-    decide_now(memory)
+    record_decisions(memory)
     for action in ("cordon", "drain-now"):
         site.settle(ONE, only=action)
     site.far.cordons.clear()
     done: list[str] = []
     for name in ("accept_commit", "look_at_fabrics", "look", "look_for_silence", "update_tickets", "deliver_tickets"):
-        monkeypatch.setattr(once, name, lambda *_, **__: [])
-    monkeypatch.setattr(once, "act_where_owed", lambda memory, _: done.extend(owes(memory)))
-    once._once(memory, Share(), [ONE], scan_fabric=False)
+        monkeypatch.setattr(reconcile_pass, name, lambda *_, **__: [])
+    monkeypatch.setattr(reconcile_pass, "run_outstanding_effects", lambda memory, _: done.extend(owes(memory)))
+    reconcile_pass._run_pass(memory, RackAssignment(), [ONE], scan_fabric=False)
     assert done[:3] == ["cordon", "drain-now", "reboot"]
 
 
-def test_status_and_explain_say_it(site: Site, memory: Memory):
+def test_status_and_explain_say_it(site: Site, memory: FleetStateCache):
     one_pass(site, memory)
     site.far.cordons.clear()
     one_pass(site, memory)
-    story = memory.stories()[ONE]
-    (again,) = [link for link in chain(site.ledger, story, 0) if link["remedy"] == "cordon"]
+    story = memory.node_states()[ONE]
+    (again,) = [link for link in build_decision_chain(site.ledger, story, 0) if link["remedy"] == "cordon"]
     assert [(effect["action"], effect["standing"]) for effect in again["effects"]] == [("cordon", "verified")]
-    assert status.as_json(story)["opened"][0]["reason"].startswith("cordon of ")
+    assert status_explain.node_status_as_json(story)["opened"][0]["reason"].startswith("cordon of ")

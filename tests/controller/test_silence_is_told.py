@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from assay.controller.desk import Desk
-from assay.controller.enrol import enroll
-from assay.controller.known.memory import Memory
-from assay.controller.looking.silence import heard_of, look_for_silence, note_answers, note_listening
-from assay.fleet.load import load_fleet
+from assay.controller.cache.fleet_state import FleetStateCache
+from assay.controller.context import ControllerContext
+from assay.controller.enrollment import enroll_nodes
+from assay.controller.ingest.silent_nodes import open_last_seen, record_answers, record_listening, record_silence
+from assay.fleet.fleet_loader import load_fleet
 from assay.ledger.store import Ledger
-from assay.model.evidence import Evidence
+from assay.model.evidence import EvidenceDocument
 from assay.model.fleet import Fleet
-from assay.observe.heard import Position
-from assay.observe.store import EvidenceStore
+from assay.observe.evidence_store import EvidenceStore
+from assay.observe.last_seen import DeliveryPosition
 
 ROOT = Path(__file__).parents[2]
 WELL, DEAD = {"host": {"boot_id": {"value": "x"}}}, {"failed": "no answer within 10 s"}
@@ -50,26 +50,28 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Fleet:
 
 
 @pytest.fixture
-def desk(fleet: Fleet, tmp_path: Path) -> Desk:
+def desk(fleet: Fleet, tmp_path: Path) -> ControllerContext:
     """Return the desk of the fleet, a day after it was enrolled."""
     ledger, store = Ledger.open(tmp_path / "ledger.sqlite"), EvidenceStore(tmp_path / "evidence")
-    desk = Desk(fleet, ledger, store, Hands(), tmp_path, tmp_path / "reports")
-    enroll(Memory(desk))
+    desk = ControllerContext(fleet, ledger, store, Hands(), tmp_path, tmp_path / "reports")
+    enroll_nodes(FleetStateCache(desk))
     desk.clock.sleep(86400)
     return desk
 
 
-def listened(desk: Desk, minutes: float, *speaking: str) -> None:
+def listened(desk: ControllerContext, minutes: float, *speaking: str) -> None:
     """Let minutes pass in which somebody listens to agents, and those named speak."""
     for _ in range(int(minutes * 2)):
         desk.clock.sleep(30)
-        note_listening(desk)
-        heard_of(desk).delivered({name: Position("life", 1, 1) for name in speaking}, desk.clock.now())
+        record_listening(desk)
+        open_last_seen(desk).record_delivery(
+            {name: DeliveryPosition("life", 1, 1) for name in speaking}, desk.clock.now()
+        )
 
 
-def told(desk: Desk) -> list[tuple[str, str]]:
+def told(desk: ControllerContext) -> list[tuple[str, str]]:
     """Judge the silence, and return what stands in the ledger of it."""
-    look_for_silence(desk, Memory(desk).everybody())
+    record_silence(desk, FleetStateCache(desk).build_states_snapshot())
     entries = desk.ledger.entries(kinds=["fault", "fault.cleared", "observe.failed"])
     return [(one.kind, one.body.get("subject") or one.body.get("channel", one.node)) for one in entries]
 
@@ -103,11 +105,13 @@ def test_a_fleet_to_whose_agents_nobody_ever_listened_is_told_nothing(desk):
     assert told(desk) == []
 
 
-def looked(desk: Desk, minutes: float, dead: tuple[str, ...], names: list[str] = NAMES) -> list[tuple[str, str]]:
+def looked(
+    desk: ControllerContext, minutes: float, dead: tuple[str, ...], names: list[str] = NAMES
+) -> list[tuple[str, str]]:
     """Let minutes pass, make a pass over nodes of which some do not answer, and return what was told."""
     desk.clock.sleep(minutes * 60)
     now = desk.clock.now()
-    note_answers(desk, [Evidence(name, now, {"probe": DEAD if name in dead else WELL}) for name in names])
+    record_answers(desk, [EvidenceDocument(name, now, {"probe": DEAD if name in dead else WELL}) for name in names])
     return told(desk)
 
 
@@ -133,17 +137,17 @@ def test_a_dead_collector_is_one_wave(desk):
 
 def test_readings_that_were_pushed_long_ago_are_no_answer(desk):
     now = desk.clock.now()
-    note_answers(desk, [Evidence("n0003", now, {"probe": WELL})])
+    record_answers(desk, [EvidenceDocument("n0003", now, {"probe": WELL})])
     desk.clock.sleep(2 * 3600)
-    note_answers(desk, [Evidence("n0003", now, {"probe": WELL})])
+    record_answers(desk, [EvidenceDocument("n0003", now, {"probe": WELL})])
     desk.clock.sleep(3601)
-    note_answers(desk, [Evidence("n0003", now, {"probe": WELL})])
+    record_answers(desk, [EvidenceDocument("n0003", now, {"probe": WELL})])
     assert told(desk) == [("fault", "h100-a/n0003/probe")]
 
 
 def test_what_was_heard_is_there_again_in_another_process_and_may_be_deleted(desk):
     listened(desk, 10, *NAMES)
-    assert heard_of(desk).positions()["n0003"] == Position("life", 1, 1)
+    assert open_last_seen(desk).positions()["n0003"] == DeliveryPosition("life", 1, 1)
     (desk.home / "heard.sqlite").unlink()
     assert told(desk) == []
-    assert heard_of(desk).positions() == {}
+    assert open_last_seen(desk).positions() == {}

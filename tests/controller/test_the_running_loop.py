@@ -16,23 +16,23 @@ from typing import Any
 
 import pytest
 
-from assay.actions.workloads import Job, Standing, our_reason
-from assay.controller import loop as looping
-from assay.controller.desk import Desk
-from assay.controller.known.current import Current
-from assay.controller.known.memory import Memory
-from assay.controller.looking.silence import heard_of, sources
-from assay.controller.loop import Loop, Told
-from assay.controller.share import shared
-from assay.fleet.load import load_fleet
+from assay.controller import reconcile_loop as looping
+from assay.controller.cache.fleet_state import FleetStateCache
+from assay.controller.context import ControllerContext
+from assay.controller.fleet_reload import FleetReloader
+from assay.controller.ingest.silent_nodes import list_sources, open_last_seen
+from assay.controller.rack_leases import hold_rack_assignment
+from assay.controller.reconcile_loop import LoopListener, ReconcileLoop
+from assay.fleet.fleet_loader import load_fleet
 from assay.ledger.store import Ledger
-from assay.lifecycle import journal
-from assay.lifecycle.classify import FaultSeen
-from assay.lifecycle.when import written
+from assay.lifecycle import ledger_entries
+from assay.lifecycle.faults.detection import FaultObservation
 from assay.model.clock import SystemClock
-from assay.model.entry import Entry
-from assay.model.errors import Trouble
-from assay.observe.store import EvidenceStore
+from assay.model.errors import AssayError
+from assay.model.ledger_entry import LedgerEntry
+from assay.model.timestamps import format_time
+from assay.observe.evidence_store import EvidenceStore
+from assay.schedulers.scheduler_adapter import CustomerJob, SchedulerNodeStatus, prefix_reason
 
 ROOT = Path(__file__).parents[2]
 NODE = "n0003"
@@ -45,20 +45,20 @@ class Far:
 
     def __init__(self) -> None:
         self.cordons: dict[str, str] = {}
-        self.running: dict[str, tuple[Job, ...]] = {}
+        self.running: dict[str, tuple[CustomerJob, ...]] = {}
 
-    def jobs(self, node: str) -> tuple[Job, ...]:
+    def jobs(self, node: str) -> tuple[CustomerJob, ...]:
         return self.running.get(node, ())
 
     def cordoned(self, node: str) -> str:
         return self.cordons.get(node, "")
 
-    def standings(self, nodes: Collection[str]) -> dict[str, Standing]:
-        return {node: Standing(self.jobs(node), self.cordoned(node)) for node in nodes}
+    def standings(self, nodes: Collection[str]) -> dict[str, SchedulerNodeStatus]:
+        return {node: SchedulerNodeStatus(self.jobs(node), self.cordoned(node)) for node in nodes}
 
     def cordon_many(self, reasons: Mapping[str, str]) -> None:
         for node, reason in reasons.items():
-            self.cordons.setdefault(node, our_reason(reason))
+            self.cordons.setdefault(node, prefix_reason(reason))
 
     def uncordon(self, node: str) -> None:
         self.cordons.pop(node, None)
@@ -69,16 +69,20 @@ class Running:
 
     def __init__(self, root: Path, place: Path | str) -> None:
         self.root, self.place, self.far = root, place, Far()
-        self.said, self.lines, self.stop = list[str](), list[Entry](), threading.Event()
+        self.said, self.lines, self.stop = list[str](), list[LedgerEntry](), threading.Event()
         home, fleet = root / ".assay", load_fleet(root)
         self.ledger = Ledger.open(place)
         store = EvidenceStore(home / "evidence")
-        self.desk = Desk(fleet, self.ledger, store, SystemClock(), home, root / "reports", lambda _: self.far)
+        self.desk = ControllerContext(
+            fleet, self.ledger, store, SystemClock(), home, root / "reports", lambda _: self.far
+        )
         now = datetime.now(UTC)
-        enrolled = (journal.enrolled(node.name, node.pool, "production", now) for node in fleet.nodes.values())
+        enrolled = (
+            ledger_entries.make_enrolled_entry(node.name, node.pool, "production", now) for node in fleet.nodes.values()
+        )
         self.ledger.append(*enrolled)
-        told = {(node.name, source): True for node in fleet.nodes.values() for source in sources(node)}
-        heard_of(self.desk).looked(told, now)
+        told = {(node.name, source): True for node in fleet.nodes.values() for source in list_sources(node)}
+        open_last_seen(self.desk).record_polls(told, now)
         self._thread = threading.Thread(target=self._run)
 
     def start(self) -> None:
@@ -86,10 +90,12 @@ class Running:
         self.until(lambda: any("looks after" in line for line in self.said))
 
     def _run(self) -> None:
-        current = Current(self.root, lambda: load_fleet(self.root), self.desk.clock, self.said.append)
-        told = Told(self.lines.extend, self.said.append)
-        with shared(self.desk) as share:
-            Loop(Memory(self.desk), share, current, lambda fleet: list(fleet.nodes), told, 86400.0).run(self.stop)
+        current = FleetReloader(self.root, lambda: load_fleet(self.root), self.desk.clock, self.said.append)
+        told = LoopListener(self.lines.extend, self.said.append)
+        with hold_rack_assignment(self.desk) as share:
+            ReconcileLoop(
+                FleetStateCache(self.desk), share, current, lambda fleet: list(fleet.nodes), told, 86400.0
+            ).run(self.stop)
 
     def end(self) -> None:
         self.stop.set()
@@ -97,20 +103,23 @@ class Running:
         assert not self._thread.is_alive()
         self.ledger.close()
 
-    def elsewhere(self, *entries: Entry) -> None:
+    def elsewhere(self, *entries: LedgerEntry) -> None:
         """Append by another connection, as another process does."""
         other = Ledger.open(self.place)
         other.append(*entries)
         other.close()
 
-    def fault(self, name: str = NODE, what: str = "gpu.thermal") -> Entry:
+    def fault(self, name: str = NODE, what: str = "gpu.thermal") -> LedgerEntry:
         now = datetime.now(UTC)
-        treatment, subject = self.desk.fleet.catalog.treatment(what), f"{self.desk.fleet.nodes[name].subject}/gpu0"
-        seen = FaultSeen(
+        treatment, subject = (
+            self.desk.fleet.fault_catalog.find_treatment(what),
+            f"{self.desk.fleet.nodes[name].subject}/gpu0",
+        )
+        seen = FaultObservation(
             f"f-{name}", name, what, subject, treatment.severity, treatment.blame, treatment.remedy, 1,
-            written(now), written(now), "as planted", {"kernel": "b:1"}, (written(now),),
+            format_time(now), format_time(now), "as planted", {"kernel": "b:1"}, (format_time(now),),
         )  # fmt: skip
-        return journal.fault(seen, now)
+        return ledger_entries.make_fault_entry(seen, now)
 
     def until(self, true: Callable[[], Any]) -> None:
         end = time.monotonic() + 60
@@ -137,32 +146,32 @@ def running(request, fleet: Path) -> Iterator[Running]:
 
 
 def test_a_fault_that_another_process_stores_is_answered_at_once_and_told_line_by_line(running: Running):
-    running.far.running[NODE] = (Job("7", "llama", "customer", ""),)
+    running.far.running[NODE] = (CustomerJob("7", "llama", "customer", ""),)
     running.elsewhere(running.fault())
     running.until(lambda: running.far.cordons.get(NODE))
     running.until(lambda: any(one.kind == "effect.verified" for one in running.lines))
     told = [one.kind for one in running.lines if one.node == NODE]
     assert told[:4] == ["fault", "decision", "effect.intent", "effect.done"]
     word = {"who": "ann", "reason": "the fan was off by hand"}
-    running.elsewhere(Entry("h1", written(datetime.now(UTC)), "hold", NODE, word))
+    running.elsewhere(LedgerEntry("h1", format_time(datetime.now(UTC)), "hold", NODE, word))
     running.until(lambda: "hold" in [one.kind for one in running.lines])
     assert all("tries again" not in line for line in running.said)
 
 
 def test_trouble_is_told_once_and_what_came_meanwhile_is_answered_when_it_is_over(fleet: Path, monkeypatch):
     running, broken = Running(fleet, fleet / ".assay" / "ledger.sqlite"), threading.Event()
-    decide, failed = looping.decide_now, list[str]()
+    decide, failed = looping.record_decisions, list[str]()
 
     def failing(*asked: Any) -> int:
         if broken.is_set():
             failed.append("once")
-            raise Trouble("the disk is full")
+            raise AssayError("the disk is full")
         return decide(*asked)
 
-    monkeypatch.setattr(looping, "decide_now", failing)
+    monkeypatch.setattr(looping, "record_decisions", failing)
     broken.set()
     running.start()
-    running.far.running[NODE] = (Job("7", "llama", "customer", ""),)
+    running.far.running[NODE] = (CustomerJob("7", "llama", "customer", ""),)
     running.elsewhere(running.fault())
     running.until(lambda: len(failed) >= 2)
     assert running.said.count("the disk is full; tries again") == 1
@@ -173,7 +182,7 @@ def test_trouble_is_told_once_and_what_came_meanwhile_is_answered_when_it_is_ove
 
 
 def test_the_fleets_files_are_followed_and_a_broken_spec_is_refused(fleet: Path, monkeypatch):
-    monkeypatch.setattr(looping, "READ_EACH_S", 0.1)
+    monkeypatch.setattr(looping, "RELOAD_INTERVAL_S", 0.1)
     running = Running(fleet, fleet / ".assay" / "ledger.sqlite")
     running.start()
     policy = fleet / "specs" / "lifecycle" / "default.yaml"
@@ -188,19 +197,19 @@ def test_the_fleets_files_are_followed_and_a_broken_spec_is_refused(fleet: Path,
 
 def test_what_is_no_mistake_of_a_file_but_of_meaning_is_refused_too(fleet: Path):
     said: list[str] = []
-    current = Current(fleet, lambda: load_fleet(fleet), SystemClock(), said.append)
-    assert current.changed() is None
+    current = FleetReloader(fleet, lambda: load_fleet(fleet), SystemClock(), said.append)
+    assert current.reload_if_changed() is None
     inventory = next((fleet / "inventory").glob("*.yml"))
     good = inventory.read_text()
     inventory.write_text(good.replace("profile: managed", "profile: manged"))
-    assert current.changed() is None
-    assert not current.usable
+    assert current.reload_if_changed() is None
+    assert not current.is_usable
     assert "`assay check` lists every problem" in said[0]
-    assert current.changed() is None
+    assert current.reload_if_changed() is None
     assert len(said) == 1
     inventory.write_text(good + "\n")
-    assert current.changed() is not None
-    assert current.usable
+    assert current.reload_if_changed() is not None
+    assert current.is_usable
 
 
 def test_the_command_ends_well_when_it_is_told_to(fleet: Path):
@@ -221,19 +230,19 @@ def test_the_command_ends_well_when_it_is_told_to(fleet: Path):
 def test_a_second_controller_is_refused_on_a_ledger_in_a_file(fleet: Path):
     running = Running(fleet, fleet / ".assay" / "ledger.sqlite")
     running.start()
-    with pytest.raises(Trouble, match="another controller"), shared(running.desk):
+    with pytest.raises(AssayError, match="another controller"), hold_rack_assignment(running.desk):
         pass
     running.end()
 
 
 def test_what_waits_for_its_time_is_looked_at_without_news(fleet: Path, monkeypatch):
-    monkeypatch.setattr(looping, "WEIGH_EACH_S", 0.1)
+    monkeypatch.setattr(looping, "DECISION_INTERVAL_S", 0.1)
     running = Running(fleet, fleet / ".assay" / "ledger.sqlite")
-    running.far.running[NODE] = (Job("7", "llama", "customer", ""),)
+    running.far.running[NODE] = (CustomerJob("7", "llama", "customer", ""),)
     running.start()
     running.elsewhere(running.fault())
     running.until(lambda: running.far.cordons.get(NODE))
-    assert Memory(running.desk).stories()[NODE].state == "production"
+    assert FleetStateCache(running.desk).node_states()[NODE].state == "production"
     del running.far.running[NODE]
     running.until(lambda: any(one.kind == "transition" for one in running.lines))
     running.end()

@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.controller.people.ticket_diff import Standing, changes, standings
-from assay.controller.people.ticket_list import listed
 from assay.ledger.store import Ledger
-from assay.model.entry import Entry
-from assay.model.ticket import Place, Ticket
+from assay.model.ledger_entry import LedgerEntry
+from assay.model.ticket import Ticket, TicketPlace
+from assay.tickets.ticket_lifecycle import TicketStatus, diff_tickets, list_tickets, read_ticket_statuses
 
 KEYS = ["a", "b", "c"]
 WINDOW = timedelta(days=30)
@@ -23,13 +22,20 @@ def day(number: int) -> str:
     return (datetime(2026, 11, 1, tzinfo=UTC) + timedelta(days=number)).isoformat()
 
 
-def open_tickets(history: list[Entry]) -> dict[str, Standing]:
-    return {key: one for key, one in standings(history).items() if not one.by}
+def open_tickets(history: list[LedgerEntry]) -> dict[str, TicketStatus]:
+    return {key: one for key, one in read_ticket_statuses(history).items() if not one.closed_by}
 
 
 def ticket(key: str, seen: str = "seven of eight") -> Ticket:
     return Ticket(
-        f"id-{key}", key, f"title {key}", "n0001", (Place("n0001", "lab1", "r01", 4, "gpu6"),), "eight", seen, "look"
+        f"id-{key}",
+        key,
+        f"title {key}",
+        "n0001",
+        (TicketPlace("n0001", "lab1", "r01", 4, "gpu6"),),
+        "eight",
+        seen,
+        "look",
     )
 
 
@@ -37,11 +43,11 @@ def proved(*keys: str):
     return lambda ticket, since: f"seen right after {since}" if ticket.key in keys else ""
 
 
-def step(history: list[Entry], wanted: list[Ticket], proof, at: str) -> list[Entry]:
-    return [*history, *changes(standings(history), wanted, proof, at, WINDOW)]
+def step(history: list[LedgerEntry], wanted: list[Ticket], proof, at: str) -> list[LedgerEntry]:
+    return [*history, *diff_tickets(read_ticket_statuses(history), wanted, proof, at, WINDOW)]
 
 
-def kinds(history: list[Entry]) -> list[str]:
+def kinds(history: list[LedgerEntry]) -> list[str]:
     return [entry.kind for entry in history]
 
 
@@ -74,7 +80,7 @@ def test_a_ticket_that_is_still_wanted_is_not_closed_by_any_proof():
     assert kinds(history) == ["ticket.opened"]
 
 
-def broken_again(after: int) -> list[Entry]:
+def broken_again(after: int) -> list[LedgerEntry]:
     history = step(step([], [ticket("a")], proved(), day(1)), [], proved("a"), day(2))
     return step(history, [ticket("a", "six of eight")], proved(), day(2 + after))
 
@@ -95,7 +101,7 @@ def test_what_breaks_again_after_the_window_is_a_new_ticket():
     history = broken_again(after=31)
     first, second = (entry.body["ticket"] for entry in history if entry.kind == "ticket.opened")
     assert first != second
-    assert [one.closed_at for one in listed(history)] == [day(2), ""]
+    assert [one.closed_at for one in list_tickets(history)] == [day(2), ""]
 
 
 def test_a_reopened_ticket_closes_again_and_keeps_its_whole_history(tmp_path: Path):
@@ -103,14 +109,14 @@ def test_a_reopened_ticket_closes_again_and_keeps_its_whole_history(tmp_path: Pa
     history = step(history, [ticket("a")], proved(), day(5))
     ledger = Ledger.open(tmp_path / "ledger.sqlite")
     assert ledger.append(*history) == [True] * 5, "each line is new to a ledger, which takes an id only once"
-    (one,) = listed(ledger.entries())
+    (one,) = list_tickets(ledger.entries())
     assert [each.what for each in one.history] == ["opened", "closed", "reopened", "closed", "reopened"]
-    assert (one.reopened, one.closed_at, one.opened_at) == (2, "", day(1))
+    assert (one.reopen_count, one.closed_at, one.opened_at) == (2, "", day(1))
     assert history[-1].body["before"] == 2
 
 
 def out(key: str, *places: str, verify: str = "fabric scan compute") -> Ticket:
-    ends = tuple(Place(device, port=port) for device, _, port in (place.partition(":") for place in places))
+    ends = tuple(TicketPlace(device, port=port) for device, _, port in (place.partition(":") for place in places))
     return Ticket(f"id-{key}", key, key, places=ends, verify=verify)
 
 
@@ -160,7 +166,7 @@ passes = st.lists(
 
 @given(passes)
 def test_through_any_history_no_ticket_is_lost_doubled_or_closed_without_proof(history_of):
-    history: list[Entry] = []
+    history: list[LedgerEntry] = []
     for number, (wanted, proofs, seen) in enumerate(history_of):
         before = open_tickets(history)
         asked = [ticket(key, seen) for key in sorted(wanted)]
@@ -177,7 +183,7 @@ def test_through_any_history_no_ticket_is_lost_doubled_or_closed_without_proof(h
     assert len({entry.id for entry in history}) == len(history)
     opened = [entry.body["ticket"] for entry in history if entry.kind == "ticket.opened"]
     assert len(set(opened)) == len(opened)
-    for one in listed(history):
+    for one in list_tickets(history):
         turns = [each.what for each in one.history if each.what != "updated"]
         assert turns == ["opened", *["closed", "reopened"] * len(turns)][: len(turns)], "exactly one open at a time"
 
@@ -186,11 +192,11 @@ def test_through_any_history_no_ticket_is_lost_doubled_or_closed_without_proof(h
 def test_the_order_of_what_is_wanted_does_not_matter(history_of):
     for wanted, _, seen in history_of:
         asked = [ticket(key, seen) for key in wanted]
-        forward = changes({}, asked, proved(), day(1), WINDOW)
-        backward = changes({}, asked[::-1], proved(), day(1), WINDOW)
+        forward = diff_tickets({}, asked, proved(), day(1), WINDOW)
+        backward = diff_tickets({}, asked[::-1], proved(), day(1), WINDOW)
         assert sorted(entry.id for entry in forward) == sorted(entry.id for entry in backward)
 
 
 def test_a_ticket_survives_the_ledgers_json():
-    (entry,) = changes({}, [ticket("a")], proved(), day(1), WINDOW)
+    (entry,) = diff_tickets({}, [ticket("a")], proved(), day(1), WINDOW)
     assert open_tickets([entry])["a"].ticket == ticket("a")

@@ -25,30 +25,32 @@ from hypothesis import strategies as st
 from ticket_sinks import GitHub, Jira, Trouble, Webhook
 from typer.testing import CliRunner
 
-from assay.actions.sinks import remote
-from assay.actions.sinks.words import markdown, marked, title
 from assay.cli.app import app
-from assay.controller.desk import Desk
-from assay.controller.people.outbox import Undelivered, deliver_tickets, version_of
-from assay.controller.people.postponed import Postponed
-from assay.controller.people.ticket_diff import changes, standings
-from assay.controller.people.ticket_list import KINDS, listed
-from assay.fleet.check import problems
-from assay.fleet.load import load_fleet
+from assay.controller.context import ControllerContext
+from assay.fleet.check import list_problems
+from assay.fleet.fleet_loader import load_fleet
 from assay.ledger.store import Ledger
-from assay.model.entry import derived_id
-from assay.model.ticket import Happening, Listed, Place, Ticket
-from assay.observe.store import EvidenceStore
+from assay.model.ledger_entry import derive_id
+from assay.model.ticket import Ticket, TicketEvent, TicketPlace, TicketRecord
+from assay.observe.evidence_store import EvidenceStore
+from assay.tickets import sink_http_client
+from assay.tickets.delivery_backoff import DeliveryBackoff
+from assay.tickets.ticket_delivery import UndeliveredTicket, compute_ticket_version, deliver_tickets
+from assay.tickets.ticket_lifecycle import TICKET_KINDS, diff_tickets, list_tickets, read_ticket_statuses
+from assay.tickets.ticket_markdown import find_ticket_mark, format_ticket_markdown, format_ticket_title
 
 SMALLEST = Path(__file__).parents[1] / "fleet" / "smallest"
 TOKEN = "canary-7f3a9c51e2"
-ENDS = (Place("n1", "lab", "r1", 1, "mlx5_0", "r1-n1-p1"), Place("leaf-1", "lab", "r9", 40, "7", "r9-l1-p7"))
+ENDS = (
+    TicketPlace("n1", "lab", "r1", 1, "mlx5_0", "r1-n1-p1"),
+    TicketPlace("leaf-1", "lab", "r9", 40, "7", "r9-l1-p7"),
+)
 
 
 def ticket(key: str = "fabric/compute/missing/1", seen: str = "no link") -> Ticket:
     told = {"expected": "n1/mlx5_0 – leaf-1/7 at 4xNDR", "cause": "a loose plug", "steps": "reseat it\nscan again"}
     return Ticket(
-        derived_id("ticket", key), key, f"No link: {key}", "n1", ENDS, seen=seen, verify="fabric scan compute", **told
+        derive_id("ticket", key), key, f"No link: {key}", "n1", ENDS, seen=seen, verify="fabric scan compute", **told
     )
 
 
@@ -77,21 +79,23 @@ class Room:
         (self.root / "specs" / f"route-{name}.yaml").write_text(yaml.safe_dump(spec))
 
     @property
-    def desk(self) -> Desk:
+    def desk(self) -> ControllerContext:
         home = self.root / ".assay"
         home.mkdir(exist_ok=True)
         ledger, evidence = Ledger.open(home / "ledger.sqlite"), EvidenceStore(home / "evidence")
         fleet = load_fleet(self.root)
-        return Desk(fleet, ledger, evidence, self.clock, home, self.root / "reports", progress=self.said.append)
+        return ControllerContext(
+            fleet, ledger, evidence, self.clock, home, self.root / "reports", progress=self.said.append
+        )
 
     def wants(self, *tickets: Ticket) -> None:
         """Have exactly these open: whatever else is open is proved fixed."""
         self.clock.sleep(60)
         desk = self.desk
-        known = standings(desk.ledger.entries(kinds=KINDS))
-        desk.ledger.append(*changes(known, tickets, lambda *_: "scan 7", desk.now, timedelta(days=30)))
+        known = read_ticket_statuses(desk.ledger.entries(kinds=TICKET_KINDS))
+        desk.ledger.append(*diff_tickets(known, tickets, lambda *_: "scan 7", desk.now, timedelta(days=30)))
 
-    def deliver(self, *, now: bool = False) -> list[Undelivered]:
+    def deliver(self, *, now: bool = False) -> list[UndeliveredTicket]:
         return deliver_tickets(self.desk, now=now, pause=self.pauses.append)
 
     def delivered(self) -> list[dict[str, Any]]:
@@ -103,8 +107,8 @@ def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Room:
     root = tmp_path / "fleet"
     shutil.copytree(SMALLEST, root, ignore=shutil.ignore_patterns("__pycache__"))
     monkeypatch.setenv("SINK_TOKEN", TOKEN)
-    monkeypatch.setattr(remote, "REQUEST_S", 0.5)
-    monkeypatch.setattr(remote.Remote.__init__, "__defaults__", (0.5,))
+    monkeypatch.setattr(sink_http_client, "REQUEST_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(sink_http_client.SinkHttpClient.__init__, "__defaults__", (0.5,))
     return Room(root)
 
 
@@ -139,7 +143,7 @@ def test_without_a_route_each_ticket_is_a_markdown_file(room: Room) -> None:
     (file,) = (room.root / ".assay" / "tickets").iterdir()
     text = file.read_text()
     assert file.name == f"{ticket().id}.md"
-    assert marked(text) == ticket().id
+    assert find_ticket_mark(text) == ticket().id
     for told in ("r1-n1-p1", "r9-l1-p7", "U40", "no link", "a loose plug", "1. reseat it", "fabric scan compute"):
         assert told in text
 
@@ -167,7 +171,7 @@ def test_a_file_that_somebody_deleted_comes_back_and_one_that_is_there_is_left_a
     assert len(room.delivered()) == 1
 
 
-ONE = (Happening("2026-11-21", "reopened", "calm"),)
+ONE = (TicketEvent("2026-11-21", "reopened", "calm"),)
 
 
 def calm(one: Ticket) -> Ticket:
@@ -194,10 +198,14 @@ def outside_fences(text: str) -> list[str]:
 def test_nothing_that_was_seen_can_pass_for_the_mark_of_another_ticket(name: str, seen: str) -> None:
     hostile = f"{name}\n<!-- assay-ticket: 0000000000000000 -->\n```\n# {seen}"
     one = replace(ticket(seen=hostile), title=hostile, steps=hostile, cause=hostile)
-    text = markdown(Listed(one, "2026-11-21", history=(Happening("2026-11-21", "reopened", hostile),)))
-    assert marked(text) == one.id
-    assert "\n" not in title(Listed(one, ""))
-    assert len(outside_fences(text)) == len(outside_fences(markdown(Listed(calm(one), "2026-11-21", history=ONE))))
+    text = format_ticket_markdown(
+        TicketRecord(one, "2026-11-21", history=(TicketEvent("2026-11-21", "reopened", hostile),))
+    )
+    assert find_ticket_mark(text) == one.id
+    assert "\n" not in format_ticket_title(TicketRecord(one, ""))
+    assert len(outside_fences(text)) == len(
+        outside_fences(format_ticket_markdown(TicketRecord(calm(one), "2026-11-21", history=ONE)))
+    )
 
 
 def test_a_lab_s_tickets_leave_the_machine_for_nobody(room: Room, github: GitHub) -> None:
@@ -220,7 +228,7 @@ def test_a_github_issue_is_opened_once_changed_closed_and_reopened(room: Room, g
         states.append(github.issues[0]["state"])
     assert states == ["open", "open", "open", "closed", "open"]
     assert len(github.issues) == 1
-    assert marked(github.issues[0]["body"]) == ticket().id
+    assert find_ticket_mark(github.issues[0]["body"]) == ticket().id
     assert github.issues[0]["labels"] == ["assay"]
     assert len(room.delivered()) == 4, "one line in the ledger for each change"
     assert {one["external"] for one in room.delivered()} == {github.issues[0]["html_url"]}
@@ -316,7 +324,7 @@ def test_one_that_asks_for_more_is_left_alone_so_long(
     github.troubles.append(Trouble("GET", status=status, headers=headers, times=9))
     room.wants(ticket())
     (failed,) = room.deliver()
-    assert datetime.fromisoformat(failed.again_at) >= room.clock.now() + timedelta(seconds=1800)
+    assert datetime.fromisoformat(failed.retry_at) >= room.clock.now() + timedelta(seconds=1800)
     (again,) = room.deliver()
     assert again == failed
     assert len(github.requests) == 1, "nobody asks before the time"
@@ -324,7 +332,7 @@ def test_one_that_asks_for_more_is_left_alone_so_long(
 
 @pytest.mark.parametrize("asked", ["²", "soon", "-1", "9" * 5000])
 def test_a_wait_that_makes_no_sense_is_some_wait(asked: str) -> None:
-    assert remote._wait_s({"Retry-After": asked}) > 0
+    assert sink_http_client._parse_wait_s({"Retry-After": asked}) > 0
 
 
 def test_each_failure_doubles_the_wait_and_a_success_forgets_it(room: Room, github: GitHub) -> None:
@@ -333,8 +341,8 @@ def test_each_failure_doubles_the_wait_and_a_success_forgets_it(room: Room, gith
     waits = []
     for _ in range(3):
         (failed,) = room.deliver()
-        waits.append(datetime.fromisoformat(failed.again_at) - room.clock.now())
-        room.clock.at = datetime.fromisoformat(failed.again_at)
+        waits.append(datetime.fromisoformat(failed.retry_at) - room.clock.now())
+        room.clock.at = datetime.fromisoformat(failed.retry_at)
     assert waits == [timedelta(minutes=1), timedelta(minutes=2), timedelta(minutes=4)]
     assert room.deliver() == []
     assert json.loads((room.root / ".assay" / "delivery.json").read_text()) == {}
@@ -352,14 +360,14 @@ def test_one_ticket_that_is_refused_keeps_no_other_back(room: Room, github: GitH
     room.wants(ticket("a"), ticket("b"))
     (failed,) = room.deliver()
     assert failed.ticket == ticket("a").id
-    assert "answers 422" in failed.why
+    assert "answers 422" in failed.reason
     assert len(github.issues) == 1
 
 
 @pytest.mark.parametrize("content", ["", "[]", '{"issues": 7}', '{"issues": {"until": "x"}}', "\0"])
 def test_a_damaged_account_of_what_waits_is_forgotten(tmp_path: Path, content: str) -> None:
     (tmp_path / "d.json").write_text(content)
-    assert Postponed(tmp_path / "d.json").until("issues", datetime.now(UTC)) == ""
+    assert DeliveryBackoff(tmp_path / "d.json").find_retry_time("issues", datetime.now(UTC)) == ""
 
 
 @pytest.mark.parametrize("start", [b"HTTP/1.1 200 OK\r\nX-Slow: ", b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n"])
@@ -368,7 +376,7 @@ def test_a_service_that_sends_a_byte_now_and_then_is_cut_off(room: Room, github:
     room.wants(ticket())
     begun = time.monotonic()
     (failed,) = room.deliver()
-    assert "no answer within 0.5 s" in failed.why
+    assert "no answer within 0.5 s" in failed.reason
     assert time.monotonic() - begun < 9, "the bytes end after 10 s"
 
 
@@ -391,7 +399,7 @@ def test_a_service_that_is_not_there_and_a_secret_that_is_not_set_are_told(
     room.route("unset", webhook={"url": "http://127.0.0.1:9/in", "credentials": {"env": "NO_SUCH_TOKEN"}})
     monkeypatch.delenv("NO_SUCH_TOKEN", raising=False)
     room.wants(ticket())
-    told = {one.route: one.why for one in room.deliver()}
+    told = {one.route: one.reason for one in room.deliver()}
     assert "no connection" in told["away"]
     assert "the environment variable NO_SUCH_TOKEN is not set" in told["unset"]
 
@@ -442,8 +450,8 @@ def test_a_workflow_without_a_way_is_told_with_the_ways_that_there_are(room: Roo
     room.deliver()
     room.wants()
     (failed,) = room.deliver()
-    assert "it has To Do, In Progress, Done" in failed.why
-    assert "close_by" in failed.why
+    assert "it has To Do, In Progress, Done" in failed.reason
+    assert "close_by" in failed.reason
 
 
 # Webhook
@@ -483,17 +491,17 @@ def test_no_token_is_in_any_file_line_or_message(
     room.deliver(now=True)
     told = CliRunner().invoke(app, ["tickets", "--fleet", str(room.root), "deliver", "--format", "json"])
     texts = {str(path): path.read_bytes() for path in room.root.rglob("*") if path.is_file()}
-    texts["said"] = "\n".join([*room.said, *(one.why for one in failed), caplog.text, told.output]).encode()
+    texts["said"] = "\n".join([*room.said, *(one.reason for one in failed), caplog.text, told.output]).encode()
     spelt = [TOKEN.encode(), base64.b64encode(TOKEN.encode()).rstrip(b"=")]
     assert [name for name, content in texts.items() if any(one in content for one in spelt)] == []
 
 
 def test_routes_are_checked_like_every_spec(room: Room, github: GitHub) -> None:
-    assert problems(room.root) == []
+    assert list_problems(room.root) == []
     room.route("both", markdown={"folder": "x"}, webhook={"url": "https://x", "credentials": {"env": "X"}})
     room.route("plain", webhook={"url": "http://example.com/in", "credentials": {"env": "X"}})
     room.route("told", webhook={"url": "https://x", "credentials": {"env": "X", "file": "y"}})
-    assert sorted((one.code, Path(one.file).stem) for one in problems(room.root)) == [
+    assert sorted((one.code, Path(one.file).stem) for one in list_problems(room.root)) == [
         ("ASY0003", "route-plain"),
         ("ASY0004", "route-both"),
         ("ASY0004", "route-told"),
@@ -502,7 +510,7 @@ def test_routes_are_checked_like_every_spec(room: Room, github: GitHub) -> None:
 
 def test_a_file_of_credentials_must_not_lie_in_the_repository(room: Room) -> None:
     room.route("hook", webhook={"url": "https://x", "credentials": {"file": "specs/token"}})
-    assert [one.code for one in problems(room.root)] == ["ASY0095"]
+    assert [one.code for one in list_problems(room.root)] == ["ASY0095"]
 
 
 def test_the_verb_says_what_was_delivered_and_what_was_not(room: Room, github: GitHub) -> None:
@@ -522,6 +530,6 @@ def test_the_verb_says_what_was_delivered_and_what_was_not(room: Room, github: G
 
 def test_a_version_changes_exactly_with_what_there_is_to_say(room: Room) -> None:
     room.wants(ticket())
-    (one,) = listed(room.desk.ledger.entries())
-    assert version_of(one) == version_of(listed(room.desk.ledger.entries())[0])
-    assert version_of(one) != version_of(replace(one, ticket=ticket(seen="else")))
+    (one,) = list_tickets(room.desk.ledger.entries())
+    assert compute_ticket_version(one) == compute_ticket_version(list_tickets(room.desk.ledger.entries())[0])
+    assert compute_ticket_version(one) != compute_ticket_version(replace(one, ticket=ticket(seen="else")))

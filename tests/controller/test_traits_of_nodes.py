@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from assay.controller.desk import Desk
-from assay.controller.known.traits import FleetTraits
-from assay.fleet.load import load_fleet
+from assay.controller.cache.fault_wave_traits import FaultWaveTraits
+from assay.controller.context import ControllerContext
+from assay.fleet.fleet_loader import load_fleet
 from assay.ledger.store import Ledger
 from assay.model.clock import SystemClock
-from assay.model.evidence import Evidence
-from assay.model.outcome import Outcome, Run
+from assay.model.evidence import EvidenceDocument
+from assay.model.outcome import Outcome, SuiteRun
 from assay.model.reading import value
-from assay.observe.store import EvidenceStore
+from assay.observe.evidence_store import EvidenceStore
 
 ROOT = Path(__file__).resolve().parents[2]
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -24,12 +24,14 @@ NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 @pytest.fixture
 def desk(tmp_path):
     ledger = Ledger.open(tmp_path / "ledger.sqlite")
-    yield Desk(load_fleet(ROOT), ledger, EvidenceStore(tmp_path / "evidence"), SystemClock(), tmp_path, tmp_path)
+    yield ControllerContext(
+        load_fleet(ROOT), ledger, EvidenceStore(tmp_path / "evidence"), SystemClock(), tmp_path, tmp_path
+    )
     ledger.close()
 
 
 def test_a_node_has_a_rack_a_spec_and_the_leaves_that_it_is_cabled_to(desk):
-    traits = FleetTraits(desk)
+    traits = FaultWaveTraits(desk)
     found = traits["n0001"]
     assert {("rack", "lab1/r01"), ("spec", "hgx-h100"), ("profile", "managed")} <= found
     leaves = {name for kind, name in found if kind == "leaf"}
@@ -39,9 +41,9 @@ def test_a_node_has_a_rack_a_spec_and_the_leaves_that_it_is_cabled_to(desk):
 
 
 def test_firmware_and_commit_are_those_that_were_read_and_judged_last(desk):
-    desk.evidence.put(Evidence("n0001", NOW, {"bmc": {"firmware": value({"bios": value("1.2")})}}))
+    desk.evidence.store_latest(EvidenceDocument("n0001", NOW, {"bmc": {"firmware": value({"bios": value("1.2")})}}))
     outcome = Outcome("suites/p.py::test_heat", "h100-a/n0001", "n0001", "pass", evidence_at=NOW.isoformat())
-    desk.ledger.record(Run("run-1", NOW.isoformat(), spec_commit="0123456789abcdef"), [outcome])
-    found = FleetTraits(desk)["n0001"]
+    desk.ledger.record(SuiteRun("run-1", NOW.isoformat(), spec_commit="0123456789abcdef"), [outcome])
+    found = FaultWaveTraits(desk)["n0001"]
     assert ("firmware", "bios 1.2") in found
     assert ("spec commit", "0123456789ab") in found

@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 from share_once import desk_of
 
-from assay.controller.effects.journal import KINDS
+from assay.controller.effects.effect_journal import EFFECT_KINDS
 from assay.ledger.store import Ledger
-from assay.model.entry import Entry
+from assay.model.ledger_entry import LedgerEntry
 
 SCRIPT = Path(__file__).parent / "share_once.py"
 LEASE_S = 3.0
@@ -36,7 +36,9 @@ class Room:
         desk = desk_of(root / "a", url, self.asked)
         self.nodes = list(desk.fleet.nodes)
         for node in self.nodes:
-            self.ledger.append(Entry(f"e-{node}", desk.now, "node.enrolled", node, {"pool": "h100-a", "state": "test"}))
+            self.ledger.append(
+                LedgerEntry(f"e-{node}", desk.now, "node.enrolled", node, {"pool": "h100-a", "state": "test"})
+            )
 
     def send_to_zap(self) -> None:
         for node in self.nodes:
@@ -46,8 +48,8 @@ class Room:
         body = {"decision": f"d-{node}", "from": "test", "to": "zap", "timing": "immediate", "rule": "a rule"}
         body |= {"remedy": "", "because": [], "blockers": []}
         self.ledger.append(
-            Entry(f"d-{node}", now, "decision", node, body),
-            Entry(f"t-{node}", now, "transition", node, {"from": "test", "to": "zap", "decision": f"d-{node}"}),
+            LedgerEntry(f"d-{node}", now, "decision", node, body),
+            LedgerEntry(f"t-{node}", now, "transition", node, {"from": "test", "to": "zap", "decision": f"d-{node}"}),
         )
 
     def start(self, name: str, **more: float) -> subprocess.Popen[str]:
@@ -58,7 +60,7 @@ class Room:
 
     def sharing(self) -> int:
         """Return how many controllers have racks: the first has all until the second is known to it."""
-        return len({lease.holder for name, lease in self.ledger.holders().items() if name.startswith("racks/")})
+        return len({lease.holder for name, lease in self.ledger.leases().items() if name.startswith("racks/")})
 
     def begun_by(self, process: subprocess.Popen[str]) -> list[str]:
         return [path.stem for path in self.world.glob("*.begun") if path.read_text() == str(process.pid)]
@@ -67,7 +69,7 @@ class Room:
         return {path.name: path.read_text() for path in self.world.iterdir() if path.suffix != ".begun"}
 
     def said(self, kind: str) -> list[str]:
-        return [entry.node for entry in self.ledger.entries(kinds=KINDS) if entry.kind == f"effect.{kind}"]
+        return [entry.node for entry in self.ledger.entries(kinds=EFFECT_KINDS) if entry.kind == f"effect.{kind}"]
 
 
 @pytest.fixture

@@ -8,12 +8,18 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.controller.clock.rota import SLICES, TOGETHER, Rota, freshest_s, intervals, unscheduled_fabrics
-from assay.controller.lane import Lane, Patience
-from assay.controller.turns import Turns
-from assay.fleet.load import load_fleet
-from assay.model.errors import Trouble
-from assay.model.policy import Requirement, State
+from assay.controller.background_worker import BackgroundWorker, IntervalThrottle, RetryBackoff
+from assay.controller.schedules.poll_schedule import (
+    MAX_SLICES,
+    MIN_SLICE_NODES,
+    PollSchedule,
+    find_max_evidence_age_s,
+    find_unscheduled_fabrics,
+    read_poll_intervals,
+)
+from assay.fleet.fleet_loader import load_fleet
+from assay.model.errors import AssayError
+from assay.model.specs.lifecycle_policy import LifecycleState, PhaseRequirement
 
 FLEET = load_fleet(Path(__file__).parents[2])
 NOW = 1_800_000_000.0
@@ -24,116 +30,116 @@ def of(count: int, every_s: float = 300.0) -> dict[str, float]:
 
 
 def test_who_was_never_looked_at_is_due_and_who_was_just_looked_at_is_not():
-    rota = Rota(of(3), {"n00001": NOW - 10}, NOW)
+    rota = PollSchedule(of(3), {"n00001": NOW - 10}, NOW)
     assert rota.due(NOW) == ["n00000", "n00002"]
-    rota.looked(["n00000", "n00002"], NOW)
+    rota.mark_observed(["n00000", "n00002"], NOW)
     assert rota.due(NOW + 289) == []
     assert rota.due(NOW + 290) == ["n00001"]
     assert rota.due(NOW + 300) == ["n00000", "n00001", "n00002"]
 
 
 def test_news_make_it_a_nodes_turn():
-    rota = Rota(of(3), dict.fromkeys(of(3), NOW), NOW)
-    rota.soon({"n00002", "a stranger"})
+    rota = PollSchedule(of(3), dict.fromkeys(of(3), NOW), NOW)
+    rota.mark_due({"n00002", "a stranger"})
     assert rota.due(NOW) == ["n00002"]
 
 
-@given(back=st.floats(0, 10 * 86400), slices=st.sampled_from([1, 4 * TOGETHER]))
+@given(back=st.floats(0, 10 * 86400), slices=st.sampled_from([1, 4 * MIN_SLICE_NODES]))
 def test_a_clock_that_is_put_back_keeps_nobody_waiting_for_longer_than_an_interval(back, slices):
     every = of(slices)
-    rota = Rota(every, dict.fromkeys(every, NOW), NOW)
+    rota = PollSchedule(every, dict.fromkeys(every, NOW), NOW)
     rota.due(NOW - back)
     assert set(rota.due(NOW - back + 300)) == every.keys()
 
 
 def test_a_large_fleet_is_spread_over_the_interval_and_nobody_is_left_out():
     every = of(10_000)
-    rota, turns = Rota(every, {}, NOW), []
-    rota.looked(rota.due(NOW), NOW)
-    assert rota.gap_s == 300 / SLICES
-    for slice_ in range(1, SLICES + 1):
+    rota, turns = PollSchedule(every, {}, NOW), []
+    rota.mark_observed(rota.due(NOW), NOW)
+    assert rota.gap_s == 300 / MAX_SLICES
+    for slice_ in range(1, MAX_SLICES + 1):
         names = rota.due(NOW + slice_ * rota.gap_s)
-        rota.looked(names, NOW + slice_ * rota.gap_s)
+        rota.mark_observed(names, NOW + slice_ * rota.gap_s)
         turns.append(len(names))
     assert sum(turns) == 10_000
     assert max(turns) < 1_200
 
 
 def test_a_fleet_that_is_read_again_keeps_its_turns():
-    rota = Rota(of(2), dict.fromkeys(of(2), NOW), NOW)
-    rota.keep(of(3), {}, NOW + 10)
+    rota = PollSchedule(of(2), dict.fromkeys(of(2), NOW), NOW)
+    rota.replace_nodes(of(3), {}, NOW + 10)
     assert rota.due(NOW + 10) == ["n00002"]
 
 
 def test_each_pool_is_looked_at_as_often_as_its_schedule_says_unless_somebody_says_otherwise():
     names = list(FLEET.nodes)
-    assert set(intervals(FLEET, names, None, 1.0).values()) == {300.0}
-    assert set(intervals(FLEET, names, 20.0, 1.0).values()) == {20.0}
-    assert unscheduled_fabrics(FLEET, list(FLEET.nodes.values())) == set()
+    assert set(read_poll_intervals(FLEET, names, None, 1.0).values()) == {300.0}
+    assert set(read_poll_intervals(FLEET, names, 20.0, 1.0).values()) == {20.0}
+    assert find_unscheduled_fabrics(FLEET, list(FLEET.nodes.values())) == set()
 
 
 def test_evidence_is_renewed_before_it_is_too_old_for_the_state():
-    wants = [Requirement(phase="test", fresh_hours=24), Requirement(phase="production", fresh_hours=1)]
-    assert freshest_s(State(summary="", requires=wants)) == 1800
-    assert freshest_s(State(summary="")) is None
-    rota = Rota(of(1, 86400.0), {"n00000": NOW}, NOW)
-    rota.more_often("n00000", 1800, NOW)
+    wants = [PhaseRequirement(phase="test", fresh_hours=24), PhaseRequirement(phase="production", fresh_hours=1)]
+    assert find_max_evidence_age_s(LifecycleState(summary="", requires=wants)) == 1800
+    assert find_max_evidence_age_s(LifecycleState(summary="")) is None
+    rota = PollSchedule(of(1, 86400.0), {"n00000": NOW}, NOW)
+    rota.limit_interval("n00000", 1800, NOW)
     assert rota.due(NOW + 1800) == ["n00000"]
 
 
 def test_a_thing_has_its_time_again_after_a_while_or_when_that_is_said():
-    turns = Turns()
-    assert [turns.is_time("a", 10, at) for at in (0, 9, 10, 19, 5)] == [True, False, True, False, True]
-    turns.now("a")
-    assert turns.is_time("a", 10, 6)
+    turns = IntervalThrottle()
+    assert [turns.is_due("a", 10, at) for at in (0, 9, 10, 19, 5)] == [True, False, True, False, True]
+    turns.reset("a")
+    assert turns.is_due("a", 10, 6)
 
 
 def test_what_fails_is_told_once_and_left_alone_for_longer_each_time():
     said: list[str] = []
-    lane = Lane("looking", said.append)
+    lane = BackgroundWorker("looking", said.append)
     down = True
 
     def work() -> None:
         if down:
-            raise Trouble("the disk is full")
+            raise AssayError("the disk is full")
 
     for _ in range(2):
-        lane.begin(work)
+        lane.start(work)
         lane.join(5)
-        assert not lane.free
+        assert not lane.is_free
         lane._patience._until = 0.0
     down = False
-    lane.begin(work)
+    lane.start(work)
     lane.join(5)
     assert said == ["looking: the disk is full", "looking: works again"]
-    assert lane.free
+    assert lane.is_free
 
 
 def test_a_mistake_of_ours_is_told_and_ends_nothing():
     said: list[str] = []
-    lane = Lane("looking", said.append)
-    lane.begin(lambda: 1 / 0)
+    lane = BackgroundWorker("looking", said.append)
+    lane.start(lambda: 1 / 0)
     lane.join(5)
     assert said == ["looking: a mistake of assay itself: ZeroDivisionError: division by zero"]
 
 
 def test_a_lane_that_is_busy_is_not_free():
-    lane, go = Lane("looking", print), threading.Event()
-    lane.begin(lambda: go.wait(10))
-    assert lane.busy
-    assert not lane.free
+    lane, go = BackgroundWorker("looking", print), threading.Event()
+    lane.start(lambda: go.wait(10))
+    assert lane.is_busy
+    assert not lane.is_free
     go.set()
     lane.join(5)
-    assert lane.free
+    assert lane.is_free
 
 
 def test_patience_grows_to_a_bound_and_ends_with_success():
-    patience = Patience()
+    patience = RetryBackoff()
     waits = []
     for _ in range(9):
-        patience.failed("down")
+        patience.record_failure("down")
         waits.append(patience._wait_s)
     assert waits == [1, 2, 4, 8, 16, 32, 60, 60, 60]
-    assert patience.went_well()
-    assert patience.over
-    assert not patience.went_well()
+    assert patience.record_success()
+    assert patience.is_over
+    assert not patience.record_success()

@@ -13,18 +13,18 @@ from pathlib import Path
 
 import pytest
 
-from assay.actions.workloads import Job, Standing, workloads_of
-from assay.controller.desk import Desk
-from assay.controller.effects import act as acting
-from assay.controller.effects import journal
-from assay.controller.lock import only_controller
-from assay.fleet.load import load_fleet
+from assay.controller.context import ControllerContext
+from assay.controller.controller_locks import hold_controller_lock
+from assay.controller.effects import effect_journal
+from assay.controller.effects import effect_runner as acting
+from assay.fleet.fleet_loader import load_fleet
 from assay.ledger.store import Ledger
-from assay.lifecycle import journal as lines
+from assay.lifecycle import ledger_entries as lines
 from assay.model.clock import SystemClock
-from assay.model.entry import Entry
-from assay.model.errors import Trouble
-from assay.observe.store import EvidenceStore
+from assay.model.errors import AssayError
+from assay.model.ledger_entry import LedgerEntry
+from assay.observe.evidence_store import EvidenceStore
+from assay.schedulers.scheduler_adapter import CustomerJob, SchedulerNodeStatus, load_scheduler_adapter
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 NODE = "n0003"
@@ -36,17 +36,17 @@ class Scheduler:
     places = True
 
     def __init__(self) -> None:
-        self.reason, self.running, self.silent = "", [Job("7", "llama-405b", "customer", "")], False
+        self.reason, self.running, self.silent = "", [CustomerJob("7", "llama-405b", "customer", "")], False
 
-    def standings(self, nodes: Collection[str]) -> dict[str, Standing]:
+    def standings(self, nodes: Collection[str]) -> dict[str, SchedulerNodeStatus]:
         self._answer()
-        return dict.fromkeys(nodes, Standing(tuple(self.running), self.reason))
+        return dict.fromkeys(nodes, SchedulerNodeStatus(tuple(self.running), self.reason))
 
     def cordon_many(self, reasons: Mapping[str, str]) -> None:
         for node, reason in reasons.items():
             self.cordon(node, reason)
 
-    def jobs(self, node: str) -> tuple[Job, ...]:
+    def jobs(self, node: str) -> tuple[CustomerJob, ...]:
         self._answer()
         return tuple(self.running)
 
@@ -68,7 +68,7 @@ class Scheduler:
 
     def _answer(self) -> None:
         if self.silent:
-            raise Trouble("slurmctld does not answer")
+            raise AssayError("slurmctld does not answer")
 
 
 @pytest.fixture
@@ -77,120 +77,125 @@ def scheduler() -> Scheduler:
 
 
 @pytest.fixture
-def desk(tmp_path: Path, scheduler: Scheduler) -> Desk:
+def desk(tmp_path: Path, scheduler: Scheduler) -> ControllerContext:
     ledger = Ledger.open(tmp_path / "ledger.sqlite")
     store = EvidenceStore(tmp_path / "evidence")
     reports, clock = tmp_path / "reports", SystemClock()
-    return Desk(load_fleet(REPOSITORY), ledger, store, clock, tmp_path, reports, lambda _: scheduler)
+    return ControllerContext(load_fleet(REPOSITORY), ledger, store, clock, tmp_path, reports, lambda _: scheduler)
 
 
-def send(desk: Desk, origin: str, to: str, decision: str = "d1") -> None:
+def send(desk: ControllerContext, origin: str, to: str, decision: str = "d1") -> None:
     """Let a decision have moved the node."""
     now = desk.now
     body = {"decision": decision, "from": origin, "to": to, "timing": "immediate", "rule": "a rule", "remedy": ""}
     moved = {"from": origin, "to": to, "decision": decision}
     desk.ledger.append(
-        lines.enrolled(NODE, "h100-a", origin, desk.clock.now()),
-        Entry(decision, now, "decision", NODE, body | {"because": [], "blockers": []}),
-        Entry(f"{decision}-moved", now, "transition", NODE, moved),
+        lines.make_enrolled_entry(NODE, "h100-a", origin, desk.clock.now()),
+        LedgerEntry(decision, now, "decision", NODE, body | {"because": [], "blockers": []}),
+        LedgerEntry(f"{decision}-moved", now, "transition", NODE, moved),
     )
 
 
-def told(desk: Desk) -> list[tuple[str, str]]:
-    return [(one.kind.removeprefix("effect."), one.body["action"]) for one in desk.ledger.entries(NODE, journal.KINDS)]
+def told(desk: ControllerContext) -> list[tuple[str, str]]:
+    return [
+        (one.kind.removeprefix("effect."), one.body["action"])
+        for one in desk.ledger.entries(NODE, effect_journal.EFFECT_KINDS)
+    ]
 
 
-def test_the_actions_on_arrival_are_done_in_their_order(desk: Desk, scheduler: Scheduler):
+def test_the_actions_on_arrival_are_done_in_their_order(desk: ControllerContext, scheduler: Scheduler):
     send(desk, "production", "draining")
-    acting.act(desk)
+    acting.run_effects(desk)
 
     assert [action for kind, action in told(desk) if kind == "verified"] == ["cordon", "drain-now"]
     assert scheduler.reason.startswith("assay:")
     assert scheduler.running == []
 
 
-def test_what_is_done_is_not_done_again_by_the_next_pass(desk: Desk):
+def test_what_is_done_is_not_done_again_by_the_next_pass(desk: ControllerContext):
     send(desk, "production", "draining")
-    acting.act(desk)
+    acting.run_effects(desk)
     first = told(desk)
-    acting.act(desk)
+    acting.run_effects(desk)
     assert told(desk) == first
 
 
-def test_a_silent_scheduler_leaves_the_effect_unknown_and_its_return_settles_it(desk: Desk, scheduler: Scheduler):
+def test_a_silent_scheduler_leaves_the_effect_unknown_and_its_return_settles_it(
+    desk: ControllerContext, scheduler: Scheduler
+):
     scheduler.silent = True
     send(desk, "production", "draining")
-    acting.act(desk)
+    acting.run_effects(desk)
     assert told(desk)[-1] == ("unknown", "cordon")
     assert ("intent", "drain-now") not in told(desk), "nothing rests on what is not proved"
 
-    acting.act(desk)
+    acting.run_effects(desk)
     assert told(desk)[-1] == ("unknown", "cordon"), "silence settles nothing"
 
     scheduler.silent = False
-    acting.act(desk)
+    acting.run_effects(desk)
     assert told(desk).count(("intent", "cordon")) == 1
     assert told(desk).count(("verified", "cordon")) == 1
     assert told(desk)[-1] == ("verified", "drain-now")
 
 
-def test_an_unknown_effect_that_proves_done_is_not_done_a_second_time(desk: Desk, scheduler: Scheduler):
+def test_an_unknown_effect_that_proves_done_is_not_done_a_second_time(desk: ControllerContext, scheduler: Scheduler):
     scheduler.silent = True
     send(desk, "production", "draining")
-    acting.act(desk)
+    acting.run_effects(desk)
     scheduler.silent, scheduler.reason = False, "assay: it had been done after all"
 
-    acting.act(desk)
+    acting.run_effects(desk)
 
     assert scheduler.reason == "assay: it had been done after all"
     assert told(desk).count(("verified", "cordon")) == 1
 
 
-def test_a_waiting_drain_stays_open_names_its_job_and_ends_with_it(desk: Desk, scheduler: Scheduler):
+def test_a_waiting_drain_stays_open_names_its_job_and_ends_with_it(desk: ControllerContext, scheduler: Scheduler):
     said: list[str] = []
     entry = desk.policy.states["draining"].model_copy(update={"entry": ["drain"]})
     policy = desk.policy.model_copy(update={"states": desk.policy.states | {"draining": entry}})
     desk = replace(desk, fleet=replace(desk.fleet, policies={policy.name: policy}), progress=said.append)
     send(desk, "production", "draining")
-    acting.act(desk)
-    acting.act(desk)
+    acting.run_effects(desk)
+    acting.run_effects(desk)
     assert told(desk) == [("intent", "drain"), ("done", "drain")]
     assert "under way: waits for job 7 (llama-405b, customer)" in said[-1]
 
     scheduler.running = []
-    acting.act(desk)
+    acting.run_effects(desk)
     assert told(desk)[-1] == ("verified", "drain")
 
 
-def test_a_held_node_is_owed_nothing_new(desk: Desk):
+def test_a_held_node_is_owed_nothing_new(desk: ControllerContext):
     send(desk, "production", "draining")
-    desk.ledger.append(Entry("h1", desk.now, "hold", NODE, {"who": "kim", "reason": "looking"}))
-    acting.act(desk)
+    desk.ledger.append(LedgerEntry("h1", desk.now, "hold", NODE, {"who": "kim", "reason": "looking"}))
+    acting.run_effects(desk)
     assert told(desk) == []
 
 
 def test_a_second_controller_is_refused_and_told_of_the_first(tmp_path: Path):
     enter = f"only_controller(__import__('pathlib').Path({str(tmp_path)!r})).__enter__()"
-    script = f"from assay.controller.lock import only_controller; {enter}"
-    with only_controller(tmp_path):
+    script = f"from assay.controller.controller_locks import only_controller; {enter}"
+    with hold_controller_lock(tmp_path):
         second = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert second.returncode
     first = rf"another controller \(process {os.getpid()} on {re.escape(socket.gethostname())}, `.+`, since 20.+ UTC\)"
     assert re.search(first, second.stderr)
     assert "one that goes on answers what is new by itself" in second.stderr
-    with only_controller(tmp_path):
+    with hold_controller_lock(tmp_path):
         pass
 
 
 def test_two_checkouts_with_one_ledger_have_one_controller(tmp_path: Path):
     (tmp_path / "data").mkdir()
     ledger = Ledger.open(tmp_path / "data/ours.sqlite")
-    with only_controller(tmp_path / "one", ledger):
-        with pytest.raises(Trouble, match="another controller"), only_controller(tmp_path / "two", ledger):
+    with hold_controller_lock(tmp_path / "one", ledger):
+        with pytest.raises(AssayError, match="another controller"), hold_controller_lock(tmp_path / "two", ledger):
             pass
-        with only_controller(tmp_path / "three", Ledger.open(tmp_path / "data/another.sqlite")):
+        with hold_controller_lock(tmp_path / "three", Ledger.open(tmp_path / "data/another.sqlite")):
             pass
 
 
-def test_adapters_are_found_by_entry_point(desk: Desk):
-    assert workloads_of(desk.fleet.nodes["n0017"]).jobs("n0017") == ()
+def test_adapters_are_found_by_entry_point(desk: ControllerContext):
+    assert load_scheduler_adapter(desk.fleet.nodes["n0017"]).list_jobs("n0017") == ()

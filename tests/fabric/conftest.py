@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from assay.fabric.design import Plan, plan
-from assay.model.design import FabricDesign
+from assay.fabric.topology.design_compiler import CompiledTopology, compile_topology
+from assay.model.fabric.fabric_design import FabricDesign
 from assay.model.fleet import Fleet, Node
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -53,8 +53,8 @@ def fleet(design: FabricDesign) -> Fleet:
 
 
 @pytest.fixture(scope="session")
-def small(design: FabricDesign, fleet: Fleet) -> Plan:
-    return plan(design, fleet)
+def small(design: FabricDesign, fleet: Fleet) -> CompiledTopology:
+    return compile_topology(design, fleet)
 
 
 @pytest.fixture

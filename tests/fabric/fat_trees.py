@@ -5,17 +5,16 @@ from itertools import pairwise
 
 from hypothesis import strategies as st
 
-from assay.fabric.discovery import Discovery, FoundCable, FoundDevice
-from assay.fabric.planned import Device, Links, Plan
-from assay.model.cable import Port
-from assay.model.labels import Labels
+from assay.fabric.discovery import DiscoveredCable, DiscoveredDevice, FabricDiscovery
+from assay.fabric.topology.compiled_topology import CableTable, CompiledTopology, DesignedDevice
+from assay.model.fabric.ports_and_cables import PortId, PortLabelling
 
 RATE = "4xNDR"
 
 
-def fat_tree(units=2, nodes=3, rails=3, spines=2, pair=2, pods=1, cores=0, rate=RATE, ports=64) -> Plan:
+def fat_tree(units=2, nodes=3, rails=3, spines=2, pair=2, pods=1, cores=0, rate=RATE, ports=64) -> CompiledTopology:
     """A rail-optimised fat tree: `pods` of two tiers, joined by `cores` where there are any."""
-    devices, links = [], Links()
+    devices, links = [], CableTable()
     hcas = [_adapters(devices, pod, units * nodes, rails) for pod in range(pods)]
     leaves = [_switches(devices, "b", f"leaf-{pod}", units * rails, ports) for pod in range(pods)]
     tops = [_switches(devices, "c", f"spine-{pod}", spines, ports) for pod in range(pods)]
@@ -26,8 +25,8 @@ def fat_tree(units=2, nodes=3, rails=3, spines=2, pair=2, pods=1, cores=0, rate=
             links.add(own, [1] * rails, leaf[unit * rails : (unit + 1) * rails], [place + 1] * rails)
         _join(links, leaf, nodes, top, pair)
     _join(links, [one for top in tops for one in top], 32, core, pair)
-    links.alike(rate, 5)
-    return Plan("tree", devices, links)
+    links.set_rate_and_length(rate, 5)
+    return CompiledTopology("tree", devices, links)
 
 
 def _adapters(devices, pod, nodes, rails):
@@ -38,7 +37,7 @@ def _adapters(devices, pod, nodes, rails):
         found.append(range(len(devices), len(devices) + rails))
         for rail in range(rails):
             guid = f"0xa{16 * len(devices):015x}"
-            device = Device(guid, f"{name} mlx5_{rail}", "hca", 1, f"r{pod}{node // 2}", node + 1, "lab", name)
+            device = DesignedDevice(guid, f"{name} mlx5_{rail}", "hca", 1, f"r{pod}{node // 2}", node + 1, "lab", name)
             devices.append(device)
     return found
 
@@ -48,7 +47,9 @@ def _switches(devices, letter, name, many, ports):
     first = len(devices)
     for number in range(many):
         guid = f"0x{letter}{16 * (first + number):015x}"
-        devices.append(Device(guid, f"{name}-{number}", "switch", ports, name, number + 1, "lab", labels=Labels(2)))
+        devices.append(
+            DesignedDevice(guid, f"{name}-{number}", "switch", ports, name, number + 1, "lab", labels=PortLabelling(2))
+        )
     return range(first, first + many)
 
 
@@ -75,12 +76,12 @@ def fat_trees(draw):
     )
 
 
-def as_built(plan) -> list[FoundCable]:
+def as_built(plan) -> list[DiscoveredCable]:
     """Every designed cable, as found."""
-    return [FoundCable(cable.a.at, cable.b.at, cable.rate) for cable in plan.cables]
+    return [DiscoveredCable(cable.a.at, cable.b.at, cable.rate) for cable in plan.cables]
 
 
-def in_reach(plan, cables, extra=(), problems=()) -> Discovery:
+def in_reach(plan, cables, extra=(), problems=()) -> FabricDiscovery:
     """What is discovered of `cables` from one place: the largest part that hangs together."""
     near: dict[str, set[str]] = {}
     for a, b, _ in cables:
@@ -97,14 +98,14 @@ def in_reach(plan, cables, extra=(), problems=()) -> Discovery:
     (largest, _), *_ = Counter(part.values()).most_common(1)
     seen = [cable for cable in cables if part[cable.a.guid] == largest]
     guids = {port.guid for cable in seen for port in cable[:2]}
-    known = {g: FoundDevice(g, d.kind, d.ports, d.description) for g, d in plan.devices.items() if g in guids}
-    return Discovery(seen, known | {one.guid: one for one in extra if one.guid in guids}, problems)
+    known = {g: DiscoveredDevice(g, d.kind, d.ports, d.description) for g, d in plan.devices.items() if g in guids}
+    return FabricDiscovery(seen, known | {one.guid: one for one in extra if one.guid in guids}, problems)
 
 
-def renamed(cables, guids) -> list[FoundCable]:
+def renamed(cables, guids) -> list[DiscoveredCable]:
     """The cables with some devices' GUIDs replaced by others."""
-    there = lambda port: Port(guids.get(port.guid, port.guid), port.number)  # noqa: E731
-    return [FoundCable(there(a), there(b), rate) for a, b, rate in cables]
+    there = lambda port: PortId(guids.get(port.guid, port.guid), port.number)  # noqa: E731
+    return [DiscoveredCable(there(a), there(b), rate) for a, b, rate in cables]
 
 
 def edge(cable):
@@ -120,7 +121,7 @@ class Mischief:
         self.cables = as_built(plan)
         self.called: list[tuple[str, object]] = []
         self.touched: set[str] = set()
-        self.extra: list[FoundDevice] = []
+        self.extra: list[DiscoveredDevice] = []
         self.touched_nodes: set[str] = set()
 
     def __repr__(self):
@@ -167,7 +168,7 @@ class Mischief:
         for name, guids in self.pick(kind):
             old = guids if whole else guids[:1]
             new = {guid: f"0xe{guid[3:]}" for guid in old}
-            self.extra += [FoundDevice(guid, kind, 64, "new") for guid in new.values()]
+            self.extra += [DiscoveredDevice(guid, kind, 64, "new") for guid in new.values()]
             self.touched |= set(new.values())
             self.cables = renamed(self.cables, new)
             if any(port.guid in new.values() for cable in self.cables for port in cable[:2]):  # else its leaf is dead
@@ -187,12 +188,12 @@ class Mischief:
                 self.called.append(("missing", frozenset([edge(cable)])))
         for number in range(self.draw(st.integers(0, 3))):
             for cable in self._apart(free, 1):
-                self.cables[self.cables.index(cable)] = cable._replace(b=Port(cable.b.guid, 60 + number))
+                self.cables[self.cables.index(cable)] = cable._replace(b=PortId(cable.b.guid, 60 + number))
                 self.called.append(("moved", frozenset([edge(cable)])))
         switches = sorted(self.units("switch").items())
         for number in range(self.draw(st.integers(0, 2))):
             (_, (a,)), (_, (b,)) = (self.draw(st.sampled_from(switches)) for _ in range(2))
-            self.cables.append(FoundCable(Port(a, 50 + number), Port(b, 54 + number), RATE))
+            self.cables.append(DiscoveredCable(PortId(a, 50 + number), PortId(b, 54 + number), RATE))
             self.called.append(("unexpected", edge(self.cables[-1])))
 
     def _apart(self, free, many):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from assay.model.design import FabricDesign
+from assay.model.fabric.fabric_design import FabricDesign
 from assay.model.fleet import Fleet, Node
 
 RAILS, POD = 8, 32

@@ -6,10 +6,10 @@ from fat_trees import Mischief, as_built, edge, fat_trees, in_reach
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from assay.fabric.compare import compare
-from assay.fabric.ibnetdiscover import parse
-from assay.fabric.listed import ListedDiscovery
-from assay.lab.netfile import net
+from assay.fabric.comparison.compare import compare_cabling
+from assay.fabric.lazy_discovery import LazyDiscovery
+from assay.fabric.readers.ibnetdiscover import parse
+from assay.lab.fabric.ibnetdiscover import format_net_file
 
 ANYTHING = settings(max_examples=150)
 
@@ -45,7 +45,7 @@ def named(one):
 @ANYTHING
 @given(mischiefs())
 def test_every_deed_comes_out_exactly_once(done):
-    comparison = compare(done.plan, in_reach(done.plan, done.cables, done.extra))
+    comparison = compare_cabling(done.plan, in_reach(done.plan, done.cables, done.extra))
     assert Counter(map(named, comparison.discrepancies)) == Counter(done.called)
     assert comparison.verdict == ("mismatch" if done.called else "match")
 
@@ -56,14 +56,14 @@ def test_of_a_partial_discovery_only_what_was_seen_is_said(done, data):
     edges = sorted(sorted(edge(cable)) for cable in done.cables)
     lost = {frozenset(one) for one in data.draw(st.lists(st.sampled_from(edges), max_size=12))}
     seen = in_reach(done.plan, [one for one in done.cables if edge(one) not in lost], done.extra, ("timed out",))
-    comparison = compare(done.plan, seen)
+    comparison = compare_cabling(done.plan, seen)
     assert comparison.verdict == "partial"
     assert not {"missing", "device-missing", "device-replaced"} & {one.kind for one in comparison.discrepancies}
     assert all(pair.observed for one in comparison.discrepancies for pair in one.cables)
     there = set(map(edge, done.cables)) - lost
     differing = there - set(map(edge, as_built(done.plan)))
     for one in comparison.discrepancies:
-        observed = {frozenset((pair.observed.a.at, pair.observed.b.at)) for pair in one.cables}
+        observed = {frozenset((pair.observed.a.port_id, pair.observed.b.port_id)) for pair in one.cables}
         # where boxes stand in each other's place, a cable between two of them may lead right by chance
         assert observed <= (there if one.kind == "device-exchanged" else differing)
 
@@ -72,8 +72,8 @@ def test_of_a_partial_discovery_only_what_was_seen_is_said(done, data):
 @given(mischiefs(), st.randoms(use_true_random=False))
 def test_the_quick_way_of_reading_and_the_order_of_a_dump_change_nothing(done, random):
     seen = in_reach(done.plan, done.cables, done.extra)
-    records = net(seen.devices, seen.cables).split("\n\n")
+    records = format_net_file(seen.devices, seen.cables).split("\n\n")
     random.shuffle(records)
     listed = parse("\n\n".join(record.strip("\n") for record in records) + "\n")
-    assert isinstance(listed, ListedDiscovery)
-    assert compare(done.plan, listed).as_json() == compare(done.plan, seen).as_json()
+    assert isinstance(listed, LazyDiscovery)
+    assert compare_cabling(done.plan, listed).as_json() == compare_cabling(done.plan, seen).as_json()

@@ -2,12 +2,11 @@
 
 import pytest
 
-from assay.fabric.compare import compare
-from assay.fabric.design import plan
-from assay.fabric.discovery import Discovery, FoundCable, FoundDevice
-from assay.model.cable import Port
-from assay.model.errors import Trouble
-from assay.model.labels import Labels
+from assay.fabric.comparison.compare import compare_cabling
+from assay.fabric.discovery import DiscoveredCable, DiscoveredDevice, FabricDiscovery
+from assay.fabric.topology.design_compiler import compile_topology
+from assay.model.errors import AssayError
+from assay.model.fabric.ports_and_cables import PortId, PortLabelling
 
 HCA, LEAF, SPINE = "0x000000000000a000", "0x0000000000005002", "0x0000000000006000"
 BROKEN = {"device": "leaf-1-2", "port": 3, "to": {"device": "leaf-1-2", "port": 40}, "why": "port 3 is broken"}
@@ -15,7 +14,7 @@ BROKEN = {"device": "leaf-1-2", "port": 3, "to": {"device": "leaf-1-2", "port": 
 
 @pytest.fixture
 def compiled(make_design, fleet):
-    return lambda **changes: plan(make_design(**changes), fleet)
+    return lambda **changes: compile_topology(make_design(**changes), fleet)
 
 
 def cables(one):
@@ -30,22 +29,22 @@ def test_an_override_moves_one_plug_and_nothing_else(compiled, small):
 
 
 def test_an_override_may_change_rate_and_length_of_its_cable(compiled):
-    cable = compiled(overrides=[BROKEN | {"rate": "4xHDR", "length_m": 7}]).cable_at(Port(LEAF, 40))
+    cable = compiled(overrides=[BROKEN | {"rate": "4xHDR", "length_m": 7}]).cable_at(PortId(LEAF, 40))
     assert (cable.rate, cable.length_m) == ("4xHDR", 7)
 
 
 def test_both_plugs_of_a_cable_may_be_elsewhere(compiled):
     up = {"device": "leaf-1-2", "port": 9, "to": {"device": "leaf-1-2", "port": 41}}
     far = {"device": "spine-1", "port": 9, "to": {"device": "spine-1", "port": 50}}
-    cable = compiled(overrides=[up, far]).cable_at(Port(LEAF, 41))
-    assert cable.b.at == Port(SPINE, 50)
+    cable = compiled(overrides=[up, far]).cable_at(PortId(LEAF, 41))
+    assert cable.b.at == PortId(SPINE, 50)
 
 
 def test_two_plugs_may_have_changed_places(compiled, small):
     one = {"device": "leaf-1-2", "port": 3, "to": {"device": "leaf-1-2", "port": 4}}
     other = {"device": "leaf-1-2", "port": 4, "to": {"device": "leaf-1-2", "port": 3}}
     changed = compiled(overrides=[one, other])
-    assert changed.cable_at(Port(LEAF, 4)).b.node == "n03"
+    assert changed.cable_at(PortId(LEAF, 4)).b.node == "n03"
     assert len(changed.cables) == len(small.cables)
 
 
@@ -53,15 +52,15 @@ def test_a_cable_may_be_taken_out_and_another_laid(compiled, small):
     out = {"device": "leaf-1-2", "port": 9}
     assert len(compiled(overrides=[out]).cables) == len(small.cables) - 1
     laid = compiled(overrides=[out], cables=["leaf-1-3/33 - spine-1/9 4xNDR 2.5m"])
-    cable = laid.cable_at(Port(SPINE, 9))
+    cable = laid.cable_at(PortId(SPINE, 9))
     assert (cable.b.device, cable.b.port, cable.length_m) == ("leaf-1-3", 33, 2.5)
 
 
 def test_a_design_with_overrides_is_compared_as_any_other(compiled):
     moved = compiled(overrides=[BROKEN, {"device": "leaf-1-2", "port": 9}])
-    devices = {g: FoundDevice(g, one.kind, one.ports, one.description) for g, one in moved.devices.items()}
-    found = Discovery([FoundCable(c.a.at, c.b.at, c.rate) for c in moved.cables], devices)
-    assert compare(moved, found).verdict == "match"
+    devices = {g: DiscoveredDevice(g, one.kind, one.ports, one.description) for g, one in moved.devices.items()}
+    found = FabricDiscovery([DiscoveredCable(c.a.at, c.b.at, c.rate) for c in moved.cables], devices)
+    assert compare_cabling(moved, found).verdict == "match"
 
 
 def test_what_is_spare_is_known_and_has_no_cable(compiled):
@@ -69,9 +68,9 @@ def test_what_is_spare_is_known_and_has_no_cable(compiled):
     kept = compiled(
         devices=[switch], spares=[{"device": "leaf-1-0", "ports": "7..8"}, {"device": "leaf-spare"}]
     )  # fmt: skip
-    assert Port("0x0000000000005000", 8) in kept.spare
+    assert PortId("0x0000000000005000", 8) in kept.spare
     assert len(kept.spare) == 2 + 64
-    assert str(kept.end(Port(switch["guid"], 33))) == "leaf-spare port 17/1 (r09 U30)"
+    assert str(kept.end(PortId(switch["guid"], 33))) == "leaf-spare port 17/1 (r09 U30)"
 
 
 @pytest.mark.parametrize(
@@ -87,7 +86,7 @@ def test_what_is_spare_is_known_and_has_no_cable(compiled):
     ],
 )
 def test_what_leads_nowhere_is_named(compiled, changes, says):
-    with pytest.raises(Trouble, match=says):
+    with pytest.raises(AssayError, match=says):
         compiled(**changes)
 
 
@@ -115,8 +114,8 @@ def test_a_split_port_reads_cage_port_part(compiled):
 
 @pytest.mark.parametrize(
     ("labels", "port", "together"),
-    [(Labels(2), 34, range(33, 35)), (Labels(2, 2), 6, range(5, 9)), (Labels(), 34, range(34, 35)),
-     (Labels(0, 2), 34, range(33, 35))],
+    [(PortLabelling(2), 34, range(33, 35)), (PortLabelling(2, 2), 6, range(5, 9)), (PortLabelling(), 34, range(34, 35)),
+     (PortLabelling(0, 2), 34, range(33, 35))],
 )  # fmt: skip
 def test_ports_of_one_cage_go_down_together(labels, port, together):
     assert labels.together(port) == together

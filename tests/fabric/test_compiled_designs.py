@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from assay.fabric import compiled as keeping
-from assay.fabric.compiled import compiled
-from assay.fabric.design import plan
-from assay.fleet.load import load_fleet
-from assay.model.errors import Trouble
+from assay.fabric.topology import topology_cache as keeping
+from assay.fabric.topology.design_compiler import compile_topology
+from assay.fabric.topology.topology_cache import load_topology
+from assay.fleet.fleet_loader import load_fleet
+from assay.model.errors import AssayError
 
 REPOSITORY = Path(__file__).parents[2]
 DESIGN = "specs/fabrics/compute.yaml"
@@ -53,14 +53,14 @@ def edit(root: Path, file: str, old: str, new: str) -> None:
 def test_a_kept_plan_says_what_compiling_says(repository, not_compiled):
     edit(repository, DESIGN, "lengths:", "spares: [{device: leaf-su01-r0, ports: 25..32}]\nlengths:")
     fleet = load_fleet(repository)
-    fresh = said(plan(fleet.designs["compute"], fleet))
-    first = compiled(repository, "compute")
+    fresh = said(compile_topology(fleet.designs["compute"], fleet))
+    first = load_topology(repository, "compute")
     not_compiled()
-    assert said(first) == said(compiled(repository, "compute")) == fresh
+    assert said(first) == said(load_topology(repository, "compute")) == fresh
 
 
 def test_a_plan_is_kept_under_the_name_that_was_asked_for(repository):
-    assert compiled(repository).name == compiled(repository, "compute").name == "compute"
+    assert load_topology(repository).name == load_topology(repository, "compute").name == "compute"
     assert len(kept(repository)) == 2
 
 
@@ -74,51 +74,51 @@ def test_a_plan_is_kept_under_the_name_that_was_asked_for(repository):
     ],
 )
 def test_what_a_plan_depends_on_is_never_stale(repository, file, old, new):
-    before = said(compiled(repository, "compute"))
+    before = said(load_topology(repository, "compute"))
     edit(repository, file, old, new)
     fleet = load_fleet(repository)
-    after = said(compiled(repository, "compute"))
+    after = said(load_topology(repository, "compute"))
     assert before != after
-    assert after == said(plan(fleet.designs["compute"], fleet))
+    assert after == said(compile_topology(fleet.designs["compute"], fleet))
 
 
 def test_an_overlay_counts_as_well(repository):
-    before = compiled(repository, "compute")
+    before = load_topology(repository, "compute")
     overlay = repository / "overlay.yml"
     overlay.write_text("all: {hosts: {n0001: {rack: r77}}}\n")
-    assert before.of_node("n0001")[0].a.rack != "r77"
-    assert compiled(repository, "compute", [overlay]).of_node("n0001")[0].a.rack == "r77"
+    assert before.cables_of_node("n0001")[0].a.rack != "r77"
+    assert load_topology(repository, "compute", [overlay]).cables_of_node("n0001")[0].a.rack == "r77"
 
 
 @pytest.mark.parametrize("place", [0, 8, 30, 60, -100, -1])
 def test_a_garbled_file_is_compiled_anew(repository, place):
-    fresh = said(compiled(repository, "compute"))
+    fresh = said(load_topology(repository, "compute"))
     (file,) = kept(repository)
     content = bytearray(file.read_bytes())
     content[place] ^= 0x55
     file.write_bytes(content)
-    assert said(compiled(repository, "compute")) == fresh
+    assert said(load_topology(repository, "compute")) == fresh
     assert file.read_bytes() != bytes(content)
 
 
 @pytest.mark.parametrize("length", [0, 5, 40, 10_000])
 def test_a_cut_file_is_compiled_anew(repository, length):
-    fresh = said(compiled(repository, "compute"))
+    fresh = said(load_topology(repository, "compute"))
     (file,) = kept(repository)
     file.write_bytes(file.read_bytes()[:length])
-    assert said(compiled(repository, "compute")) == fresh
+    assert said(load_topology(repository, "compute")) == fresh
 
 
 def test_another_program_compiles_anew(repository, monkeypatch):
-    compiled(repository, "compute")
+    load_topology(repository, "compute")
     monkeypatch.setattr(keeping, "_compiler", lambda: "another")
-    compiled(repository, "compute")
+    load_topology(repository, "compute")
     assert len(kept(repository)) == 2
 
 
 def test_a_file_in_the_way_of_the_folder_costs_only_time(repository):
     (repository / ".assay").write_text("in the way")
-    assert said(compiled(repository, "compute")) == said(compiled(repository, "compute"))
+    assert said(load_topology(repository, "compute")) == said(load_topology(repository, "compute"))
 
 
 def test_several_writers_leave_one_whole_file(repository):
@@ -126,28 +126,28 @@ def test_several_writers_leave_one_whole_file(repository):
         cables = list(pool.map(_cables, [repository] * 6))
     assert cables == [416] * 6
     (file,) = kept(repository)
-    assert keeping._read(file) is not None
+    assert keeping._read_cached(file) is not None
 
 
 def _cables(root: Path) -> int:
-    return len(compiled(root, "compute").cables)
+    return len(load_topology(root, "compute").cables)
 
 
 def test_old_plans_make_room(repository, monkeypatch):
-    monkeypatch.setattr(keeping, "KEPT", 3)
+    monkeypatch.setattr(keeping, "MAX_CACHED_TOPOLOGIES", 3)
     for metres in range(5):
         edit(repository, DESIGN, f"node_leaf: {10 + metres}", f"node_leaf: {11 + metres}")
-        compiled(repository, "compute")
+        load_topology(repository, "compute")
     assert len(kept(repository)) == 3
 
 
 def test_what_cannot_be_compiled_is_said_and_not_kept(repository):
     edit(repository, DESIGN, "n0001..n0020", "n0001..n0021")
     for _ in range(2):
-        with pytest.raises(Trouble, match="n0021"):
-            compiled(repository, "compute")
-    with pytest.raises(Trouble, match="there is no FabricDesign 'storage'"):
-        compiled(repository, "storage")
+        with pytest.raises(AssayError, match="n0021"):
+            load_topology(repository, "compute")
+    with pytest.raises(AssayError, match="there is no FabricDesign 'storage'"):
+        load_topology(repository, "storage")
     assert not (repository / ".assay").exists()
 
 
@@ -155,9 +155,9 @@ def test_a_design_may_stand_in_a_file_of_its_own(repository, tmp_path_factory):
     file = tmp_path_factory.mktemp("elsewhere") / "lab.yaml"
     cable = "0x0000000000000001/1 - 0x0000000000000002/1"
     file.write_text(f'{{kind: FabricDesign, name: lab, rate: 4xNDR, cables: ["{cable}"]}}\n')
-    assert compiled(repository, file=file).name == "lab"
-    assert len(compiled(file.parent, file=file).cables) == 1
+    assert load_topology(repository, file=file).name == "lab"
+    assert len(load_topology(file.parent, file=file).cables) == 1
     assert not (file.parent / ".assay").exists()  # no fleet repository: nothing is left behind
     file.write_text("kind: NodeSpec\n")
-    with pytest.raises(Trouble, match="is missing"):
-        compiled(repository, file=file)
+    with pytest.raises(AssayError, match="is missing"):
+        load_topology(repository, file=file)

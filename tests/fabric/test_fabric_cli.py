@@ -9,11 +9,11 @@ import pytest
 import yaml
 
 from assay.cli.app import main
-from assay.fabric.design import plan
-from assay.fabric.discovery import FoundCable, FoundDevice
-from assay.fleet.load import load_fleet
-from assay.lab.netfile import net
-from assay.observe.store import EvidenceStore
+from assay.fabric.discovery import DiscoveredCable, DiscoveredDevice
+from assay.fabric.topology.design_compiler import compile_topology
+from assay.fleet.fleet_loader import load_fleet
+from assay.lab.fabric.ibnetdiscover import format_net_file
+from assay.observe.evidence_store import EvidenceStore
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -29,9 +29,11 @@ def repository(tmp_path_factory) -> Path:
 @pytest.fixture(scope="module")
 def dump(repository) -> str:
     fleet = load_fleet(repository)
-    compiled = plan(fleet.designs["compute"], fleet)
-    devices = {g: FoundDevice(g, d.kind, d.ports, d.description) for g, d in compiled.devices.items()}
-    return net(devices, [FoundCable(cable.a.at, cable.b.at, cable.rate) for cable in compiled.cables])
+    compiled = compile_topology(fleet.designs["compute"], fleet)
+    devices = {g: DiscoveredDevice(g, d.kind, d.ports, d.description) for g, d in compiled.devices.items()}
+    return format_net_file(
+        devices, [DiscoveredCable(cable.a.port_id, cable.b.port_id, cable.rate) for cable in compiled.cables]
+    )
 
 
 @pytest.fixture
@@ -146,7 +148,7 @@ def test_what_cannot_be_compared_is_refused_with_what_can(assay, tmp_path, text,
 
 def test_a_report_of_ports_is_compared_like_any_other(assay, repository, tmp_path):
     fleet = load_fleet(repository)
-    compiled = plan(fleet.designs["compute"], fleet)
+    compiled = compile_topology(fleet.designs["compute"], fleet)
     lines = []
     for cable in compiled.cables:
         for here, there in ((cable.a, cable.b), (cable.b, cable.a)):
@@ -155,7 +157,7 @@ def test_a_report_of_ports_is_compared_like_any_other(assay, repository, tmp_pat
                 for end in (here, there)
             )
             lines.append(f"{one} 4x NDR - {other} ( '{here.device}' - '{there.device}' )\n")
-    cabled = {end.at for cable in compiled.cables for end in (cable.a, cable.b)}
+    cabled = {end.port_id for cable in compiled.cables for end in (cable.a, cable.b)}
     for guid, device in compiled.devices.items():
         empty = [port for port in range(1, 65) if device.kind == "switch" and (guid, port) not in cabled]
         lines = [f"SW 7 {port} {guid} 4x SDR{' ' * 36}'{device.name}'\n" for port in empty] + lines

@@ -8,18 +8,18 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
-from assay.fabric.design import expected, plan
-from assay.model.cable import guid_of
-from assay.model.design import FabricDesign
-from assay.model.errors import Trouble
-from assay.model.span import spelled_out
+from assay.fabric.topology.design_compiler import compile_topology, list_expected_cables
+from assay.model.errors import AssayError
+from assay.model.fabric.design_cables_and_partitions import expand_node_names
+from assay.model.fabric.fabric_design import FabricDesign
+from assay.model.fabric.ports_and_cables import normalize_guid
 
 REPOSITORY = Path(__file__).parents[2]
 SPINES_AT_LEAVES = [{"guid": f"0x{u:016x}", "rack": "r09", "u": u} for u in (10, 11)]
 
 
 def test_every_node_meets_its_rail_on_one_leaf(small):
-    cable = small.of_node("n03")[2]
+    cable = small.cables_of_node("n03")[2]
     assert str(cable.a) == "n03 mlx5_2 port R2 (r01 U24)"
     assert str(cable.b) == "leaf-1-2 port 2/1 (r09 U12)"
     assert cable.rate == "4xNDR"
@@ -32,7 +32,7 @@ def test_every_leaf_has_the_same_number_of_cables_to_every_spine(small):
 
 
 def test_no_port_is_cabled_twice(small):
-    ports = [end.at for cable in small.cables for end in cable.ends]
+    ports = [end.port_id for cable in small.cables for end in cable.ends]
     assert len(set(ports)) == len(ports) == 2 * len(small.cables)
 
 
@@ -41,10 +41,10 @@ def test_labels_follow_the_cages_of_a_qm9700(design):
 
 
 def test_the_example_design_cables_the_example_fleet():
-    from assay.fleet.load import load_fleet
+    from assay.fleet.fleet_loader import load_fleet
 
     fleet = load_fleet(REPOSITORY)
-    cables = expected(fleet.designs["compute"], fleet)
+    cables = list_expected_cables(fleet.designs["compute"], fleet)
     assert len(cables) == 20 * 8 + 8 * 32
     assert {end.node for cable in cables for end in cable.ends} - {""} == set(fleet.nodes)
     assert all(end.rack and end.u and end.label for cable in cables for end in cable.ends)
@@ -54,7 +54,7 @@ def test_the_example_design_names_its_schema_in_its_first_line():
     text = (REPOSITORY / "specs/fabrics/compute.yaml").read_text()
     assert text.startswith("# yaml-language-server: $schema=../schemas/fabric-design.json\n")
     assert (REPOSITORY / "specs/schemas/fabric-design.json").exists()
-    assert FabricDesign.model_validate(yaml.safe_load(text)).wiring.units == 1
+    assert FabricDesign.model_validate(yaml.safe_load(text)).fat_tree.unit_count == 1
 
 
 @pytest.mark.parametrize(
@@ -95,33 +95,35 @@ def test_a_spine_with_more_cables_than_ports_is_refused(make_design, design):
 
 
 def test_a_node_that_the_inventory_lacks_is_named(design, fleet):
-    with pytest.raises(Trouble, match="n06") as trouble:
-        plan(design, replace(fleet, nodes={name: node for name, node in fleet.nodes.items() if name != "n06"}))
+    with pytest.raises(AssayError, match="n06") as trouble:
+        compile_topology(
+            design, replace(fleet, nodes={name: node for name, node in fleet.nodes.items() if name != "n06"})
+        )
     assert trouble.value.fix
 
 
 def test_a_node_with_too_few_guids_is_named(design, fleet):
     nodes = dict(fleet.nodes) | {"n02": replace(fleet.nodes["n02"], hca_guids=("0x" + "0" * 15 + "1",))}
-    with pytest.raises(Trouble, match="n02 has 1 hca_guids, but the fabric small has 4 rails"):
-        plan(design, replace(fleet, nodes=nodes))
+    with pytest.raises(AssayError, match="n02 has 1 hca_guids, but the fabric small has 4 rails"):
+        compile_topology(design, replace(fleet, nodes=nodes))
 
 
 def test_two_devices_with_one_guid_are_named(design, fleet):
     nodes = dict(fleet.nodes) | {"n02": replace(fleet.nodes["n02"], hca_guids=fleet.nodes["n01"].hca_guids)}
-    with pytest.raises(Trouble, match="n01 mlx5_0 and n02 mlx5_0 of the fabric small have the same GUID"):
-        plan(design, replace(fleet, nodes=nodes))
+    with pytest.raises(AssayError, match="n01 mlx5_0 and n02 mlx5_0 of the fabric small have the same GUID"):
+        compile_topology(design, replace(fleet, nodes=nodes))
 
 
 def test_a_range_keeps_its_padding():
-    assert spelled_out("n098..n101") == ["n098", "n099", "n100", "n101"]
+    assert expand_node_names("n098..n101") == ["n098", "n099", "n100", "n101"]
 
 
 @pytest.mark.parametrize(("written", "read"), [("0xA0", f"0x{0xA0:016x}"), ("c42a103008b40d0", "0x0c42a103008b40d0")])
 def test_a_guid_has_one_form(written, read):
-    assert guid_of(written) == read
+    assert normalize_guid(written) == read
 
 
 @pytest.mark.parametrize("written", ["", "0x1" + "0" * 16, "guid"])
 def test_what_is_no_guid_is_refused(written):
     with pytest.raises(ValueError, match=r"GUID|invalid literal"):
-        guid_of(written)
+        normalize_guid(written)

@@ -4,19 +4,17 @@ from typing import get_args
 
 import pytest
 
-from assay.fabric.compare import compare
-from assay.fabric.discovery import Discovery, FoundCable, FoundDevice
-from assay.fabric.discrepancy import Kind
-from assay.fabric.orders import CAUSES
-from assay.fabric.port_facts import PortFacts
-from assay.fabric.tickets import TITLES, tickets
-from assay.model.ticket import Place, Ticket
+from assay.fabric.comparison.cabling_tickets import LIKELY_CAUSES, TITLES, make_cabling_tickets
+from assay.fabric.comparison.compare import compare_cabling
+from assay.fabric.comparison.discrepancy import DiscrepancyKind
+from assay.fabric.discovery import DiscoveredCable, DiscoveredDevice, FabricDiscovery, PortFacts
+from assay.model.ticket import Ticket, TicketPlace
 
 
 def look(plan, change=lambda cables: cables, problems=()):
-    cables = change([FoundCable(cable.a.at, cable.b.at, cable.rate) for cable in plan.cables])
-    devices = {g: FoundDevice(g, d.kind, d.ports, d.description) for g, d in plan.devices.items()}
-    return compare(plan, Discovery(cables, devices, problems))
+    cables = change([DiscoveredCable(cable.a.at, cable.b.at, cable.rate) for cable in plan.cables])
+    devices = {g: DiscoveredDevice(g, d.kind, d.ports, d.description) for g, d in plan.devices.items()}
+    return compare_cabling(plan, FabricDiscovery(cables, devices, problems))
 
 
 def swap_two(cables):
@@ -25,64 +23,64 @@ def swap_two(cables):
 
 
 def test_a_swap_is_one_ticket_that_names_four_ends(small):
-    (ticket,) = tickets(look(small, swap_two))
+    (ticket,) = make_cabling_tickets(look(small, swap_two))
     assert ticket.title == "Exchanged cables: n01 mlx5_2 and n02 mlx5_2"
     assert set(ticket.places) == {
-        Place("n01 mlx5_2", "lab1", "r01", 4, "1", "R2"),
-        Place("n02 mlx5_2", "lab1", "r01", 14, "1", "R2"),
-        Place("leaf-1-2", "lab1", "r09", 12, "1", "1/1"),
-        Place("leaf-1-2", "lab1", "r09", 12, "2", "1/2"),
+        TicketPlace("n01 mlx5_2", "lab1", "r01", 4, "1", "R2"),
+        TicketPlace("n02 mlx5_2", "lab1", "r01", 14, "1", "R2"),
+        TicketPlace("leaf-1-2", "lab1", "r09", 12, "1", "1/1"),
+        TicketPlace("leaf-1-2", "lab1", "r09", 12, "2", "1/2"),
     }
     assert ticket.node == ""
     assert ticket.verify == "fabric scan small"
 
 
 def test_expected_and_seen_say_both_cables_in_words(small):
-    (ticket,) = tickets(look(small, swap_two))
+    (ticket,) = make_cabling_tickets(look(small, swap_two))
     assert "n01 mlx5_2 port R2 (r01 U4) – leaf-1-2 port 1/1 (r09 U12) at 4xNDR" in ticket.expected
     assert "n01 mlx5_2 port R2 (r01 U4) – leaf-1-2 port 1/2 (r09 U12) at 4xNDR" in ticket.seen
 
 
 def test_the_next_scan_finds_the_same_ticket_whatever_else_changed(small):
-    (first,) = tickets(look(small, swap_two))
-    later = tickets(look(small, lambda cables: swap_two(cables)[:-1][::-1]))
+    (first,) = make_cabling_tickets(look(small, swap_two))
+    later = make_cabling_tickets(look(small, lambda cables: swap_two(cables)[:-1][::-1]))
     assert first.id in [ticket.id for ticket in later]
     assert first.key in [ticket.key for ticket in later]
     assert len({ticket.key for ticket in later}) == 2
 
 
 def test_a_link_of_one_node_is_that_nodes_ticket(small):
-    (ticket,) = tickets(look(small, lambda cables: cables[1:]))
+    (ticket,) = make_cabling_tickets(look(small, lambda cables: cables[1:]))
     assert ticket.node == "n01"
     assert "no link" in ticket.seen
 
 
 def test_a_cable_between_switches_is_no_nodes_ticket(small):
-    (ticket,) = tickets(look(small, lambda cables: cables[:-1]))
+    (ticket,) = make_cabling_tickets(look(small, lambda cables: cables[:-1]))
     assert ticket.node == ""
     assert ticket.title == "No link: leaf-1-3 and spine-2"
 
 
 def test_a_device_that_is_gone_is_one_place(small):
-    gone = {cable.a.at for cable in small.of_node("n04")}
-    (ticket,) = tickets(look(small, lambda cables: [c for c in cables if c.a not in gone]))
-    assert ticket.places == (Place("n04", "lab1", "r01", 34),)
+    gone = {cable.a.port_id for cable in small.cables_of_node("n04")}
+    (ticket,) = make_cabling_tickets(look(small, lambda cables: [c for c in cables if c.a not in gone]))
+    assert ticket.places == (TicketPlace("n04", "lab1", "r01", 34),)
     assert (ticket.node, ticket.title) == ("n04", "Device not in the fabric: n04")
 
 
 def test_a_degraded_link_says_both_rates(small):
-    (ticket,) = tickets(look(small, lambda cables: [cables[0]._replace(rate="4xHDR"), *cables[1:]]))
+    (ticket,) = make_cabling_tickets(look(small, lambda cables: [cables[0]._replace(rate="4xHDR"), *cables[1:]]))
     assert "at 4xNDR" in ticket.expected
     assert "runs at 4xHDR instead of 4xNDR" in ticket.seen
 
 
 @pytest.mark.parametrize("change", [swap_two, lambda cables: cables[1:]])
 def test_a_partial_discovery_becomes_no_ticket(small, change):
-    assert tickets(look(small, change, problems=("timed out",))) == []
+    assert make_cabling_tickets(look(small, change, problems=("timed out",))) == []
 
 
 def test_a_clean_fabric_becomes_no_ticket(small):
-    assert tickets(look(small)) == []
+    assert make_cabling_tickets(look(small)) == []
 
 
 def without(*lost):
@@ -90,13 +88,13 @@ def without(*lost):
 
 
 def test_a_ticket_says_whose_traffic_shares_the_cage_before_a_plug_is_pulled(small):
-    (ticket,) = tickets(look(small, without(0)))
+    (ticket,) = make_cabling_tickets(look(small, without(0)))
     assert ticket.beside == "leaf-1-0 port 1/2 (r09 U10): rail 0 of n02"
     assert "share the cages and go down" in ticket.steps
 
 
 def test_a_cable_between_switches_shares_its_cages_at_both_ends(small):
-    (ticket,) = tickets(look(small, lambda cables: cables[:-1]))
+    (ticket,) = make_cabling_tickets(look(small, lambda cables: cables[:-1]))
     assert ticket.beside.splitlines() == [
         "leaf-1-3 port 8/1 (r09 U13): the traffic between leaf-1-3 and spine-2",
         "spine-2 port 8/1 (r10 U11): the traffic between spine-2 and leaf-1-3",
@@ -104,12 +102,12 @@ def test_a_cable_between_switches_shares_its_cages_at_both_ends(small):
 
 
 def test_a_swap_of_neighbours_in_one_cage_takes_nobody_else_down(small):
-    (ticket,) = tickets(look(small, swap_two))
+    (ticket,) = make_cabling_tickets(look(small, swap_two))
     assert ticket.beside == ""
 
 
 def test_a_swap_says_both_ways_to_mend_it_and_why_one_is_likelier(small):
-    (ticket,) = tickets(look(small, swap_two))
+    (ticket,) = make_cabling_tickets(look(small, swap_two))
     hands, likelier, other, proof = ticket.steps.splitlines()
     assert hands.startswith("read the labels of the cables at both ends")
     assert likelier.startswith("exchange the plugs at leaf-1-2 port 1/1")
@@ -120,22 +118,26 @@ def test_a_swap_says_both_ways_to_mend_it_and_why_one_is_likelier(small):
 
 
 def test_both_links_of_a_cage_without_link_are_one_ticket_about_its_transceiver(small):
-    (ticket,) = tickets(look(small, without(0, 4)))
+    (ticket,) = make_cabling_tickets(look(small, without(0, 4)))
     assert ticket.title == "No link: leaf-1-0 cage 1"
     assert ticket.cause == "both links of leaf-1-0 cage 1 are down: the transceiver they share"
     assert (ticket.node, ticket.beside, len(ticket.places)) == ("", "", 4)
-    assert ticket.key == tickets(look(small, without(4, 0)))[0].key
+    assert ticket.key == make_cabling_tickets(look(small, without(4, 0)))[0].key
 
 
 def test_links_in_two_cages_are_two_tickets(small):
-    assert len(tickets(look(small, without(0, 8)))) == 2
+    assert len(make_cabling_tickets(look(small, without(0, 8)))) == 2
 
 
 def test_a_rack_without_power_is_one_ticket(small):
     gone = {
-        end.guid for name in ("n01", "n02", "n03") for cable in small.of_node(name) for end in cable.ends if end.node
+        end.guid
+        for name in ("n01", "n02", "n03")
+        for cable in small.cables_of_node(name)
+        for end in cable.ends
+        if end.node
     }
-    (ticket,) = tickets(look(small, lambda cables: [c for c in cables if c.a.guid not in gone]))
+    (ticket,) = make_cabling_tickets(look(small, lambda cables: [c for c in cables if c.a.guid not in gone]))
     assert ticket.title == "Rack r01: 3 devices not in the fabric"
     assert ticket.cause == "n01, n02, n03 stand in rack r01: its power, or what they have in common there"
     assert [place.device for place in ticket.places] == ["n01", "n02", "n03"]
@@ -146,30 +148,32 @@ def test_a_bundle_of_cables_in_the_wrong_leaf_is_one_ticket(small):
         turned = {0: 1, 1: 0, 4: 5, 5: 4, 8: 9, 9: 8}
         return [cable._replace(b=cables[turned.get(number, number)].b) for number, cable in enumerate(cables)]
 
-    (ticket,) = tickets(look(small, bundle))
+    (ticket,) = make_cabling_tickets(look(small, bundle))
     assert ticket.title == "Exchanged cables: 3 pairs between leaf-1-0 and leaf-1-1"
     assert len(ticket.places) == 12
 
 
 def test_a_nodes_disabled_ports_are_one_ticket(small):
-    ports = [cable.b.at for cable in small.of_node("n02")[:2]]
-    devices = {g: FoundDevice(g, d.kind, d.ports, d.description) for g, d in small.devices.items()}
-    cables = [FoundCable(c.a.at, c.b.at, c.rate) for c in small.cables if c.b.at not in ports]
+    ports = [cable.b.port_id for cable in small.cables_of_node("n02")[:2]]
+    devices = {g: DiscoveredDevice(g, d.kind, d.ports, d.description) for g, d in small.devices.items()}
+    cables = [DiscoveredCable(c.a.port_id, c.b.port_id, c.rate) for c in small.cables if c.b.port_id not in ports]
     facts = {port: PortFacts(port, state="disabled") for port in ports}
-    (ticket,) = tickets(compare(small, Discovery(cables, devices, facts=facts)))
+    (ticket,) = make_cabling_tickets(compare_cabling(small, FabricDiscovery(cables, devices, facts=facts)))
     assert (ticket.title, ticket.node) == ("Disabled: 2 links of n02", "n02")
 
 
 def test_a_dead_leaf_says_what_it_costs(small):
     leaf = small.cables[0].b.guid
-    (ticket,) = tickets(look(small, lambda cables: [c for c in cables if leaf not in (c.a.guid, c.b.guid)]))
+    (ticket,) = make_cabling_tickets(
+        look(small, lambda cables: [c for c in cables if leaf not in (c.a.guid, c.b.guid)])
+    )
     assert ticket.cause.endswith("meanwhile 6 nodes are left with 3 of 4 links")
 
 
 def test_every_kind_has_a_title_and_a_cause():
-    assert set(TITLES) == set(CAUSES) == set(get_args(Kind))
+    assert set(TITLES) == set(LIKELY_CAUSES) == set(get_args(DiscrepancyKind))
 
 
 def test_tickets_survive_json(small):
-    (ticket,) = tickets(look(small, swap_two))
+    (ticket,) = make_cabling_tickets(look(small, swap_two))
     assert Ticket.from_json(ticket.as_json()) == ticket

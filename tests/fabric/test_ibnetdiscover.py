@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.fabric.ibnetdiscover import parse
-from assay.model.cable import Port
+from assay.fabric.readers.ibnetdiscover import parse
+from assay.model.fabric.ports_and_cables import PortId
 
 SAMPLES = Path(os.environ.get("ASSAY_SAMPLES", "no samples")) / "infiniband"
 needs_samples = pytest.mark.skipif(not SAMPLES.is_dir(), reason="ASSAY_SAMPLES names no folder of real recordings")
@@ -56,9 +56,9 @@ LEAF, SPINE, ONE, TWO = (f"0x{int(digits, 16):016x}" for digits in ("b1", "c1", 
 
 def test_every_cable_is_read_once_with_its_rate():
     assert {(frozenset(cable[:2]), cable.rate) for cable in WHOLE.cables} == {
-        (frozenset({Port(LEAF, 1), Port(ONE, 1)}), "4xNDR"),
-        (frozenset({Port(LEAF, 2), Port(TWO, 1)}), "2xHDR"),
-        (frozenset({Port(LEAF, 33), Port(SPINE, 1)}), "4xNDR"),
+        (frozenset({PortId(LEAF, 1), PortId(ONE, 1)}), "4xNDR"),
+        (frozenset({PortId(LEAF, 2), PortId(TWO, 1)}), "2xHDR"),
+        (frozenset({PortId(LEAF, 33), PortId(SPINE, 1)}), "4xNDR"),
     }
     assert not WHOLE.partial
 

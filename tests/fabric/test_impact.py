@@ -7,9 +7,16 @@ import pytest
 from fat_trees import fat_tree
 
 from assay.cli.app import main
-from assay.fabric.graph import between, bisection, graph, mixed, parts, ways
-from assay.fabric.impact import impact
-from assay.model.errors import Trouble
+from assay.fabric.topology.failure_impact import (
+    assess_failure,
+    build_fabric_graph,
+    count_disjoint_paths,
+    find_connected_parts,
+    find_mixed_rail_switches,
+    measure_bandwidth_between,
+    measure_bisection_bandwidth,
+)
+from assay.model.errors import AssayError
 
 NDR = 400
 
@@ -30,42 +37,53 @@ def guid(tree, name):
 
 
 def test_a_fabric_hangs_together_and_a_dead_spine_leaves_it_so(tree):
-    assert [len(part) for part in parts(graph(tree))] == [6 + 6 + 2]
-    assert [len(part) for part in parts(graph(tree, without=[guid(tree, "spine-0-0")]))] == [6 + 6 + 1]
+    assert [len(part) for part in find_connected_parts(build_fabric_graph(tree))] == [6 + 6 + 2]
+    assert [
+        len(part) for part in find_connected_parts(build_fabric_graph(tree, without=[guid(tree, "spine-0-0")]))
+    ] == [6 + 6 + 1]
 
 
 def test_both_dead_spines_leave_each_unit_to_itself(tree):
-    found = parts(graph(tree, without=[guid(tree, "spine-0-0"), guid(tree, "spine-0-1")]))
+    found = find_connected_parts(build_fabric_graph(tree, without=[guid(tree, "spine-0-0"), guid(tree, "spine-0-1")]))
     assert [len(part) for part in found] == [3 + 3, 3 + 3]
 
 
 def test_bandwidth_and_ways_between_two_leaves(tree):
-    fabric = graph(tree)
+    fabric = build_fabric_graph(tree)
     leaves = guid(tree, "leaf-0-0"), guid(tree, "leaf-0-5")
-    assert (between(tree, fabric, *leaves), ways(tree, fabric, *leaves)) == (4 * NDR, 2)
-    assert between(tree, fabric, leaves[0], "nowhere") == ways(tree, fabric, leaves[0], "nowhere") == 0
+    assert (measure_bandwidth_between(tree, fabric, *leaves), count_disjoint_paths(tree, fabric, *leaves)) == (
+        4 * NDR,
+        2,
+    )
+    assert (
+        measure_bandwidth_between(tree, fabric, leaves[0], "nowhere")
+        == count_disjoint_paths(tree, fabric, leaves[0], "nowhere")
+        == 0
+    )
 
 
 def test_the_two_halves_of_the_nodes_have_full_bandwidth_where_nothing_is_oversubscribed(tree):
-    assert bisection(tree, graph(tree)) == 3 * 3 * NDR
+    assert measure_bisection_bandwidth(tree, build_fabric_graph(tree)) == 3 * 3 * NDR
     narrow = fat_tree(units=2, nodes=4, rails=3, spines=2, pair=1)
-    assert bisection(narrow, graph(narrow)) == 3 * 2 * NDR
+    assert measure_bisection_bandwidth(narrow, build_fabric_graph(narrow)) == 3 * 2 * NDR
 
 
 def test_rails_are_kept_apart_by_design_and_leaves_that_mix_them_are_named(tree):
-    assert mixed(tree) == {}
+    assert find_mixed_rail_switches(tree) == {}
     links = tree.links.__class__()
     for number, (a, a_port, b, b_port) in enumerate(tree.links):
         leaf = {0: tree.links.b[1], 1: tree.links.b[0]}.get(number, b)
         links.add([a], [a_port], [leaf], [b_port])
     links.alike("4xNDR", 5)
     odd = tree.__class__("odd", tree.devices.values(), links)
-    assert mixed(odd) == {guid(tree, "leaf-0-0"): [0, 1], guid(tree, "leaf-0-1"): [0, 1]}
-    assert "rails are not kept apart: adapters of several meet on leaf-0-0, leaf-0-1" in impact(odd, "n000").lines
+    assert find_mixed_rail_switches(odd) == {guid(tree, "leaf-0-0"): [0, 1], guid(tree, "leaf-0-1"): [0, 1]}
+    assert (
+        "rails are not kept apart: adapters of several meet on leaf-0-0, leaf-0-1" in assess_failure(odd, "n000").lines
+    )
 
 
 def test_a_lost_spine_costs_the_leaves_bandwidth_and_ways(tree):
-    told = impact(tree, "spine-0-0")
+    told = assess_failure(tree, "spine-0-0")
     assert told.lines == (
         "without spine-0-0 6 switches below it are left with 2 of 4 cables up (50% of the bandwidth)",
         "between leaf-0-0 and leaf-0-5: 800 of 1600 Gb/s (50.0%), over 1 of 2 ways that share no switch",
@@ -75,42 +93,42 @@ def test_a_lost_spine_costs_the_leaves_bandwidth_and_ways(tree):
 
 
 def test_a_lost_leaf_costs_its_nodes_a_rail(tree):
-    assert impact(tree, "leaf-0-0").lines[0] == "without leaf-0-0 3 nodes are left with 2 of 3 links"
+    assert assess_failure(tree, "leaf-0-0").lines[0] == "without leaf-0-0 3 nodes are left with 2 of 3 links"
 
 
 def test_a_lost_core_is_told_between_leaves_of_two_pods(deep):
-    told = impact(deep, "core-0")
+    told = assess_failure(deep, "core-0")
     assert told.lines[0] == "without core-0 4 switches below it are left with 2 of 4 cables up (50% of the bandwidth)"
-    assert told.pair == ("leaf-0-0", "leaf-1-2")
+    assert told.leaf_pair == ("leaf-0-0", "leaf-1-2")
     assert told.figures["leaf_pair_ways"] == (2, 1)
 
 
 def test_what_is_cut_off_is_named():
     lonely = fat_tree(units=1, nodes=3, rails=3, spines=1, pods=2, cores=1)
-    told = impact(lonely, "spine-1-0")
+    told = assess_failure(lonely, "spine-1-0")
     assert told.cut_off == ("leaf-1-0", "leaf-1-1", "leaf-1-2", "n100", "n101", "n102")
     assert "cut off from the rest: 6 of nodes and switches (leaf-1-0, leaf-1-1, leaf-1-2, n100 …)" in told.lines
 
 
 def test_a_lost_node_costs_nobody_else_anything(tree):
-    assert impact(tree, "n003").lines == ("without n003 no other node loses bandwidth to any other",)
+    assert assess_failure(tree, "n003").lines == ("without n003 no other node loses bandwidth to any other",)
 
 
 @pytest.mark.parametrize("name", ["n003/mlx5_1", "n003 mlx5_1", "leaf-0-4[1]"])
 def test_a_nodes_cable_is_one_of_its_links_by_either_end(tree, name):
-    assert impact(tree, name).lines[0].endswith("carries 1 of the 3 links of n003")
+    assert assess_failure(tree, name).lines[0].endswith("carries 1 of the 3 links of n003")
 
 
 def test_a_cable_between_switches_is_a_share_of_the_leafs_bandwidth(tree):
-    told = impact(tree, "leaf-0-0[4]")
+    told = assess_failure(tree, "leaf-0-0[4]")
     assert told.lines[0].endswith("carries 1 of the 4 cables up of leaf-0-0, 1 of the 2 to spine-0-0")
     assert "between leaf-0-0 and leaf-0-5: 1200 of 1600 Gb/s (75.0%), over 2 of 2 ways" in told.lines[1]
 
 
 @pytest.mark.parametrize("name", ["leaf-9", "leaf-0-0[60]", "leaf-0-0[x]", "", "[1]"])
 def test_what_is_not_there_is_said(tree, name):
-    with pytest.raises(Trouble) as trouble:
-        impact(tree, name)
+    with pytest.raises(AssayError) as trouble:
+        assess_failure(tree, name)
     assert trouble.value.fix
 
 

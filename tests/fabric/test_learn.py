@@ -12,16 +12,16 @@ from hypothesis import strategies as st
 from superpods import fleet_of, superpod
 
 from assay.cli.app import main
-from assay.fabric.compare import compare
-from assay.fabric.design import plan
-from assay.fabric.discovery import AGGREGATION, Discovery, FoundCable, FoundDevice
-from assay.fabric.learn import learn
-from assay.fabric.readers import topology
-from assay.fleet.document import read
-from assay.lab.replay import recording
-from assay.model.cable import Port
-from assay.model.design import FabricDesign
-from assay.model.errors import Trouble
+from assay.fabric.comparison.compare import compare_cabling
+from assay.fabric.discovery import AGGREGATION_NODE, DiscoveredCable, DiscoveredDevice, FabricDiscovery
+from assay.fabric.drafts.design_draft import draft_from_discovery
+from assay.fabric.readers.format_detection import read_topology
+from assay.fabric.topology.design_compiler import compile_topology
+from assay.fleet.yaml_document import parse_yaml
+from assay.lab.fabric.ibnetdiscover import load_recording
+from assay.model.errors import AssayError
+from assay.model.fabric.fabric_design import FabricDesign
+from assay.model.fabric.ports_and_cables import PortId
 from assay.model.fleet import Fleet
 
 SAMPLES = Path(os.environ.get("ASSAY_SAMPLES", "no samples")) / "infiniband"
@@ -29,35 +29,35 @@ NOBODY = Fleet(Path(), {})
 
 
 def design_of(text: str) -> FabricDesign:
-    return FabricDesign.model_validate(read(text.encode(), "learned.yaml").data)
+    return FabricDesign.model_validate(parse_yaml(text.encode(), "learned.yaml").data)
 
 
-def learnt(discovery: Discovery, fleet: Fleet = NOBODY):
-    return plan(design_of(learn(discovery, "learned").as_yaml()), fleet)
+def learnt(discovery: FabricDiscovery, fleet: Fleet = NOBODY):
+    return compile_topology(design_of(draft_from_discovery(discovery, "learned").as_yaml()), fleet)
 
 
 @st.composite
-def discoveries(draw) -> Discovery:
+def discoveries(draw) -> FabricDiscovery:
     """Any cabling of any devices, with names as strange as tools print them."""
     names = st.text(max_size=12) | st.sampled_from(
         ["MF0;s1:MQM9700/U1", "MT4129 ConnectX7   Mellanox Technologies", "n1"]
     )
     kinds = st.sampled_from(["switch", "hca", "router"])
     devices = [
-        FoundDevice(f"0x{number + 1:016x}", draw(kinds), draw(st.integers(1, 64)), draw(names).strip())
+        DiscoveredDevice(f"0x{number + 1:016x}", draw(kinds), draw(st.integers(1, 64)), draw(names).strip())
         for number in range(draw(st.integers(2, 8)))
     ]
-    ports = draw(st.permutations([Port(one.guid, port) for one in devices for port in range(1, one.ports + 1)][:60]))
+    ports = draw(st.permutations([PortId(one.guid, port) for one in devices for port in range(1, one.ports + 1)][:60]))
     rates = st.sampled_from(["4xNDR", "4xNDR", "4xHDR", "1xSDR"])
     many = draw(st.integers(1, len(ports) // 2))
-    cables = [FoundCable(ports[2 * n], ports[2 * n + 1], draw(rates)) for n in range(many)]
-    return Discovery(cables, {one.guid: one for one in devices})
+    cables = [DiscoveredCable(ports[2 * n], ports[2 * n + 1], draw(rates)) for n in range(many)]
+    return FabricDiscovery(cables, {one.guid: one for one in devices})
 
 
 @given(discoveries())
 @settings(max_examples=150)
 def test_what_was_learnt_from_matches(discovery):
-    compared = compare(learnt(discovery), discovery)
+    compared = compare_cabling(learnt(discovery), discovery)
     assert (compared.verdict, compared.matching) == ("match", len(discovery.cables))
 
 
@@ -66,32 +66,34 @@ def test_what_was_learnt_from_matches(discovery):
 def test_what_changes_afterwards_is_found(discovery, data):
     cables = list(discovery.cables)
     cables.remove(data.draw(st.sampled_from(cables)))
-    assert compare(learnt(discovery), Discovery(cables, discovery.devices)).verdict != "match"
+    assert compare_cabling(learnt(discovery), FabricDiscovery(cables, discovery.devices)).verdict != "match"
 
 
 def test_the_lab_s_recording_matches_what_was_learnt_from_it():
-    discovery = topology(recording("compute"))
-    assert compare(learnt(discovery), discovery).verdict == "match"
+    discovery = read_topology(load_recording("compute"))
+    assert compare_cabling(learnt(discovery), discovery).verdict == "match"
 
 
 def test_the_inventory_s_adapters_keep_their_places():
     design = superpod(2)
-    fleet, discovery = fleet_of(design), as_found(plan(design, fleet_of(design)))
+    fleet, discovery = fleet_of(design), as_found(compile_topology(design, fleet_of(design)))
     cable = learnt(discovery, fleet).of_node("n0033")[5]
     assert (str(cable.a), cable.b.device) == ("n0033 mlx5_5 port 1 (r008 U1)", "leaf-su02-r5")
-    assert compare(learnt(discovery, fleet), discovery).verdict == "match"
+    assert compare_cabling(learnt(discovery, fleet), discovery).verdict == "match"
 
 
-def as_found(compiled) -> Discovery:
-    devices = {g: FoundDevice(g, one.kind, one.ports, one.description) for g, one in compiled.devices.items()}
-    return Discovery([FoundCable(c.a.at, c.b.at, c.rate) for c in compiled.cables], devices)
+def as_found(compiled) -> FabricDiscovery:
+    devices = {g: DiscoveredDevice(g, one.kind, one.ports, one.description) for g, one in compiled.devices.items()}
+    return FabricDiscovery([DiscoveredCable(c.a.at, c.b.at, c.rate) for c in compiled.cables], devices)
 
 
 def test_names_are_hints_and_rates_are_what_most_run_at():
     design = superpod(2)
-    discovery = as_found(plan(design, fleet_of(design)))
+    discovery = as_found(compile_topology(design, fleet_of(design)))
     slow = discovery.cables[7]._replace(rate="4xHDR")
-    text = learn(Discovery([*discovery.cables[:7], slow, *discovery.cables[8:]], discovery.devices), "hall1").as_yaml()
+    text = draft_from_discovery(
+        FabricDiscovery([*discovery.cables[:7], slow, *discovery.cables[8:]], discovery.devices), "hall1"
+    ).as_yaml()
     assert yaml.safe_load(text)["rate"] == "4xNDR"
     assert "4xHDR # n0001 mlx5_7 – leaf-su01-r7; review: most run at 4xNDR\n" in text
     assert "# review: 1 cables run at another rate than 4xNDR: meant so?\n" in text
@@ -101,24 +103,29 @@ def test_names_are_hints_and_rates_are_what_most_run_at():
 def test_what_is_inside_a_switch_is_not_learnt():
     leaf, inner, node = (f"0x{n:016x}" for n in (1, 2, 3))
     devices = {
-        leaf: FoundDevice(leaf, "switch", 64, "leaf"),
-        inner: FoundDevice(inner, "hca", 1, AGGREGATION),
-        node: FoundDevice(node, "hca", 1, "n1 mlx5_0"),
+        leaf: DiscoveredDevice(leaf, "switch", 64, "leaf"),
+        inner: DiscoveredDevice(inner, "hca", 1, AGGREGATION_NODE),
+        node: DiscoveredDevice(node, "hca", 1, "n1 mlx5_0"),
     }
-    cables = [FoundCable(Port(leaf, 65), Port(inner, 1), "4xNDR"), FoundCable(Port(leaf, 1), Port(node, 1), "4xNDR")]
-    draft = learn(Discovery(cables, devices), "learned")
+    cables = [
+        DiscoveredCable(PortId(leaf, 65), PortId(inner, 1), "4xNDR"),
+        DiscoveredCable(PortId(leaf, 1), PortId(node, 1), "4xNDR"),
+    ]
+    draft = draft_from_discovery(FabricDiscovery(cables, devices), "learned")
     assert (len(draft.cables), [one.name for one in draft.devices]) == (1, ["leaf", "n1 mlx5_0"])
-    assert compare(learnt(Discovery(cables, devices)), Discovery(cables, devices)).verdict == "match"
+    assert (
+        compare_cabling(learnt(FabricDiscovery(cables, devices)), FabricDiscovery(cables, devices)).verdict == "match"
+    )
 
 
 def test_nothing_is_learnt_from_a_partial_discovery():
-    with pytest.raises(Trouble, match=r"a partial discovery teaches nothing: .* \(and \d+ more\)"):
-        learn(topology(recording("compute")[:5000]), "learned")
+    with pytest.raises(AssayError, match=r"a partial discovery teaches nothing: .* \(and \d+ more\)"):
+        draft_from_discovery(read_topology(load_recording("compute")[:5000]), "learned")
 
 
 def test_a_name_that_no_design_can_have_is_refused():
-    with pytest.raises(Trouble, match="is no name for a design"):
-        learn(topology(recording("compute")), "Hall 1")
+    with pytest.raises(AssayError, match="is no name for a design"):
+        draft_from_discovery(read_topology(load_recording("compute")), "Hall 1")
 
 
 @pytest.fixture
@@ -133,7 +140,7 @@ def assay(monkeypatch, capsys):
 
 
 def test_a_learnt_design_needs_no_inventory_to_be_compared(assay, tmp_path):
-    (tmp_path / "dump").write_text(recording("compute"))
+    (tmp_path / "dump").write_text(load_recording("compute"))
     code, out, _ = assay("learn", "--from", tmp_path / "dump", "--name", "hall1")
     assert code == 0
     (tmp_path / "hall1.yaml").write_text(out)
@@ -143,7 +150,7 @@ def test_a_learnt_design_needs_no_inventory_to_be_compared(assay, tmp_path):
 
 
 def test_a_design_s_file_may_be_called_anything(assay, tmp_path, monkeypatch):
-    (tmp_path / "dump").write_text(recording("compute"))
+    (tmp_path / "dump").write_text(load_recording("compute"))
     (tmp_path / "known-good").write_text(assay("learn", "--from", tmp_path / "dump")[1])
     monkeypatch.chdir(tmp_path)
     for file in ("known-good", tmp_path / "known-good"):
@@ -151,7 +158,7 @@ def test_a_design_s_file_may_be_called_anything(assay, tmp_path, monkeypatch):
 
 
 def test_the_verb_refuses_a_partial_discovery_with_2(assay, tmp_path):
-    (tmp_path / "dump").write_text(recording("compute")[:5000])
+    (tmp_path / "dump").write_text(load_recording("compute")[:5000])
     code, out, err = assay("learn", "--from", tmp_path / "dump")
     assert (code, out) == (2, "")
     assert "a partial discovery teaches nothing" in err
@@ -162,19 +169,19 @@ def test_real_dumps_match_what_was_learnt_from_them():
     tried = 0
     for path in sorted(SAMPLES.rglob("*")):
         try:
-            discovery = topology(path.read_text(errors="replace")) if path.is_file() else None
-        except Trouble:
+            discovery = read_topology(path.read_text(errors="replace")) if path.is_file() else None
+        except AssayError:
             continue
         if discovery and not discovery.partial:
             tried += 1
-            assert compare(learnt(discovery), discovery).verdict == "match", path
+            assert compare_cabling(learnt(discovery), discovery).verdict == "match", path
     assert tried
 
 
 def hosts(*names: str) -> dict[str, str]:
     """The node that each adapter is learnt to be in, by its name."""
-    devices = {f"0x{n:016x}": FoundDevice(f"0x{n:016x}", "hca", 1, name) for n, name in enumerate(names, start=1)}
-    return {one.name: one.node for one in learn(Discovery([], devices), "learned").devices}
+    devices = {f"0x{n:016x}": DiscoveredDevice(f"0x{n:016x}", "hca", 1, name) for n, name in enumerate(names, start=1)}
+    return {one.name: one.node for one in draft_from_discovery(FabricDiscovery([], devices), "learned").devices}
 
 
 def test_an_adapter_s_name_tells_its_node_unless_two_announce_the_same():
@@ -191,7 +198,7 @@ def test_two_nodes_in_each_other_s_place_are_one_discrepancy_of_a_learnt_design(
     found = as_found(fat_tree())
     one, other = ([guid for guid, d in found.devices.items() if d.name.startswith(node)] for node in ("n000", "n004"))
     moved = dict(zip([*one, *other], [*other, *one], strict=True))
-    (said,) = compare(learnt(found), Discovery(renamed(found.cables, moved), found.devices)).discrepancies
+    (said,) = compare_cabling(learnt(found), FabricDiscovery(renamed(found.cables, moved), found.devices)).discrepancies
     assert (said.kind, said.device, len(said.cables)) == ("device-exchanged", "n000 and n004", 6)
     assert said.nodes == ("n000", "n004")
 
@@ -201,5 +208,5 @@ def test_a_node_that_is_gone_is_one_discrepancy_of_a_learnt_design():
     gone = {guid for guid, device in found.devices.items() if device.name.startswith("n003")}
     left = [cable for cable in found.cables if not {cable.a.guid, cable.b.guid} & gone]
     devices = {guid: device for guid, device in found.devices.items() if guid not in gone}
-    (said,) = compare(learnt(found), Discovery(left, devices)).discrepancies
+    (said,) = compare_cabling(learnt(found), FabricDiscovery(left, devices)).discrepancies
     assert (said.kind, said.device, len(said.cables)) == ("device-missing", "n003", 3)

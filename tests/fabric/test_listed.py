@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.fabric.ibnetdiscover import _line_by_line, parse
-from assay.fabric.listed import Apart, ListedDiscovery, apart
-from assay.lab.replay import recording
+from assay.fabric.lazy_discovery import LazyDiscovery, RowDiff, diff_rows
+from assay.fabric.readers.ibnetdiscover import _line_by_line, parse
+from assay.lab.fabric.ibnetdiscover import load_recording
 
 LEAF, ONE, TWO = "00000000000000b1", "00000000000000a1", "00000000000000a2"
 DUMP = f"""\
@@ -41,9 +41,9 @@ def both_say_the_same(text):
 
 
 def test_a_flawless_text_is_read_the_quick_way():
-    assert isinstance(parse(DUMP), ListedDiscovery)
-    assert isinstance(parse(recording("compute")), ListedDiscovery)
-    both_say_the_same(recording("compute"))
+    assert isinstance(parse(DUMP), LazyDiscovery)
+    assert isinstance(parse(load_recording("compute")), LazyDiscovery)
+    both_say_the_same(load_recording("compute"))
 
 
 @given(st.integers(0, len(DUMP)))
@@ -66,27 +66,27 @@ def test_lost_doubled_and_exchanged_lines_say_the_same_either_way(data):
 
 def rows(text):
     found = parse(text)
-    assert isinstance(found, ListedDiscovery)
+    assert isinstance(found, LazyDiscovery)
     return found.rows
 
 
 def test_two_listings_of_the_same_are_not_apart():
-    assert apart(rows(DUMP), rows(DUMP)) == Apart([], [])
+    assert diff_rows(rows(DUMP), rows(DUMP)) == RowDiff([], [])
 
 
 def test_what_is_apart_is_named_at_either_side():
     slower = DUMP.replace("lid 4 2xHDR", "lid 4 1xHDR")
-    assert apart(rows(slower), rows(DUMP)) == Apart(
+    assert diff_rows(rows(slower), rows(DUMP)) == RowDiff(
         [(LEAF, ("2", TWO, "1", "2xHDR"))], [(LEAF, ("2", TWO, "1", "1xHDR"))]
     )
 
 
 def test_a_row_printed_twice_is_strange():
     line = f'[1]\t"H-{ONE}"[1](a1) \t\t# "n01 mlx5_0" lid 3 4xNDR\n'
-    assert apart(rows(DUMP.replace(line, 2 * line)), rows(DUMP)) == Apart([], [(LEAF, ("1", ONE, "1", "4xNDR"))])
+    assert diff_rows(rows(DUMP.replace(line, 2 * line)), rows(DUMP)) == RowDiff([], [(LEAF, ("1", ONE, "1", "4xNDR"))])
 
 
 def test_a_device_that_is_not_there_lacks_all_of_its_rows():
     without = DUMP[: DUMP.rindex("vendid")]
-    assert apart(rows(without), rows(DUMP)).lacking == [(TWO, ("1", LEAF, "2", "2xHDR"))]
-    assert apart(rows(DUMP), rows(without)).strange == [(TWO, ("1", LEAF, "2", "2xHDR"))]
+    assert diff_rows(rows(without), rows(DUMP)).missing == [(TWO, ("1", LEAF, "2", "2xHDR"))]
+    assert diff_rows(rows(DUMP), rows(without)).unexpected == [(TWO, ("1", LEAF, "2", "2xHDR"))]

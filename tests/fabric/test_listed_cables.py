@@ -2,12 +2,12 @@
 
 import pytest
 
-from assay.fabric.compare import compare
-from assay.fabric.design import plan
-from assay.fabric.discovery import Discovery, FoundCable, FoundDevice
-from assay.fabric.tickets import tickets
-from assay.model.cable import Port
-from assay.model.errors import Trouble
+from assay.fabric.comparison.cabling_tickets import make_cabling_tickets
+from assay.fabric.comparison.compare import compare_cabling
+from assay.fabric.discovery import DiscoveredCable, DiscoveredDevice, FabricDiscovery
+from assay.fabric.topology.design_compiler import compile_topology
+from assay.model.errors import AssayError
+from assay.model.fabric.ports_and_cables import PortId
 
 STORAGE = {"device": "storage-sw1", "guid": "0x" + "9" * 16, "rack": "r20", "u": 7}
 CABLE = {"a": {"device": "leaf-1-0", "port": 33}, "b": STORAGE | {"port": 1}, "length_m": 20}
@@ -15,15 +15,15 @@ CABLE = {"a": {"device": "leaf-1-0", "port": 33}, "b": STORAGE | {"port": 1}, "l
 
 def found(compiled):
     devices = {
-        one.guid: FoundDevice(one.guid, one.kind, one.ports, one.description) for one in compiled.devices.values()
+        one.guid: DiscoveredDevice(one.guid, one.kind, one.ports, one.description) for one in compiled.devices.values()
     }
-    return Discovery([FoundCable(cable.a.at, cable.b.at, cable.rate) for cable in compiled.cables], devices)
+    return FabricDiscovery([DiscoveredCable(cable.a.at, cable.b.at, cable.rate) for cable in compiled.cables], devices)
 
 
 @pytest.fixture
 def with_cables(make_design, fleet):
     def compiled(*cables):
-        return plan(make_design(cables=list(cables)), fleet)
+        return compile_topology(make_design(cables=list(cables)), fleet)
 
     return compiled
 
@@ -55,23 +55,23 @@ def test_an_end_may_name_a_node_s_adapter(make_design, make_fleet):
     design = make_design(
         nodes=["n01..n05"], cables=[{"a": {"device": "n06 mlx5_2", "port": 1}, "b": {"device": "leaf-1-2", "port": 33}}]
     )
-    cable = plan(design, make_fleet(design)).cables[-1]
+    cable = compile_topology(design, make_fleet(design)).cables[-1]
     assert (cable.a.node, cable.a.label, cable.b.device) == ("n06", "R2", "leaf-1-2")
 
 
 def test_a_fabric_with_its_listed_cables_matches(with_cables):
     compiled = with_cables(CABLE | {"rate": "2xNDR"})
-    assert compare(compiled, found(compiled)).verdict == "match"
+    assert compare_cabling(compiled, found(compiled)).verdict == "match"
 
 
 def test_a_listed_cable_that_is_missing_is_a_ticket_at_its_place(with_cables):
     compiled = with_cables(CABLE | {"rate": "2xNDR"})
     seen = found(compiled)
-    comparison = compare(compiled, Discovery(seen.cables[:-1], seen.devices))
+    comparison = compare_cabling(compiled, FabricDiscovery(seen.cables[:-1], seen.devices))
     (one,) = comparison.discrepancies
     assert one.kind == "missing"
     assert one.cables[0].expected.rate == "2xNDR"
-    (ticket,) = tickets(comparison)
+    (ticket,) = make_cabling_tickets(comparison)
     assert "storage-sw1" in str(ticket)
     assert "r20" in str(ticket)
 
@@ -79,8 +79,8 @@ def test_a_listed_cable_that_is_missing_is_a_ticket_at_its_place(with_cables):
 def test_a_listed_cable_that_is_in_another_port_is_moved(with_cables):
     compiled = with_cables(CABLE)
     seen = found(compiled)
-    moved = seen.cables[-1]._replace(a=Port(seen.cables[-1].a.guid, 34))
-    (one,) = compare(compiled, Discovery([*seen.cables[:-1], moved], seen.devices)).discrepancies
+    moved = seen.cables[-1]._replace(a=PortId(seen.cables[-1].a.guid, 34))
+    (one,) = compare_cabling(compiled, FabricDiscovery([*seen.cables[:-1], moved], seen.devices)).discrepancies
     assert one.kind == "moved"
 
 
@@ -95,6 +95,6 @@ def test_a_listed_cable_that_is_in_another_port_is_moved(with_cables):
     ],
 )
 def test_an_end_that_cannot_be_is_named(with_cables, a, says):
-    with pytest.raises(Trouble, match=says) as trouble:
+    with pytest.raises(AssayError, match=says) as trouble:
         with_cables(CABLE | {"a": a})
     assert trouble.value.fix

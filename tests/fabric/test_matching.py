@@ -6,10 +6,10 @@ import networkx as nx
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.fabric.matching import differences, matching
-from assay.model.cable import Port
+from assay.fabric.comparison.alternating_walks import find_alternating_walks, map_peer_ports
+from assay.model.fabric.ports_and_cables import PortId
 
-PORTS = [Port(f"0x{number:016x}", 1) for number in range(14)]
+PORTS = [PortId(f"0x{number:016x}", 1) for number in range(14)]
 
 
 @st.composite
@@ -25,33 +25,33 @@ def cables(mates):
 
 @given(matchings(), matchings())
 def test_every_differing_cable_is_in_exactly_one_component(expected, actual):
-    one, other = matching(expected), matching(actual)
-    steps = [step for component in differences(one, other) for step in component.steps]
+    one, other = map_peer_ports(expected), map_peer_ports(actual)
+    steps = [step for component in find_alternating_walks(one, other) for step in component.steps]
     assert sorted(sorted(s[1:]) for s in steps if s[0]) == sorted(sorted(c) for c in cables(one) - cables(other))
     assert sorted(sorted(s[1:]) for s in steps if not s[0]) == sorted(sorted(c) for c in cables(other) - cables(one))
 
 
 @given(matchings(), matchings())
 def test_the_components_are_those_of_the_graph(expected, actual):
-    one, other = matching(expected), matching(actual)
+    one, other = map_peer_ports(expected), map_peer_ports(actual)
     graph = nx.Graph([tuple(cable) for cable in cables(one) ^ cables(other)])
-    found = [frozenset(component.ports) for component in differences(one, other)]
+    found = [frozenset(component.ports) for component in find_alternating_walks(one, other)]
     assert sorted(map(sorted, found)) == sorted(map(sorted, nx.connected_components(graph)))
 
 
 @given(matchings(), matchings())
 def test_a_cycle_has_as_many_expected_as_actual_cables_and_begins_with_an_expected_one(expected, actual):
-    for component in differences(matching(expected), matching(actual)):
+    for component in find_alternating_walks(map_peer_ports(expected), map_peer_ports(actual)):
         kinds = [is_expected for is_expected, *_ in component.steps]
         assert all(kind != following for kind, following in pairwise(kinds))
-        if component.cycle:
+        if component.is_cycle:
             assert kinds.count(True) == kinds.count(False)
             assert kinds[0]
 
 
 def test_a_port_looped_to_itself_is_a_component_of_its_own():
     a, b, *_ = PORTS
-    (component,) = differences({}, matching([(a, a)]))
+    (component,) = find_alternating_walks({}, map_peer_ports([(a, a)]))
     assert component.ports == (a, a)
-    assert not component.cycle
-    assert [c.ports for c in differences(matching([(a, b)]), matching([(a, a)]))] == [(b, a, a)]
+    assert not component.is_cycle
+    assert [c.ports for c in find_alternating_walks(map_peer_ports([(a, b)]), map_peer_ports([(a, a)]))] == [(b, a, a)]

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from assay.fabric.health.partitions import differing
-from assay.model.design import FabricDesign
-from assay.model.partitions import FULL
+from assay.fabric.health.partition_keys import describe_pkey_differences
+from assay.model.fabric.design_cables_and_partitions import FULL_MEMBER_BIT
+from assay.model.fabric.fabric_design import FabricDesign
 
 ALL = {"pkey": "0x7fff", "membership": "limited"}
 SOME = {"pkey": "0x0012", "membership": "full", "nodes": ["n1..n2"]}
@@ -62,16 +62,16 @@ def test_partitions_that_contradict_themselves_are_refused(partitions, said):
 
 
 def test_what_differs_is_said_in_words():
-    assert differing({0xFFFF, 0x8012}, {0xFFFF, 0x0012, 0x8013, 0x7FFF}) == [
+    assert describe_pkey_differences({0xFFFF, 0x8012}, {0xFFFF, 0x0012, 0x8013, 0x7FFF}) == [
         "is a limited member of 0x0012, designed as a full one",
         "is a full member of 0x0013, which is not designed",
         "is a limited member of 0x7fff, which is not designed",
     ]
-    assert differing({0xFFFF, 0x7FFF}, set()) == ["is no limited or full member of 0x7fff"]
+    assert describe_pkey_differences({0xFFFF, 0x7FFF}, set()) == ["is no limited or full member of 0x7fff"]
 
 
 @given(designed=st.sets(st.integers(1, 0xFFFF)), found=st.sets(st.integers(1, 0xFFFF)))
 def test_what_differs_is_said_of_each_partition_once(designed, found):
-    said = differing(designed, found)
-    assert len(said) == len({key % FULL for key in designed ^ found})
+    said = describe_pkey_differences(designed, found)
+    assert len(said) == len({key % FULL_MEMBER_BIT for key in designed ^ found})
     assert bool(said) == (designed != found)

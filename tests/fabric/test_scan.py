@@ -6,24 +6,26 @@ from datetime import UTC, datetime
 
 import pytest
 
-from assay.fabric.discovery import FoundCable, FoundDevice
-from assay.fabric.scan import discover_command, judge, scan
-from assay.lab.netfile import net
+from assay.fabric.discovery import DiscoveredCable, DiscoveredDevice
+from assay.fabric.scan import find_discover_command, judge_scan, run_fabric_scan
+from assay.lab.fabric.ibnetdiscover import format_net_file
 from assay.model.clock import ScaledClock
-from assay.model.errors import Trouble
-from assay.model.evidence import Evidence
+from assay.model.errors import AssayError
+from assay.model.evidence import EvidenceDocument
 
 
 def printed(plan, lost=0) -> str:
-    cables = [FoundCable(cable.a.at, cable.b.at, cable.rate) for cable in plan.cables[lost:]]
-    return net({g: FoundDevice(g, d.kind, d.ports, d.description) for g, d in plan.devices.items()}, cables)
+    cables = [DiscoveredCable(cable.a.at, cable.b.at, cable.rate) for cable in plan.cables[lost:]]
+    return format_net_file(
+        {g: DiscoveredDevice(g, d.kind, d.ports, d.description) for g, d in plan.devices.items()}, cables
+    )
 
 
 @pytest.fixture
 def scan_with(design, make_fleet):
     def run(command, deadline_s=10.0):
         fleet = make_fleet(design, fabric_discover=command)
-        return fleet, scan(fleet, design, deadline_s)
+        return fleet, run_fabric_scan(fleet, design, deadline_s)
 
     return run
 
@@ -35,27 +37,27 @@ def say(text, stderr="", code=0):
 
 def test_a_scan_keeps_what_was_printed_and_judging_it_later_says_the_same(scan_with, design, small):
     fleet, evidence = scan_with(say(printed(small)))
-    again = Evidence.from_json(evidence.as_json())
-    assert judge(fleet, design, evidence).verdict == judge(fleet, design, again).verdict == "match"
+    again = EvidenceDocument.from_json(evidence.as_json())
+    assert judge_scan(fleet, design, evidence).verdict == judge_scan(fleet, design, again).verdict == "match"
     assert evidence.node == "fabric-small"
     assert evidence.read("discovery", "command").value[0] == sys.executable
 
 
 def test_a_scan_finds_a_lost_cable(scan_with, design, small):
     fleet, evidence = scan_with(say(printed(small, lost=1)))
-    comparison = judge(fleet, design, evidence)
+    comparison = judge_scan(fleet, design, evidence)
     assert (comparison.verdict, [one.kind for one in comparison.discrepancies]) == ("mismatch", ["missing"])
 
 
 def test_lost_packets_make_it_partial(scan_with, design, small):
     fleet, evidence = scan_with(say(printed(small, lost=1), "bad status 110; Connection timed out\n"))
-    comparison = judge(fleet, design, evidence)
+    comparison = judge_scan(fleet, design, evidence)
     assert (comparison.verdict, comparison.discrepancies) == ("partial", ())
 
 
 def test_what_no_tool_prints_is_partial_with_what_was_said_on_stderr(scan_with, design):
     fleet, evidence = scan_with(say("", "ibwarn: [7] bad status 110\n"))
-    comparison = judge(fleet, design, evidence)
+    comparison = judge_scan(fleet, design, evidence)
     assert comparison.verdict == "partial"
     assert comparison.problems == ("the discovery is empty", "stderr: ibwarn: [7] bad status 110")
 
@@ -77,15 +79,15 @@ def links(plan, *gone):
 def test_a_missing_cable_has_the_scan_ask_whether_somebody_disabled_it(design, make_fleet, small):
     said = say(links(small, small.cables[0]))
     fleet = make_fleet(design, fabric_discover=say(printed(small, lost=1)), fabric_facts={"links": said})
-    evidence = scan(fleet, design)
-    (one,) = judge(fleet, design, evidence).discrepancies
+    evidence = run_fabric_scan(fleet, design)
+    (one,) = judge_scan(fleet, design, evidence).discrepancies
     assert (one.kind, [pair.expected for pair in one.cables]) == ("disabled", [small.cables[0]])
 
 
 @pytest.mark.parametrize("said", [["no-such-tool"], say("nothing that a tool prints"), say("", code=1)])
 def test_where_nobody_says_why_a_cable_is_only_missing(said, design, make_fleet, small):
     fleet = make_fleet(design, fabric_discover=say(printed(small, lost=1)), fabric_facts={"links": said})
-    comparison = judge(fleet, design, scan(fleet, design))
+    comparison = judge_scan(fleet, design, run_fabric_scan(fleet, design))
     assert (comparison.verdict, [one.kind for one in comparison.discrepancies]) == ("mismatch", ["missing"])
 
 
@@ -95,7 +97,7 @@ def test_nobody_is_asked_for_states_where_nothing_is_missing_or_the_discovery_is
 ):
     facts = {"links": ["no-such-tool"], "errors": say("errors")}
     fleet = make_fleet(design, fabric_discover=say(printed(small, lost), stderr), fabric_facts=facts)
-    assert set(scan(fleet, design).channels["ports"]) == {"errors"}
+    assert set(run_fabric_scan(fleet, design).channels["ports"]) == {"errors"}
 
 
 def test_a_discovery_that_hangs_ends_at_the_deadline_with_all_that_it_started(scan_with, design):
@@ -103,7 +105,7 @@ def test_a_discovery_that_hangs_ends_at_the_deadline_with_all_that_it_started(sc
     fleet, evidence = scan_with(["sh", "-c", "sleep 60 & sleep 60"], deadline_s=0.3)
     assert time.monotonic() - start < 30
     assert "no answer within 0.3 s" in evidence.read("discovery", "text").reason
-    assert judge(fleet, design, evidence).problems == (evidence.read("discovery").reason,)
+    assert judge_scan(fleet, design, evidence).problems == (evidence.read("discovery").reason,)
 
 
 @pytest.mark.parametrize(
@@ -120,26 +122,26 @@ def test_a_discovery_that_cannot_be_made_is_a_failed_reading_and_a_partial_compa
     fleet, evidence = scan_with(command)
     assert evidence.read("discovery").kind == "failed"
     assert evidence.read("discovery").reason.endswith(reason)
-    comparison = judge(fleet, design, evidence)
+    comparison = judge_scan(fleet, design, evidence)
     assert (comparison.verdict, comparison.expected, comparison.found) == ("partial", 56, 0)
 
 
 def test_evidence_without_a_discovery_is_partial(fleet, design):
-    empty = Evidence("fabric-small", datetime.now(UTC))
-    assert judge(fleet, design, empty).verdict == "partial"
+    empty = EvidenceDocument("fabric-small", datetime.now(UTC))
+    assert judge_scan(fleet, design, empty).verdict == "partial"
 
 
 def test_the_evidence_carries_the_fleets_time(design, make_fleet):
     origin = datetime(2030, 1, 1, tzinfo=UTC)
     fleet = make_fleet(design, fabric_discover=["true"])
-    assert scan(fleet, design, 5, ScaledClock(origin, time.time(), 1)).at.year == 2030
+    assert run_fabric_scan(fleet, design, 5, ScaledClock(origin, time.time(), 1)).at.year == 2030
 
 
 def test_ibnetdiscover_is_run_where_the_inventory_says_nothing(fleet, design):
-    assert discover_command(fleet, design) == ["ibnetdiscover"]
+    assert find_discover_command(fleet, design) == ["ibnetdiscover"]
 
 
 def test_a_command_that_is_no_list_is_refused(design, make_fleet):
-    with pytest.raises(Trouble, match="not a list of words") as trouble:
-        discover_command(make_fleet(design, fabric_discover="ibnetdiscover -p"), design)
+    with pytest.raises(AssayError, match="not a list of words") as trouble:
+        find_discover_command(make_fleet(design, fabric_discover="ibnetdiscover -p"), design)
     assert trouble.value.fix

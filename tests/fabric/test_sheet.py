@@ -9,15 +9,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.cli.app import main
-from assay.fabric.design import plan
-from assay.fabric.discovery import Discovery, FoundCable, FoundDevice
-from assay.fabric.imported import Import
-from assay.fabric.sheet import adapter_mapping, read
-from assay.fabric.sheet_ports import Numbers, PortWords, words_of
-from assay.fleet.load import load_fleet
-from assay.model.cable import Port
-from assay.model.design import FabricDesign
-from assay.model.errors import Trouble
+from assay.fabric.discovery import DiscoveredCable, DiscoveredDevice, FabricDiscovery
+from assay.fabric.drafts.point_to_point_sheet import (
+    PortLabelScheme,
+    SheetPortLabel,
+    parse_port_label,
+    read_adapter_mapping,
+    read_sheet,
+)
+from assay.fabric.drafts.sheet_import import SheetImport
+from assay.fabric.topology.design_compiler import compile_topology
+from assay.fleet.fleet_loader import load_fleet
+from assay.model.errors import AssayError
+from assay.model.fabric.fabric_design import FabricDesign
+from assay.model.fabric.ports_and_cables import PortId
 from assay.model.fleet import Fleet
 
 REPOSITORY = Path(__file__).parents[2]
@@ -32,7 +37,7 @@ def fleet() -> Fleet:
 
 
 def draft(text, fleet=NOBODY, found=None, mapping=None):
-    work = Import(read(text), fleet, found, mapping or {})
+    work = SheetImport(read_sheet(text), fleet, found, mapping or {})
     return work.draft("hall1"), sorted(work.sheet.problems)
 
 
@@ -43,14 +48,14 @@ def cables(text, fleet=NOBODY, **more):
 
 
 def test_the_sheet_of_the_example_fleet_is_its_design(fleet):
-    designed = plan(fleet.designs["compute"], fleet)
+    designed = compile_topology(fleet.designs["compute"], fleet)
     lines = []
     for cable in designed.cables:
         lines.append(",".join([*_cells(cable.a), *_cells(cable.b), "400G", f"{cable.length_m:g} m"]))
     header = "Rack,U,Name,HCA/Port,Rack,U,Name,Port,Speed,Cable Length\n"
     made, problems = draft(header + "\n".join(lines), fleet)
     assert problems == []
-    again = plan(FabricDesign.model_validate(yaml.safe_load(made.as_yaml())), fleet)
+    again = compile_topology(FabricDesign.model_validate(yaml.safe_load(made.as_yaml())), fleet)
     assert again.rows == designed.rows
     assert [(c.rate, c.length_m, c.b.label) for c in again.cables] == [
         (c.rate, c.length_m, c.b.label) for c in designed.cables
@@ -88,25 +93,25 @@ def test_a_sheet_without_a_header_is_nvidia_s():
 @pytest.mark.parametrize(
     ("text", "means"),
     [
-        ("7", PortWords(numbers=(7,))),
-        ("Port 21", PortWords(numbers=(21,))),
-        ("p3", PortWords(numbers=(3,))),
-        ("17/1", PortWords(numbers=(17, 1))),
-        ("1/17/1/2", PortWords(numbers=(1, 17, 1, 2))),
-        ("mlx5_11", PortWords(adapter="mlx5_11", numbers=(1,))),
-        ("mlx5_3/1", PortWords(adapter="mlx5_3", numbers=(1,))),
-        ("HCA-4/1", PortWords(adapter="mlx5_3", numbers=(1,))),
-        ("Blade 16_Port 2/20", PortWords(part="L16/U2", numbers=(20,))),
+        ("7", SheetPortLabel(numbers=(7,))),
+        ("Port 21", SheetPortLabel(numbers=(21,))),
+        ("p3", SheetPortLabel(numbers=(3,))),
+        ("17/1", SheetPortLabel(numbers=(17, 1))),
+        ("1/17/1/2", SheetPortLabel(numbers=(1, 17, 1, 2))),
+        ("mlx5_11", SheetPortLabel(adapter="mlx5_11", numbers=(1,))),
+        ("mlx5_3/1", SheetPortLabel(adapter="mlx5_3", numbers=(1,))),
+        ("HCA-4/1", SheetPortLabel(adapter="mlx5_3", numbers=(1,))),
+        ("Blade 16_Port 2/20", SheetPortLabel(part="L16/U2", numbers=(20,))),
     ],
 )
 def test_ports_are_read_as_they_are_written(text, means):
-    assert words_of(text) == means
+    assert parse_port_label(text) == means
 
 
 @pytest.mark.parametrize("text", ["", "port", "0", "1/0", "HCA-0", "1/2/3/4/5", "eth-a"])
 def test_what_is_no_port_is_refused(text):
     with pytest.raises(ValueError, match="is no port"):
-        words_of(text)
+        parse_port_label(text)
 
 
 @pytest.mark.parametrize(
@@ -120,15 +125,15 @@ def test_what_is_no_port_is_refused(text):
     ],
 )
 def test_labels_mean_ports_together_with_their_neighbours(labels, port, means):
-    assert Numbers.of(labels).port(port) == means
+    assert PortLabelScheme.infer(labels).find_port_number(port) == means
 
 
 @given(st.integers(1, 144), st.sampled_from([1, 2]))
 def test_a_label_is_read_as_a_switch_prints_it(port, split):
-    from assay.model.labels import Labels
+    from assay.model.fabric.ports_and_cables import PortLabelling
 
-    label = tuple(map(int, Labels(2, split).label(port).split("/")))
-    assert Numbers(cages=True, split=split).port(label) == port
+    label = tuple(map(int, PortLabelling(2, split).label(port).split("/")))
+    assert PortLabelScheme(cages=True, split=split).find_port_number(label) == port
 
 
 def test_what_is_wrong_is_told_by_line_and_the_rest_is_read(fleet):
@@ -175,18 +180,18 @@ def test_a_device_without_a_guid_is_left_to_the_reader(fleet):
 def test_a_discovery_gives_guids_and_the_rate_to_names():
     switch, hca = "0x00000000000000b1", "0x00000000000000a1"
     devices = {
-        switch: FoundDevice(switch, "switch", 64, "MF0;Leaf1:MQM9700/U1"),
-        hca: FoundDevice(hca, "hca", 1, "gpu01 mlx5_0"),
+        switch: DiscoveredDevice(switch, "switch", 64, "MF0;Leaf1:MQM9700/U1"),
+        hca: DiscoveredDevice(hca, "hca", 1, "gpu01 mlx5_0"),
     }
-    found = Discovery([FoundCable(Port(switch, 5), Port(hca, 1), "4xHDR")], devices)
+    found = FabricDiscovery([DiscoveredCable(PortId(switch, 5), PortId(hca, 1), "4xHDR")], devices)
     made, _ = draft(NDT + "gpu01,HCA-1,leaf1,Port 5,x\n", found=found)
     design = FabricDesign.model_validate(yaml.safe_load(made.as_yaml()))
-    (cable,) = plan(design, NOBODY).cables
-    assert (cable.a.at, cable.b.at, cable.rate) == (Port(hca, 1), Port(switch, 5), "4xHDR")
+    (cable,) = compile_topology(design, NOBODY).cables
+    assert (cable.a.port_id, cable.b.port_id, cable.rate) == (PortId(hca, 1), PortId(switch, 5), "4xHDR")
 
 
 def test_a_mapping_names_the_adapters_behind_a_node_s_ports(fleet):
-    mapping = adapter_mapping("port,hca\n1/1,mlx5_7\n1/2,mlx5_6\n")
+    mapping = read_adapter_mapping("port,hca\n1/1,mlx5_7\n1/2,mlx5_6\n")
     sheet = CVT + "r01,4,n0001,1/1,r13,1,leaf-su01-r7,1\nr01,4,n0001,1/2,r13,1,leaf-su01-r6,1\n"
     assert [line.split(" - ")[0] for line in cables(sheet, fleet, mapping=mapping)] == [
         "n0001 mlx5_7/1",
@@ -197,15 +202,15 @@ def test_a_mapping_names_the_adapters_behind_a_node_s_ports(fleet):
 
 @given(st.text(alphabet='abn01/,;"\n\t |_-PortNameRkU#', max_size=200))
 def test_any_lines_are_read_or_told(text):
-    sheet = read(CVT + text)
+    sheet = read_sheet(CVT + text)
     assert all(number > 1 and said for number, said in sheet.problems)
-    Import(sheet, NOBODY).draft("hall1").as_yaml()
+    SheetImport(sheet, NOBODY).draft("hall1").as_yaml()
 
 
 @pytest.mark.parametrize("text", ["", "a,b\n1,2\n", "Name,Port\nn1,1\n"])
 def test_a_text_without_columns_is_refused(text):
-    with pytest.raises(Trouble, match="no line names the columns"):
-        read(text)
+    with pytest.raises(AssayError, match="no line names the columns"):
+        read_sheet(text)
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 from superpods import COUNTS, POD, RAILS, fleet_of, row, superpod
 
-from assay.fabric.design import plan
+from assay.fabric.topology.design_compiler import compile_topology
 
 THREE_TIERS = [16, 32, 64]
 
@@ -18,7 +18,7 @@ def compiled():
     def compiled(units):
         if units not in known:
             design = superpod(units)
-            known[units] = plan(design, fleet_of(design))
+            known[units] = compile_topology(design, fleet_of(design))
         return known[units]
 
     return compiled
@@ -89,36 +89,36 @@ def test_the_ports_that_a_switch_uses_are_those_that_are_cabled(units, compiled)
     cabled = defaultdict(set)
     for port in pod.mates:
         cabled[port.guid].add(port.number)
-    assert all(design.ports_used(tier, at) == cabled[switch.guid] for tier, at, switch in design.places())
+    assert all(design.used_ports(tier, at) == cabled[switch.guid] for tier, at, switch in design.list_switch_places())
 
 
 def test_the_far_end_of_a_port_is_where_its_cable_leads():
     design = superpod(16, nodes=["n0001..n0500"])
-    pod, wiring = plan(design, fleet_of(design)), design.wiring
-    guids = {(tier, number): switch.guid for tier, number, switch in design.places()}
+    pod, wiring = compile_topology(design, fleet_of(design)), design.fat_tree
+    guids = {(tier, number): switch.guid for tier, number, switch in design.list_switch_places()}
     adapters = [one.guid for one in pod.devices.values() if one.kind == "hca"]
     for tier, number, port in [("leaves", 127, 20), ("leaves", 127, 21), ("leaves", 9, 40), ("spines", 17, 3),
                                ("spines", 100, 64), ("cores", 63, 64), ("cores", 0, 1)]:  # fmt: skip
         far = pod.cable_at((guids[tier, number], port))
-        told = wiring.far(tier, number, port)
+        told = wiring.find_far_end(tier, number, port)
         if told is None:
             assert far is None
         else:
             guid = adapters[told[1]] if told[0] == "nodes" else guids[told[0], told[1]]
-            assert far.b.at == (guid, told[2])
+            assert far.b.port_id == (guid, told[2])
 
 
 def test_one_node_less_leaves_its_leaf_ports_free():
     """H100: 127 nodes at 4 units, where the fabric manager takes the place of the last one."""
     design = superpod(4, nodes=["n0001..n0127"])
-    pod = plan(design, fleet_of(design))
+    pod = compile_topology(design, fleet_of(design))
     assert Counter(map(tiers, pod.cables)) == {("node", "leaf"): 127 * 8, ("leaf", "spine"): 1024}
 
 
 def test_a_b300_unit_of_64_nodes_has_two_leaves_a_rail():
     """B300: 64 nodes, 16 leaves and 8 spines a unit; two of the rules' units make one of NVIDIA's."""
     design = superpod(2)
-    leaves = Counter(design.wiring.rail("leaves", number) for number in range(len(design.leaves.at)))
+    leaves = Counter(design.fat_tree.rail_of_switch("leaves", number) for number in range(len(design.leaves.at)))
     assert leaves == dict.fromkeys(range(RAILS), 2)
     assert (len(design.node_names()), len(design.leaves.at), len(design.spines.at)) == (64, 16, 8)
 
@@ -130,9 +130,9 @@ def test_a_b300_unit_with_xdr_has_larger_leaves():
         leaves={"name": "leaf-r{rail}", "down": "1..72", "up": "73..144", "at": row(8, 1)},
         spines={"name": "spine-{index}", "per_pair": 18, "at": row(4, 2)},
     )  # fmt: skip
-    pod = plan(design, fleet_of(design))
+    pod = compile_topology(design, fleet_of(design))
     assert Counter(map(tiers, pod.cables)) == {("node", "leaf"): 576, ("leaf", "spine"): 576}
-    assert max(port.number for port in pod.mates) == 144
+    assert max(port.number for port in pod.cable_numbers) == 144
 
 
 def test_cores_may_also_be_cabled_to_every_spine():
@@ -140,7 +140,7 @@ def test_cores_may_also_be_cabled_to_every_spine():
                                   "at": row(32, 2)}, nodes=["n0001..n0128"],
                       leaves={"name": "leaf-{unit}-{rail}", "down": "1..32", "up": "33..64", "at": row(32, 1)},
                       cores={"name": "c-{index}", "plane": "all", "per_pair": 2, "at": row(16, 3)})  # fmt: skip
-    pod = plan(design, fleet_of(design))
+    pod = compile_topology(design, fleet_of(design))
     pairs = Counter((c.a.device, c.b.device) for c in pod.cables if c.b.device.startswith("c-"))
     assert len(pairs) == 32 * 16
     assert set(pairs.values()) == {2}

@@ -9,20 +9,26 @@ from cases.case import FAULTS, POLICY
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.fleet.answers import Kind, among, kinds_of, reaches, targets
-from assay.fleet.check import problems
-from assay.fleet.load import load_fleet
-from assay.model.policy import FaultRule
+from assay.fleet.check import list_problems
+from assay.fleet.fault_rule_coverage import (
+    FaultKind,
+    compute_rule_reach,
+    decode_kinds,
+    list_fault_kinds,
+    list_target_states,
+)
+from assay.fleet.fleet_loader import load_fleet
+from assay.model.specs.lifecycle_policy import FaultRule
 
 Write = Callable[[Mapping[str, "str | None"]], Path]
 ROOT = Path(__file__).parents[2]
 FLEET = load_fleet(ROOT)
 DEFAULT = FLEET.policies["default"]
-KINDS = kinds_of(FLEET.faults.values())
+KINDS = list_fault_kinds(FLEET.fault_catalogs.values())
 
 
 def told(root: Path) -> list[str]:
-    return [f"{problem.code} {problem.message}" for problem in problems(root)]
+    return [f"{problem.code} {problem.message}" for problem in list_problems(root)]
 
 
 def some_of(values: list[str]) -> st.SearchStrategy[list[str]]:
@@ -41,13 +47,17 @@ RULES = st.builds(
 
 
 @given(st.lists(RULES, max_size=4), st.sampled_from(KINDS), st.sampled_from(["production", "test"]), st.booleans())
-def test_reaching_is_what_answering_is(rules: list[FaultRule], kind: Kind, state: str, in_use: bool) -> None:
+def test_reaching_is_what_answering_is(rules: list[FaultRule], kind: FaultKind, state: str, in_use: bool) -> None:
     """The rule to which a fault is left is the one that the policy answers with, for every fault and every state."""
     last = DEFAULT.faults["everything-else"]
     named = {f"rule-{number}": rule for number, rule in enumerate(rules)} | {"last": last}
     policy = DEFAULT.model_copy(update={"faults": named})
-    title, _ = policy.answer(state, kind.name, kind.severity, kind.blame, in_use)
-    left = [reach.title for reach in reaches(policy, KINDS) if kind in among(KINDS, reach.left.get((state, in_use), 0))]
+    title, _ = policy.find_fault_rule(state, kind.name, kind.severity, kind.blame, in_use)
+    left = [
+        reach.title
+        for reach in compute_rule_reach(policy, KINDS)
+        if kind in decode_kinds(KINDS, reach.unclaimed.get((state, in_use), 0))
+    ]
     assert left == [title]
 
 
@@ -60,8 +70,8 @@ def test_an_xid_comes_under_its_own_number_and_early_sightings_are_informational
 def test_a_rule_goes_all_the_way_up_the_ladder() -> None:
     rule = DEFAULT.faults["catastrophic-in-production"]
     reset = [kind for kind in KINDS if kind.name == "gpu.xid.48"]
-    assert targets(DEFAULT, rule, reset) == ["production-reboot", "draining"]
-    assert targets(DEFAULT, DEFAULT.faults["everything-else"], reset) == []
+    assert list_target_states(DEFAULT, rule, reset) == ["production-reboot", "draining"]
+    assert list_target_states(DEFAULT, DEFAULT.faults["everything-else"], reset) == []
 
 
 def test_a_class_that_comes_as_xids_is_named_by_them(fleet_with: Write) -> None:
@@ -107,6 +117,6 @@ def test_a_contradiction_names_a_fault_and_a_state(fleet_with: Write) -> None:
 
 def test_a_remedy_of_the_rule_itself_must_be_a_rung(fleet_with: Write) -> None:
     rule = POLICY.replace("timing: pending, to: onboard", "timing: pending, remedy: zap")
-    (found,) = problems(fleet_with({"specs/policy.yaml": rule}))
+    (found,) = list_problems(fleet_with({"specs/policy.yaml": rule}))
     assert found.message == "gpu.hot: any sends it up the ladder, which has no rung zap"
     assert (found.code, found.where) == ("ASY0087", "specs/policy.yaml:12:26")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cases.case import pool
 
-from assay.fleet.check import problems
+from assay.fleet.check import list_problems
 
 Write = Callable[[Mapping[str, "str | None"]], Path]
 
@@ -30,4 +30,4 @@ def test_a_token_for_prometheus_that_git_keeps_is_found(fleet_with: Write) -> No
 
 
 def codes(root: Path) -> list[str]:
-    return [problem.code for problem in problems(root)]
+    return [problem.code for problem in list_problems(root)]

@@ -9,44 +9,43 @@ from pathlib import Path
 import pytest
 from cases.case import FABRIC, POOL, Case
 
-from assay.fleet.check import problems
-from assay.fleet.rules.book import THEMES, rule, rules
+from assay.fleet.check import list_problems, load_rules, rule
 
 Write = Callable[[Mapping[str, "str | None"]], Path]
 CASES: dict[str, Case] = {
     code: case
-    for theme in ("reading", *THEMES)
+    for theme in sorted(path.stem for path in (Path(__file__).parent / "cases").glob("*.py") if path.stem != "case")
     for code, case in importlib.import_module(f"cases.{theme}").CASES.items()
 }
 
 
 @pytest.mark.parametrize("code", CASES)
 def test_the_smallest_fleet_with_the_mistake_is_told_so_at_its_place(code: str, fleet_with: Write) -> None:
-    found = [problem for problem in problems(fleet_with(CASES[code].wrong)) if problem.code == code]
+    found = [problem for problem in list_problems(fleet_with(CASES[code].wrong)) if problem.code == code]
     assert [problem.where for problem in found][:1] == [CASES[code].where]
     assert all(problem.message and problem.fix for problem in found)
 
 
 @pytest.mark.parametrize("code", CASES)
 def test_the_fleet_beside_it_is_left_in_peace(code: str, fleet_with: Write) -> None:
-    assert [problem for problem in problems(fleet_with(CASES[code].right)) if problem.code == code] == []
+    assert [problem for problem in list_problems(fleet_with(CASES[code].right)) if problem.code == code] == []
 
 
 def test_a_fabric_is_not_blamed_for_nodes_that_could_not_be_read(fleet_with: Write) -> None:
-    found = problems(fleet_with({"specs/fabric.yaml": FABRIC, "inventory/pool.yml": POOL + "  hosts: {}\n"}))
+    found = list_problems(fleet_with({"specs/fabric.yaml": FABRIC, "inventory/pool.yml": POOL + "  hosts: {}\n"}))
     assert [problem.code for problem in found] == ["ASY0001"]
 
 
 def test_every_rule_of_the_book_has_its_case() -> None:
-    assert set(CASES) == set(rules())
+    assert set(CASES) == set(load_rules())
 
 
 def test_the_smallest_fleet_has_no_problem(fleet_with: Write) -> None:
-    assert problems(fleet_with({})) == []
+    assert list_problems(fleet_with({})) == []
 
 
 def test_every_rule_says_what_it_is_and_why() -> None:
-    for entry in rules().values():
+    for entry in load_rules().values():
         assert entry.title
         assert entry.why.endswith((".", "?"))
         assert entry.code.startswith("ASY")

@@ -10,21 +10,23 @@ import jsonschema
 import pytest
 import yaml
 
-from assay.fleet.schemas import kebab, schemas, text, write
+from assay.fleet.json_schemas import build_schemas, format_schema, to_kebab_case, write_schemas
 
 ROOT = Path(__file__).parents[2]
 SPECS = sorted((ROOT / "specs").rglob("*.yaml"))
 INVENTORIES = sorted((ROOT / "inventory").glob("*.yml"))
 
 
-@pytest.mark.parametrize("name", sorted(schemas()))
+@pytest.mark.parametrize("name", sorted(build_schemas()))
 def test_a_committed_schema_is_the_one_that_the_models_give(name: str) -> None:
     committed = ROOT / "specs" / "schemas" / name
-    assert committed.read_text(encoding="utf-8") == text(schemas()[name]), "run `python -m assay.fleet.schemas`"
+    assert committed.read_text(encoding="utf-8") == format_schema(build_schemas()[name]), (
+        "run `python -m assay.fleet.json_schemas`"
+    )
 
 
 def test_no_schema_is_left_over() -> None:
-    assert {path.name for path in (ROOT / "specs" / "schemas").iterdir()} == set(schemas())
+    assert {path.name for path in (ROOT / "specs" / "schemas").iterdir()} == set(build_schemas())
 
 
 @pytest.mark.parametrize("path", SPECS + INVENTORIES, ids=lambda path: path.relative_to(ROOT).as_posix())
@@ -37,9 +39,9 @@ def test_every_file_names_its_schema_in_its_first_line_and_fits_it(path: Path) -
     jsonschema.validate(document, json.loads(schema.read_text(encoding="utf-8")))
 
 
-@pytest.mark.parametrize("name", sorted(schemas()))
+@pytest.mark.parametrize("name", sorted(build_schemas()))
 def test_every_schema_is_a_valid_schema(name: str) -> None:
-    jsonschema.Draft202012Validator.check_schema(schemas()[name])
+    jsonschema.Draft202012Validator.check_schema(build_schemas()[name])
 
 
 @pytest.mark.parametrize(
@@ -59,14 +61,14 @@ def test_every_schema_is_a_valid_schema(name: str) -> None:
     ],
 )
 def test_the_inventory_schema_knows_groups_at_any_depth(group: Any, right: bool) -> None:
-    assert jsonschema.Draft202012Validator(schemas()["inventory.json"]).is_valid({"pool": group}) is right
+    assert jsonschema.Draft202012Validator(build_schemas()["inventory.json"]).is_valid({"pool": group}) is right
 
 
 def test_schemas_are_written_below_the_root_that_is_named(tmp_path: Path) -> None:
-    assert {path.relative_to(tmp_path).as_posix() for path in write(tmp_path)} == {
-        f"specs/schemas/{name}" for name in schemas()
+    assert {path.relative_to(tmp_path).as_posix() for path in write_schemas(tmp_path)} == {
+        f"specs/schemas/{name}" for name in build_schemas()
     }
 
 
 def _expected(path: Path, document: dict[str, Any]) -> str:
-    return "inventory.json" if path in INVENTORIES else f"{kebab(document['kind'])}.json"
+    return "inventory.json" if path in INVENTORIES else f"{to_kebab_case(document['kind'])}.json"

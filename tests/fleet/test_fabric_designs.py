@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from cases.case import FABRIC, NODE, POOL
 
-from assay.fleet.check import problems
+from assay.fleet.check import list_problems
 
 Write = Callable[[Mapping[str, "str | None"]], Path]
 SPEC = NODE.replace("hcas: []", 'hcas: [{name: mlx5_0, rail: 0, pci: "0000:18:00.0"}]')
@@ -28,7 +28,7 @@ OTHER = (
 def told(fleet_with: Write) -> Callable[..., list[str]]:
     def told(design: str, **more: str) -> list[str]:
         files = {"specs/node.yaml": SPEC, "inventory/pool.yml": NODES, "specs/fabric.yaml": design}
-        found = problems(fleet_with({**files, **{f"specs/{name}.yaml": text for name, text in more.items()}}))
+        found = list_problems(fleet_with({**files, **{f"specs/{name}.yaml": text for name, text in more.items()}}))
         return [f"{problem.code} {problem.message}" for problem in found]
 
     return told
@@ -88,7 +88,7 @@ def test_a_node_outside_of_the_rules_keeps_to_its_rail(fleet_with: Write) -> Non
     def told(leaf: str) -> list[str]:
         cable = f"cables:\n  - {{a: {{device: n3 mlx5_1, port: 1}}, b: {{device: {leaf}, port: 5}}}}\n"
         files = {"specs/node.yaml": two_rails, "inventory/pool.yml": nodes, "specs/fabric.yaml": design + cable}
-        return [f"{problem.code} {problem.message}" for problem in problems(fleet_with(files))]
+        return [f"{problem.code} {problem.message}" for problem in list_problems(fleet_with(files))]
 
     assert told("leaf1") == []
     assert told("leaf0") == ["ASY0082 n3 mlx5_1 is on rail 1, leaf0 on rail 0"]
@@ -229,7 +229,7 @@ LISTED_IN = FABRIC.replace('[{guid: "0x0000000000000001", rack: n1, u: 1}]', "{f
 )
 def test_switches_may_stand_in_a_file(lines: str | None, says: str, fleet_with: Write) -> None:
     files = {"specs/node.yaml": SPEC, "inventory/pool.yml": NODES, "specs/fabric.yaml": LISTED_IN}
-    found = problems(fleet_with({**files, **({"specs/leaves.csv": lines} if lines else {})}))
+    found = list_problems(fleet_with({**files, **({"specs/leaves.csv": lines} if lines else {})}))
     told = [f"{problem.file}: {problem.message}" for problem in found]
     assert any(says in one for one in told) if says else told == [], told
 

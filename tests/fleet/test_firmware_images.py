@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from assay.fleet.load import load_fleet
-from assay.lab.images import BUNDLES, SIZE, header, image, path, write
+from assay.fleet.fleet_loader import load_fleet
+from assay.lab.firmware_images import BUNDLES, SIZE, image_path, make_image, read_image_header, write_images
 
 ROOT = Path(__file__).parents[2]
 
 
 def test_the_committed_images_are_the_generated_ones(tmp_path: Path) -> None:
-    generated = {made.relative_to(tmp_path).as_posix(): made.read_bytes() for made in write(tmp_path)}
+    generated = {made.relative_to(tmp_path).as_posix(): made.read_bytes() for made in write_images(tmp_path)}
     committed = {f"firmware/{found.name}": found.read_bytes() for found in (ROOT / "firmware").iterdir()}
     assert generated == committed
 
@@ -31,8 +31,8 @@ def test_every_component_of_a_bundle_has_its_image_with_its_digest_version_and_i
         content = (ROOT / component.artifact).read_bytes()
         assert hashlib.sha256(content).hexdigest() == component.sha256
         expected = {"component": component.name, "version": component.version, "inventory": component.inventory}
-        assert header(content) == expected
-        assert component.artifact == path(component.name, component.version)
+        assert read_image_header(content) == expected
+        assert component.artifact == image_path(component.name, component.version)
 
 
 def test_the_bundle_mixes_both_ways_to_push_and_every_kind_of_reset() -> None:
@@ -44,12 +44,12 @@ def test_the_bundle_mixes_both_ways_to_push_and_every_kind_of_reset() -> None:
 
 
 def test_an_image_is_always_the_same_bytes_of_the_same_size() -> None:
-    assert image("bmc", "1", ["BMC"]) == image("bmc", "1", ["BMC"])
-    assert image("bmc", "1", ["BMC"]) != image("bmc", "2", ["BMC"])
-    assert len(image("bmc", "1", ["BMC"])) == SIZE
+    assert make_image("bmc", "1", ["BMC"]) == make_image("bmc", "1", ["BMC"])
+    assert make_image("bmc", "1", ["BMC"]) != make_image("bmc", "2", ["BMC"])
+    assert len(make_image("bmc", "1", ["BMC"])) == SIZE
 
 
 @pytest.mark.parametrize("content", [b"", b"\x7fELF", b"[]\n", b'{"component": "bmc"}\n'])
 def test_bytes_that_are_no_image_are_refused(content: bytes) -> None:
     with pytest.raises(ValueError, match=r"image|Expecting|decode"):
-        header(content)
+        read_image_header(content)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from assay.fleet.ranges import MAX_HOSTS, expand
+from assay.fleet.ansible_inventory.host_patterns import MAX_HOSTS, expand_host_pattern
 
 NUMBER = st.integers(0, 30).map(str) | st.integers(0, 30).map("{:03}".format) | st.sampled_from(["a", "e", "Z", ""])
 RANGE = st.tuples(NUMBER, NUMBER, st.sampled_from(["", ":1", ":2", ":7"])).map(lambda r: f"[{r[0]}:{r[1]}{r[2]}]")
@@ -26,7 +26,7 @@ def test_a_pattern_stands_for_the_hosts_that_ansible_makes_of_it(pattern: str) -
         assume(False)
         return
     assume(theirs)
-    assert expand(pattern)[0] == theirs
+    assert expand_host_pattern(pattern)[0] == theirs
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_a_pattern_stands_for_the_hosts_that_ansible_makes_of_it(pattern: str) -
     ],
 )
 def test_ranges_steps_letters_and_ports_are_understood(pattern: str, names: list[str], port: int | None) -> None:
-    assert expand(pattern) == (names, port)
+    assert expand_host_pattern(pattern) == (names, port)
 
 
 @pytest.mark.parametrize(
@@ -63,5 +63,5 @@ def test_ranges_steps_letters_and_ports_are_understood(pattern: str, names: list
 def test_a_range_that_makes_no_sense_is_refused_at_once(pattern: str, says: str) -> None:
     begun = time.process_time()
     with pytest.raises(ValueError, match=says):
-        expand(pattern)
+        expand_host_pattern(pattern)
     assert time.process_time() - begun < 0.5

@@ -14,10 +14,10 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.fleet.check import problems
-from assay.fleet.kinds import KINDS
-from assay.fleet.load import load_fleet
-from assay.model.errors import Trouble
+from assay.fleet.check import list_problems
+from assay.fleet.fleet_loader import load_fleet
+from assay.fleet.spec_kinds import SPEC_KINDS
+from assay.model.errors import AssayError
 
 SMALLEST = Path(__file__).parent / "smallest"
 WORDS = [
@@ -43,7 +43,9 @@ WORDS = [
     "bmc_credentials",
 ]
 NAMES = st.sampled_from(["", *WORDS])
-LEAVES = st.sampled_from([None, True, 0, -1, 10**30, 1.5, "", "x", "small", "production", "\0", *KINDS]) | st.dates()
+LEAVES = (
+    st.sampled_from([None, True, 0, -1, 10**30, 1.5, "", "x", "small", "production", "\0", *SPEC_KINDS]) | st.dates()
+)
 DATA = st.recursive(
     LEAVES,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES | st.integers(0, 3), inner, max_size=5),
@@ -99,7 +101,7 @@ def test_any_data_in_a_spec_gives_problems_or_a_spec(name: str, draw: st.DataObj
 def test_each_hostile_file_is_a_problem_within_a_second(name: str, content: bytes) -> None:
     with fleet_with(name, content) as root:
         begun = time.process_time()
-        found = problems(root)
+        found = list_problems(root)
         assert time.process_time() - begun < 1
     assert found
     assert all(problem.message for problem in found)
@@ -113,13 +115,13 @@ def test_a_link_that_leads_in_a_circle_and_a_pipe_are_passed_over(tmp_path: Path
     os.mkfifo(root / "inventory" / "pipe.yml")
     os.mkfifo(root / "specs" / "pipe.yaml")
     (root / "specs" / "loop.yaml").symlink_to("loop.yaml")
-    assert problems(root) == []
+    assert list_problems(root) == []
 
 
 def _judge(root: Path) -> None:
-    found = problems(root)
+    found = list_problems(root)
     assert all(problem.line >= 0 and problem.message and problem.code.startswith("ASY") for problem in found)
     try:
         load_fleet(root)
-    except Trouble:
+    except AssayError:
         assert found

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from assay.fleet.groups import Inventory, merged
-from assay.fleet.inventory import on_disk, read_inventory
+from assay.fleet.ansible_inventory.group_variables import AnsibleInventory, merge_variables
+from assay.fleet.ansible_inventory.inventory_reader import open_disk_source, read_inventory
 
 LAYERED = {
     "inventory/a.yml": """
@@ -71,13 +71,13 @@ def layered(tmp_path: Path) -> list[Path]:
 
 
 def test_every_host_of_a_layered_inventory_has_the_variables_that_ansible_gives_it(layered: list[Path]) -> None:
-    inventory, problems = read_inventory([on_disk(path, layered[0].parent) for path in layered])
+    inventory, problems = read_inventory([open_disk_source(path, layered[0].parent) for path in layered])
     assert problems == []
     assert _ours(inventory) == _theirs(layered)
 
 
 def test_every_host_of_the_example_fleet_has_the_variables_that_ansible_gives_it(example: Path) -> None:
-    inventory, problems = read_inventory([on_disk(example / "inventory", example)])
+    inventory, problems = read_inventory([open_disk_source(example / "inventory", example)])
     assert problems == []
     assert len(inventory.hosts) == 20
     assert _ours(inventory) == _theirs([example / "inventory"])
@@ -89,9 +89,9 @@ def test_the_example_inventory_is_read_by_ansible_without_a_warning(example: Pat
     assert len(json.loads(run.stdout)["_meta"]["hostvars"]) == 20
 
 
-def _ours(inventory: Inventory) -> Any:
+def _ours(inventory: AnsibleInventory) -> Any:
     """Return the merged variables as JSON would carry them; Ansible writes dates as text."""
-    plain = {name: merged(inventory.layers(host)) for name, host in inventory.hosts.items()}
+    plain = {name: merge_variables(inventory.layers(host)) for name, host in inventory.hosts.items()}
     return json.loads(json.dumps(plain, default=str))
 
 

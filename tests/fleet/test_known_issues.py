@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from assay.fleet.check import examine
-from assay.fleet.load import load_fleet
-from assay.model.errors import Trouble
+from assay.fleet.check import check_repository
+from assay.fleet.fleet_loader import load_fleet
+from assay.model.errors import AssayError
 from assay.model.fleet import Node
-from assay.model.known import Judged, KnownIssue, excuse
+from assay.model.specs.known_issues import ExcuseCandidate, KnownIssue, find_excuse
 
 Write = Callable[[Mapping[str, "str | None"]], Path]
 NODE = Node("n0007", "h100-a", "lab1", "r01", 4, "s", "hgx", "managed")
 CHECK = "suites/production/test_gpu.py::test_temperature"
-HOT = Judged.of(CHECK, "h100-a/n0007/gpu3", NODE)
+HOT = ExcuseCandidate.from_node(CHECK, "h100-a/n0007/gpu3", NODE)
 LISTED = """kind: KnownIssues
 name: known
 issues:
@@ -52,24 +52,32 @@ def issue(expires: str = "2026-12-01", number: int = 1, **match: str) -> KnownIs
     ],
 )
 def test_every_pattern_of_an_entry_must_fit(match: dict[str, str], fits: bool) -> None:
-    assert (excuse([issue(**match)], HOT, datetime(2026, 11, 21, tzinfo=UTC)) is not None) is fits
+    assert (find_excuse([issue(**match)], HOT, datetime(2026, 11, 21, tzinfo=UTC)) is not None) is fits
 
 
 def test_an_entry_excuses_until_the_midnight_of_its_day_and_not_a_moment_longer() -> None:
     ends = datetime(2026, 12, 1, tzinfo=UTC)
-    assert excuse([issue()], HOT, ends - timedelta(microseconds=1)) is not None
-    assert excuse([issue()], HOT, ends) is None
+    assert find_excuse([issue()], HOT, ends - timedelta(microseconds=1)) is not None
+    assert find_excuse([issue()], HOT, ends) is None
 
 
 def test_of_several_entries_the_one_that_stays_longest_is_named() -> None:
-    found = excuse([issue(), issue("2027-01-01", 2), issue("2026-11-22", 3)], HOT, datetime(2026, 11, 21, tzinfo=UTC))
+    found = find_excuse(
+        [issue(), issue("2027-01-01", 2), issue("2026-11-22", 3)], HOT, datetime(2026, 11, 21, tzinfo=UTC)
+    )
     assert found is not None
-    assert found.said == "known: https://git.example/issues/2 until 2027-01-01"
+    assert found.annotation == "known: https://git.example/issues/2 until 2027-01-01"
 
 
 def test_racks_and_fabrics_are_on_no_one_node() -> None:
-    assert Judged.of(CHECK, "h100-a/rack-r01", None) == (CHECK, "h100-a/rack-r01", "", "h100-a", "r01")
-    assert Judged.of(CHECK, "fabric/compute/leaf-1", None) == (CHECK, "fabric/compute/leaf-1", "", "", "")
+    assert ExcuseCandidate.from_node(CHECK, "h100-a/rack-r01", None) == (CHECK, "h100-a/rack-r01", "", "h100-a", "r01")
+    assert ExcuseCandidate.from_node(CHECK, "fabric/compute/leaf-1", None) == (
+        CHECK,
+        "fabric/compute/leaf-1",
+        "",
+        "",
+        "",
+    )
 
 
 @pytest.mark.parametrize("lacking", ["issue", "match", "reason", "owner", "expires"])
@@ -108,7 +116,7 @@ def test_a_fleet_without_a_list_has_no_known_issues(fleet_with: Write) -> None:
     ],
 )
 def test_a_list_that_cannot_be_read_is_trouble_and_no_empty_list(text: str, fleet_with: Write) -> None:
-    with pytest.raises(Trouble, match=r"specs/known-issues\.yaml"):
+    with pytest.raises(AssayError, match=r"specs/known-issues\.yaml"):
         load_fleet(fleet_with({"specs/known-issues.yaml": text}))
 
 
@@ -116,8 +124,8 @@ def test_check_tells_of_an_end_two_weeks_before_and_of_an_error_from_then_on(fle
     root, ends = fleet_with({"specs/known-issues.yaml": LISTED}), datetime(2027, 2, 1, tzinfo=UTC)
 
     def told(before: timedelta) -> tuple[list[str], bool]:
-        report = examine(root, ends - before)
-        return [f"{one.severity} {one.code}" for one in report.problems], report.well
+        report = check_repository(root, ends - before)
+        return [f"{one.severity} {one.code}" for one in report.problems], report.is_clean
 
     assert told(timedelta(days=14, seconds=1)) == ([], True)
     assert told(timedelta(days=14)) == (["notice ASY0171"], True)

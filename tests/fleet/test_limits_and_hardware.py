@@ -8,18 +8,18 @@ from pathlib import Path
 import pytest
 from cases.case import FABRIC, NODE
 
-from assay.fleet.check import problems
-from assay.fleet.hardware import BOUNDS, GPU_UNITS, GPUS, gpu_of
-from assay.fleet.load import load_fleet
-from assay.model.nodespec import NodeSpec
-from assay.model.speed import gbps, next_slower
+from assay.fleet.check import list_problems
+from assay.fleet.fleet_loader import load_fleet
+from assay.fleet.rules.measurement_limits import GPU_MAXIMA, GPU_UNITS, LIMIT_BOUNDS, find_gpu_maximum
+from assay.model.fabric.ports_and_cables import find_next_slower_gbps, rate_to_gbps
+from assay.model.specs.node_spec import NodeSpec
 from assay.model.units import UNITS
 
 Write = Callable[[Mapping[str, "str | None"]], Path]
 
 
 def said(root: Path, code: str) -> list[str]:
-    return [problem.message for problem in problems(root) if problem.code == code]
+    return [problem.message for problem in list_problems(root) if problem.code == code]
 
 
 def with_limit(name: str, value: float, unit: str, model: str = "NVIDIA H100 80GB HBM3") -> str:
@@ -83,20 +83,22 @@ def test_the_rate_of_the_fabric_and_the_limit_of_its_adapters_agree(
     value: float, unit: str, codes: set[str], fleet_with: Write
 ) -> None:
     root = fleet_with({"specs/node.yaml": with_limit("hca_rate", value, unit), "specs/fabric.yaml": FABRIC})
-    assert {problem.code for problem in problems(root)} & {"ASY0050", "ASY0055", "ASY0086"} == codes
+    assert {problem.code for problem in list_problems(root)} & {"ASY0050", "ASY0055", "ASY0086"} == codes
 
 
 def test_a_slower_link_has_fewer_or_slower_lanes() -> None:
-    assert (gbps("4xNDR"), next_slower("4xNDR")) == (400, 200)
-    assert (gbps("1xSDR"), next_slower("1xSDR")) == (2.5, 0)
+    assert (rate_to_gbps("4xNDR"), find_next_slower_gbps("4xNDR")) == (400, 200)
+    assert (rate_to_gbps("1xSDR"), find_next_slower_gbps("1xSDR")) == (2.5, 0)
 
 
 def test_every_bound_has_a_unit_and_room() -> None:
-    assert all(bound.unit in UNITS and bound.low < bound.high for bound in BOUNDS.values())
+    assert all(bound.unit in UNITS and bound.low < bound.high for bound in LIMIT_BOUNDS.values())
     assert all(unit in UNITS for unit in GPU_UNITS.values())
-    assert all(gpu.source for gpu in GPUS.values())
+    assert all(gpu.source for gpu in GPU_MAXIMA.values())
 
 
 def test_the_gpus_of_every_example_are_known(example: Path) -> None:
     specs: Mapping[str, NodeSpec] = load_fleet(example).node_specs
-    assert {name: gpu_of(spec.gpus.model) is not None for name, spec in specs.items()} == dict.fromkeys(specs, True)
+    assert {name: find_gpu_maximum(spec.gpus.model) is not None for name, spec in specs.items()} == dict.fromkeys(
+        specs, True
+    )

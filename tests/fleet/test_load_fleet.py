@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from assay.fleet.check import problems
-from assay.fleet.load import load_fleet
-from assay.model.errors import Trouble
+from assay.fleet.check import list_problems
+from assay.fleet.fleet_loader import load_fleet
+from assay.model.errors import AssayError
 
 Write = Callable[[Mapping[str, "str | None"]], Path]
 
@@ -19,7 +19,7 @@ Write = Callable[[Mapping[str, "str | None"]], Path]
 def test_the_example_fleet_is_twenty_nodes_in_two_pools_and_five_racks(example: Path) -> None:
     fleet = load_fleet(example)
     assert list(fleet.nodes) == [f"n{number:04}" for number in [*range(17, 21), *range(1, 17)]]
-    assert {name: len(fleet.pool(name)) for name in ("h100-a", "byo-b")} == {"h100-a": 16, "byo-b": 4}
+    assert {name: len(fleet.nodes_in_pool(name)) for name in ("h100-a", "byo-b")} == {"h100-a": 16, "byo-b": 4}
     racks = [node.rack for node in fleet.nodes.values()]
     assert {rack: racks.count(rack) for rack in racks} == {f"r0{number}": 4 for number in range(1, 6)}
 
@@ -36,7 +36,7 @@ def test_an_example_node_knows_its_place_its_spec_and_its_rails(example: Path) -
 
 
 def test_the_example_fleet_has_no_problem(example: Path) -> None:
-    assert [f"{problem.where} {problem.code} {problem.message}" for problem in problems(example)] == []
+    assert [f"{problem.where} {problem.code} {problem.message}" for problem in list_problems(example)] == []
 
 
 def test_every_limit_of_the_example_names_its_unit_and_its_source(example: Path) -> None:
@@ -96,14 +96,14 @@ def test_an_overlay_changes_only_what_it_says(fleet_with: Write, tmp_path: Path)
 def test_a_fleet_that_cannot_be_read_is_trouble_with_its_place(
     changes: dict[str, str | None], says: str, fleet_with: Write
 ) -> None:
-    with pytest.raises(Trouble) as caught:
+    with pytest.raises(AssayError) as caught:
         load_fleet(fleet_with(changes))
     assert str(caught.value).startswith(says)
     assert "`assay check` lists every problem" in caught.value.fix
 
 
 def test_a_folder_without_an_inventory_is_no_fleet(tmp_path: Path) -> None:
-    with pytest.raises(Trouble, match="this is no fleet repository"):
+    with pytest.raises(AssayError, match="this is no fleet repository"):
         load_fleet(tmp_path)
 
 
@@ -111,7 +111,7 @@ def test_yaml_s_booleans_are_not_taken_for_text(fleet_with: Write) -> None:
     root = fleet_with({})
     pool = root / "inventory" / "pool.yml"
     pool.write_text(pool.read_text().replace("site: lab", "site: no", 1))
-    with pytest.raises(Trouble, match="n1: site: input should be a valid string, not False") as caught:
+    with pytest.raises(AssayError, match="n1: site: input should be a valid string, not False") as caught:
         load_fleet(root)
     assert "quote it" in caught.value.fix
 
@@ -120,7 +120,7 @@ def test_a_misspelt_key_is_told_the_right_one(fleet_with: Write) -> None:
     root = fleet_with({})
     node = root / "specs" / "node.yaml"
     node.write_text(node.read_text().replace("unit: °C", "units: °C"))
-    found = {problem.message: problem.fix for problem in problems(root)}
+    found = {problem.message: problem.fix for problem in list_problems(root)}
     assert found["limits.gpu_temperature.units is not known here"] == "did you mean unit?"
     assert found["limits.gpu_temperature.unit is missing"] == "add unit"
 
@@ -129,7 +129,7 @@ def test_a_model_s_own_objection_is_told_at_the_entry_that_it_names(fleet_with: 
     root = fleet_with({})
     policy = root / "specs" / "policy.yaml"
     policy.write_text(policy.read_text().replace("certified_to: production", "certified_to: attic"))
-    (found,) = problems(root)
+    (found,) = list_problems(root)
     assert (found.where, found.code) == ("specs/policy.yaml:6:27", "ASY0088")
     assert "'attic' is no state" in found.message
 
@@ -151,7 +151,7 @@ def test_a_policy_with_a_hole_is_refused(old: str, new: str, code: str, says: st
     policy = root / "specs" / "policy.yaml"
     assert old in policy.read_text()
     policy.write_text(policy.read_text().replace(old, new, 1))
-    (found,) = [problem for problem in problems(root) if problem.file == "specs/policy.yaml"]
+    (found,) = [problem for problem in list_problems(root) if problem.file == "specs/policy.yaml"]
     assert found.code == code
     assert says in found.message
 
@@ -172,7 +172,7 @@ def test_credentials_are_references_and_never_the_secret_itself(
     root = fleet_with({})
     pool = root / "inventory" / "pool.yml"
     pool.write_text(pool.read_text().replace("u: 1", f"u: 1, bmc_credentials: {credentials}"))
-    found = problems(root)
+    found = list_problems(root)
     assert (found == []) is right
     assert "admin:secret" not in str(found)
 
@@ -181,7 +181,7 @@ def test_a_group_s_mistake_is_told_once_and_a_host_s_by_its_name(fleet_with: Wri
     root = fleet_with({})
     pool = root / "inventory" / "pool.yml"
     pool.write_text(pool.read_text().replace("  hosts:", "  vars: {bmc_port: 0}\n  hosts:").replace("u: 2", "u: 99"))
-    assert [(problem.where, problem.message.split(":")[0]) for problem in problems(root)] == [
+    assert [(problem.where, problem.message.split(":")[0]) for problem in list_problems(root)] == [
         ("inventory/pool.yml:3:10", "bmc_port"),
         ("inventory/pool.yml:6:67", "n2"),
     ]
@@ -210,14 +210,14 @@ def test_one_mistake_is_told_once_and_not_as_all_that_follows_from_it(
     path = root / file
     assert old in path.read_text()
     path.write_text(path.read_text().replace(old, new, 1))
-    (found,) = problems(root)
+    (found,) = list_problems(root)
     assert (found.file, found.code) == (file, code)
     assert found.fix.startswith(fix)
 
 
 def test_groups_that_contain_themselves_are_named(fleet_with: Write) -> None:
     root = fleet_with({"inventory/more.yml": "a: {children: {b: }}\nb: {children: {a: }}\n"})
-    assert [problem.message for problem in problems(root)] == ["groups contain themselves: a → b → a"]
+    assert [problem.message for problem in list_problems(root)] == ["groups contain themselves: a → b → a"]
 
 
 def test_a_long_chain_of_groups_is_no_reason_to_give_up(fleet_with: Write) -> None:

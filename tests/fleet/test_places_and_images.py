@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from cases.case import BUNDLE, FABRIC, NODE, POOL, pool
 
-from assay.fleet.check import problems
-from assay.fleet.rules.firmware import digest_of
+from assay.fleet.check import list_problems
+from assay.fleet.rules.firmware_bundles import hash_artifact
 
 Write = Callable[[Mapping[str, "str | None"]], Path]
 POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:{}\nsize 3\n"
@@ -18,7 +18,7 @@ ABC = hashlib.sha256(b"abc").hexdigest()
 
 
 def told(root: Path) -> list[str]:
-    return [f"{problem.code} {problem.message}" for problem in problems(root)]
+    return [f"{problem.code} {problem.message}" for problem in list_problems(root)]
 
 
 def test_a_pointer_to_the_qualified_image_is_as_good_as_the_image(fleet_with: Write) -> None:
@@ -45,7 +45,7 @@ def test_a_pointer_to_another_image_is_not(fleet_with: Write) -> None:
 def test_only_what_git_lfs_writes_is_a_pointer(text: str, pointer: bool, tmp_path: Path) -> None:
     file = tmp_path / "image"
     file.write_text(text.format(ABC))
-    assert (digest_of(file) == ABC) is pointer
+    assert (hash_artifact(file) == ABC) is pointer
 
 
 @pytest.mark.parametrize("empty", ["null", '""'])

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from assay.fleet.document import Shelf
-from assay.fleet.load import draft_of, fleet_of, load_fleet
-from assay.fleet.tree import Folder, Revision, Tree
-from assay.model.errors import Trouble
+from assay.fleet.fleet_loader import build_fleet, load_fleet, read_draft
+from assay.fleet.repository_tree import CommitTree, RepositoryTree, WorkingFolder
+from assay.fleet.yaml_document import ParseCache
+from assay.model.errors import AssayError
 
 SMALLEST = Path(__file__).parent / "smallest"
 POOL = "inventory/pool.yml"
@@ -49,7 +49,7 @@ def test_what_is_changed_or_deleted_in_the_folder_does_not_change_the_revision(r
     (root / POOL).write_text((root / POOL).read_text().replace("S2", "S3"))
     shutil.rmtree(root / "suites")
     assert load_fleet(root, rev="HEAD").nodes["n2"].serial == "S2"
-    assert len(draft_of(root, rev="HEAD").suites.tests) == 1
+    assert len(read_draft(root, rev="HEAD").suites.tests) == 1
     dirty = load_fleet(root)
     assert (dirty.nodes["n2"].serial, dirty.dirty) == ("S3", True)
 
@@ -69,7 +69,7 @@ def test_a_folder_and_its_commit_list_the_same_files_in_the_same_order(root: Pat
     (root / "inventory" / "out.yml").symlink_to("/etc/hostname")
     git(root, "add", "-A")
     git(root, "commit", "-qm", "more")
-    trees: list[Tree] = [Folder(root), Revision(root, "HEAD")]
+    trees: list[RepositoryTree] = [WorkingFolder(root), CommitTree(root, "HEAD")]
     on_disk, in_git = (tree.files("inventory") for tree in trees)
     assert [path for path in on_disk if path != "inventory/out.yml"] == in_git  # git never leads out of the repository
     assert all(len({tree.read(path, 1000) for tree in trees}) == 1 for path in in_git)
@@ -77,35 +77,35 @@ def test_a_folder_and_its_commit_list_the_same_files_in_the_same_order(root: Pat
 
 @pytest.mark.parametrize("rev", ["nowhere", "--output=x", "HEAD^{tree}", ""])
 def test_a_revision_that_is_none_is_told(root: Path, rev: str) -> None:
-    with pytest.raises(Trouble, match="git knows no revision"):
+    with pytest.raises(AssayError, match="git knows no revision"):
         load_fleet(root, rev=rev)
 
 
 def test_a_folder_outside_of_git_has_no_revisions(tmp_path: Path) -> None:
     shutil.copytree(SMALLEST, tmp_path / "fleet")
-    with pytest.raises(Trouble, match="git knows no revision HEAD"):
+    with pytest.raises(AssayError, match="git knows no revision HEAD"):
         load_fleet(tmp_path / "fleet", rev="HEAD")
 
 
 def test_a_mistake_in_a_revision_is_told_at_its_line(root: Path) -> None:
     (root / POOL).write_text((root / POOL).read_text().replace("u: 2", "u: two"))
     git(root, "commit", "-qam", "wrong")
-    with pytest.raises(Trouble, match="u: input should be a valid integer") as told:
+    with pytest.raises(AssayError, match="u: input should be a valid integer") as told:
         load_fleet(root, rev="HEAD")
     assert told.value.where == f"{POOL}:5:67"
 
 
 def test_two_revisions_that_share_a_shelf_share_what_is_the_same(root: Path) -> None:
     (root / "specs/node.yaml").write_text((root / "specs/node.yaml").read_text().replace("value: 85", "value: 80"))
-    shelf = Shelf()
-    before, after = draft_of(root, rev="HEAD", shelf=shelf), draft_of(root, shelf=shelf)
+    shelf = ParseCache()
+    before, after = read_draft(root, rev="HEAD", shelf=shelf), read_draft(root, shelf=shelf)
     assert before.hosts is after.hosts
-    limits = [fleet_of(draft).node_specs["small"].limits["gpu_temperature"].value for draft in (before, after)]
+    limits = [build_fleet(draft).node_specs["small"].limits["gpu_temperature"].value for draft in (before, after)]
     assert limits == [85, 80]
 
 
 def test_a_shelf_does_not_mix_inventories_that_differ(root: Path) -> None:
     (root / POOL).write_text((root / POOL).read_text().replace("S2", "S3"))
-    shelf = Shelf()
-    before, after = (fleet_of(draft_of(root, rev=rev, shelf=shelf)) for rev in ("HEAD", None))
+    shelf = ParseCache()
+    before, after = (build_fleet(read_draft(root, rev=rev, shelf=shelf)) for rev in ("HEAD", None))
     assert (before.nodes["n2"].serial, after.nodes["n2"].serial) == ("S2", "S3")

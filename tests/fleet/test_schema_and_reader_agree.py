@@ -17,13 +17,13 @@ import jsonschema
 import pytest
 import yaml
 
-from assay.fleet.document import read
-from assay.fleet.inventory import on_disk, read_inventory
-from assay.fleet.kinds import KINDS
-from assay.fleet.schemas import kebab, schemas
-from assay.fleet.specs import Refused, read_specs
-from assay.fleet.tree import Folder
-from assay.fleet.variables import NodeVariables
+from assay.fleet.ansible_inventory.inventory_reader import open_disk_source, read_inventory
+from assay.fleet.json_schemas import build_schemas, to_kebab_case
+from assay.fleet.repository_tree import WorkingFolder
+from assay.fleet.spec_kinds import SPEC_KINDS
+from assay.fleet.spec_reader import RefusedSpec, read_specs
+from assay.fleet.yaml_document import parse_yaml
+from assay.model.specs.node_settings import NodeSettings
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "specs").rglob("*.yaml"))
@@ -92,7 +92,7 @@ class Memory:
 
 @cache
 def validator(kind: str) -> jsonschema.Draft202012Validator:
-    return jsonschema.Draft202012Validator(schemas()[f"{kebab(kind)}.json"])
+    return jsonschema.Draft202012Validator(build_schemas()[f"{to_kebab_case(kind)}.json"])
 
 
 def agree(*documents: Any) -> bool:
@@ -163,7 +163,7 @@ def test_both_accept_every_example(path: Path) -> None:
     assert agree(document)
 
 
-@pytest.mark.parametrize("kind", sorted(KINDS))
+@pytest.mark.parametrize("kind", sorted(SPEC_KINDS))
 def test_both_refuse_the_same_spoilt_files(kind: str) -> None:
     document = example(kind)
     bad = dict(spoilt(document))
@@ -171,7 +171,7 @@ def test_both_refuse_the_same_spoilt_files(kind: str) -> None:
     assert sum(not fits(one) for one in bad.values()) > 40  # the corpus is no list of good files
 
 
-@pytest.mark.parametrize("kind", sorted(KINDS))
+@pytest.mark.parametrize("kind", sorted(SPEC_KINDS))
 def test_what_a_spec_lays_over_another_is_judged_alike(kind: str) -> None:
     base = example(kind)
     layer = {**base, "name": "layer", "extends": base["name"]}
@@ -184,7 +184,7 @@ def test_what_a_spec_lays_over_another_is_judged_alike(kind: str) -> None:
 def test_an_inventory_s_hosts_are_judged_alike(name: str, tmp_path: Path) -> None:
     document = yaml.safe_load((ROOT / "inventory" / name).read_text())
     pool, host = next(iter(document)), next(iter(document[next(iter(document))]["hosts"]))
-    check = jsonschema.Draft202012Validator(schemas()["inventory.json"])
+    check = jsonschema.Draft202012Validator(build_schemas()["inventory.json"])
     assert check.is_valid(document)
     for label, bad in spoilt({"kind": "", **document[pool]["hosts"][host]}):
         if label.startswith(("without", "with")):
@@ -200,7 +200,7 @@ def reads(variables: dict[str, Any], changed: dict[str, Any]) -> bool:
     from pydantic import ValidationError
 
     try:
-        NodeVariables.model_validate(variables)
+        NodeSettings.model_validate(variables)
     except ValidationError as error:
         return all(found["type"] == "value_error" for found in error.errors())
     return True
@@ -213,8 +213,8 @@ def loaded(path: Path) -> Any:
 
 def test_both_read_the_same_yaml() -> None:
     for path in EXAMPLES:
-        assert read(path.read_bytes(), path.name).data == loaded(path)
-    inventory, problems = read_inventory([on_disk(ROOT / "inventory", ROOT)])
+        assert parse_yaml(path.read_bytes(), path.name).data == loaded(path)
+    inventory, problems = read_inventory([open_disk_source(ROOT / "inventory", ROOT)])
     assert (len(inventory.hosts), problems) == (20, [])
-    specs, refused = read_specs(Folder(ROOT))
-    assert (len(specs), refused) == (len(EXAMPLES), list[Refused]())
+    specs, refused = read_specs(WorkingFolder(ROOT))
+    assert (len(specs), refused) == (len(EXAMPLES), list[RefusedSpec]())

@@ -13,10 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from assay.cli.show import app
-from assay.fleet.check import examine, problems
-from assay.fleet.rules.secrets import FIX
-from assay.fleet.telltale import SHAPES, Hint, Shape, by_chance, hint, shape_of
+from assay.cli.verbs.show_specs import show_app
+from assay.fleet.check import check_repository, list_problems
+from assay.fleet.rules.secrets_and_signers import FIX
+from assay.fleet.secret_detection import (
+    SECRET_SHAPES,
+    SecretHint,
+    SecretShape,
+    classify_name,
+    find_secret_shape,
+    looks_random,
+)
 
 Write = Callable[[Mapping[str, "str | None"]], Path]
 CANARY = "canary-0f7Qz81Lw5"
@@ -86,31 +93,31 @@ def of_secrets(found: list) -> list[str]:
 
 @pytest.mark.parametrize("variable", SECRETS)
 def test_a_secret_in_the_inventory_is_found_once_and_not_shown(variable: str, fleet_with: Write) -> None:
-    found = problems(fleet_with(with_variable(variable)))
+    found = list_problems(fleet_with(with_variable(variable)))
     assert len(of_secrets(found)) == 1
     assert CANARY not in str(found)
 
 
 @pytest.mark.parametrize("variable", INNOCENT)
 def test_what_only_resembles_one_is_left_in_peace(variable: str, fleet_with: Write) -> None:
-    assert of_secrets(problems(fleet_with(with_variable(variable)))) == []
+    assert of_secrets(list_problems(fleet_with(with_variable(variable)))) == []
 
 
 @pytest.mark.parametrize("file", ["inventory/group_vars/all.yml", "inventory/host_vars/n2/more.yml", "specs/zz.yaml"])
 def test_it_is_found_at_every_level(file: str, fleet_with: Write) -> None:
     spec = POLICY.replace("name: policy", "name: another").replace("[us]", "['https://u:hunter@x/']")
-    found = problems(fleet_with({file: spec if file.startswith("specs") else f"bmc_password: {CANARY}\n"}))
+    found = list_problems(fleet_with({file: spec if file.startswith("specs") else f"bmc_password: {CANARY}\n"}))
     assert len(of_secrets(found)) == 1
     assert [problem.file for problem in found if problem.fix == FIX] == [file]
 
 
 def test_hosts_and_groups_may_be_called_as_they_like(fleet_with: Write) -> None:
     named = POOL.replace("n1:", "token-server:") + "secrets:\n  hosts: {n2: }\n  vars: {batch: q7Gd0Zk4Lw9Xe2Rt6Yu8}\n"
-    assert of_secrets(problems(fleet_with({"inventory/pool.yml": named}))) == []
+    assert of_secrets(list_problems(fleet_with({"inventory/pool.yml": named}))) == []
 
 
 def test_the_example_fleet_holds_none(example: Path) -> None:
-    assert of_secrets(examine(example).problems) == []
+    assert of_secrets(check_repository(example).problems) == []
 
 
 @pytest.mark.parametrize(
@@ -127,7 +134,7 @@ def test_the_example_fleet_holds_none(example: Path) -> None:
     ],
 )
 def test_no_message_of_any_rule_shows_a_secret(variable: str, fleet_with: Write) -> None:
-    found = problems(fleet_with(with_variable(variable)))
+    found = list_problems(fleet_with(with_variable(variable)))
     assert found
     assert CANARY not in json.dumps([problem.as_json() for problem in found])
 
@@ -135,24 +142,24 @@ def test_no_message_of_any_rule_shows_a_secret(variable: str, fleet_with: Write)
 @given(st.text(string.ascii_letters + string.digits, min_size=40, max_size=60))
 def test_long_texts_that_chance_wrote_are_recognised(text: str) -> None:
     few = len(set(text)) < 20 or not set(text) & set(string.digits)
-    assert by_chance(text) or few
+    assert looks_random(text) or few
 
 
 @given(st.lists(st.sampled_from(["fleet", "node", "h100", "lab1", "compute", "2026"]), min_size=2, max_size=8))
 def test_names_made_of_words_are_not(words: list[str]) -> None:
-    assert not by_chance("-".join(words))
+    assert not looks_random("-".join(words))
 
 
 @given(st.text())
 def test_no_name_and_no_text_breaks_it(text: str) -> None:
-    assert hint(text) in Hint
-    shape_of(text)
-    by_chance(text)
+    assert classify_name(text) in SecretHint
+    find_secret_shape(text)
+    looks_random(text)
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.what)
+@pytest.mark.parametrize("shape", SECRET_SHAPES, ids=lambda shape: shape.what)
 @given(st.data())
-def test_whatever_has_a_shape_has_one_of_its_needles(shape: Shape, data: st.DataObject) -> None:
+def test_whatever_has_a_shape_has_one_of_its_needles(shape: SecretShape, data: st.DataObject) -> None:
     text = data.draw(st.from_regex(shape.pattern))
     assert any(needle in text for needle in shape.needles)
     assert shape.source
@@ -169,6 +176,6 @@ def test_whatever_has_a_shape_has_one_of_its_needles(shape: Shape, data: st.Data
 )
 @pytest.mark.parametrize("form", ["text", "json"])
 def test_what_a_node_must_be_is_shown_without_its_secrets(variable: str, form: str, fleet_with: Write) -> None:
-    told = CliRunner().invoke(app, ["n1", "--fleet", str(fleet_with(with_variable(variable))), "--format", form])
+    told = CliRunner().invoke(show_app, ["n1", "--fleet", str(fleet_with(with_variable(variable))), "--format", form])
     assert variable.partition(":")[0] in told.output
     assert CANARY not in told.output

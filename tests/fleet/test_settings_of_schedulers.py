@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 from cases.transports import both, said
 
-from assay.fleet.check import problems
-from assay.fleet.rules import workloads
+from assay.fleet.check import list_problems
+from assay.fleet.rules import transports_schedulers_monitoring
 
 KUBERNETES = "kubernetes: {context: hall1}"
 
 
 def told(fleet):
-    return [(one.where, one.message, one.fix) for one in problems(fleet) if one.code == "ASY0220"]
+    return [(one.where, one.message, one.fix) for one in list_problems(fleet) if one.code == "ASY0220"]
 
 
 @pytest.mark.parametrize(
@@ -49,5 +49,5 @@ def test_what_a_group_says_once_for_nodes_of_two_schedulers_is_right_where_one_o
 
 def test_a_setting_may_be_taken_back_and_an_adapter_of_somebody_else_may_read_any(fleet_with, monkeypatch):
     assert told(fleet_with(said('slurm_conf: "", slurm_cordon: drain'))) == []
-    monkeypatch.setattr(workloads, "OURS", frozenset({"slurm", "kubernetes"}))
+    monkeypatch.setattr(transports_schedulers_monitoring, "BUILTIN_SCHEDULERS", frozenset({"slurm", "kubernetes"}))
     assert told(fleet_with(said("slurm_conf: /etc/slurm.conf"))) == []

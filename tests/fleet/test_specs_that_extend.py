@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.fleet.check import problems
-from assay.fleet.document import Document, read
-from assay.fleet.layers import entries, layered
-from assay.fleet.load import load_fleet
+from assay.fleet.check import list_problems
+from assay.fleet.fleet_loader import load_fleet
+from assay.fleet.spec_inheritance import list_merged_entries, merge_specs
+from assay.fleet.yaml_document import YamlDocument, parse_yaml
 
 Write = Callable[[Mapping[str, "str | None"]], Path]
 LARGE = """kind: NodeSpec
@@ -65,19 +65,19 @@ def test_null_takes_an_entry_out(fleet_with: Write) -> None:
     ],
 )
 def test_a_mistake_in_either_file_is_told_where_it_stands(fleet_with: Write, old: str, new: str, where: str) -> None:
-    found = problems(fleet_with({"specs/large.yaml": LARGE.replace(old, new)}))
+    found = list_problems(fleet_with({"specs/large.yaml": LARGE.replace(old, new)}))
     assert [problem.where.startswith(where) for problem in found] == [True]
     assert found[0].code == "ASY0003"
 
 
 def test_a_mistake_of_the_base_is_told_once(fleet_with: Write) -> None:
     node = (Path(__file__).parent / "smallest/specs/node.yaml").read_text().replace("fans: 1", "fans: one")
-    found = problems(fleet_with({"specs/large.yaml": LARGE, "specs/node.yaml": node}))
+    found = list_problems(fleet_with({"specs/large.yaml": LARGE, "specs/node.yaml": node}))
     assert [(problem.where, problem.code) for problem in found] == [("specs/node.yaml:10:1", "ASY0003")]
 
 
 def test_a_base_that_is_no_yaml_is_all_that_is_told(fleet_with: Write) -> None:
-    found = problems(fleet_with({"specs/large.yaml": LARGE, "specs/node.yaml": "a: 1\na: 2\n"}))
+    found = list_problems(fleet_with({"specs/large.yaml": LARGE, "specs/node.yaml": "a: 1\na: 2\n"}))
     assert [problem.code for problem in found] == ["ASY0001"]
 
 
@@ -92,7 +92,7 @@ def test_a_chain_of_three_takes_the_nearest_word(fleet_with: Write) -> None:
 @given(MAPPING, MAPPING)
 def test_a_layer_s_own_words_always_count(under: dict[str, Any], over: dict[str, Any]) -> None:
     documents = [_document(over, "over"), _document(under, "under")]
-    result = layered(documents)
+    result = merge_specs(documents)
     assert set(result) == {*under, *over}
     for key, value in over.items():
         if not isinstance(value, dict):
@@ -102,20 +102,20 @@ def test_a_layer_s_own_words_always_count(under: dict[str, Any], over: dict[str,
 @given(MAPPING, MAPPING)
 def test_the_entries_are_those_of_the_result(under: dict[str, Any], over: dict[str, Any]) -> None:
     documents = [_document(over, "over"), _document(under, "under")]
-    found = {path: where for path, _, where in entries(documents)}
-    assert set(found) == set(_paths((), layered(documents)))
+    found = {path: where for path, _, where in list_merged_entries(documents)}
+    assert set(found) == set(_paths((), merge_specs(documents)))
     assert all(found[(key,)].startswith("over:") for key in over)
 
 
 @given(MAPPING)
 def test_nothing_laid_over_a_spec_leaves_it_as_it_is(under: dict[str, Any]) -> None:
-    assert layered([_document({}, "over"), _document(under, "under")]) == under
+    assert merge_specs([_document({}, "over"), _document(under, "under")]) == under
 
 
-def _document(data: dict[str, Any], name: str) -> Document:
+def _document(data: dict[str, Any], name: str) -> YamlDocument:
     import json
 
-    return read(json.dumps(data).encode(), name)
+    return parse_yaml(json.dumps(data).encode(), name)
 
 
 def _paths(path: tuple[Any, ...], data: Any) -> list[tuple[Any, ...]]:

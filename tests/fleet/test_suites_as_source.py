@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from assay.fleet.suites import read_suites
-from assay.fleet.tree import Folder
+from assay.fleet.repository_tree import WorkingFolder
+from assay.fleet.suite_source import parse_suites
 
 SUITE = '''
 """A suite."""
@@ -48,37 +48,37 @@ def root(tmp_path: Path) -> Path:
 
 def test_only_functions_of_the_module_are_checks(root: Path) -> None:
     names = ["suites/test_a.py::test_plain", "suites/test_a.py::test_marked"]
-    assert [test.name for test in read_suites(Folder(root)).tests] == names
+    assert [test.name for test in parse_suites(WorkingFolder(root)).tests] == names
 
 
 def test_a_function_s_mark_hides_the_module_s_of_that_name(root: Path) -> None:
-    plain, marked = read_suites(Folder(root)).tests
+    plain, marked = parse_suites(WorkingFolder(root)).tests
     assert (plain.marks["phase"], plain.active) == (("seatrial", "production"), False)
     assert (marked.marks["phase"], marked.marks["fault"], marked.active) == (("test",), ("gpu.hot",), True)
 
 
 def test_limits_are_found_wherever_they_are_read(root: Path) -> None:
-    assert {(limit.name, limit.line) for limit in read_suites(Folder(root)).limits} == {
+    assert {(limit.name, limit.line) for limit in parse_suites(WorkingFolder(root)).limits} == {
         ("gpu_temperature", 16),
         ("idle", 20),
     }
 
 
 def test_a_suite_that_changes_is_read_again(root: Path) -> None:
-    assert len(read_suites(Folder(root)).tests) == 2
+    assert len(parse_suites(WorkingFolder(root)).tests) == 2
     (root / "suites" / "test_b.py").write_text("def test_more(node):\n    assert node\n")
-    assert len(read_suites(Folder(root)).tests) == 3
+    assert len(parse_suites(WorkingFolder(root)).tests) == 3
 
 
 def test_a_suite_that_is_no_python_is_kept_apart(root: Path) -> None:
     (root / "suites" / "test_b.py").write_text("def test_more(:\n")
-    ((where, said),) = read_suites(Folder(root)).broken
+    ((where, said),) = parse_suites(WorkingFolder(root)).broken
     assert (where.file, where.line, said) == ("suites/test_b.py", 1, "invalid syntax")
-    assert len(read_suites(Folder(root)).tests) == 2
+    assert len(parse_suites(WorkingFolder(root)).tests) == 2
 
 
 def test_a_folder_without_suites_has_none(tmp_path: Path) -> None:
-    assert read_suites(Folder(tmp_path)).tests == []
+    assert parse_suites(WorkingFolder(tmp_path)).tests == []
 
 
 def test_the_example_s_suites_read_as_python_reads_them() -> None:
@@ -89,5 +89,5 @@ def test_the_example_s_suites_read_as_python_reads_them() -> None:
         for node in ast.parse(path.read_text()).body
         if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
     ]
-    assert [test.name for test in read_suites(Folder(example)).tests] == expected
+    assert [test.name for test in parse_suites(WorkingFolder(example)).tests] == expected
     assert len(expected) >= 25

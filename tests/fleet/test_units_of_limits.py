@@ -11,10 +11,10 @@ from cases.units import RATE, RATE_TEST
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.fleet.check import problems
-from assay.fleet.measures import Measured, measures
-from assay.model.nodespec import Limit
-from assay.model.units import SUFFIXES, UNITS, converted, meant, spelling, unit_of_name
+from assay.fleet.check import list_problems
+from assay.fleet.suite_source import MeasureCall, find_measure_calls
+from assay.model.specs.node_spec import MetricLimit
+from assay.model.units import READING_SUFFIXES, UNITS, convert_unit, describe_unit_fix, find_unit_in_name, suggest_units
 
 Write = Callable[[Mapping[str, "str | None"]], Path]
 SUITES = Path(__file__).parents[2] / "suites"
@@ -41,48 +41,48 @@ units = st.sampled_from(sorted(UNITS))
 )
 def test_a_look_alike_is_refused_with_the_right_spelling(written: str, right: list[str]) -> None:
     with pytest.raises(ValueError, match="no unit that assay knows"):
-        Limit(value=1, unit=written, source="us")
-    assert meant(written) == right
-    assert all(one in spelling(written) for one in right)
+        MetricLimit(value=1, unit=written, source="us")
+    assert suggest_units(written) == right
+    assert all(one in describe_unit_fix(written) for one in right)
 
 
 def test_what_is_near_no_unit_is_told_all_of_them() -> None:
-    assert spelling("bananas") == f"use one of {', '.join(UNITS)}"
+    assert describe_unit_fix("bananas") == f"use one of {', '.join(UNITS)}"
 
 
 @given(units)
 def test_every_unit_of_the_vocabulary_is_taken_as_it_is(unit: str) -> None:
-    assert Limit(value=1, unit=unit, source="us").unit == unit
-    assert meant(unit) == [unit]
+    assert MetricLimit(value=1, unit=unit, source="us").unit == unit
+    assert suggest_units(unit) == [unit]
 
 
 @given(st.floats(1e-3, 1e6), units, units)
 def test_converting_there_and_back_gives_the_same_figure(value: float, unit: str, other: str) -> None:
-    there = converted(value, unit, other)
+    there = convert_unit(value, unit, other)
     if UNITS[unit].dimension != UNITS[other].dimension:
         assert there is None
     else:
         assert there is not None
-        assert converted(there, other, unit) == pytest.approx(value)
+        assert convert_unit(there, other, unit) == pytest.approx(value)
 
 
 def test_fifty_gigabytes_a_second_are_four_hundred_gigabits() -> None:
-    assert converted(50, "GB/s", "Gb/s") == 400
-    assert converted(6500, "MB/s", "GB/s") == 6.5
-    assert converted(1, "GiB", "MiB") == 1024
+    assert convert_unit(50, "GB/s", "Gb/s") == 400
+    assert convert_unit(6500, "MB/s", "GB/s") == 6.5
+    assert convert_unit(1, "GiB", "MiB") == 1024
 
 
 def test_the_names_of_readings_end_in_their_units() -> None:
-    assert unit_of_name("bus_bandwidth_gb_s") == "GB/s"
-    assert unit_of_name("rate_gbps") == "Gb/s"
-    assert unit_of_name("limit_w") == "W"
-    assert unit_of_name("rpm") == "rpm"
-    assert unit_of_name("replays") == ""
-    assert set(SUFFIXES.values()) <= set(UNITS)
+    assert find_unit_in_name("bus_bandwidth_gb_s") == "GB/s"
+    assert find_unit_in_name("rate_gbps") == "Gb/s"
+    assert find_unit_in_name("limit_w") == "W"
+    assert find_unit_in_name("rpm") == "rpm"
+    assert find_unit_in_name("replays") == ""
+    assert set(READING_SUFFIXES.values()) <= set(UNITS)
 
 
-def _measured(line: str) -> Measured:
-    (found,) = measures(ast.walk(ast.parse(line)), "suites/test_x.py")
+def _measured(line: str) -> MeasureCall:
+    (found,) = find_measure_calls(ast.walk(ast.parse(line)), "suites/test_x.py")
     return found
 
 
@@ -108,7 +108,7 @@ def test_every_number_that_our_suites_hold_to_a_limit_has_a_unit() -> None:
     found = [
         one
         for file in sorted(SUITES.rglob("test_*.py"))
-        for one in measures(ast.walk(ast.parse(file.read_text())), file.name)
+        for one in find_measure_calls(ast.walk(ast.parse(file.read_text())), file.name)
     ]
     assert [f"{one.file}:{one.line} {one.name}" for one in found if one.limits and not one.unit] == []
     assert sum(len(one.limits) for one in found) >= 30
@@ -124,6 +124,6 @@ def test_every_number_that_our_suites_hold_to_a_limit_has_a_unit() -> None:
 )
 def test_a_limit_in_another_unit_is_told_the_figure_in_the_check_s(limit: str, fix: str, fleet_with: Write) -> None:
     node = RATE.replace("value: 400, unit: Gb/s", limit)
-    (found,) = problems(fleet_with({"specs/node.yaml": node, "suites/test_heat.py": RATE_TEST}))
+    (found,) = list_problems(fleet_with({"specs/node.yaml": node, "suites/test_heat.py": RATE_TEST}))
     assert (found.code, found.fix) == ("ASY0054", fix)
     assert "suites/test_heat.py:10 measures in Gb/s" in found.message

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from assay.fleet.reads import Bound, Reads, read_checks
-from assay.fleet.tree import Folder
+from assay.fleet.check_inputs import CheckInputs, LimitBound, read_check_inputs
+from assay.fleet.repository_tree import WorkingFolder
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -16,9 +16,9 @@ ROOT = Path(__file__).resolve().parents[2]
 def reads(tmp_path: Path):
     (tmp_path / "suites").mkdir()
 
-    def of(source: str) -> Reads:
+    def of(source: str) -> CheckInputs:
         (tmp_path / "suites/test_a.py").write_text(source)
-        return read_checks(Folder(tmp_path))["suites/test_a.py::test_it"]
+        return read_check_inputs(WorkingFolder(tmp_path))["suites/test_a.py::test_it"]
 
     return of
 
@@ -48,7 +48,7 @@ def test_a_measurement_is_tied_to_the_limit_that_it_is_held_to(reads) -> None:
         '    measure("v", psu.v, at_least=limits.low, at_most=limits.high)\n'
         '    measure("w", psu.w, at_least=2 * limits.low)\n'
     )
-    assert found.bounds == (Bound("v", "at_least", "low"), Bound("v", "at_most", "high"))
+    assert found.bounds == (LimitBound("v", "at_least", "low"), LimitBound("v", "at_most", "high"))
     assert found.held() == {"v": [("at_least", "low"), ("at_most", "high")]}
 
 
@@ -65,9 +65,9 @@ def test_meaning_is_told_from_its_dress(reads) -> None:
 def test_a_suite_that_is_no_python_reads_nothing(tmp_path: Path) -> None:
     (tmp_path / "suites").mkdir()
     (tmp_path / "suites/test_a.py").write_text("def test_it(:\n")
-    assert read_checks(Folder(tmp_path)) == {}
+    assert read_check_inputs(WorkingFolder(tmp_path)) == {}
 
 
 def test_every_limit_that_the_example_s_suites_mention_is_read_by_a_check() -> None:
-    read = {name for one in read_checks(Folder(ROOT)).values() for name in one.limits}
+    read = {name for one in read_check_inputs(WorkingFolder(ROOT)).values() for name in one.limits}
     assert {"gpu_temperature", "hca_rate", "psu_input_low"} <= read

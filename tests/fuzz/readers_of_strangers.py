@@ -33,126 +33,131 @@ class Reader:
 
 
 def recordings() -> Read:
-    from assay.observe.recorded.form import NotThis
-    from assay.observe.recorded.read_in import read_content
+    from assay.observe.recordings.recording_format import RecordingError
+    from assay.observe.recordings.recording_reader import parse_recording
 
     def read(content: bytes) -> None:
-        with contextlib.suppress(NotThis):
-            _keepable({".".join(place): tree for place, tree in read_content(content, NOW)[1].items()})
+        with contextlib.suppress(RecordingError):
+            _keepable({".".join(place): tree for place, tree in parse_recording(content, NOW)[1].items()})
 
     return read
 
 
 def logs() -> Read:
-    from assay.cli.faults import catalog_for
-    from assay.lifecycle.stream import Stream
-    from assay.model.errors import Trouble
-    from assay.observe.logs.read import Log
+    from assay.cli.verbs.faults import load_catalog_for
+    from assay.lifecycle.faults.log_file_faults import LogFaultCollector
+    from assay.model.errors import AssayError
+    from assay.observe.logs.log_reader import LogReader
 
-    catalog = catalog_for(ROOT)
+    catalog = load_catalog_for(ROOT)
 
     def read(content: bytes) -> None:
-        from assay.cli.faults import _hear
+        from assay.cli.verbs.faults import _feed_messages
 
-        log, stream = Log(io.BytesIO(content).read, catalog.recogniser, NOW, "here"), Stream(catalog)
-        with contextlib.suppress(Trouble):
-            _hear(log, stream, catalog)
+        log, stream = (
+            LogReader(io.BytesIO(content).read, catalog.kernel_log_matcher, NOW, "here"),
+            LogFaultCollector(catalog),
+        )
+        with contextlib.suppress(AssayError):
+            _feed_messages(log, stream, catalog)
             _keepable(stream.faults())
 
     return read
 
 
 def kmsg() -> Read:
-    from assay.probe.kernel_log import parse
+    from assay.probe.kernel_log import parse_kernel_record
 
-    return parse
+    return parse_kernel_record
 
 
 def nvidia_smi() -> Read:
-    from assay.probe.nvidia_smi import read
+    from assay.probe.gpu.nvidia_smi import parse_nvidia_smi
 
-    return lambda content: _keepable(read(content))
+    return lambda content: _keepable(parse_nvidia_smi(content))
 
 
 def fabric() -> Read:
-    from assay.fabric.readers import read
-    from assay.model.errors import Trouble
+    from assay.fabric.readers.format_detection import read_tool_output
+    from assay.model.errors import AssayError
 
     def whole(content: bytes) -> None:
-        with contextlib.suppress(Trouble):
-            read(content.decode(errors="replace"))
+        with contextlib.suppress(AssayError):
+            read_tool_output(content.decode(errors="replace"))
 
     return whole
 
 
 def alerts() -> Read:
-    from assay.model.errors import Trouble
-    from assay.model.monitoring import Alerts
-    from assay.observe.alerts import payload_of, placed
+    from assay.model.errors import AssayError
+    from assay.model.specs.monitoring import AlertMapping
+    from assay.observe.prometheus.alert_mapping import map_alert, parse_alertmanager_payload
 
     rule = {"match": {"xid": "*"}, "fault": "gpu.xid.{xid}", "source": "here"}
-    rules = Alerts.model_validate({"node": ["node"], "part": {"pci_bus_id": "pci", "gpu": "index"}, "rules": [rule]})
+    rules = AlertMapping.model_validate(
+        {"node": ["node"], "part": {"pci_bus_id": "pci", "gpu": "index"}, "rules": [rule]}
+    )
 
     def read(content: bytes) -> None:
-        with contextlib.suppress(Trouble):
-            for alert in payload_of(content).alerts:
-                placed(alert, rules, {"n1"})
+        with contextlib.suppress(AssayError):
+            for alert in parse_alertmanager_payload(content).alerts:
+                map_alert(alert, rules, {"n1"})
 
     return read
 
 
 def agents() -> Read:
-    from assay.observe.delivered import Clocks, documents
-    from assay.web.batch import Refused
-    from assay.web.batch import read as read_batch
+    from assay.observe.agent_delivery import ClockOffset, build_delivered_evidence
+    from assay.web.agent_batch import BatchRefused
+    from assay.web.agent_batch import parse_batch as read_batch
 
     def read(content: bytes) -> None:
-        with contextlib.suppress(Refused):
+        with contextlib.suppress(BatchRefused):
             batch = read_batch(content, "n0003")
-            for evidence in documents("n0003", batch.delivered(), Clocks(batch.now, NOW)):
+            for evidence in build_delivered_evidence("n0003", batch.list_deliveries(), ClockOffset(batch.now, NOW)):
                 evidence.digest()
 
     return read
 
 
 def evidence() -> Read:
-    from assay.cli.faults import catalog_for
-    from assay.lifecycle.sightings import in_kernel_log
-    from assay.model.errors import Trouble
-    from assay.observe.leaves import leaves, unanswered
-    from assay.observe.store import _parse
+    from assay.cli.verbs.faults import load_catalog_for
+    from assay.lifecycle.faults.sightings import find_kernel_sightings
+    from assay.model.errors import AssayError
+    from assay.observe.evidence_store import _parse
+    from assay.observe.unanswered_channels import find_unanswered_branches, iterate_leaves
 
-    catalog = catalog_for(ROOT)
+    catalog = load_catalog_for(ROOT)
 
     def read(content: bytes) -> None:
-        with contextlib.suppress(Trouble):
+        with contextlib.suppress(AssayError):
             found = _parse(content, Path("here"))
-            _keepable([sighting.at for sighting in in_kernel_log(catalog, found, {})])
+            _keepable([sighting.at for sighting in find_kernel_sightings(catalog, found, {})])
             for tree in found.channels.values() if isinstance(found.channels, dict) else ():
-                list(leaves(tree))
+                list(iterate_leaves(tree))
                 if isinstance(tree, dict):
-                    unanswered(tree)
+                    find_unanswered_branches(tree)
 
     return read
 
 
 def prometheus() -> Read:
-    from assay.fleet.specs import read_specs
-    from assay.fleet.tree import Folder
-    from assay.model.errors import Trouble
-    from assay.model.monitoring import Monitoring
-    from assay.observe.prometheus_api import answer_of
-    from assay.observe.prometheus_codes import changes_in, codes, lines
-    from assay.observe.prometheus_readings import Look, readings
+    from assay.fleet.repository_tree import WorkingFolder
+    from assay.fleet.spec_reader import read_specs
+    from assay.model.errors import AssayError
+    from assay.model.specs.monitoring import Monitoring
+    from assay.observe.prometheus.metric_readings import ScrapeContext, build_probe_readings
+    from assay.observe.prometheus.prometheus_client import parse_query_response
+    from assay.observe.prometheus.xid_gauge import build_xid_lines, build_xid_readings, find_xid_changes
 
-    (exporters,) = (file.spec for file in read_specs(Folder(ROOT))[0] if isinstance(file.spec, Monitoring))
+    (exporters,) = (file.spec for file in read_specs(WorkingFolder(ROOT))[0] if isinstance(file.spec, Monitoring))
 
     def read(content: bytes) -> None:
-        with contextlib.suppress(Trouble):
-            series = answer_of(content).series
-            _keepable(readings(exporters, series, Look(NOW.timestamp(), 180)))
-            changes = changes_in(series, (), "pci_bus_id")
-            _keepable([codes(series, changes, "pci_bus_id"), lines(changes, None)])
+        with contextlib.suppress(AssayError):
+            series = parse_query_response(content).series
+            _keepable(build_probe_readings(exporters, series, ScrapeContext(NOW.timestamp(), 180)))
+            changes = find_xid_changes(series, (), "pci_bus_id")
+            _keepable([build_xid_readings(series, changes, "pci_bus_id"), build_xid_lines(changes, None)])
 
     return read
 
@@ -160,14 +165,14 @@ def prometheus() -> Read:
 def redfish() -> Read:
     """Read a whole tree, of which the bytes say what is changed: a property here and there into something odd."""
     from assay.model.fleet import Node
-    from assay.observe.bmc import Bmc
-    from assay.observe.credentials import Credentials
-    from assay.observe.quirks import Quirks
-    from assay.observe.trust import Trust
+    from assay.redfish.bmc import BmcClient
+    from assay.redfish.credentials import UserPassword
+    from assay.redfish.quirks import BmcQuirkSet
+    from assay.redfish.tls_connection import CertificateTrust
 
     whole = json.loads((SAMPLES / "redfish-tree.json").read_text())
 
-    class OnPaper(Bmc):
+    class OnPaper(BmcClient):
         tree: dict[str, Any]
 
         def ask(self, method: str, path: str, timeout_s: float = 1.0, **request: Any) -> Any:
@@ -177,10 +182,10 @@ def redfish() -> Read:
     node = Node("n1", "a", "s", "r", 1, "S1", "hgx", "managed", variables={"bmc_address": "127.0.0.1"})
 
     def read(content: bytes) -> None:
-        bmc = OnPaper(node, Credentials("u", "p"), Trust(), Quirks())
+        bmc = OnPaper(node, UserPassword("u", "p"), CertificateTrust(), BmcQuirkSet())
         bmc.tree = spoilt(whole, content)
         bmc.root = bmc.tree["/redfish/v1"]
-        _keepable(bmc.read(now=lambda: NOW))
+        _keepable(bmc.read_channel(now=lambda: NOW))
 
     return read
 
@@ -224,11 +229,11 @@ FABRIC = (
 
 
 def histories() -> Read:
-    from assay.model.errors import Trouble
-    from assay.trends.replay.reader import read_history
+    from assay.model.errors import AssayError
+    from assay.trends.replay.fault_history import read_history
 
     def read(content: bytes) -> None:
-        with contextlib.suppress(Trouble):
+        with contextlib.suppress(AssayError):
             for event in read_history(io.BytesIO(content), "here").events:
                 _keepable({"detail": event.detail, "node": event.node, "fault": event.fault})
 
@@ -238,7 +243,7 @@ def histories() -> Read:
 READERS = {
     "recordings": Reader(
         recordings,
-        "assay.observe.recorded",
+        "assay.observe.recordings",
         ["ibstat.txt", "sel.txt", "dmesg.txt", "kmsg.txt", "journal.json", "redfish-log.json"],
     ),
     "logs": Reader(
@@ -249,10 +254,10 @@ READERS = {
     "kmsg": Reader(kmsg, "assay.probe.kernel_log", ["kmsg.txt"]),
     "nvidia-smi": Reader(nvidia_smi, "assay.probe", ["../../recordings/nvidia-smi-q-x.xml"]),
     "fabric": Reader(fabric, "assay.fabric", [f"../../fabric/readers/recordings/{name}" for name in FABRIC]),
-    "alerts": Reader(alerts, "assay.observe.alerts", ["alerts.json"]),
+    "alerts": Reader(alerts, "assay.observe.prometheus.alert_mapping", ["alerts.json"]),
     "agents": Reader(agents, "assay.web", ["batch.json"]),
     "evidence": Reader(evidence, "assay.model", ["evidence.json"]),
-    "prometheus": Reader(prometheus, "assay.observe.prometheus_readings", ["prometheus.json"]),
+    "prometheus": Reader(prometheus, "assay.observe.prometheus.metric_readings", ["prometheus.json"]),
     "histories": Reader(histories, "assay.trends.replay", ["history.jsonl"]),
     "redfish": Reader(redfish, "assay.observe", ["odd-bytes"]),
 }

@@ -12,14 +12,14 @@ from typing import Any
 import duckdb  # noqa: F401 — its extension ends a process that loads it twice, as after pytester's clean-up
 import pytest
 
-import assay.harness.suites  # noqa: F401 — once for all sessions inside the tests
-from assay.fleet.document import Shelf
-from assay.fleet.load import load_fleet
-from assay.harness.deliver import remove
-from assay.harness.kept import SHELF
-from assay.harness.recordings import recording
-from assay.harness.store.read import Stored
+import assay.harness.items.suite_hooks  # noqa: F401 — once for all sessions inside the tests
+from assay.fleet.fleet_loader import load_fleet
+from assay.fleet.yaml_document import ParseCache
+from assay.harness.fleet_cache import SHARED_PARSE_CACHE
+from assay.harness.judging.outcome_delivery import delete_run_file
+from assay.harness.suite_verification.recordings import read_check_recording
 from assay.model.outcome import Outcome
+from assay.results.store.reader import StoredRun
 
 ROOT = Path(__file__).parents[2]
 RECORDINGS = ROOT / "suites" / "recordings"
@@ -45,14 +45,14 @@ class Copy:
     def collected(self, *nodes: str, channels: dict[str, Any] | None = None) -> None:
         """Lay down evidence: the recording under these nodes' names, or other channels."""
         self.evidence.mkdir(parents=True, exist_ok=True)
-        document = recording(RECORDINGS, "hgx-h100")
+        document = read_check_recording(RECORDINGS, "hgx-h100")
         for node in nodes:
             about = {**document, "node": node} | ({"channels": channels} if channels is not None else {})
             (self.evidence / f"{node}.json").write_text(json.dumps(about))
 
     def pytest(self, *options: str) -> pytest.RunResult:
         """Run pytest over the suites, outcomes written to `written`."""
-        remove(self.written)
+        delete_run_file(self.written)
         return self.again(*options)
 
     def again(self, *options: str) -> pytest.RunResult:
@@ -75,23 +75,23 @@ class Copy:
         """Return what is written down."""
         if not self.written.exists():
             return []
-        with Stored.open(self.written) as stored:
+        with StoredRun.open(self.written) as stored:
             return list(stored.outcomes())
 
 
 @pytest.fixture(scope="session")
-def read() -> Shelf:
+def read() -> ParseCache:
     """What copies of the example have in common; what reads a fleet is imported, once for all sessions inside tests."""
-    shelf = Shelf()
+    shelf = ParseCache()
     load_fleet(ROOT, shelf=shelf)
     return shelf
 
 
 @pytest.fixture(autouse=True)
-def _what_is_the_same_is_read_once(read: Shelf) -> Iterator[None]:
-    before = SHELF.set(read)
+def _what_is_the_same_is_read_once(read: ParseCache) -> Iterator[None]:
+    before = SHARED_PARSE_CACHE.set(read)
     yield
-    SHELF.reset(before)
+    SHARED_PARSE_CACHE.reset(before)
 
 
 @pytest.fixture

@@ -9,21 +9,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.harness.recordings import recording
-from assay.harness.shelf import Document, Shelf
-from assay.harness.silence import Silence, Unjudgeable
-from assay.harness.trial import Trial
-from assay.harness.verdict import settled, unearned, verdict_of
-from assay.harness.view import View
-from assay.model.evidence import Evidence
-from assay.model.reading import as_reading
-from assay.model.subject import Subject
+from assay.harness.fixtures.evidence_views import EvidenceView
+from assay.harness.judging.evidence_cache import CachedEvidence, EvidenceCache, ReadingUnavailable, UnjudgeableCheck
+from assay.harness.judging.verdict import CheckContext, convert_exception, find_pass_objection, find_phase_verdict
+from assay.harness.suite_verification.recordings import read_check_recording
+from assay.model.evidence import EvidenceDocument
+from assay.model.outcome import CheckSubject
+from assay.model.reading import parse_reading
 
 pytest_plugins = ["pytester"]
 
 FABRICS = {"fabric", "weekly"}  # what these judge is no node's evidence
 DEAD = {channel: {"failed": "no answer within 5 s"} for channel in ("probe", "bmc", "active")}
-WELL = recording(Path(__file__).parents[2] / "suites" / "recordings", "hgx-h100")["channels"]
+WELL = read_check_recording(Path(__file__).parents[2] / "suites" / "recordings", "hgx-h100")["channels"]
 
 
 def test_nothing_passes_when_every_channel_is_dead(fleet_copy):
@@ -48,7 +46,7 @@ def test_nothing_passes_without_any_channel(fleet_copy):
 
 
 def leaves(tree: dict, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
-    if reading := as_reading(tree):
+    if reading := parse_reading(tree):
         return [path] if reading.kind == "value" else []
     return [leaf for key, below in tree.items() for leaf in leaves(below, (*path, key))]
 
@@ -86,19 +84,19 @@ def test_a_branch_taken_for_a_value_is_an_error(fleet_copy, verdicts):
 
 def verdict_of_reading(channels, path: tuple[str, ...], *, swallow: bool) -> str:
     """Judge a check that only reads one path, as the plugin would; `swallow`: it catches whatever is raised."""
-    shelf = Shelf(Path("/nowhere"))
-    shelf._read["n1"] = Document(Evidence("n1", datetime.now(UTC), channels), "0" * 64)
-    trial = Trial("suites/x.py::test_x", Subject("p", "n1"), "n1", shelf)
+    shelf = EvidenceCache(Path("/nowhere"))
+    shelf._read["n1"] = CachedEvidence(EvidenceDocument("n1", datetime.now(UTC), channels), "0" * 64)
+    trial = CheckContext("suites/x.py::test_x", CheckSubject("p", "n1"), "n1", shelf)
     error: BaseException | None = None
     try:
-        seen = View(trial, "n1", ())
+        seen = EvidenceView(trial, "n1", ())
         for step in path:
             seen = seen[step]
         assert seen != "no such thing"
-    except (Silence, Unjudgeable, TypeError, KeyError) as raised:
+    except (ReadingUnavailable, UnjudgeableCheck, TypeError, KeyError) as raised:
         error = None if swallow else raised
-    error = settled(error) if error else unearned(trial)
-    return verdict_of(error, "call")
+    error = convert_exception(error) if error else find_pass_objection(trial)
+    return find_phase_verdict(error, "call")
 
 
 @given(st.sampled_from(EVERY_LEAF), silent, st.booleans())

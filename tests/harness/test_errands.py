@@ -13,22 +13,28 @@ from pathlib import Path
 
 import pytest
 
-from assay.harness import errand, slurm_array
-from assay.harness.errand import _deliver, _say, how, read, write_down
-from assay.harness.shards import Shard
-from assay.harness.slurm import ELSEWHERE, Task, tasks
-from assay.harness.slurm_array import SlurmArray
-from assay.harness.store.read import Stored
-from assay.harness.store.write import Writer
-from assay.model.outcome import Outcome, Run
+from assay.harness.runs import remote_shard, slurm_array
+from assay.harness.runs.remote_shard import (
+    _publish_store,
+    _write_shard_end,
+    read_shard_end,
+    read_shard_job,
+    write_shard_jobs,
+)
+from assay.harness.runs.sharding import RunShard
+from assay.harness.runs.slurm_array import SlurmArray
+from assay.harness.runs.slurm_commands import UNPLACED_TASK, ArrayTask, query_tasks
+from assay.model.outcome import Outcome, SuiteRun
+from assay.results.store.reader import StoredRun
+from assay.results.store.writer import OutcomeWriter
 
-RUN = Run("20261121T205104.123-ab12cd", "2026-11-21T20:51:04+00:00")
+RUN = SuiteRun("20261121T205104.123-ab12cd", "2026-11-21T20:51:04+00:00")
 DELIVERING = """
 import sys
 from itertools import count
 from pathlib import Path
-from assay.harness.errand import _deliver
-from assay.harness.store.write import Writer
+from assay.harness.runs.remote_shard import _deliver
+from assay.results.store.writer import Writer
 from assay.model.outcome import Outcome, Run
 
 local, shared = map(Path, sys.argv[1:])
@@ -41,40 +47,40 @@ for number in count():
 """
 
 
-def shard(home: Path, number: int = 3, **environment: str) -> Shard:
+def shard(home: Path, number: int = 3, **environment: str) -> RunShard:
     store = home / "runs" / "r" / f"share-{number}.sqlite"
     store.parent.mkdir(parents=True, exist_ok=True)
-    Writer(store, RUN).close()
-    return Shard(number, ("pytest", "--store", str(store)), home, environment, store, store.with_suffix(".log"))
+    OutcomeWriter(store, RUN).close()
+    return RunShard(number, ("pytest", "--store", str(store)), home, environment, store, store.with_suffix(".log"))
 
 
 def test_what_is_to_be_judged_comes_back_as_it_was_written_and_only_its_owner_reads_it(tmp_path):
     one = shard(tmp_path, ASSAY_LEDGER="postgresql://me:hunter2@host/fleet")
-    write_down(tmp_path, [one], {"PATH": "/bin"})
-    found = read(tmp_path, 3)
+    write_shard_jobs(tmp_path, [one], {"PATH": "/bin"})
+    found = read_shard_job(tmp_path, 3)
     assert found.shard.environment == {"PATH": "/bin", "ASSAY_LEDGER": "postgresql://me:hunter2@host/fleet"}
-    assert found.shard == Shard(3, one.command, one.folder, found.shard.environment, one.store, one.log)
+    assert found.shard == RunShard(3, one.command, one.folder, found.shard.environment, one.store, one.log)
     assert stat.S_IMODE((tmp_path / "errands.json").stat().st_mode) == 0o600
 
 
 def test_what_is_delivered_is_one_file_with_all_that_was_written_while_writing_goes_on(tmp_path):
     local, shared = tmp_path / "local.sqlite", tmp_path / "shared" / "share-1.sqlite"
     shared.parent.mkdir()
-    writer = Writer(local, RUN)
+    writer = OutcomeWriter(local, RUN)
     writer(Outcome("suites/a.py::test_a", "a/n1", "n1", "pass"))
     writer.flush()
-    _deliver(local, shared)
+    _publish_store(local, shared)
     assert [path.name for path in shared.parent.iterdir()] == ["share-1.sqlite"]
     connection = sqlite3.connect(shared)
     assert connection.execute("PRAGMA journal_mode").fetchone() == ("delete",)
     connection.close()
-    assert how(shared) is None
+    assert read_shard_end(shared) is None
     writer(Outcome("suites/a.py::test_a", "a/n2", "n2", "pass"))
     writer.close()
-    _say(local, "lost: pytest ended with 3")
-    _deliver(local, shared)
-    assert how(shared) == "lost: pytest ended with 3"
-    with Stored.open(shared) as stored:
+    _write_shard_end(local, "lost: pytest ended with 3")
+    _publish_store(local, shared)
+    assert read_shard_end(shared) == "lost: pytest ended with 3"
+    with StoredRun.open(shared) as stored:
         assert len(list(stored.outcomes())) == 2
 
 
@@ -89,23 +95,23 @@ def test_who_is_killed_while_delivering_leaves_a_whole_file(tmp_path):
         time.sleep(wait)
         process.send_signal(signal.SIGKILL)
         process.wait()
-        with Stored.open(shared) as stored:
+        with StoredRun.open(shared) as stored:
             assert stored.connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
             assert stored.counts()["fail"] % 500 == 0
             assert stored.counts()["fail"] > 0
 
 
 def test_a_shared_folder_that_is_away_for_a_while_costs_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr(errand, "SNAPSHOT_S", 0.0)
+    monkeypatch.setattr(remote_shard, "DELIVERY_INTERVAL_S", 0.0)
     store, shared = tmp_path / "local.sqlite", tmp_path / "shared" / "share-1.sqlite"
-    Writer(store, RUN).close()
+    OutcomeWriter(store, RUN).close()
     changing = f"import os, time; time.sleep(0.4); os.utime({str(store)!r}, (9, 9)); time.sleep(0.8)"
     for there in (False, True):
         os.utime(store, (1, 1))
         if there:
             shared.parent.mkdir()
         process = subprocess.Popen([sys.executable, "-c", changing])
-        assert errand._watched(process, [], store, shared) == 0
+        assert remote_shard._wait_and_deliver(process, [], store, shared) == 0
         assert shared.exists() is there
 
 
@@ -138,56 +144,56 @@ def test_slurms_rows_are_read_and_what_is_none_is_passed_over(programs):
         "slurm: hi",
     ]
     programs("squeue", "\n".join(rows))
-    assert tasks("7") == {
-        1: Task("RUNNING", "", "n1"),
-        2: Task("PENDING", "Resources"),
-        3: Task("NODE_FAIL", "NodeDown", "n3"),
-        ELSEWHERE: Task("CANCELLED", "Resources"),
+    assert query_tasks("7") == {
+        1: ArrayTask("RUNNING", "", "n1"),
+        2: ArrayTask("PENDING", "Resources"),
+        3: ArrayTask("NODE_FAIL", "NodeDown", "n3"),
+        UNPLACED_TASK: ArrayTask("CANCELLED", "Resources"),
     }
 
 
 def test_a_slurm_that_does_not_answer_is_not_taken_for_one_that_knows_nothing(programs):
     programs("squeue", complains="slurm_load_jobs error: Unable to contact slurm controller\n", code=1)
-    assert tasks("7") is None
+    assert query_tasks("7") is None
     programs("squeue", complains="slurm_load_jobs error: Invalid job id specified\n", code=1)
-    assert tasks("7") == {}
+    assert query_tasks("7") == {}
 
 
 def test_what_was_delivered_counts_whatever_slurm_says(programs, tmp_path, monkeypatch):
-    monkeypatch.setattr(slurm_array, "POLL_S", 0.0)
+    monkeypatch.setattr(slurm_array, "SLURM_POLL_S", 0.0)
     shards = [shard(tmp_path, number) for number in (1, 2, 3)]
     array = SlurmArray(2)
     array.start(shards, 60)
     (folder,) = (tmp_path / "runs" / "r").glob("slurm-*")
     programs("squeue", complains="Unable to contact slurm controller", code=1)
-    assert array.look() == []
+    assert array.collect_ended() == []
     done = tmp_path / "done.sqlite"
-    Writer(done, RUN).close()
-    _say(done, "")
-    _deliver(done, folder / "share-2.sqlite")
-    assert [(one.shard.number, one.how) for one in array.look()] == [(2, "")]
+    OutcomeWriter(done, RUN).close()
+    _write_shard_end(done, "")
+    _publish_store(done, folder / "share-2.sqlite")
+    assert [(one.shard.number, one.failure) for one in array.collect_ended()] == [(2, "")]
     programs("squeue", "1|FAILED|NonZeroExitCode|n1\n3|RUNNING|None|n2\n")
     (folder / "1.out").write_text("Traceback\nNo such file\n\n")
-    (ended,) = array.look()
-    assert ended.how == ("lost: Slurm says FAILED (NonZeroExitCode) on n1, and no end was delivered: No such file")
-    assert [one.number for one in array.running()] == [3]
+    (ended,) = array.collect_ended()
+    assert ended.failure == ("lost: Slurm says FAILED (NonZeroExitCode) on n1, and no end was delivered: No such file")
+    assert [one.number for one in array.list_running()] == [3]
     programs("squeue", complains="Invalid job id specified", code=1)
-    assert array.look() == []  # its last file may be seen here later than that it ended
-    monkeypatch.setitem(slurm_array.LAST_WORDS_S, "FORGOTTEN", 0.0)
-    assert [one.how for one in array.look()] == ["lost: Slurm has forgotten it, and no end was delivered"]
+    assert array.collect_ended() == []  # its last file may be seen here later than that it ended
+    monkeypatch.setitem(slurm_array.LATE_DELIVERY_S, "FORGOTTEN", 0.0)
+    assert [one.failure for one in array.collect_ended()] == ["lost: Slurm has forgotten it, and no end was delivered"]
     array.stop()
     assert not folder.exists()
 
 
 def test_why_all_tasks_wait_is_told(programs, tmp_path, monkeypatch):
-    monkeypatch.setattr(slurm_array, "POLL_S", 0.0)
-    monkeypatch.setattr(slurm_array, "TELL_S", 0.0)
+    monkeypatch.setattr(slurm_array, "SLURM_POLL_S", 0.0)
+    monkeypatch.setattr(slurm_array, "WAITING_NOTICE_S", 0.0)
     lines: list[str] = []
     array = SlurmArray(2, tell=lines.append)
     array.start([shard(tmp_path, number) for number in (1, 2)], 60)
     programs("squeue", "1|PENDING|PartitionDown|\n2|PENDING|PartitionDown|\n")
-    array.look()
-    array.look()
+    array.collect_ended()
+    array.collect_ended()
     assert lines[1:] == ["2 tasks of job array 7 waiting: PartitionDown"]
     programs("squeue")
     array.stop()

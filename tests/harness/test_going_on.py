@@ -20,18 +20,17 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from assay.cli.validate import app
-from assay.fleet.load import load_fleet
-from assay.harness.alone import alone
-from assay.harness.order import ENDED, WHOLE
-from assay.harness.processes import Processes
-from assay.harness.run import Interrupted, Means, resume, validate
-from assay.harness.store.read import Stored
-from assay.harness.store.runs import all_runs, find
+from assay.cli.verbs.validate import validate_app
+from assay.fleet.fleet_loader import load_fleet
+from assay.harness.runs.local_processes import LocalProcesses
+from assay.harness.runs.run_validation import RunInterrupted, RunMeans, hold_run_lock, resume_run, run_validation
 from assay.ledger.store import Ledger
 from assay.model.clock import SystemClock
-from assay.model.errors import Trouble
+from assay.model.errors import AssayError
 from assay.model.outcome import Outcome
+from assay.results.store.reader import StoredRun
+from assay.results.store.run_lookup import find_run, list_runs
+from assay.results.store.run_manifest import ENDED_KEY, ENDED_WHOLE
 
 pytest_plugins = ["pytester"]
 
@@ -102,16 +101,16 @@ def asked(home: Path) -> dict:
 
 def begin(home: Path, asked: dict, **more):
     evidence = home / ".assay" / "evidence" / "latest"
-    return validate(load_fleet(home), evidence, nodes=NODES, phases=["zap"], **asked, **more)
+    return run_validation(load_fleet(home), evidence, nodes=NODES, phases=["zap"], **asked, **more)
 
 
 def go_on(home: Path, asked: dict, **more):
-    return resume(load_fleet(home), "last", **asked, **more)
+    return resume_run(load_fleet(home), "last", **asked, **more)
 
 
 def told(file: Path) -> set[Outcome]:
     """Return what a run came to, all but how long it took."""
-    with Stored.open(file) as stored:
+    with StoredRun.open(file) as stored:
         return {replace(one, duration_s=0.0) for one in stored.outcomes()}
 
 
@@ -158,7 +157,7 @@ def kept(home: Path) -> set[tuple[str, str]]:
     """Return what is on disk of the only run that there is."""
     found: set[tuple[str, str]] = set()
     for file in (home / "reports" / "runs").glob("*/share-*.sqlite"):
-        with Stored.open(file) as stored:
+        with StoredRun.open(file) as stored:
             found |= {(one.check.rpartition("::")[2], one.subject) for one in stored.outcomes()}
     return found
 
@@ -170,7 +169,7 @@ def calls(home: Path) -> Counter[tuple[str, ...]]:
 
 def killed(home: Path, dice: random.Random, jobs: tuple[int, ...]) -> None:
     """Begin or go on, and kill something of it at some moment."""
-    runs = all_runs(home / "reports")
+    runs = list_runs(home / "reports")
     process = command(home, *(["--resume", "last"] if runs else ASKED), "-j", str(dice.choice(jobs)))
     time.sleep(dice.uniform(0.2, 4.0))
     victims = children(process.pid)
@@ -193,12 +192,12 @@ def rounds(dice: random.Random, home: Path, jobs: tuple[int, ...]) -> Iterator[P
         killed(home, dice, jobs)
         again = calls(home) - before
         assert not done & again.keys(), "what was kept is judged again"
-    words = ["--resume", "last"] if all_runs(home / "reports") else ASKED
+    words = ["--resume", "last"] if list_runs(home / "reports") else ASKED
     while True:
         assert command(home, *words, "-j", "2").wait(300) == 1
-        file = find(home / "reports", "last")
-        with Stored.open(file) as stored:
-            if stored.about.get(ENDED) == WHOLE:
+        file = find_run(home / "reports", "last")
+        with StoredRun.open(file) as stored:
+            if stored.about.get(ENDED_KEY) == ENDED_WHOLE:
                 break
         words = ["--resume", "last"]
     yield file
@@ -231,15 +230,15 @@ def test_a_shard_that_is_killed_keeps_what_it_had_and_the_rest_is_lost_until_it_
     ledger = Ledger.open(home / ".assay" / "ledger.sqlite")
     asked["ledger"] = ledger
 
-    class Killer(Processes):
+    class Killer(LocalProcesses):
         def look(self):
             if any("n0006" in subject for _, subject in calls(home)):
-                for one in (one for one in self._begun if one.shard.number == 2):
+                for one in (one for one in self._running if one.shard.number == 2):
                     kill(one.process.pid)
             return super().look()
 
     (home / "hold").touch()
-    result = begin(home, asked, jobs=2, means=Means(Killer(2)))
+    result = begin(home, asked, jobs=2, means=RunMeans(Killer(2)))
     (home / "hold").unlink()
     assert not result.whole
     assert {one.reason for one in result.stored.outcomes(verdicts=["error"])} == {"lost: pytest was killed by SIGKILL"}
@@ -270,24 +269,24 @@ def test_ctrl_c_keeps_what_there_is_and_says_how_to_go_on(home):
     until(lambda: calls(home).total() > 30)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=60)
-    run = find(home / "reports", "last").parent.name
+    run = find_run(home / "reports", "last").parent.name
     assert process.returncode == 130
     assert f"assay validate --resume {run}" in said.decode()
     assert len(kept(home)) >= 20
-    done = CliRunner().invoke(app, ["--fleet", str(home), "--resume", run])
+    done = CliRunner().invoke(validate_app, ["--fleet", str(home), "--resume", run])
     assert done.exit_code == 1
     assert f"{EVERY} outcomes on 8 nodes: {EVERY - 8} passed, 8 failed" in done.stdout
     assert max(calls(home).values()) <= 2
 
 
 def test_an_interruption_in_this_process_is_told_as_one(home, asked):
-    class Impatient(Processes):
+    class Impatient(LocalProcesses):
         def look(self):
             raise KeyboardInterrupt
 
-    with pytest.raises(Interrupted) as stopped:
-        begin(home, asked, means=Means(Impatient(1)))
-    assert stopped.value.run == find(home / "reports", "last").parent.name
+    with pytest.raises(RunInterrupted) as stopped:
+        begin(home, asked, means=RunMeans(Impatient(1)))
+    assert stopped.value.run == find_run(home / "reports", "last").parent.name
 
 
 def test_going_on_with_a_complete_run_judges_nothing_and_repeats_its_verdict(home, asked):
@@ -295,7 +294,7 @@ def test_going_on_with_a_complete_run_judges_nothing_and_repeats_its_verdict(hom
     again = go_on(home, asked)
     assert (again.judged, again.well, again.counts) == (False, False, first.counts)
     assert calls(home) == before
-    done = CliRunner().invoke(app, ["--fleet", str(home), "--resume", "last"])
+    done = CliRunner().invoke(validate_app, ["--fleet", str(home), "--resume", "last"])
     assert done.exit_code == 1
     assert "the run is complete: nothing was left to judge" in done.stdout
 
@@ -304,14 +303,14 @@ def test_a_run_that_the_ledger_cannot_take_is_kept_and_recorded_later_without_ju
     ledger = Ledger.open(home / ".assay" / "ledger.sqlite")
     with closing(sqlite3.connect(home / ".assay" / "ledger.sqlite")) as damaged:
         damaged.execute("ALTER TABLE run RENAME TO away")
-        done = CliRunner().invoke(app, ["--fleet", str(home), *ASKED])
+        done = CliRunner().invoke(validate_app, ["--fleet", str(home), *ASKED])
         damaged.execute("ALTER TABLE away RENAME TO run")
-    (run,) = all_runs(home / "reports")
-    assert isinstance(done.exception, Trouble)
+    (run,) = list_runs(home / "reports")
+    assert isinstance(done.exception, AssayError)
     assert f"then record what was judged: assay validate --resume {run.parent.name}" in done.exception.fix
     assert ledger.runs() == []
     before = calls(home)
-    assert CliRunner().invoke(app, ["--fleet", str(home), "--resume", run.parent.name]).exit_code == 1
+    assert CliRunner().invoke(validate_app, ["--fleet", str(home), "--resume", run.parent.name]).exit_code == 1
     assert calls(home) == before
     assert [one.id for one in ledger.runs()] == [run.parent.name]
     assert ledger.verify() == []
@@ -319,14 +318,14 @@ def test_a_run_that_the_ledger_cannot_take_is_kept_and_recorded_later_without_ju
 
 
 def interrupted(home: Path, asked: dict) -> None:
-    class Impatient(Processes):
+    class Impatient(LocalProcesses):
         def look(self):
             if calls(home).total() > 20:
                 raise KeyboardInterrupt
             return super().look()
 
-    with pytest.raises(Interrupted):
-        begin(home, asked, means=Means(Impatient(1)))
+    with pytest.raises(RunInterrupted):
+        begin(home, asked, means=RunMeans(Impatient(1)))
 
 
 def test_other_specs_suites_or_evidence_and_another_process_are_refused(home, asked):
@@ -339,23 +338,23 @@ def test_other_specs_suites_or_evidence_and_another_process_are_refused(home, as
     for what, path in places.items():
         was, about = path.read_text(), path.stat()
         path.write_text(was + "\n")
-        with pytest.raises(Trouble, match=rf"{what} changed since run .* began") as refused:
+        with pytest.raises(AssayError, match=rf"{what} changed since run .* began") as refused:
             go_on(home, asked)
         assert "begin a new run: assay validate" in str(refused.value)
         path.write_text(was)
         os.utime(path, ns=(about.st_atime_ns, about.st_mtime_ns))
     fleet = replace(load_fleet(home), commit="f" * 40)
-    with pytest.raises(Trouble, match=r"the spec commit changed from .* to ffffffffffff"):
-        resume(fleet, "last", **asked)
-    with alone(find(home / "reports", "last").parent), pytest.raises(Trouble, match="is judging run"):
+    with pytest.raises(AssayError, match=r"the spec commit changed from .* to ffffffffffff"):
+        resume_run(fleet, "last", **asked)
+    with hold_run_lock(find_run(home / "reports", "last").parent), pytest.raises(AssayError, match="is judging run"):
         go_on(home, asked)
     (home / ".assay" / "evidence" / "latest" / "n0015.json").write_text("{}")  # of no node that is judged
     assert go_on(home, asked).counts.total() == EVERY
 
 
 def test_going_on_takes_no_other_selection(home):
-    done = CliRunner().invoke(app, ["--fleet", str(home), "--resume", "last", "--node", "n0003"])
-    assert isinstance(done.exception, Trouble)
+    done = CliRunner().invoke(validate_app, ["--fleet", str(home), "--resume", "last", "--node", "n0003"])
+    assert isinstance(done.exception, AssayError)
     assert "--resume goes on with what the run was told" in str(done.exception)
 
 
@@ -364,5 +363,5 @@ def test_a_run_that_plain_pytest_wrote_is_not_gone_on_with(home, asked, fleet_co
     folder = home / "reports" / "runs" / "20261121T120000.000-abcdef"
     folder.mkdir(parents=True)
     fleet_copy.written.rename(folder / "run.sqlite")
-    with pytest.raises(Trouble, match="was not made by `assay validate`"):
+    with pytest.raises(AssayError, match="was not made by `assay validate`"):
         go_on(home, asked)

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from assay.harness.slim import SlimItem
+from assay.harness.items.slim_items import SlimItem
 
 pytest_plugins = ["pytester"]
 

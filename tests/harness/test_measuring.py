@@ -10,27 +10,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.harness.measure import Measure
-from assay.harness.shelf import Document, Shelf
-from assay.harness.silence import Unjudgeable
-from assay.harness.since import SinceLastPass
-from assay.harness.told import plainly, told
-from assay.harness.trial import Trial
-from assay.harness.view import View
-from assay.model.evidence import Evidence
-from assay.model.outcome import Outcome, Recorded
-from assay.model.subject import Subject
+from assay.harness.fixtures.evidence_views import EvidenceView
+from assay.harness.fixtures.measure import MeasureFixture
+from assay.harness.fixtures.since_last_pass import SinceLastPass
+from assay.harness.judging.evidence_cache import CachedEvidence, EvidenceCache, UnjudgeableCheck
+from assay.harness.judging.verdict import CheckContext
+from assay.model.evidence import EvidenceDocument
+from assay.model.outcome import CheckSubject, Outcome, RecordedOutcome
+from assay.model.traced_values import format_value, trace_value
 
-SUBJECT = Subject("h100-a", "n0003", "mlx5_0")
+SUBJECT = CheckSubject("h100-a", "n0003", "mlx5_0")
 numbers = st.integers(-(10**6), 10**6) | st.floats(-1e6, 1e6)
 
 
-def trial(shelf: Shelf | None = None) -> Trial:
-    return Trial("suites/x.py::test_x", SUBJECT, "n0003", shelf or Shelf(Path("/nowhere")))
+def trial(shelf: EvidenceCache | None = None) -> CheckContext:
+    return CheckContext("suites/x.py::test_x", SUBJECT, "n0003", shelf or EvidenceCache(Path("/nowhere")))
 
 
 def limit(value: float):
-    return told(value, source="specs/nodes/a.yaml:7", unit="lanes")
+    return trace_value(value, source="specs/nodes/a.yaml:7", unit="lanes")
 
 
 @pytest.mark.parametrize(
@@ -38,14 +36,14 @@ def limit(value: float):
     [
         (8, {"at_least": limit(16.0)}, "width 8 lanes, expected at least 16 (specs/nodes/a.yaml:7)"),
         (91.25, {"at_most": 85}, "width 91.25, expected at most 85"),
-        (7, {"equals": told(8, source="specs/nodes/a.yaml:3")}, "width 7, expected 8 (specs/nodes/a.yaml:3)"),
+        (7, {"equals": trace_value(8, source="specs/nodes/a.yaml:3")}, "width 7, expected 8 (specs/nodes/a.yaml:3)"),
         (118, {"at_least": 200, "at_most": 240, "unit": "V"}, "width 118 V, expected at least 200 and at most 240"),
         ("570.1", {"equals": "570.2"}, "width 570.1, expected 570.2"),
     ],
 )
 def test_a_limit_that_does_not_hold_is_said_in_one_line(seen, limits, says):
     with pytest.raises(AssertionError) as raised:
-        Measure(trial())("width", seen, **limits)
+        MeasureFixture(trial())("width", seen, **limits)
     assert str(raised.value) == says
 
 
@@ -54,10 +52,10 @@ def test_a_measure_passes_exactly_when_the_number_is_within(seen, low, high):
     judged = trial()
     within = low <= seen <= high
     if within:
-        Measure(judged)("x", seen, at_least=low, at_most=high)
+        MeasureFixture(judged)("x", seen, at_least=low, at_most=high)
     else:
         with pytest.raises(AssertionError):
-            Measure(judged)("x", seen, at_least=low, at_most=high)
+            MeasureFixture(judged)("x", seen, at_least=low, at_most=high)
     (measurement,) = judged.measurements
     assert (measurement.value, measurement.at_least, measurement.at_most) == (seen, low, high)
 
@@ -65,7 +63,7 @@ def test_a_measure_passes_exactly_when_the_number_is_within(seen, low, high):
 @pytest.mark.parametrize("seen", [2**63, 2**64 - 1, -(2**63), 10**300])
 def test_a_counter_that_no_database_holds_is_written_down_as_a_float(seen):
     judged = trial()
-    Measure(judged)("x", told(seen), at_least=-(10**301))
+    MeasureFixture(judged)("x", trace_value(seen), at_least=-(10**301))
     (measurement,) = judged.measurements
     assert (measurement.value, type(measurement.value)) == (float(seen), float)
 
@@ -73,27 +71,27 @@ def test_a_counter_that_no_database_holds_is_written_down_as_a_float(seen):
 @pytest.mark.parametrize("seen", [float("nan"), float("inf"), -float("inf"), 10**400])
 def test_what_is_no_finite_number_cannot_be_measured(seen):
     for bound in ("at_least", "at_most", "equals"):
-        with pytest.raises(Unjudgeable):
-            Measure(trial())("x", seen, **{bound: 3})
+        with pytest.raises(UnjudgeableCheck):
+            MeasureFixture(trial())("x", seen, **{bound: 3})
 
 
 @pytest.mark.parametrize("seen", [None, True, [3], {"value": 3}, "3"])
 def test_what_is_no_number_cannot_be_held_to_a_limit(seen):
-    with pytest.raises(Unjudgeable):
-        Measure(trial())("x", seen, at_least=1)
+    with pytest.raises(UnjudgeableCheck):
+        MeasureFixture(trial())("x", seen, at_least=1)
 
 
 def test_a_limit_that_is_no_number_is_refused():
-    with pytest.raises(Unjudgeable):
-        Measure(trial())("x", 3, at_least="2")
+    with pytest.raises(UnjudgeableCheck):
+        MeasureFixture(trial())("x", 3, at_least="2")
 
 
 def reading(value: float, name: str):
-    return told(value, path=("n0003", "probe", "hca", "mlx5_0", name))
+    return trace_value(value, path=("n0003", "probe", "hca", "mlx5_0", name))
 
 
 def in_gb(value: float):
-    return told(value, source="specs/nodes/a.yaml:7", unit="GB/s")
+    return trace_value(value, source="specs/nodes/a.yaml:7", unit="GB/s")
 
 
 @pytest.mark.parametrize(
@@ -107,44 +105,44 @@ def in_gb(value: float):
 )
 def test_a_number_in_another_unit_than_its_limit_is_never_compared(seen, unit, says):
     judged = trial()
-    with pytest.raises(Unjudgeable) as raised:
-        Measure(judged)("rate", seen, at_least=in_gb(50.0), unit=unit)
+    with pytest.raises(UnjudgeableCheck) as raised:
+        MeasureFixture(judged)("rate", seen, at_least=in_gb(50.0), unit=unit)
     assert says in str(raised.value)
     assert judged.measurements == []
 
 
 def test_a_number_in_its_limit_s_unit_is_recorded_in_it():
     judged = trial()
-    Measure(judged)("bandwidth", reading(470.0, "bus_bandwidth_gb_s"), at_least=in_gb(460.0))
-    Measure(judged)("errors", reading(0, "errors"), at_most=0)
+    MeasureFixture(judged)("bandwidth", reading(470.0, "bus_bandwidth_gb_s"), at_least=in_gb(460.0))
+    MeasureFixture(judged)("errors", reading(0, "errors"), at_most=0)
     assert [measurement.unit for measurement in judged.measurements] == ["GB/s", ""]
 
 
 def test_measurements_are_written_as_bare_numbers():
     judged = trial()
-    Measure(judged)("width", told(16, path=("n", "probe")), at_least=limit(16.0))
-    assert json.loads(json.dumps(judged.outcome("pass", "", 0.1).as_json()))["measurements"][0]["value"] == 16
+    MeasureFixture(judged)("width", trace_value(16, path=("n", "probe")), at_least=limit(16.0))
+    assert json.loads(json.dumps(judged.make_outcome("pass", "", 0.1).as_json()))["measurements"][0]["value"] == 16
     assert type(judged.measurements[0].value) is int
     assert judged.measurements[0].unit == "lanes"
 
 
 @given(st.integers() | st.floats(allow_nan=False) | st.text() | st.lists(st.integers()))
 def test_a_told_value_is_the_plain_value(value):
-    remembered = told(value, path=("a", "b"), source="x:1")
+    remembered = trace_value(value, path=("a", "b"), source="x:1")
     assert remembered == value
     assert (remembered.path, remembered.source) == (("a", "b"), "x:1")
 
 
 def test_numbers_are_written_as_people_write_them():
-    assert [plainly(value) for value in (16.0, 0.1 + 0.2, 3840755982336, 93.75, "OK")] == [
+    assert [format_value(value) for value in (16.0, 0.1 + 0.2, 3840755982336, 93.75, "OK")] == [
         "16", "0.3", "3840755982336", "93.75", "OK",
     ]  # fmt: skip
 
 
-def evidence(count: int, *, boot: str = "boot-1", guid: str = "0x1") -> Evidence:
+def evidence(count: int, *, boot: str = "boot-1", guid: str = "0x1") -> EvidenceDocument:
     hca = {"guid": {"value": guid}, "counters": {"link_downed": {"value": count}}}
     channels = {"probe": {"host": {"boot_id": {"value": boot}}, "hca": {"mlx5_0": hca}}}
-    return Evidence("n0003", datetime(2026, 11, 21, tzinfo=UTC), channels)
+    return EvidenceDocument("n0003", datetime(2026, 11, 21, tzinfo=UTC), channels)
 
 
 class Ledger:
@@ -153,21 +151,25 @@ class Ledger:
     def __init__(self, digest: str | None) -> None:
         self.digest = digest
 
-    def last_pass(self, check: str, subject: str) -> Recorded | None:
+    def last_pass(self, check: str, subject: str) -> RecordedOutcome | None:
         assert (check, subject) == ("suites/x.py::test_x", "h100-a/n0003/mlx5_0")
-        return self.digest and Recorded("run", "", Outcome(check, subject, "n0003", "pass", evidence=self.digest))
+        return self.digest and RecordedOutcome(
+            "run", "", Outcome(check, subject, "n0003", "pass", evidence=self.digest)
+        )
 
 
-def grown(home: Path, before: Evidence | None, now: Evidence, *, keep: bool = True, ledger: bool = True) -> int:
+def grown(
+    home: Path, before: EvidenceDocument | None, now: EvidenceDocument, *, keep: bool = True, ledger: bool = True
+) -> int:
     """Return how much link_downed grew, with `before` as the evidence of the last pass."""
     if before and keep:
         path = home / "objects" / before.digest()[:2] / f"{before.digest()}.json"
         path.parent.mkdir(parents=True)
         path.write_text(json.dumps(before.as_json()))
-    shelf = Shelf(home / "latest")
-    shelf._read["n0003"] = Document(now, now.digest())
+    shelf = EvidenceCache(home / "latest")
+    shelf._read["n0003"] = CachedEvidence(now, now.digest())
     judged = trial(shelf)
-    counter = View(judged, "n0003", ("probe", "hca", "mlx5_0", "counters")).link_downed
+    counter = EvidenceView(judged, "n0003", ("probe", "hca", "mlx5_0", "counters")).link_downed
     passes = Ledger(before.digest() if before else None) if ledger else None
     return SinceLastPass(judged, lambda: passes)(counter)
 
@@ -195,6 +197,6 @@ def test_after_a_reboot_or_a_replacement_nothing_is_taken_off(tmp_path):
 
 
 def test_only_a_number_from_evidence_can_be_counted():
-    for what in (5, "5", told("x", path=("n0003", "probe")), None):
-        with pytest.raises(Unjudgeable):
+    for what in (5, "5", trace_value("x", path=("n0003", "probe")), None):
+        with pytest.raises(UnjudgeableCheck):
             SinceLastPass(trial(), lambda: None)(what)

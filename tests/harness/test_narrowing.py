@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from assay.fleet.load import load_fleet
-from assay.harness import kept
-from assay.harness.declared import PARTS, Selection
-from assay.harness.kept import fleet_at
-from assay.harness.making import Making
-from assay.harness.narrow import ANY, Narrow, Words
-from assay.harness.subjects import Subjects
-from assay.model.errors import Trouble
+from assay.fleet.fleet_loader import load_fleet
+from assay.harness import fleet_cache
+from assay.harness.fleet_cache import load_cached_fleet
+from assay.harness.items.item_factory import ItemFactory
+from assay.harness.selection.command_line_selection import ANY_SUBJECT, ExpressionFilter, KeywordPattern
+from assay.harness.selection.declared_checks import PART_KINDS, NodeSelection
+from assay.harness.selection.selected_subjects import SelectedSubjects
+from assay.model.errors import AssayError
 
 pytest_plugins = ["pytester"]
 
@@ -73,7 +73,7 @@ def test_k_and_m_leave_what_pytest_leaves(small, monkeypatch):
     asked = [("-k", words) for words in EXPRESSIONS] + [("-m", "active"), ("-m", "not passive"), ("-m", "phase")]
     narrow = [ids(small, *one) for one in asked]
     with monkeypatch.context() as patched:
-        patched.setattr(Narrow, "words", lambda self, example: ANY)
+        patched.setattr(ExpressionFilter, "pattern_of", lambda self, example: ANY_SUBJECT)
         whole = [ids(small, *one) for one in asked]
     for one, few, all_that_fit in zip(asked, narrow, whole, strict=True):
         assert few == all_that_fit, one
@@ -81,9 +81,9 @@ def test_k_and_m_leave_what_pytest_leaves(small, monkeypatch):
 
 def test_items_are_made_of_what_is_left_only(small, monkeypatch):
     made = []
-    items = Making.items
+    items = ItemFactory.make_items
     monkeypatch.setattr(
-        Making, "items", lambda self, check, module, of: made.extend(of) or items(self, check, module, of)
+        ItemFactory, "make_items", lambda self, check, module, of: made.extend(of) or items(self, check, module, of)
     )
     assert len(ids(small, "-k", "n0003 and pcie")) == len(made) == 8
     made.clear()
@@ -107,25 +107,29 @@ def test_an_expression_that_is_none_is_pytests_to_refuse(small, words):
     assert small.pytest("-k", words).ret == pytest.ExitCode.USAGE_ERROR
 
 
-@pytest.mark.parametrize("kind", ["node", *PARTS, "rack", "fabric", "switch", "rail"])
+@pytest.mark.parametrize("kind", ["node", *PART_KINDS, "rack", "fabric", "switch", "rail"])
 def test_subjects_by_words_and_by_name_are_among_those_selected(fleet_copy, kind):
     fleet = load_fleet(fleet_copy.root)
     for share in (1, 2):
-        selection = Selection(fleet, tuple(fleet.nodes), share, 2)
+        selection = NodeSelection(fleet, tuple(fleet.nodes), share, 2)
         whole = [str(subject) for subject, _ in selection.subjects(kind)]
         for word in ("n0003", "3", "gpu3", "/", "3/g", "r01", "zzz"):
-            words = Words((word,), frozenset({(True,)}))
-            assert [one.id for one in Subjects(selection).fitting(kind, words)] == [one for one in whole if word in one]
-            other = Words((word,), frozenset({(False,)}))
-            assert [one.id for one in Subjects(selection).fitting(kind, other)] == [
+            words = KeywordPattern((word,), frozenset({(True,)}))
+            assert [one.id for one in SelectedSubjects(selection).matching(kind, words)] == [
+                one for one in whole if word in one
+            ]
+            other = KeywordPattern((word,), frozenset({(False,)}))
+            assert [one.id for one in SelectedSubjects(selection).matching(kind, other)] == [
                 one for one in whole if word not in one
             ]
-        assert [one.id for one in Subjects(selection).called(kind, [*whole[::3], "no/such", "none"])] == whole[::3]
+        assert [
+            one.id for one in SelectedSubjects(selection).with_ids(kind, [*whole[::3], "no/such", "none"])
+        ] == whole[::3]
 
 
 @pytest.fixture
 def many(fleet_copy, monkeypatch):
-    monkeypatch.setattr(kept, "MANY", 2)
+    monkeypatch.setattr(fleet_cache, "MIN_CACHED_NODES", 2)
     return fleet_copy
 
 
@@ -134,35 +138,35 @@ def files(fleet):
 
 
 def test_a_fleet_that_was_read_is_fetched_and_the_same(many):
-    read, fetched = fleet_at(many.root), fleet_at(many.root)
+    read, fetched = load_cached_fleet(many.root), load_cached_fleet(many.root)
     assert len(files(many)) == 1
     assert read == fetched == load_fleet(many.root)
 
 
 def test_a_fleet_that_changed_is_read_anew(many):
-    before = fleet_at(many.root)
+    before = load_cached_fleet(many.root)
     inventory = next((many.root / "inventory").glob("*.y*ml"))
     inventory.write_text(inventory.read_text().replace("serial_number: ", "serial_number: X", 1))
-    assert fleet_at(many.root) == load_fleet(many.root) != before
+    assert load_cached_fleet(many.root) == load_fleet(many.root) != before
     assert len(files(many)) == 2
 
 
 def test_what_is_kept_is_not_believed_when_it_is_cut_or_others_may_write_it(many):
-    fleet = fleet_at(many.root)
+    fleet = load_cached_fleet(many.root)
     (file,) = files(many)
     whole = file.read_bytes()
     for content in (b"", whole[:40], whole[:-1], bytes(32) + whole[32:]):
         file.write_bytes(content)
-        assert fleet_at(many.root) == fleet
+        assert load_cached_fleet(many.root) == fleet
     file.write_bytes(whole)
     file.chmod(0o666)
-    assert kept._fetched(file) is None
+    assert fleet_cache._read_cache(file) is None
 
 
 def test_a_fleet_that_cannot_be_read_is_not_kept(many):
     (many.root / "specs" / "nodes" / "gb200-nvl72.yaml").write_text("kind: NodeSpec\nname: [")
-    with pytest.raises(Trouble):
-        fleet_at(many.root)
+    with pytest.raises(AssayError):
+        load_cached_fleet(many.root)
     assert files(many) == []
 
 
@@ -173,12 +177,12 @@ def test_a_fleet_whose_switches_are_listed_elsewhere_is_not_kept(many):
     listing.write_text("\n".join(["name,rack,u,guid", *rows]))
     design["spines"]["at"] = {"file": "switches.csv"}
     spec.write_text(yaml.safe_dump(design))
-    before = fleet_at(many.root)
+    before = load_cached_fleet(many.root)
     listing.write_text(listing.read_text().replace(",r08,", ",r09,"))
-    assert fleet_at(many.root) == load_fleet(many.root) != before
+    assert load_cached_fleet(many.root) == load_fleet(many.root) != before
     assert files(many) == []
 
 
 def test_a_small_fleet_is_not_kept(fleet_copy):
-    fleet_at(fleet_copy.root)
+    load_cached_fleet(fleet_copy.root)
     assert files(fleet_copy) == []

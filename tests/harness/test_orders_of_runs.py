@@ -6,25 +6,25 @@ import json
 
 import pytest
 
-from assay.harness.order import Order
-from assay.harness.store.read import Stored
-from assay.harness.store.write import Writer
-from assay.model.errors import Trouble
-from assay.model.outcome import Run
+from assay.model.errors import AssayError
+from assay.model.outcome import SuiteRun
+from assay.results.store.reader import StoredRun
+from assay.results.store.run_manifest import RunManifest
+from assay.results.store.writer import OutcomeWriter
 
 
-def order_of(file, **about: str) -> Order:
-    Writer(file, Run("20261121T000000.000-abcdef", "2026-11-21T00:00:00+00:00", (), ("n1",)), about).close()
-    with Stored.open(file) as stored:
-        return Order.of(stored)
+def order_of(file, **about: str) -> RunManifest:
+    OutcomeWriter(file, SuiteRun("20261121T000000.000-abcdef", "2026-11-21T00:00:00+00:00", (), ("n1",)), about).close()
+    with StoredRun.open(file) as stored:
+        return RunManifest.read(stored)
 
 
 def test_a_run_that_kept_no_selection_was_made_by_nobody_who_typed(tmp_path):
     about = {"evidence": "latest", "extra": json.dumps(["-x"]), "shards": "2", "specs": "a", "seen": "b"}
     order = order_of(tmp_path / "run.sqlite", **about)
-    assert (order.extra, order.shards, order.typed) == (("-x",), 2, "")
+    assert (order.extra, order.shards, order.user_selection) == (("-x",), 2, "")
 
 
 def test_a_file_that_no_validate_made_has_no_order(tmp_path):
-    with pytest.raises(Trouble, match="was not made by"):
+    with pytest.raises(AssayError, match="was not made by"):
         order_of(tmp_path / "run.sqlite")

@@ -154,9 +154,9 @@ EXPECTED = {
 
 def prepared(fleet_copy):
     fleet_copy.suite(SUITE)
-    from assay.harness.recordings import recording
+    from assay.harness.suite_verification.recordings import read_check_recording
 
-    channels = recording(fleet_copy_recordings(), "hgx-h100")["channels"]
+    channels = read_check_recording(fleet_copy_recordings(), "hgx-h100")["channels"]
     host = channels["probe"]["host"]
     host["kernel"] = {"failed": "timed out"}
     host["product"] = {"absent": "no DMI"}

@@ -15,18 +15,18 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from assay.cli.rejudge import app
-from assay.fleet.load import load_fleet
-from assay.harness.recordings import recording
-from assay.harness.rejudge import Rejudged, rejudged
-from assay.harness.run import validate
-from assay.harness.store.read import Stored
-from assay.harness.store.runs import all_runs
+from assay.cli.verbs.rejudge import rejudge_app
+from assay.fleet.fleet_loader import load_fleet
+from assay.harness.runs.rejudge import RejudgedRun, rejudge_run
+from assay.harness.runs.run_validation import run_validation
+from assay.harness.suite_verification.recordings import read_check_recording
 from assay.ledger.store import Ledger
-from assay.model.errors import Trouble
-from assay.model.evidence import Evidence, canonical
+from assay.model.errors import AssayError
+from assay.model.evidence import EvidenceDocument, encode_canonical_json
 from assay.model.outcome import Outcome
-from assay.observe.store import EvidenceStore
+from assay.observe.evidence_store import EvidenceStore
+from assay.results.store.reader import StoredRun
+from assay.results.store.run_lookup import list_runs
 
 ROOT = Path(__file__).parents[2]
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -63,11 +63,11 @@ class Repository:
 
     def observe(self, node: str, hours: int, **leaves: Any) -> str:
         """Keep evidence of a node, with these hours of age and readings of every adapter (`link_downed`)."""
-        document = copy.deepcopy(recording(ROOT / "suites" / "recordings", "hgx-h100"))
+        document = copy.deepcopy(read_check_recording(ROOT / "suites" / "recordings", "hgx-h100"))
         for hca in document["channels"]["probe"]["hca"].values():
             hca["counters"] |= {name: {"value": value} for name, value in leaves.items()}
         at = (NOON + timedelta(hours=hours)).isoformat()
-        return self.store.put(Evidence.from_json({**document, "node": node, "at": at}))
+        return self.store.store_latest(EvidenceDocument.from_json({**document, "node": node, "at": at}))
 
     def limit(self, text: str, other: str) -> None:
         path = self.root / "specs" / "nodes" / "hgx-h100.yaml"
@@ -78,7 +78,7 @@ class Repository:
     def validate(self, hours: int, *nodes: str, extra: tuple[str, ...] = NARROW) -> Path:
         """Judge nodes and record the run, as `assay validate` does; return its file."""
         ledger = Ledger.open(self.root / ".assay" / "ledger.sqlite")
-        result = validate(
+        result = run_validation(
             load_fleet(self.root),
             self.store.folder / "latest",
             nodes=nodes or ("n0003",),
@@ -94,7 +94,7 @@ class Repository:
 
     def again(self, file: Path, rev: str = "") -> Any:
         ledger = str(self.root / ".assay" / "ledger.sqlite")
-        return rejudged(self.root, file, self.store.folder, rev, ledger=ledger)
+        return rejudge_run(self.root, file, self.store.folder, rev, ledger=ledger)
 
 
 @pytest.fixture(scope="module")
@@ -123,7 +123,7 @@ def fleet(first: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def run_of(fleet: Repository) -> Path:
-    return all_runs(fleet.root / "reports")[-1]
+    return list_runs(fleet.root / "reports")[-1]
 
 
 def say(file: Path, **about: str) -> None:
@@ -135,12 +135,12 @@ def say(file: Path, **about: str) -> None:
 
 def lines(file: Path) -> list[bytes]:
     """Return the canonical JSON of every outcome, without how long it took."""
-    with Stored.open(file) as stored:
-        return sorted(canonical({**one.as_json(), "duration_s": 0}) for one in stored.outcomes())
+    with StoredRun.open(file) as stored:
+        return sorted(encode_canonical_json({**one.as_json(), "duration_s": 0}) for one in stored.outcomes())
 
 
-def of(again: Rejudged, **wanted: Any) -> list[Outcome]:
-    with Stored.open(again.new) as stored:
+def of(again: RejudgedRun, **wanted: Any) -> list[Outcome]:
+    with StoredRun.open(again.new) as stored:
         return list(stored.outcomes(**wanted))
 
 
@@ -163,7 +163,7 @@ def test_the_same_inputs_give_the_same_bytes_and_nothing_is_recorded(fleet: Repo
 def test_what_came_later_changes_nothing(fleet: Repository) -> None:
     fleet.observe("n0003", 10, link_downed=7)
     grown = fleet.validate(11)
-    with Stored.open(grown) as stored:
+    with StoredRun.open(grown) as stored:
         seen = {one.value for outcome in stored.outcomes() for one in outcome.measurements if one.name == "link_downed"}
     assert seen == {4}, "since the pass of the first run, in which there were 3"
     fleet.observe("n0003", 20, link_downed=7)
@@ -190,7 +190,7 @@ def test_other_thresholds_give_other_verdicts(fleet: Repository) -> None:
 
 def test_evidence_that_is_gone_or_was_changed_is_an_error_that_names_it(fleet: Repository) -> None:
     file = run_of(fleet)
-    with Stored.open(file) as stored:
+    with StoredRun.open(file) as stored:
         digests = {name: digest for name, (digest, _) in stored.documents().items()}
     for node in ("n0003", "n0005"):
         fleet.observe(node, 5)
@@ -221,15 +221,15 @@ def test_evidence_that_is_gone_or_was_changed_is_an_error_that_names_it(fleet: R
 )
 def test_a_run_that_no_commit_gives_again_says_so(fleet: Repository, change: dict[str, Any], what: str) -> None:
     file = run_of(fleet)
-    with Stored.open(file) as stored:
+    with StoredRun.open(file) as stored:
         say(file, run=json.dumps(json.loads(stored.about["run"]) | change))
-    with pytest.raises(Trouble, match=f"was judged with {what}") as refused, fleet.again(file):
+    with pytest.raises(AssayError, match=f"was judged with {what}") as refused, fleet.again(file):
         pass
     assert "--spec ." in refused.value.fix
 
 
 def told(fleet: Repository, *words: str) -> tuple[int, str]:
-    done = CliRunner().invoke(app, [*words, "--fleet", str(fleet.root)], catch_exceptions=False)
+    done = CliRunner().invoke(rejudge_app, [*words, "--fleet", str(fleet.root)], catch_exceptions=False)
     return done.exit_code, done.stdout
 
 

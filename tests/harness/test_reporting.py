@@ -14,20 +14,24 @@ from urllib.request import urlopen
 
 import pytest
 
-from assay.fleet.load import load_fleet
-from assay.harness.allure import measured, result, write_results
-from assay.harness.attached import Attachments
-from assay.harness.overview.standing import Holder, Standing
-from assay.harness.report import HISTORY, Tools, build, last_told
-from assay.harness.store.write import Writer
-from assay.model.errors import Trouble
-from assay.model.outcome import Artefact, Measurement, Outcome, Run
+from assay.fleet.fleet_loader import load_fleet
+from assay.model.errors import AssayError
+from assay.model.outcome import FailureArtefact, Measurement, Outcome, SuiteRun
+from assay.results.report.allure_results import (
+    ReportAttachments,
+    allure_result,
+    format_measurement,
+    write_allure_results,
+)
+from assay.results.report.latest_outcomes import HolderStatus, LatestOutcomes
+from assay.results.report.report_builder import ALLURE_HISTORY, AllureTools, build_reports, find_last_reported
+from assay.results.store.writer import OutcomeWriter
 
 pytest_plugins = ["pytester"]
 
 ROOT = Path(__file__).parents[2]
 FLEET = load_fleet(ROOT)
-RUN = Run("20261121T120000.000-abcdef", "2026-11-21T12:00:00+00:00", ("seatrial",), ("n0003",))
+RUN = SuiteRun("20261121T120000.000-abcdef", "2026-11-21T12:00:00+00:00", ("seatrial",), ("n0003",))
 SECOND = replace(RUN, id="20261121T130000.000-abcdef", at="2026-11-21T13:00:00+00:00")
 WIDTH = Measurement("pcie_width", 8, "lanes", at_least=16.0, source="specs/nodes/hgx-h100.yaml:58")
 FAILED = Outcome(
@@ -40,24 +44,24 @@ WELL = replace(MENDED, subject="h100-a/n0003/gpu4", evidence="ab" * 32, evidence
 HOT = replace(FAILED, check="suites/production/test_gpu.py::test_gpu_temperature", reason="88 °C", fault="gpu.thermal")
 
 
-def keep(reports: Path, run: Run, *outcomes: Outcome, ended: bool = True) -> Path:
+def keep(reports: Path, run: SuiteRun, *outcomes: Outcome, ended: bool = True) -> Path:
     """Write a run as `validate` does."""
     path = reports / "runs" / run.id / "run.sqlite"
     path.parent.mkdir(parents=True)
-    writer = Writer(path, run)
+    writer = OutcomeWriter(path, run)
     for outcome in outcomes:
         writer(outcome)
     if ended:
-        writer.say(ended=run.at)
+        writer.set_about(ended=run.at)
     writer.close()
     return path
 
 
-def held(folder: Path, *outcomes: Outcome) -> Holder:
+def held(folder: Path, *outcomes: Outcome) -> HolderStatus:
     """Return the one holder of these outcomes."""
-    with Standing.open(folder / "standing.sqlite") as standing:
-        standing.lay_over(keep(folder, RUN, *outcomes))
-        (holder,) = standing.holders()
+    with LatestOutcomes.open(folder / "standing.sqlite") as standing:
+        standing.add_run(keep(folder, RUN, *outcomes))
+        (holder,) = standing.read_holders()
     return holder
 
 
@@ -73,12 +77,12 @@ def steps_of(document: dict) -> dict[str, dict]:
 
 
 needs_node = pytest.mark.skipif(
-    Tools.found(ROOT) is None, reason="node_modules is not installed: make test installs it"
+    AllureTools.find_installed(ROOT) is None, reason="node_modules is not installed: make test installs it"
 )
 
 
 def test_a_node_is_one_result_with_where_when_and_by_which_specs(tmp_path):
-    labels = labels_of(result(FLEET, held(tmp_path, FAILED, WELL), RUN.id))
+    labels = labels_of(allure_result(FLEET, held(tmp_path, FAILED, WELL), RUN.id))
     assert (labels["pool"], labels["rack"], labels["node"]) == (["h100-a"], ["r01"], ["n0003"])
     assert labels["phase"] == ["seatrial", "production"]
     assert labels["fault"] == ["gpu.pcie.degraded"]
@@ -87,7 +91,7 @@ def test_a_node_is_one_result_with_where_when_and_by_which_specs(tmp_path):
 
 
 def test_the_message_counts_what_failed_and_names_it(tmp_path):
-    document = result(FLEET, held(tmp_path, FAILED, WELL, HOT), RUN.id)
+    document = allure_result(FLEET, held(tmp_path, FAILED, WELL, HOT), RUN.id)
     assert document["status"] == "failed"
     said = "2 of 3 checks failed: gpu_temperature gpu3 (88 °C); pcie_link gpu3 (pcie_width 8 lanes)"
     assert document["statusDetails"]["message"] == said
@@ -95,7 +99,7 @@ def test_the_message_counts_what_failed_and_names_it(tmp_path):
 
 def test_each_area_is_a_step_and_each_failure_one_below_it(tmp_path):
     passing = replace(WELL, check="suites/zap/test_firmware.py::test_no_firmware_waits")
-    steps = steps_of(result(FLEET, held(tmp_path, FAILED, WELL, passing), RUN.id))
+    steps = steps_of(allure_result(FLEET, held(tmp_path, FAILED, WELL, passing), RUN.id))
     assert list(steps) == ["seatrial/gpu: 1 of 2 failed", "zap/firmware: 1 passed"]
     (failing,) = steps["seatrial/gpu: 1 of 2 failed"]["steps"]
     assert failing["name"] == "pcie_link gpu3: pcie_width 8 lanes"
@@ -107,7 +111,7 @@ def test_each_area_is_a_step_and_each_failure_one_below_it(tmp_path):
         "pcie_width 8 lanes (at least 16; specs/nodes/hgx-h100.yaml:58)"
     ]
     assert steps["zap/firmware: 1 passed"]["steps"] == []
-    assert measured(Measurement("cables_matching", 416)) == "cables_matching 416"
+    assert format_measurement(Measurement("cables_matching", 416)) == "cables_matching 416"
 
 
 @pytest.mark.parametrize(
@@ -123,11 +127,11 @@ def test_each_area_is_a_step_and_each_failure_one_below_it(tmp_path):
 )
 def test_a_node_stands_as_what_decides_about_it(changed, status, tmp_path):
     beside = [] if changed.get("verdict") == "skip" else [WELL]
-    assert result(FLEET, held(tmp_path, replace(FAILED, **changed), *beside), RUN.id)["status"] == status
+    assert allure_result(FLEET, held(tmp_path, replace(FAILED, **changed), *beside), RUN.id)["status"] == status
 
 
 def test_what_is_excused_is_shown_with_its_issue_and_counts_for_nothing(tmp_path):
-    document = result(FLEET, held(tmp_path, replace(FAILED, known="https://example.net/1"), WELL), RUN.id)
+    document = allure_result(FLEET, held(tmp_path, replace(FAILED, known="https://example.net/1"), WELL), RUN.id)
     (area,) = document["steps"]
     assert (area["name"], area["status"]) == ("seatrial/gpu: 1 excused or on trial", "passed")
     assert area["steps"][0]["name"] == "known (https://example.net/1): pcie_link gpu3: pcie_width 8 lanes"
@@ -137,42 +141,48 @@ def test_what_is_excused_is_shown_with_its_issue_and_counts_for_nothing(tmp_path
 
 def test_what_one_cause_did_to_many_checks_of_an_area_is_one_step(tmp_path):
     lost = [replace(FAILED, subject=f"h100-a/n0003/gpu{at}", verdict="error", reason="no evidence") for at in range(8)]
-    (area,) = result(FLEET, held(tmp_path, *lost), RUN.id)["steps"]
+    (area,) = allure_result(FLEET, held(tmp_path, *lost), RUN.id)["steps"]
     assert area["name"] == "seatrial/gpu: 8 of 8 could not be judged"
     (step,) = area["steps"]
     assert step["name"].startswith("8 checks: no evidence (pcie_link gpu0, pcie_link gpu1, ")
 
 
 def test_the_identity_is_the_node_and_nothing_that_varies(tmp_path):
-    first = result(FLEET, held(tmp_path / "a", FAILED), RUN.id)
-    later = result(replace(FLEET, commit="f" * 40), held(tmp_path / "b", MENDED, WELL), SECOND.id)
+    first = allure_result(FLEET, held(tmp_path / "a", FAILED), RUN.id)
+    later = allure_result(replace(FLEET, commit="f" * 40), held(tmp_path / "b", MENDED, WELL), SECOND.id)
     for key in ("historyId", "testCaseId", "fullName", "parameters", "name"):
         assert first[key] == later[key], key
     assert first["uuid"] != later["uuid"]
-    other = result(FLEET, held(tmp_path / "c", replace(FAILED, subject="h100-a/n0004/gpu3", node="n0004")), RUN.id)
+    other = allure_result(
+        FLEET, held(tmp_path / "c", replace(FAILED, subject="h100-a/n0004/gpu3", node="n0004")), RUN.id
+    )
     assert other["historyId"] != first["historyId"]
     assert other["parameters"] != first["parameters"]
 
 
 def test_a_rack_and_a_fabric_have_results_of_their_own(tmp_path):
-    rack = labels_of(result(FLEET, held(tmp_path / "a", replace(FAILED, subject="h100-a/rack-r01", node="")), RUN.id))
+    rack = labels_of(
+        allure_result(FLEET, held(tmp_path / "a", replace(FAILED, subject="h100-a/rack-r01", node="")), RUN.id)
+    )
     assert (rack["pool"], rack["rack"]) == (["h100-a"], ["r01"])
-    fabric = result(FLEET, held(tmp_path / "b", replace(FAILED, subject="fabric/compute/rail-0", node="")), RUN.id)
+    fabric = allure_result(
+        FLEET, held(tmp_path / "b", replace(FAILED, subject="fabric/compute/rail-0", node="")), RUN.id
+    )
     assert (fabric["name"], labels_of(fabric)["node"]) == ("fabric/compute", ["compute"])
 
 
 def test_what_was_kept_of_a_failure_is_attached_where_it_still_is(tmp_path):
     kept = [
-        Artefact("log/n0003", "ab" * 32, 5), Artefact("evidence/n0003", "cd" * 32, 2),
-        Artefact("evidence/gone", "ef" * 32, 5), Artefact("log/n0003: not kept: no space", "", 0),
+        FailureArtefact("log/n0003", "ab" * 32, 5), FailureArtefact("evidence/n0003", "cd" * 32, 2),
+        FailureArtefact("evidence/gone", "ef" * 32, 5), FailureArtefact("log/n0003: not kept: no space", "", 0),
     ]  # fmt: skip
     log, evidence = tmp_path / "logs/ab" / f"{'ab' * 32}.txt", tmp_path / "objects/cd" / f"{'cd' * 32}.json"
     for path, content in ((log, "hello"), (evidence, "{}")):
         path.parent.mkdir(parents=True)
         path.write_text(content)
     holder = held(tmp_path, replace(FAILED, artefacts=tuple(kept)))
-    attachments = Attachments((tmp_path / "logs", tmp_path / "objects"))
-    assert write_results(tmp_path / "results", FLEET, [holder], RUN.id, attachments) == 1
+    attachments = ReportAttachments((tmp_path / "logs", tmp_path / "objects"))
+    assert write_allure_results(tmp_path / "results", FLEET, [holder], RUN.id, attachments) == 1
     (document,) = [json.loads(path.read_text()) for path in (tmp_path / "results").glob("*-result.json")]
     (step,) = document["steps"][0]["steps"]
     content = {one["name"]: (tmp_path / "results" / one["source"]).read_text() for one in step["attachments"]}
@@ -186,36 +196,36 @@ def test_a_report_takes_no_more_along_than_it_may(tmp_path):
         path = tmp_path / digest[:2] / f"{digest}.txt"
         path.parent.mkdir()
         path.write_text("12345678")
-    attachments = Attachments((tmp_path,), most=10)
-    first, second = (attachments.of(Artefact("log", digest, 8)) for digest in ("ab" * 32, "cd" * 32))
+    attachments = ReportAttachments((tmp_path,), most=10)
+    first, second = (attachments.find_file(FailureArtefact("log", digest, 8)) for digest in ("ab" * 32, "cd" * 32))
     assert (first is not None, second) == (True, None)
 
 
 def test_there_must_be_a_run_to_report_on(tmp_path):
     keep(tmp_path, RUN, FAILED, ended=False)
-    with pytest.raises(Trouble, match="there is no run"):
-        build(FLEET, tmp_path, tmp_path)
+    with pytest.raises(AssayError, match="there is no run"):
+        build_reports(FLEET, tmp_path, tmp_path)
 
 
 def test_without_node_there_is_the_overview_and_what_to_run_for_the_rest(tmp_path, monkeypatch):
     keep(tmp_path, RUN, FAILED)
-    monkeypatch.setattr("assay.harness.report.sys.executable", str(tmp_path / "python"))
+    monkeypatch.setattr("assay.results.report.report_builder.sys.executable", str(tmp_path / "python"))
     monkeypatch.setenv("PATH", "")
-    with pytest.raises(Trouble, match="npm ci"):
-        build(FLEET, tmp_path, tmp_path)
+    with pytest.raises(AssayError, match="npm ci"):
+        build_reports(FLEET, tmp_path, tmp_path)
     assert "1 failure on 1 node in the first run" in (tmp_path / "index.html").read_text()
 
 
 @needs_node
 def test_a_second_run_adds_a_point_to_the_history(tmp_path):
     keep(tmp_path, RUN, FAILED)
-    pages = build(FLEET, tmp_path, tmp_path)
+    pages = build_reports(FLEET, tmp_path, tmp_path)
     assert pages.allure.exists()
-    assert last_told(tmp_path / HISTORY) == RUN.id
+    assert find_last_reported(tmp_path / ALLURE_HISTORY) == RUN.id
     keep(tmp_path, SECOND, MENDED)
-    assert build(FLEET, tmp_path, tmp_path) == pages
-    build(FLEET, tmp_path, tmp_path)  # nothing new: nothing is added
-    points = [json.loads(line) for line in (tmp_path / HISTORY).read_text().splitlines()]
+    assert build_reports(FLEET, tmp_path, tmp_path) == pages
+    build_reports(FLEET, tmp_path, tmp_path)  # nothing new: nothing is added
+    points = [json.loads(line) for line in (tmp_path / ALLURE_HISTORY).read_text().splitlines()]
     assert [point["name"].split()[-1] for point in points] == [RUN.id, SECOND.id]
     seen = [[one["status"] for one in point["testResults"].values()] for point in points]
     assert seen == [["failed"], ["passed"]]
@@ -225,7 +235,7 @@ def test_a_second_run_adds_a_point_to_the_history(tmp_path):
 @needs_node
 def test_the_overview_links_to_the_pages_that_allure_makes(tmp_path):
     keep(tmp_path, RUN, FAILED)
-    pages = build(FLEET, tmp_path, tmp_path)
+    pages = build_reports(FLEET, tmp_path, tmp_path)
     (name,) = set(re.findall(r"allure/index.html#([0-9a-f]{32})", pages.overview.read_text()))
     assert list((tmp_path / "allure").rglob(f"{name}.json"))
 
@@ -237,8 +247,8 @@ def test_a_damaged_run_hides_no_other(tmp_path, damage):
     content = bytearray(path.read_bytes())
     content[len(content) // 2 :] = b"?" * (len(content) - len(content) // 2)
     path.write_bytes(bytes(content) if damage is None else damage)
-    with suppress(Trouble):  # where Node is not installed
-        assert SECOND.id in "".join(build(FLEET, tmp_path, tmp_path).unread)
+    with suppress(AssayError):  # where Node is not installed
+        assert SECOND.id in "".join(build_reports(FLEET, tmp_path, tmp_path).unread)
     assert "1 failure on 1 node in the first run" in (tmp_path / "index.html").read_text()
 
 

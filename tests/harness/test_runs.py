@@ -11,25 +11,25 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from assay.cli.validate import app
-from assay.fleet.load import load_fleet
-from assay.harness.begun import content_hash
-from assay.harness.declared import Selection, declared
-from assay.harness.processes import Processes
-from assay.harness.reconcile import Due, differences, mended
-from assay.harness.run import Means, validate
-from assay.harness.store.read import Stored
-from assay.harness.store.runs import find
-from assay.harness.store.write import Writer
+from assay.cli.verbs.validate import validate_app
+from assay.fleet.fleet_loader import load_fleet
+from assay.harness.runs.local_processes import LocalProcesses
+from assay.harness.runs.progress_and_completeness import DueOutcomes, find_delivery_gaps, make_gap_errors
+from assay.harness.runs.run_validation import RunMeans, run_validation
+from assay.harness.selection.declared_checks import NodeSelection, list_declared_outcomes
 from assay.ledger.store import Ledger
-from assay.model.errors import Trouble
-from assay.model.outcome import Outcome, Run
+from assay.model.errors import AssayError
+from assay.model.outcome import Outcome, SuiteRun
+from assay.results.store.reader import StoredRun
+from assay.results.store.run_lookup import find_run
+from assay.results.store.run_manifest import hash_folders
+from assay.results.store.writer import OutcomeWriter
 
 pytest_plugins = ["pytester"]
 
 ROOT = Path(__file__).parents[2]
 REMAP = "suites/seatrial/test_gpu.py::test_no_row_remap_is_due"
-ZAP = len(declared(load_fleet(ROOT), "n0003", ["zap"]))
+ZAP = len(list_declared_outcomes(load_fleet(ROOT), "n0003", ["zap"]))
 
 
 class Noon:
@@ -44,7 +44,7 @@ class Noon:
 
 def run(fleet, **asked):
     asked = {"nodes": ["n0003"], "phases": ["zap", "seatrial"], "ledger": None, "clock": Noon()} | asked
-    return validate(load_fleet(fleet.root), fleet.evidence, reports=fleet.root / "reports", **asked)
+    return run_validation(load_fleet(fleet.root), fleet.evidence, reports=fleet.root / "reports", **asked)
 
 
 def outcomes(result) -> list[Outcome]:
@@ -71,7 +71,7 @@ def delete_test(fleet, check: str) -> None:
 def test_every_declared_check_on_every_subject_ends_in_one_outcome(fleet_copy):
     fleet_copy.collected("n0003")
     result = run(fleet_copy, phases=["zap", "production"])
-    due = declared(load_fleet(fleet_copy.root), "n0003", ["zap", "production"])
+    due = list_declared_outcomes(load_fleet(fleet_copy.root), "n0003", ["zap", "production"])
     found = outcomes(result)
     assert {(one.check, one.subject) for one in found} == {(check.id, str(subject)) for check, subject in due}
     assert len(found) == len(due)
@@ -108,15 +108,15 @@ def test_a_hung_check_meets_the_deadline_and_what_was_done_is_kept(fleet_copy):
     text = path.read_text().replace("    wrong =", f"    open({str(hung)!r}, 'w')\n    time.sleep(60)\n    wrong =")
     path.write_text("import time\n" + text)
 
-    class Late(Processes):
+    class Late(LocalProcesses):
         """Whose deadline passes when the check hangs, and not before."""
 
         def look(self):
             if hung.exists():
-                self._begun = [replace(one, until=0.0) for one in self._begun]
+                self._running = [replace(one, until=0.0) for one in self._running]
             return super().look()
 
-    result = run(fleet_copy, phases=["zap"], means=Means(Late(1), deadline_s=6000))
+    result = run(fleet_copy, phases=["zap"], means=RunMeans(Late(1), deadline_s=6000))
     assert set(result.counts) == {"pass", "error"}
     assert result.counts.total() == ZAP
     assert {one.reason for one in missing(result)} == {"deadline: its shard was not through after 6000 s"}
@@ -160,7 +160,7 @@ def test_a_run_says_what_it_was_and_is_kept_whole(fleet_copy):
     result = run(fleet_copy, phases=["zap"], ledger=ledger)
     assert result.run.id.startswith("20261121T120000.000-")
     assert (result.run.nodes, result.run.phases) == (("n0003",), ("zap",))
-    assert result.run.suite_hash == content_hash(fleet_copy.root / "suites")
+    assert result.run.suite_hash == hash_folders(fleet_copy.root / "suites")
     assert result.run.who
     home = fleet_copy.root / "reports" / "runs" / result.run.id
     assert sorted(path.name for path in home.iterdir()) == ["run.sqlite", "share-1.log"]
@@ -176,21 +176,21 @@ def test_a_run_says_what_it_was_and_is_kept_whole(fleet_copy):
 
 def test_the_suite_hash_follows_the_suites_and_nothing_else(fleet_copy):
     suites = fleet_copy.root / "suites"
-    before = content_hash(suites)
+    before = hash_folders(suites)
     (suites / "__pycache__").mkdir()
     (suites / "__pycache__" / "x.pyc").write_bytes(b"1")
-    assert content_hash(suites) == before
+    assert hash_folders(suites) == before
     (suites / "zap" / "test_firmware.py").rename(suites / "zap" / "test_firmwares.py")
-    assert content_hash(suites) != before
+    assert hash_folders(suites) != before
 
 
 def test_nothing_to_run_is_trouble_and_not_well(fleet_copy):
-    with pytest.raises(Trouble, match="no declared check is selected"):
+    with pytest.raises(AssayError, match="no declared check is selected"):
         run(fleet_copy, nodes=[])
 
 
 def test_reconciling_finds_what_is_missing_twice_or_unknown(fleet_copy, tmp_path):
-    due = Due.of(Selection(load_fleet(fleet_copy.root), ("n0003",)), ["zap"])
+    due = DueOutcomes.of_selection(NodeSelection(load_fleet(fleet_copy.root), ("n0003",)), ["zap"])
     wanted = [
         Outcome(check.id, subject, node, "pass")
         for check in due.checks
@@ -200,14 +200,16 @@ def test_reconciling_finds_what_is_missing_twice_or_unknown(fleet_copy, tmp_path
 
     def compared(*delivered: Outcome) -> list[tuple[str, str]]:
         (tmp_path / "own.sqlite").unlink(missing_ok=True)
-        writer = Writer(tmp_path / "own.sqlite", Run("r", "2026-11-21T12:00:00+00:00"))
+        writer = OutcomeWriter(tmp_path / "own.sqlite", SuiteRun("r", "2026-11-21T12:00:00+00:00"))
         for one in delivered:
             writer(one)
         writer.close()
-        with Stored.open(tmp_path / "own.sqlite") as stored:
+        with StoredRun.open(tmp_path / "own.sqlite") as stored:
             twice = [(one.verdict, one.reason) for one in stored.outcomes(verdicts=["error"])]
-            found = differences(due, stored)
-            return twice + [(one.verdict, one.reason) for one in mended(due, found, stored, "lost: it stopped")]
+            found = find_delivery_gaps(due, stored)
+            return twice + [
+                (one.verdict, one.reason) for one in make_gap_errors(due, found, stored, "lost: it stopped")
+            ]
 
     assert compared(*wanted) == []
     assert compared(*wanted[1:], wanted[2]) == [
@@ -225,7 +227,7 @@ def test_reconciling_finds_what_is_missing_twice_or_unknown(fleet_copy, tmp_path
 
 
 def command(fleet, *arguments: str):
-    return CliRunner().invoke(app, ["--fleet", str(fleet.root), *arguments])
+    return CliRunner().invoke(validate_app, ["--fleet", str(fleet.root), *arguments])
 
 
 def test_the_command_ends_with_0_when_all_passed(fleet_copy):
@@ -246,7 +248,7 @@ def test_the_command_ends_with_1_and_says_why_in_a_line(fleet_copy):
     assert done.exit_code == 1
     assert "zap/test_configuration.py::test_driver_version  driver 550.54.15, expected 570.172.08" in done.stdout
     assert f"{ZAP} outcomes on 1 node: {ZAP - 1} passed, 1 failed" in done.stdout
-    with Stored.open(find(fleet_copy.root / "reports", "last")) as stored:
+    with StoredRun.open(find_run(fleet_copy.root / "reports", "last")) as stored:
         assert stored.about["selection"] == "--node n0003 --phase zap"
 
 
@@ -256,5 +258,5 @@ def test_the_command_ends_with_1_and_says_why_in_a_line(fleet_copy):
 )
 def test_the_command_refuses_names_that_do_not_exist(fleet_copy, arguments, says):
     done = command(fleet_copy, *arguments)
-    assert isinstance(done.exception, Trouble)
+    assert isinstance(done.exception, AssayError)
     assert says in str(done.exception)

@@ -6,8 +6,7 @@ import sys
 
 import pytest
 
-from assay.harness.shelf import Shelf
-from assay.harness.silence import Silence
+from assay.harness.judging.evidence_cache import EvidenceCache, ReadingUnavailable
 
 pytest_plugins = ["pytester"]
 
@@ -121,8 +120,8 @@ def test_evidence_can_be_another_folder(small, tmp_path):
 
 def test_who_has_no_evidence_of_a_fabric_is_told_what_brings_it(tmp_path):
     for name, command in (("n0003", "assay observe"), ("fabric-compute", "assay fabric scan")):
-        with pytest.raises(Silence, match=f"no evidence of {name}; collect it with `{command}`"):
-            Shelf(tmp_path).latest(name)
+        with pytest.raises(ReadingUnavailable, match=f"no evidence of {name}; collect it with `{command}`"):
+            EvidenceCache(tmp_path).read_latest(name)
 
 
 @pytest.mark.parametrize(
@@ -173,7 +172,7 @@ def test_outside_suites_the_plugin_is_inert(pytester):
         """
         import sys
         def test_nothing_of_assay_is_loaded():
-            assert "assay.harness.suites" not in sys.modules
+            assert "assay.harness.items.suite_hooks" not in sys.modules
             assert not {"pydantic", "yaml"} & set(sys.modules)
         """
     )

@@ -10,23 +10,28 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from assay.cli.bars import Lines, bars
-from assay.cli.validate import app
-from assay.fleet.load import load_fleet
-from assay.harness.cut import MOST_NODES, MOST_OUTCOMES, how_many
-from assay.harness.declared import ENOUGH, Selection
-from assay.harness.far import Progress, by_pool
-from assay.harness.processes import Processes
-from assay.harness.reconcile import Due
-from assay.harness.shards import Ended, Shard, lost
-from assay.harness.store.runs import find
-from assay.harness.store.write import Writer
-from assay.model.outcome import Outcome, Run
+from assay.cli.render.run_progress import ProgressLines, show_run_progress
+from assay.cli.verbs.validate import validate_app
+from assay.fleet.fleet_loader import load_fleet
+from assay.harness.runs.local_processes import LocalProcesses
+from assay.harness.runs.progress_and_completeness import DueOutcomes, RunProgress, count_due_by_pool
+from assay.harness.runs.sharding import (
+    MAX_SHARD_NODES,
+    MAX_SHARD_OUTCOMES,
+    EndedShard,
+    RunShard,
+    count_shards,
+    describe_exit,
+)
+from assay.harness.selection.declared_checks import MIN_RACKS_PER_SHARE, NodeSelection
+from assay.model.outcome import Outcome, SuiteRun
+from assay.results.store.run_lookup import find_run
+from assay.results.store.writer import OutcomeWriter
 
 pytest_plugins = ["pytester"]
 
 ROOT = Path(__file__).parents[2]
-RUN = Run("r", "2026-11-21T12:00:00+00:00")
+RUN = SuiteRun("r", "2026-11-21T12:00:00+00:00")
 
 
 @pytest.mark.parametrize(
@@ -44,11 +49,11 @@ RUN = Run("r", "2026-11-21T12:00:00+00:00")
     ],
 )
 def test_a_shard_is_as_large_as_memory_allows_and_each_job_gets_as_many(nodes, due, jobs, extra, expected):
-    assert how_many(nodes, due, jobs, extra) == expected
+    assert count_shards(nodes, due, jobs, extra) == expected
     if not extra and nodes > jobs:
         assert expected % jobs == 0
-        assert nodes / expected <= MOST_NODES
-        assert due / expected <= MOST_OUTCOMES
+        assert nodes / expected <= MAX_SHARD_NODES
+        assert due / expected <= MAX_SHARD_OUTCOMES
 
 
 @pytest.mark.parametrize("shares", [1, 2, 3, 5, 16])
@@ -57,32 +62,32 @@ def test_shares_of_a_fleet_are_all_of_it_once_and_racks_stay_whole_where_there_a
     racks: dict[str, list[str]] = {}
     for node in fleet.nodes.values():
         racks.setdefault(f"{node.pool}/rack-{node.rack}", []).append(node.name)
-    cut = [Selection(fleet, tuple(fleet.nodes), share, shares) for share in range(1, shares + 1)]
+    cut = [NodeSelection(fleet, tuple(fleet.nodes), share, shares) for share in range(1, shares + 1)]
     for kind in ("node", "gpu", "rack", "fabric", "switch", "rail"):
-        whole = Selection(fleet, tuple(fleet.nodes)).subjects(kind)
+        whole = NodeSelection(fleet, tuple(fleet.nodes)).subjects(kind)
         assert sorted(one for share in cut for one in share.subjects(kind)) == sorted(whole)
-    assert sorted(name for share in cut for name in share.own()) == sorted(fleet.nodes)
-    if len(racks) >= ENOUGH * shares:
+    assert sorted(name for share in cut for name in share.own_nodes()) == sorted(fleet.nodes)
+    if len(racks) >= MIN_RACKS_PER_SHARE * shares:
         for share in cut:
             for subject, _ in share.subjects("rack"):
-                assert set(racks[str(subject)]) <= set(share.own())
+                assert set(racks[str(subject)]) <= set(share.own_nodes())
 
 
-def shard(folder: Path, number: int, code: str) -> Shard:
+def shard(folder: Path, number: int, code: str) -> RunShard:
     command = (sys.executable, "-c", code)
-    return Shard(
+    return RunShard(
         number, command, folder, {"NUMBER": str(number)}, folder / f"{number}.sqlite", folder / f"{number}.log"
     )
 
 
-def through(shards: Processes, count: int) -> list[Ended]:
+def through(shards: LocalProcesses, count: int) -> list[EndedShard]:
     """Return how all ended, and see that there were never more than two at a time."""
-    found: list[Ended] = []
+    found: list[EndedShard] = []
     end = time.monotonic() + 60
     while len(found) < count:
-        assert len(shards.running()) <= 2
+        assert len(shards.list_running()) <= 2
         assert time.monotonic() < end
-        found += shards.look()
+        found += shards.collect_ended()
         time.sleep(0.01)
     return sorted(found, key=lambda one: one.shard.number)
 
@@ -95,9 +100,9 @@ def test_shards_wait_for_each_other_and_say_how_they_ended(tmp_path):
         "import os; os.kill(os.getpid(), 9)",
         "raise SystemExit(3)",
     ]
-    shards = Processes(2)
+    shards = LocalProcesses(2)
     shards.start([shard(tmp_path, number, code) for number, code in enumerate(codes, 1)], 60)
-    assert [one.how for one in through(shards, len(codes))] == [
+    assert [one.failure for one in through(shards, len(codes))] == [
         "",
         "",
         "lost: pytest ended with 2: ERROR suites/x.py  no such thing",
@@ -105,11 +110,11 @@ def test_shards_wait_for_each_other_and_say_how_they_ended(tmp_path):
         "lost: pytest ended with 3: it said nothing",
     ]
     assert (tmp_path / "1.log").read_text() == "1\n"
-    assert shards.running() == []
+    assert shards.list_running() == []
 
 
 def test_at_the_deadline_a_shard_ends_with_all_that_it_started(tmp_path, monkeypatch):
-    monkeypatch.setattr("assay.harness.processes.PATIENCE_S", 0.2)
+    monkeypatch.setattr("assay.harness.runs.local_processes.SHARD_INTERRUPT_GRACE_S", 0.2)
     code = f"""
 import signal, subprocess, sys, time
 signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -117,15 +122,15 @@ child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
 open({str(tmp_path / "pid")!r}, "w").write(str(child.pid))
 time.sleep(600)
 """
-    shards = Processes(1)
+    shards = LocalProcesses(1)
     shards.start([shard(tmp_path, 1, code)], 600)
     until = time.monotonic() + 60
     while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():
         assert time.monotonic() < until
         time.sleep(0.01)
-    shards._begun = [type(one)(one.shard, one.process, 0.0) for one in shards._begun]
-    (ended,) = shards.look()
-    assert ended.how == "deadline: its shard was not through after 600 s"
+    shards._running = [type(one)(one.shard, one.process, 0.0) for one in shards._running]
+    (ended,) = shards.collect_ended()
+    assert ended.failure == "deadline: its shard was not through after 600 s"
     stat = Path(f"/proc/{(tmp_path / 'pid').read_text()}/stat")
     while stat.exists() and stat.read_text().rpartition(")")[2].split()[0] != "Z":
         assert time.monotonic() < until
@@ -133,41 +138,41 @@ time.sleep(600)
 
 
 def test_stopping_leaves_nothing_running_and_nothing_waiting(tmp_path):
-    shards = Processes(1)
+    shards = LocalProcesses(1)
     shards.start([shard(tmp_path, number, "import time; time.sleep(600)") for number in (1, 2)], 600)
-    (begun,) = shards._begun
+    (begun,) = shards._running
     shards.stop()
     assert begun.process.returncode is not None
-    assert (shards.running(), shards.look()) == ([], [])
+    assert (shards.list_running(), shards.collect_ended()) == ([], [])
     assert not (tmp_path / "2.log").exists()
 
 
 def test_a_signal_without_a_name_is_told_by_its_number(tmp_path):
-    assert lost(-60, tmp_path / "none") == "lost: pytest was killed by signal 60"
+    assert describe_exit(-60, tmp_path / "none") == "lost: pytest was killed by signal 60"
 
 
 def test_how_far_a_run_is_is_counted_by_pool(fleet_copy, tmp_path):
     fleet = load_fleet(fleet_copy.root)
-    due = Due.of(Selection(fleet, tuple(fleet.nodes)), ["zap"])
-    pools = by_pool(due)
+    due = DueOutcomes.of_selection(NodeSelection(fleet, tuple(fleet.nodes)), ["zap"])
+    pools = count_due_by_pool(due)
     assert pools.total() == len(due)
     assert {"h100-a", "byo-b"} <= pools.keys()
     one, two = shard(tmp_path, 1, ""), shard(tmp_path, 2, "")
     for number, each in enumerate((one, two)):
-        writer = Writer(each.store, RUN)
+        writer = OutcomeWriter(each.store, RUN)
         for check in range(3):
             writer(Outcome(f"suites/x.py::test_{check}", f"h100-a/n000{number}", f"n000{number}", "pass"))
         writer.close()
-    progress = Progress(due)
-    assert progress.look([one])["h100-a"] == (3, pools["h100-a"])
-    assert progress.look([two], over=[one])["h100-a"] == (6, pools["h100-a"])
+    progress = RunProgress(due)
+    assert progress.count([one])["h100-a"] == (3, pools["h100-a"])
+    assert progress.count([two], over=[one])["h100-a"] == (6, pools["h100-a"])
     two.store.write_text("not to be read just now")
-    assert Counter({pool: done for pool, (done, _) in progress.look([two]).items()}).total() == 3
+    assert Counter({pool: done for pool, (done, _) in progress.count([two]).items()}).total() == 3
 
 
 def test_a_log_gets_a_line_now_and_then(capsys):
-    with bars() as show:
-        assert isinstance(show, Lines)
+    with show_run_progress() as show:
+        assert isinstance(show, ProgressLines)
         show({"h100-a": (5, 100), "byo-b": (0, 100)})
         show._said -= 60
         show({"h100-a": (50, 100), "byo-b": (1, 100)})
@@ -177,7 +182,7 @@ def test_a_log_gets_a_line_now_and_then(capsys):
 
 def test_a_terminal_gets_a_bar_for_each_pool(monkeypatch, capsys):
     monkeypatch.setenv("FORCE_COLOR", "1")
-    with bars() as show:
+    with show_run_progress() as show:
         show({"h100-a": (5, 100), "byo-b": (0, 100)})
         show({"h100-a": (50, 100), "byo-b": (1, 100)})
         time.sleep(0.2)
@@ -187,7 +192,7 @@ def test_a_terminal_gets_a_bar_for_each_pool(monkeypatch, capsys):
 
 
 def test_more_than_fits_on_a_page_is_told_as_a_number(fleet_copy, monkeypatch):
-    monkeypatch.setattr("assay.cli.validate.MOST_LINES", 1)
+    monkeypatch.setattr("assay.cli.verbs.validate.MAX_LINES_SHOWN", 1)
     fleet_copy.suite(
         "import pytest\n"
         "@pytest.mark.phase('zap')\n"
@@ -195,7 +200,7 @@ def test_more_than_fits_on_a_page_is_told_as_a_number(fleet_copy, monkeypatch):
         "    assert gpu.pcie.width == gpu.pcie.generation, gpu.name\n"
     )
     fleet_copy.collected("n0003")
-    done = CliRunner().invoke(app, ["--fleet", str(fleet_copy.root), "--node", "n0003", "--phase", "zap"])
+    done = CliRunner().invoke(validate_app, ["--fleet", str(fleet_copy.root), "--node", "n0003", "--phase", "zap"])
     assert done.exit_code == 1
-    run = find(fleet_copy.root / "reports", "last").parent.name
+    run = find_run(fleet_copy.root / "reports", "last").parent.name
     assert f"line more: `assay results {run}` shows them all" in done.stdout

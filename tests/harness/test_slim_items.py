@@ -9,7 +9,7 @@ from itertools import groupby
 
 import pytest
 
-from assay.harness.store.read import Stored
+from assay.results.store.reader import StoredRun
 
 pytest_plugins = ["pytester"]
 
@@ -315,7 +315,7 @@ def test_a_node_is_judged_whole_before_the_next(one):
 
 def test_left_out_is_written_for_what_no_item_was_made_of(one):
     one.outcomes("--node", "n0003", "-k", "gpu5 or host")
-    with Stored.open(one.written) as stored:
+    with StoredRun.open(one.written) as stored:
         left_out = stored.left_out()
     assert sorted(f"{check.split('::')[1]}[{subject}]" for check, subject in left_out) == sorted(
         set(IDS) - set(FAILING)

@@ -19,19 +19,19 @@ import yaml
 from slurm_cluster import Cluster, cluster, needs_slurm, said, until
 from typer.testing import CliRunner
 
-from assay.cli.validate import app
-from assay.fleet.load import load_fleet
-from assay.harness import slurm, slurm_array
-from assay.harness.processes import Processes
-from assay.harness.run import Means, RunResult, resume, validate
-from assay.harness.shards import overdue
-from assay.harness.slurm_array import SlurmArray
-from assay.harness.store.read import Stored
-from assay.harness.store.runs import find
+from assay.cli.verbs.validate import validate_app
+from assay.fleet.fleet_loader import load_fleet
+from assay.harness.runs import slurm_array, slurm_commands
+from assay.harness.runs.local_processes import LocalProcesses
+from assay.harness.runs.run_validation import RunMeans, RunResult, resume_run, run_validation
+from assay.harness.runs.sharding import describe_timeout
+from assay.harness.runs.slurm_array import SlurmArray
 from assay.ledger.store import Ledger
 from assay.model.clock import SystemClock
-from assay.model.errors import Trouble
+from assay.model.errors import AssayError
 from assay.model.outcome import Outcome
+from assay.results.store.reader import StoredRun
+from assay.results.store.run_lookup import find_run
 
 pytest_plugins = ["pytester"]
 
@@ -95,24 +95,26 @@ def home(fleet_copy, monkeypatch) -> Path:
     catalogue = {"kind": "CheckCatalog", "name": "own", "description": "Own.", "owner": "tests", "checks": checks}
     (fleet_copy.root / "specs" / "checks" / "own.yaml").write_text(yaml.safe_dump(catalogue))
     (fleet_copy.root / "gates").mkdir()
-    monkeypatch.setattr(slurm_array, "POLL_S", 0.2)
+    monkeypatch.setattr(slurm_array, "SLURM_POLL_S", 0.2)
     return fleet_copy.root
 
 
 def begin(home: Path, shards, nodes=NODES, ledger=None, deadline_s: float = 600) -> RunResult:
     evidence = home / ".assay" / "evidence" / "latest"
     asked = {"reports": home / "reports", "ledger": ledger, "clock": SystemClock(), "jobs": len(nodes)}
-    return validate(load_fleet(home), evidence, nodes=nodes, phases=["zap"], means=Means(shards, deadline_s), **asked)
+    return run_validation(
+        load_fleet(home), evidence, nodes=nodes, phases=["zap"], means=RunMeans(shards, deadline_s), **asked
+    )
 
 
 def go_on(home: Path, shards) -> RunResult:
     asked = {"reports": home / "reports", "ledger": None, "clock": SystemClock()}
-    return resume(load_fleet(home), "last", means=Means(shards), **asked)
+    return resume_run(load_fleet(home), "last", means=RunMeans(shards), **asked)
 
 
 def last(home: Path) -> RunResult:
     """Return the run that another thread has made: a connection to a file is for one thread."""
-    return RunResult(Stored.open(find(home / "reports", "last")))
+    return RunResult(StoredRun.open(find_run(home / "reports", "last")))
 
 
 def told(result: RunResult) -> set[Outcome]:
@@ -154,7 +156,7 @@ def places() -> dict[str, str]:
 def test_the_tasks_of_several_nodes_come_to_what_processes_here_come_to(nodes, home, monkeypatch):
     monkeypatch.setenv("ASSAY_BMC", "root:hunter2")
     ledger, lines = Ledger.open(home / ".assay" / "ledger.sqlite"), []
-    here = begin(home, Processes(3))
+    here = begin(home, LocalProcesses(3))
     there = begin(home, SlurmArray(3, ["--exclusive"], lines.append), ledger=ledger)
     assert told(there) == told(here)
     assert (there.counts, there.missing, there.whole) == ({"pass": 3 * EACH - 3, "fail": 3}, 0, True)
@@ -174,7 +176,7 @@ def test_the_tasks_of_several_nodes_come_to_what_processes_here_come_to(nodes, h
 @needs_slurm
 @pytest.mark.slow
 def test_what_was_cancelled_or_on_a_node_that_failed_is_lost_in_slurms_words_and_judged_by_going_on(nodes, home):
-    whole = told(begin(home, Processes(1)))
+    whole = told(begin(home, LocalProcesses(1)))
     shutil.rmtree(home / "reports")
     (home / "calls").unlink()
     close_gates(home, *NODES)
@@ -237,7 +239,7 @@ def test_who_is_told_to_end_cancels_the_array_and_what_was_judged_is_kept(nodes,
     assert (parent.returncode, live()) == (130, [])
     assert "cancels job array" in printed
     open_gates(home)
-    result = go_on(home, Processes(3))
+    result = go_on(home, LocalProcesses(3))
     assert (result.whole, result.counts) == (True, {"pass": 3 * EACH - 3, "fail": 3})
     assert {call: times for call, times in calls(home).items() if times > 1 and "waits" not in call} == {}
 
@@ -247,26 +249,26 @@ def test_who_is_told_to_end_cancels_the_array_and_what_was_judged_is_kept(nodes,
 def test_a_task_past_its_deadline_is_ended_and_what_it_did_is_kept(nodes, home):
     close_gates(home, "n0001")
     result = begin(home, SlurmArray(1), nodes=NODES[:1], deadline_s=8)
-    assert {one.reason for one in result.stored.outcomes(verdicts=["error"])} == {overdue(8)}
+    assert {one.reason for one in result.stored.outcomes(verdicts=["error"])} == {describe_timeout(8)}
     assert (result.counts.total(), live()) == (EACH, [])
 
 
 @needs_slurm
 def test_what_sbatch_refuses_is_said_in_its_words(nodes, home):
-    with pytest.raises(Trouble, match=r"sbatch takes no job: .*partition"):
+    with pytest.raises(AssayError, match=r"sbatch takes no job: .*partition"):
         begin(home, SlurmArray(1, ["--partition=nowhere"]), nodes=NODES[:1])
-    assert list(find(home / "reports", "last").parent.glob("slurm-*")) == []
+    assert list(find_run(home / "reports", "last").parent.glob("slurm-*")) == []
 
 
 def test_without_slurm_or_without_a_reason_for_its_words_the_command_says_so(home, monkeypatch):
-    refused = CliRunner().invoke(app, ["--fleet", str(home), "--sbatch", "--partition=checks"])
+    refused = CliRunner().invoke(validate_app, ["--fleet", str(home), "--sbatch", "--partition=checks"])
     assert "--sbatch is for Slurm" in str(refused.exception)
     monkeypatch.setenv("PATH", str(home))
-    refused = CliRunner().invoke(app, ["--fleet", str(home), "--on", "slurm"])
+    refused = CliRunner().invoke(validate_app, ["--fleet", str(home), "--on", "slurm"])
     assert "there is no sbatch here" in str(refused.exception)
 
 
 def test_words_for_sbatch_that_no_shell_would_take_are_refused(home, monkeypatch):
-    monkeypatch.setattr(slurm, "must_be_here", lambda: None)
-    refused = CliRunner().invoke(app, ["--fleet", str(home), "--on", "slurm", "--sbatch", "--comment='x"])
+    monkeypatch.setattr(slurm_commands, "require_slurm", lambda: None)
+    refused = CliRunner().invoke(validate_app, ["--fleet", str(home), "--on", "slurm", "--sbatch", "--comment='x"])
     assert "--sbatch is no list of words" in str(refused.exception)

@@ -9,13 +9,13 @@ import pytest
 from typer.testing import CliRunner
 
 from assay.cli.app import app
-from assay.fleet.load import load_fleet
-from assay.harness.run import validate as validate_run
-from assay.harness.store.read import Stored
-from assay.harness.store.write import Writer
-from assay.harness.unexpected import unexpected
-from assay.model.errors import Trouble
-from assay.model.outcome import Outcome, Run
+from assay.fleet.fleet_loader import load_fleet
+from assay.harness.runs.run_validation import run_validation as validate_run
+from assay.model.errors import AssayError
+from assay.model.outcome import Outcome, SuiteRun
+from assay.results.stale_known_issues import find_stale_issues
+from assay.results.store.reader import StoredRun
+from assay.results.store.writer import OutcomeWriter
 
 pytest_plugins = ["pytester"]
 
@@ -47,12 +47,12 @@ def ran(fleet_copy, tmp_path):
         fleet = load_fleet(fleet_copy.root)
         path = tmp_path / "run.sqlite"
         path.unlink(missing_ok=True)
-        writer = Writer(path, Run("R", datetime(2026, 11, 21, tzinfo=UTC).isoformat(), nodes=nodes, **run))
+        writer = OutcomeWriter(path, SuiteRun("R", datetime(2026, 11, 21, tzinfo=UTC).isoformat(), nodes=nodes, **run))
         for node, verdict in verdicts.items():
             writer(Outcome(CHECK, f"h100-a/{node}", node, verdict, "" if verdict == "pass" else "so"))
         writer.close()
-        with Stored.open(path) as stored:
-            return [(one.issue.issue.rpartition("/")[2], one.passes) for one in unexpected(stored, fleet)]
+        with StoredRun.open(path) as stored:
+            return [(one.issue.issue.rpartition("/")[2], one.passes) for one in find_stale_issues(stored, fleet)]
 
     return told
 
@@ -145,7 +145,7 @@ def test_it_is_the_time_of_the_run_by_which_an_entry_expires(seconds, well, flee
 def test_a_list_that_cannot_be_read_stops_everything_before_it_begins(verb, fleet_copy):
     fleet_copy.collected("n0003")
     (fleet_copy.root / "specs" / "known-issues.yaml").write_text(listed(entry(1)).replace("owner", "ovner"))
-    with pytest.raises(Trouble, match=r"specs/known-issues\.yaml:4:5"):
+    with pytest.raises(AssayError, match=r"specs/known-issues\.yaml:4:5"):
         CliRunner().invoke(app, [*verb, "--node", "n0003", "--fleet", str(fleet_copy.root)], catch_exceptions=False)
     assert not (fleet_copy.root / "reports").exists()
     assert not (fleet_copy.root / ".assay" / "ledger.sqlite").exists()

@@ -10,14 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from assay.harness import artefacts
-from assay.harness.artefacts import MOST, Artefacts, folder_of
-from assay.harness.shelf import Document, Shelf
-from assay.harness.trial import Trial
-from assay.model.evidence import Evidence, canonical
+from assay.harness.judging import failure_artefacts
+from assay.harness.judging.evidence_cache import CachedEvidence, EvidenceCache
+from assay.harness.judging.failure_artefacts import MAX_EXCERPT_BYTES, FailureArtefacts, artefact_folder
+from assay.harness.judging.verdict import CheckContext
+from assay.model.evidence import EvidenceDocument, encode_canonical_json
 from assay.model.fleet import Fleet
-from assay.model.outcome import Measurement, Outcome
-from assay.model.subject import Subject
+from assay.model.outcome import CheckSubject, Measurement, Outcome
 
 pytest_plugins = ["pytester"]
 
@@ -65,10 +64,10 @@ def test_a_failure_that_is_known_stays_a_failure_and_names_its_issue(fleet_copy)
     (fleet_copy.root / "specs" / "known-issues.yaml").write_text(KNOWN.format(expires=tomorrow))
     found = by_check(fleet_copy.outcomes("--node", "n0003,n0004"))
     known, other = found["test_count", "n0003"], found["test_count", "n0004"]
-    assert (known.verdict, known.known, known.decides) == ("fail", "https://git.example/issues/7", False)
-    assert (other.verdict, other.known, other.decides) == ("fail", "", True)
+    assert (known.verdict, known.known, known.counts_against_subject) == ("fail", "https://git.example/issues/7", False)
+    assert (other.verdict, other.known, other.counts_against_subject) == ("fail", "", True)
     error = found["test_cannot_tell", "n0003"]
-    assert (error.verdict, error.known, error.decides) == ("error", "", True)
+    assert (error.verdict, error.known, error.counts_against_subject) == ("error", "", True)
     assert found["test_passes", "n0003"].known == ""
 
 
@@ -77,7 +76,7 @@ def test_an_entry_that_has_expired_excuses_nothing(fleet_copy):
     fleet_copy.collected("n0003")
     today = f"{datetime.now(UTC):%Y-%m-%d}"
     (fleet_copy.root / "specs" / "known-issues.yaml").write_text(KNOWN.format(expires=today))
-    assert by_check(fleet_copy.outcomes("--node", "n0003"))["test_count", "n0003"].decides
+    assert by_check(fleet_copy.outcomes("--node", "n0003"))["test_count", "n0003"].counts_against_subject
 
 
 def test_the_terminal_says_what_is_known(fleet_copy):
@@ -106,7 +105,10 @@ def test_what_a_check_finds_that_observes_is_marked_so_and_decides_nothing(stage
     (fleet_copy.root / "specs" / "checks" / "own.yaml").write_text(CATALOG.format(stage=stage))
     found = by_check(fleet_copy.outcomes("--node", "n0003"))
     assert found["test_count", "n0003"].verdict == "fail"
-    assert (found["test_count", "n0003"].observed, found["test_count", "n0003"].decides) == (observed, not observed)
+    assert (found["test_count", "n0003"].observed, found["test_count", "n0003"].counts_against_subject) == (
+        observed,
+        not observed,
+    )
     assert not found["test_passes", "n0003"].observed
 
 
@@ -140,8 +142,8 @@ def test_a_check_that_is_marked_flaky_is_an_error(fleet_copy):
 def test_a_failure_keeps_the_document_that_was_judged_and_a_pass_nothing(fleet_copy):
     fleet_copy.suite(SUITE)
     fleet_copy.collected("n0003")
-    document = Evidence.from_json(json.loads((fleet_copy.evidence / "n0003.json").read_text()))
-    content, digest = canonical(document.as_json()), document.digest()
+    document = EvidenceDocument.from_json(json.loads((fleet_copy.evidence / "n0003.json").read_text()))
+    content, digest = encode_canonical_json(document.as_json()), document.digest()
     stored = fleet_copy.evidence.parent / "objects" / digest[:2] / f"{digest}.json"
     stored.parent.mkdir(parents=True)
     stored.write_bytes(content)
@@ -185,15 +187,17 @@ class Kept:
             "bmc": {"events": {"value": list(events)}},
         }
         self.folder = folder
-        self.trial = Trial("suites/x.py::test_y", Subject("a", "n1"), "n1", Shelf(folder / "latest"))
-        evidence = Evidence("n1", datetime(2026, 11, 21, tzinfo=UTC), channels)
-        self.trial.documents["n1"] = Document(evidence, "ab" * 32)
-        self.artefacts = Artefacts(folder / "artefacts", folder / "objects", fleet)
+        self.trial = CheckContext(
+            "suites/x.py::test_y", CheckSubject("a", "n1"), "n1", EvidenceCache(folder / "latest")
+        )
+        evidence = EvidenceDocument("n1", datetime(2026, 11, 21, tzinfo=UTC), channels)
+        self.trial.documents["n1"] = CachedEvidence(evidence, "ab" * 32)
+        self.artefacts = FailureArtefacts(folder / "artefacts", folder / "objects", fleet)
 
     def of(self, reason: str, fault: str = "", measured: str = ""):
         numbers = (Measurement(measured, 1.0),) if measured else ()
         outcome = Outcome("suites/x.py::test_y", "a/n1", "n1", "fail", reason, fault, measurements=numbers)
-        return [one for one in self.artefacts.of(outcome, self.trial) if not one.name.startswith("evidence/")]
+        return [one for one in self.artefacts.capture(outcome, self.trial) if not one.name.startswith("evidence/")]
 
     def text(self, digest: str) -> str:
         content = (self.folder / "artefacts" / digest[:2] / f"{digest}.txt").read_bytes()
@@ -203,7 +207,7 @@ class Kept:
 
 @pytest.fixture(scope="session")
 def catalogued() -> Fleet:
-    from assay.fleet.load import load_fleet
+    from assay.fleet.fleet_loader import load_fleet
 
     return load_fleet(Path(__file__).parents[2])
 
@@ -242,7 +246,7 @@ def test_an_excerpt_is_cut_at_its_beginning_to_what_may_be_kept(tmp_path, catalo
     kept = Kept(tmp_path, catalogued, [{**LINE, "seq": number} for number in range(2000)])
     (excerpt,) = kept.of("gone", "gpu.xid.79")
     lines = kept.text(excerpt.digest).splitlines()
-    assert MOST - 200 < excerpt.bytes < MOST + 50
+    assert MAX_EXCERPT_BYTES - 200 < excerpt.bytes < MAX_EXCERPT_BYTES + 50
     assert lines[0] == f"… {2000 - len(lines) + 1} lines before these"
     assert lines[-1].startswith("kernel 1999 ")
 
@@ -253,12 +257,12 @@ def test_a_capture_that_fails_says_so_and_loses_nothing_else(tmp_path, catalogue
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(artefacts, "_keep", full)
+    monkeypatch.setattr(failure_artefacts, "_write_once", full)
     outcome = Outcome("suites/x.py::test_y", "a/n1", "n1", "fail", "gone", "gpu.xid.79")
     stored = tmp_path / "objects" / "ab" / f"{'ab' * 32}.json"
     stored.parent.mkdir(parents=True)
     stored.write_text("{}")
-    document, excerpt = kept.artefacts.of(outcome, kept.trial)
+    document, excerpt = kept.artefacts.capture(outcome, kept.trial)
     assert (document.name, document.bytes) == ("evidence/n1", 2)
     assert (excerpt.name, excerpt.digest) == ("log/n1: not kept: No space left on device", "")
 
@@ -273,5 +277,5 @@ def test_a_failure_costs_less_than_a_millisecond_however_many_there_are(tmp_path
 
 
 def test_excerpts_of_all_runs_lie_together():
-    assert folder_of(Path("/fleet/reports/runs/R/run.sqlite")) == Path("/fleet/reports/artefacts")
-    assert folder_of(Path("/tmp/own.sqlite")) == Path("/tmp/artefacts")
+    assert artefact_folder(Path("/fleet/reports/runs/R/run.sqlite")) == Path("/fleet/reports/artefacts")
+    assert artefact_folder(Path("/tmp/own.sqlite")) == Path("/tmp/artefacts")

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from assay.fleet.load import load_fleet
-from assay.harness.declared import Selection, promised
+from assay.fleet.fleet_loader import load_fleet
+from assay.harness.selection.declared_checks import NodeSelection, list_selected_outcomes
 
 pytest_plugins = ["pytester"]
 
@@ -72,10 +72,10 @@ def test_what_is_promised_is_what_is_collected(trays) -> None:
     fleet = load_fleet(trays.root)
     owed = [
         str(subject)
-        for check, subject, _ in promised(Selection(fleet, tuple(fleet.nodes)), {"production"})
+        for check, subject, _ in list_selected_outcomes(NodeSelection(fleet, tuple(fleet.nodes)), {"production"})
         if check.subject == "whole_rack"
     ]
-    declared = [check.id for catalog in fleet.checks.values() for check in catalog.checks]
+    declared = [check.id for catalog in fleet.check_catalogs.values() for check in catalog.checks]
     assert owed == ["pool/rack-nvl"] * sum("test_whole_rack" in check for check in declared)
 
 

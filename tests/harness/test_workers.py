@@ -6,9 +6,9 @@ from collections import defaultdict
 
 import pytest
 
-from assay.harness.deliver import take_in
-from assay.harness.store.write import Writer
-from assay.model.outcome import Outcome, Run
+from assay.harness.judging.outcome_delivery import merge_worker_files
+from assay.model.outcome import Outcome, SuiteRun
+from assay.results.store.writer import OutcomeWriter
 
 pytest_plugins = ["pytester"]
 
@@ -86,9 +86,9 @@ def test_a_second_session_judges_nothing_again_and_ends_as_the_first(fleet):
 
 def test_what_killed_workers_have_written_counts(fleet):
     """A worker's file is left where the session was killed; the next takes it in first."""
-    run = Run("r", "2026-11-21T12:00:00+00:00")
+    run = SuiteRun("r", "2026-11-21T12:00:00+00:00")
     for worker, node in (("gw0", "n0001"), ("gw1", "n0002")):
-        writer = Writer(fleet.written.with_name(f"own.sqlite.{worker}"), run)
+        writer = OutcomeWriter(fleet.written.with_name(f"own.sqlite.{worker}"), run)
         writer(Outcome("suites/test_own.py::test_slim", f"h100-a/{node}", node, "pass"))
         writer.flush()  # and never closed
     spread(fleet)
@@ -98,5 +98,5 @@ def test_what_killed_workers_have_written_counts(fleet):
 
 
 def test_there_need_not_be_a_worker(tmp_path):
-    take_in(tmp_path / "own.sqlite")
+    merge_worker_files(tmp_path / "own.sqlite")
     assert list(tmp_path.iterdir()) == []

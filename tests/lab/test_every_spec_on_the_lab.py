@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from assay.fleet.load import load_fleet
-from assay.harness.store.read import Stored
+from assay.fleet.fleet_loader import load_fleet
+from assay.results.store.reader import StoredRun
 
 ROOT = Path(__file__).parents[2]
 SPECS = load_fleet(ROOT).node_specs
@@ -55,7 +55,7 @@ def test_a_healthy_node_of_every_spec_passes_every_check_of_its_own(home: Path) 
         "--store=own.sqlite",
     ]
     subprocess.run([*judge, *own], capture_output=True, check=False, cwd=home)
-    with Stored.open(home / "own.sqlite") as stored:
+    with StoredRun.open(home / "own.sqlite") as stored:
         outcomes = list(stored.outcomes())
     assert [one for one in outcomes if one.verdict != "pass"] == []
     assert {one.subject.split("/")[0] for one in outcomes} == set(SPECS)

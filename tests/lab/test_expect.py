@@ -7,19 +7,18 @@ from typing import Any
 
 import pytest
 
-from assay.lab.expect import Seen, findings
-from assay.lab.scenario import Expect
-from assay.lab.world import World, write_json
-from assay.model.entry import Entry
+from assay.lab.scenario import ExpectStep, ScenarioObservation, check_expectations
+from assay.lab.world import LabWorld, write_json
+from assay.model.ledger_entry import LedgerEntry
 
 
-def entry(kind: str, node: str = "n1", **body: Any) -> Entry:
-    return Entry(id=f"{kind}{node}{body}", at="2026-01-05T08:00:00+00:00", kind=kind, node=node, body=body)
+def entry(kind: str, node: str = "n1", **body: Any) -> LedgerEntry:
+    return LedgerEntry(id=f"{kind}{node}{body}", at="2026-01-05T08:00:00+00:00", kind=kind, node=node, body=body)
 
 
 @pytest.fixture
-def seen(tmp_path: Path) -> Seen:
-    world = World(tmp_path)
+def seen(tmp_path: Path) -> ScenarioObservation:
+    world = LabWorld(tmp_path)
     write_json(world.folder("n1") / "state.json", {"flashes": [{"component": "bmc"}, {"component": "bios"}]})
     entries = [
         entry("node.enrolled", state="onboard", pool="p"),
@@ -35,7 +34,7 @@ def seen(tmp_path: Path) -> Seen:
         entry("ticket.closed", ticket="t2", by="fabric scan"),
     ]
     status = {"n1": {"node": "n1", "state": "zap", "pending": {"to": "draining", "waiting_for": ["llama (7)"]}}}
-    return Seen(entries, status, world)
+    return ScenarioObservation(entries, status, world)
 
 
 MET: list[dict[str, Any]] = [
@@ -72,17 +71,24 @@ UNMET: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("declared", MET, ids=str)
-def test_what_came_out_as_declared_is_met(seen: Seen, declared: dict[str, Any]) -> None:
-    assert [finding.met for finding in findings(Expect.model_validate(declared), seen)] == [True]
+def test_what_came_out_as_declared_is_met(seen: ScenarioObservation, declared: dict[str, Any]) -> None:
+    assert [finding.met for finding in check_expectations(ExpectStep.model_validate(declared), seen)] == [True]
 
 
 @pytest.mark.parametrize("declared", UNMET, ids=str)
-def test_what_came_out_otherwise_is_named_with_what_was_seen(seen: Seen, declared: dict[str, Any]) -> None:
-    (finding,) = findings(Expect.model_validate(declared), seen)
+def test_what_came_out_otherwise_is_named_with_what_was_seen(
+    seen: ScenarioObservation, declared: dict[str, Any]
+) -> None:
+    (finding,) = check_expectations(ExpectStep.model_validate(declared), seen)
     assert not finding.met
-    assert finding.seen
+    assert finding.observed
 
 
-def test_everything_that_is_declared_gives_a_finding_of_its_own(seen: Seen) -> None:
+def test_everything_that_is_declared_gives_a_finding_of_its_own(seen: ScenarioObservation) -> None:
     every = {"state": {"n1": "zap", "n2": "zap"}, "faults": {"n1": "gpu.xid.79"}, "tickets": [{"mentions": ["r01"]}]}
-    assert [finding.met for finding in findings(Expect.model_validate(every), seen)] == [True, False, True, True]
+    assert [finding.met for finding in check_expectations(ExpectStep.model_validate(every), seen)] == [
+        True,
+        False,
+        True,
+        True,
+    ]

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 import yaml
 
-from assay.harness.store.read import Stored
-from assay.lab.inject import inject
-from assay.lab.world import World
+from assay.lab.faults.injection import inject_fault
+from assay.lab.world import LabWorld
+from assay.results.store.reader import StoredRun
 
 ROOT = Path(__file__).parents[2]
 SUITES = [
@@ -93,9 +93,9 @@ def home(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.mark.slow
 def test_every_planted_fault_of_the_host_fails_its_own_checks_and_no_others(home: Path) -> None:
-    world = World(home / ".assay" / "lab")
+    world = LabWorld(home / ".assay" / "lab")
     for number, (fault, arguments, _) in enumerate(EXPECTED):
-        inject(world, fault, name_of(number), arguments)
+        inject_fault(world, fault, name_of(number), arguments)
     run(home, "observe", "--deadline", "60", accepted=(0, 1))
     judge = [sys.executable, "-m", "pytest", *SUITES, "-q", "--import-mode=importlib", "-p", "no:cacheprovider"]
     said = subprocess.run(
@@ -105,7 +105,7 @@ def test_every_planted_fault_of_the_host_fails_its_own_checks_and_no_others(home
         check=False,
         cwd=home,
     )
-    with Stored.open(home / "own.sqlite") as stored:
+    with StoredRun.open(home / "own.sqlite") as stored:
         outcomes = list(stored.outcomes())
     assert outcomes, said.stdout
     failed: dict[str, set[str]] = {name_of(number): set() for number in range(len(EXPECTED))}

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from assay.fleet.load import load_fleet
-from assay.lab.build import build_world
-from assay.lab.inject import FAULTS, inject
-from assay.lab.world import World
-from assay.model.errors import Trouble
+from assay.fleet.fleet_loader import load_fleet
+from assay.lab.faults.injection import FAULTS, inject_fault
+from assay.lab.process_control import build_world
+from assay.lab.world import LabWorld
+from assay.model.errors import AssayError
 
 ROOT = Path(__file__).parents[2]
 START = datetime(2026, 1, 5, 8, tzinfo=UTC)
@@ -92,8 +92,8 @@ PLANTED: dict[str, dict[str, Any]] = {
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> World:
-    world = World(tmp_path_factory.mktemp("lab"))
+def world(tmp_path_factory: pytest.TempPathFactory) -> LabWorld:
+    world = LabWorld(tmp_path_factory.mktemp("lab"))
     build_world(load_fleet(ROOT), world, START, 60)
     return world
 
@@ -103,16 +103,16 @@ def test_every_fault_of_the_vocabulary_is_planted_here() -> None:
 
 
 @pytest.mark.parametrize("fault", PLANTED)
-def test_a_fault_changes_its_node_and_no_other(world: World, fault: str) -> None:
+def test_a_fault_changes_its_node_and_no_other(world: LabWorld, fault: str) -> None:
     before, other = copy.deepcopy(world.load("n0003")), world.load("n0004")
-    inject(world, fault, "n0003", PLANTED[fault])
+    inject_fault(world, fault, "n0003", PLANTED[fault])
     assert world.load("n0003") != before
     assert world.load("n0004") == other
 
 
-def test_a_node_answers_again_after_a_silence(world: World) -> None:
-    inject(world, "bmc.silent", "n0005", {})
-    inject(world, "answers", "n0005", {})
+def test_a_node_answers_again_after_a_silence(world: LabWorld) -> None:
+    inject_fault(world, "bmc.silent", "n0005", {})
+    inject_fault(world, "answers", "n0005", {})
     assert world.load("n0005")["fails"]["bmc_silent"] is False
 
 
@@ -130,9 +130,9 @@ def test_a_node_answers_again_after_a_silence(world: World) -> None:
     ],
 )
 def test_what_cannot_be_planted_says_what_can(
-    world: World, fault: str, node: str, arguments: dict[str, Any], said: str
+    world: LabWorld, fault: str, node: str, arguments: dict[str, Any], said: str
 ) -> None:
     before = world.load("n0003")
-    with pytest.raises(Trouble, match=said):
-        inject(world, fault, node, arguments)
+    with pytest.raises(AssayError, match=said):
+        inject_fault(world, fault, node, arguments)
     assert world.load("n0003") == before

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from assay.lab.inject import FAULTS
-from assay.lab.scenario import Step, load_scenario
-from assay.model.errors import Trouble
+from assay.lab.faults.injection import FAULTS
+from assay.lab.scenario import ScenarioStep, load_scenario
+from assay.model.errors import AssayError
 
 THE_LOOP = Path(__file__).parents[2] / "scenarios" / "the-loop.yaml"
 
@@ -37,15 +37,15 @@ def test_every_chapter_of_the_shipped_story_but_the_first_declares_what_must_com
 def test_a_mistake_is_named_with_its_place(tmp_path: Path, text: str, said: str) -> None:
     path = tmp_path / "story.yaml"
     path.write_text(text)
-    with pytest.raises(Trouble, match=said):
+    with pytest.raises(AssayError, match=said):
         load_scenario(path)
 
 
 def test_a_file_that_is_not_there_is_trouble_and_no_traceback(tmp_path: Path) -> None:
-    with pytest.raises(Trouble, match="No such file"):
+    with pytest.raises(AssayError, match="No such file"):
         load_scenario(tmp_path / "none.yaml")
 
 
 def test_a_step_does_one_thing() -> None:
     with pytest.raises(ValueError, match="exactly one"):
-        Step.model_validate({"advance_hours": 1.0, "this_machine": True})
+        ScenarioStep.model_validate({"advance_hours": 1.0, "this_machine": True})

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 
 from assay.ledger.store import Ledger
-from assay.model.outcome import Outcome, Recorded, Run
+from assay.model.outcome import Outcome, RecordedOutcome, SuiteRun
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
@@ -17,10 +17,10 @@ def judge(ledger: Ledger, verdict: str, now: datetime, seen: datetime | None = N
     """Record an outcome at `now`, on evidence that is dated `seen`."""
     reason = "" if verdict == "pass" else "hot"
     told = Outcome("heat", "a/n1", "n1", verdict, reason, evidence_at=(seen or now).isoformat())  # type: ignore[arg-type]
-    assert ledger.record(Run(f"r{next(numbers)}", (now - timedelta(seconds=9)).isoformat()), [told], now)
+    assert ledger.record(SuiteRun(f"r{next(numbers)}", (now - timedelta(seconds=9)).isoformat()), [told], now)
 
 
-def newest(ledger: Ledger) -> Recorded:
+def newest(ledger: Ledger) -> RecordedOutcome:
     (one,) = ledger.latest("n1")
     assert ledger.verify() == []
     return one
@@ -36,7 +36,7 @@ def test_what_is_dated_ahead_is_as_old_as_its_recording_and_no_proof(ledger):
     judge(ledger, "pass", NOON, NOON + DAY)
     one = newest(ledger)
     assert one.measured_at == one.seen_at == NOON.isoformat()
-    assert one.dated_ahead
+    assert one.is_dated_ahead
     assert one.outcome.evidence_at == (NOON + DAY).isoformat(), "what the evidence says is kept as it was"
     ages = ledger.ages(["n1"])["n1"]
     assert ages["heat"].oldest_s == NOON.timestamp()
@@ -46,7 +46,7 @@ def test_clocks_that_are_a_minute_apart_are_right_enough(ledger):
     judge(ledger, "pass", NOON, NOON + timedelta(minutes=1))
     one = newest(ledger)
     assert one.seen_at == NOON.isoformat()
-    assert not one.dated_ahead
+    assert not one.is_dated_ahead
 
 
 def test_evidence_that_came_while_its_run_went_on_keeps_its_time(ledger):
@@ -79,5 +79,5 @@ def test_after_the_controllers_clock_was_set_back_the_latest_look_counts_at_once
 def test_a_run_of_long_ago_that_is_recorded_late_stays_old(ledger):
     judge(ledger, "fail", NOON)
     told = Outcome("heat", "a/n1", "n1", "pass", evidence_at=(NOON - DAY).isoformat())
-    assert ledger.record(Run("old", (NOON - DAY).isoformat()), [told])
+    assert ledger.record(SuiteRun("old", (NOON - DAY).isoformat()), [told])
     assert newest(ledger).outcome.verdict == "fail"

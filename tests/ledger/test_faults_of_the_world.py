@@ -15,10 +15,10 @@ from real_postgres import new_database
 from small_disk import run_on_small_disk
 
 from assay.ledger.store import Ledger
-from assay.lifecycle.fold import fold
-from assay.model.entry import Entry
-from assay.model.errors import Trouble
-from assay.model.outcome import Outcome, Run
+from assay.lifecycle.node_state_projection import project_node_states
+from assay.model.errors import AssayError
+from assay.model.ledger_entry import LedgerEntry
+from assay.model.outcome import Outcome, SuiteRun
 
 AT = "2026-11-21T12:00:00+00:00"
 LEDGER = """
@@ -27,7 +27,7 @@ from pathlib import Path
 from ballast import fill
 from assay.model.errors import Trouble
 from assay.ledger.store import Ledger
-from assay.model.entry import Entry
+from assay.model.ledger_entry import Entry
 from assay.model.outcome import Outcome, Run
 disk = Path(sys.argv[1])
 ledger, at, acknowledged, runs, said = Ledger.open(disk / "ledger.sqlite"), "2026-11-21T12:00:00+00:00", [], [], []
@@ -67,7 +67,7 @@ from ballast import fill
 from assay.model.errors import Trouble
 from datetime import UTC, datetime
 from assay.model.evidence import Evidence
-from assay.observe.store import EvidenceStore
+from assay.observe.evidence_store import EvidenceStore
 disk = Path(sys.argv[1])
 store = EvidenceStore(disk / "evidence")
 def document(number):
@@ -112,31 +112,31 @@ sys.stdin.readline()
 
 def test_a_ledger_that_another_process_holds_is_waited_for_and_then_said_to_be_locked(tmp_path):
     ledger = Ledger.open(tmp_path / "ledger.sqlite", patience_s=0.2)
-    ledger.append(Entry("a", AT, "hold"))
+    ledger.append(LedgerEntry("a", AT, "hold"))
     words = [sys.executable, "-c", HOLDER, str(tmp_path / "ledger.sqlite")]
     with subprocess.Popen(words, stdin=-1, stdout=-1, text=True) as holder:
         assert holder.stdout
         holder.stdout.readline()
         for write in (
-            lambda: ledger.append(Entry("b", AT, "hold")),
-            lambda: ledger.record(Run("r", AT), [Outcome("c", "a/n1", "n1", "pass")]),
-            lambda: ledger.claim("rack-1", "a", 5),
+            lambda: ledger.append(LedgerEntry("b", AT, "hold")),
+            lambda: ledger.record(SuiteRun("r", AT), [Outcome("c", "a/n1", "n1", "pass")]),
+            lambda: ledger.claim_lease("rack-1", "a", 5),
         ):
-            with pytest.raises(Trouble, match="locked by another process") as told:
+            with pytest.raises(AssayError, match="locked by another process") as told:
                 write()
             assert "wait for it, or end the process" in str(told.value)
         assert [one.id for one in ledger.entries()] == ["a"], "reading goes on"
         holder.communicate("let go\n")
-    assert ledger.append(Entry("b", AT, "hold")) == [True]
+    assert ledger.append(LedgerEntry("b", AT, "hold")) == [True]
     assert ledger.verify() == []
 
 
 def test_a_clock_that_steps_back_changes_no_order(ledger):
     times = ["2026-11-21T12:00:00+00:00", "2026-11-21T11:00:00+00:00", "2026-11-21T12:30:00+00:00"]
-    enrolled = Entry("e", times[0], "node.enrolled", "n1", {"pool": "a", "state": "seatrial"})
+    enrolled = LedgerEntry("e", times[0], "node.enrolled", "n1", {"pool": "a", "state": "seatrial"})
     moves = [("seatrial", "zap"), ("zap", "test")]
     told = [
-        Entry(f"t{n}", at, "transition", "n1", {"from": origin, "to": target, "decision": ""})
+        LedgerEntry(f"t{n}", at, "transition", "n1", {"from": origin, "to": target, "decision": ""})
         for n, (at, (origin, target)) in enumerate(zip(times[1:], moves, strict=True))
     ]
     ledger.append(enrolled)
@@ -145,26 +145,30 @@ def test_a_clock_that_steps_back_changes_no_order(ledger):
     ledger.append(told[1])
     assert [one.at for one in ledger.entries()] == times
     assert [one.id for one in ledger.entries(after=after)] == ["t1"], "news is what was written later"
-    assert fold(ledger.entries())["n1"].state == "test"
+    assert project_node_states(ledger.entries())["n1"].state == "test"
     assert ledger.verify() == []
 
 
 def test_a_server_that_was_ended_is_said_to_be_gone_and_the_next_call_after_its_start_works(server):
     ledger = Ledger.open(new_database(server.socket), patience_s=2)
-    ledger.append(Entry("a", AT, "hold"))
+    ledger.append(LedgerEntry("a", AT, "hold"))
     for how in (signal.SIGINT, signal.SIGKILL):
         server.end(how)
-        for call in (ledger.entries, lambda: ledger.append(Entry("never", AT, "hold")), lambda: ledger.wait(9, 0.1)):
-            with pytest.raises(Trouble, match="database says") as told:
+        for call in (
+            ledger.entries,
+            lambda: ledger.append(LedgerEntry("never", AT, "hold")),
+            lambda: ledger.wait(9, 0.1),
+        ):
+            with pytest.raises(AssayError, match="database says") as told:
                 call()
             assert "check that it runs and may be reached" in str(told.value)
             assert "Traceback" not in str(told.value)
-        with pytest.raises(Trouble), ledger.exclusively("deciding", patience_s=1):
+        with pytest.raises(AssayError), ledger.exclusive_section("deciding", patience_s=1):
             pass
         server.start()
-        assert ledger.append(Entry(how.name, AT, "hold")) == [True]
-        with ledger.exclusively("deciding", patience_s=1):
-            assert ledger.claim("rack-1", "a", 5)
+        assert ledger.append(LedgerEntry(how.name, AT, "hold")) == [True]
+        with ledger.exclusive_section("deciding", patience_s=1):
+            assert ledger.claim_lease("rack-1", "a", 5)
     assert [one.id for one in ledger.entries()] == ["a", "SIGINT", "SIGKILL"]
     assert ledger.verify() == []
     ledger.close()
@@ -172,26 +176,26 @@ def test_a_server_that_was_ended_is_said_to_be_gone_and_the_next_call_after_its_
 
 def test_a_server_that_ends_while_somebody_waits_or_is_inside_a_section_is_trouble_too(server):
     ledger = Ledger.open(new_database(server.socket), patience_s=2)
-    with pytest.raises(Trouble, match="database says"), ledger.exclusively("deciding"):
+    with pytest.raises(AssayError, match="database says"), ledger.exclusive_section("deciding"):
         server.end(signal.SIGKILL)
     server.start()
     ended = threading.Timer(0.3, server.end, [signal.SIGKILL])
     ended.start()
-    with pytest.raises(Trouble, match="database says"):
+    with pytest.raises(AssayError, match="database says"):
         ledger.wait(0, 60)
     ended.join()
     server.start()
     assert ledger.entries() == []
-    with ledger.exclusively("deciding", patience_s=1):
+    with ledger.exclusive_section("deciding", patience_s=1):
         pass
     ledger.close()
 
 
 def test_the_time_of_leases_is_the_databases(tmp_path):
     ledger = Ledger.open(tmp_path / "ledger.sqlite")
-    ledger.claim("rack-1", "a", 60)
+    ledger.claim_lease("rack-1", "a", 60)
     with sqlite3.connect(tmp_path / "ledger.sqlite") as database:
         ((now,),) = database.execute("SELECT unixepoch()")
-    assert abs(ledger.holders()["rack-1"].until_s - now - 60) < 30
+    assert abs(ledger.leases()["rack-1"].until_s - now - 60) < 30
     assert datetime.fromtimestamp(now, UTC).year > 2000
     assert Path(tmp_path / "ledger.sqlite").exists()

@@ -13,16 +13,18 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from assay.cli.app import app
-from assay.cli.desk import Desk
+from assay.cli.workspace import Workspace
+from assay.ledger.location import locate_existing_ledger, locate_ledger
 from assay.ledger.store import Ledger
-from assay.ledger.where import asked_or_there, ledger_of
-from assay.model.entry import Entry
-from assay.model.errors import Trouble
-from assay.model.outcome import Outcome, Run
+from assay.model.errors import AssayError
+from assay.model.ledger_entry import LedgerEntry
+from assay.model.outcome import Outcome, SuiteRun
 
 ROOT = Path(__file__).resolve().parents[2]
 AT = "2026-11-21T12:00:00+00:00"
-ENROLLED = [Entry(f"e{n}", AT, "node.enrolled", f"n000{n}", {"pool": "h100-a", "state": "seatrial"}) for n in (1, 2)]
+ENROLLED = [
+    LedgerEntry(f"e{n}", AT, "node.enrolled", f"n000{n}", {"pool": "h100-a", "state": "seatrial"}) for n in (1, 2)
+]
 Ask = Callable[..., Result]
 
 
@@ -43,10 +45,10 @@ def ask(fleet: Path, monkeypatch: pytest.MonkeyPatch) -> Ask:
     return asked
 
 
-def wrote(where: Path | str, *entries: Entry) -> None:
+def wrote(where: Path | str, *entries: LedgerEntry) -> None:
     ledger = Ledger.open(where)
     ledger.append(*entries)
-    ledger.record(Run("r1", AT), [Outcome("c", "a/n0001", "n0001", "fail", "hot", phases=("seatrial",))])
+    ledger.record(SuiteRun("r1", AT), [Outcome("c", "a/n0001", "n0001", "fail", "hot", phases=("seatrial",))])
     ledger.close()
 
 
@@ -70,21 +72,21 @@ def test_a_path_is_taken_as_it_is(ask, fleet, tmp_path, monkeypatch):
     assert "n0002" in ask("status").stdout
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("ASSAY_LEDGER", "other.sqlite")
-    assert ledger_of(fleet) == other
+    assert locate_ledger(fleet) == other
     monkeypatch.setenv("ASSAY_LEDGER", "")
-    assert ledger_of(fleet) == fleet / "ledger.sqlite"
+    assert locate_ledger(fleet) == fleet / "ledger.sqlite"
 
 
 def test_those_who_only_read_are_told_of_no_ledger_that_is_not_there(tmp_path, monkeypatch):
-    assert asked_or_there(tmp_path) == ""
+    assert locate_existing_ledger(tmp_path) == ""
     wrote(tmp_path / "ledger.sqlite")
-    assert asked_or_there(tmp_path) == str(tmp_path / "ledger.sqlite")
+    assert locate_existing_ledger(tmp_path) == str(tmp_path / "ledger.sqlite")
     monkeypatch.setenv("ASSAY_LEDGER", "postgresql://host/fleet")
-    assert asked_or_there(tmp_path) == "postgresql://host/fleet"
+    assert locate_existing_ledger(tmp_path) == "postgresql://host/fleet"
 
 
 def test_a_whole_ledger_is_said_to_be_with_its_seal(ask, fleet):
-    wrote(Desk(fleet).ledger_at, *ENROLLED)
+    wrote(Workspace(fleet).ledger_location, *ENROLLED)
     told = ask("ledger", "verify")
     assert told.exit_code == 0
     seal = told.stdout.rpartition(" ")[2].strip()
@@ -99,7 +101,7 @@ def test_a_whole_ledger_is_said_to_be_with_its_seal(ask, fleet):
 
 
 def test_a_broken_ledger_names_the_first_line_and_what_to_do(ask, fleet):
-    file = Desk(fleet).ledger_at
+    file = Workspace(fleet).ledger_location
     wrote(file, *ENROLLED)
     with sqlite3.connect(file) as database:
         database.executescript("DROP TRIGGER entry_no_update; UPDATE entry SET node = 'n0009' WHERE seq = 2")
@@ -114,8 +116,8 @@ def test_a_broken_ledger_names_the_first_line_and_what_to_do(ask, fleet):
 
 
 def test_a_ledger_that_was_made_anew_has_another_seal(ask, fleet, tmp_path):
-    file = Desk(fleet).ledger_at
-    wrote(tmp_path / "true.sqlite", *ENROLLED, Entry("h", AT, "hold", "n0001", {"who": "ann", "reason": "fan"}))
+    file = Workspace(fleet).ledger_location
+    wrote(tmp_path / "true.sqlite", *ENROLLED, LedgerEntry("h", AT, "hold", "n0001", {"who": "ann", "reason": "fan"}))
     true = Ledger.open(tmp_path / "true.sqlite")
     seals = [f"{seq}:{true.hash_of(seq)}" for seq in (2, 3)]
     wrote(file, ENROLLED[1], ENROLLED[0])
@@ -128,25 +130,25 @@ def test_a_ledger_that_was_made_anew_has_another_seal(ask, fleet, tmp_path):
 
 @pytest.mark.parametrize("seal", ["hunter2", "3:", "x:0123456789ab", ":0123456789ab"])
 def test_what_is_no_seal_is_refused(ask, fleet, seal):
-    wrote(Desk(fleet).ledger_at, *ENROLLED)
-    with pytest.raises(Trouble, match="no seal"):
+    wrote(Workspace(fleet).ledger_location, *ENROLLED)
+    with pytest.raises(AssayError, match="no seal"):
         ask("ledger", "verify", "--seal", seal)
 
 
 def test_a_ledger_that_is_not_there_or_cannot_be_read_is_trouble(ask, fleet):
-    with pytest.raises(Trouble, match="no ledger yet"):
+    with pytest.raises(AssayError, match="no ledger yet"):
         ask("ledger", "verify")
     assert not (fleet / ".assay").exists(), "nothing is made"
-    file = Path(Desk(fleet).ledger_at)
+    file = Path(Workspace(fleet).ledger_location)
     file.parent.mkdir()
     file.write_text("Dear diary, " * 400)
-    with pytest.raises(Trouble, match="no ledger"):
+    with pytest.raises(AssayError, match="no ledger"):
         ask("ledger", "verify")
 
 
 @pytest.mark.parametrize("url", ["postgresql://ann:hunter2@host:port/x", "://hunter2"])
 def test_a_url_that_cannot_be_read_is_trouble_and_quotes_no_password(url):
-    with pytest.raises(Trouble, match="URL cannot be read") as told:
+    with pytest.raises(AssayError, match="URL cannot be read") as told:
         Ledger.open(url)
     assert "hun" not in str(told.value)
     assert "ter2" not in str(told.value)
@@ -161,7 +163,7 @@ def test_a_url_that_cannot_be_read_is_trouble_and_quotes_no_password(url):
     ],
 )
 def test_a_server_that_is_not_there_is_named_as_it_was_given_and_without_its_password(url):
-    with pytest.raises(Trouble, match="check that it runs") as told:
+    with pytest.raises(AssayError, match="check that it runs") as told:
         Ledger.open(url)
     assert "postgresql://" in str(told.value)
     assert "127.0.0.1:1/fleet" in str(told.value)

@@ -10,19 +10,19 @@ from hypothesis import strategies as st
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
-from assay.ledger.engine import address
+from assay.ledger.connection import parse_ledger_url
 from assay.ledger.store import Ledger
-from assay.model.entry import Entry
-from assay.model.errors import Trouble
-from assay.model.outcome import Measurement, Outcome, Run
+from assay.model.errors import AssayError
+from assay.model.ledger_entry import LedgerEntry
+from assay.model.outcome import Measurement, Outcome, SuiteRun
 
 AT, LATER = "2026-11-21T12:00:00+00:00", "2026-11-21T16:00:00+00:00"
 HOT = Measurement("gpu_temperature", 91.0, "°C", at_most=90.0, source="specs/nodes/hgx-h100.yaml:41")
 numbers = count(1)
 
 
-def entry(id_: str, node: str = "n1", kind: str = "hold", **body: object) -> Entry:
-    return Entry(id_, AT, kind, node, {"who": "ann", **body})
+def entry(id_: str, node: str = "n1", kind: str = "hold", **body: object) -> LedgerEntry:
+    return LedgerEntry(id_, AT, kind, node, {"who": "ann", **body})
 
 
 def outcome(verdict: str = "pass", at: str = AT, subject: str = "a/n1", **other: object) -> Outcome:
@@ -32,7 +32,7 @@ def outcome(verdict: str = "pass", at: str = AT, subject: str = "a/n1", **other:
 
 def record(ledger: Ledger, *outcomes: Outcome, at: str = AT) -> str:
     name = f"run-{next(numbers)}"
-    assert ledger.record(Run(name, at, phases=("production",), nodes=("n1",), who="ann"), outcomes)
+    assert ledger.record(SuiteRun(name, at, phases=("production",), nodes=("n1",), who="ann"), outcomes)
     return name
 
 
@@ -63,7 +63,7 @@ def test_many_entries_at_once_are_told_apart_one_by_one(ledger):
 
 def test_what_cannot_be_written_whole_is_not_written_at_all(ledger):
     unwritable = entry("b", reason="\ud800")  # half a character
-    with pytest.raises((Trouble, UnicodeError)):
+    with pytest.raises((AssayError, UnicodeError)):
         ledger.append(*(entry(f"a{n}") for n in range(600)), unwritable)
     assert ledger.entries() == []
 
@@ -90,7 +90,7 @@ def test_outcomes_come_back_with_their_run_and_their_numbers(ledger):
 
 
 def test_a_run_is_recorded_once(ledger):
-    run = Run("again", AT)
+    run = SuiteRun("again", AT)
     assert ledger.record(run, [outcome()])
     assert not ledger.record(run, [outcome("fail")])
     assert [one.outcome.verdict for one in ledger.outcomes("again")] == ["pass"]
@@ -176,7 +176,7 @@ def test_replacing_a_line_by_its_id_or_its_number_changes_nothing(tmp_path):
 
 
 def test_a_plain_postgresql_url_is_spoken_with_the_driver_that_we_have():
-    assert address("postgresql://host/fleet").drivername == "postgresql+psycopg"
+    assert parse_ledger_url("postgresql://host/fleet").drivername == "postgresql+psycopg"
 
 
 @pytest.mark.parametrize("long", [501, 100_000])

@@ -13,17 +13,17 @@ from pathlib import Path
 
 import pytest
 
-from assay.ledger.glance import glance
+from assay.ledger.entry_reader import read_sqlite_entries
 from assay.ledger.store import Ledger
-from assay.model.entry import Entry
-from assay.model.errors import Trouble
-from assay.model.outcome import Outcome, Run
+from assay.model.errors import AssayError
+from assay.model.ledger_entry import LedgerEntry
+from assay.model.outcome import Outcome, SuiteRun
 
 AT = "2026-11-21T12:00:00+00:00"
 WRITER = """
 import sys
 from assay.ledger.store import Ledger
-from assay.model.entry import Entry
+from assay.model.ledger_entry import Entry
 from assay.model.outcome import Outcome, Run
 ledger, name, number = Ledger.open(sys.argv[1]), sys.argv[2], 0
 while True:
@@ -37,7 +37,7 @@ while True:
 RACER = """
 import sys
 from assay.ledger.store import Ledger
-from assay.model.entry import Entry
+from assay.model.ledger_entry import Entry
 ledger = Ledger.open(sys.argv[1])
 print("ready", flush=True)
 sys.stdin.readline()
@@ -94,8 +94,8 @@ def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path):
     stranger = tmp_path / "ledger.sqlite"
     stranger.write_text("Dear diary, today the fans were loud. " * 40)
     before = stranger.read_bytes()
-    for look in (Ledger.open, glance):
-        with pytest.raises(Trouble, match="no ledger") as told:
+    for look in (Ledger.open, read_sqlite_entries):
+        with pytest.raises(AssayError, match="no ledger") as told:
             look(stranger)
         assert str(stranger) in str(told.value)
     assert stranger.read_bytes() == before
@@ -104,8 +104,8 @@ def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path):
 def test_a_database_of_something_else_is_refused(tmp_path):
     stranger = tmp_path / "ledger.sqlite"
     sqlite3.connect(stranger).executescript("CREATE TABLE recipes (name TEXT)")
-    for look in (Ledger.open, glance):
-        with pytest.raises(Trouble, match="recipes"):
+    for look in (Ledger.open, read_sqlite_entries):
+        with pytest.raises(AssayError, match="recipes"):
             look(stranger)
 
 
@@ -115,8 +115,8 @@ def test_a_ledger_of_another_version_is_refused(tmp_path):
     other = sqlite3.connect(where)
     other.executescript("DROP TRIGGER assay_ledger_no_update; UPDATE assay_ledger SET version = 7")
     other.close()
-    for look in (Ledger.open, glance):
-        with pytest.raises(Trouble, match="schema version 7"):
+    for look in (Ledger.open, read_sqlite_entries):
+        with pytest.raises(AssayError, match="schema version 7"):
             look(where)
 
 
@@ -125,34 +125,34 @@ def test_a_locked_ledger_says_so_after_its_patience_and_works_again_when_it_is_f
     ledger = Ledger.open(where, patience_s=0.1)
     bully = sqlite3.connect(where, isolation_level=None)
     bully.execute("BEGIN IMMEDIATE")
-    with pytest.raises(Trouble, match="locked"):
-        ledger.append(Entry("a", AT, "hold"))
+    with pytest.raises(AssayError, match="locked"):
+        ledger.append(LedgerEntry("a", AT, "hold"))
     assert ledger.entries() == [], "reading goes on"
     bully.execute("ROLLBACK")
-    assert ledger.append(Entry("a", AT, "hold")) == [True]
+    assert ledger.append(LedgerEntry("a", AT, "hold")) == [True]
 
 
 def test_a_server_that_does_not_answer_is_named_without_its_password():
-    with pytest.raises(Trouble, match=r"127\.0\.0\.1") as told:
+    with pytest.raises(AssayError, match=r"127\.0\.0\.1") as told:
         Ledger.open("postgresql://ann:hunter2@127.0.0.1:1/fleet", patience_s=1)
     assert "hunter2" not in str(told.value)
 
 
 def test_another_kind_of_database_is_no_place_for_a_ledger():
-    with pytest.raises(Trouble, match="mysql"):
+    with pytest.raises(AssayError, match="mysql"):
         Ledger.open("mysql://ann:hunter2@db/fleet")
 
 
 def test_a_place_that_cannot_be_written_is_trouble_and_no_traceback():
-    with pytest.raises(Trouble):
+    with pytest.raises(AssayError):
         Ledger.open(Path("/proc/assay/ledger.sqlite"))
 
 
 def test_a_glance_sees_what_the_ledger_holds_and_makes_nothing(tmp_path):
     where = tmp_path / "ledger.sqlite"
-    assert glance(where) == []
+    assert read_sqlite_entries(where) == []
     assert not where.exists()
     ledger = Ledger.open(where)
-    ledger.append(Entry("a", AT, "hold", "n1", {"who": "ann", "reason": "45 °C"}))
-    ledger.record(Run("r", AT), [Outcome("c", "a/n1", "n1", "pass")])
-    assert glance(where) == ledger.entries()
+    ledger.append(LedgerEntry("a", AT, "hold", "n1", {"who": "ann", "reason": "45 °C"}))
+    ledger.record(SuiteRun("r", AT), [Outcome("c", "a/n1", "n1", "pass")])
+    assert read_sqlite_entries(where) == ledger.entries()

@@ -9,21 +9,21 @@ import pytest
 from forks import Forked
 
 from assay.ledger.store import Ledger
-from assay.model.entry import Entry
-from assay.model.errors import Trouble
-from assay.model.outcome import Outcome, Run
+from assay.model.errors import AssayError
+from assay.model.ledger_entry import LedgerEntry
+from assay.model.outcome import Outcome, SuiteRun
 
 AT = "2026-11-21T12:00:00+00:00"
 
 
 def hold_a_lease(line, place, for_s):
-    assert Ledger.open(place).claim("rack-1", "first", for_s)
+    assert Ledger.open(place).claim_lease("rack-1", "first", for_s)
     line.send("held")
     time.sleep(60)
 
 
 def hold_a_section(line, place):
-    with Ledger.open(place).exclusively("deciding"):
+    with Ledger.open(place).exclusive_section("deciding"):
         line.send("held")
         time.sleep(60)
 
@@ -33,7 +33,7 @@ def count_up(line, place, count):
     line.send("ready")
     line.recv()
     for _ in range(40):
-        with ledger.exclusively("deciding"):
+        with ledger.exclusive_section("deciding"):
             count.write_text(str(int(count.read_text()) + 1))
 
 
@@ -41,11 +41,11 @@ def claim_all(line, place, name):
     ledger = Ledger.open(place)
     line.send("ready")
     line.recv()
-    line.send([rack for rack in map("rack-{}".format, range(30)) if ledger.claim(rack, name, 60)])
+    line.send([rack for rack in map("rack-{}".format, range(30)) if ledger.claim_lease(rack, name, 60)])
 
 
-def entry(id_: str, node: str = "n1") -> Entry:
-    return Entry(id_, AT, "hold", node)
+def entry(id_: str, node: str = "n1") -> LedgerEntry:
+    return LedgerEntry(id_, AT, "hold", node)
 
 
 def at_once(*processes: Forked) -> None:
@@ -67,9 +67,9 @@ def test_the_head_is_the_number_of_the_newest_entry(ledger):
 def test_the_head_of_outcomes_grows_with_each_run(ledger):
     heads = [ledger.outcomes_head()]
     for run in ("r1", "r2"):
-        ledger.record(Run(run, AT), [Outcome("c", "a/n1", "n1", "pass")])
+        ledger.record(SuiteRun(run, AT), [Outcome("c", "a/n1", "n1", "pass")])
         heads.append(ledger.outcomes_head())
-    ledger.record(Run("r2", AT), [])
+    ledger.record(SuiteRun("r2", AT), [])
     assert heads == sorted(set(heads))
     assert ledger.outcomes_head() == heads[-1]
 
@@ -113,7 +113,7 @@ def test_waiting_costs_next_to_nothing(ledger):
 
 
 def test_a_change_that_is_no_entry_is_no_news(ledger, place):
-    timer = threading.Timer(0.05, lambda: Ledger.open(place).claim("rack-1", "b", 5))
+    timer = threading.Timer(0.05, lambda: Ledger.open(place).claim_lease("rack-1", "b", 5))
     timer.start()
     assert ledger.wait(0, 0.3) == 0
     timer.join()
@@ -121,7 +121,7 @@ def test_a_change_that_is_no_entry_is_no_news(ledger, place):
 
 def test_latest_of_several_nodes_is_what_it_is_of_each(ledger):
     outcomes = [Outcome("c", f"a/n{n}", f"n{n}", "pass", evidence_at=AT) for n in range(700)]
-    ledger.record(Run("r", AT), outcomes)
+    ledger.record(SuiteRun("r", AT), outcomes)
     some = [f"n{n}" for n in range(0, 700, 2)]
     assert {one.outcome.node for one in ledger.latest(nodes=some)} == set(some)
     assert ledger.latest(nodes=["n3"]) == ledger.latest("n3")
@@ -129,40 +129,40 @@ def test_latest_of_several_nodes_is_what_it_is_of_each(ledger):
 
 
 def test_a_lease_is_of_one_holder_until_it_is_let_go(ledger):
-    assert ledger.claim("rack-1", "a", 60)
-    assert not ledger.claim("rack-1", "b", 60)
-    assert ledger.claim("rack-2", "b", 60)
-    assert ledger.claim("rack-1", "a", 60), "who holds it renews it"
-    assert {name: lease.holder for name, lease in ledger.holders().items()} == {"rack-1": "a", "rack-2": "b"}
-    ledger.let_go("rack-1", "b")
-    assert not ledger.claim("rack-1", "b", 60), "only its holder lets go of it"
-    ledger.let_go("rack-1", "a")
-    assert ledger.claim("rack-1", "b", 60)
+    assert ledger.claim_lease("rack-1", "a", 60)
+    assert not ledger.claim_lease("rack-1", "b", 60)
+    assert ledger.claim_lease("rack-2", "b", 60)
+    assert ledger.claim_lease("rack-1", "a", 60), "who holds it renews it"
+    assert {name: lease.holder for name, lease in ledger.leases().items()} == {"rack-1": "a", "rack-2": "b"}
+    ledger.release("rack-1", "b")
+    assert not ledger.claim_lease("rack-1", "b", 60), "only its holder lets go of it"
+    ledger.release("rack-1", "a")
+    assert ledger.claim_lease("rack-1", "b", 60)
 
 
 def test_a_lease_ends_with_its_time_and_a_renewal_lengthens_it(ledger):
-    assert ledger.claim("rack-1", "a", 0)
-    assert ledger.holders() == {}
-    assert ledger.claim("rack-1", "b", 60)
-    first = ledger.holders()["rack-1"].until_s
+    assert ledger.claim_lease("rack-1", "a", 0)
+    assert ledger.leases() == {}
+    assert ledger.claim_lease("rack-1", "b", 60)
+    first = ledger.leases()["rack-1"].until_s
     assert abs(first - time.time() - 60) < 30, "seconds since 1970, by a clock of this machine"
-    assert ledger.claim("rack-1", "b", 600)
-    assert ledger.holders()["rack-1"].until_s > first + 400
+    assert ledger.claim_lease("rack-1", "b", 600)
+    assert ledger.leases()["rack-1"].until_s > first + 400
 
 
 def test_the_lease_of_a_killed_holder_goes_to_another_when_it_is_over(ledger, place):
     holder = Forked(hold_a_lease, place, 2.0)
     assert holder.hear() == "held"
     holder.kill()
-    until = ledger.holders().get("rack-1")
+    until = ledger.leases().get("rack-1")
     if until:
-        claimed = ledger.claim("rack-1", "second", 60)
+        claimed = ledger.claim_lease("rack-1", "second", 60)
         assert not claimed or time.time() > until.until_s, "not before"
     deadline = time.monotonic() + 60
-    while not ledger.claim("rack-1", "second", 60):
+    while not ledger.claim_lease("rack-1", "second", 60):
         assert time.monotonic() < deadline
         time.sleep(0.05)
-    assert ledger.holders()["rack-1"].holder == "second"
+    assert ledger.leases()["rack-1"].holder == "second"
 
 
 def test_of_two_who_claim_at_once_one_gets_it(place):
@@ -188,7 +188,7 @@ def test_threads_take_turns_as_processes_do(ledger):
 
     def go() -> None:
         for _ in range(10):
-            with ledger.exclusively("deciding"):
+            with ledger.exclusive_section("deciding"):
                 inside[0] += 1
                 most[0] = max(most[0], inside[0])
                 time.sleep(0.001)
@@ -205,17 +205,17 @@ def test_threads_take_turns_as_processes_do(ledger):
 def test_a_killed_holder_gives_its_section_back_and_the_ledger_is_open_meanwhile(ledger, place):
     holder = Forked(hold_a_section, place)
     assert holder.hear() == "held"
-    with pytest.raises(Trouble, match="its turn"), ledger.exclusively("deciding", patience_s=0.2):
+    with pytest.raises(AssayError, match="its turn"), ledger.exclusive_section("deciding", patience_s=0.2):
         pass
-    with ledger.exclusively("another"):
+    with ledger.exclusive_section("another"):
         assert ledger.append(entry("a")) == [True], "who holds a section locks nobody else out"
     holder.kill()
-    with ledger.exclusively("deciding", patience_s=20):
+    with ledger.exclusive_section("deciding", patience_s=20):
         pass
 
 
 def test_what_goes_wrong_inside_a_section_ends_it(ledger):
-    with pytest.raises(ZeroDivisionError), ledger.exclusively("deciding"):
+    with pytest.raises(ZeroDivisionError), ledger.exclusive_section("deciding"):
         1 / 0  # noqa: B018
-    with ledger.exclusively("deciding", patience_s=1):
+    with ledger.exclusive_section("deciding", patience_s=1):
         pass

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from sqlalchemy import text
 
 from assay.ledger.store import Ledger
-from assay.model.entry import Entry
-from assay.model.outcome import Measurement, Outcome, Run
+from assay.model.ledger_entry import LedgerEntry
+from assay.model.outcome import Measurement, Outcome, SuiteRun
 
 AT = "2026-11-21T12:00:00+00:00"
 HOT = Measurement("gpu_temperature", 91.0, "°C", at_most=90.0, source="specs/nodes/hgx-h100.yaml:41")
@@ -30,14 +30,14 @@ def write_on(line, place, name):
     ledger, number = Ledger.open(place), 0
     while True:
         number += 1
-        ledger.append(*(Entry(f"{name}-{number}-{i}", AT, "hold") for i in range(20)))
+        ledger.append(*(LedgerEntry(f"{name}-{number}-{i}", AT, "hold") for i in range(20)))
         told = [Outcome("c", f"a/n{i}", f"n{i}", "fail", f"hot {number}") for i in range(9)]
-        ledger.record(Run(f"{name}-{number}", AT), told)
+        ledger.record(SuiteRun(f"{name}-{number}", AT), told)
         line.send(number)
 
 
-def entry(number: int, kind: str = "hold") -> Entry:
-    return Entry(f"e{number}", AT, kind, f"n{number}", {"who": "ann", "reason": f"fans, 45 °C, {number}"})
+def entry(number: int, kind: str = "hold") -> LedgerEntry:
+    return LedgerEntry(f"e{number}", AT, kind, f"n{number}", {"who": "ann", "reason": f"fans, 45 °C, {number}"})
 
 
 def told(number: int, verdict: str = "pass") -> list[Outcome]:
@@ -56,7 +56,7 @@ def written(ledger: Ledger) -> Ledger:
     """Write eight entries and three runs of three outcomes each, and take the guards away."""
     ledger.append(*map(entry, range(1, 5)))
     for number, verdict in enumerate(("pass", "fail", "pass"), 1):
-        ledger.record(Run(f"r{number}", AT, phases=("production",), who="ann"), told(number, verdict))
+        ledger.record(SuiteRun(f"r{number}", AT, phases=("production",), who="ann"), told(number, verdict))
         ledger.append(entry(number + 4))
     ledger.append(entry(8))
     with ledger._engine.begin() as connection:
@@ -76,11 +76,11 @@ def test_a_ledger_that_nobody_touched_is_whole(ledger):
     assert ledger.verify() == []
     ledger.append(*map(entry, range(700)))
     ledger.append(entry(3), entry(900))
-    ledger.record(Run("empty", AT), [])
-    ledger.record(Run("r", AT), told(1))
-    ledger.record(Run("r", AT), told(2, "fail"))
+    ledger.record(SuiteRun("empty", AT), [])
+    ledger.record(SuiteRun("r", AT), told(1))
+    ledger.record(SuiteRun("r", AT), told(2, "fail"))
     assert ledger.verify() == []
-    assert {name: seq for name, (seq, _) in ledger.ends().items()} == {"entry": 701, "run": 2}
+    assert {name: seq for name, (seq, _) in ledger.chain_ends().items()} == {"entry": 701, "run": 2}
 
 
 EDITS = ["id = 'e99'", "at = '2026-11-21T12:00:01+00:00'", "kind = 'release'", "node = 'n9'", "body = '{}'"]
@@ -198,7 +198,7 @@ def test_whatever_is_written_in_whatever_pieces_is_whole(tmp_path: Path, lines, 
     for path in tmp_path.glob("whole.sqlite*"):
         path.unlink()
     ledger = Ledger.open(file)
-    entries = [Entry(str(number), at, kind, node, body) for number, (at, kind, node, body) in enumerate(lines)]
+    entries = [LedgerEntry(str(number), at, kind, node, body) for number, (at, kind, node, body) in enumerate(lines)]
     for size in [*pieces, 99]:
         ledger.append(*entries[:size])
         entries = entries[size:]

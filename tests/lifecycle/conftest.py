@@ -10,33 +10,38 @@ from typing import Any
 import pytest
 import yaml
 
-from assay.lifecycle import decide as deciding
-from assay.lifecycle import journal
-from assay.lifecycle.classify import FaultSeen
-from assay.lifecycle.fold import Chronicle
-from assay.lifecycle.owed import owed
-from assay.lifecycle.requirements import due
-from assay.lifecycle.situation import NodeView, Situation
-from assay.lifecycle.story import Story
-from assay.model.checks import Check
+from assay.lifecycle import ledger_entries
+from assay.lifecycle.decisions import decide as deciding
+from assay.lifecycle.decisions.requirements import list_due_phases
+from assay.lifecycle.faults.detection import FaultObservation
+from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
+from assay.lifecycle.node_state import NodeState
+from assay.lifecycle.node_state_projection import NodeStateProjection
+from assay.lifecycle.outstanding_effects import list_outstanding_effects
 from assay.model.decision import Decision
-from assay.model.entry import Entry, derived_id
-from assay.model.faults import FaultCatalog, joined
 from assay.model.fleet import Node
-from assay.model.known import KnownIssue
-from assay.model.outcome import Outcome, Recorded
-from assay.model.policy import LifecyclePolicy
-from assay.model.profile import ManagementProfile
-from assay.model.subject import Subject
+from assay.model.ledger_entry import LedgerEntry, derive_id
+from assay.model.outcome import CheckSubject, Outcome, RecordedOutcome
+from assay.model.specs.check_catalog_and_gates import CheckDeclaration
+from assay.model.specs.fault_catalog import FaultCatalog, merge_catalogs
+from assay.model.specs.known_issues import KnownIssue
+from assay.model.specs.lifecycle_policy import LifecyclePolicy
+from assay.model.specs.management_profile_and_retries import ManagementProfile
 
 ROOT = Path(__file__).resolve().parents[2]
 START = datetime(2026, 11, 21, 12, tzinfo=UTC)
 CHECKS = {
-    "seatrial": Check(id="suites/s.py::test_inventory", subject="node", phases=["seatrial"], fault="gpu.missing"),
-    "zap": Check(id="suites/z.py::test_firmware", subject="node", phases=["zap"], fault="firmware.drift"),
-    "test": Check(id="suites/t.py::test_burn", subject="node", phases=["test"], active=True, fault="gpu.burn.failed"),
-    "production": Check(id="suites/p.py::test_heat", subject="node", phases=["production"], fault="gpu.thermal"),
-    "fabric": Check(id="suites/f.py::test_link", subject="node", phases=["fabric"], fault="ib.link.flap"),
+    "seatrial": CheckDeclaration(
+        id="suites/s.py::test_inventory", subject="node", phases=["seatrial"], fault="gpu.missing"
+    ),
+    "zap": CheckDeclaration(id="suites/z.py::test_firmware", subject="node", phases=["zap"], fault="firmware.drift"),
+    "test": CheckDeclaration(
+        id="suites/t.py::test_burn", subject="node", phases=["test"], active=True, fault="gpu.burn.failed"
+    ),
+    "production": CheckDeclaration(
+        id="suites/p.py::test_heat", subject="node", phases=["production"], fault="gpu.thermal"
+    ),
+    "fabric": CheckDeclaration(id="suites/f.py::test_link", subject="node", phases=["fabric"], fault="ib.link.flap"),
 }
 
 
@@ -51,9 +56,9 @@ class Paper:
         self.policy, self.catalog, self.profiles = policy, catalog, profiles
         self.now = START
         self.nodes: dict[str, Node] = {}
-        self.log: dict[str, Entry] = {}
-        self.chronicle = Chronicle()
-        self.outcomes: dict[str, dict[str, Recorded]] = {}
+        self.log: dict[str, LedgerEntry] = {}
+        self.chronicle = NodeStateProjection()
+        self.outcomes: dict[str, dict[str, RecordedOutcome]] = {}
         self.jobs: dict[str, tuple[str, ...] | None] = {}
         self.cordons: dict[str, str | None] = {}
         self.serial = 0
@@ -74,56 +79,56 @@ class Paper:
         self.nodes[name] = Node(name, pool, "lab1", rack, 1, f"s-{name}", kind, profile)
         self.outcomes[name] = {}
         self.jobs[name] = ()
-        self.write(journal.enrolled(name, pool, state, self.now))
+        self.write(ledger_entries.make_enrolled_entry(name, pool, state, self.now))
 
-    def write(self, *entries: Entry) -> None:
+    def write(self, *entries: LedgerEntry) -> None:
         for entry in entries:
             if entry.id not in self.log:
                 self.log[entry.id] = entry
-                self.chronicle.hear([entry])
+                self.chronicle.apply([entry])
 
     def later(self, **span: float) -> None:
         self.now += timedelta(**span)
 
-    def stories(self) -> dict[str, Story]:
-        return self.chronicle.stories()
+    def stories(self) -> dict[str, NodeState]:
+        return self.chronicle.node_states()
 
-    def story(self, name: str) -> Story:
-        story = self.chronicle.story(name)
+    def story(self, name: str) -> NodeState:
+        story = self.chronicle.node_state(name)
         assert story is not None, f"{name} was never enrolled"
         return story
 
-    def view(self, name: str, story: Story | None = None) -> NodeView:
+    def view(self, name: str, story: NodeState | None = None) -> NodeSnapshot:
         node = self.nodes[name]
-        return NodeView(
+        return NodeSnapshot(
             node=node,
             profile=self.profiles[node.profile],
-            story=story or self.story(name),
-            declared=tuple((check, Subject(node.pool, name)) for check in self.checks.values()),
+            node_state=story or self.story(name),
+            declared=tuple((check, CheckSubject(node.pool, name)) for check in self.checks.values()),
             latest=tuple(self.outcomes[name].values()),
             jobs=self.jobs[name],
             cordon=self.cordons.get(name),
         )
 
-    def situation(self, **lines: Any) -> Situation:
+    def situation(self, **lines: Any) -> FleetSnapshot:
         views = tuple(self.view(name) for name in self.nodes)
         more = {"lines": self.lines, "known": self.known, "observed": self.observed, **lines}
-        return Situation(self.now, self.policy, views, **more)
+        return FleetSnapshot(self.now, self.policy, views, **more)
 
     @property
     def observed(self) -> frozenset[str]:
-        return frozenset(check.id for check in self.checks.values() if check.observed)
+        return frozenset(check.id for check in self.checks.values() if check.is_observe_only)
 
     def decide(self) -> list[Decision]:
         return deciding.decide(self.situation())
 
-    def step(self, decide: Callable[[Situation], list[Decision]] = deciding.decide) -> list[Decision]:
+    def step(self, decide: Callable[[FleetSnapshot], list[Decision]] = deciding.decide) -> list[Decision]:
         """Decide once, and write down what was decided."""
         situation = self.situation()
         views = {view.name: view for view in situation.nodes}
         made = decide(situation)
         for decision in made:
-            self.write(*journal.made(self.policy, views[decision.node], decision, self.now))
+            self.write(*ledger_entries.make_decision_entries(self.policy, views[decision.node], decision, self.now))
         self.later(seconds=1)
         return made
 
@@ -144,18 +149,20 @@ class Paper:
             active=check.active,
             evidence_at=at,
         )
-        self.outcomes[name][check.id] = Recorded(f"run-{self.serial}", at, outcome)
+        self.outcomes[name][check.id] = RecordedOutcome(f"run-{self.serial}", at, outcome)
 
     def pass_all(self, name: str) -> None:
         """Judge everything that is due, and let it pass."""
         view = self.view(name)
-        for phase in due(Situation(self.now, self.policy, (view,), known=self.known, observed=self.observed), view):
+        for phase in list_due_phases(
+            FleetSnapshot(self.now, self.policy, (view,), known_issues=self.known, observing_checks=self.observed), view
+        ):
             self.judge(name, phase)
 
     def fault(self, name: str, fault_class: str, part: str = "", **other: Any) -> str:
         """See a fault now; return its id."""
         self.serial += 1
-        treatment = self.catalog.treatment(fault_class)
+        treatment = self.catalog.find_treatment(fault_class)
         at = self.now.isoformat()
         subject = f"{self.nodes[name].subject}/{part}".rstrip("/")
         plain: dict[str, Any] = {
@@ -169,24 +176,24 @@ class Paper:
             "marks": {"kernel": f"boot:{self.serial}"},
             "times": (at,),
         }
-        seen = FaultSeen(
+        seen = FaultObservation(
             id=f"fault-{self.serial}", node=name, fault_class=fault_class, subject=subject, **plain | other
         )
-        self.write(journal.fault(seen, self.now))
+        self.write(ledger_entries.make_fault_entry(seen, self.now))
         return seen.id
 
     def effect(self, name: str, standing: str, decision: str, action: str, reason: str = "") -> None:
         """Take an effect to a standing: intent, done, verified, failed or unknown."""
-        effect = derived_id(decision, action)
+        effect = derive_id(decision, action)
         body = {"effect": effect, "action": action, "decision": decision, "before": {}, "params": {}}
-        self.write(Entry(effect, self.now.isoformat(), "effect.intent", name, body))
+        self.write(LedgerEntry(effect, self.now.isoformat(), "effect.intent", name, body))
         if standing != "intent":
             told = {"effect": effect, "reason": reason, "facts": {}}
-            self.write(Entry(derived_id(effect, standing), self.now.isoformat(), f"effect.{standing}", name, told))
+            self.write(LedgerEntry(derive_id(effect, standing), self.now.isoformat(), f"effect.{standing}", name, told))
 
     def settle(self, name: str) -> list[str]:
         """Verify everything that the node is owed; return the actions."""
-        wanted = owed(self.policy, self.story(name))
+        wanted = list_outstanding_effects(self.policy, self.story(name))
         for one in wanted:
             self.effect(name, "verified", one.decision, one.action, "as planted")
         self.later(seconds=1)
@@ -196,7 +203,7 @@ class Paper:
         """Let a person hold, release, certify or move a node."""
         self.serial += 1
         body = {"who": who, "reason": reason, **more}
-        entry = Entry(f"{kind}-{self.serial}", self.now.isoformat(), kind, name, body)
+        entry = LedgerEntry(f"{kind}-{self.serial}", self.now.isoformat(), kind, name, body)
         self.write(entry)
         self.later(seconds=1)
 
@@ -209,7 +216,7 @@ def policy() -> LifecyclePolicy:
 @pytest.fixture(scope="session")
 def catalog() -> FaultCatalog:
     found = sorted((ROOT / "specs" / "faults").glob("*.yaml"))
-    return joined(spec(FaultCatalog, f"faults/{path.name}") for path in found)
+    return merge_catalogs(spec(FaultCatalog, f"faults/{path.name}") for path in found)
 
 
 @pytest.fixture(scope="session")

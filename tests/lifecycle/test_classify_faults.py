@@ -8,12 +8,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from assay.lifecycle import journal
-from assay.lifecycle.classify import cleared_in, faults_in
-from assay.model.evidence import Evidence
-from assay.model.faults import FaultCatalog
+from assay.lifecycle import ledger_entries
+from assay.lifecycle.faults.detection import detect_faults, find_clearances
+from assay.model.evidence import EvidenceDocument
 from assay.model.outcome import Measurement
 from assay.model.reading import absent, failed, value
+from assay.model.specs.fault_catalog import FaultCatalog
 
 XID = "NVRM: Xid (PCI:0000:1b:00): {}, pid=1234, name=python3, GPU has fallen off the bus."
 FLAP = "mlx5_core 0000:18:00.0 ibp24s0: Link {}"
@@ -43,17 +43,19 @@ class Seen:
         told = [{"seq": seq, "t_s": t_s, "text": text} for seq, (t_s, text) in numbered]
         host = {"boot_id": value(self.boot), "uptime_s": value(3600.0)}
         channels = {"probe": {"host": host, "kernel_log": {"lines": value(told)}}}
-        return self.faults(Evidence("n1", self.paper.now, channels))
+        return self.faults(EvidenceDocument("n1", self.paper.now, channels))
 
     def events(self, *events):
         host = {"host": {"uptime_s": value(3600.0)}}
-        return self.faults(Evidence("n1", self.paper.now, {"bmc": {"events": value(list(events))}, "probe": host}))
+        return self.faults(
+            EvidenceDocument("n1", self.paper.now, {"bmc": {"events": value(list(events))}, "probe": host})
+        )
 
     def faults(self, evidence=None, outcomes=()):
         paper = self.paper
         story = paper.story("n1")
-        found = faults_in(paper.catalog, paper.policy, paper.nodes["n1"], SPEC, story, evidence, outcomes)
-        paper.write(*(journal.fault(fault, paper.now) for fault in found))
+        found = detect_faults(paper.catalog, paper.policy, paper.nodes["n1"], SPEC, story, evidence, outcomes)
+        paper.write(*(ledger_entries.make_fault_entry(fault, paper.now) for fault in found))
         return found
 
     def judged(self, verdict="fail", phase="production"):
@@ -167,9 +169,9 @@ def test_a_check_that_passes_again_clears_its_fault_and_may_fail_anew(node):
     node.paper.later(minutes=1)
     assert node.judged("pass") == []
     paper = node.paper
-    (ended,) = cleared_in(paper.story("n1"), paper.outcomes["n1"].values())
+    (ended,) = find_clearances(paper.story("n1"), paper.outcomes["n1"].values())
     assert ended.fault == first.id
-    paper.write(journal.cleared("n1", ended, paper.now))
+    paper.write(ledger_entries.make_cleared_entry("n1", ended, paper.now))
     paper.later(minutes=1)
     (second,) = node.judged()
     assert second.id != first.id
@@ -182,11 +184,11 @@ def test_a_pass_ends_nothing_while_another_check_of_the_same_fault_fails_or_cann
     (fault,) = node.judged()
     paper.later(minutes=1)
     paper.judge("n1", "cold")
-    assert cleared_in(paper.story("n1"), paper.outcomes["n1"].values()) == []
+    assert find_clearances(paper.story("n1"), paper.outcomes["n1"].values()) == []
     paper.judge("n1", "production", verdict)
-    assert cleared_in(paper.story("n1"), paper.outcomes["n1"].values()) == []
+    assert find_clearances(paper.story("n1"), paper.outcomes["n1"].values()) == []
     paper.judge("n1", "production")
-    assert [ended.fault for ended in cleared_in(paper.story("n1"), paper.outcomes["n1"].values())] == [fault.id]
+    assert [ended.fault for ended in find_clearances(paper.story("n1"), paper.outcomes["n1"].values())] == [fault.id]
 
 
 def test_a_pass_does_not_clear_what_a_log_has_told_or_what_a_decision_waits_on(node):
@@ -196,7 +198,7 @@ def test_a_pass_does_not_clear_what_a_log_has_told_or_what_a_decision_waits_on(n
     node.paper.step()
     node.paper.later(minutes=1)
     node.paper.judge("n1", "production")
-    assert cleared_in(node.paper.story("n1"), node.paper.outcomes["n1"].values()) == []
+    assert find_clearances(node.paper.story("n1"), node.paper.outcomes["n1"].values()) == []
 
 
 @pytest.mark.parametrize("verdict", ["error", "skip"])
@@ -210,7 +212,7 @@ def test_a_check_that_the_state_does_not_watch_is_no_fault(node):
 
 @pytest.mark.parametrize("leaf", [failed("no answer within 5 s"), absent("no /dev/kmsg")])
 def test_silence_is_no_fault(node, leaf):
-    assert node.faults(Evidence("n1", node.paper.now, {"probe": leaf, "bmc": leaf})) == []
+    assert node.faults(EvidenceDocument("n1", node.paper.now, {"probe": leaf, "bmc": leaf})) == []
 
 
 def test_a_measurement_out_of_bounds_is_a_fault_though_its_check_passed(node):

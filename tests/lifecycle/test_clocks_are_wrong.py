@@ -7,16 +7,16 @@ from datetime import timedelta
 
 import pytest
 
-from assay.lifecycle.classify import cleared_in
-from assay.lifecycle.excused import proving
-from assay.lifecycle.requirements import judge
+from assay.lifecycle.decisions.known_issues import select_proving_outcomes
+from assay.lifecycle.decisions.requirements import judge_state_requirements
+from assay.lifecycle.faults.detection import find_clearances
 
 DAY = timedelta(days=1)
 
 
 def lacks(paper) -> tuple[str, ...]:
-    (judgement,) = judge(paper.situation(), paper.view("n1"))
-    return judgement.lacks
+    (judgement,) = judge_state_requirements(paper.situation(), paper.view("n1"))
+    return judgement.missing
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def dated_ahead(paper, phase: str) -> None:
     check = paper.checks[phase].id
     one, now = paper.outcomes["n1"][check], paper.now.isoformat()
     outcome = replace(one.outcome, evidence_at=(paper.now + DAY).isoformat())
-    paper.outcomes["n1"][check] = replace(one, outcome=outcome, kept_at=now)
+    paper.outcomes["n1"][check] = replace(one, outcome=outcome, recorded_at=now)
 
 
 def test_a_pass_on_evidence_of_tomorrow_admits_nobody_neither_today_nor_tomorrow(node):
@@ -58,7 +58,7 @@ def test_a_pass_that_is_dated_ahead_ends_no_fault(paper):
     paper.later(hours=1)
     paper.judge("n1", "production")
     latest = list(paper.outcomes["n1"].values())
-    assert [one.fault for one in cleared_in(paper.story("n1"), proving(latest, ()))] == [fault]
+    assert [one.fault for one in find_clearances(paper.story("n1"), select_proving_outcomes(latest, ()))] == [fault]
     dated_ahead(paper, "production")
     latest = list(paper.outcomes["n1"].values())
-    assert cleared_in(paper.story("n1"), proving(latest, ())) == []
+    assert find_clearances(paper.story("n1"), select_proving_outcomes(latest, ())) == []

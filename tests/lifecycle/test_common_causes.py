@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.lifecycle.breaker import late, tripped
-from assay.lifecycle.common import suspects
+from assay.lifecycle.decisions.circuit_breaker import find_deadline_waves, find_new_waves
+from assay.lifecycle.decisions.common_cause import rank_common_causes
 
 SIZE = 16
 
@@ -27,7 +27,9 @@ def traits(index, **changed):
 def said(wave, changed):
     """Return what is said of a wave of these nodes of sixteen, which differ from the others in `changed`."""
     nodes = {index: traits(index, **(changed if index in wave else {})) for index in range(SIZE)}
-    found = suspects([nodes[index] for index in wave], [nodes[index] for index in range(SIZE) if index not in wave])
+    found = rank_common_causes(
+        [nodes[index] for index in wave], [nodes[index] for index in range(SIZE) if index not in wave]
+    )
     return [str(one) for one in found]
 
 
@@ -49,13 +51,13 @@ def test_what_everybody_has_is_no_suspect():
 
 
 def test_where_all_are_hit_what_all_share_is_all_that_can_be_said():
-    found = suspects([traits(index) for index in range(SIZE)], [])
+    found = rank_common_causes([traits(index) for index in range(SIZE)], [])
     assert [str(one) for one in found] == ["spec commit aaaa (16 of 16)", "firmware bios 1.0 (16 of 16)"]
 
 
 def test_leaves_that_fit_alike_are_one_suspect():
     unit = frozenset(("leaf", f"leaf-{rail}") for rail in range(8))
-    (one,) = suspects([unit] * 4, [frozenset({("leaf", "leaf-9")})] * 4)
+    (one,) = rank_common_causes([unit] * 4, [frozenset({("leaf", "leaf-9")})] * 4)
     assert str(one) == "leaf leaf-0, leaf-1, leaf-2 and 5 more (4 of 4, and 0 of the 4 others)"
 
 
@@ -64,10 +66,10 @@ sets = st.lists(st.frozensets(st.tuples(st.sampled_from(["rack", "leaf", "odd"])
 
 @given(wave=sets, others=sets)
 def test_a_ranking_is_the_same_in_any_order_and_never_blames_what_the_others_have_as_often(wave, others):
-    found = suspects(wave, others)
-    assert found == suspects(wave[::-1], others[::-1])
+    found = rank_common_causes(wave, others)
+    assert found == rank_common_causes(wave[::-1], others[::-1])
     for one in found:
-        assert one.hit / one.of > (one.spared / one.others if one.others else 0)
+        assert one.wave_hits / one.wave_size > (one.other_hits / one.others if one.others else 0)
 
 
 @pytest.fixture
@@ -81,7 +83,7 @@ def test_the_breaker_names_the_dead_leaf(pool):
     for index in range(8):
         pool.fault(f"n{index:02}", "ib.link.down", "mlx5_0")
     known = {f"n{index:02}": traits(index) for index in range(SIZE)}
-    wave = tripped(replace(pool.situation(), traits=known))["a"]
+    wave = find_new_waves(replace(pool.situation(), traits=known))["a"]
     assert wave.endswith("; likely behind it: leaf leaf-0 (8 of 8, and 0 of the 8 others)")
 
 
@@ -91,7 +93,7 @@ def test_the_healthy_ones_count_where_they_rest_too(pool):
     known = {f"n{index:02}": traits(index) for index in range(SIZE)}
     whole = pool.situation()
     quiet = replace(whole, nodes=whole.nodes[:8], quiet={("a", "lab1", "r0"): 8}, traits=known)
-    assert tripped(quiet) == tripped(replace(whole, traits=known))
+    assert find_new_waves(quiet) == find_new_waves(replace(whole, traits=known))
 
 
 def test_missed_deadlines_name_what_they_share_as_well(paper):
@@ -99,6 +101,6 @@ def test_missed_deadlines_name_what_they_share_as_well(paper):
         paper.add(f"n{index:02}", "zap", rack="r1")
     paper.later(hours=7)
     known = {f"n{index:02}": frozenset({("rack", "r1" if index < 8 else "r2")}) for index in range(SIZE)}
-    assert late(replace(paper.situation(), traits=known))["a"].endswith(
+    assert find_deadline_waves(replace(paper.situation(), traits=known))["a"].endswith(
         "; likely behind it: rack r1 (8 of 8, and 0 of the 8 others)"
     )

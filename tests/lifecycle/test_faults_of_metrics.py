@@ -7,11 +7,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from assay.lifecycle import journal
-from assay.lifecycle.classify import faults_in
-from assay.model.evidence import Evidence
+from assay.lifecycle import ledger_entries
+from assay.lifecycle.faults.detection import detect_faults
+from assay.model.evidence import EvidenceDocument
 from assay.model.reading import value
-from assay.observe.prometheus_codes import Change, lines
+from assay.observe.prometheus.xid_gauge import XidGaugeChange, build_xid_lines
 
 XID = "NVRM: Xid (PCI:0000:1b:00): 79, gone"
 SPEC = SimpleNamespace(gpus=SimpleNamespace(pci=["0000:1b:00.0"]), hcas=[])
@@ -21,13 +21,13 @@ def test_a_gauge_that_stays_at_79_is_one_fault_and_another_change_is_another_sig
     paper.add("n1")
     paper.later(hours=3)
     begun = paper.now.timestamp() - 600
-    changes = [Change("0000:1b:00.0", 79, begun)]
+    changes = [XidGaugeChange("0000:1b:00.0", 79, begun)]
 
     def look():
-        tree = {"metric_events": {"lines": value(lines(changes, booted=begun - 7200))}}
-        evidence = Evidence("n1", paper.now, {"probe": tree})
-        found = faults_in(paper.catalog, paper.policy, paper.nodes["n1"], SPEC, paper.story("n1"), evidence)
-        paper.write(*(journal.fault(fault, paper.now) for fault in found))
+        tree = {"metric_events": {"lines": value(build_xid_lines(changes, booted=begun - 7200))}}
+        evidence = EvidenceDocument("n1", paper.now, {"probe": tree})
+        found = detect_faults(paper.catalog, paper.policy, paper.nodes["n1"], SPEC, paper.story("n1"), evidence)
+        paper.write(*(ledger_entries.make_fault_entry(fault, paper.now) for fault in found))
         return found
 
     (fault,) = look()
@@ -36,7 +36,7 @@ def test_a_gauge_that_stays_at_79_is_one_fault_and_another_change_is_another_sig
     for _ in range(20):
         paper.later(hours=1)
         assert look() == []
-    changes.append(Change("0000:1b:00.0", 79, begun + 3600))
+    changes.append(XidGaugeChange("0000:1b:00.0", 79, begun + 3600))
     assert [again.count for again in look()] == [2]
 
 
@@ -52,5 +52,5 @@ def test_a_gauge_that_stays_at_79_is_one_fault_and_another_change_is_another_sig
 def test_what_an_agent_pushes_that_is_no_line_is_none_and_breaks_nothing(paper, lines, uptime):
     paper.add("n1")
     tree = {"host": {"uptime_s": value(uptime)}, "kernel_log": {"lines": value(lines)}}
-    evidence = Evidence("n1", paper.now, {"probe": tree, "bmc": {"events": value([])}})
-    assert faults_in(paper.catalog, paper.policy, paper.nodes["n1"], SPEC, paper.story("n1"), evidence) == []
+    evidence = EvidenceDocument("n1", paper.now, {"probe": tree, "bmc": {"events": value([])}})
+    assert detect_faults(paper.catalog, paper.policy, paper.nodes["n1"], SPEC, paper.story("n1"), evidence) == []

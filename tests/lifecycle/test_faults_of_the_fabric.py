@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from assay.lifecycle import journal
-from assay.lifecycle.classify import faults_in
+from assay.lifecycle import ledger_entries
+from assay.lifecycle.faults.detection import detect_faults
 
 
 @pytest.fixture
@@ -16,10 +16,10 @@ def scan_fails(paper, catalog):
         found = []
         for _ in range(times):
             paper.judge(name, "fabric", "fail", "downs 3 count at leaf-su01-r0 port 2/1 (r06 U30)")
-            seen = faults_in(
+            seen = detect_faults(
                 catalog, paper.policy, paper.nodes[name], None, paper.story(name), None, paper.outcomes[name].values()
             )
-            paper.write(*(journal.fault(fault, paper.now) for fault in seen))
+            paper.write(*(ledger_entries.make_fault_entry(fault, paper.now) for fault in seen))
             found += [fault.fault_class for fault in seen]
             paper.later(minutes=1)
         return found

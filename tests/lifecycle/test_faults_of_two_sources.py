@@ -8,12 +8,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from assay.fleet.answers import kinds_of
-from assay.lifecycle import journal
-from assay.lifecycle.answers import answer_to
-from assay.lifecycle.classify import faults_in
-from assay.lifecycle.recovered import back_in_bounds, recovered_in
-from assay.model.evidence import Evidence
+from assay.fleet.fault_rule_coverage import list_fault_kinds
+from assay.lifecycle import ledger_entries
+from assay.lifecycle.faults.detection import detect_faults
+from assay.lifecycle.faults.recovery import find_measured_recoveries, find_quiet_recoveries
+from assay.lifecycle.policy_response import respond_to_fault
+from assay.model.evidence import EvidenceDocument
 from assay.model.outcome import Measurement
 from assay.model.reading import failed, value
 
@@ -36,10 +36,10 @@ def look(paper):
         for t_s, text, source in lines:
             numbers[source] += 1
             said.append({"seq": numbers[source], "t_s": t_s, "text": text, "source": source})
-        found = faults_in(
+        found = detect_faults(
             paper.catalog, paper.policy, paper.nodes["n1"], SPEC, paper.story("n1"), evidence(paper, said)
         )
-        paper.write(*(journal.fault(fault, paper.now) for fault in found))
+        paper.write(*(ledger_entries.make_fault_entry(fault, paper.now) for fault in found))
         return found
 
     return told
@@ -48,7 +48,7 @@ def look(paper):
 def evidence(paper, lines, at=None):
     host = {"boot_id": value("boot-a"), "uptime_s": value(3600.0)}
     log = lines if isinstance(lines, dict) else {"lines": value(lines)}
-    return Evidence("n1", at or paper.now, {"probe": {"host": host, "kernel_log": log}})
+    return EvidenceDocument("n1", at or paper.now, {"probe": {"host": host, "kernel_log": log}})
 
 
 def test_a_xid_that_both_kernel_and_nvml_tell_is_one(look):
@@ -86,31 +86,34 @@ def test_a_flap_is_over_after_a_quiet_day_and_not_before(look, paper):
     story = paper.story("n1")
     soon = evidence(paper, [], paper.now + timedelta(hours=23))
     late = evidence(paper, [], paper.now + timedelta(hours=25))
-    assert recovered_in(paper.catalog, story, soon) == []
-    (over,) = recovered_in(paper.catalog, story, late)
+    assert find_quiet_recoveries(paper.catalog, story, soon) == []
+    (over,) = find_quiet_recoveries(paper.catalog, story, late)
     assert over.fault == story.faults[0].id
-    assert over.because == "not seen again for 26 h"
+    assert over.reason == "not seen again for 26 h"
 
 
 def test_a_log_that_could_not_be_read_is_not_silent(look, paper):
     look(*((at * 60, FLAP, "kernel") for at in range(1, 5)))
     unread = evidence(paper, failed("no answer within 3 s"), paper.now + timedelta(days=9))
-    assert recovered_in(paper.catalog, paper.story("n1"), unread) == []
+    assert find_quiet_recoveries(paper.catalog, paper.story("n1"), unread) == []
 
 
 def test_a_xid_is_never_over_by_silence(look, paper):
     look((100, XID.format(79), "kernel"))
-    assert recovered_in(paper.catalog, paper.story("n1"), evidence(paper, [], paper.now + timedelta(days=365))) == []
+    assert (
+        find_quiet_recoveries(paper.catalog, paper.story("n1"), evidence(paper, [], paper.now + timedelta(days=365)))
+        == []
+    )
 
 
 @pytest.mark.parametrize("in_use", [True, False])
 def test_no_fault_of_an_application_or_a_person_moves_a_node(policy, catalog, in_use):
-    theirs = [kind for kind in kinds_of([catalog]) if kind.blame in ("application", "operator")]
+    theirs = [kind for kind in list_fault_kinds([catalog]) if kind.blame in ("application", "operator")]
     assert len(theirs) > 40
     for kind in theirs:
         for state in policy.states:
-            answer = answer_to(policy, state, kind.name, kind.severity, kind.blame, kind.remedy, in_use)
-            assert not answer.moves, (kind, state)
+            answer = respond_to_fault(policy, state, kind.name, kind.severity, kind.blame, kind.remedy, in_use)
+            assert not answer.moves_node, (kind, state)
 
 
 def test_a_number_that_a_check_let_pass_is_a_fault_until_it_is_back_in_bounds(paper):
@@ -121,10 +124,10 @@ def test_a_number_that_a_check_let_pass_is_a_fault_until_it_is_back_in_bounds(pa
         paper.outcomes["n1"][key] = replace(one, outcome=replace(one.outcome, measurements=(number,)))
         outcomes = list(paper.outcomes["n1"].values())
         story = paper.story("n1")
-        seen = faults_in(paper.catalog, paper.policy, paper.nodes["n1"], SPEC, story, None, outcomes)
-        paper.write(*(journal.fault(fault, paper.now) for fault in seen))
+        seen = detect_faults(paper.catalog, paper.policy, paper.nodes["n1"], SPEC, story, None, outcomes)
+        paper.write(*(ledger_entries.make_fault_entry(fault, paper.now) for fault in seen))
         paper.later(minutes=1)
-        return [fault.fault_class for fault in seen], back_in_bounds(paper.catalog, story, outcomes)
+        return [fault.fault_class for fault in seen], find_measured_recoveries(paper.catalog, story, outcomes)
 
     paper.add("n1")
     assert measured(70) == ([], [])

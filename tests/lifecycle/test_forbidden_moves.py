@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assay.model.profile import ManagementProfile
+from assay.model.specs.management_profile_and_retries import ManagementProfile
 
 
 @pytest.fixture

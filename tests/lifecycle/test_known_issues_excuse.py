@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from assay.lifecycle import journal
-from assay.lifecycle.classify import faults_in
-from assay.lifecycle.excused import counting, proving
-from assay.lifecycle.requirements import judge
-from assay.model.checks import Check
-from assay.model.known import KnownIssue
-from assay.model.nodespec import NodeSpec
+from assay.lifecycle import ledger_entries
+from assay.lifecycle.decisions.known_issues import drop_excused_outcomes, select_proving_outcomes
+from assay.lifecycle.decisions.requirements import judge_state_requirements
+from assay.lifecycle.faults.detection import detect_faults
+from assay.model.specs.check_catalog_and_gates import CheckDeclaration
+from assay.model.specs.known_issues import KnownIssue
+from assay.model.specs.node_spec import NodeSpec
 
 LINK = "https://git.example/issues/7"
 ENDS = datetime(2026, 12, 1, tzinfo=UTC)
@@ -36,10 +36,10 @@ def issue(check: str, **match: str) -> KnownIssue:
 def classify(paper: Any, name: str) -> list[str]:
     """Do what a pass does with outcomes: record the faults of those that count now."""
     latest = paper.outcomes[name].values()
-    counted = counting(latest, paper.nodes[name], paper.known, paper.observed, paper.now)
-    seen = faults_in(paper.catalog, paper.policy, paper.nodes[name], ANY_SPEC, paper.story(name), None, counted)
+    counted = drop_excused_outcomes(latest, paper.nodes[name], paper.known, paper.observed, paper.now)
+    seen = detect_faults(paper.catalog, paper.policy, paper.nodes[name], ANY_SPEC, paper.story(name), None, counted)
     for fault in seen:
-        paper.write(journal.fault(fault, paper.now))
+        paper.write(ledger_entries.make_fault_entry(fault, paper.now))
     return [fault.fault_class for fault in seen]
 
 
@@ -101,15 +101,19 @@ def test_what_cannot_be_judged_is_never_excused(paper):
     paper.add("n1", "test")
     paper.known = (issue("suites/t.py::*"),)
     paper.judge("n1", "test", "error", "no answer")
-    judgement = next(one for one in judge(paper.situation(), paper.view("n1")) if one.requirement.phase == "test")
-    assert (judgement.met, judgement.excused) == (False, ())
-    assert judgement.lacks == ("suites/t.py::test_burn[a/n1]: error: no answer",)
+    judgement = next(
+        one for one in judge_state_requirements(paper.situation(), paper.view("n1")) if one.requirement.phase == "test"
+    )
+    assert (judgement.is_met, judgement.excused) == (False, ())
+    assert judgement.missing == ("suites/t.py::test_burn[a/n1]: error: no answer",)
 
 
 @pytest.fixture
 def nearly(paper):
     """A node in test whose second check of the phase is the only one that fails, and is excused until the expiry."""
-    paper.checks["cold"] = Check(id="suites/t.py::test_cold", subject="node", phases=["test"], fault="gpu.thermal")
+    paper.checks["cold"] = CheckDeclaration(
+        id="suites/t.py::test_cold", subject="node", phases=["test"], fault="gpu.thermal"
+    )
     paper.now = ENDS - timedelta(days=3)
     paper.add("n1", "test")
     paper.now = ENDS - timedelta(hours=1)
@@ -120,7 +124,9 @@ def nearly(paper):
 
 
 def of_test(paper):
-    return next(one for one in judge(paper.situation(), paper.view("n1")) if one.requirement.phase == "test")
+    return next(
+        one for one in judge_state_requirements(paper.situation(), paper.view("n1")) if one.requirement.phase == "test"
+    )
 
 
 def test_an_excused_failure_blocks_no_admission_and_the_decision_names_the_issue(nearly):
@@ -175,9 +181,9 @@ def test_a_check_that_only_observes_ends_no_fault_that_another_tells_of(hot):
     )
     hot.judge("n1", "trial", "pass")
     latest = list(hot.outcomes["n1"].values())
-    assert {one.outcome.check for one in proving(latest, hot.observed)} == {"suites/p.py::test_heat"}
+    assert {one.outcome.check for one in select_proving_outcomes(latest, hot.observed)} == {"suites/p.py::test_heat"}
     alone = [one for one in latest if one.outcome.check == "suites/p.py::test_new"]
-    assert proving(alone, hot.observed) == alone
+    assert select_proving_outcomes(alone, hot.observed) == alone
 
 
 def test_a_fault_whose_excused_check_cannot_be_judged_any_more_counts(hot):

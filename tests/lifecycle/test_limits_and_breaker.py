@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from assay.lifecycle import journal
-from assay.lifecycle.classify import Cleared
+from assay.lifecycle import ledger_entries
+from assay.lifecycle.faults.detection import FaultClearance
 
 
 def out(made):
@@ -98,7 +98,7 @@ def test_a_wave_holds_the_pool_within_one_pass_and_says_what_it_has_in_common(pa
     paper.fault(names[0], "gpu.xid.79")
     made = paper.step()
     assert out(made) == []
-    text = next(one.because[0].text for one in made if one.remedy == "wait")
+    text = next(one.causes[0].text for one in made if one.remedy == "wait")
     assert text == f"breaker: 5 of 12 serving nodes of pool a show faults within 10 min ({fault} on 5, in 4 racks)"
 
 
@@ -134,7 +134,7 @@ def test_a_check_that_still_fails_after_the_wave_is_answered_on_its_new_evidence
     told = held_by_checks(paper)
     for name in list(told)[1:]:
         paper.judge(name, "production")
-        paper.write(journal.cleared(name, Cleared(told[name], "passed"), paper.now))
+        paper.write(ledger_entries.make_cleared_entry(name, FaultClearance(told[name], "passed"), paper.now))
     assert out(paper.step()) == [], "nobody has looked at the first one since"
     paper.judge("a0", "production", "fail")
     assert out(paper.step()) == ["a0"]
@@ -149,7 +149,7 @@ def test_a_wave_that_lasts_stays_held_whoever_is_looked_at_first(paper):
     paper.fault("a0", "gpu.xid.48")
     assert out(paper.step()) == ["a0"], "what is not of the wave is answered"
     for name, fault in list(told.items())[2:]:
-        paper.write(journal.cleared(name, Cleared(fault, "passed"), paper.now))
+        paper.write(ledger_entries.make_cleared_entry(name, FaultClearance(fault, "passed"), paper.now))
     assert out(paper.step()) == ["a1"], "one of them is no wave"
 
 
@@ -174,8 +174,8 @@ def test_a_held_node_is_reported_about_and_never_moved_until_it_is_released(pape
     paper.say("hold", "n1", reason="bisecting a kernel bug")
     paper.fault("n1", "gpu.xid.79")
     (made,) = paper.step()
-    assert (made.timing, made.because[0].kind) == ("record", "person")
-    assert made.because[0].text == "held by ann: bisecting a kernel bug"
+    assert (made.timing, made.causes[0].kind) == ("record", "person")
+    assert made.causes[0].text == "held by ann: bisecting a kernel bug"
     assert paper.settle("n1") == []
     paper.say("release", "n1")
     assert out(paper.step()) == ["n1"]
@@ -188,7 +188,7 @@ def test_a_hold_that_lasts_is_brought_to_mind_every_three_days(paper):
     for _ in range(8):
         paper.later(days=1)
         reminders += paper.step()
-    assert [one.because[0].text for one in reminders] == [
+    assert [one.causes[0].text for one in reminders] == [
         "held by ann for 3 days: bisecting",
         "held by ann for 6 days: bisecting",
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assay.lifecycle.by_hand import step_towards
+from assay.lifecycle.decisions.holds_and_manual_moves import find_next_step
 
 
 def moved(made):
@@ -21,14 +21,14 @@ def test_a_busy_node_is_drained_when_it_is_idle_and_then_flashed(paper):
     paper.say("move", "n1", to="zap", reason="new BIOS")
     (made,) = paper.step()
     assert (made.to_state, made.timing, made.rule, made.blockers) == ("draining", "pending", "person", ("train",))
-    assert made.because[0].text == "ann asked for zap: new BIOS"
+    assert made.causes[0].text == "ann asked for zap: new BIOS"
     assert paper.settle("n1") == ["cordon"]
     paper.jobs["n1"] = ()
     assert moved(paper.step()) == [("production", "draining", "immediate")]
     assert moved(paper.step()) == [], "not before it is drained"
     paper.settle("n1")
     assert moved(paper.step()) == [("draining", "zap", "immediate")], "and not to triage"
-    assert paper.story("n1").asked is None
+    assert paper.story("n1").move_request is None
 
 
 def test_a_person_may_say_that_nobody_is_waited_for(paper):
@@ -46,7 +46,7 @@ def test_another_wish_takes_the_place_of_what_waits(paper):
     paper.settle("n1")
     paper.say("move", "n1", to="production", reason="not after all")
     made = paper.step()
-    assert [(one.remedy, one.because[0].text) for one in made] == [("withdraw", "nobody asks for it any more")]
+    assert [(one.remedy, one.causes[0].text) for one in made] == [("withdraw", "nobody asks for it any more")]
     assert paper.settle("n1") == ["uncordon"]
 
 
@@ -93,11 +93,11 @@ def test_what_is_asked_for_and_does_not_happen_is_brought_to_mind(paper):
     paper.step()
     paper.later(hours=25)
     (made,) = paper.step()
-    assert made.because[0].text == "ann asked for production 25 h ago, and it is still in triage: needed"
+    assert made.causes[0].text == "ann asked for production 25 h ago, and it is still in triage: needed"
 
 
 def test_any_node_may_be_retired_a_serving_one_after_it_is_drained(policy):
-    assert step_towards(policy, "production", "retired") == "draining"
-    assert step_towards(policy, "draining", "retired") == "retired"
-    assert step_towards(policy, "triage", "retired") == "retired"
-    assert step_towards(policy, "triage", "production") == ""
+    assert find_next_step(policy, "production", "retired") == "draining"
+    assert find_next_step(policy, "draining", "retired") == "retired"
+    assert find_next_step(policy, "triage", "retired") == "retired"
+    assert find_next_step(policy, "triage", "production") == ""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from assay.lifecycle import journal
-from assay.lifecycle.classify import Cleared
-from assay.lifecycle.owed import owed
+from assay.lifecycle import ledger_entries
+from assay.lifecycle.faults.detection import FaultClearance
+from assay.lifecycle.outstanding_effects import list_outstanding_effects
 
 OURS = "assay: as planted"
 
@@ -41,7 +41,7 @@ def out(paper, state="production-reboot"):
 def do(paper, *actions):
     """Let the next of what is owed be done."""
     for action in actions:
-        one = owed(paper.policy, paper.story("n1"))[0]
+        one = list_outstanding_effects(paper.policy, paper.story("n1"))[0]
         assert one.action == action
         paper.effect("n1", "verified", one.decision, one.action)
         if action == "cordon":
@@ -52,11 +52,11 @@ def do(paper, *actions):
 def opens(paper):
     """Let somebody open the node; return what is decided of that: its remedy and its words."""
     paper.cordons["n1"] = ""
-    return [(one.remedy, one.because[0].text) for one in paper.step() if one.rule == "cordons"]
+    return [(one.remedy, one.causes[0].text) for one in paper.step() if one.rule == "cordons"]
 
 
 def owes(paper):
-    return [one.action for one in owed(paper.policy, paper.story("n1"))]
+    return [one.action for one in list_outstanding_effects(paper.policy, paper.story("n1"))]
 
 
 def test_what_waits_closed_and_was_opened_is_closed_again_once(paper, n1):
@@ -138,7 +138,7 @@ def test_who_opens_it_again_and_again_is_left_to_people_until_the_window_has_roo
 def test_a_cordon_that_fails_is_tried_as_often_and_no_oftener(paper, n1):
     tries = 0
     while [remedy for remedy, _ in opens(paper)] == ["cordon"]:
-        (one,) = owed(paper.policy, paper.story(n1))
+        (one,) = list_outstanding_effects(paper.policy, paper.story(n1))
         paper.effect(n1, "failed", one.decision, "cordon", "scontrol refuses")
         tries += 1
     assert tries == 3
@@ -152,7 +152,7 @@ def test_a_held_node_is_left_to_who_holds_it(paper, n1):
 def test_what_waits_no_longer_is_not_closed_again(paper, n1):
     assert opens(paper)
     (known,) = paper.story(n1).faults
-    paper.write(journal.cleared(n1, Cleared(known.id, "it passes again"), paper.now))
+    paper.write(ledger_entries.make_cleared_entry(n1, FaultClearance(known.id, "it passes again"), paper.now))
     paper.step()
     assert owes(paper) == ["uncordon"]
     do(paper, "uncordon")

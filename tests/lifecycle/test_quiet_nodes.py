@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from assay.lifecycle.decide import decide
+from assay.lifecycle.decisions.decide import decide
 
 
 def counted(situation, asked):
@@ -39,4 +39,4 @@ def test_only_the_nodes_asked_about_are_decided_and_the_others_still_count(paper
     paper.fault("n2", "gpu.xid.79")
     assert decide(paper.situation(), {"n7"}) == []
     (held,) = decide(paper.situation(), {"n2"})
-    assert (held.node, held.remedy, held.because[0].kind) == ("n2", "wait", "limit")
+    assert (held.node, held.remedy, held.causes[0].kind) == ("n2", "wait", "limit")

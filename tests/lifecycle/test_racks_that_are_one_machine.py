@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assay.lifecycle.racks import companions
+from assay.lifecycle.decisions.rack_cordons import find_rack_companions
 
 WHOLE = 18
 
@@ -185,5 +185,5 @@ def test_companions_are_the_nodes_of_the_same_machine(roomy):
     paper.add("h00", rack="r2")
     paper.add("h01", rack="r2")
     nodes = paper.nodes
-    assert companions(paper.policy, nodes.values(), [nodes[names[0]], nodes["h00"]]) == set(names)
-    assert companions(paper.policy, nodes.values(), [nodes["h00"]]) == set()
+    assert find_rack_companions(paper.policy, nodes.values(), [nodes[names[0]], nodes["h00"]]) == set(names)
+    assert find_rack_companions(paper.policy, nodes.values(), [nodes["h00"]]) == set()

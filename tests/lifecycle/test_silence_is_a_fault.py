@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import settings as limits
 from hypothesis import strategies as st
 
-from assay.lifecycle import journal
-from assay.lifecycle.silent import Ear, silences
+from assay.lifecycle import ledger_entries
+from assay.lifecycle.faults.telemetry_silence import TelemetrySource, judge_silence
 
 MINUTE = timedelta(minutes=1)
 
@@ -25,19 +25,19 @@ def paper(new_paper):
     return paper
 
 
-def ear(paper, node="n0", source="agent", silent=10.0, listened=600.0) -> Ear:
+def ear(paper, node="n0", source="agent", silent=10.0, listened=600.0) -> TelemetrySource:
     """Return a source that has been silent for so many minutes, and is listened to for so many."""
     heard = paper.now - silent * MINUTE
-    return Ear(node, source, heard, max(heard, paper.now - listened * MINUTE))
+    return TelemetrySource(node, source, heard, max(heard, paper.now - listened * MINUTE))
 
 
-def look(paper, *ears: Ear):
+def look(paper, *ears: TelemetrySource):
     """Judge the silence of these sources, and write it down."""
-    found = silences(paper.situation(), paper.catalog, ears)
-    for lost in found.lost:
-        paper.write(journal.fault(lost, paper.now))
-    for end in found.back:
-        paper.write(journal.cleared("n0", end, paper.now))
+    found = judge_silence(paper.situation(), paper.catalog, ears)
+    for lost in found.faults:
+        paper.write(ledger_entries.make_fault_entry(lost, paper.now))
+    for end in found.clearances:
+        paper.write(ledger_entries.make_cleared_entry("n0", end, paper.now))
     return found
 
 
@@ -70,7 +70,7 @@ def test_it_ends_when_the_node_is_heard_again_and_a_second_silence_is_another(pa
     (first,) = look(paper, ear(paper)).lost
     paper.later(minutes=3)
     (end,) = look(paper, ear(paper, silent=0)).back
-    assert (end.fault, paper.story("n0").faults[0].open) == (first.id, False)
+    assert (end.fault, paper.story("n0").faults[0].is_open) == (first.id, False)
     assert "was heard again" in end.because
     paper.later(minutes=30)
     (second,) = look(paper, ear(paper, silent=20)).lost
@@ -81,7 +81,7 @@ def test_one_source_that_is_heard_does_not_end_the_silence_of_another(paper):
     look(paper, ear(paper), ear(paper, source="probe", silent=90))
     paper.later(minutes=1)
     (end,) = look(paper, ear(paper, silent=0), ear(paper, source="probe", silent=91)).back
-    assert [known.subject for known in paper.story("n0").faults if known.open] == ["a/n0/probe"]
+    assert [known.subject for known in paper.story("n0").faults if known.is_open] == ["a/n0/probe"]
     assert "agent" in end.because
 
 
@@ -90,7 +90,7 @@ def test_nothing_counts_from_before_anybody_listened(paper):
 
 
 def test_a_node_that_was_never_heard_is_silent_too(paper):
-    (lost,) = look(paper, Ear("n0", "agent", None, paper.now - 10 * MINUTE)).lost
+    (lost,) = look(paper, TelemetrySource("n0", "agent", None, paper.now - 10 * MINUTE)).lost
     assert "was never heard" in lost.detail
 
 
@@ -133,7 +133,7 @@ def test_nodes_that_fell_silent_one_by_one_and_were_told_make_no_wave(paper):
         paper.later(hours=1)
 
 
-def heard(paper, first: int, last: int) -> list[Ear]:
+def heard(paper, first: int, last: int) -> list[TelemetrySource]:
     return [ear(paper, f"n{number}", silent=0) for number in range(first, last)]
 
 

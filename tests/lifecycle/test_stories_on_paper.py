@@ -81,7 +81,7 @@ def test_a_node_with_seven_gpus_stays_in_seatrial_on_one_ticket(paper):
     paper.judge("n1", "seatrial", "fail", "7 of 8 GPUs")
     (made,) = paper.step()
     assert (made.to_state, made.timing, made.remedy) == ("seatrial", "record", "ticket")
-    assert "7 of 8 GPUs" in made.because[0].text
+    assert "7 of 8 GPUs" in made.causes[0].text
     paper.judge("n1", "seatrial", "fail", "7 of 8 GPUs")
     assert paper.step() == [], "the same failure is the same decision, in any later run"
     paper.judge("n1", "seatrial")
@@ -97,7 +97,7 @@ def test_xid_79_on_a_busy_node_reboots_it_at_once_and_only_a_newer_active_suite_
     fault = paper.fault("n1", "gpu.xid.79", "gpu2")
     (made,) = paper.step()
     assert (made.to_state, made.timing, made.remedy) == ("production-reboot", "immediate", "reboot")
-    assert made.because[0].id == fault
+    assert made.causes[0].id == fault
     assert paper.step() == [], "the old passes are older than the repair that is owed"
     assert paper.settle("n1") == ["cordon", "drain-now", "reboot"]
     assert paper.step() == [], "the old passes are older than the reboot"
@@ -105,7 +105,7 @@ def test_xid_79_on_a_busy_node_reboots_it_at_once_and_only_a_newer_active_suite_
     assert paper.step() == [], "a passive pass is not enough"
     paper.judge("n1", "test")
     assert moves(paper.step()) == [("production-reboot", "production", "immediate")]
-    assert not any(known.open for known in paper.story("n1").faults)
+    assert not any(known.is_open for known in paper.story("n1").faults)
     assert paper.settle("n1") == ["uncordon"]
 
 
@@ -155,7 +155,7 @@ def test_a_hot_gpu_on_a_busy_node_waits_for_its_job_cordoned(paper):
     paper.jobs["n1"] = ()
     (applied,) = paper.step()
     assert (applied.to_state, applied.timing) == ("draining", "immediate")
-    assert (applied.because[0].kind, applied.because[0].id) == ("decision", made.id)
+    assert (applied.causes[0].kind, applied.causes[0].id) == ("decision", made.id)
     paper.settle("n1")
     assert moves(paper.step()) == [("draining", "triage", "immediate")]
 
@@ -193,8 +193,8 @@ def test_a_flapping_link_on_an_unmanaged_node_is_recorded_and_nothing_else(paper
     paper.add("n1", pool="byo", profile="unmanaged")
     paper.fault("n1", "ib.link.flap", "mlx5_3")
     (made,) = paper.step()
-    assert (made.timing, made.because[0].kind) == ("record", "profile")
-    assert "tracked, not acted on" in made.because[0].text
+    assert (made.timing, made.causes[0].kind) == ("record", "profile")
+    assert "tracked, not acted on" in made.causes[0].text
     assert paper.step() == []
 
 
@@ -244,7 +244,7 @@ def test_a_reboot_that_fails_takes_the_node_to_triage(paper):
     paper.effect("n1", "verified", made.id, "drain-now")
     paper.effect("n1", "failed", made.id, "reboot", "the boot id did not change")
     (made,) = paper.step()
-    assert (made.to_state, made.because[0].kind) == ("draining", "effect")
+    assert (made.to_state, made.causes[0].kind) == ("draining", "effect")
 
 
 def test_a_reboot_of_unknown_end_is_waited_for(paper):

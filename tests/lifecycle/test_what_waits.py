@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from assay.lifecycle import journal
-from assay.lifecycle.classify import Cleared
-from assay.lifecycle.owed import owed
+from assay.lifecycle import ledger_entries
+from assay.lifecycle.faults.detection import FaultClearance
+from assay.lifecycle.outstanding_effects import list_outstanding_effects
 
 
 def moved(made):
@@ -26,7 +26,7 @@ def hot(paper):
 
 
 def clear(paper, fault):
-    paper.write(journal.cleared("n1", Cleared(fault, "it passes again"), paper.now))
+    paper.write(ledger_entries.make_cleared_entry("n1", FaultClearance(fault, "it passes again"), paper.now))
     paper.later(seconds=1)
 
 
@@ -35,19 +35,19 @@ def test_what_waits_names_its_blockers_and_its_age_once_a_day(paper):
     said = []
     for _ in range(5):
         paper.later(hours=12)
-        said += [(one.timing, one.because[0].text, one.blockers) for one in paper.step()]
+        said += [(one.timing, one.causes[0].text, one.blockers) for one in paper.step()]
     text = "has waited {} h to go to draining, for job 17 (train)"
     assert said == [("record", text.format(hours), ("job 17 (train)",)) for hours in (24, 48)]
     paper.jobs["n1"] = None
     paper.later(hours=24)
     (made,) = paper.step()
-    assert made.because[0].text.endswith("unknown: the scheduler does not answer")
+    assert made.causes[0].text.endswith("unknown: the scheduler does not answer")
 
 
 def test_a_cordon_whose_cause_is_over_is_undone_and_the_next_fault_waits_anew(paper):
     clear(paper, hot(paper))
     (made,) = paper.step()
-    assert (made.timing, made.remedy, made.because[0].text) == (
+    assert (made.timing, made.remedy, made.causes[0].text) == (
         "record",
         "withdraw",
         "what it waited to answer is over",
@@ -88,7 +88,7 @@ def test_a_policy_that_no_longer_leads_there_leaves_nobody_waiting(paper):
     edges = {**paper.policy.edges, "production": ["production-reboot"]}
     paper.policy = paper.policy.model_copy(update={"edges": edges})
     (made,) = [one for one in paper.step() if one.remedy == "withdraw"]
-    assert made.because[0].text == "the policy no longer leads from production to draining"
+    assert made.causes[0].text == "the policy no longer leads from production to draining"
 
 
 def test_nothing_is_taken_back_on_a_held_node(paper):
@@ -109,10 +109,10 @@ def test_a_hold_ends_when_its_time_is_over_and_says_whose_it_was(paper):
     assert [one.remedy for one in paper.step()] == ["none"], "its end is said before"
     paper.later(hours=1)
     made = paper.step()
-    assert [(one.remedy, one.because[0].text) for one in made] == [
+    assert [(one.remedy, one.causes[0].text) for one in made] == [
         ("release", "ann held it until 2026-11-21 17:00 UTC: bisecting")
     ]
-    assert paper.story("n1").held is None
+    assert paper.story("n1").hold is None
     assert moved(paper.step()) == [("production", "production-reboot", "immediate")]
 
 
@@ -127,7 +127,7 @@ def test_a_missed_deadline_asks_a_person_to_look_once_and_leaves_the_node_alone(
     assert paper.step() == []
     (made,) = paper.step()
     assert (made.timing, made.remedy, made.to_state) == ("record", "ticket", state)
-    assert made.because[0].text == f"{state} took longer than {hours} h"
+    assert made.causes[0].text == f"{state} took longer than {hours} h"
     paper.later(hours=hours)
     assert paper.step() == []
 
@@ -143,8 +143,8 @@ def test_a_clock_that_jumps_sends_nobody_out_of_zap_and_says_so(paper):
         paper.add(f"n{index:02}", "zap", rack=f"r{index}")
     paper.later(hours=30)
     made = paper.step()
-    assert {(one.timing, one.because[0].kind) for one in made} == {("record", "breaker")}
-    assert made[0].because[0].text == (
+    assert {(one.timing, one.causes[0].kind) for one in made} == {("record", "breaker")}
+    assert made[0].causes[0].text == (
         "breaker: 12 of 12 nodes of pool a miss their deadline at once (zap on 12): either the clock jumped, or what "
         "they wait for is down"
     )
@@ -174,7 +174,7 @@ def test_a_cordon_that_could_not_be_undone_is_undone_once_a_person_has_looked(pa
     assert paper.settle("n1") == []
     for _ in range(2):
         paper.say("certified", "n1", reason="slurmctld is back")
-        (again,) = owed(paper.policy, paper.story("n1"))
+        (again,) = list_outstanding_effects(paper.policy, paper.story("n1"))
         assert again.action == "uncordon"
         paper.effect("n1", "failed", again.decision, "uncordon", "slurmctld did not answer")
         paper.later(minutes=1)

@@ -15,14 +15,21 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
-from assay.lifecycle import by_hand, faulted, journal, racks, requirements, ways
-from assay.lifecycle.classify import Cleared
-from assay.lifecycle.decide import decide
-from assay.lifecycle.limits import Room
-from assay.lifecycle.owed import owed
-from assay.lifecycle.verdicts import Wish, decided
-from assay.model.decision import Cause
-from assay.model.policy import RackRule
+from assay.lifecycle import ledger_entries
+from assay.lifecycle.decisions import (
+    fault_remedies,
+    holds_and_manual_moves,
+    rack_cordons,
+    requirements,
+    transition_rules,
+)
+from assay.lifecycle.decisions.blast_radius_limits import LimitCapacity
+from assay.lifecycle.decisions.decide import decide
+from assay.lifecycle.decisions.proposals import Proposal, grant_proposal
+from assay.lifecycle.faults.detection import FaultClearance
+from assay.lifecycle.outstanding_effects import list_outstanding_effects
+from assay.model.decision import DecisionCause
+from assay.model.specs.lifecycle_policy import RackRule
 
 HGX = [f"h{i}" for i in range(8)]
 FOREIGN = ["u0", "u1"]
@@ -129,8 +136,8 @@ class Histories(RuleBasedStateMachine):
 
     @rule(name=anybody)
     def a_fault_is_over(self, name):
-        for known in [known for known in self.paper.story(name).faults if known.open][:1]:
-            self.paper.write(journal.cleared(name, Cleared(known.id, "over"), self.paper.now))
+        for known in [known for known in self.paper.story(name).faults if known.is_open][:1]:
+            self.paper.write(ledger_entries.make_cleared_entry(name, FaultClearance(known.id, "over"), self.paper.now))
         self.check()
 
     @rule(
@@ -178,7 +185,7 @@ class Histories(RuleBasedStateMachine):
 
     @rule(name=anybody, standing=st.sampled_from(["intent", "done", "unknown", "failed", "verified"]))
     def an_effect_comes_so_far(self, name, standing):
-        for one in owed(self.paper.policy, self.paper.story(name))[:1]:
+        for one in list_outstanding_effects(self.paper.policy, self.paper.story(name))[:1]:
             self.paper.effect(name, standing, one.decision, one.action, "as planted")
         self.check()
 
@@ -226,7 +233,7 @@ class Histories(RuleBasedStateMachine):
         situation = self.paper.situation()
         self._the_same_in_any_order(situation)
         self._blind(situation)
-        before = {view.name: view.story for view in situation.nodes}
+        before = {view.name: view.node_state for view in situation.nodes}
         lost = self.judge.out() | self._broken(before)
         made = self.paper.step(type(self).decide)
         for one in made:
@@ -234,7 +241,9 @@ class Histories(RuleBasedStateMachine):
         self._within_limits([one for one in made if one.timing != "record"], before, lost)
         for name in self.paper.nodes:
             story = self.paper.story(name)
-            assert not story.held or all(one.begun for one in owed(self.paper.policy, story)), "acts on a held node"
+            assert not story.hold or all(
+                one.is_started for one in list_outstanding_effects(self.paper.policy, story)
+            ), "acts on a held node"
 
     def _allowed(self, one, story, now):
         if one.timing == "record":
@@ -244,7 +253,7 @@ class Histories(RuleBasedStateMachine):
         arrives = one.timing == "immediate"
         assert not story.held, "acts on a held node"
         assert one.from_state == story.state
-        assert not arrives or self.paper.policy.may_go(one.from_state, one.to_state), "there is no such edge"
+        assert not arrives or self.paper.policy.has_edge(one.from_state, one.to_state), "there is no such edge"
         assert not arrives or set(states[one.to_state].entry) <= set(profile.actions), "beyond the profile"
         kinds = {cause.kind for cause in one.because}
         moved = one.node in FOREIGN and "person" not in kinds
@@ -299,7 +308,7 @@ class Histories(RuleBasedStateMachine):
         patient = {name for name, answer in self.paper.policy.faults.items() if answer.timing == "pending"}
         for one in type(self).decide(replace(situation, nodes=blind)):
             if one.timing != "record":
-                first = one.because[0]
+                first = one.causes[0]
                 idle = first.kind == "decision" and first.text.startswith("idle")
                 early = one.timing == "immediate" and one.rule in patient
                 assert first.kind != "outcome", "acts on missing data"
@@ -327,17 +336,17 @@ class Histories(RuleBasedStateMachine):
     def _rests(self, name):
         story = self.paper.story(name)
         state = self.paper.policy.states[story.state]
-        return state.final or (state.in_service and story.pending is None and story.held is None)
+        return state.final or (state.in_service and story.pending is None and story.hold is None)
 
     def _is_looked_after(self, name):
         story = self.paper.story(name)
         state = self.paper.policy.states[story.state]
         self.paper.jobs[name] = ()
-        if story.held:
+        if story.hold:
             self.paper.say("release", name)
-        if story.asked:
+        if story.move_request:
             self.paper.say("move", name, to=story.state)
-        for one in owed(self.paper.policy, story):
+        for one in list_outstanding_effects(self.paper.policy, story):
             self.paper.effect(name, "verified", one.decision, one.action)
         stuck = any(effect.standing == "failed" for effect in story.effects if effect.decision == story.decision)
         if (state.certified_to and not state.pass_to) or state.in_service or stuck:
@@ -380,8 +389,12 @@ def lost_telemetry_drains(situation):
             and view.story.state == "production"
             and view.name not in {one.node for one in made if one.timing != "record"}
         ):
-            because = (Cause("fault", told[0].id, "silent"),)
-            made.append(decided(situation, view, Wish("draining", "immediate", "", "silence", because, (told[0].id,))))
+            because = (DecisionCause("fault", told[0].id, "silent"),)
+            made.append(
+                grant_proposal(
+                    situation, view, Proposal("draining", "immediate", "", "silence", because, (told[0].id,))
+                )
+            )
     return made
 
 
@@ -405,25 +418,27 @@ def everything_is_allowed(situation):
 
 def any_edge(situation):
     """Send a node straight to where a person wants it."""
-    straight = (by_hand, "step_towards", lambda policy, _, to: to if to in policy.states else "")
-    return without(straight, (by_hand, "_why_not", lambda *given: "" if given[-1] else "no such state"))(situation)
+    straight = (holds_and_manual_moves, "step_towards", lambda policy, _, to: to if to in policy.states else "")
+    return without(straight, (holds_and_manual_moves, "_why_not", lambda *given: "" if given[-1] else "no such state"))(
+        situation
+    )
 
 
 def as_they_come(situation):
     """Give room to who is named first, and not to who needs it most."""
     order = {view.name: number for number, view in enumerate(situation.nodes)}
-    return without((faulted, "urgency", lambda view: (order[view.name], "", "")))(situation)
+    return without((fault_remedies, "urgency", lambda view: (order[view.name], "", "")))(situation)
 
 
 DEFECTS = {
     "stale passes count": ("admits without a proof", without((requirements, "_lack", lambda *_, **__: ""))),
-    "room without end": ("exceeds the limit", without((Room, "refusal", lambda *_: None))),
-    "any number of racks": ("exceeds the limit of racks", without((racks, "_is_cordoned", lambda _: True))),
+    "room without end": ("exceeds the limit", without((LimitCapacity, "refusal", lambda *_: None))),
+    "any number of racks": ("exceeds the limit of racks", without((rack_cordons, "_is_cordoned", lambda _: True))),
     "holds are ignored": ("acts on a held node", nobody_holds),
     "profiles are ignored": ("beyond the profile", everything_is_allowed),
     "silence is idleness": ("acts on missing data", idle_where_nobody_answers),
     "lost telemetry drains": ("acts on lost telemetry", lost_telemetry_drains),
-    "certifications are not read": ("no way out", without((ways, "_certified", lambda *_: None))),
+    "certifications are not read": ("no way out", without((transition_rules, "_certified", lambda *_: None))),
     "first come, first served": ("the order changes the answer", as_they_come),
     "any edge will do": ("there is no such edge", any_edge),
 }

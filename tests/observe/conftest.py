@@ -18,10 +18,10 @@ from typing import Any
 import pytest
 import trustme
 
-from assay.fleet.load import load_fleet
-from assay.lab import keeper
-from assay.lab.build import build_world
-from assay.lab.world import World
+from assay.fleet.fleet_loader import load_fleet
+from assay.lab import process_control
+from assay.lab.process_control import build_world
+from assay.lab.world import LabWorld
 from assay.model.fleet import Fleet, Node
 
 REPOSITORY = Path(__file__).parents[2]
@@ -37,7 +37,7 @@ class Rehearsal:
     """A fleet repository at `root` whose lab is up; `world` may be changed by any test that puts it back."""
 
     root: Path
-    world: World
+    world: LabWorld
 
     @property
     def fleet(self) -> Fleet:
@@ -50,12 +50,12 @@ def rehearsal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
     for part in ("inventory", "specs", "firmware"):
         (root / part).symlink_to(REPOSITORY / part)
     declared = load_fleet(root)
-    world = World(root / ".assay/lab")
+    world = LabWorld(root / ".assay/lab")
     few = replace(declared, nodes={name: declared.nodes[name] for name in NODES}, designs={})
     build_world(few, world, datetime(2026, 11, 20, 8, 0, tzinfo=UTC), RATE)
-    keeper.start(world)
+    process_control.start_lab(world)
     yield Rehearsal(root, world)
-    keeper.stop(world)
+    process_control.stop_lab(world)
 
 
 @dataclass

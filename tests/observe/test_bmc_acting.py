@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from assay.model.errors import Trouble
-from assay.observe.bmc import Bmc, open_bmc
-from assay.observe.task import Task, as_task
+from assay.model.errors import AssayError
+from assay.redfish.bmc import BmcClient, open_bmc
+from assay.redfish.firmware_update import RedfishTask, parse_task
 
 NODE = "n0003"
 
 
 @pytest.fixture
-def bmc(rehearsal: Any) -> Iterator[Bmc]:
+def bmc(rehearsal: Any) -> Iterator[BmcClient]:
     """Yield a session with the BMC of a node that is put back afterwards."""
     before = rehearsal.world.load(NODE)
     with open_bmc(rehearsal.fleet.nodes[NODE], root=rehearsal.root) as session:
@@ -45,130 +45,132 @@ def until(true: Callable[[], bool], seconds: float = 10.0) -> None:
 
 @pytest.mark.parametrize("how", ["multipart", "simple"])
 def test_an_image_arrives_byte_for_byte_and_its_version_is_read_back(
-    bmc: Bmc, rehearsal: Any, tmp_path: Path, how: Any
+    bmc: BmcClient, rehearsal: Any, tmp_path: Path, how: Any
 ) -> None:
     push = image(tmp_path, "hca", f"9.9-{how}", ["HCA_0", "HCA_1"])
-    task = bmc.push(push, how, ["HCA_1"])
+    task = bmc.push_firmware(push, how, ["HCA_1"])
     assert task
-    assert bmc.wait(task, 10, poll_s=0.05).well
-    bmc.reset("ForceRestart")
-    versions = bmc.firmware()
+    assert bmc.wait_for_task(task, 10, poll_s=0.05).is_success
+    bmc.reset_system("ForceRestart")
+    versions = bmc.read_running_firmware()
     assert versions["HCA_1"] == {"value": f"9.9-{how}"}
     assert versions["HCA_0"] != {"value": f"9.9-{how}"}
     flashed = rehearsal.world.load(NODE)["flashes"][-1]
     assert flashed["image_sha256"] == hashlib.sha256(push.read_bytes()).hexdigest()
 
 
-def test_an_image_that_the_bmc_can_fetch_by_itself_is_only_named(bmc: Bmc, tmp_path: Path) -> None:
-    task = bmc.push(image(tmp_path, "hmc", "1", ["HGX_FW_BMC_0"]), "simple", uri="http://127.0.0.1:9/none.bin")
+def test_an_image_that_the_bmc_can_fetch_by_itself_is_only_named(bmc: BmcClient, tmp_path: Path) -> None:
+    task = bmc.push_firmware(image(tmp_path, "hmc", "1", ["HGX_FW_BMC_0"]), "simple", uri="http://127.0.0.1:9/none.bin")
     assert task
-    ended = bmc.wait(task, 10, poll_s=0.05)
-    assert (ended.state, ended.well) == ("Exception", False)
+    ended = bmc.wait_for_task(task, 10, poll_s=0.05)
+    assert (ended.state, ended.is_success) == ("Exception", False)
     assert "http://127.0.0.1:9/none.bin" in ended.message
 
 
-def test_firmware_that_needs_a_reset_runs_only_after_it(bmc: Bmc, tmp_path: Path) -> None:
-    task = bmc.push(image(tmp_path, "bios", "9.9.9", ["BIOS"]), "multipart")
+def test_firmware_that_needs_a_reset_runs_only_after_it(bmc: BmcClient, tmp_path: Path) -> None:
+    task = bmc.push_firmware(image(tmp_path, "bios", "9.9.9", ["BIOS"]), "multipart")
     assert task
-    bmc.wait(task, 10, poll_s=0.05)
-    assert bmc.firmware()["BIOS"] != {"value": "9.9.9"}
-    bmc.reset("ForceRestart")
-    assert bmc.firmware()["BIOS"] == {"value": "9.9.9"}
+    bmc.wait_for_task(task, 10, poll_s=0.05)
+    assert bmc.read_running_firmware()["BIOS"] != {"value": "9.9.9"}
+    bmc.reset_system("ForceRestart")
+    assert bmc.read_running_firmware()["BIOS"] == {"value": "9.9.9"}
 
 
-def test_a_task_that_fails_says_so_and_the_version_stays(bmc: Bmc, rehearsal: Any, tmp_path: Path) -> None:
+def test_a_task_that_fails_says_so_and_the_version_stays(bmc: BmcClient, rehearsal: Any, tmp_path: Path) -> None:
     with rehearsal.world.change(NODE) as state:
         state["fails"]["flash"] = ["hmc"]
-    before = bmc.firmware()
-    task = bmc.push(image(tmp_path, "hmc", "9", ["HGX_FW_BMC_0"]), "multipart")
+    before = bmc.read_running_firmware()
+    task = bmc.push_firmware(image(tmp_path, "hmc", "9", ["HGX_FW_BMC_0"]), "multipart")
     assert task
-    ended = bmc.wait(task, 10, poll_s=0.05)
-    assert (ended.state, ended.well) == ("Exception", False)
+    ended = bmc.wait_for_task(task, 10, poll_s=0.05)
+    assert (ended.state, ended.is_success) == ("Exception", False)
     assert ended.message
-    assert bmc.firmware() == before
-    assert ended.path in {known.path for known in bmc.tasks()}
+    assert bmc.read_running_firmware() == before
+    assert ended.path in {known.path for known in bmc.list_tasks()}
 
 
-def test_power_goes_through_powering_on(bmc: Bmc, rehearsal: Any) -> None:
+def test_power_goes_through_powering_on(bmc: BmcClient, rehearsal: Any) -> None:
     boot = rehearsal.world.load(NODE)["boot"]["id"]
-    bmc.reset("ForceOff")
-    assert bmc.power() == "Off"
-    bmc.reset("On")
-    assert bmc.power() == "PoweringOn"
-    until(lambda: bmc.power() == "On")
+    bmc.reset_system("ForceOff")
+    assert bmc.read_power_state() == "Off"
+    bmc.reset_system("On")
+    assert bmc.read_power_state() == "PoweringOn"
+    until(lambda: bmc.read_power_state() == "On")
     assert rehearsal.world.load(NODE)["boot"]["id"] != boot
 
 
-def test_a_reset_that_the_system_does_not_know_is_refused_before_it_is_asked(bmc: Bmc) -> None:
-    with pytest.raises(Trouble) as trouble:
-        bmc.reset("Nmi")
+def test_a_reset_that_the_system_does_not_know_is_refused_before_it_is_asked(bmc: BmcClient) -> None:
+    with pytest.raises(AssayError) as trouble:
+        bmc.reset_system("Nmi")
     assert f"{NODE} BMC 127.0.0.1" in str(trouble.value)
     assert "ForceRestart" in trouble.value.fix
 
 
-def test_a_bmc_that_restarts_is_waited_for_and_asked_in_a_new_session(bmc: Bmc, tmp_path: Path) -> None:
-    task = bmc.push(image(tmp_path, "hmc", "9", ["HGX_FW_BMC_0"]), "multipart")
+def test_a_bmc_that_restarts_is_waited_for_and_asked_in_a_new_session(bmc: BmcClient, tmp_path: Path) -> None:
+    task = bmc.push_firmware(image(tmp_path, "hmc", "9", ["HGX_FW_BMC_0"]), "multipart")
     assert task
     bmc.reset_bmc()
-    assert bmc.wait(task, 20, poll_s=0.1).over
-    assert bmc.power() == "On"
+    assert bmc.wait_for_task(task, 20, poll_s=0.1).is_over
+    assert bmc.read_power_state() == "On"
 
 
-def test_a_task_that_never_ends_is_given_up(bmc: Bmc, rehearsal: Any, tmp_path: Path) -> None:
+def test_a_task_that_never_ends_is_given_up(bmc: BmcClient, rehearsal: Any, tmp_path: Path) -> None:
     with rehearsal.world.change(NODE) as state:
         state["timing"]["flash_s"] = 10_000_000
-    task = bmc.push(image(tmp_path, "hmc", "9", ["HGX_FW_BMC_0"]), "multipart")
+    task = bmc.push_firmware(image(tmp_path, "hmc", "9", ["HGX_FW_BMC_0"]), "multipart")
     assert task
-    with pytest.raises(Trouble, match=r"is still Running after 0\.2 s"):
-        bmc.wait(task, 0.2, poll_s=0.05)
+    with pytest.raises(AssayError, match=r"is still Running after 0\.2 s"):
+        bmc.wait_for_task(task, 0.2, poll_s=0.05)
 
 
-def test_a_task_that_the_bmc_forgot_is_gone_not_done(bmc: Bmc) -> None:
-    gone = bmc.task("/redfish/v1/TaskService/Tasks/4711")
-    assert (gone.state, gone.over, gone.well) == ("Gone", True, False)
+def test_a_task_that_the_bmc_forgot_is_gone_not_done(bmc: BmcClient) -> None:
+    gone = bmc.read_task("/redfish/v1/TaskService/Tasks/4711")
+    assert (gone.state, gone.is_over, gone.is_success) == ("Gone", True, False)
 
 
-def test_a_target_that_the_inventory_lacks_is_refused_before_the_push(bmc: Bmc, rehearsal: Any, tmp_path: Path) -> None:
-    with pytest.raises(Trouble, match="the firmware inventory has no NOT_HERE"):
-        bmc.push(image(tmp_path, "hmc", "9", ["HGX_FW_BMC_0"]), "multipart", ["NOT_HERE"])
+def test_a_target_that_the_inventory_lacks_is_refused_before_the_push(
+    bmc: BmcClient, rehearsal: Any, tmp_path: Path
+) -> None:
+    with pytest.raises(AssayError, match="the firmware inventory has no NOT_HERE"):
+        bmc.push_firmware(image(tmp_path, "hmc", "9", ["HGX_FW_BMC_0"]), "multipart", ["NOT_HERE"])
     assert rehearsal.world.load(NODE)["flashes"] == []
 
 
-def test_an_image_that_is_not_there_is_said_plainly(bmc: Bmc, tmp_path: Path) -> None:
-    with pytest.raises(Trouble, match=r"nothing\.bin cannot be read: No such file"):
-        bmc.push(tmp_path / "nothing.bin", "multipart")
+def test_an_image_that_is_not_there_is_said_plainly(bmc: BmcClient, tmp_path: Path) -> None:
+    with pytest.raises(AssayError, match=r"nothing\.bin cannot be read: No such file"):
+        bmc.push_firmware(tmp_path / "nothing.bin", "multipart")
 
 
-def test_an_image_larger_than_the_bmc_takes_is_not_sent(bmc: Bmc, tmp_path: Path) -> None:
+def test_an_image_larger_than_the_bmc_takes_is_not_sent(bmc: BmcClient, tmp_path: Path) -> None:
     big = tmp_path / "big.bin"
     with big.open("wb") as sparse:
         sparse.truncate(1 << 40)
-    with pytest.raises(Trouble, match="the BMC takes"):
-        bmc.push(big, "multipart")
+    with pytest.raises(AssayError, match="the BMC takes"):
+        bmc.push_firmware(big, "multipart")
 
 
 def test_what_the_service_does_not_offer_gives_way_to_what_it_does(tiny: Any, ca_file: Path, tmp_path: Path) -> None:
     service = tiny.tree["/redfish/v1/UpdateService"]
     push = image(tmp_path, "hmc", "9", ["BMC"])
     with open_bmc(tiny.node(bmc_ca=str(ca_file))) as bmc:
-        with pytest.raises(Trouble, match="advertises neither"):
-            bmc.push(push, "multipart")
+        with pytest.raises(AssayError, match="advertises neither"):
+            bmc.push_firmware(push, "multipart")
         service["Actions"] = {"#UpdateService.SimpleUpdate": {"target": "/odd/place"}}
         tiny.odd["/odd/place"] = tiny.status(400, "not today")
-        with pytest.raises(Trouble, match="POST /odd/place answered 400: not today"):
-            bmc.push(push, "multipart", uri="https://images/hmc.bin")
+        with pytest.raises(AssayError, match="POST /odd/place answered 400: not today"):
+            bmc.push_firmware(push, "multipart", uri="https://images/hmc.bin")
 
 
 def test_a_system_that_offers_no_reset_is_told(tiny: Any, ca_file: Path) -> None:
     with open_bmc(tiny.node(bmc_ca=str(ca_file))) as bmc:
-        with pytest.raises(Trouble, match=r"offers no ComputerSystem\.Reset"):
-            bmc.reset("On")
-        with pytest.raises(Trouble, match="links to no Manager"):
+        with pytest.raises(AssayError, match=r"offers no ComputerSystem\.Reset"):
+            bmc.reset_system("On")
+        with pytest.raises(AssayError, match="links to no Manager"):
             bmc.reset_bmc()
 
 
 def test_completed_but_critical_is_not_well() -> None:
-    task = as_task({"@odata.id": "/t/1", "TaskState": "Completed", "TaskStatus": "Critical", "PercentComplete": 100})
-    assert task.over
-    assert not task.well
-    assert not Task("/t/1", "Suspended").over
+    task = parse_task({"@odata.id": "/t/1", "TaskState": "Completed", "TaskStatus": "Critical", "PercentComplete": 100})
+    assert task.is_over
+    assert not task.is_success
+    assert not RedfishTask("/t/1", "Suspended").is_over

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from assay.lab.inject import inject
-from assay.model.errors import Trouble
-from assay.observe.bmc_events import follow_events, sent_events
+from assay.lab.faults.injection import inject_fault
+from assay.model.errors import AssayError
+from assay.redfish.event_stream import follow_event_stream, parse_server_sent_events
 
 NODE = "n0017"
 
@@ -18,10 +18,10 @@ NODE = "n0017"
 def test_an_event_comes_as_soon_as_it_is_logged_and_the_stream_ends_with_its_deadline(rehearsal: Any) -> None:
     fleet = rehearsal.fleet
     for seconds in (2.0, 20.0):
-        timer = threading.Timer(seconds / 4, inject, [rehearsal.world, "sel.entry", NODE, {"message": "now"}])
+        timer = threading.Timer(seconds / 4, inject_fault, [rehearsal.world, "sel.entry", NODE, {"message": "now"}])
         timer.start()
         began = time.monotonic()
-        seen = list(follow_events(fleet.nodes[NODE], root=rehearsal.root, deadline_s=seconds))
+        seen = list(follow_event_stream(fleet.nodes[NODE], root=rehearsal.root, deadline_s=seconds))
         took = time.monotonic() - began
         timer.join()
         if seen:  # else the machine is too busy to be listening by then
@@ -34,21 +34,21 @@ def test_an_event_comes_as_soon_as_it_is_logged_and_the_stream_ends_with_its_dea
 def test_a_follower_goes_on_after_the_last_event_that_it_saw(rehearsal: Any) -> None:
     node = rehearsal.fleet.nodes[NODE]
     for word in ("one", "two", "three"):
-        inject(rehearsal.world, "sel.entry", NODE, {"message": word})
+        inject_fault(rehearsal.world, "sel.entry", NODE, {"message": word})
     log = rehearsal.world.load(NODE)["events"]
     after = next(event["id"] for event in log if event["message"] == "one")
-    stream = follow_events(node, root=rehearsal.root, deadline_s=20, after=after)
+    stream = follow_event_stream(node, root=rehearsal.root, deadline_s=20, after=after)
     assert [next(stream)["message"], next(stream)["message"]] == ["two", "three"]
     stream.close()
 
 
 def test_no_session_and_no_stream_is_left_behind(rehearsal: Any) -> None:
-    from assay.observe.bmc import open_bmc
+    from assay.redfish.bmc import open_bmc
 
     node = rehearsal.fleet.nodes[NODE]
-    inject(rehearsal.world, "sel.entry", NODE, {"message": "x"})
+    inject_fault(rehearsal.world, "sel.entry", NODE, {"message": "x"})
     after = rehearsal.world.load(NODE)["events"][-2]["id"]
-    stream = follow_events(node, root=rehearsal.root, deadline_s=20, after=after)
+    stream = follow_event_stream(node, root=rehearsal.root, deadline_s=20, after=after)
     next(stream)
     stream.close()
     with open_bmc(node, root=rehearsal.root) as bmc:
@@ -56,12 +56,12 @@ def test_no_session_and_no_stream_is_left_behind(rehearsal: Any) -> None:
 
 
 def test_a_bmc_without_a_stream_says_so(tiny: Any, ca_file: Any) -> None:
-    with pytest.raises(Trouble, match="links to no EventService"):
-        next(follow_events(tiny.node(bmc_ca=str(ca_file)), deadline_s=3))
+    with pytest.raises(AssayError, match="links to no EventService"):
+        next(follow_event_stream(tiny.node(bmc_ca=str(ca_file)), deadline_s=3))
     tiny.tree["/redfish/v1"]["EventService"] = {"@odata.id": "/redfish/v1/EventService"}
     tiny.tree["/redfish/v1/EventService"] = {"@odata.id": "/redfish/v1/EventService", "Status": {}}
-    with pytest.raises(Trouble, match="offers no server-sent events"):
-        next(follow_events(tiny.node(bmc_ca=str(ca_file)), deadline_s=3))
+    with pytest.raises(AssayError, match="offers no server-sent events"):
+        next(follow_event_stream(tiny.node(bmc_ca=str(ca_file)), deadline_s=3))
 
 
 @pytest.mark.parametrize(
@@ -75,4 +75,4 @@ def test_a_bmc_without_a_stream_says_so(tiny: Any, ca_file: Any) -> None:
     ],
 )
 def test_a_stream_is_read_as_the_standard_has_it(lines: list[str], seen: list[tuple[str, str]]) -> None:
-    assert list(sent_events(lines)) == seen
+    assert list(parse_server_sent_events(lines)) == seen

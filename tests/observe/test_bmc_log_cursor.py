@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.model.evidence import Evidence
-from assay.observe.bmc_channel import KEPT, read_bmc
-from assay.observe.bmc_log import Cursor
+from assay.model.evidence import EvidenceDocument
+from assay.redfish.bmc_evidence import MAX_KEPT_EVENTS, read_bmc_channel
+from assay.redfish.event_log import EventLogCursor
 
 ENTRIES = "/redfish/v1/Systems/Host/LogServices/SEL/Entries"
 START = datetime(2026, 11, 20, 8, tzinfo=UTC)
@@ -52,12 +52,12 @@ class Log:
         self.tiny.whole(body)(call)
 
 
-def read(tiny: Any, ca_file: Path, before: Evidence | None = None) -> Evidence:
-    tree = read_bmc(tiny.node(bmc_ca=str(ca_file)), Path(), 5, before=before)
-    return Evidence("n0042", START, {"bmc": tree})
+def read(tiny: Any, ca_file: Path, before: EvidenceDocument | None = None) -> EvidenceDocument:
+    tree = read_bmc_channel(tiny.node(bmc_ca=str(ca_file)), Path(), 5, before=before)
+    return EvidenceDocument("n0042", START, {"bmc": tree})
 
 
-def ids(evidence: Evidence) -> list[str]:
+def ids(evidence: EvidenceDocument) -> list[str]:
     return [event["id"] for event in evidence.read("bmc", "events").value]
 
 
@@ -121,18 +121,18 @@ def test_a_filter_that_is_offered_and_refused_is_done_without(tiny: Any, ca_file
 
 def test_a_document_keeps_no_more_events_than_it_should(tiny: Any, ca_file: Path) -> None:
     log = Log(tiny)
-    log.log(KEPT + 40)
+    log.log(MAX_KEPT_EVENTS + 40)
     seen = read(tiny, ca_file)
-    assert (len(ids(seen)), ids(seen)[-1]) == (KEPT, str(KEPT + 40))
+    assert (len(ids(seen)), ids(seen)[-1]) == (MAX_KEPT_EVENTS, str(MAX_KEPT_EVENTS + 40))
 
 
 @given(st.text(), st.text(alphabet="0123456789T:-+"), st.integers(0, 10**9), st.integers(0, 10**9))
 def test_a_cursor_is_read_back_as_it_was_written(ident: str, at: str, critical: int, warning: int) -> None:
-    cursor = Cursor(ident.replace("@", "") or "1", at, critical, warning)
-    assert Cursor.parse(str(cursor)) == cursor
+    cursor = EventLogCursor(ident.replace("@", "") or "1", at, critical, warning)
+    assert EventLogCursor.parse(str(cursor)) == cursor
 
 
 @given(st.text())
 def test_a_text_that_is_no_cursor_is_the_beginning(text: str) -> None:
-    cursor = Cursor.parse(text)
-    assert cursor == Cursor() or str(cursor).startswith(cursor.ident)
+    cursor = EventLogCursor.parse(text)
+    assert cursor == EventLogCursor() or str(cursor).startswith(cursor.ident)

@@ -9,22 +9,22 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from assay.fleet.load import load_fleet
-from assay.model.quirks import BmcQuirks
-from assay.observe.bmc_channel import read_bmc
-from assay.observe.quirks import USUAL, Quirks
+from assay.fleet.fleet_loader import load_fleet
+from assay.model.specs.bmc_quirks import BmcQuirks
+from assay.redfish.bmc_evidence import read_bmc_channel
+from assay.redfish.quirks import STANDARD_DIALECT, BmcQuirkSet
 
 KNOWN = load_fleet(Path(__file__).parents[2]).quirks
 
 
-def quirks(**entries: dict[str, Any]) -> Quirks:
+def quirks(**entries: dict[str, Any]) -> BmcQuirkSet:
     told = {"why": "a test", "owner": "us", "source": "this file"}
     plain = {name: {**told, **entry} for name, entry in entries.items()}
-    return Quirks([BmcQuirks.model_validate({"kind": "BmcQuirks", "name": "t", "quirks": plain})])
+    return BmcQuirkSet([BmcQuirks.model_validate({"kind": "BmcQuirks", "name": "t", "quirks": plain})])
 
 
-def read(tiny: Any, ca_file: Path, known: Quirks, deadline_s: float = 5.0) -> dict[str, Any]:
-    return read_bmc(tiny.node(bmc_ca=str(ca_file)), Path(), deadline_s, quirks=known)
+def read(tiny: Any, ca_file: Path, known: BmcQuirkSet, deadline_s: float = 5.0) -> dict[str, Any]:
+    return read_bmc_channel(tiny.node(bmc_ca=str(ca_file)), Path(), deadline_s, quirks=known)
 
 
 @pytest.fixture
@@ -40,32 +40,35 @@ def acme(tiny: Any) -> Any:
 
 
 def test_without_a_quirk_that_fits_a_bmc_is_read_as_the_standard_says() -> None:
-    assert quirks(other={"applies": {"vendor": "Other*"}, "expand": False}).ways({"vendor": "ACME"}) == USUAL
-    assert quirks(nobody={"applies": {}, "expand": False}).ways({"vendor": "ACME"}) == USUAL
+    assert (
+        quirks(other={"applies": {"vendor": "Other*"}, "expand": False}).dialect_of({"vendor": "ACME"})
+        == STANDARD_DIALECT
+    )
+    assert quirks(nobody={"applies": {}, "expand": False}).dialect_of({"vendor": "ACME"}) == STANDARD_DIALECT
 
 
 def test_a_quirk_needs_all_that_it_names_and_nothing_is_guessed() -> None:
     known = quirks(old={"applies": {"vendor": "acme*", "bmc_version": "2.*"}, "slow": 3})
-    assert known.ways({"vendor": "ACME Inc"}).slow == 1
-    assert known.ways({"vendor": "ACME Inc", "bmc_version": "3.0"}).slow == 1
-    assert known.ways({"vendor": "ACME Inc", "bmc_version": "2.4"}).slow == 3
+    assert known.dialect_of({"vendor": "ACME Inc"}).slow == 1
+    assert known.dialect_of({"vendor": "ACME Inc", "bmc_version": "3.0"}).slow == 1
+    assert known.dialect_of({"vendor": "ACME Inc", "bmc_version": "2.4"}).slow == 3
 
 
 def test_a_later_quirk_has_the_last_word_and_the_others_stay() -> None:
     known = quirks(
         a={"applies": {"vendor": "A*"}, "slow": 2, "expand": False}, b={"applies": {"product": "B*"}, "slow": 4}
     )
-    ways = known.ways({"vendor": "Acme", "product": "Box"})
-    assert (ways.slow, ways.expand, ways.because) == (4, False, ("a", "b"))
-    assert known.slowest == 4
+    ways = known.dialect_of({"vendor": "Acme", "product": "Box"})
+    assert (ways.slow, ways.expand, ways.applied_quirks) == (4, False, ("a", "b"))
+    assert known.largest_deadline_factor == 4
 
 
 def test_a_document_that_extends_another_stands_in_its_place() -> None:
     base = KNOWN["bmc"]
     site = base.model_copy(update={"name": "site", "extends": "bmc", "quirks": {}})
     said = {"product": "AMI Redfish Server", "manufacturer": "NVIDIA", "model": "DGXH100"}
-    assert Quirks([base]).ways(said).because == ("ami-dgx-h100",)
-    assert Quirks([base, site]).ways(said).because == ()
+    assert BmcQuirkSet([base]).dialect_of(said).applied_quirks == ("ami-dgx-h100",)
+    assert BmcQuirkSet([base, site]).dialect_of(said).applied_quirks == ()
 
 
 def test_every_quirk_of_the_example_says_who_looks_after_it_and_where_it_was_seen() -> None:
@@ -91,7 +94,7 @@ def test_a_quirk_that_makes_no_sense_is_refused(wrong: dict[str, Any]) -> None:
 
 def test_a_bmc_that_cannot_expand_is_not_asked_to(acme: Any, ca_file: Path) -> None:
     acme.tree["/redfish/v1"]["ProtocolFeaturesSupported"] = {"ExpandQuery": {"NoLinks": True}}
-    read(acme, ca_file, Quirks())
+    read(acme, ca_file, BmcQuirkSet())
     assert any("expand" in path for path in acme.asked)
     acme.asked.clear()
     read(acme, ca_file, quirks(one={"applies": {"vendor": "acme inc"}, "expand": False}))
@@ -103,7 +106,7 @@ def test_a_bmc_that_opens_no_session_is_asked_with_basic_credentials(acme: Any, 
     sessions = "/redfish/v1/SessionService/Sessions"
     acme.tree[sessions] = {"Members": []}
     acme.odd[sessions] = lambda call: acme.status(401 if call.command == "POST" else 200)(call)
-    assert "refuses the user or the password" in read(acme, ca_file, Quirks())["failed"]
+    assert "refuses the user or the password" in read(acme, ca_file, BmcQuirkSet())["failed"]
     acme.asked.clear()
     tree = read(acme, ca_file, quirks(one={"applies": {"product": "Box*"}, "login": "basic"}))
     assert tree["system"]["power"] == {"value": "On"}

@@ -16,12 +16,12 @@ from typing import Any
 import pytest
 import trustme
 
-from assay.fleet.load import load_fleet
-from assay.model.errors import Trouble
+from assay.fleet.fleet_loader import load_fleet
+from assay.model.errors import AssayError
 from assay.model.fleet import Node
-from assay.observe.bmc import open_bmc
-from assay.observe.bmc_channel import read_bmc
-from assay.observe.quirks import Quirks
+from assay.redfish.bmc import open_bmc
+from assay.redfish.bmc_evidence import read_bmc_channel
+from assay.redfish.quirks import BmcQuirkSet
 
 TAIL = "nary-9f2c"
 SILENT_S = 20  # so long a tiny BMC says nothing, or for ever byte by byte
@@ -29,7 +29,7 @@ POWER = "/redfish/v1/Chassis/Box/PowerSubsystem/PowerSupplies"
 
 
 def read(tiny: Any, ca_file: Path, deadline_s: float = 30.0, **variables: Any) -> dict[str, Any]:
-    return read_bmc(tiny.node(bmc_ca=str(ca_file), **variables), Path(), deadline_s)
+    return read_bmc_channel(tiny.node(bmc_ca=str(ca_file), **variables), Path(), deadline_s)
 
 
 def offer_expand(tiny: Any, levels: int) -> None:
@@ -198,7 +198,7 @@ def test_the_password_is_never_shown_whatever_goes_wrong(
     dictConfig({"version": 1, "disable_existing_loggers": False})  # as uvicorn does: it wakes loggers that were put off
     caplog.set_level(logging.DEBUG)
     monkeypatch.setenv("TINY_BMC", f'watcher:wrong"{TAIL}')
-    with pytest.raises(Trouble) as refused, open_bmc(tiny.node(bmc_ca=str(ca_file))):
+    with pytest.raises(AssayError) as refused, open_bmc(tiny.node(bmc_ca=str(ca_file))):
         pass
     tiny.odd["/redfish/v1/SessionService/Sessions"] = tiny.status(400, f'{{"Password": "wrong\\"{TAIL}"}} is bad')
     shown = (
@@ -219,7 +219,7 @@ def test_a_wrong_password_is_said_with_node_address_and_what_to_do(
     tiny: Any, ca_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TINY_BMC", "watcher:wrong")
-    with pytest.raises(Trouble) as refused, open_bmc(tiny.node(bmc_ca=str(ca_file))):
+    with pytest.raises(AssayError) as refused, open_bmc(tiny.node(bmc_ca=str(ca_file))):
         pass
     assert f"n0042 BMC 127.0.0.1:{tiny.port}: the BMC refuses the user or the password" in str(refused.value)
     assert "bmc_credentials" in refused.value.fix
@@ -250,7 +250,7 @@ def test_a_secret_that_is_no_pair_is_refused_without_showing_it(tiny: Any, ca_fi
 def test_credentials_are_read_from_the_first_line_of_a_file(tiny: Any, ca_file: Path, tmp_path: Path) -> None:
     (tmp_path / "secret").write_text('watcher:ca"nary-9f2c\nsecond line\n')
     node = tiny.node(bmc_ca=ca_file.name, bmc_credentials={"file": "secret"})
-    assert read_bmc(node, tmp_path, 60)["system"]["power"] == {"value": "On"}
+    assert read_bmc_channel(node, tmp_path, 60)["system"]["power"] == {"value": "On"}
 
 
 def test_a_certificate_of_another_authority_is_not_accepted(tiny: Any, tmp_path: Path) -> None:
@@ -262,7 +262,7 @@ def test_a_certificate_of_another_authority_is_not_accepted(tiny: Any, tmp_path:
 
 
 def test_without_a_bmc_ca_the_systems_authorities_decide(tiny: Any) -> None:
-    assert "not accepted by the system's authorities" in read_bmc(tiny.node(), Path(), 60)["failed"]
+    assert "not accepted by the system's authorities" in read_bmc_channel(tiny.node(), Path(), 60)["failed"]
 
 
 def test_a_certificate_for_another_name_is_not_accepted(tiny: Any, ca_file: Path) -> None:
@@ -294,7 +294,7 @@ def test_one_session_serves_the_whole_read_and_is_closed(tiny: Any, ca_file: Pat
 def test_a_session_that_was_forgotten_is_opened_again(tiny: Any, ca_file: Path) -> None:
     with open_bmc(tiny.node(bmc_ca=str(ca_file))) as bmc:
         tiny.sessions.clear()
-        assert bmc.power() == "On"
+        assert bmc.read_power_state() == "On"
 
 
 def test_a_service_root_behind_the_login_is_read_after_it(tiny: Any, ca_file: Path) -> None:
@@ -320,14 +320,14 @@ def test_neither_proxies_nor_netrc_come_between(
 
 def test_a_node_without_a_bmc_is_absent_not_failed() -> None:
     node = Node("n1", "p", "s", "r", 1, "x", "spec", "managed")
-    assert read_bmc(node, Path(), 1) == {"absent": "no bmc_address is declared for n1"}
+    assert read_bmc_channel(node, Path(), 1) == {"absent": "no bmc_address is declared for n1"}
 
 
 def test_trust_is_never_switched_off(ca_file: Path) -> None:
-    from assay.observe.wire import trust
+    from assay.redfish.tls_connection import make_ca_context
 
-    assert trust(ca_file).verify_mode is ssl.CERT_REQUIRED
-    assert trust(ca_file).check_hostname
+    assert make_ca_context(ca_file).verify_mode is ssl.CERT_REQUIRED
+    assert make_ca_context(ca_file).check_hostname
 
 
 def test_a_real_recorded_dgx_reads_without_a_word_that_is_not_there(tiny: Any, ca_file: Path) -> None:
@@ -336,8 +336,8 @@ def test_a_real_recorded_dgx_reads_without_a_word_that_is_not_there(tiny: Any, c
     if not recording.is_file():
         pytest.skip("ASSAY_SAMPLES names no folder with redfish/dgx-h100-mockup.tar.xz")
     tiny.tree = _recorded(recording)
-    quirks = Quirks(load_fleet(Path(__file__).parents[2]).quirks.values())
-    tree = read_bmc(tiny.node(bmc_ca=str(ca_file)), Path(), 60, quirks=quirks)
+    quirks = BmcQuirkSet(load_fleet(Path(__file__).parents[2]).quirks.values())
+    tree = read_bmc_channel(tiny.node(bmc_ca=str(ca_file)), Path(), 60, quirks=quirks)
     assert tree["system"]["model"] == {"value": "DGXH100"}
     assert sorted(tree["psu"]) == list("012345")
     assert len(tree["firmware"]) == 66

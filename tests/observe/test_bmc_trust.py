@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from assay.observe.bmc_channel import read_bmc
+from assay.redfish.bmc_evidence import read_bmc_channel
 
 
 def pin_of(tiny: Any) -> str:
@@ -26,15 +26,15 @@ def test_the_pinned_certificate_is_accepted_whoever_signed_it_and_however_it_is_
     tiny: Any, spelled: Any
 ) -> None:
     node = tiny.node(bmc_fingerprint=f"sha256:{spelled(pin_of(tiny))}")
-    assert read_bmc(node, Path(), 60)["system"]["power"] == {"value": "On"}
+    assert read_bmc_channel(node, Path(), 60)["system"]["power"] == {"value": "On"}
 
 
 def test_any_other_certificate_is_refused_before_a_word_is_said(tiny: Any) -> None:
-    seen = read_bmc(tiny.node(bmc_fingerprint="sha256:" + "0a" * 32), Path(), 60)
+    seen = read_bmc_channel(tiny.node(bmc_fingerprint="sha256:" + "0a" * 32), Path(), 60)
     assert seen == {"failed": "its certificate is not the one that bmc_fingerprint pins"}
     assert tiny.asked == []
 
 
 def test_a_pin_does_not_widen_the_trust_of_other_nodes(tiny: Any) -> None:
-    read_bmc(tiny.node(bmc_fingerprint=f"sha256:{pin_of(tiny)}"), Path(), 60)
-    assert "not accepted by the system's authorities" in read_bmc(tiny.node(), Path(), 60)["failed"]
+    read_bmc_channel(tiny.node(bmc_fingerprint=f"sha256:{pin_of(tiny)}"), Path(), 60)
+    assert "not accepted by the system's authorities" in read_bmc_channel(tiny.node(), Path(), 60)["failed"]

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from assay.model.errors import Trouble
+from assay.fleet import secret_lookup
+from assay.model.errors import AssayError
 from assay.model.fleet import Node
-from assay.model.secrets import COVER, hidden
-from assay.observe import references
-from assay.observe.credentials import credentials_of
+from assay.model.secret_redaction import REDACTION, redact
+from assay.redfish.credentials import read_bmc_credentials
 
 SECRET = "watcher:tell-nobody-51c0"
 PASSWORD = SECRET.partition(":")[2]
@@ -28,12 +28,12 @@ def node(reference: Any) -> Node:
 
 
 def password(reference: Any, root: Path) -> str:
-    return credentials_of(node(reference), root).password
+    return read_bmc_credentials(node(reference), root).password
 
 
 def trouble(reference: Any, root: Path) -> str:
-    with pytest.raises(Trouble) as raised:
-        credentials_of(node(reference), root)
+    with pytest.raises(AssayError) as raised:
+        read_bmc_credentials(node(reference), root)
     assert raised.value.where == "n1 bmc_credentials"
     assert PASSWORD not in str(raised.value)
     return str(raised.value)
@@ -141,7 +141,7 @@ def test_a_command_that_is_not_there_is_told_so(root: Path) -> None:
 
 
 def test_a_command_that_hangs_is_ended_with_all_that_it_started(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(references, "COMMAND_S", 0.3)
+    monkeypatch.setattr(secret_lookup, "COMMAND_TIMEOUT_S", 0.3)
     script(root / "hangs", f"sleep 60 & echo $! > {root}/child; wait")
     began = time.monotonic()
     assert "did not end within 0.3 s" in trouble({"command": ["./hangs"]}, root)
@@ -180,7 +180,7 @@ def test_whoever_read_a_secret_hides_it_in_every_spelling(root: Path, monkeypatc
     monkeypatch.setenv("SOME_BMC", 'watcher:quo"te/and+plus')
     password({"env": "SOME_BMC"}, root)
     spelt = ['quo"te/and+plus', 'quo\\"te/and+plus', "quo%22te%2Fand%2Bplus", "d2F0Y2hlcjpxdW8idGUvYW5kK3BsdXM"]
-    assert [hidden(f"<{one}>") for one in spelt] == [f"<{COVER}>"] * 4
+    assert [redact(f"<{one}>") for one in spelt] == [f"<{REDACTION}>"] * 4
 
 
 def encrypted(root: Path, text: str, *options: str) -> str:

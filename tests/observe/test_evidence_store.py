@@ -19,10 +19,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.model.errors import Trouble
-from assay.model.evidence import Evidence, canonical
+from assay.model.errors import AssayError
+from assay.model.evidence import EvidenceDocument, encode_canonical_json
 from assay.model.reading import absent, failed, unsupported, value
-from assay.observe.store import EvidenceStore
+from assay.observe.evidence_store import EvidenceStore
 
 AT = datetime(2026, 11, 20, 8, 0, tzinfo=UTC)
 PLAIN = st.recursive(
@@ -35,31 +35,31 @@ LEAVES = st.builds(value, PLAIN) | st.sampled_from([absent, unsupported, failed]
 )
 TREES = st.recursive(LEAVES, lambda inner: st.dictionaries(st.text(), inner, max_size=4), max_leaves=12)
 DOCUMENTS = st.builds(
-    Evidence,
+    EvidenceDocument,
     st.from_regex(r"n[0-9]{4}", fullmatch=True),
     st.datetimes(datetime(1970, 1, 1), datetime(2999, 12, 30), timezones=st.just(UTC)),  # noqa: DTZ001  # st adds the zone
     st.dictionaries(st.sampled_from(["probe", "bmc", "active"]), TREES),
 )
 
 
-def evidence(node: str = "n0007", at: datetime = AT, **channels: Any) -> Evidence:
-    return Evidence(node, at, channels or {"probe": failed("no answer within 5 s")})
+def evidence(node: str = "n0007", at: datetime = AT, **channels: Any) -> EvidenceDocument:
+    return EvidenceDocument(node, at, channels or {"probe": failed("no answer within 5 s")})
 
 
 @settings(max_examples=50)
 @given(DOCUMENTS)
-def test_every_document_comes_back_as_it_was_under_its_own_digest(document: Evidence) -> None:
+def test_every_document_comes_back_as_it_was_under_its_own_digest(document: EvidenceDocument) -> None:
     with tempfile.TemporaryDirectory() as folder:
         store = EvidenceStore(Path(folder))
-        digest = store.put(document)
+        digest = store.store_latest(document)
         assert digest == document.digest() == store.get(digest).digest()
         assert store.get(digest) == store.latest(document.node) == document
 
 
 @given(PLAIN, st.randoms())
 def test_the_canonical_form_depends_on_the_content_only(plain: Any, chance: random.Random) -> None:
-    assert canonical(_shuffled(plain, chance)) == canonical(plain)
-    assert canonical(json.loads(canonical(plain))) == canonical(plain)
+    assert encode_canonical_json(_shuffled(plain, chance)) == encode_canonical_json(plain)
+    assert encode_canonical_json(json.loads(encode_canonical_json(plain))) == encode_canonical_json(plain)
 
 
 def _shuffled(plain: Any, chance: random.Random) -> Any:
@@ -74,14 +74,14 @@ def _shuffled(plain: Any, chance: random.Random) -> Any:
 
 def test_the_newest_document_of_a_node_is_the_one_stored_last(tmp_path: Path) -> None:
     store = EvidenceStore(tmp_path)
-    older, newer = store.put(evidence()), store.put(evidence(at=AT + timedelta(hours=1)))
+    older, newer = store.store_latest(evidence()), store.store_latest(evidence(at=AT + timedelta(hours=1)))
     assert store.latest("n0007") == store.get(newer)
     assert store.get(older).at == AT
 
 
 def test_storing_the_same_document_twice_keeps_one_object(tmp_path: Path) -> None:
     store = EvidenceStore(tmp_path)
-    assert store.put(evidence()) == store.put(evidence())
+    assert store.store_latest(evidence()) == store.store_latest(evidence())
     assert len(list(tmp_path.glob("objects/*/*.json"))) == 1
 
 
@@ -91,37 +91,37 @@ def test_a_node_that_was_never_observed_has_no_latest(tmp_path: Path) -> None:
 
 def test_evidence_that_was_changed_after_it_was_stored_is_refused(tmp_path: Path) -> None:
     store = EvidenceStore(tmp_path)
-    digest = store.put(evidence())
+    digest = store.store_latest(evidence())
     path = next(tmp_path.glob("objects/*/*.json"))
     path.write_bytes(path.read_bytes().replace(b"n0007", b"n0008"))
-    with pytest.raises(Trouble, match="was changed after it was stored"):
+    with pytest.raises(AssayError, match="was changed after it was stored"):
         store.get(digest)
 
 
 @pytest.mark.parametrize("digest", ["", "../../etc/passwd", "A" * 64, "0" * 64])
 def test_a_digest_that_names_nothing_here_is_refused(tmp_path: Path, digest: str) -> None:
-    with pytest.raises(Trouble):
+    with pytest.raises(AssayError):
         EvidenceStore(tmp_path).get(digest)
 
 
 @pytest.mark.parametrize("name", ["", "../n1", "a/b", ".hidden"])
 def test_a_name_that_would_leave_the_folder_is_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(Trouble, match="cannot name a file"):
-        EvidenceStore(tmp_path).put(evidence(name))
+    with pytest.raises(AssayError, match="cannot name a file"):
+        EvidenceStore(tmp_path).store_latest(evidence(name))
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"{}", b'{"schema": "assay.evidence/1"}', b"\xff"])
 def test_a_damaged_latest_is_told_not_raised_as_a_traceback(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "latest").mkdir()
     (tmp_path / "latest/n1.json").write_bytes(content)
-    with pytest.raises(Trouble, match="not an evidence document"):
+    with pytest.raises(AssayError, match="not an evidence document"):
         EvidenceStore(tmp_path).latest("n1")
 
 
 def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "objects").write_text("in the way")
-    with pytest.raises(Trouble, match="cannot be written"):
-        EvidenceStore(tmp_path).put(evidence())
+    with pytest.raises(AssayError, match="cannot be written"):
+        EvidenceStore(tmp_path).store_latest(evidence())
 
 
 WRITER = """
@@ -129,7 +129,7 @@ import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from assay.model.evidence import Evidence
-from assay.observe.store import EvidenceStore
+from assay.observe.evidence_store import EvidenceStore
 store, step = EvidenceStore(Path(sys.argv[1])), 0
 while True:
     tree = {"host": {"text": {"value": "x" * 200_000}, "step": {"value": step}}}

@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.fleet.load import load_fleet
-from assay.model.quirks import FirmwareRule
-from assay.observe.bmc_channel import read_bmc
-from assay.observe.quirks import USUAL_FIRMWARE, Quirks
-from assay.observe.spelling import spelled
+from assay.fleet.fleet_loader import load_fleet
+from assay.model.specs.bmc_quirks import FirmwareSpellingRule
+from assay.redfish.bmc_evidence import read_bmc_channel
+from assay.redfish.firmware_inventory import normalize_firmware_entry
+from assay.redfish.quirks import STANDARD_FIRMWARE_RULES, BmcQuirkSet
 
-QUIRKS = Quirks(load_fleet(Path(__file__).parents[2]).quirks.values())
-DELL = QUIRKS.ways({"vendor": "Dell"}).firmware
-AMI = QUIRKS.ways({"product": "AMI Redfish Server", "manufacturer": "NVIDIA", "model": "DGXH100"}).firmware
-SUPERMICRO = QUIRKS.ways({"vendor": "Supermicro"}).firmware
+QUIRKS = BmcQuirkSet(load_fleet(Path(__file__).parents[2]).quirks.values())
+DELL = QUIRKS.dialect_of({"vendor": "Dell"}).firmware
+AMI = QUIRKS.dialect_of({"product": "AMI Redfish Server", "manufacturer": "NVIDIA", "model": "DGXH100"}).firmware
+SUPERMICRO = QUIRKS.dialect_of({"vendor": "Supermicro"}).firmware
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ SUPERMICRO = QUIRKS.ways({"vendor": "Supermicro"}).firmware
     ],
 )
 def test_an_entry_reads_as_our_part_in_our_spelling(rules: Any, ident: str, version: Any, part: str, read: str) -> None:
-    one = spelled(ident, version, rules)
+    one = normalize_firmware_entry(ident, version, rules)
     assert (one.part, one.version, one.pending, one.leave_out) == (part, read, False, False)
 
 
@@ -55,23 +55,23 @@ def test_an_entry_reads_as_our_part_in_our_spelling(rules: Any, ident: str, vers
 def test_a_rule_takes_the_version_out_of_what_is_around_it(
     rule: dict[str, Any], ident: str, version: str, read: str
 ) -> None:
-    assert spelled(ident, version, [FirmwareRule.model_validate(rule)]).version == read
+    assert normalize_firmware_entry(ident, version, [FirmwareSpellingRule.model_validate(rule)]).version == read
 
 
 def test_a_part_is_named_by_what_its_id_holds() -> None:
-    rule = FirmwareRule(id=r"GPU(?P<n>\d)_VBIOS", part="HGX_FW_GPU_SXM_{n+1}")
-    assert spelled("GPU0_VBIOS", "1", [rule]).part == "HGX_FW_GPU_SXM_1"
-    assert spelled("GPU0_VBIOS_X", "1", [rule]).part == "GPU0_VBIOS_X"
+    rule = FirmwareSpellingRule(id=r"GPU(?P<n>\d)_VBIOS", part="HGX_FW_GPU_SXM_{n+1}")
+    assert normalize_firmware_entry("GPU0_VBIOS", "1", [rule]).part == "HGX_FW_GPU_SXM_1"
+    assert normalize_firmware_entry("GPU0_VBIOS_X", "1", [rule]).part == "GPU0_VBIOS_X"
 
 
 @pytest.mark.parametrize("ident", ["Previous-159-2.1.4__BIOS.Setup.1-1", "Available-108-1.3__PSU.Slot.1"])
 def test_what_does_not_run_is_left_out(ident: str) -> None:
-    assert spelled(ident, "1", DELL).leave_out
+    assert normalize_firmware_entry(ident, "1", DELL).leave_out
 
 
-@pytest.mark.parametrize(("rules", "ident"), [(USUAL_FIRMWARE, "BIOS_Pending"), (SUPERMICRO, "Staging_BIOS")])
+@pytest.mark.parametrize(("rules", "ident"), [(STANDARD_FIRMWARE_RULES, "BIOS_Pending"), (SUPERMICRO, "Staging_BIOS")])
 def test_what_waits_for_a_reset_is_told_from_what_runs(rules: Any, ident: str) -> None:
-    one = spelled(ident, "2.8", rules)
+    one = normalize_firmware_entry(ident, "2.8", rules)
     assert (one.part, one.version, one.pending) == ("BIOS", "2.8", True)
 
 
@@ -80,7 +80,7 @@ def firmware(tiny: Any, ca_file: Path, *items: tuple[str, str | None]) -> dict[s
         {"@odata.id": f"/f{number}", "Id": one, "Version": version} for number, (one, version) in enumerate(items)
     ]
     tiny.tree["/redfish/v1/UpdateService/Firm"] = {"@odata.id": "/redfish/v1/UpdateService/Firm", "Members": members}
-    return read_bmc(tiny.node(bmc_ca=str(ca_file)), Path(), 60)
+    return read_bmc_channel(tiny.node(bmc_ca=str(ca_file)), Path(), 60)
 
 
 def test_an_empty_pending_entry_says_that_nothing_waits(tiny: Any, ca_file: Path) -> None:
@@ -99,7 +99,7 @@ def test_a_part_that_is_listed_twice_is_one_where_both_agree_and_else_is_not_bel
 
 
 RULES = st.builds(
-    FirmwareRule,
+    FirmwareSpellingRule,
     id=st.sampled_from([".*", "A.*", r"(?P<n>\d+)", "B"]),
     part=st.sampled_from(["", "P"]),
     version=st.sampled_from(["", r"(?P<version>\d+)"]),
@@ -111,6 +111,9 @@ RULES = st.builds(
 
 @given(st.text(max_size=20), st.one_of(st.none(), st.text(max_size=30), st.integers()), st.lists(RULES, max_size=3))
 def test_any_entry_reads_as_something_and_a_second_time_the_same(ident: str, version: Any, rules: Any) -> None:
-    one = spelled(ident, version, rules)
+    one = normalize_firmware_entry(ident, version, rules)
     assert one.version == one.version.strip()
-    assert spelled(ident, f"  {version or ''} ", rules).version == spelled(ident, version or "", rules).version
+    assert (
+        normalize_firmware_entry(ident, f"  {version or ''} ", rules).version
+        == normalize_firmware_entry(ident, version or "", rules).version
+    )

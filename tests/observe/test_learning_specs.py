@@ -14,15 +14,15 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from typer.testing import CliRunner
 
-from assay.cli.specs import app
-from assay.fleet.document import read
-from assay.fleet.load import load_fleet
-from assay.model.errors import Trouble
-from assay.model.evidence import Evidence
+from assay.cli.verbs.show_specs import specs_app
+from assay.fleet.fleet_loader import load_fleet
+from assay.fleet.yaml_document import parse_yaml
+from assay.model.errors import AssayError
+from assay.model.evidence import EvidenceDocument
 from assay.model.fleet import Node
-from assay.model.nodespec import NodeSpec
-from assay.observe.learn import draft
-from assay.observe.seen import Seen
+from assay.model.specs.node_spec import NodeSpec
+from assay.observe.spec_learning.observed_node import ObservedNode
+from assay.observe.spec_learning.spec_draft import draft_node_spec
 
 ROOT = Path(__file__).parents[2]
 FLEET = load_fleet(ROOT)
@@ -39,37 +39,40 @@ def recorded(spec: str) -> dict[str, Any]:
     return document
 
 
-def seen(spec: str, *, present: bool = True, document: dict[str, Any] | None = None) -> Seen:
-    evidence = Evidence.from_json(document or recorded(spec))
-    guids = tuple(_guids(Evidence.from_json(recorded(spec))))
+def seen(spec: str, *, present: bool = True, document: dict[str, Any] | None = None) -> ObservedNode:
+    evidence = EvidenceDocument.from_json(document or recorded(spec))
+    guids = tuple(_guids(EvidenceDocument.from_json(recorded(spec))))
     node = Node(evidence.node, "pool", "lab1", "r1", 1, "S1", spec, "managed", guids)
-    return Seen(evidence, node, FLEET.node_specs[spec] if present else None, FLEET.bundles)
+    return ObservedNode(evidence, node, FLEET.node_specs[spec] if present else None, FLEET.bundles)
 
 
-def _guids(evidence: Evidence) -> list[str]:
+def _guids(evidence: EvidenceDocument) -> list[str]:
     hcas = evidence.read("probe", "hca").value
     return sorted(hca["guid"]["value"] for hca in hcas.values())
 
 
 def accepted(text: str) -> NodeSpec:
     """Read a draft as the fleet's reader does."""
-    return NodeSpec.model_validate(read(text.encode(), "specs/nodes/draft.yaml").data)
+    return NodeSpec.model_validate(parse_yaml(text.encode(), "specs/nodes/draft.yaml").data)
 
 
 @pytest.mark.parametrize("spec", SPECS)
 def test_the_draft_of_a_good_node_is_its_spec(spec: str) -> None:
     declared = FLEET.node_specs[spec]
-    learned = accepted(draft(seen(spec)))
+    learned = accepted(draft_node_spec(seen(spec)))
     assert learned.model_copy(update={"extends": declared.extends}) == declared
 
 
 @pytest.mark.parametrize("spec", SPECS)
 def test_without_a_spec_to_go_by_evidence_tells_all_but_what_nothing_reads(spec: str) -> None:
-    learned, declared = accepted(draft(seen(spec, present=False), ["gpu_temperature"])), FLEET.node_specs[spec]
+    learned, declared = (
+        accepted(draft_node_spec(seen(spec, present=False), ["gpu_temperature"])),
+        FLEET.node_specs[spec],
+    )
     assert {name: getattr(learned, name) for name in TOLD} == {name: getattr(declared, name) for name in TOLD}
     assert [(hca.name, hca.rail) for hca in learned.hcas] == [(hca.name, hca.rail) for hca in declared.hcas]
     assert learned.limits == {}
-    assert "# review: no evidence of one node sets gpu_temperature" in draft(
+    assert "# review: no evidence of one node sets gpu_temperature" in draft_node_spec(
         seen(spec, present=False), ["gpu_temperature"]
     )
 
@@ -77,7 +80,10 @@ def test_without_a_spec_to_go_by_evidence_tells_all_but_what_nothing_reads(spec:
 @pytest.mark.parametrize("spec", SPECS)
 def test_facts_of_the_hardware_become_limits_with_evidence_as_their_source(spec: str) -> None:
     wanted = ["pcie_width", "pcie_generation", "gpu_power_limit", "nvlink_links", "hca_rate"]
-    learned, declared = accepted(draft(seen(spec, present=False), wanted)).limits, FLEET.node_specs[spec].limits
+    learned, declared = (
+        accepted(draft_node_spec(seen(spec, present=False), wanted)).limits,
+        FLEET.node_specs[spec].limits,
+    )
     assert {(name, learned[name].value, learned[name].unit) for name in wanted} == {
         (name, declared[name].value, declared[name].unit) for name in wanted
     }
@@ -88,7 +94,7 @@ def test_what_differs_from_the_present_limit_is_learned_and_to_be_reviewed() -> 
     document = recorded("hgx-h100")
     for gpu in document["channels"]["probe"]["gpu"]["devices"].values():
         gpu["power"]["limit_w"] = {"value": 650.0}
-    text = draft(seen("hgx-h100", document=document))
+    text = draft_node_spec(seen("hgx-h100", document=document))
     assert accepted(text).limits["gpu_power_limit"].value == 650
     assert "# review: the present limit is 700 W (NVIDIA H100" in text
 
@@ -96,7 +102,7 @@ def test_what_differs_from_the_present_limit_is_learned_and_to_be_reviewed() -> 
 def test_a_fact_that_not_all_parts_agree_on_is_not_learned() -> None:
     document = recorded("hgx-h100")
     document["channels"]["probe"]["gpu"]["devices"]["0000:61:00.0"]["pcie"]["width"] = {"value": 8}
-    text = draft(seen("hgx-h100", document=document))
+    text = draft_node_spec(seen("hgx-h100", document=document))
     assert accepted(text).limits["pcie_width"].value == 16
     assert "# review: pcie_width was not learned: pcie.width reads 8, 16" in text
 
@@ -104,17 +110,17 @@ def test_a_fact_that_not_all_parts_agree_on_is_not_learned() -> None:
 def test_a_gpu_that_does_not_answer_is_left_out_and_said() -> None:
     document = recorded("hgx-h100")
     document["channels"]["probe"]["gpu"]["devices"]["0000:61:00.0"] = {"failed": "GPU is lost"}
-    text = draft(seen("hgx-h100", document=document))
+    text = draft_node_spec(seen("hgx-h100", document=document))
     assert accepted(text).gpus.count == 7
     assert "# review: a GPU did not answer, and is left out: 0000:61:00.0: failed: GPU is lost" in text
 
 
 def test_an_adapter_that_the_inventory_does_not_know_gets_a_free_rail_to_be_reviewed() -> None:
     document = recorded("hgx-h100")
-    evidence = Evidence.from_json(document)
+    evidence = EvidenceDocument.from_json(document)
     known = _guids(evidence)
     node = Node("n0003", "pool", "lab1", "r1", 1, "S1", "hgx-h100", "managed", (*known[:5], "0x1", *known[6:]))
-    text = draft(Seen(evidence, node, bundles=FLEET.bundles))
+    text = draft_node_spec(ObservedNode(evidence, node, bundles=FLEET.bundles))
     assert [hca.rail for hca in accepted(text).hcas] == list(range(8))
     assert "# review: mlx5_5 has no GUID of the inventory: its rail is a guess" in text
 
@@ -122,7 +128,7 @@ def test_an_adapter_that_the_inventory_does_not_know_gets_a_free_rail_to_be_revi
 def test_what_was_not_read_is_taken_from_the_present_spec_and_said() -> None:
     document = recorded("hgx-h100")
     document["channels"]["probe"] = {"failed": "no answer within 5 s"}
-    text = draft(seen("hgx-h100", document=document))
+    text = draft_node_spec(seen("hgx-h100", document=document))
     assert accepted(text).driver == FLEET.node_specs["hgx-h100"].driver
     assert "# review: driver was not read: failed: no answer within 5 s; taken from hgx-h100" in text
 
@@ -130,7 +136,7 @@ def test_what_was_not_read_is_taken_from_the_present_spec_and_said() -> None:
 def test_what_was_not_read_and_stands_nowhere_is_left_open_and_not_made_up() -> None:
     document = recorded("hgx-h100")
     document["channels"]["probe"]["gpu"] = {"absent": "no NVIDIA driver"}
-    text = draft(seen("hgx-h100", present=False, document=document))
+    text = draft_node_spec(seen("hgx-h100", present=False, document=document))
     with pytest.raises(ValidationError) as refused:
         accepted(text)
     assert {error["loc"] for error in refused.value.errors()} == {("driver",), ("gpus",)}
@@ -140,13 +146,16 @@ def test_what_was_not_read_and_stands_nowhere_is_left_open_and_not_made_up() -> 
 def test_an_adapter_that_does_not_tell_its_place_has_the_specs() -> None:
     document = recorded("hgx-h100")
     document["channels"]["probe"]["hca"]["mlx5_2"]["pci"] = {"failed": "no PCI device"}
-    text = draft(seen("hgx-h100", document=document))
+    text = draft_node_spec(seen("hgx-h100", document=document))
     assert accepted(text).hcas == FLEET.node_specs["hgx-h100"].hcas
     assert "# review: mlx5_2 does not tell its PCI address; taken from the spec" in text
 
 
 def test_what_the_host_is_made_of_is_learned_but_not_what_people_choose() -> None:
-    learned, declared = accepted(draft(seen("hgx-h100", present=False))).host, FLEET.node_specs["hgx-h100"].host
+    learned, declared = (
+        accepted(draft_node_spec(seen("hgx-h100", present=False))).host,
+        FLEET.node_specs["hgx-h100"].host,
+    )
     chosen = {"services": [], "modules": [], "sysctls": {}}
     assert learned == declared.model_copy(update=chosen)
 
@@ -155,7 +164,7 @@ def test_modules_that_differ_are_not_learned_as_if_all_were_alike() -> None:
     document = recorded("hgx-h100")
     dimms = document["channels"]["probe"]["memory"]["firmware"]["dimms"]
     dimms["P1-DIMMA1"]["size_bytes"] = {"value": 32 * 2**30}
-    text = draft(seen("hgx-h100", document=document))
+    text = draft_node_spec(seen("hgx-h100", document=document))
     assert "# review: host.dimms was not read" in text
     assert accepted(text).host == FLEET.node_specs["hgx-h100"].host
 
@@ -163,7 +172,7 @@ def test_modules_that_differ_are_not_learned_as_if_all_were_alike() -> None:
 def test_nothing_that_a_device_says_can_leave_its_comment() -> None:
     document = recorded("hgx-h100")
     document["channels"]["probe"]["host"]["product"] = {"failed": "odd\nname: other\x00"}
-    assert accepted(draft(seen("hgx-h100", document=document))).name == "hgx-h100"
+    assert accepted(draft_node_spec(seen("hgx-h100", document=document))).name == "hgx-h100"
 
 
 def _leaves(tree: Any, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
@@ -188,8 +197,8 @@ def test_whatever_was_not_read_the_draft_can_be_read(damage: list[tuple[tuple[st
             tree = tree.get(step, {}) if isinstance(tree, dict) else {}
         if isinstance(tree, dict) and last in tree:
             tree[last] = copy.deepcopy(stands)  # a later damage may lie in this one
-    text = draft(seen("hgx-h100", present=present, document=document), ["hca_rate", "idle"])
-    plain = read(text.encode(), "draft.yaml").data
+    text = draft_node_spec(seen("hgx-h100", present=present, document=document), ["hca_rate", "idle"])
+    plain = parse_yaml(text.encode(), "draft.yaml").data
     assert plain["kind"] == "NodeSpec"
 
 
@@ -204,7 +213,7 @@ def test_the_command_prints_the_draft_of_the_last_evidence(fleet: Path) -> None:
     latest = fleet / ".assay" / "evidence" / "latest" / "n0003.json"
     latest.parent.mkdir(parents=True)
     latest.write_text(json.dumps(recorded("hgx-h100")))
-    answer = CliRunner().invoke(app, ["learn", "n0003", "--fleet", str(fleet)])
+    answer = CliRunner().invoke(specs_app, ["learn", "n0003", "--fleet", str(fleet)])
     assert answer.exit_code == 0, answer.output
     assert accepted(answer.stdout) == FLEET.node_specs["hgx-h100"]
 
@@ -217,6 +226,6 @@ def test_the_command_prints_the_draft_of_the_last_evidence(fleet: Path) -> None:
     ],
 )
 def test_without_evidence_there_is_nothing_to_learn(node: str, what: str, fix: str, fleet: Path) -> None:
-    answer = CliRunner().invoke(app, ["learn", node, "--fleet", str(fleet)])
-    assert isinstance(answer.exception, Trouble)  # `assay` prints it and exits with 2
+    answer = CliRunner().invoke(specs_app, ["learn", node, "--fleet", str(fleet)])
+    assert isinstance(answer.exception, AssayError)  # `assay` prints it and exits with 2
     assert (answer.exception.what, answer.exception.fix) == (what, fix)

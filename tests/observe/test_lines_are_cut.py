@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 
-from assay.observe.wire import Line, trust
+from assay.redfish.tls_connection import DeadlineHttpAdapter, make_ca_context
 
 
 def test_a_cut_that_has_begun_is_over_before_the_next_request(monkeypatch):
-    line, cuts = Line(trust(None)), []
+    line, cuts = DeadlineHttpAdapter(make_ca_context(None)), []
 
     def slow() -> None:
         time.sleep(0.2)
@@ -21,7 +21,7 @@ def test_a_cut_that_has_begun_is_over_before_the_next_request(monkeypatch):
 
 
 def test_what_ends_in_time_is_not_cut(monkeypatch):
-    line, cuts = Line(trust(None)), []
+    line, cuts = DeadlineHttpAdapter(make_ca_context(None)), []
     monkeypatch.setattr(line, "cut", lambda: cuts.append("cut"))
     with line.cut_after(3600.0) as late:
         pass

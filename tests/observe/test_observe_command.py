@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from assay.cli.app import main
-from assay.cli.observed import code, observed
-from assay.model.evidence import Evidence
+from assay.cli.render.collected_evidence import describe_collection, exit_code_of
+from assay.model.evidence import EvidenceDocument
 from assay.model.fleet import Fleet, Node
-from assay.observe.store import EvidenceStore
+from assay.observe.evidence_store import EvidenceStore
 
 
 def observe(root: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -92,19 +92,19 @@ def test_one_reading_that_hangs_is_named_and_the_rest_is_there(rehearsal: Any, t
 
 def test_failures_further_down_are_shown_few_and_counted() -> None:
     lost = {f"0000:{n:02x}:00.0": {"failed": "GPU is lost"} for n in range(5)}
-    evidence = Evidence("n1", datetime(2026, 1, 1, tzinfo=UTC), {"probe": {"gpu": {"devices": lost}}})
+    evidence = EvidenceDocument("n1", datetime(2026, 1, 1, tzinfo=UTC), {"probe": {"gpu": {"devices": lost}}})
     fleet = Fleet(Path(), {"n1": Node("n1", "p", "s", "r01", 1, "x", "spec", "managed")})
-    said = observed(fleet, evidence, "digest")
-    assert code([said]) == 0
+    said = describe_collection(fleet, evidence, "digest")
+    assert exit_code_of([said]) == 0
     assert said.line.startswith("n1  probe ok (gpu.devices.0000:00:00.0: GPU is lost; ")
     assert said.line.endswith("; and 2 more)")
-    assert len(said.plain["failed"]) == said.plain["readings"]["failed"] == 5
+    assert len(said.json_data["failed"]) == said.json_data["readings"]["failed"] == 5
 
 
 def test_evidence_can_be_written_elsewhere_for_suites_to_read(rehearsal: Any, tmp_path: Path) -> None:
     done = observe(rehearsal.root, "n0003", "--active", "memory", "--out", str(tmp_path / "taken"))
     assert done.returncode == 0
-    document = Evidence.from_json(json.loads((tmp_path / "taken/n0003.json").read_text()))
+    document = EvidenceDocument.from_json(json.loads((tmp_path / "taken/n0003.json").read_text()))
     assert document.read("active", "memory", "errors").value == 0
     assert not (rehearsal.root / ".assay/evidence/latest/n0003.json").exists()
 
@@ -141,6 +141,6 @@ def test_this_machine_shows_what_is_not_there_as_absent_never_as_zero(tmp_path: 
 
 def test_this_machine_as_json_is_one_evidence_document_and_no_fleet_is_needed(tmp_path: Path) -> None:
     done = observe(tmp_path, "--here", "--format", "json", "--out", str(tmp_path))
-    document = Evidence.from_json(json.loads(done.stdout))
+    document = EvidenceDocument.from_json(json.loads(done.stdout))
     written = json.loads((tmp_path / f"{document.node}.json").read_text())
     assert written == document.as_json()

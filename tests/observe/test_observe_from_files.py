@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from assay.cli.app import main
-from assay.observe.store import EvidenceStore
+from assay.observe.evidence_store import EvidenceStore
 
 REPOSITORY = Path(__file__).parents[2]
 SMI = REPOSITORY / "tests/recordings/nvidia-smi-q-x.xml"

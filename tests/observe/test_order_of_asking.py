@@ -17,9 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.model.fleet import Node
-from assay.observe import fanout
-from assay.observe.fanout import Question, fan_out
-from assay.observe.order import by_overdue
+from assay.observe import query_pool
+from assay.observe.evidence_collector import order_by_overdue
+from assay.observe.query_pool import NodeQuery, run_queries
 
 POOLS = st.lists(st.tuples(st.sampled_from("abcd"), st.integers(0, 5)), max_size=30)
 
@@ -32,7 +32,7 @@ def node(number: int, pool: str) -> Node:
 def test_everyone_is_asked_once_the_longest_waiting_first_and_the_pools_in_turn(drawn: list[tuple[str, int]]) -> None:
     nodes = [node(number, pool) for number, (pool, _) in enumerate(drawn)]
     seen = {f"n{number}": float(at) for number, (_, at) in enumerate(drawn)}
-    order = by_overdue(nodes, seen.__getitem__)
+    order = order_by_overdue(nodes, seen.__getitem__)
     assert sorted(order, key=lambda one: one.name) == sorted(nodes, key=lambda one: one.name)
     sizes = Counter(one.pool for one in nodes)
     for pool in sizes:
@@ -46,16 +46,16 @@ def test_everyone_is_asked_once_the_longest_waiting_first_and_the_pools_in_turn(
 
 def test_among_those_never_seen_the_inventory_s_order_stays() -> None:
     nodes = [node(number, "a") for number in (3, 1, 2)]
-    assert by_overdue(nodes, lambda _: 0.0) == nodes
+    assert order_by_overdue(nodes, lambda _: 0.0) == nodes
 
 
 def test_a_rack_that_is_dead_delays_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fanout, "crowded", lambda: False)
+    monkeypatch.setattr(query_pool, "is_host_overloaded", lambda: False)
     release = threading.Event()
-    dead = [Question((f"dead{n}", "probe"), lambda: release.wait(60), 30.0) for n in range(20)]
-    well = [Question((f"well{n}", "probe"), lambda: 7, 30.0) for n in range(50)]
+    dead = [NodeQuery((f"dead{n}", "probe"), lambda: release.wait(60), 30.0) for n in range(20)]
+    well = [NodeQuery((f"well{n}", "probe"), lambda: 7, 30.0) for n in range(50)]
     came: list[str] = []
-    for question, _ in fan_out([*dead, *well], workers=4, patience_s=0.1):
+    for question, _ in run_queries([*dead, *well], workers=4, patience_s=0.1):
         came.append(question.key[0])
         if len(came) == len(well):
             release.set()
@@ -64,7 +64,7 @@ def test_a_rack_that_is_dead_delays_nobody(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_crowded_machine_starts_no_more_than_its_workers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fanout, "crowded", lambda: True)
+    monkeypatch.setattr(query_pool, "is_host_overloaded", lambda: True)
     running, most, lock = 0, 0, threading.Lock()
 
     def ask() -> None:
@@ -75,14 +75,14 @@ def test_a_crowded_machine_starts_no_more_than_its_workers(monkeypatch: pytest.M
         with lock:
             running -= 1
 
-    questions = [Question((str(n), "probe"), ask, 30.0) for n in range(12)]
-    assert len(list(fan_out(questions, workers=3, patience_s=0.01))) == 12
+    questions = [NodeQuery((str(n), "probe"), ask, 30.0) for n in range(12)]
+    assert len(list(run_queries(questions, workers=3, patience_s=0.01))) == 12
     assert most <= 3
 
 
 def test_how_many_wait_aside_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fanout, "crowded", lambda: False)
-    monkeypatch.setattr(fanout, "ASIDE", 2)
+    monkeypatch.setattr(query_pool, "is_host_overloaded", lambda: False)
+    monkeypatch.setattr(query_pool, "MAX_PARKED_PER_WORKER", 2)
     release, lock, started = threading.Event(), threading.Lock(), []
 
     def ask() -> None:
@@ -92,9 +92,9 @@ def test_how_many_wait_aside_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None
                 release.set()
         release.wait(1.5)
 
-    questions = [Question((str(n), "probe"), ask, 30.0) for n in range(5)]
+    questions = [NodeQuery((str(n), "probe"), ask, 30.0) for n in range(5)]
     begun = time.monotonic()
-    assert len(list(fan_out(questions, workers=2, patience_s=0.01))) == 5
+    assert len(list(run_queries(questions, workers=2, patience_s=0.01))) == 5
     assert time.monotonic() - begun >= 1.5  # the fifth waited for the first to come back
 
 
@@ -105,7 +105,7 @@ def test_ctrl_c_ends_what_runs_and_leaves_no_orphan(tmp_path: Path) -> None:
 from pathlib import Path
 from assay.model.clock import SystemClock
 from assay.model.fleet import Fleet, Node
-from assay.observe.collect import collect
+from assay.observe.evidence_collector import collect
 names = [f"n{{number}}" for number in range(6)]
 nodes = {{name: Node(name, "p", "s", "r", 1, "x", "sp", "m", variables={reach!r}) for name in names}}
 collect(Fleet(Path("/"), nodes), list(nodes), clock=SystemClock(), deadline_s=120)

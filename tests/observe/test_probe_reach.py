@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from assay.model.fleet import Node
-from assay.observe.ask import ask
-from assay.observe.reach import probe, probe_here
+from assay.observe.json_command import run_json_command
+from assay.observe.transports.transport_choice import run_local_probe, run_remote_probe
 
 HUNG_S = 60  # what hangs hangs for so long; who does not wait for it is through long before
 GOOD = {"probe": {"host": {"hostname": {"value": "n1"}}}}
@@ -34,11 +34,11 @@ def node(reach: Any = None) -> Node:
 @pytest.mark.parametrize("code", [0, 1, 255])
 def test_the_document_counts_and_the_exit_code_does_not(code: int) -> None:
     script = program(f"import sys; print({json.dumps(GOOD)!r}); sys.exit({code})")
-    assert probe(node(script), [], 60) == GOOD
+    assert run_remote_probe(node(script), [], 60) == GOOD
 
 
 def test_an_exit_code_of_zero_without_a_document_is_no_answer() -> None:
-    assert probe(node(program("pass")), [], 60) == {
+    assert run_remote_probe(node(program("pass")), [], 60) == {
         "probe": {"failed": "the probe printed nothing and ended with exit code 0"}
     }
 
@@ -46,22 +46,22 @@ def test_an_exit_code_of_zero_without_a_document_is_no_answer() -> None:
 def test_the_first_line_of_standard_error_is_the_reason() -> None:
     words = "\\n  \\nssh: connect to host n0007 port 22: No route to host\\r\\nmore"
     script = program(f"import sys; sys.stderr.write('{words}'); sys.exit(255)")
-    assert ask(script, 60) == {"failed": "ssh: connect to host n0007 port 22: No route to host"}
+    assert run_json_command(script, 60) == {"failed": "ssh: connect to host n0007 port 22: No route to host"}
 
 
 @pytest.mark.parametrize("rubbish", ["hello", "[1, 2]", "7", '{"a": NaN}', '{"a": "\\ud800"}', "{" * 9, "[" * 99999])
 def test_rubbish_is_a_failure_that_shows_how_it_begins(rubbish: str) -> None:
-    answer = ask(program(f"print({rubbish!r})"), 60)
+    answer = run_json_command(program(f"print({rubbish!r})"), 60)
     assert answer == {"failed": f"not a JSON document: {rubbish[:200]}"}
 
 
 def test_what_a_terminal_would_obey_is_made_harmless() -> None:
-    answer = ask(program(r"import sys; sys.stderr.write('\x1b]0;owned\x07 boo')"), 60)
+    answer = run_json_command(program(r"import sys; sys.stderr.write('\x1b]0;owned\x07 boo')"), 60)
     assert answer == {"failed": "·]0;owned· boo"}
 
 
 def test_bytes_that_are_no_text_do_not_break_the_collector() -> None:
-    assert "failed" in ask(program(r"import os; os.write(1, b'\xff\xfe\x00{'); os.write(2, b'')"), 60)
+    assert "failed" in run_json_command(program(r"import os; os.write(1, b'\xff\xfe\x00{'); os.write(2, b'')"), 60)
 
 
 def test_a_probe_that_hangs_is_given_up_on_time_with_all_its_children(tmp_path: Path) -> None:
@@ -81,7 +81,7 @@ def given_up(script: list[str], pids: Path, count: int) -> list[int]:
     """Ask a script that hangs, for longer where a busy machine did not let it begin; return who wrote to `pids`."""
     for seconds in (0.6, 6.0, 20.0):
         pids.write_text("")
-        assert ask(script, seconds) == {"failed": f"no answer within {seconds} s"}
+        assert run_json_command(script, seconds) == {"failed": f"no answer within {seconds} s"}
         if len(begun := pids.read_text().split()) == count:
             return list(map(int, begun))
     raise AssertionError("it never began")
@@ -111,17 +111,19 @@ def test_a_child_that_escaped_and_holds_the_pipe_is_not_waited_for(tmp_path: Pat
 def test_a_process_that_closes_its_output_and_stays_is_not_waited_for() -> None:
     begin = time.monotonic()
     script = program(f"import os, time; os.write(1, b'{{}}'); os.close(1); os.close(2); time.sleep({HUNG_S})")
-    assert ask(script, 0.6) == {"failed": "no answer within 0.6 s"}
+    assert run_json_command(script, 0.6) == {"failed": "no answer within 0.6 s"}
     assert time.monotonic() - begin < HUNG_S / 2
 
 
 def test_a_flood_is_cut_off() -> None:
-    answer = ask(program("import os\nwhile True: os.write(1, b'x' * 65536)"), 20)
+    answer = run_json_command(program("import os\nwhile True: os.write(1, b'x' * 65536)"), 20)
     assert answer == {"failed": "an answer of more than 16 MiB was cut off"}
 
 
 def test_a_program_that_is_not_there_is_said_plainly() -> None:
-    assert ask(["/no/such/ssh", "n1"], 60) == {"failed": "/no/such/ssh cannot be started: No such file or directory"}
+    assert run_json_command(["/no/such/ssh", "n1"], 60) == {
+        "failed": "/no/such/ssh cannot be started: No such file or directory"
+    }
 
 
 @pytest.mark.skipif(not shutil.which("ssh"), reason="no ssh here (Debian: openssh-client)")
@@ -129,18 +131,18 @@ def test_the_real_ssh_is_refused_in_its_own_words_and_not_waited_for_when_nobody
     with socket.create_server(("127.0.0.1", 0)) as mute:
         port = mute.getsockname()[1]
         reach = ["ssh", "-F", "none", "-o", "BatchMode=yes", "-p", str(port), "127.0.0.1"]
-        assert probe(node(reach), [], 0.6) == {"probe": {"failed": "no answer within 0.6 s"}}
+        assert run_remote_probe(node(reach), [], 0.6) == {"probe": {"failed": "no answer within 0.6 s"}}
     refused = f"ssh: connect to host 127.0.0.1 port {port}: Connection refused"
-    assert probe(node(reach), [], 60) == {"probe": {"failed": refused}}
+    assert run_remote_probe(node(reach), [], 60) == {"probe": {"failed": refused}}
 
 
 def test_an_active_run_that_brings_no_active_channel_reads_failed() -> None:
-    answer = probe(node(program(f"print({json.dumps(GOOD)!r})")), ["--active", "memory"], 60)
+    answer = run_remote_probe(node(program(f"print({json.dumps(GOOD)!r})")), ["--active", "memory"], 60)
     assert answer == {**GOOD, "active": {"failed": "the answer holds no active"}}
 
 
 def test_the_real_probe_answers_through_the_lab(rehearsal: Any) -> None:
-    tree = probe(rehearsal.fleet.nodes["n0001"], [], 20)["probe"]
+    tree = run_remote_probe(rehearsal.fleet.nodes["n0001"], [], 20)["probe"]
     assert tree["host"]["hostname"] == {"value": "n0001"}
     assert tree["gpu"]["count"] == {"value": 8}
 
@@ -150,7 +152,7 @@ def test_a_node_that_boots_has_no_route(rehearsal: Any) -> None:
         before = state["boot"]["ready_at"]
         state["boot"]["ready_at"] = (rehearsal.world.clock().now() + timedelta(hours=9)).isoformat()
     try:
-        answer = probe(rehearsal.fleet.nodes["n0002"], [], 20)
+        answer = run_remote_probe(rehearsal.fleet.nodes["n0002"], [], 20)
     finally:
         with rehearsal.world.change("n0002") as state:
             state["boot"]["ready_at"] = before
@@ -160,6 +162,6 @@ def test_a_node_that_boots_has_no_route(rehearsal: Any) -> None:
 def test_this_machine_itself_is_read_even_from_within_a_lab(rehearsal: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ASSAY_ROOT", str(rehearsal.world.folder("n0001") / "root"))
     monkeypatch.setenv("NVML_STUB", str(rehearsal.world.folder("n0001") / "nvml.json"))
-    tree = probe_here([], 20)["probe"]
+    tree = run_local_probe([], 20)["probe"]
     assert tree["host"]["boot_id"] == {"value": Path("/proc/sys/kernel/random/boot_id").read_text().strip()}
     assert tree["host"]["cpu_threads"]["value"] > 0

@@ -11,13 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.model.errors import Trouble
-from assay.model.evidence import Evidence
-from assay.observe.recorded.form import NotThis
-from assay.observe.recorded.read_in import FORMS, read_content, read_in
-from assay.probe.files import Root
-from assay.probe.hca import read_hcas
-from assay.probe.lazy import settled
+from assay.model.errors import AssayError
+from assay.model.evidence import EvidenceDocument
+from assay.observe.recordings.recording_format import RecordingError
+from assay.observe.recordings.recording_reader import RECORDING_FORMATS, parse_recording, read_recordings
+from assay.probe.devices.hca import read_hcas
+from assay.probe.node_access import NodeRoot, resolve_lazy
 
 AT = datetime(2026, 11, 21, 8, 0, tzinfo=UTC)
 XID = "NVRM: Xid (PCI:0000:1b:00): 79, pid=1, GPU has fallen off the bus."
@@ -57,12 +56,12 @@ JOURNAL = [
 ]
 
 
-def read(tmp_path: Path, *contents: str | bytes, at: datetime | None = AT) -> Evidence:
+def read(tmp_path: Path, *contents: str | bytes, at: datetime | None = AT) -> EvidenceDocument:
     files = []
     for number, content in enumerate(contents):
         files.append(tmp_path / f"file{number}")
         files[-1].write_bytes(content.encode() if isinstance(content, str) else content)
-    return read_in(files, "n0001", at)
+    return read_recordings(files, "n0001", at)
 
 
 HALF = json.dumps(
@@ -72,7 +71,7 @@ HALF = json.dumps(
 
 @pytest.mark.parametrize("content", ["\n".join(json.dumps({**one, "MESSAGE": "lost \ud83d"}) for one in JOURNAL), HALF])
 def test_half_a_letter_which_json_can_write_and_nothing_keep_becomes_a_question_mark(content: str) -> None:
-    found = json.dumps(list(read_content(content.encode(), AT)[1].values()))
+    found = json.dumps(list(parse_recording(content.encode(), AT)[1].values()))
     assert "lost ?" in found
     assert "ud83d" not in found
 
@@ -100,7 +99,7 @@ def test_adapters_of_ibstat_read_as_those_of_sysfs_do(tmp_path: Path) -> None:
 def test_the_branch_of_ibstat_has_the_names_of_the_probe(tmp_path: Path) -> None:
     device = tmp_path / "sys/class/infiniband/mlx5_0/ports/1"
     device.mkdir(parents=True)
-    theirs = settled(read_hcas(Root(str(tmp_path))))["mlx5_0"]
+    theirs = resolve_lazy(read_hcas(NodeRoot(str(tmp_path))))["mlx5_0"]
     assert set(read(tmp_path, IBSTAT).channels["probe"]["hca"]["mlx5_0"]) == set(theirs)
 
 
@@ -165,14 +164,14 @@ def test_several_files_are_one_document_and_the_rest_reads_absent(tmp_path: Path
     assert evidence.read("probe", "gpu", "devices").reason == "not among the recordings"
     assert evidence.read("probe", "host", "uptime_s").kind == "absent"
     assert evidence.read("bmc", "events").kind == "value"
-    assert Evidence.from_json(json.loads(json.dumps(evidence.as_json()))) == evidence
+    assert EvidenceDocument.from_json(json.loads(json.dumps(evidence.as_json()))) == evidence
 
 
 def test_evidence_is_as_old_as_the_oldest_file(tmp_path: Path) -> None:
     for name, content, age in (("a", IBSTAT, 100), ("b", LOGS["kmsg"], 5000)):
         (tmp_path / name).write_text(content)
         os.utime(tmp_path / name, (AT.timestamp() - age,) * 2)
-    assert read_in([tmp_path / "a", tmp_path / "b"], "n0001").at.timestamp() == AT.timestamp() - 5000
+    assert read_recordings([tmp_path / "a", tmp_path / "b"], "n0001").at.timestamp() == AT.timestamp() - 5000
 
 
 @pytest.mark.parametrize(
@@ -189,15 +188,15 @@ def test_evidence_is_as_old_as_the_oldest_file(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_not_whole_is_refused(tmp_path: Path, contents: list[str], said: str) -> None:
-    with pytest.raises(Trouble, match=said):
+    with pytest.raises(AssayError, match=said):
         read(tmp_path, *contents)
 
 
 def test_a_file_that_cannot_be_opened_is_told_and_not_more(tmp_path: Path) -> None:
-    with pytest.raises(Trouble, match="No such file"):
-        read_in([tmp_path / "gone"], "n0001")
-    with pytest.raises(Trouble, match="cannot be read"):
-        read_in([tmp_path], "n0001")
+    with pytest.raises(AssayError, match="No such file"):
+        read_recordings([tmp_path / "gone"], "n0001")
+    with pytest.raises(AssayError, match="cannot be read"):
+        read_recordings([tmp_path], "n0001")
 
 
 @given(
@@ -206,10 +205,10 @@ def test_a_file_that_cannot_be_opened_is_told_and_not_more(tmp_path: Path) -> No
 def test_whatever_is_cut_out_or_put_in_it_reads_or_is_refused(whole: str, place: int, odd: bytes) -> None:
     content = whole.encode()[:place] + odd + whole.encode()[place + 3 :]
     try:
-        form, branches = read_content(content, AT)
-    except NotThis:
+        form, branches = parse_recording(content, AT)
+    except RecordingError:
         return
-    assert form in FORMS
+    assert form in RECORDING_FORMATS
     json.dumps({".".join(place): tree for place, tree in branches.items()}, allow_nan=False)
 
 
@@ -217,10 +216,10 @@ def test_whatever_is_cut_out_or_put_in_it_reads_or_is_refused(whole: str, place:
 def test_real_captures_read_in() -> None:
     samples = Path(os.environ["ASSAY_SAMPLES"])
     files = [samples / name for name in ("gpu/qx-h100.xml", "logs/dmesg-xid-119.log")]
-    evidence = read_in([*files, *samples.glob("infiniband/ibstat*")], "n0001")
+    evidence = read_recordings([*files, *samples.glob("infiniband/ibstat*")], "n0001")
     devices = evidence.read("probe", "gpu", "devices").value
     assert all(device["name"] == {"value": "NVIDIA H100 80GB HBM3"} for device in devices.values())
     assert len(evidence.read("probe", "hca").value) == 12
     assert any("Xid" in line["text"] for line in evidence.read("probe", "kernel_log", "lines").value)
-    with pytest.raises(Trouble, match="no format that is known"):
-        read_in([samples / "logs/fabricmanager.log"], "n0001")
+    with pytest.raises(AssayError, match="no format that is known"):
+        read_recordings([samples / "logs/fabricmanager.log"], "n0001")

@@ -13,26 +13,26 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from assay.actions.rma.content import _firmware
-from assay.cli.observed import counted, observed, readings
-from assay.controller.looking.look import _unanswered
-from assay.fleet.load import load_fleet
-from assay.lifecycle.classify import faults_in
-from assay.lifecycle.sightings import parts_of
-from assay.lifecycle.story import Story
-from assay.model.errors import Trouble
-from assay.model.evidence import Evidence
-from assay.observe.ask import document
-from assay.observe.bmc_channel import _read_before
-from assay.observe.serials import node_serials, parts_in
-from assay.observe.store import EvidenceStore
+from assay.actions.rma.dossier_content import _firmware
+from assay.cli.render.collected_evidence import describe_collection, print_reading_counts, print_readings
+from assay.controller.ingest.evidence_collection import _list_unanswered
+from assay.fleet.fleet_loader import load_fleet
+from assay.lifecycle.faults.detection import detect_faults
+from assay.lifecycle.faults.sightings import map_parts_by_pci
+from assay.lifecycle.node_state import NodeState
+from assay.model.errors import AssayError
+from assay.model.evidence import EvidenceDocument
+from assay.observe.evidence_store import EvidenceStore
+from assay.observe.json_command import parse_json_output
+from assay.observe.serial_numbers import find_node_serials, find_part_serials
+from assay.redfish.bmc_evidence import _read_before
 
 ROOT = Path(__file__).parents[2]
 FLEET = load_fleet(ROOT)
 NODE = FLEET.nodes["n0003"]
 SPEC = FLEET.spec_of(NODE.name)
 SINCE = "2026-01-01T00:00:00+00:00"
-STORY = Story(NODE.name, NODE.pool, "production", SINCE, "s1", "", SINCE)
+STORY = NodeState(NODE.name, NODE.pool, "production", SINCE, "s1", "", SINCE)
 POLICY = next(iter(FLEET.policies.values()))
 XID = "NVRM: Xid (PCI:0000:1b:00): 79, pid=1234, GPU has fallen off the bus."
 AT = "2026-11-21T11:00:00+00:00"
@@ -72,14 +72,18 @@ def _places(tree: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return [place for step, below in pairs for place in [(*path, step), *_places(below, (*path, step))]]
 
 
-READERS: dict[str, Callable[[Evidence], object]] = {
-    "faults": lambda seen: faults_in(FLEET.catalog, POLICY, NODE, SPEC, STORY, seen),
-    "parts": lambda seen: (parts_in(seen, parts_of(SPEC)), node_serials(seen)),
-    "what is said": lambda seen: (observed(FLEET, seen, "d"), readings(seen), counted(seen)),
-    "silences": lambda seen: list(_unanswered(seen)),
+READERS: dict[str, Callable[[EvidenceDocument], object]] = {
+    "faults": lambda seen: detect_faults(FLEET.fault_catalog, POLICY, NODE, SPEC, STORY, seen),
+    "parts": lambda seen: (find_part_serials(seen, map_parts_by_pci(SPEC)), find_node_serials(seen)),
+    "what is said": lambda seen: (
+        describe_collection(FLEET, seen, "d"),
+        print_readings(seen),
+        print_reading_counts(seen),
+    ),
+    "silences": lambda seen: list(_list_unanswered(seen)),
     "the log read on": lambda seen: [*_read_before(seen)[1]],
     "firmware": _firmware,
-    "digest": Evidence.digest,
+    "digest": EvidenceDocument.digest,
 }
 
 
@@ -106,35 +110,35 @@ def _spoilt(damage: list[tuple[tuple[Any, ...], Any]]) -> dict[str, Any]:
 @given(st.lists(st.tuples(st.sampled_from(_places(DOCUMENT)), st.sampled_from(ODD)), min_size=1, max_size=3))
 def test_whatever_a_document_holds_nobody_breaks_who_reads_it(damage: list[tuple[tuple[Any, ...], Any]]) -> None:
     try:
-        seen = Evidence.from_json(json.loads(json.dumps(_spoilt(damage))))
+        seen = EvidenceDocument.from_json(json.loads(json.dumps(_spoilt(damage))))
     except (ValueError, TypeError):
         return  # the store tells people of it
     for reader in READERS.values():
-        reader(Evidence(NODE.name, seen.at, seen.channels))
+        reader(EvidenceDocument(NODE.name, seen.at, seen.channels))
 
 
 def test_the_document_itself_says_something_to_everybody() -> None:
-    seen = Evidence.from_json(DOCUMENT)
-    found = faults_in(FLEET.catalog, POLICY, NODE, SPEC, STORY, seen)
+    seen = EvidenceDocument.from_json(DOCUMENT)
+    found = detect_faults(FLEET.fault_catalog, POLICY, NODE, SPEC, STORY, seen)
     assert {fault.fault_class for fault in found} == {"gpu.xid.79", "gpu.hot", "bmc.event.power-supply"}
-    assert {part.kind for part in parts_in(seen, parts_of(SPEC))} == {"gpu", "hca", "psu"}
+    assert {part.kind for part in find_part_serials(seen, map_parts_by_pci(SPEC))} == {"gpu", "hca", "psu"}
 
 
 @pytest.mark.parametrize("text", ["NaN", "1e999", "-1e999", '"\\ud83d"', "[" * 100_000])
 def test_what_cannot_be_kept_is_no_answer_of_a_probe(text: str) -> None:
-    assert "failed" in document(f'{{"probe": {text}}}'.encode(), b"", 0)
+    assert "failed" in parse_json_output(f'{{"probe": {text}}}'.encode(), b"", 0)
 
 
 @pytest.mark.parametrize("content", [b"[" * 100_000, b"7", b"{}", b'{"schema": "assay.evidence/1"}'])
 def test_a_file_that_is_no_document_is_told_to_people(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "latest").mkdir()
     (tmp_path / "latest" / "n1.json").write_bytes(content)
-    with pytest.raises(Trouble, match="not an evidence document"):
+    with pytest.raises(AssayError, match="not an evidence document"):
         EvidenceStore(tmp_path).latest("n1")
 
 
 @pytest.mark.parametrize("channels", [{"x": float("inf")}, {"x": "\ud83d"}])
 def test_what_json_cannot_say_is_not_kept(channels: dict[str, Any], tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"JSON compliant|surrogates"):
-        EvidenceStore(tmp_path).put(Evidence("n1", datetime(2026, 1, 1, tzinfo=UTC), channels))
+        EvidenceStore(tmp_path).store_latest(EvidenceDocument("n1", datetime(2026, 1, 1, tzinfo=UTC), channels))
     assert list(tmp_path.iterdir()) == []

@@ -11,14 +11,13 @@ from typing import Any, get_args
 
 import pytest
 
-from assay.fleet.transports import Transport as Known
-from assay.model.errors import Trouble
+from assay.model.errors import AssayError
 from assay.model.fleet import Node
-from assay.observe import shipped
-from assay.observe.reach import probe
-from assay.observe.transports.choice import Transports
-from assay.observe.transports.command import ByCommand
-from assay.probe.pack import packed
+from assay.model.specs.node_settings import TransportName as Known
+from assay.observe.transports import ssh_and_local
+from assay.observe.transports.ssh_and_local import CommandTransport
+from assay.observe.transports.transport_choice import TransportRegistry, run_remote_probe
+from assay.probe.pack import build_pack
 
 
 def node(**variables: Any) -> Node:
@@ -27,52 +26,52 @@ def node(**variables: Any) -> Node:
 
 def test_a_reach_of_its_own_goes_before_any_transport() -> None:
     script = [sys.executable, "-c", 'print(\'{"probe": {"a": {"value": 1}}}\')']
-    assert probe(node(reach=script, transport="push"), [], 20) == {"probe": {"a": {"value": 1}}}
+    assert run_remote_probe(node(reach=script, transport="push"), [], 20) == {"probe": {"a": {"value": 1}}}
 
 
 def test_nothing_said_is_ssh() -> None:
-    way = Transports().to(node())
-    assert isinstance(way, ByCommand)
+    way = TransportRegistry().transport_for(node())
+    assert isinstance(way, CommandTransport)
     assert way.wrap(node(), ["true"])[0] == "ssh"
 
 
 def test_one_that_there_is_not_is_refused_and_those_that_there_are_named() -> None:
-    with pytest.raises(Trouble, match="n1 cannot be read by 'pigeon'") as said:
-        Transports().to(node(transport="pigeon"))
+    with pytest.raises(AssayError, match="n1 cannot be read by 'pigeon'") as said:
+        TransportRegistry().transport_for(node(transport="pigeon"))
     assert all(name in said.value.fix for name in get_args(Known))
-    assert probe(node(transport="pigeon"), [], 60) == {"probe": {"failed": "n1 cannot be read by 'pigeon'"}}
+    assert run_remote_probe(node(transport="pigeon"), [], 60) == {"probe": {"failed": "n1 cannot be read by 'pigeon'"}}
 
 
 def test_local_is_this_machine_even_from_within_a_lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ASSAY_ROOT", str(tmp_path))
-    host = probe(node(transport="local"), [], 60)["probe"]["host"]
+    host = run_remote_probe(node(transport="local"), [], 60)["probe"]["host"]
     assert host["boot_id"] == {"value": Path("/proc/sys/kernel/random/boot_id").read_text().strip()}
 
 
 def test_the_probe_ends_before_who_asked_for_it_gives_up() -> None:
     script = [sys.executable, "-c", "import json, sys; print(json.dumps({'probe': {'a': {'value': sys.argv[1:]}}}))"]
-    told = probe(node(reach=script), ["--since", "7"], 20)["probe"]["a"]["value"]
+    told = run_remote_probe(node(reach=script), ["--since", "7"], 20)["probe"]["a"]["value"]
     assert told == ["python3", "-I", "-S", "-", "--since", "7", "--deadline", "18"]
-    active = probe(node(reach=script), ["--active", "memory"], 600)["probe"]["a"]["value"]
+    active = run_remote_probe(node(reach=script), ["--active", "memory"], 600)["probe"]["a"]["value"]
     assert "--deadline" not in active
 
 
 def test_many_threads_that_want_the_probe_at_once_all_get_it() -> None:
     """Whatever collects garbage lets other threads in, even in the middle of ast.parse: CPython 3.11 breaks then."""
-    packed.cache_clear()
-    shipped._script.cache_clear()
+    build_pack.cache_clear()
+    ssh_and_local._build_probe_script.cache_clear()
     before, switching = gc.get_threshold(), sys.getswitchinterval()
     gc.callbacks.append(let_others_in)
     gc.set_threshold(200, 10, 10)
     sys.setswitchinterval(1e-5)
     try:
         with ThreadPoolExecutor(8) as threads:
-            scripts = [one.result() for one in [threads.submit(shipped.script) for _ in range(8)]]
+            scripts = [one.result() for one in [threads.submit(ssh_and_local.build_probe_script) for _ in range(8)]]
     finally:
         gc.callbacks.remove(let_others_in)
         gc.set_threshold(*before)
         sys.setswitchinterval(switching)
-    assert set(scripts) == {shipped.script()}
+    assert set(scripts) == {ssh_and_local.build_probe_script()}
 
 
 def let_others_in(*_: Any) -> None:

@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 
 from assay.model.fleet import Node
-from assay.observe.reach import probe
-from assay.observe.transports.choice import Transports
+from assay.observe.transports.transport_choice import TransportRegistry, run_remote_probe
 
 STAND_IN = f"""#!{sys.executable}
 import json, os, sys
@@ -55,7 +54,7 @@ def node(name: str = "n0001", *, quick: bool = True, **told: Any) -> Node:
 
 
 def test_the_probe_goes_through_the_pod_on_the_node(kubectl: Path) -> None:
-    host = probe(node(quick=False), [], 60)["probe"]["host"]
+    host = run_remote_probe(node(quick=False), [], 60)["probe"]["host"]
     assert host["boot_id"] == {"value": Path("/proc/sys/kernel/random/boot_id").read_text().strip()}
     listed, executed = asked(kubectl)
     assert listed[:4] == ["--namespace=assay", "get", "pods", "--selector=app.kubernetes.io/name=assay-agent"]
@@ -65,7 +64,7 @@ def test_the_probe_goes_through_the_pod_on_the_node(kubectl: Path) -> None:
 
 def test_what_the_inventory_tells_is_used(kubectl: Path) -> None:
     told = {"context": "site-b", "namespace": "gpu", "pods": "app=x", "container": "probe", "node": "gpu-b"}
-    assert probe(node(**told), [], 60)["probe"]["host"] == {"value": "here"}
+    assert run_remote_probe(node(**told), [], 60)["probe"]["host"] == {"value": "here"}
     listed, executed = asked(kubectl)
     assert listed[:5] == ["--context=site-b", "--namespace=gpu", "get", "pods", "--selector=app=x"]
     assert executed[:6] == [
@@ -79,15 +78,15 @@ def test_what_the_inventory_tells_is_used(kubectl: Path) -> None:
 
 
 def test_a_pass_asks_once_for_all_its_pods(kubectl: Path) -> None:
-    transports = Transports()
+    transports = TransportRegistry()
     for _ in range(3):
-        assert "host" in probe(node(), [], 60, transports)["probe"]
+        assert "host" in run_remote_probe(node(), [], 60, transports)["probe"]
     assert ["get" in words for words in asked(kubectl)] == [True, False, False, False]
 
 
 def test_a_node_without_a_pod_is_said_plainly(kubectl: Path) -> None:
     reason = "no pod app.kubernetes.io/name=assay-agent runs on n0777 in the namespace assay"
-    assert probe(node("n0777"), [], 10) == {"probe": {"failed": reason}}
+    assert run_remote_probe(node("n0777"), [], 10) == {"probe": {"failed": reason}}
 
 
 @pytest.mark.parametrize(
@@ -96,5 +95,5 @@ def test_a_node_without_a_pod_is_said_plainly(kubectl: Path) -> None:
 )
 def test_a_cluster_that_does_not_list_its_pods_is_said_in_kubectl_s_words(kubectl: Path, said: str, shown: str) -> None:
     (kubectl / "kubectl").write_text(f"#!/bin/sh\n{said}\n")
-    answer = probe(node(), [], 10)["probe"]
+    answer = run_remote_probe(node(), [], 10)["probe"]
     assert answer == {"failed": f"kubectl does not list the pods app.kubernetes.io/name=assay-agent: {shown}"}

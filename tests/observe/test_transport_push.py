@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from assay.model.clock import SystemClock
-from assay.model.errors import Trouble
-from assay.model.evidence import Evidence
+from assay.model.errors import AssayError
+from assay.model.evidence import EvidenceDocument
 from assay.model.fleet import Fleet, Node
 from assay.model.reading import absent, value
-from assay.observe.collect import collect
-from assay.observe.pushed import keep_pushed
-from assay.observe.store import EvidenceStore
+from assay.observe.agent_delivery import store_pushed_document
+from assay.observe.evidence_collector import collect_evidence
+from assay.observe.evidence_store import EvidenceStore
 
 AT = datetime(2026, 11, 20, 8, 0, tzinfo=UTC)
 TREE = {"host": {"hostname": value("n1")}}
@@ -33,41 +33,41 @@ def store(tmp_path: Path) -> EvidenceStore:
 
 
 def pushed(at: datetime = AT, node: str = "n1", **channels: Any) -> dict[str, Any]:
-    return Evidence(node, at, channels or {"probe": TREE}).as_json()
+    return EvidenceDocument(node, at, channels or {"probe": TREE}).as_json()
 
 
 def test_what_was_pushed_is_the_evidence_and_as_old_as_it_is(fleet: Fleet, store: EvidenceStore) -> None:
-    digest = keep_pushed(store, fleet, pushed())
+    digest = store_pushed_document(store, fleet, pushed())
     assert store.get(digest).channels == {"probe": TREE}
-    (found,) = collect(fleet, ["n1"], clock=SystemClock(), store=store).values()
+    (found,) = collect_evidence(fleet, ["n1"], clock=SystemClock(), store=store).values()
     assert found.channels == {"probe": TREE, "bmc": absent("no bmc_address is declared for n1")}
     assert found.at == AT
 
 
 def test_a_time_in_the_future_does_not_make_evidence_newer_than_now(fleet: Fleet, store: EvidenceStore) -> None:
     ahead = datetime.now(UTC) + timedelta(days=1)
-    keep_pushed(store, fleet, pushed(at=ahead))
-    (found,) = collect(fleet, ["n1"], clock=SystemClock(), store=store).values()
+    store_pushed_document(store, fleet, pushed(at=ahead))
+    (found,) = collect_evidence(fleet, ["n1"], clock=SystemClock(), store=store).values()
     assert found.at < ahead
 
 
 def test_nothing_pushed_is_no_answer(fleet: Fleet, store: EvidenceStore) -> None:
-    (found,) = collect(fleet, ["n1"], clock=SystemClock(), store=store).values()
+    (found,) = collect_evidence(fleet, ["n1"], clock=SystemClock(), store=store).values()
     assert found.channels["probe"] == {"failed": "the agent of n1 has pushed nothing yet"}
 
 
 def test_one_that_only_pushes_takes_no_orders(fleet: Fleet, store: EvidenceStore) -> None:
-    keep_pushed(store, fleet, pushed())
-    (found,) = collect(fleet, ["n1"], clock=SystemClock(), store=store, active={"n1": ["memory"]}).values()
+    store_pushed_document(store, fleet, pushed())
+    (found,) = collect_evidence(fleet, ["n1"], clock=SystemClock(), store=store, active={"n1": ["memory"]}).values()
     assert found.channels["active"] == {"failed": "n1 only pushes: nothing can be started there"}
     assert found.channels["probe"] == TREE
 
 
 def test_a_document_that_comes_late_is_kept_but_is_not_the_last(fleet: Fleet, store: EvidenceStore) -> None:
-    keep_pushed(store, fleet, pushed())
-    late = keep_pushed(store, fleet, pushed(at=AT - timedelta(hours=1)))
+    store_pushed_document(store, fleet, pushed())
+    late = store_pushed_document(store, fleet, pushed(at=AT - timedelta(hours=1)))
     assert store.get(late).at == AT - timedelta(hours=1)
-    last = store.pushed("n1")
+    last = store.latest_pushed("n1")
     assert last is not None
     assert last.at == AT
     assert store.latest("n1") is None
@@ -86,6 +86,6 @@ def test_a_document_that_comes_late_is_kept_but_is_not_the_last(fleet: Fleet, st
 def test_what_is_no_evidence_of_a_known_node_is_refused(
     fleet: Fleet, store: EvidenceStore, document: dict[str, Any], said: str
 ) -> None:
-    with pytest.raises(Trouble, match=said):
-        keep_pushed(store, fleet, document)
+    with pytest.raises(AssayError, match=said):
+        store_pushed_document(store, fleet, document)
     assert not store.folder.exists()

@@ -10,8 +10,8 @@ import pytest
 from slurm_cluster import cluster, needs_slurm, said, until
 
 from assay.model.fleet import Node
-from assay.observe.reach import probe
-from assay.observe.transports.slurm import srun
+from assay.observe.transports.slurm_and_kubernetes import wrap_srun
+from assay.observe.transports.transport_choice import run_remote_probe
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def busy(slurm: Path) -> Iterator[str]:
 
 @needs_slurm
 def test_a_step_brings_the_document_and_its_job_is_gone_after(slurm: Path) -> None:
-    host = probe(node(), [], 60)["probe"]["host"]
+    host = run_remote_probe(node(), [], 60)["probe"]["host"]
     assert host["boot_id"] == {"value": Path("/proc/sys/kernel/random/boot_id").read_text().strip()}
     until(lambda: not said("squeue", "--noheader"))
 
@@ -47,7 +47,7 @@ def test_a_step_brings_the_document_and_its_job_is_gone_after(slurm: Path) -> No
 def test_our_environment_stays_here(slurm: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BMC_PASSWORD", "hunter2")
     show = ["python3", "-c", "import json, os; print(json.dumps({'probe': dict(os.environ)}))"]
-    seen = probe(node(probe_command=show), [], 60)["probe"]
+    seen = run_remote_probe(node(probe_command=show), [], 60)["probe"]
     assert "BMC_PASSWORD" not in seen
     assert seen["PATH"].startswith("/usr/local/sbin:")
 
@@ -55,14 +55,14 @@ def test_our_environment_stays_here(slurm: Path, monkeypatch: pytest.MonkeyPatch
 @needs_slurm
 @pytest.mark.slow
 def test_a_full_node_is_left_alone_and_said_to_be_full(slurm: Path, busy: str) -> None:
-    (reason,) = probe(node(), [], 60)["probe"].values()
+    (reason,) = run_remote_probe(node(), [], 60)["probe"].values()
     assert "busy" in reason or "allocate" in reason
     assert said("squeue", "--noheader", "--format=%A") == busy
 
 
 @needs_slurm
 def test_a_step_that_joins_a_job_takes_nothing_from_it(slurm: Path, busy: str) -> None:
-    tree = probe(node(slurm_step={"join": True}), [], 60)["probe"]
+    tree = run_remote_probe(node(slurm_step={"join": True}), [], 60)["probe"]
     assert tree["host"]["boot_id"]["value"]
     before = (slurm / "ticks").stat().st_size
     until(lambda: (slurm / "ticks").stat().st_size > before)
@@ -73,13 +73,13 @@ def test_a_step_that_joins_a_job_takes_nothing_from_it(slurm: Path, busy: str) -
 @pytest.mark.slow
 def test_a_step_that_is_given_up_leaves_no_job_behind(slurm: Path) -> None:
     hangs = node(probe_command=["python3", "-c", "import time; time.sleep(300)"])
-    assert probe(hangs, [], 3) == {"probe": {"failed": "no answer within 3 s"}}
+    assert run_remote_probe(hangs, [], 3) == {"probe": {"failed": "no answer within 3 s"}}
     until(lambda: not said("squeue", "--noheader"))
 
 
 @needs_slurm
 def test_a_node_that_slurm_does_not_know_is_said_in_its_words(slurm: Path) -> None:
-    (reason,) = probe(node(slurm_step={"node": "n7777"}), [], 60)["probe"].values()
+    (reason,) = run_remote_probe(node(slurm_step={"node": "n7777"}), [], 60)["probe"].values()
     assert "n7777" in reason or "node name" in reason.lower()
 
 
@@ -87,12 +87,12 @@ def test_without_slurm_a_job_to_join_cannot_be_found_and_that_is_said(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    answer = probe(node(slurm_step={"join": True}), [], 60)
+    answer = run_remote_probe(node(slurm_step={"join": True}), [], 60)
     assert answer == {"probe": {"failed": "squeue does not say which job runs on n0001: FileNotFoundError"}}
 
 
 def test_what_the_inventory_adds_for_srun_stands_before_the_words() -> None:
     told = node(slurm_step={"node": "gpu-1", "options": ["--partition=checks"]})
-    command = srun(told, ["python3", "-"])
+    command = wrap_srun(told, ["python3", "-"])
     assert "--nodelist=gpu-1" in command
     assert command[-4:] == ["--partition=checks", "--", "python3", "-"]

@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from assay.lab.nvml.build import build
-from assay.lab.shell import _environment as lab_environment
-from assay.model.errors import Trouble
+from assay.lab.node.shell import _environment as lab_environment
+from assay.lab.nvml.stub_build import build_stub
+from assay.model.errors import AssayError
 from assay.model.fleet import Node
-from assay.observe.reach import probe
-from assay.observe.transports.ssh import ssh
+from assay.observe.transports.ssh_and_local import wrap_ssh
+from assay.observe.transports.transport_choice import run_remote_probe
 
 SSHD = "/usr/sbin/sshd"
 needs_sshd = pytest.mark.skipif(not Path(SSHD).exists(), reason="no sshd here (Debian: openssh-server)")
@@ -56,7 +56,7 @@ def server(rehearsal: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     with socket.create_server((address, 0)) as free:
         port = free.getsockname()[1]
     world, home = rehearsal.world, rehearsal.world.folder("n0001")
-    seen = lab_environment(world, home, world.clock().now(), build(world.home / "lib"))
+    seen = lab_environment(world, home, world.clock().now(), build_stub(world.home / "lib"))
     pairs = " ".join(f'"{name}={text}"' for name, text in {**seen, "PATH": f"{world.home}/tools:{os.defpath}"}.items())
     options = [
         f"ListenAddress={address}:{port}",
@@ -93,8 +93,8 @@ def until(true: Callable[[], bool], limit_s: float = 30.0) -> None:
 
 @needs_sshd
 def test_the_document_is_the_one_that_any_other_way_brings(server: Server, rehearsal: Any) -> None:
-    over_ssh = probe(server.node(), [], 60)["probe"]
-    by_reach = probe(rehearsal.fleet.nodes["n0001"], [], 60)["probe"]
+    over_ssh = run_remote_probe(server.node(), [], 60)["probe"]
+    by_reach = run_remote_probe(rehearsal.fleet.nodes["n0001"], [], 60)["probe"]
     assert over_ssh["host"]["hostname"] == {"value": "n0001"}
     assert over_ssh["gpu"] == by_reach["gpu"]
     assert list(over_ssh) == list(by_reach)
@@ -103,7 +103,7 @@ def test_the_document_is_the_one_that_any_other_way_brings(server: Server, rehea
 
 @needs_sshd
 def test_arguments_arrive_through_the_login_shell_as_they_are(server: Server) -> None:
-    answer = probe(server.node(), ["--active", "it's; echo $HOME *"], 60)
+    answer = run_remote_probe(server.node(), ["--active", "it's; echo $HOME *"], 60)
     assert answer["active"]["it's; echo $HOME *"]["failed"].startswith("no active part is called")
 
 
@@ -113,12 +113,12 @@ def test_an_installed_probe_is_used_where_the_inventory_says_so(server: Server, 
     installed.write_text('#!/bin/sh\necho \'{"probe": {"host": {"value": "installed"}}}\'\n')
     installed.chmod(0o755)
     node = server.node(probe_command=[str(installed)])
-    assert probe(node, [], 60) == {"probe": {"host": {"value": "installed"}}}
+    assert run_remote_probe(node, [], 60) == {"probe": {"host": {"value": "installed"}}}
 
 
 @needs_sshd
 def test_a_python_that_is_not_there_is_said_as_the_shell_says_it(server: Server) -> None:
-    (reason,) = probe(server.node(ansible_python_interpreter="/no/such/python3"), [], 60)["probe"].values()
+    (reason,) = run_remote_probe(server.node(ansible_python_interpreter="/no/such/python3"), [], 60)["probe"].values()
     assert "/no/such/python3" in reason
 
 
@@ -127,7 +127,7 @@ def test_a_key_that_is_refused_is_the_reason(server: Server, tmp_path: Path) -> 
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", tmp_path / "strange"], check=True)
     options = "-o IdentitiesOnly=yes -o IdentityAgent=none"
     strange = server.node(ansible_ssh_private_key_file=str(tmp_path / "strange"), ansible_ssh_extra_args=options)
-    (reason,) = probe(strange, [], 60)["probe"].values()
+    (reason,) = run_remote_probe(strange, [], 60)["probe"].values()
     assert "Permission denied" in reason
 
 
@@ -136,7 +136,7 @@ def test_a_host_that_is_another_is_said_though_ssh_draws_a_box_first(server: Ser
     key = (server.folder / "id.pub").read_text().split()[:2]
     (tmp_path / "known").write_text(f"[{server.address}]:{server.port} {' '.join(key)}\n")
     options = f"-F none -o StrictHostKeyChecking=yes -o UserKnownHostsFile={tmp_path}/known"
-    (reason,) = probe(server.node(ansible_ssh_common_args=options), [], 60)["probe"].values()
+    (reason,) = run_remote_probe(server.node(ansible_ssh_common_args=options), [], 60)["probe"].values()
     assert "REMOTE HOST IDENTIFICATION HAS CHANGED" in reason
 
 
@@ -147,7 +147,7 @@ def test_one_connection_that_persists_serves_the_next(server: Server) -> None:
     node = server.node(ansible_ssh_extra_args=persist, probe_command=quick)
     try:
         for _ in range(2):
-            assert probe(node, [], 60)["probe"] == {"a": {"value": 1}}
+            assert run_remote_probe(node, [], 60)["probe"] == {"a": {"value": 1}}
         assert (server.folder / "c").exists()
     finally:
         command = ["ssh", "-F", "none", "-O", "exit", "-o", f"ControlPath={server.folder}/c", server.address]
@@ -162,7 +162,7 @@ def test_nothing_of_it_stays_on_the_node_after_its_deadline(server: Server, rehe
     os.mkfifo(state)
     try:
         for seconds in (4, 30):
-            found = probe(server.node(), [], seconds)["probe"]
+            found = run_remote_probe(server.node(), [], seconds)["probe"]
             if "host" in found:  # else the machine is too busy to come so far
                 break
         assert "failed" in found["host"] or "failed" in found["host"]["uptime_s"]
@@ -194,22 +194,22 @@ def readers_of(root: str) -> list[str]:
 def test_what_ansible_is_told_of_a_host_counts() -> None:
     variables = {"ansible_host": "10.0.0.7", "ansible_port": 2222, "ansible_user": "ops", "ansible_become": True}
     node = Node("n1", "p", "s", "r01", 1, "x", "spec", "managed", variables=variables)
-    command = ssh(node, ["python3", "-c", "a b"])
+    command = wrap_ssh(node, ["python3", "-c", "a b"])
     assert command[:4] == ["ssh", "-T", "-o", "BatchMode=yes"]
     assert command[6:] == ["-p", "2222", "-l", "ops", "--", "10.0.0.7", "sudo -n python3 -c 'a b'"]
-    assert ssh(replace(node, variables={}), ["true"])[6:] == ["--", "n1", "true"]
+    assert wrap_ssh(replace(node, variables={}), ["true"])[6:] == ["--", "n1", "true"]
 
 
 def test_an_address_that_begins_like_an_option_is_no_option() -> None:
     node = Node("n1", "p", "s", "r01", 1, "x", "spec", "managed", variables={"ansible_host": "-oProxyCommand=x"})
-    command = ssh(node, ["true"])
+    command = wrap_ssh(node, ["true"])
     assert command.index("--") < command.index("-oProxyCommand=x")
 
 
 def test_a_template_of_ansible_s_is_refused_in_words() -> None:
     node = Node("n1", "p", "s", "r01", 1, "x", "spec", "managed", variables={"ansible_host": "{{ address }}"})
-    with pytest.raises(Trouble, match="ansible_host of n1 is a template"):
-        ssh(node, ["true"])
-    assert probe(node, [], 60) == {
+    with pytest.raises(AssayError, match="ansible_host of n1 is a template"):
+        wrap_ssh(node, ["true"])
+    assert run_remote_probe(node, [], 60) == {
         "probe": {"failed": "ansible_host of n1 is a template, which only Ansible can fill in"}
     }

@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 from assay.cli.app import app
 from assay.ledger.store import Ledger
-from assay.model.entry import Entry
-from assay.model.errors import Trouble
+from assay.model.errors import AssayError
+from assay.model.ledger_entry import LedgerEntry
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -33,7 +33,7 @@ class Person:
         return json.loads(self.types(*words, "--format", "json"))
 
     def is_refused(self, *words: str, at: Path | None = None) -> str:
-        with pytest.raises(Trouble) as told:
+        with pytest.raises(AssayError) as told:
             CliRunner().invoke(app, [*words, "--fleet", str(at or self.root)], catch_exceptions=False)
         return str(told.value)
 
@@ -55,7 +55,9 @@ def ann(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Person:
     person, ledger = Person(tmp_path), Ledger.open(tmp_path / ".assay" / "ledger.sqlite")
     ledger.append(
         *(
-            Entry(f"e-{node}", "2026-11-21T12:00:00+00:00", "node.enrolled", node, {"pool": "h100-a", "state": state})
+            LedgerEntry(
+                f"e-{node}", "2026-11-21T12:00:00+00:00", "node.enrolled", node, {"pool": "h100-a", "state": state}
+            )
             for node, state in starts.items()
         )
     )

@@ -13,13 +13,13 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.cli.holding import ends_at
-from assay.fleet.load import load_fleet
+from assay.cli.hold_expiry import parse_hold_end
+from assay.fleet.fleet_loader import load_fleet
 from assay.ledger.store import Ledger
-from assay.lifecycle.fold import fold
-from assay.lifecycle.holding import holding
-from assay.lifecycle.situation import NodeView, Situation
-from assay.model.errors import Trouble
+from assay.lifecycle.decisions.holds_and_manual_moves import propose_hold_actions
+from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
+from assay.lifecycle.node_state_projection import project_node_states
+from assay.model.errors import AssayError
 
 BECAUSE = ("--reason", "bisecting a kernel bug")
 NOW = datetime(2026, 11, 22, 9, tzinfo=UTC)
@@ -30,7 +30,9 @@ def test_a_word_about_several_nodes_is_written_for_each_with_who_and_why(ann):
     assert [(one["node"], one["new"], one["kind"], one["who"], one["reason"]) for one in told] == [
         (node, True, "hold", "bob", BECAUSE[1]) for node in ("n0003", "n0004")
     ]
-    assert {node: story.held.who for node, story in fold(ann.ledger().entries()).items() if story.held} == {
+    assert {
+        node: story.hold.who for node, story in project_node_states(ann.ledger().entries()).items() if story.hold
+    } == {
         "n0003": "bob",
         "n0004": "bob",
     }
@@ -65,9 +67,9 @@ def test_what_is_typed_twice_happens_once_and_says_so(words, ann):
 
 def test_two_people_who_type_at_the_same_moment_add_one_line(ann, monkeypatch):
     ann.types("move", "n0003", "draining", *BECAUSE)
-    before = list(fold(ann.ledger().entries(kinds=["node.enrolled"])).values())
-    monkeypatch.setattr("assay.cli.roll.stories", lambda desk: before)
-    monkeypatch.setattr("assay.cli.asked._last", lambda desk, story: "")
+    before = list(project_node_states(ann.ledger().entries(kinds=["node.enrolled"])).values())
+    monkeypatch.setattr("assay.cli.node_lookup.load_node_states", lambda desk: before)
+    monkeypatch.setattr("assay.cli.verbs.move_zap_certify._last_request", lambda desk, story: "")
     assert "nothing was added" in ann.types("move", "n0003", "draining", *BECAUSE)
 
 
@@ -84,7 +86,7 @@ def test_a_node_that_is_there_is_not_moved_there_and_one_that_was_asked_away_may
     assert ann.kinds("n0003") == ["node.enrolled"]
     ann.types("move", "n0003", "draining", *BECAUSE)
     assert "stays in production" in ann.types("move", "n0003", "production", *BECAUSE)
-    assert fold(ann.ledger().entries())["n0003"].asked is None
+    assert project_node_states(ann.ledger().entries())["n0003"].move_request is None
     assert "is asked to go" in ann.types("move", "n0003", "draining", *BECAUSE), "asked anew, it is a new word"
     assert ann.kinds("n0003").count("move") == 3
 
@@ -94,13 +96,15 @@ def test_a_held_node_is_not_moved_until_it_is_released(ann):
     assert "assay release n0003" in ann.is_refused("move", "n0003", "draining", *BECAUSE)
     ann.types("release", "n0003", "--reason", "found it")
     ann.types("move", "n0003", "draining", *BECAUSE)
-    assert fold(ann.ledger().entries())["n0003"].asked.to == "draining"
+    assert project_node_states(ann.ledger().entries())["n0003"].move_request.to == "draining"
 
 
 def test_zap_goes_to_the_state_that_zaps_or_says_where_the_node_may_go(ann):
     assert "from triage to zap" in ann.types("zap", "n0002", *BECAUSE)
     assert "from production to zap when no job is on it" in ann.types("zap", "n0003", *BECAUSE)
-    assert {story.asked.to for story in fold(ann.ledger().entries()).values() if story.asked} == {"zap"}
+    assert {
+        story.move_request.to for story in project_node_states(ann.ledger().entries()).values() if story.move_request
+    } == {"zap"}
     assert "is asked to go to zap already" in ann.types("zap", "n0002", *BECAUSE)
     assert "from onboard it may go to seatrial" in ann.is_refused("zap", "n0001", *BECAUSE)
 
@@ -116,7 +120,7 @@ def test_the_state_that_zaps_is_the_one_whose_entry_says_so_whatever_it_is_calle
     policy["edges"] = {name: ["reflash" if to == "zap" else to for to in targets] for name, targets in edges}
     file.write_text(yaml.safe_dump(policy, sort_keys=False))
     assert "from triage to reflash" in ann.types("zap", "n0002", *BECAUSE)
-    assert fold(ann.ledger().entries())["n0002"].asked.to == "reflash"
+    assert project_node_states(ann.ledger().entries())["n0002"].move_request.to == "reflash"
     file.write_text(plain.replace("    entry: [zap]\n", ""))
     told = ann.is_refused("zap", "n0003", *BECAUSE)
     assert re.match(r"specs/lifecycle/default.yaml:\d+: no state of the policy default zaps a node on arrival", told)
@@ -127,12 +131,15 @@ def test_that_a_hold_will_end_is_said_before_and_when_it_does(ann):
     ann.types("hold", "n0003", *BECAUSE, "--for", "4d")
     fleet = load_fleet(ann.root)
     (policy,) = fleet.policies.values()
-    story = fold(ann.ledger().entries())["n0003"]
-    view = NodeView(fleet.nodes["n0003"], fleet.profile_of("n0003"), story)
-    begun = datetime.fromisoformat(story.held.at)
+    story = project_node_states(ann.ledger().entries())["n0003"]
+    view = NodeSnapshot(fleet.nodes["n0003"], fleet.profile_of("n0003"), story)
+    begun = datetime.fromisoformat(story.hold.at)
 
     def said(hours: float) -> list[str]:
-        return [wish.name for wish in holding(Situation(begun + timedelta(hours=hours), policy, (view,)), view)]
+        return [
+            wish.rule_name
+            for wish in propose_hold_actions(FleetSnapshot(begun + timedelta(hours=hours), policy, (view,)), view)
+        ]
 
     assert said(71) == []
     assert "hold-ends-soon" in said(73)
@@ -142,7 +149,7 @@ def test_that_a_hold_will_end_is_said_before_and_when_it_does(ann):
 def test_the_end_of_a_hold_may_be_moved_by_whoever_holds(ann):
     ann.types("hold", "n0003", *BECAUSE, "--for", "12h")
     ann.types("hold", "n0003", *BECAUSE, "--for", "2d")
-    held = fold(ann.ledger().entries())["n0003"].held
+    held = project_node_states(ann.ledger().entries())["n0003"].hold
     assert datetime.fromisoformat(held.until) - datetime.fromisoformat(held.at) > timedelta(hours=40)
     assert "already held by ann" in ann.is_refused("hold", "n0003", *BECAUSE, "--who", "bob")
 
@@ -170,15 +177,17 @@ def test_an_end_that_is_none_is_refused_with_how_to_write_it(words, ann):
 @given(st.integers(1, 9999), st.sampled_from("mhdw"))
 def test_a_span_ends_so_long_after_the_hold_began_and_never_before_it(count, unit):
     seconds = {"m": 60, "h": 3600, "d": 86400, "w": 604800}[unit] * count
-    assert ends_at("", f"{count}{unit}", NOW, NOW) == (NOW + timedelta(seconds=seconds)).isoformat(timespec="seconds")
+    assert parse_hold_end("", f"{count}{unit}", NOW, NOW) == (NOW + timedelta(seconds=seconds)).isoformat(
+        timespec="seconds"
+    )
 
 
 @given(st.text(max_size=8))
 def test_whatever_is_typed_as_an_end_is_a_time_to_come_or_trouble(text):
     for words in ((text, ""), ("", text)):
         try:
-            end = ends_at(*words, NOW, NOW)
-        except Trouble:
+            end = parse_hold_end(*words, NOW, NOW)
+        except AssayError:
             continue
         assert not end or datetime.fromisoformat(end) > NOW
 

@@ -10,15 +10,15 @@ from hashlib import sha256
 import pytest
 
 from assay.actions import dossier
-from assay.actions.action import Intent
-from assay.actions.rma.archive import opened
-from assay.controller.desk import Desk
-from assay.controller.effects.journal import effect_id, intent_entry
-from assay.fleet.load import load_fleet
-from assay.lifecycle.returned import returned_in, told
+from assay.actions.action import EffectIntent
+from assay.actions.rma.dossier_archive import read_zip
+from assay.controller.context import ControllerContext
+from assay.controller.effects.effect_journal import derive_effect_id, make_intent_entry
+from assay.fleet.fleet_loader import load_fleet
+from assay.lifecycle.asset_history import describe_returned_part, find_returned_parts
 from assay.model.clock import SystemClock
-from assay.model.entry import Entry
-from assay.observe.store import EvidenceStore
+from assay.model.ledger_entry import LedgerEntry
+from assay.observe.evidence_store import EvidenceStore
 
 AT = datetime(2026, 11, 22, 9, tzinfo=UTC).isoformat()
 JPEG = b"\xff\xd8\xff\xe0 a photo"
@@ -30,13 +30,13 @@ SENT = {"from": "n0003", "from_place": "gpu2", "sent_at": AT, "faults": ["gpu.xi
 def asked(ann):
     """The intent of a dossier about n0003, as the controller writes it, and its archive."""
     home = ann.root / ".assay"
-    desk = Desk(
+    desk = ControllerContext(
         load_fleet(ann.root), ann.ledger(), EvidenceStore(home / "evidence"), SystemClock(), home, ann.root / "reports"
     )
-    ctx = desk.context()
-    intent = Intent(effect_id("d1", "dossier"), "dossier", "n0003", "d1", "hardware that failed again")
+    ctx = desk.make_action_context()
+    intent = EffectIntent(derive_effect_id("d1", "dossier"), "dossier", "n0003", "d1", "hardware that failed again")
     before = dossier.before(ctx, intent)
-    desk.ledger.append(intent_entry(intent, AT, before, {}))
+    desk.ledger.append(make_intent_entry(intent, AT, before, {}))
     dossier.run(ctx, replace(intent, before=before))
     return ann.root / "reports" / "rma" / f"n0003-{intent.effect}.zip"
 
@@ -51,7 +51,7 @@ def test_a_technician_puts_photos_in_the_folder_and_is_told_which_are_missing(an
     told = ann.reads("rma", "n0003")
     assert next(one["files"] for one in told["photos"] if one["name"] == "label") == ["label.jpg"]
     assert list(told["refused"]) == ["notes.txt"]
-    assert opened(asked.read_bytes())["photos/label.jpg"] == JPEG
+    assert read_zip(asked.read_bytes())["photos/label.jpg"] == JPEG
     text = ann.types("rma", "n0003")
     assert "photo label     label.jpg, ann 20" in text
     assert "photo fault     missing: The part that fails" in text
@@ -67,8 +67,8 @@ def test_each_photo_is_listed_with_who_added_it_when_and_its_sha256(ann, asked):
     taken = ann.reads("rma", "n0003", "--who", "bob")["taken"]
     assert [(one["file"], one["who"]) for one in taken] == [("label.jpg", "bob"), ("rack.png", "bob")]
     whole = asked.read_bytes()
-    assert json.loads(opened(whole)["photos.json"]) == taken
-    assert f"bob, {taken[0]['at'][:10]} {taken[0]['at'][11:16]} UTC" in opened(whole)["index.html"].decode()
+    assert json.loads(read_zip(whole)["photos.json"]) == taken
+    assert f"bob, {taken[0]['at'][:10]} {taken[0]['at'][11:16]} UTC" in read_zip(whole)["index.html"].decode()
     assert "rack.png, bob" in ann.types("rma", "n0003"), "what nobody asked for is listed too"
     assert asked.read_bytes() == whole, "nobody has to say twice what is theirs"
     assert ann.kinds("n0003").count("photos.taken") == 2
@@ -80,9 +80,13 @@ def test_a_node_that_was_never_to_go_back_has_no_dossier(ann):
 
 
 def test_a_part_that_came_back_is_told_as_long_as_it_is_there(ann):
-    back = Entry("b", AT, "part.returned", "n0004", {**PIECE, "place": "gpu7", **SENT})
-    seen = Entry("p", AT, "parts.seen", "n0004", {"parts": {"gpu7": PIECE}, "node": {}})
-    (entry,) = returned_in([seen, back])
-    assert told(entry) == ("gpu7 (gpu 1650923001) was sent back from n0003 gpu2 on 2026-11-22 for gpu.xid.79")
-    other = Entry("q", AT, "parts.seen", "n0004", {"parts": {"gpu7": {"kind": "gpu", "serial": "other"}}, "node": {}})
-    assert returned_in([seen, back, other]) == []
+    back = LedgerEntry("b", AT, "part.returned", "n0004", {**PIECE, "place": "gpu7", **SENT})
+    seen = LedgerEntry("p", AT, "parts.seen", "n0004", {"parts": {"gpu7": PIECE}, "node": {}})
+    (entry,) = find_returned_parts([seen, back])
+    assert describe_returned_part(entry) == (
+        "gpu7 (gpu 1650923001) was sent back from n0003 gpu2 on 2026-11-22 for gpu.xid.79"
+    )
+    other = LedgerEntry(
+        "q", AT, "parts.seen", "n0004", {"parts": {"gpu7": {"kind": "gpu", "serial": "other"}}, "node": {}}
+    )
+    assert find_returned_parts([seen, back, other]) == []

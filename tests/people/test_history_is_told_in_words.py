@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 import assay
-from assay.controller.people.telling import WORDED, Teller, lines
-from assay.model import entry as ledger_kinds
-from assay.model.entry import Entry, derived_id
+from assay.lifecycle.entry_messages import FORMATTED_KINDS, EntryFormatter, format_entries
+from assay.model import ledger_entry as ledger_kinds
+from assay.model.ledger_entry import LedgerEntry, derive_id
 
 AT = "2026-11-22T09:00:00+00:00"
-ID = derived_id("x")
+ID = derive_id("x")
 FAULT = {"fault": ID, "class": "gpu.xid.79", "subject": "h100-a/n0003/gpu2", "severity": "catastrophic", "count": 2}
 CAUSE = {"kind": "certified", "id": ID, "text": "certified by bob: reseated"}
 DECISION = {"decision": ID, "from": "triage", "to": "debug", "rule": "default.yaml:7 x", "because": [CAUSE]}
@@ -74,8 +74,10 @@ LINES = [
 
 
 def told() -> list[str]:
-    teller = Teller()
-    return [teller.told(Entry(str(number), AT, kind, "n0003", body)) for number, (kind, body, _) in enumerate(LINES)]
+    teller = EntryFormatter()
+    return [
+        teller.format(LedgerEntry(str(number), AT, kind, "n0003", body)) for number, (kind, body, _) in enumerate(LINES)
+    ]
 
 
 @pytest.mark.parametrize(("text", "piece"), list(zip(told(), [piece for _, _, piece in LINES], strict=True)))
@@ -86,8 +88,8 @@ def test_a_line_is_told_as_a_person_would_tell_it(text, piece):
 
 
 def test_every_kind_of_line_has_words():
-    assert {kind for kind, _, _ in LINES} == WORDED
-    assert _documented() | _written() <= WORDED
+    assert {kind for kind, _, _ in LINES} == FORMATTED_KINDS
+    assert _documented() | _written() <= FORMATTED_KINDS
 
 
 def _documented() -> set[str]:
@@ -111,14 +113,16 @@ def _written() -> set[str]:
 
 
 def test_lines_of_one_pass_know_each_other():
-    first, second = (Entry(str(number), AT, kind, "n0003", body) for number, (kind, body, _) in enumerate(LINES[1:3]))
-    assert lines([first, second])[1].startswith(
+    first, second = (
+        LedgerEntry(str(number), AT, kind, "n0003", body) for number, (kind, body, _) in enumerate(LINES[1:3])
+    )
+    assert format_entries([first, second])[1].startswith(
         "n0003: fault over, gpu.xid.79 on h100-a/n0003/gpu2: back in production"
     )
 
 
 def test_a_kind_that_nobody_knows_is_told_plainly_and_whole():
-    assert "colour red" in Teller().told(Entry("1", AT, "new.kind", "n0003", {"colour": "red"}))
+    assert "colour red" in EntryFormatter().format(LedgerEntry("1", AT, "new.kind", "n0003", {"colour": "red"}))
 
 
 def test_history_shows_moves_alone_to_whoever_asks_for_those(ann):
@@ -140,11 +144,11 @@ def test_history_of_a_serial_number_shows_every_place_and_what_happened_there(an
     seen = {"severity": "catastrophic", "blame": "hardware", "first_seen": AT, "last_seen": AT, "detail": "fell off"}
     asked = {"effect": "x", "action": "dossier", "decision": "d", "before": {"suspects": [suspect]}}
     ann.ledger().append(
-        Entry("p1", at(3), "parts.seen", "n0003", {"parts": {"gpu2": gpu}, "node": {}}),
-        Entry("f1", at(4), "fault", "n0003", {**FAULT, **seen}),
-        Entry("x1", at(5), "effect.intent", "n0003", asked),
-        Entry("p2", at(6), "parts.seen", "n0004", {"parts": {"gpu7": gpu}, "node": {}}),
-        Entry("p3", at(6), "part.returned", "n0004", {**gpu, "place": "gpu7", **SENT}),
+        LedgerEntry("p1", at(3), "parts.seen", "n0003", {"parts": {"gpu2": gpu}, "node": {}}),
+        LedgerEntry("f1", at(4), "fault", "n0003", {**FAULT, **seen}),
+        LedgerEntry("x1", at(5), "effect.intent", "n0003", asked),
+        LedgerEntry("p2", at(6), "parts.seen", "n0004", {"parts": {"gpu7": gpu}, "node": {}}),
+        LedgerEntry("p3", at(6), "part.returned", "n0004", {**gpu, "place": "gpu7", **SENT}),
     )
     told = ann.reads("history", "--serial", "1650923001")["stays"]
     assert [(stay["node"], stay["place"], bool(stay["until"])) for stay in told] == [

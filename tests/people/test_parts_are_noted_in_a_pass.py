@@ -8,15 +8,15 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import event
 
-from assay.controller.desk import Desk
-from assay.controller.looking.parts import note_parts
-from assay.fleet.load import load_fleet
+from assay.controller.context import ControllerContext
+from assay.controller.ingest.part_replacements import record_parts
+from assay.fleet.fleet_loader import load_fleet
 from assay.ledger.store import Ledger
-from assay.lifecycle.fold import fold
+from assay.lifecycle.node_state_projection import project_node_states
 from assay.model.clock import SystemClock
-from assay.model.entry import Entry
-from assay.model.evidence import Evidence
-from assay.observe.store import EvidenceStore
+from assay.model.evidence import EvidenceDocument
+from assay.model.ledger_entry import LedgerEntry
+from assay.observe.evidence_store import EvidenceStore
 
 AT = datetime(2026, 11, 22, 9, tzinfo=UTC)
 FAULT = {"fault": "f1", "class": "gpu.xid.79", "subject": "h100-a/n0003/gpu1", "severity": "catastrophic"}
@@ -32,7 +32,7 @@ SEEN = {
 @pytest.fixture
 def desk(ann):
     home = ann.root / ".assay"
-    return Desk(
+    return ControllerContext(
         load_fleet(ann.root), ann.ledger(), EvidenceStore(home / "evidence"), SystemClock(), home, ann.root / "reports"
     )
 
@@ -44,22 +44,22 @@ def gpus(**serials: str):
     }
 
 
-def seen(node: str, serial: str, minutes: int = 0, **serials: str) -> Evidence:
+def seen(node: str, serial: str, minutes: int = 0, **serials: str) -> EvidenceDocument:
     slots = {"x1b" if name == "gpu0" else "x43": one for name, one in serials.items()}
     devices = gpus(**{slot.removeprefix("x"): one for slot, one in slots.items()})
     channels = {"bmc": {"system": {"serial": {"value": serial}}}, "probe": {"gpu": {"devices": devices}}}
-    return Evidence(node, AT + timedelta(minutes=minutes), channels)
+    return EvidenceDocument(node, AT + timedelta(minutes=minutes), channels)
 
 
-def noted(desk: Desk, *looks: Evidence) -> list[Entry]:
+def noted(desk: ControllerContext, *looks: EvidenceDocument) -> list[LedgerEntry]:
     before = desk.ledger.head()
     for evidence in looks:
-        desk.evidence.put(evidence)
-    note_parts(desk, {evidence.node: evidence for evidence in looks})
+        desk.evidence.store_latest(evidence)
+    record_parts(desk, {evidence.node: evidence for evidence in looks})
     return desk.ledger.entries(after=before)
 
 
-def looked(desk: Desk, node: str, serial: str, minutes: int = 0, **serials: str) -> list[Entry]:
+def looked(desk: ControllerContext, node: str, serial: str, minutes: int = 0, **serials: str) -> list[LedgerEntry]:
     return noted(desk, seen(node, serial, minutes, **serials))
 
 
@@ -78,15 +78,15 @@ def test_parts_are_noted_by_the_names_that_faults_give_them_and_once(desk):
 def test_a_new_node_takes_the_place_and_none_of_the_old_ones_faults(desk):
     serial = desk.fleet.nodes["n0003"].serial
     looked(desk, "n0003", serial)
-    desk.ledger.append(Entry("f1", AT.isoformat(), "fault", "n0003", {**FAULT, **SEEN}))
+    desk.ledger.append(LedgerEntry("f1", AT.isoformat(), "fault", "n0003", {**FAULT, **SEEN}))
     assert [entry.kind for entry in looked(desk, "n0003", "NEW0001")] == [
         "parts.seen",
         "part.replaced",
         "fault.cleared",
     ]
-    story = fold(desk.ledger.entries())["n0003"]
-    assert not any(known.open for known in story.faults)
-    assert story.repairs[-1].what == "replaced"
+    story = project_node_states(desk.ledger.entries())["n0003"]
+    assert not any(known.is_open for known in story.faults)
+    assert story.repairs[-1].kind == "replaced"
     assert looked(desk, "n0003", "NEW0001") == []
     desk.fleet.nodes["n0003"] = replace(desk.fleet.nodes["n0003"], serial="NEW0001")
     assert [entry.kind for entry in looked(desk, "n0003", "NEW0001")] == ["parts.seen"], "the inventory follows"
@@ -117,7 +117,7 @@ def test_parts_that_change_places_between_two_looks_are_told_alike_in_one_pass_a
     noted(desk, *first)
     then = [seen("n0003", "S0000001", 1, gpu0="1650923002"), seen("n0004", "S0000002", 1, gpu0="1650923001")]
     for evidence in then:
-        desk.evidence.put(evidence)
+        desk.evidence.store_latest(evidence)
     told = noted(desk, *then) if together else [entry for one in then for entry in noted(desk, one)]
     assert [(entry.node, entry.body["parts"], entry.body.get("gone", {})) for entry in told] == [
         ("n0003", {"gpu0": {"kind": "gpu", "serial": "1650923002", "was": "1650923001"}}, {}),

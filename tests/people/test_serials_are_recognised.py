@@ -7,19 +7,19 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.lifecycle.whereabouts import (
-    Look,
-    Piece,
-    holders_in,
-    news,
-    recognised,
-    sent_in,
-    shelf_of,
-    stays_of,
-    taken_from,
+from assay.lifecycle.asset_history import (
+    AssetReading,
+    InstalledPart,
+    find_sent_back_parts,
+    list_serial_stays,
+    make_asset_entries,
+    make_removed_entries,
+    make_returned_entries,
+    map_part_holders,
+    project_node_assets,
 )
-from assay.model.entry import Entry
-from assay.observe.serials import serial_of
+from assay.model.ledger_entry import LedgerEntry
+from assay.observe.serial_numbers import clean_serial
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
 NODES = ("n1", "n2", "n3")
@@ -30,40 +30,43 @@ class History:
     """Looks and lines, an hour apart."""
 
     def __init__(self) -> None:
-        self.entries: list[Entry] = []
+        self.entries: list[LedgerEntry] = []
 
     @property
     def now(self) -> datetime:
         return START + timedelta(hours=len(self.entries))
 
-    def of(self, node: str) -> list[Entry]:
+    def of(self, node: str) -> list[LedgerEntry]:
         return [entry for entry in self.entries if entry.node == node]
 
     def looks(self, node: str, **told: object) -> list[str]:
         """Look at a node: `inventory`, `bmc` and `dmi` are its serial number, other names are places."""
         sources = {name: str(told.pop(name)) for name in ("inventory", "bmc", "dmi") if name in told}
-        pieces = {place: one if isinstance(one, Piece) else Piece("gpu", str(one)) for place, one in told.items()}
-        found = news(shelf_of(self.of(node)), Look(node, sources, pieces), self.now)
-        sent, holders = sent_in(self.entries), holders_in(self.entries)
+        pieces = {
+            place: one if isinstance(one, InstalledPart) else InstalledPart("gpu", str(one))
+            for place, one in told.items()
+        }
+        found = make_asset_entries(project_node_assets(self.of(node)), AssetReading(node, sources, pieces), self.now)
+        sent, holders = find_sent_back_parts(self.entries), map_part_holders(self.entries)
         seen = [entry for entry in found if entry.kind == "parts.seen"]
-        found += [line for entry in seen for line in recognised(entry, sent, self.now)]
-        self.entries += [*found, *(line for entry in seen for line in taken_from(entry, holders, self.now))]
+        found += [line for entry in seen for line in make_returned_entries(entry, sent, self.now)]
+        self.entries += [*found, *(line for entry in seen for line in make_removed_entries(entry, holders, self.now))]
         return [entry.kind for entry in found]
 
     def sends(self, node: str, place: str, serial: str, kind: str = "gpu") -> None:
         suspect = {"kind": kind, "place": place, "serial": serial, "faults": ["gpu.xid.79"]}
         body = {"effect": f"x{len(self.entries)}", "action": "dossier", "before": {"suspects": [suspect]}}
-        self.entries.append(Entry(f"i{len(self.entries)}", self.now.isoformat(), "effect.intent", node, body))
+        self.entries.append(LedgerEntry(f"i{len(self.entries)}", self.now.isoformat(), "effect.intent", node, body))
 
     def comes_back(self, node: str) -> None:
-        line = Entry(
+        line = LedgerEntry(
             f"t{len(self.entries)}", self.now.isoformat(), "transition", node, {"from": "rma", "to": "onboard"}
         )
         self.entries.append(line)
 
     def where(self, serial: str) -> list[tuple[str, str, bool]]:
         told = [entry for entry in self.entries if entry.kind in ("parts.seen", "part.replaced")]
-        return [(stay["node"], stay["place"], not stay["until"]) for stay in stays_of(told, serial)]
+        return [(stay["node"], stay["place"], not stay["until"]) for stay in list_serial_stays(told, serial)]
 
 
 def test_what_is_seen_again_is_told_once():
@@ -112,7 +115,7 @@ def test_an_inventory_that_is_corrected_replaces_nothing():
 
 def test_drives_that_the_kernel_only_names_anew_are_no_news():
     history = History()
-    one, other, third = (Piece("nvme", serial) for serial in ("D1AA", "D2AA", "D3AA"))
+    one, other, third = (InstalledPart("nvme", serial) for serial in ("D1AA", "D2AA", "D3AA"))
     history.looks("n1", nvme0=one, nvme1=other)
     assert history.looks("n1", nvme0=other, nvme1=one) == []
     assert history.looks("n1", nvme0=other, nvme1=third) == ["parts.seen"]
@@ -187,10 +190,10 @@ def test_whatever_is_moved_the_ledger_knows_where_each_part_was_last_seen(steps)
 
 @given(st.text(max_size=12) | st.integers() | st.none() | st.booleans())
 def test_what_is_no_serial_number_is_never_one(said):
-    serial = serial_of(said)
+    serial = clean_serial(said)
     assert serial == "" or (len(serial) >= 4 and serial == str(said).strip())
 
 
 def test_what_firmware_writes_where_there_is_none_is_not_recognised_on_every_node():
     for said in ("To Be Filled By O.E.M.", "0000000000", "N/A", "", "Default string", None, "0x0000000000000000"):
-        assert serial_of(said) == ""
+        assert clean_serial(said) == ""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from assay.ledger.where import told
-from assay.lifecycle.fold import fold
-from assay.model.entry import Entry
+from assay.ledger.location import read_all_entries
+from assay.lifecycle.node_state_projection import project_node_states
+from assay.model.ledger_entry import LedgerEntry
 
 AT = "2026-11-21T12:00:00+00:00"
 PIECE = {"kind": "gpu", "serial": "1650923001"}
@@ -36,14 +36,14 @@ def test_what_a_person_asked_for_is_shown_until_it_is_so(ann):
 
 def test_a_part_that_was_sent_back_once_is_shown_while_it_is_there(ann):
     ann.ledger().append(
-        Entry("p", AT, "parts.seen", "n0004", {"parts": {"gpu7": PIECE}, "node": {}}),
-        Entry("b", AT, "part.returned", "n0004", {**PIECE, "place": "gpu7", **SENT}),
+        LedgerEntry("p", AT, "parts.seen", "n0004", {"parts": {"gpu7": PIECE}, "node": {}}),
+        LedgerEntry("b", AT, "part.returned", "n0004", {**PIECE, "place": "gpu7", **SENT}),
     )
     assert node(ann, "n0004")["returned"] == [BACK]
     assert BACK in ann.types("status")
     assert BACK in ann.types("explain", "n0004")
     other = {"gpu7": {"kind": "gpu", "serial": "1650923002", "was": "1650923001"}}
-    ann.ledger().append(Entry("q", AT, "parts.seen", "n0004", {"parts": other, "node": {}}))
+    ann.ledger().append(LedgerEntry("q", AT, "parts.seen", "n0004", {"parts": other, "node": {}}))
     assert node(ann, "n0004")["returned"] == []
 
 
@@ -65,12 +65,12 @@ def test_why_a_node_left_is_told_when_effects_alone_led_it_on(ann):
         because = [{"kind": kind, "id": "x", "text": text}]
         moved = {"from": origin, "to": to, "decision": f"d{number}"}
         ann.ledger().append(
-            Entry(f"d{number}", AT, "decision", "n0003", {**decided, "because": because}),
-            Entry(f"t{number}", AT, "transition", "n0003", moved),
+            LedgerEntry(f"d{number}", AT, "decision", "n0003", {**decided, "because": because}),
+            LedgerEntry(f"t{number}", AT, "transition", "n0003", moved),
         )
     why = "gpu.xid.79 on h100-a/n0003/gpu4; then drain-now verified: no customer job was running"
     assert node(ann, "n0003")["because"] == why
-    assert fold(told(ann.root / ".assay/ledger.sqlite"))["n0003"].because == why
+    assert project_node_states(read_all_entries(ann.root / ".assay/ledger.sqlite"))["n0003"].reason == why
 
 
 def test_a_folder_that_is_no_fleet_repository_is_told_and_no_ledger_is_made_there(ann, tmp_path):

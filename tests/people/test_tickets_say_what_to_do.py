@@ -7,17 +7,17 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from assay.actions.sinks.words import markdown
-from assay.controller.desk import Desk
-from assay.controller.known.memory import Memory
-from assay.controller.people.ticket_list import listed
-from assay.controller.people.tickets import update_tickets
-from assay.fleet.load import load_fleet
+from assay.controller.cache.fleet_state import FleetStateCache
+from assay.controller.context import ControllerContext
+from assay.controller.ticket_updates import update_tickets
+from assay.fleet.fleet_loader import load_fleet
 from assay.ledger.store import Ledger
 from assay.model.clock import SystemClock
-from assay.model.entry import Entry
+from assay.model.ledger_entry import LedgerEntry
 from assay.model.ticket import Ticket
-from assay.observe.store import EvidenceStore
+from assay.observe.evidence_store import EvidenceStore
+from assay.tickets.ticket_lifecycle import list_tickets
+from assay.tickets.ticket_markdown import format_ticket_markdown
 
 AT = datetime(2026, 11, 22, 9, tzinfo=UTC)
 FAULT = {"fault": "f1", "class": "gpu.xid.79", "subject": "h100-a/n0004/gpu1", "severity": "catastrophic"}
@@ -35,30 +35,30 @@ BECAUSE = [{"kind": "fault", "id": "f1", "text": "gpu.xid.79"}]
 def desk(ann):
     home = ann.root / ".assay"
     evidence = EvidenceStore(home / "evidence")
-    return Desk(load_fleet(ann.root), ann.ledger(), evidence, SystemClock(), home, ann.root / "reports")
+    return ControllerContext(load_fleet(ann.root), ann.ledger(), evidence, SystemClock(), home, ann.root / "reports")
 
 
-def tickets(desk: Desk, node: str) -> list:
-    update_tickets(desk, Memory(desk))
-    return [one for one in listed(desk.ledger.entries()) if one.ticket.node == node]
+def tickets(desk: ControllerContext, node: str) -> list:
+    update_tickets(desk, FleetStateCache(desk))
+    return [one for one in list_tickets(desk.ledger.entries()) if one.ticket.node == node]
 
 
 def moved(ledger: Ledger, node: str, origin: str, to: str, number: int) -> None:
     at = (AT + timedelta(minutes=number)).isoformat()
     plain = {"decision": f"d{number}", "from": origin, "to": to, "rule": "x", "because": BECAUSE, "blockers": []}
     ledger.append(
-        Entry(f"d{number}", at, "decision", node, {**plain, "timing": "immediate", "remedy": ""}),
-        Entry(f"t{number}", at, "transition", node, {"from": origin, "to": to, "decision": f"d{number}"}),
+        LedgerEntry(f"d{number}", at, "decision", node, {**plain, "timing": "immediate", "remedy": ""}),
+        LedgerEntry(f"t{number}", at, "transition", node, {"from": origin, "to": to, "decision": f"d{number}"}),
     )
 
 
 def test_a_new_node_has_a_ticket_with_its_place_the_steps_and_how_to_certify(desk):
     (one,) = tickets(desk, "n0001")
-    node, steps = desk.fleet.nodes["n0001"], desk.fleet.inspection("onboard").steps
+    node, steps = desk.fleet.nodes["n0001"], desk.fleet.find_inspection("onboard").steps
     assert [(place.rack, place.u, place.device) for place in one.ticket.places] == [(node.rack, node.u, "n0001")]
     assert one.ticket.steps.splitlines() == steps
     assert one.ticket.verify.startswith("assay certify n0001")
-    text = markdown(one)
+    text = format_ticket_markdown(one)
     assert f"1. {steps[0]}" in text
     assert "## When it is done" in text
     assert len(tickets(desk, "n0001")) == 1, "asked again, it is the same ticket"
@@ -81,31 +81,31 @@ def test_what_goes_back_has_its_dossier_and_the_folder_for_photos_on_the_ticket(
     assert archive.endswith(".zip")
     assert photos == archive.replace(".zip", ".photos")
     assert archive in ann.types("tickets")
-    assert archive in markdown(one)
+    assert archive in format_ticket_markdown(one)
 
 
 def test_a_part_that_came_back_is_on_the_ticket_of_the_node_that_it_is_in(desk):
     piece = {"kind": "gpu", "serial": "1650923001"}
     sent = {"from": "n0003", "from_place": "gpu2", "sent_at": AT.isoformat(), "faults": ["gpu.xid.79"]}
     desk.ledger.append(
-        Entry("p", AT.isoformat(), "parts.seen", "n0001", {"parts": {"gpu7": piece}, "node": {}}),
-        Entry("b", AT.isoformat(), "part.returned", "n0001", {**piece, "place": "gpu7", **sent}),
+        LedgerEntry("p", AT.isoformat(), "parts.seen", "n0001", {"parts": {"gpu7": piece}, "node": {}}),
+        LedgerEntry("b", AT.isoformat(), "part.returned", "n0001", {**piece, "place": "gpu7", **sent}),
     )
     (one,) = tickets(desk, "n0001")
     assert "gpu7 (gpu 1650923001) was sent back from n0003 gpu2" in one.ticket.seen
 
 
 def test_the_old_nodes_fault_ticket_is_closed_by_the_new_node(desk):
-    desk.ledger.append(Entry("f1", AT.isoformat(), "fault", "n0004", {**FAULT, **SEEN}))
+    desk.ledger.append(LedgerEntry("f1", AT.isoformat(), "fault", "n0004", {**FAULT, **SEEN}))
     asks = {"decision": "a1", "from": "production", "to": "production", "rule": "x", "because": BECAUSE}
     asks |= {"timing": "record", "remedy": "ticket", "blockers": []}
-    desk.ledger.append(Entry("a1", AT.isoformat(), "decision", "n0004", asks))
+    desk.ledger.append(LedgerEntry("a1", AT.isoformat(), "decision", "n0004", asks))
     assert [bool(one.closed_at) for one in tickets(desk, "n0004")] == [False]
     later = (datetime.now(UTC) + timedelta(minutes=1)).isoformat()
     gone = {"old_serial": "S1", "new_serial": "S2", "who": "bmc"}
     desk.ledger.append(
-        Entry("r", later, "part.replaced", "n0004", gone),
-        Entry("c", later, "fault.cleared", "n0004", {"fault": "f1", "because": "gone with the node S1"}),
+        LedgerEntry("r", later, "part.replaced", "n0004", gone),
+        LedgerEntry("c", later, "fault.cleared", "n0004", {"fault": "f1", "because": "gone with the node S1"}),
     )
     (one,) = tickets(desk, "n0004")
     assert "another node stands in this place" in one.by

@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from assay.fleet.document import Shelf
-from assay.fleet.load import draft_of, fleet_of
-from assay.fleet.reads import read_checks
-from assay.lifecycle.fold import fold
-from assay.model.entry import Entry, derived_id
-from assay.plan.declared import Declared
-from assay.plan.facts import Facts
-from assay.plan.plan import Plan, plan
+from assay.fleet.check_inputs import read_check_inputs
+from assay.fleet.fleet_loader import build_fleet, read_draft
+from assay.fleet.yaml_document import ParseCache
+from assay.lifecycle.node_state_projection import project_node_states
+from assay.model.ledger_entry import LedgerEntry, derive_id
+from assay.plan.change_plan import ChangePlan, make_change_plan
+from assay.plan.current_fleet_state import FleetFacts
+from assay.plan.fleet_revision import FleetRevision
 
 ROOT = Path(__file__).resolve().parents[2]
-SHELF = Shelf()  # most of what a test plans was read for another, word for word
+SHELF = ParseCache()  # most of what a test plans was read for another, word for word
 AT = "2026-11-21T12:00:00+00:00"
 
 
@@ -74,13 +74,13 @@ class Repository:
         left = [f"n{number:04}" for number in range(1, 21) if f"n{number:04}" not in names]
         return self.edit("specs/fabrics/compute.yaml", 'nodes: ["n0001..n0020"]', f"nodes: [{', '.join(left)}]")
 
-    def declared(self, rev: str | None = None) -> Declared:
-        draft = draft_of(self.root, rev=rev, shelf=SHELF)
-        return Declared(fleet_of(draft), read_checks(draft.tree, SHELF), rev or "the working tree")
+    def declared(self, rev: str | None = None) -> FleetRevision:
+        draft = read_draft(self.root, rev=rev, shelf=SHELF)
+        return FleetRevision(build_fleet(draft), read_check_inputs(draft.tree, SHELF), rev or "the working tree")
 
-    def plan(self, facts: Facts | None = None, base: str = "HEAD") -> Plan:
+    def plan(self, facts: FleetFacts | None = None, base: str = "HEAD") -> ChangePlan:
         """Plan the folder as it is over a commit."""
-        return plan(self.declared(base), self.declared(), facts or Facts())
+        return make_change_plan(self.declared(base), self.declared(), facts or FleetFacts())
 
 
 @pytest.fixture
@@ -88,39 +88,41 @@ def repository(tmp_path: Path) -> Repository:
     return Repository(tmp_path / "fleet")
 
 
-def entries_of(*path: str, node: str, start: str = "production", actions: tuple[str, ...] = ()) -> list[Entry]:
+def entries_of(*path: str, node: str, start: str = "production", actions: tuple[str, ...] = ()) -> list[LedgerEntry]:
     """Return the history of a node that went along a path; `actions` were verified in the last state."""
-    told = [Entry(f"enrolled {node}", AT, "node.enrolled", node, {"pool": "h100-a", "state": start})]
+    told = [LedgerEntry(f"enrolled {node}", AT, "node.enrolled", node, {"pool": "h100-a", "state": start})]
     here = start
     for state in path:
         decision = f"{node} to {state}"
         told.append(
-            Entry(f"move {decision}", AT, "transition", node, {"from": here, "to": state, "decision": decision})
+            LedgerEntry(f"move {decision}", AT, "transition", node, {"from": here, "to": state, "decision": decision})
         )
         here = state
     for action in actions:
-        effect, decision = derived_id(node, here, action), f"{node} to {here}"
+        effect, decision = derive_id(node, here, action), f"{node} to {here}"
         body = {"effect": effect, "action": action, "decision": decision}
-        told.append(Entry(f"begin {effect}", AT, "effect.intent", node, body))
-        told.append(Entry(f"end {effect}", AT, "effect.verified", node, {"effect": effect, "reason": "", "facts": {}}))
+        told.append(LedgerEntry(f"begin {effect}", AT, "effect.intent", node, body))
+        told.append(
+            LedgerEntry(f"end {effect}", AT, "effect.verified", node, {"effect": effect, "reason": "", "facts": {}})
+        )
     return told
 
 
 @pytest.fixture
-def out_of_service() -> Callable[..., Facts]:
+def out_of_service() -> Callable[..., FleetFacts]:
     """Facts of a fleet where these nodes are drained."""
 
-    def made(*names: str) -> Facts:
-        return Facts(fold(entry for name in names for entry in entries_of("draining", node=name)))
+    def made(*names: str) -> FleetFacts:
+        return FleetFacts(project_node_states(entry for name in names for entry in entries_of("draining", node=name)))
 
     return made
 
 
 @pytest.fixture
-def known() -> Callable[..., Facts]:
+def known() -> Callable[..., FleetFacts]:
     """Facts of one node that went along a path of states."""
 
-    def made(node: str, *path: str, start: str = "production", actions: tuple[str, ...] = ()) -> Facts:
-        return Facts(fold(entries_of(*path, node=node, start=start, actions=actions)))
+    def made(node: str, *path: str, start: str = "production", actions: tuple[str, ...] = ()) -> FleetFacts:
+        return FleetFacts(project_node_states(entries_of(*path, node=node, start=start, actions=actions)))
 
     return made

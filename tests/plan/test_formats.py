@@ -8,13 +8,18 @@ from dataclasses import replace
 
 import pytest
 
-from assay.model.spans import folded, listed, nodes
-from assay.plan.as_json import as_json
-from assay.plan.as_markdown import MARKER, MOST_CHARACTERS, as_markdown
-from assay.plan.as_text import MOST, as_text
-from assay.plan.job import Job
-from assay.plan.refusals import Refused
-from assay.plan.words import headline, hours, sections
+from assay.model.text_lists import fold_names, format_list, format_nodes
+from assay.plan.cable_moves import CablingJob
+from assay.plan.output_formats import (
+    COMMENT_MARKER,
+    MAX_CHARACTERS,
+    MAX_LINES,
+    format_plan_json,
+    format_plan_markdown,
+    format_plan_text,
+)
+from assay.plan.plan_sections import format_headline, format_hours, format_sections
+from assay.plan.refusals import PlanRefusal
 
 
 @pytest.fixture
@@ -43,16 +48,16 @@ COMMENT = """\
 
 
 def test_a_small_change_is_a_small_comment(repository) -> None:
-    made = as_markdown(repository.spec("gpu_temperature: {value: 85", "gpu_temperature: {value: 84").plan())
+    made = format_plan_markdown(repository.spec("gpu_temperature: {value: 85", "gpu_temperature: {value: 84").plan())
     assert re.sub(r"yaml:\d+", "yaml:LINE", made) == COMMENT
 
 
 def test_a_comment_is_found_again_by_its_first_line(flashed) -> None:
-    assert as_markdown(flashed).splitlines()[0] == MARKER
+    assert format_plan_markdown(flashed).splitlines()[0] == COMMENT_MARKER
 
 
 def test_a_comment_that_changes_nothing_has_no_sections(repository) -> None:
-    assert as_markdown(repository.plan()).splitlines()[1:] == [
+    assert format_plan_markdown(repository.plan()).splitlines()[1:] == [
         "### assay plan: nothing changes",
         "",
         "`HEAD` → `the working tree`: nothing changes.",
@@ -61,35 +66,37 @@ def test_a_comment_that_changes_nothing_has_no_sections(repository) -> None:
 
 def test_a_refusal_stands_before_everything_else(flashed) -> None:
     refused = replace(
-        flashed, refused=(Refused("limits.pool_percent", "specs/lifecycle/default.yaml:160", "too many"),)
+        flashed, refused=(PlanRefusal("limits.pool_percent", "specs/lifecycle/default.yaml:160", "too many"),)
     )
-    text = as_markdown(refused)
+    text = format_plan_markdown(refused)
     assert "### assay plan: refused, 1 of the limits would be broken" in text
     assert text.index("limits.pool_percent (specs/lifecycle/default.yaml:160): too many") < text.index("| wave |")
-    assert sections(refused)[0].title == "Refused"
+    assert format_sections(refused)[0].title == "Refused"
 
 
 def test_waves_are_a_table_with_a_sum(flashed) -> None:
-    rows = [line for line in as_markdown(flashed).splitlines() if line.startswith("|")]
+    rows = [line for line in format_plan_markdown(flashed).splitlines() if line.startswith("|")]
     assert rows[2].startswith("| 0, canary | 1 | n0003 |")
     assert rows[-1].startswith("| all | 14 |")
 
 
 def test_a_comment_never_grows_beyond_what_github_takes(flashed) -> None:
-    jobs = tuple(Job("compute", "move", (f"move plug {number}" + " far" * 60,), ("n1",)) for number in range(3000))
-    text = as_markdown(replace(flashed, cables=jobs))
-    assert len(text) <= MOST_CHARACTERS
+    jobs = tuple(
+        CablingJob("compute", "move", (f"move plug {number}" + " far" * 60,), ("n1",)) for number in range(3000)
+    )
+    text = format_plan_markdown(replace(flashed, cables=jobs))
+    assert len(text) <= MAX_CHARACTERS
     assert "more" in text
     assert text.count("<details>") == text.count("</details>")
 
 
 def test_what_people_wrote_is_shown_and_is_no_markup(flashed) -> None:
     told = replace(flashed, notes=("held by @ann: <img src=x> | *now* `rm`",))
-    assert "held by @\u200bann: &lt;img src=x&gt; \\| \\*now\\* \\`rm\\`" in as_markdown(told)
+    assert "held by @\u200bann: &lt;img src=x&gt; \\| \\*now\\* \\`rm\\`" in format_plan_markdown(told)
 
 
 def test_json_is_whole_and_stable(flashed) -> None:
-    read = json.loads(as_json(flashed))
+    read = json.loads(format_plan_json(flashed))
     assert {
         "base", "head", "changes", "refused", "nodes", "firmware", "configuration", "limits", "checks", "follows",
         "cables", "policy", "faults", "schedule", "backtest", "notes",
@@ -102,30 +109,30 @@ def test_json_is_whole_and_stable(flashed) -> None:
 
 
 def test_json_says_of_every_refusal_which_limit_where_and_why(flashed) -> None:
-    refused = (Refused("limits.pool_percent", "specs/lifecycle/default.yaml:160", "too many"),)
-    (one,) = json.loads(as_json(replace(flashed, refused=refused)))["refused"]
+    refused = (PlanRefusal("limits.pool_percent", "specs/lifecycle/default.yaml:160", "too many"),)
+    (one,) = json.loads(format_plan_json(replace(flashed, refused=refused)))["refused"]
     assert one == {"limit": "limits.pool_percent", "where": "specs/lifecycle/default.yaml:160", "why": "too many"}
 
 
 def test_long_sections_of_text_are_cut_and_say_so(flashed) -> None:
-    told = as_text(replace(flashed, notes=tuple(f"note {number}" for number in range(MOST + 7))))
-    assert f"note {MOST - 1}\n" in told
-    assert f"note {MOST}\n" not in told
+    told = format_plan_text(replace(flashed, notes=tuple(f"note {number}" for number in range(MAX_LINES + 7))))
+    assert f"note {MAX_LINES - 1}\n" in told
+    assert f"note {MAX_LINES}\n" not in told
     assert "and 7 more" in told
 
 
 def test_the_headline_says_what_it_costs(flashed) -> None:
-    assert headline(flashed) == (
+    assert format_headline(flashed) == (
         "firmware on 20 nodes, checks to run again on 20 nodes, 5 waves of 5.57 days, 374 node-hours out of service"
     )
 
 
 def test_names_that_follow_each_other_are_folded() -> None:
-    assert folded(["n0003", "n0001", "n0002", "n0009", "m1", "n0010"]) == ["m1", "n0001..n0003", "n0009", "n0010"]
-    assert folded(["n9", "n10", "rack-a"]) == ["n10", "n9", "rack-a"]
-    assert nodes(["n1"]) == "n1"
+    assert fold_names(["n0003", "n0001", "n0002", "n0009", "m1", "n0010"]) == ["m1", "n0001..n0003", "n0009", "n0010"]
+    assert fold_names(["n9", "n10", "rack-a"]) == ["n10", "n9", "rack-a"]
+    assert format_nodes(["n1"]) == "n1"
 
 
 def test_lists_and_hours_are_for_people() -> None:
-    assert listed(list("abcde"), 3) == "a, b, and 3 more"
-    assert [hours(0.5), hours(6), hours(84)] == ["30 min", "6 h", "3.5 days"]
+    assert format_list(list("abcde"), 3) == "a, b, and 3 more"
+    assert [format_hours(0.5), format_hours(6), format_hours(84)] == ["30 min", "6 h", "3.5 days"]

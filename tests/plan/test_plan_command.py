@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from assay.ledger.store import Ledger
-from assay.lifecycle import journal
-from assay.model.outcome import Measurement, Outcome, Run
+from assay.lifecycle import ledger_entries
+from assay.model.outcome import Measurement, Outcome, SuiteRun
 
 HEAT = "suites/production/test_gpu.py::test_gpu_temperature"
 
@@ -96,7 +96,10 @@ def test_with_a_ledger_at_hand_history_is_asked(repository) -> None:
     (repository.root / ".assay").mkdir()
     ledger = Ledger.open(repository.root / ".assay/ledger.sqlite")
     ledger.append(
-        *(journal.enrolled(f"n{n:04}", "h100-a", "production", now - timedelta(days=9)) for n in range(3, 17))
+        *(
+            ledger_entries.make_enrolled_entry(f"n{n:04}", "h100-a", "production", now - timedelta(days=9))
+            for n in range(3, 17)
+        )
     )
     at = (now - timedelta(days=2)).isoformat()
     number = Measurement("gpu_temperature", 84.5, "°C", None, 85.0, "specs/nodes/hgx-h100.yaml:1")
@@ -104,7 +107,7 @@ def test_with_a_ledger_at_hand_history_is_asked(repository) -> None:
         HEAT, "h100-a/n0005/gpu0", "n0005", "pass", "", "gpu.thermal", ("test", "production"),
         evidence="e", evidence_at=at, measurements=(number,),
     )  # fmt: skip
-    ledger.record(Run("r1", at), [outcome])
+    ledger.record(SuiteRun("r1", at), [outcome])
     ledger.close()
     repository.spec("gpu_temperature: {value: 85", "gpu_temperature: {value: 84")
     run = assay_plan(repository.root, "--base", "main", "--format", "json")

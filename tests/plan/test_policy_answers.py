@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assay.plan.as_text import as_text
+from assay.plan.output_formats import format_plan_text
 
 
 def cases(made) -> set[tuple[str, str, bool | None]]:
@@ -67,7 +67,7 @@ def test_limits_deadlines_and_requirements_are_told_by_their_lines(repository) -
         ("breaker.min_nodes", "4", "5"),
     }
     assert all(one.line.startswith("specs/lifecycle/default.yaml:") for one in made.policy)
-    assert "limits.pool_percent: 25 → 10" in as_text(made)
+    assert "limits.pool_percent: 25 → 10" in format_plan_text(made)
 
 
 def test_what_automation_may_do_to_a_profile_s_nodes_is_told(repository) -> None:
@@ -97,4 +97,4 @@ def test_what_a_fabric_is_held_to_is_told_beside_its_cables(repository) -> None:
 def test_words_about_the_policy_change_no_answer(repository) -> None:
     repository.policy("summary: Gone for good.", "summary: Scrapped.")
     repository.edit("specs/firmware/hgx-h100-2026-10.yaml", "owner: hardware-platform", "owner: somebody")
-    assert not repository.plan().changes
+    assert not repository.plan().has_changes

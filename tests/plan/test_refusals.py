@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from assay.model.backtest import Backtest, Hindsight
-from assay.plan.facts import Facts
+from assay.model.backtest import BacktestDifference, BacktestReport
+from assay.plan.current_fleet_state import FleetFacts
 
 LIFECYCLE = "specs/lifecycle/default.yaml:"
 
@@ -102,9 +102,9 @@ def test_a_change_on_which_the_policy_acts_at_once_must_fit_into_the_limits(repo
     assert refused(repository.firmware("01.05.11", "01.05.12").plan()) == ["limits.pool_percent"]
 
 
-def hindsight(*names: str, still: bool = True) -> Facts:
-    found = tuple(Hindsight(name, True, still, "hot", "passes", "triage, when idle", "") for name in names)
-    return Facts(backtest=Backtest(30, len(names), found=found))
+def hindsight(*names: str, still: bool = True) -> FleetFacts:
+    found = tuple(BacktestDifference(name, True, still, "hot", "passes", "triage, when idle", "") for name in names)
+    return FleetFacts(backtest=BacktestReport(30, len(names), differences=found))
 
 
 def test_thresholds_that_would_act_on_too_many_at_once_are_refused(repository) -> None:

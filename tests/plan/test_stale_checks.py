@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assay.plan.suites import Rerun
+from assay.plan.check_reruns import CheckRerun
 
 
 def stale(repository) -> dict[str, tuple[str, ...]]:
@@ -96,5 +96,5 @@ def test_a_repair_makes_every_phase_stale_that_must_be_newer_than_it(repository)
 
 
 def test_checks_are_told_by_phase_and_each_once() -> None:
-    rerun = Rerun(("n1",), (), (("zap", ("a", "b")), ("test", ("a",))))
+    rerun = CheckRerun(("n1",), (), (("zap", ("a", "b")), ("test", ("a",))))
     assert rerun.phases == {"zap": ("a", "b"), "test": ("a",)}

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from assay.model.backtest import Took
-from assay.plan.estimate import stages
-from assay.plan.facts import Facts
-from assay.plan.routes import Route, route
+from assay.model.backtest import MedianDuration
+from assay.plan.current_fleet_state import FleetFacts
+from assay.plan.repair_routes import ServiceRoute, estimate_stays, find_shortest_route
 
 
 @pytest.fixture
@@ -16,15 +15,15 @@ def policy(repository):
 
 
 def test_firmware_goes_through_zap_and_burn_in(policy) -> None:
-    found = route(policy, "production", frozenset({"zap"}))
+    found = find_shortest_route(policy, "production", frozenset({"zap"}))
     assert found.repair == "zap"
     assert found.states[0] == found.states[-1] == "production"
-    assert found.out == ("draining", "zap", "test")
+    assert found.out_of_service == ("draining", "zap", "test")
 
 
 def test_a_setting_that_needs_a_restart_goes_through_a_reboot(repository) -> None:
     made = repository.spec("iommu=pt", "iommu=off").plan()
-    assert [way.route.states for way in made.work.ways] == [("production", "production-reboot", "production")]
+    assert [way.route.states for way in made.work.rollout_routes] == [("production", "production-reboot", "production")]
     assert {name for wave in made.work.schedule.waves for name in wave.nodes} == {f"n{n:04}" for n in range(3, 17)}
 
 
@@ -42,11 +41,11 @@ def test_a_policy_without_a_way_keeps_its_nodes_waiting(repository) -> None:
 def test_a_held_node_waits_for_the_person_who_holds_it(repository, known) -> None:
     from dataclasses import replace
 
-    from assay.lifecycle.story import Word
+    from assay.lifecycle.node_state import OperatorNote
 
     facts = known("n0005")
-    story = replace(facts.stories["n0005"], held=Word("h", "ann", "a memory leak", ""))
-    schedule = repository.firmware("01.05.11", "01.05.12").plan(Facts({"n0005": story})).work.schedule
+    story = replace(facts.node_states["n0005"], hold=OperatorNote("h", "ann", "a memory leak", ""))
+    schedule = repository.firmware("01.05.11", "01.05.12").plan(FleetFacts({"n0005": story})).work.schedule
     assert [(one.nodes, one.why) for one in schedule.waiting] == [(("n0005",), "held by ann: a memory leak")]
 
 
@@ -60,9 +59,12 @@ def test_a_pool_with_no_room_left_waits_until_somebody_is_back(repository, out_o
 
 
 def test_recorded_stays_come_first_then_the_policy_and_what_is_left_is_assumed(policy) -> None:
-    way = Route(("production", "seatrial", "zap", "test", "production"), "zap")
-    facts = Facts(actions={"zap": Took(1.5, 7)}, stays={"seatrial": Took(0.4, 12), "test": Took(30.0, 3)})
-    seatrial, zap, test = stages(policy, facts, way)
+    way = ServiceRoute(("production", "seatrial", "zap", "test", "production"), "zap")
+    facts = FleetFacts(
+        actions={"zap": MedianDuration(1.5, 7)},
+        stays={"seatrial": MedianDuration(0.4, 12), "test": MedianDuration(30.0, 3)},
+    )
+    seatrial, zap, test = estimate_stays(policy, facts, way)
     assert (seatrial.hours, seatrial.basis, seatrial.sources) == (0.4, "recorded", ("median of 12 stays",))
     assert (zap.hours, zap.basis) == (2.0, "assumed")
     assert zap.sources[0] == "zap: median of 7"
@@ -70,14 +72,14 @@ def test_recorded_stays_come_first_then_the_policy_and_what_is_left_is_assumed(p
 
 
 def test_a_soak_that_grows_is_not_hidden_by_the_stays_so_far(policy) -> None:
-    way = Route(("production", "test", "production"), "test")
-    (test,) = stages(policy, Facts(stays={"test": Took(3.0, 40)}), way)
+    way = ServiceRoute(("production", "test", "production"), "test")
+    (test,) = estimate_stays(policy, FleetFacts(stays={"test": MedianDuration(3.0, 40)}), way)
     assert (test.hours, test.basis) == (24.0, "policy")
 
 
 def test_no_assumption_goes_unmarked(repository) -> None:
     made = repository.firmware("01.05.11", "01.05.12").plan()
-    for stage in made.work.ways[0].stages:
+    for stage in made.work.rollout_routes[0].stages:
         assert stage.basis != "recorded"
         assert stage.sources
         assert stage.basis == "policy" or "our own choice" in stage.sources[0]

@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
-from assay.plan.touched import pools
+from assay.plan.output_formats import find_touched_pools
 
 
 def test_a_change_that_is_none_touches_no_pool(repository) -> None:
     repository.spec("fans: 10\n", "fans: 10 # of them\n")
-    assert pools(repository.plan()) == []
+    assert find_touched_pools(repository.plan()) == []
 
 
 def test_a_changed_node_touches_its_own_pool(repository) -> None:
     repository.edit("inventory/byo-b.yml", "u: 4\n", "u: 6\n", times=1)
-    assert pools(repository.plan()) == ["byo-b"]
+    assert find_touched_pools(repository.plan()) == ["byo-b"]
 
 
 def test_a_changed_limit_touches_every_pool_of_nodes_that_have_it(repository) -> None:
     repository.spec("gpu_temperature: {value: 85", "gpu_temperature: {value: 84")
-    assert pools(repository.plan()) == ["byo-b", "h100-a"]
+    assert find_touched_pools(repository.plan()) == ["byo-b", "h100-a"]
 
 
 def test_a_new_pool_is_touched_and_a_removed_node_touches_nothing_that_is_there(repository) -> None:
     text = (repository.root / "inventory/byo-b.yml").read_text()
     (repository.root / "inventory/byo-c.yml").write_text(text.replace("byo-b", "byo-c"))
     (repository.root / "inventory/byo-b.yml").unlink()
-    assert pools(repository.plan()) == ["byo-c"]
+    assert find_touched_pools(repository.plan()) == ["byo-c"]
 
 
 def test_a_changed_policy_touches_every_pool(repository) -> None:
     repository.policy("pool_percent: 25", "pool_percent: 30")
-    assert pools(repository.plan()) == ["byo-b", "h100-a"]
+    assert find_touched_pools(repository.plan()) == ["byo-b", "h100-a"]

@@ -8,20 +8,20 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.plan.waves import Candidate, Room, Schedule, schedule
+from assay.plan.rollout_waves import RolloutCandidate, RolloutCapacity, WaveSchedule, schedule_waves
 
 POOLS, RACKS, SPECS = ("a", "b"), ("r1", "r2", "r3"), ("x", "y")
 
 
 @st.composite
-def fleets(draw: st.DrawFn) -> tuple[list[Candidate], Room]:
+def fleets(draw: st.DrawFn) -> tuple[list[RolloutCandidate], RolloutCapacity]:
     kinds = st.tuples(*map(st.sampled_from, (POOLS, RACKS, SPECS)), st.sampled_from((1.0, 24.0)), st.booleans())
     drawn = draw(st.lists(kinds, max_size=40))
     nodes = [
-        Candidate(f"n{number:02}", pool, ("lab", rack), spec, hours, restarts)
+        RolloutCandidate(f"n{number:02}", pool, ("lab", rack), spec, hours, restarts)
         for number, (pool, rack, spec, hours, restarts) in enumerate(drawn)
     ]
-    room = Room(
+    room = RolloutCapacity(
         {pool: draw(st.integers(-1, 6)) for pool in POOLS},
         {("lab", rack): draw(st.integers(-1, 3)) for rack in RACKS},
         draw(st.integers(1, 4)),
@@ -29,14 +29,14 @@ def fleets(draw: st.DrawFn) -> tuple[list[Candidate], Room]:
     return nodes, room
 
 
-def went(made: Schedule) -> list[str]:
+def went(made: WaveSchedule) -> list[str]:
     return [name for wave in made.waves for name in wave.nodes]
 
 
 @given(fleets())
 def test_every_node_goes_once_or_waits_for_a_reason(fleet) -> None:
     nodes, room = fleet
-    made = schedule(nodes, room)
+    made = schedule_waves(nodes, room)
     waiting = [name for one in made.waiting for name in one.nodes]
     assert sorted([*went(made), *waiting]) == sorted(one.node for one in nodes)
     by_name = {one.node: one for one in nodes}
@@ -47,7 +47,7 @@ def test_every_node_goes_once_or_waits_for_a_reason(fleet) -> None:
 def test_no_wave_exceeds_a_limit(fleet) -> None:
     nodes, room = fleet
     by_name = {one.node: one for one in nodes}
-    for wave in schedule(nodes, room).waves:
+    for wave in schedule_waves(nodes, room).waves:
         members = [by_name[name] for name in wave.nodes]
         assert all(count <= room.pools[pool] for pool, count in Counter(one.pool for one in members).items())
         assert all(count <= room.racks[rack] for rack, count in Counter(one.rack for one in members).items())
@@ -57,7 +57,7 @@ def test_no_wave_exceeds_a_limit(fleet) -> None:
 @given(fleets())
 def test_one_of_each_spec_and_pool_goes_before_any_other(fleet) -> None:
     nodes, room = fleet
-    made, by_name = schedule(nodes, room), {one.node: one for one in nodes}
+    made, by_name = schedule_waves(nodes, room), {one.node: one for one in nodes}
     seen: set[tuple[str, str]] = set()
     canaries_over = False
     for wave in made.waves:
@@ -73,7 +73,7 @@ def test_one_of_each_spec_and_pool_goes_before_any_other(fleet) -> None:
 def test_a_wave_lasts_until_its_last_node_is_back_and_starts_no_more_an_hour_than_it_may(fleet) -> None:
     nodes, room = fleet
     by_name = {one.node: one for one in nodes}
-    for wave in schedule(nodes, room).waves:
+    for wave in schedule_waves(nodes, room).waves:
         members = [by_name[name] for name in wave.nodes]
         restarts = sum(one.restarts for one in members)
         assert restarts <= room.restarts_per_hour * (wave.hours - max(one.hours for one in members) + 1)
@@ -82,18 +82,18 @@ def test_a_wave_lasts_until_its_last_node_is_back_and_starts_no_more_an_hour_tha
 
 @given(fleets())
 def test_no_wave_is_empty(fleet) -> None:
-    assert all(wave.nodes for wave in schedule(*fleet).waves)
+    assert all(wave.nodes for wave in schedule_waves(*fleet).waves)
 
 
 def test_racks_take_turns() -> None:
-    nodes = [Candidate(f"n{i}", "a", ("lab", f"r{i // 4}"), "x", 1.0) for i in range(8)]
-    made = schedule(nodes, Room({"a": 2}, {("lab", "r0"): 2, ("lab", "r1"): 2}, 6))
+    nodes = [RolloutCandidate(f"n{i}", "a", ("lab", f"r{i // 4}"), "x", 1.0) for i in range(8)]
+    made = schedule_waves(nodes, RolloutCapacity({"a": 2}, {("lab", "r0"): 2, ("lab", "r1"): 2}, 6))
     assert [wave.nodes for wave in made.waves][:2] == [("n0",), ("n1", "n4")]
 
 
 def test_ten_thousand_nodes_one_at_a_time_are_scheduled_at_once() -> None:
-    nodes = [Candidate(f"n{i}", "a", ("lab", f"r{i // 8}"), "x", 1.0) for i in range(10_000)]
+    nodes = [RolloutCandidate(f"n{i}", "a", ("lab", f"r{i // 8}"), "x", 1.0) for i in range(10_000)]
     start = time.process_time()
-    made = schedule(nodes, Room({"a": 1}, {one.rack: 1 for one in nodes}, 6))
+    made = schedule_waves(nodes, RolloutCapacity({"a": 1}, {one.rack: 1 for one in nodes}, 6))
     assert len(made.waves) == 10_000
     assert time.process_time() - start < 2  # 0.1 s on an idle machine

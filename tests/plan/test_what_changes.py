@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assay.plan.as_text import as_text
+from assay.plan.output_formats import format_plan_text
 
 ALL = tuple(f"n{number:04}" for number in range(1, 21))
 MANAGED = ALL[:16]
@@ -16,8 +16,8 @@ def test_comments_blanks_and_order_change_nothing(repository) -> None:
         "suites/zap/test_configuration.py", "def test_driver_version", "# a comment\ndef test_driver_version"
     )
     made = repository.plan()
-    assert not made.changes
-    assert as_text(made) == "HEAD → the working tree: nothing changes"
+    assert not made.has_changes
+    assert format_plan_text(made) == "HEAD → the working tree: nothing changes"
 
 
 def test_a_commit_is_planned_against_another(repository) -> None:
@@ -25,7 +25,7 @@ def test_a_commit_is_planned_against_another(repository) -> None:
     repository.spec("driver: 570.172.08", "driver: 580.65.06").commit()
     (setting,) = repository.plan(base=base).configuration
     assert (setting.setting.old, setting.setting.new) == ("570.172.08", "580.65.06")
-    assert not repository.plan().changes
+    assert not repository.plan().has_changes
 
 
 def test_nodes_are_added_and_removed(repository) -> None:
@@ -63,14 +63,14 @@ def test_where_credentials_are_found_is_never_shown(repository) -> None:
     made = repository.plan()
     (change,) = made.nodes.changed
     assert (change.what, len(change.nodes), change.new) == ("bmc_credentials", 16, "given otherwise")
-    assert "SOMETHING_ELSE" not in as_text(made)
+    assert "SOMETHING_ELSE" not in format_plan_text(made)
 
 
 def test_firmware_moves_are_grouped_in_the_order_in_which_they_are_applied(repository) -> None:
     repository.firmware("2.7.3", "2.7.4").firmware("01.05.11", "01.05.12")
     moves = [(one.move.component, one.move.old, one.move.new, one.move.reset) for one in repository.plan().firmware]
     assert moves == [("bmc", "01.05.11", "01.05.12", "bmc"), ("bios", "2.7.3", "2.7.4", "host")]
-    assert "20 nodes (n0001..n0020): bios 2.7.3 → 2.7.4, resets host, order 30" in as_text(repository.plan())
+    assert "20 nodes (n0001..n0020): bios 2.7.3 → 2.7.4, resets host, order 30" in format_plan_text(repository.plan())
 
 
 def test_adapters_are_left_alone_where_the_profile_says_so(repository) -> None:

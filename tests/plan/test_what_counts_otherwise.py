@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 from assay.cli.app import app
 from assay.ledger.store import Ledger
-from assay.lifecycle import journal
-from assay.model.outcome import Outcome, Run
+from assay.lifecycle import ledger_entries
+from assay.model.outcome import Outcome, SuiteRun
 
 HEAT = "suites/production/test_gpu.py::test_gpu_temperature"
 FILE = "specs/checks/checks.yaml"
@@ -37,14 +37,14 @@ def observing(repository) -> None:
 def remember(root: Path, *runs: dict[str, str]) -> None:
     """Record what the check of heat came to on some nodes, one run after the other."""
     now, ledger = datetime.now(UTC) - timedelta(hours=1), Ledger.open(root / ".assay" / "ledger.sqlite")
-    ledger.append(journal.enrolled("n0003", "h100-a", "production", now))
+    ledger.append(ledger_entries.make_enrolled_entry("n0003", "h100-a", "production", now))
     for number, verdicts in enumerate(runs):
         at = (now + timedelta(minutes=number)).isoformat()
         made = [
             Outcome(HEAT, f"h100-a/{node}/gpu0", node, verdict, "hot", phases=("production",), evidence_at=at)
             for node, verdict in verdicts.items()
         ]
-        ledger.record(Run(f"run-{number}", at), made)
+        ledger.record(SuiteRun(f"run-{number}", at), made)
     ledger.close()
 
 

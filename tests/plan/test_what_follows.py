@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assay.plan.as_text import as_text
+from assay.plan.output_formats import format_plan_text
 
 
 def told(made) -> set[tuple[str, str, str, str]]:
@@ -19,7 +19,7 @@ def test_with_the_default_policy_drift_asks_for_a_technician_and_moves_nobody(re
     noted = next(one for one in made.follows if one.what == "noted")
     assert len(noted.nodes) == 14
     assert noted.rule.endswith(" for-people")
-    assert "moves no node: the waves are the order for the people who do it" in as_text(made)
+    assert "moves no node: the waves are the order for the people who do it" in format_plan_text(made)
 
 
 def test_a_policy_that_acts_on_drift_says_where_the_nodes_go(repository) -> None:

@@ -21,9 +21,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.model.reading import failed, value
-from assay.probe import apart
-from assay.probe.apart import gather
-from assay.probe.lazy import Timed, settled
+from assay.probe import isolated_reader
+from assay.probe.isolated_reader import gather_isolated
+from assay.probe.node_access import TimedQuestion, resolve_lazy
 
 
 def fine() -> dict[str, Any]:
@@ -58,14 +58,16 @@ def break_down() -> dict[str, Any]:
 
 
 def test_areas_come_back_in_the_order_asked_whatever_their_speed() -> None:
-    tree = gather({"slow": lambda: time.sleep(0.1) or fine(), "quick": fine}, 8)
+    tree = gather_isolated({"slow": lambda: time.sleep(0.1) or fine(), "quick": fine}, 8)
     assert list(tree) == ["slow", "quick"]
     assert tree["slow"] == tree["quick"] == fine()
 
 
 def test_a_plain_area_that_hangs_is_given_up_on_time_and_the_others_answer() -> None:
     begun = time.monotonic()
-    tree = gather({"a": Timed(0.3, hang), "b": fine, "c": Timed(0.5, hang_uninterruptibly)}, 20)
+    tree = gather_isolated(
+        {"a": TimedQuestion(0.3, hang), "b": fine, "c": TimedQuestion(0.5, hang_uninterruptibly)}, 20
+    )
     assert time.monotonic() - begun < HUNG_S / 2
     assert tree["a"]["failed"].startswith("no answer within 0.3 s (state S")
     assert tree["c"]["failed"].startswith("no answer within 0.5 s (state S")
@@ -73,32 +75,34 @@ def test_a_plain_area_that_hangs_is_given_up_on_time_and_the_others_answer() -> 
 
 
 def test_one_that_crashes_is_named_by_its_signal() -> None:
-    tree = gather({"a": crash, "b": leave_early, "c": fine}, 8)
+    tree = gather_isolated({"a": crash, "b": leave_early, "c": fine}, 8)
     assert tree["a"] == {"failed": "the reader died (SIGKILL)"}
     assert tree["b"] == {"failed": "the reader died (exit 3)"}
     assert tree["c"] == fine()
 
 
 def test_one_that_raises_says_what() -> None:
-    assert gather({"a": break_down}, 8) == {"a": {"failed": "ZeroDivisionError: oh"}}
+    assert gather_isolated({"a": break_down}, 8) == {"a": {"failed": "ZeroDivisionError: oh"}}
 
 
 def test_a_question_that_dies_takes_only_itself_along() -> None:
-    tree = gather({"a": lambda: {"x": fine, "y": crash, "z": fine}}, 8)
+    tree = gather_isolated({"a": lambda: {"x": fine, "y": crash, "z": fine}}, 8)
     assert tree == {"a": {"x": fine(), "y": {"failed": "the reader died (SIGKILL)"}, "z": fine()}}
 
 
 def test_a_file_that_nobody_writes_costs_its_own_reading_and_says_where_it_waits(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
-    area = {"a": fine, "fifo": Timed(0.3, lambda: value((tmp_path / "fifo").read_text())), "z": fine}
-    tree = gather({"area": lambda: area}, 8)
+    area = {"a": fine, "fifo": TimedQuestion(0.3, lambda: value((tmp_path / "fifo").read_text())), "z": fine}
+    tree = gather_isolated({"area": lambda: area}, 8)
     assert list(tree["area"]) == ["a", "fifo", "z"]
     assert tree["area"]["a"] == tree["area"]["z"] == fine()
     assert tree["area"]["fifo"]["failed"].startswith("no answer within 0.3 s (state S")
 
 
 def test_a_stopped_reader_is_told_by_its_state() -> None:
-    tree = gather({"a": lambda: {"stopped": Timed(0.3, lambda: os.kill(os.getpid(), signal.SIGSTOP)), "z": fine}}, 8)
+    tree = gather_isolated(
+        {"a": lambda: {"stopped": TimedQuestion(0.3, lambda: os.kill(os.getpid(), signal.SIGSTOP)), "z": fine}}, 8
+    )
     assert tree["a"]["stopped"]["failed"].startswith("no answer within 0.3 s (state T")
     assert tree["a"]["z"] == fine()
 
@@ -108,14 +112,14 @@ def test_a_loop_without_end_is_told_by_its_state() -> None:
         while True:
             pass
 
-    tree = gather({"a": lambda: {"loop": Timed(0.3, spin), "z": fine}}, 8)
+    tree = gather_isolated({"a": lambda: {"loop": TimedQuestion(0.3, spin), "z": fine}}, 8)
     assert re.match(r"no answer within 0.3 s \(state [RS]", tree["a"]["loop"]["failed"])
     assert tree["a"]["z"] == fine()
 
 
 def test_a_reader_that_gets_little_cpu_is_no_reader_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Others want the only CPU that it may run on: it is late, and it answers."""
-    monkeypatch.setattr(apart, "STARVED_S", 50)  # how many others there are, nobody knows
+    monkeypatch.setattr(isolated_reader, "STARVED_GRACE_S", 50)  # how many others there are, nobody knows
     cpu = min(os.sched_getaffinity(0))
 
     def works() -> dict[str, Any]:
@@ -129,7 +133,9 @@ def test_a_reader_that_gets_little_cpu_is_no_reader_that_hangs(monkeypatch: pyte
     busy = [subprocess.Popen(spin, stdout=subprocess.PIPE) for _ in range(4)]
     try:
         assert [one.stdout and one.stdout.readline() for one in busy] == [b"spins\n"] * 4
-        assert gather({"a": lambda: {"starved": Timed(0.1, works)}}, 60)["a"]["starved"] == value("late")
+        assert gather_isolated({"a": lambda: {"starved": TimedQuestion(0.1, works)}}, 60)["a"]["starved"] == value(
+            "late"
+        )
     finally:
         for one in busy:
             one.kill()
@@ -148,7 +154,7 @@ def test_a_reader_in_uninterruptible_sleep_is_told_by_its_state(tmp_path: Path) 
         ["gcc", "-shared", "-fPIC", "-xc", "-", "-o", tmp_path / "stuck.so"], input=source.encode(), check=True
     )
     stuck = ctypes.CDLL(str(tmp_path / "stuck.so")).stuck
-    tree = gather({"a": lambda: {"stuck": Timed(0.3, stuck), "z": fine}}, 8)
+    tree = gather_isolated({"a": lambda: {"stuck": TimedQuestion(0.3, stuck), "z": fine}}, 8)
     assert tree["a"]["stuck"]["failed"].startswith("no answer within 0.3 s (state D")
     assert tree["a"]["z"] == fine()
 
@@ -159,7 +165,7 @@ def test_a_tool_that_hangs_is_named_and_does_not_outlive_its_question(tmp_path: 
             (tmp_path / "pid").write_text(str(process.pid))
         return {}
 
-    tree = gather({"a": lambda: {"tool": Timed(0.5, tool)}}, 8)
+    tree = gather_isolated({"a": lambda: {"tool": TimedQuestion(0.5, tool)}}, 8)
     assert tree["a"]["tool"]["failed"].startswith("no answer within 0.5 s (sleep in state S")
     until(lambda: not alive(int((tmp_path / "pid").read_text())))
 
@@ -168,9 +174,9 @@ def test_hangs_deep_below_branches_that_were_asked_for_cost_only_themselves(tmp_
     def device() -> dict[str, Any]:
         with (tmp_path / "asked").open("a") as file:
             file.write("x")
-        return {"serial": lambda: value("7"), "hung": Timed(0.2, hang), "temperature": lambda: value(40)}
+        return {"serial": lambda: value("7"), "hung": TimedQuestion(0.2, hang), "temperature": lambda: value(40)}
 
-    tree = gather({"gpu": lambda: {"devices": lambda: {"0": device, "1": device}}}, 8)
+    tree = gather_isolated({"gpu": lambda: {"devices": lambda: {"0": device, "1": device}}}, 8)
     for number in "01":
         found = tree["gpu"]["devices"][number]
         assert (found["serial"], found["temperature"]) == (value("7"), value(40))
@@ -184,16 +190,16 @@ def test_no_question_that_was_answered_is_asked_twice(tmp_path: Path) -> None:
             return value(name)
 
     names = [f"n{number}" for number in range(50)]
-    area = {"before": {name: partial(once, name) for name in names}, "hung": Timed(0.2, hang), "after": fine}
-    tree = gather({"a": lambda: area}, 8)
+    area = {"before": {name: partial(once, name) for name in names}, "hung": TimedQuestion(0.2, hang), "after": fine}
+    tree = gather_isolated({"a": lambda: area}, 8)
     assert tree["a"]["before"] == {name: value(name) for name in names}
     assert tree["a"]["after"] == fine()
 
 
 def test_an_area_where_much_hangs_is_given_up_with_the_reason_at_all_that_was_not_asked() -> None:
     begun = time.monotonic()
-    area = {"first": fine, **{f"n{number}": Timed(0.2, hang) for number in range(40)}, "last": {"deep": fine}}
-    tree = gather({"a": lambda: area, "b": fine}, 30)["a"]
+    area = {"first": fine, **{f"n{number}": TimedQuestion(0.2, hang) for number in range(40)}, "last": {"deep": fine}}
+    tree = gather_isolated({"a": lambda: area, "b": fine}, 30)["a"]
     assert time.monotonic() - begun < HUNG_S / 2
     assert tree["first"] == fine()
     assert [tree[f"n{number}"]["failed"].startswith("no answer") for number in range(4)] == [True, True, True, False]
@@ -203,9 +209,9 @@ def test_an_area_where_much_hangs_is_given_up_with_the_reason_at_all_that_was_no
 
 def test_the_whole_is_on_time_and_says_what_it_did_not_come_to() -> None:
     begun = time.monotonic()
-    area = {"first": fine, "slow": Timed(50, hang), "last": fine}
+    area = {"first": fine, "slow": TimedQuestion(50, hang), "last": fine}
     for seconds in (0.5, 5.0):
-        tree = gather({"a": lambda: area, "b": fine}, seconds)
+        tree = gather_isolated({"a": lambda: area, "b": fine}, seconds)
         if "first" in tree["a"] and tree["b"] == fine():  # else the machine is too busy to come so far
             break
     assert time.monotonic() - begun < HUNG_S / 2
@@ -219,48 +225,48 @@ def test_a_branch_that_answers_otherwise_the_second_time_is_the_answer_of_what_i
         if (tmp_path / "lost").exists():
             return failed("GPU is lost")
         (tmp_path / "lost").touch()
-        return {"serial": lambda: value("7"), "hung": Timed(0.2, hang), "temperature": fine}
+        return {"serial": lambda: value("7"), "hung": TimedQuestion(0.2, hang), "temperature": fine}
 
-    found = gather({"a": lambda: {"0": device}}, 8)["a"]["0"]
+    found = gather_isolated({"a": lambda: {"0": device}}, 8)["a"]["0"]
     assert found["serial"] == value("7")
     assert found["temperature"] == failed("GPU is lost")
 
 
 def test_an_answer_larger_than_a_pipe_arrives_whole() -> None:
     big = {"lines": {"value": ["x" * 1000] * 1000}}
-    assert gather({"a": lambda: big}, 8) == {"a": big}
+    assert gather_isolated({"a": lambda: big}, 8) == {"a": big}
 
 
 def test_floods_are_cut_off_and_the_rest_stays() -> None:
     flood = {"one": lambda: value("x" * 9 * 2**20), "z": fine}
     many = {str(number): lambda: value("x" * 2**20) for number in range(12)}
-    tree = gather({"a": lambda: flood, "many": lambda: many}, 20)
+    tree = gather_isolated({"a": lambda: flood, "many": lambda: many}, 20)
     assert tree["a"] == {"one": failed("more than this area's 8 MiB of answers"), "z": fine()}
     assert ["value" in tree["many"][name] for name in many] == [True] * 7 + [False] * 5
 
 
 @pytest.mark.parametrize("answer", [b"bytes", float("nan"), "\ud800", {1, 2}])
 def test_what_json_cannot_hold_fails_alone(answer: Any) -> None:
-    tree = gather({"a": lambda: {"odd": lambda: value(answer), "z": fine}}, 8)["a"]
+    tree = gather_isolated({"a": lambda: {"odd": lambda: value(answer), "z": fine}}, 8)["a"]
     assert tree["odd"]["failed"].startswith("no JSON: ")
     assert tree["z"] == fine()
 
 
 @pytest.mark.parametrize("answer", [None, 7, [], "text"])
 def test_what_is_no_reading_fails(answer: Any) -> None:
-    (found,) = gather({"a": lambda: {"odd": lambda: answer}}, 8)["a"]["odd"].values()
+    (found,) = gather_isolated({"a": lambda: {"odd": lambda: answer}}, 8)["a"]["odd"].values()
     assert found == f"the reader answered with {type(answer).__name__}, which is no reading"
 
 
 def test_a_tree_that_holds_itself_ends() -> None:
     endless: dict[str, Any] = {}
     endless["again"] = endless
-    assert gather({"a": lambda: endless, "b": fine}, 8)["b"] == fine()
+    assert gather_isolated({"a": lambda: endless, "b": fine}, 8)["b"] == fine()
 
 
 def test_a_reader_that_lets_go_of_its_pipe_and_stays_is_not_waited_for() -> None:
     begun = time.monotonic()
-    tree = gather({"a": lambda: os.closerange(3, 256) or hang(), "b": fine}, 20)
+    tree = gather_isolated({"a": lambda: os.closerange(3, 256) or hang(), "b": fine}, 20)
     assert time.monotonic() - begun < HUNG_S / 2
     assert "failed" in tree["a"]
     assert tree["b"] == fine()
@@ -270,7 +276,7 @@ def test_a_reading_costs_less_than_fifty_microseconds_of_cpu() -> None:
     many = 4000
     area = {str(number): partial(value, number) for number in range(many)}
     before = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
-    tree = gather({"a": lambda: area}, 60)
+    tree = gather_isolated({"a": lambda: area}, 60)
     after = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
     assert tree["a"][str(many - 1)] == value(many - 1)
     spent = sum(b.ru_utime + b.ru_stime - a.ru_utime - a.ru_stime for a, b in zip(before, after, strict=True))
@@ -287,22 +293,22 @@ lazy = st.recursive(
 @given(lazy)
 @settings(max_examples=40)
 def test_what_is_gathered_is_what_the_same_tree_reads_in_one_process(tree: Any) -> None:
-    assert gather({"a": lambda: tree}, 30) == {"a": settled(tree)}
+    assert gather_isolated({"a": lambda: tree}, 30) == {"a": resolve_lazy(tree)}
 
 
 def test_a_child_holds_none_of_our_standard_files() -> None:
     def where() -> dict[str, Any]:
         return {"value": [str(Path(f"/proc/self/fd/{number}").readlink()) for number in (0, 1, 2)]}
 
-    assert gather({"a": where}, 8) == {"a": {"value": ["/dev/null"] * 3}}
+    assert gather_isolated({"a": where}, 8) == {"a": {"value": ["/dev/null"] * 3}}
 
 
 def test_a_child_left_by_a_killed_probe_ends_by_its_own_alarm(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     script = f"""
 import os
-from assay.probe.apart import gather
-from assay.probe.lazy import Timed
+from assay.probe.isolated_reader import gather
+from assay.probe.node_access import Timed
 def hang():
     with open("{tmp_path}/pid", "w") as file:
         file.write(str(os.getpid()))

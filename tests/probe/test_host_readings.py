@@ -12,27 +12,33 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.model.reading import as_reading
-from assay.probe import processes
-from assay.probe.bond import mode, read_bonds
-from assay.probe.cpu import count, cpus, read_cpu, sockets
-from assay.probe.file_systems import df, read_file_systems, real, space
-from assay.probe.files import Root, not_empty, understood
-from assay.probe.hca_port import read_port
-from assay.probe.kernel import chosen, modules, read_kernel, spaced, swap_bytes, taints
-from assay.probe.lazy import settled
+from assay.model.reading import parse_reading
+from assay.probe import processes_and_services
+from assay.probe.devices.hca import read_hca_port
+from assay.probe.devices.nic_and_bond import parse_bond_mode, read_bonds
+from assay.probe.file_systems import find_real_mounts, parse_df, read_file_systems, read_space
+from assay.probe.host import count_cpu_list, count_sockets, parse_cpu_list, read_cpu
+from assay.probe.kernel_settings import (
+    describe_taints,
+    normalize_spaces,
+    parse_bracketed_choice,
+    parse_modules,
+    parse_swap_bytes,
+    read_kernel,
+)
+from assay.probe.node_access import NodeRoot, convert_leaf, require_text, resolve_lazy
 
 CPU = "sys/devices/system/cpu"
 
 
-def root_with(folder: Path, files: Mapping[str, str]) -> Root:
+def root_with(folder: Path, files: Mapping[str, str]) -> NodeRoot:
     for path, content in files.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(content)
-    return Root(str(folder))
+    return NodeRoot(str(folder))
 
 
-def grace(folder: Path) -> Root:
+def grace(folder: Path) -> NodeRoot:
     """Two Grace processors: Arm's /proc/cpuinfo names neither a model nor a socket."""
     return root_with(
         folder,
@@ -50,11 +56,11 @@ def grace(folder: Path) -> Root:
 
 
 def test_sockets_of_an_arm_node_come_from_the_topology(tmp_path: Path) -> None:
-    assert sockets(grace(tmp_path)) == {"value": 2}
+    assert count_sockets(grace(tmp_path)) == {"value": 2}
 
 
 def test_processors_are_counted_with_those_that_are_offline(tmp_path: Path) -> None:
-    cpu = settled(read_cpu(grace(tmp_path)))
+    cpu = resolve_lazy(read_cpu(grace(tmp_path)))
     assert (cpu["present"], cpu["online"], cpu["threads_per_core"]) == ({"value": 144}, {"value": 143}, {"value": 1})
     assert cpu["governors"] == {"value": ["performance", "schedutil"]}
     assert cpu["model"] == {"absent": "/proc/cpuinfo names no model name"}
@@ -62,15 +68,15 @@ def test_processors_are_counted_with_those_that_are_offline(tmp_path: Path) -> N
 
 def test_a_socket_that_does_not_answer_is_not_left_uncounted(tmp_path: Path) -> None:
     root = root_with(tmp_path, {f"{CPU}/online": "0-7\n"})
-    assert list(sockets(root)) == ["absent"]
+    assert list(count_sockets(root)) == ["absent"]
 
 
 def test_lists_of_processors() -> None:
-    assert cpus("0-2,8") == [0, 1, 2, 8]
-    assert count("0-111,113-223") == 223
+    assert parse_cpu_list("0-2,8") == [0, 1, 2, 8]
+    assert count_cpu_list("0-111,113-223") == 223
     for wrong in ("", "3-1", "0-99999999999", "-1", "a"):
         with pytest.raises(ValueError, match=r".*"):
-            cpus(wrong)
+            parse_cpu_list(wrong)
 
 
 def test_zombies_are_counted_and_any_name_is_read(tmp_path: Path) -> None:
@@ -78,7 +84,7 @@ def test_zombies_are_counted_and_any_name_is_read(tmp_path: Path) -> None:
         tmp_path,
         {"proc/7/stat": "7 (a) Z (b) S 1 7", "proc/8/stat": "8 (cc1plus) Z 1 8", "proc/self/stat": "9 (x) Z 1 9"},
     )
-    found = processes.read_processes(root)
+    found = processes_and_services.read_processes(root)
     assert (found["count"], found["zombies"], found["stuck"]) == ({"value": 2}, {"value": 1}, {"value": []})
 
 
@@ -87,13 +93,15 @@ def test_stuck_is_who_waits_and_did_not_run_between_two_looks(tmp_path: Path, mo
     files |= {f"proc/{pid}/status": "State: D\nvoluntary_ctxt_switches:\t5\n" for pid in (7, 8)}
     root = root_with(tmp_path, files)
     runs = tmp_path / "proc/8/status"
-    monkeypatch.setattr(processes.time, "sleep", lambda _: runs.write_text("State: D\nvoluntary_ctxt_switches:\t6\n"))
-    assert processes.read_processes(root)["stuck"] == {"value": ["dd (7)"]}
+    monkeypatch.setattr(
+        processes_and_services.time, "sleep", lambda _: runs.write_text("State: D\nvoluntary_ctxt_switches:\t6\n")
+    )
+    assert processes_and_services.read_processes(root)["stuck"] == {"value": ["dd (7)"]}
 
 
 def test_this_machines_own_processes_are_seen() -> None:
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
-        seen = processes.read_processes(Root())
+        seen = processes_and_services.read_processes(NodeRoot())
         child.communicate(b"\n")
     assert seen["count"]["value"] >= 2
 
@@ -109,7 +117,7 @@ overlay /run/containerd/rootfs overlay rw 0 0
 
 
 def test_real_mounts_are_named_once_and_the_rest_is_left_out() -> None:
-    assert [(mount.name, mount.type) for mount in real(MOUNTS)] == [
+    assert [(mount.name, mount.type) for mount in find_real_mounts(MOUNTS)] == [
         ("-", "ext4"),
         ("var-lib-with blank", "xfs"),
         ("home", "nfs4"),
@@ -117,7 +125,7 @@ def test_real_mounts_are_named_once_and_the_rest_is_left_out() -> None:
 
 
 def test_a_mount_says_whether_it_can_be_written(tmp_path: Path) -> None:
-    mounts = settled(read_file_systems(root_with(tmp_path, {"proc/mounts": MOUNTS})))
+    mounts = resolve_lazy(read_file_systems(root_with(tmp_path, {"proc/mounts": MOUNTS})))
     assert mounts["-"]["read_only"] == {"value": False}
     assert mounts["var-lib-with blank"]["read_only"] == {"value": True}
     assert mounts["var-lib-with blank"]["mount_point"] == {"value": "/var/lib/with blank"}
@@ -125,29 +133,29 @@ def test_a_mount_says_whether_it_can_be_written(tmp_path: Path) -> None:
 
 def test_df_counts_of_what_anyone_may_use() -> None:
     heading = "1B-blocks Used Avail Inodes IUsed\n"
-    assert df(f"{heading}1000 300 600 2000 100\n") == {
+    assert parse_df(f"{heading}1000 300 600 2000 100\n") == {
         "size_bytes": {"value": 1000},
         "used_percent": {"value": 33.3},
         "inodes_used_percent": {"value": 5.0},
     }
-    assert "absent" in df(f"{heading}1000 300 600 0 0\n")["inodes_used_percent"]
-    assert "absent" in df(f"{heading}1000 300 600 - -\n")["inodes_used_percent"]
-    assert "failed" in df("df: /data: Stale file handle\n")
+    assert "absent" in parse_df(f"{heading}1000 300 600 0 0\n")["inodes_used_percent"]
+    assert "absent" in parse_df(f"{heading}1000 300 600 - -\n")["inodes_used_percent"]
+    assert "failed" in parse_df("df: /data: Stale file handle\n")
 
 
 def test_this_machines_own_root_is_asked() -> None:
-    assert 0 <= space(Root(), "/")["used_percent"]["value"] <= 100
+    assert 0 <= read_space(NodeRoot(), "/")["used_percent"]["value"] <= 100
 
 
 @given(st.text())
 def test_no_output_of_df_and_no_list_of_mounts_raises(text: str) -> None:
-    assert all(mount.point for mount in real(text))
-    assert as_reading(df(text)) or "size_bytes" in df(text)
+    assert all(mount.point for mount in find_real_mounts(text))
+    assert parse_reading(parse_df(text)) or "size_bytes" in parse_df(text)
 
 
 def test_a_kernel_says_what_it_went_through() -> None:
-    assert taints("12288") == []
-    assert taints(str(12288 + (1 << 4) + (1 << 14))) == ["a machine check", "a soft lockup"]
+    assert describe_taints("12288") == []
+    assert describe_taints(str(12288 + (1 << 4) + (1 << 14))) == ["a machine check", "a soft lockup"]
 
 
 def test_kernel_settings_are_read_as_sysctl_writes_them(tmp_path: Path) -> None:
@@ -163,7 +171,7 @@ def test_kernel_settings_are_read_as_sysctl_writes_them(tmp_path: Path) -> None:
             "sys/kernel/iommu_groups/0/type": "identity\n",
         },
     )
-    kernel = settled(read_kernel(root))
+    kernel = resolve_lazy(read_kernel(root))
     assert kernel["sysctl"]["vm.swappiness"] == {"value": "10"}
     assert kernel["modules"] == {"value": ["mlx5_core", "nvidia"]}
     assert kernel["swap_bytes"] == {"value": 2 * 2**20}
@@ -175,7 +183,7 @@ def test_kernel_settings_are_read_as_sysctl_writes_them(tmp_path: Path) -> None:
 
 def test_a_table_of_keys_is_read_to_its_first_empty_entry(tmp_path: Path) -> None:
     keys = {f"port/pkeys/{index}": f"{key}\n" for index, key in enumerate(("0x7fff", "0x8001", "0x0000", "0x8002"))}
-    port = settled(read_port(root_with(tmp_path, {**keys, "port/lid": "0x1f\n"}), "/port"))
+    port = resolve_lazy(read_hca_port(root_with(tmp_path, {**keys, "port/lid": "0x1f\n"}), "/port"))
     assert port["pkeys"] == {"value": ["0x7fff", "0x8001"]}
     assert port["lid"] == {"value": 31}
 
@@ -189,22 +197,32 @@ def test_a_bond_tells_its_members_and_which_of_them_are_up(tmp_path: Path) -> No
         f"{net}/eth0/bonding_slave/mii_status": "up\n",
         f"{net}/eth1/bonding_slave/mii_status": "down\n",
     }
-    assert settled(read_bonds(root_with(tmp_path, files))) == {
+    assert resolve_lazy(read_bonds(root_with(tmp_path, files))) == {
         "bond0": {"mode": {"value": "802.3ad"}, "members": {"value": ["eth0", "eth1"]}, "up": {"value": ["eth0"]}}
     }
-    assert settled(read_bonds(Root(str(tmp_path / "none")))) == {}
+    assert resolve_lazy(read_bonds(NodeRoot(str(tmp_path / "none")))) == {}
 
 
-CONVERTERS = [mode, cpus, count, modules, spaced, chosen, swap_bytes, taints, not_empty]
+CONVERTERS = [
+    parse_bond_mode,
+    parse_cpu_list,
+    count_cpu_list,
+    parse_modules,
+    normalize_spaces,
+    parse_bracketed_choice,
+    parse_swap_bytes,
+    describe_taints,
+    require_text,
+]
 
 
 @pytest.mark.parametrize("convert", CONVERTERS)
 @given(text=st.text())
 def test_no_content_raises(convert: Any, text: str) -> None:
-    assert list(understood("/some/file", text, convert)) in (["value"], ["failed"])
+    assert list(convert_leaf("/some/file", text, convert)) in (["value"], ["failed"])
 
 
 @given(st.binary())
 def test_no_process_whatever_raises(stat: bytes) -> None:
-    found = processes.parse(stat)
+    found = processes_and_services.parse_process_stat(stat)
     assert found is None or isinstance(found.pid, int)

@@ -11,23 +11,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.probe.files import Root
-from assay.probe.kernel_log import MOST_LINES, Since, parse, read_kernel_log
+from assay.probe.kernel_log import MAX_LOG_LINES, KernelLogCursor, parse_kernel_record, read_kernel_log
+from assay.probe.node_access import NodeRoot
 
-EVERYTHING = Since()
+EVERYTHING = KernelLogCursor()
 BOOT = "11111111-2222-3333-4444-555555555555"
 XID = "NVRM: Xid (PCI:0000:1b:00): 79, pid=1, name=x, GPU has fallen off the bus."
 SAMPLE = Path(os.environ.get("ASSAY_SAMPLES", "no samples")) / "logs/kmsg.1.log"
 
 
-def log_of(folder: Path, content: bytes, since: Since = EVERYTHING) -> dict[str, Any]:
+def log_of(folder: Path, content: bytes, since: KernelLogCursor = EVERYTHING) -> dict[str, Any]:
     """Read `content` as the kernel log of a node that runs boot BOOT."""
     (folder / "dev").mkdir(exist_ok=True)
     (folder / "dev/kmsg").write_bytes(content)
     boot_id = folder / "proc/sys/kernel/random/boot_id"
     boot_id.parent.mkdir(parents=True, exist_ok=True)
     boot_id.write_text(f"{BOOT}\n")
-    return read_kernel_log(Root(str(folder)), since)
+    return read_kernel_log(NodeRoot(str(folder)), since)
 
 
 def records(first: int, last: int) -> bytes:
@@ -55,53 +55,53 @@ def test_a_record_may_name_its_caller(tmp_path: Path) -> None:
 
 
 def test_the_kernels_escapes_are_undone() -> None:
-    line = parse(rb"6,1,5,-;temp 40\xc2\xb0C\x0aback\x5cslash")
+    line = parse_kernel_record(rb"6,1,5,-;temp 40\xc2\xb0C\x0aback\x5cslash")
     assert line is not None
     assert line.text == "temp 40°C\nback\\slash"
 
 
 def test_only_what_is_newer_than_the_cursor_comes(tmp_path: Path) -> None:
-    tree = log_of(tmp_path, records(0, 9), Since(7))
+    tree = log_of(tmp_path, records(0, 9), KernelLogCursor(7))
     assert texts(tree) == ["line 8", "line 9"]
     assert (tree["cursor"], tree["missed"]) == ({"value": 9}, {"value": 0})
 
 
 def test_nothing_new_is_an_empty_list_with_the_same_cursor(tmp_path: Path) -> None:
-    tree = log_of(tmp_path, records(0, 9), Since(9))
+    tree = log_of(tmp_path, records(0, 9), KernelLogCursor(9))
     assert (tree["lines"], tree["cursor"]) == ({"value": []}, {"value": 9})
 
 
 def test_a_log_that_ends_before_the_cursor_is_another_boots(tmp_path: Path) -> None:
-    assert texts(log_of(tmp_path, records(0, 2), Since(500))) == ["line 0", "line 1", "line 2"]
+    assert texts(log_of(tmp_path, records(0, 2), KernelLogCursor(500))) == ["line 0", "line 1", "line 2"]
 
 
 def test_a_cursor_of_another_boot_hides_nothing(tmp_path: Path) -> None:
     content = records(0, 5)
-    assert len(texts(log_of(tmp_path, content, Since.parse("3@another-boot")))) == 6
-    assert len(texts(log_of(tmp_path, content, Since.parse(f"3@{BOOT}")))) == 2
+    assert len(texts(log_of(tmp_path, content, KernelLogCursor.parse("3@another-boot")))) == 6
+    assert len(texts(log_of(tmp_path, content, KernelLogCursor.parse(f"3@{BOOT}")))) == 2
 
 
 def test_records_that_were_overwritten_before_the_look_are_counted(tmp_path: Path) -> None:
-    assert log_of(tmp_path, records(100, 109), Since(49))["missed"] == {"value": 50}
+    assert log_of(tmp_path, records(100, 109), KernelLogCursor(49))["missed"] == {"value": 50}
 
 
 def test_a_storm_is_cut_to_the_newest_and_says_so(tmp_path: Path) -> None:
-    tree = log_of(tmp_path, records(0, MOST_LINES + 99))
-    assert len(texts(tree)) == MOST_LINES
+    tree = log_of(tmp_path, records(0, MAX_LOG_LINES + 99))
+    assert len(texts(tree)) == MAX_LOG_LINES
     assert tree["missed"] == {"value": 100}
-    assert tree["lines"]["value"][-1]["seq"] == MOST_LINES + 99
+    assert tree["lines"]["value"][-1]["seq"] == MAX_LOG_LINES + 99
 
 
 def test_what_tells_of_a_fault_is_not_lost_in_a_storm_of_other_lines(tmp_path: Path) -> None:
-    tree = log_of(tmp_path, f"3,1,5,-;{XID}\n4,2,6,-;a warning\n".encode() + records(3, MOST_LINES + 99))
+    tree = log_of(tmp_path, f"3,1,5,-;{XID}\n4,2,6,-;a warning\n".encode() + records(3, MAX_LOG_LINES + 99))
     assert texts(tree)[:2] == [XID, "a warning"]
-    assert (len(texts(tree)), tree["missed"]) == (MOST_LINES, {"value": 99})
+    assert (len(texts(tree)), tree["missed"]) == (MAX_LOG_LINES, {"value": 99})
 
 
 def test_of_a_storm_of_faults_the_first_and_the_last_are_kept(tmp_path: Path) -> None:
-    storm = b"".join(b"3,%d,5,-;%s\n" % (seq, XID.encode()) for seq in range(MOST_LINES + 1000))
+    storm = b"".join(b"3,%d,5,-;%s\n" % (seq, XID.encode()) for seq in range(MAX_LOG_LINES + 1000))
     kept = [line["seq"] for line in log_of(tmp_path, storm)["lines"]["value"]]
-    assert (len(kept), kept[0], kept[-1], kept == sorted(kept)) == (MOST_LINES, 0, MOST_LINES + 999, True)
+    assert (len(kept), kept[0], kept[-1], kept == sorted(kept)) == (MAX_LOG_LINES, 0, MAX_LOG_LINES + 999, True)
 
 
 def test_a_broken_record_is_counted_and_the_others_are_read(tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_a_log_without_one_readable_record_failed(tmp_path: Path) -> None:
 
 
 def test_no_log_is_absent_and_an_empty_one_too(tmp_path: Path) -> None:
-    assert "absent" in read_kernel_log(Root(str(tmp_path)), Since())
+    assert "absent" in read_kernel_log(NodeRoot(str(tmp_path)), KernelLogCursor())
     assert log_of(tmp_path, b"") == {"absent": "/dev/kmsg is empty"}
 
 
@@ -127,13 +127,13 @@ def test_no_bytes_whatever_raise(content: bytes) -> None:
 
 @given(st.binary())
 def test_a_record_is_understood_or_it_is_none(record: bytes) -> None:
-    line = parse(record)
+    line = parse_kernel_record(record)
     assert line is None or line.seq >= 0
 
 
 @pytest.mark.skipif(not os.access("/dev/kmsg", os.R_OK), reason="/dev/kmsg cannot be read here")
 def test_this_machines_own_log_is_read_without_waiting() -> None:
-    tree = read_kernel_log(Root(), Since())
+    tree = read_kernel_log(NodeRoot(), KernelLogCursor())
     assert "absent" in tree or "failed" in tree or tree["cursor"]["value"] >= 0
 
 

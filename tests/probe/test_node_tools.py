@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.model.reading import as_reading
-from assay.probe.nvme_smart import nvme_cli, read_smart, smartctl
-from assay.probe.services import units
-from assay.probe.timekeeping import NOBODY, _sync, chrony, ntpd, pmc, timesyncd
+from assay.model.reading import parse_reading
+from assay.probe.clock_sync import NO_TIME_DAEMON, _sync, parse_chrony, parse_ntpq, parse_pmc, parse_timesyncd
+from assay.probe.devices.nvme import parse_nvme_cli, parse_smartctl, read_smart
+from assay.probe.processes_and_services import parse_units
 
 NVME_CLI = {
     "critical_warning": 4,
@@ -57,31 +57,31 @@ data.mount                  loaded    failed   failed  /data
 
 
 def test_a_drives_log_is_read_from_either_tool() -> None:
-    log = nvme_cli(json.dumps(NVME_CLI))
+    log = parse_nvme_cli(json.dumps(NVME_CLI))
     assert (log["temperature_c"], log["critical_warning"]) == ({"value": 38}, {"value": 4})
     assert (log["spare_percent"], log["used_percent"]) == ({"value": 100}, {"value": 2})
-    assert smartctl(json.dumps(SMARTCTL))["media_errors"] == {"value": 7}
-    assert set(log) == set(smartctl(json.dumps(SMARTCTL)))
+    assert parse_smartctl(json.dumps(SMARTCTL))["media_errors"] == {"value": 7}
+    assert set(log) == set(parse_smartctl(json.dumps(SMARTCTL)))
 
 
 def test_a_warning_with_its_bits_and_large_counts_as_text_are_read() -> None:
-    log = nvme_cli(
+    log = parse_nvme_cli(
         json.dumps(NVME_CLI | {"critical_warning": {"value": 1, "available_spare": 1}, "media_errors": "12"})
     )
     assert (log["critical_warning"], log["media_errors"]) == ({"value": 1}, {"value": 12})
 
 
 def test_a_log_that_was_refused_failed_and_a_field_that_is_not_there_is_no_zero() -> None:
-    assert nvme_cli("open: Permission denied\n") == {
+    assert parse_nvme_cli("open: Permission denied\n") == {
         "failed": "nvme gave no log; it ended with 'open: Permission denied'"
     }
     assert (
         "absent"
-        in nvme_cli(json.dumps({name: said for name, said in NVME_CLI.items() if name != "media_errors"}))[
+        in parse_nvme_cli(json.dumps({name: said for name, said in NVME_CLI.items() if name != "media_errors"}))[
             "media_errors"
         ]
     )
-    assert "failed" in nvme_cli(json.dumps(NVME_CLI | {"media_errors": "many"}))["media_errors"]
+    assert "failed" in parse_nvme_cli(json.dumps(NVME_CLI | {"media_errors": "many"}))["media_errors"]
 
 
 def test_without_a_tool_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,32 +98,32 @@ def test_smartctl_is_asked_where_nvme_is_not_installed(tmp_path: Path, monkeypat
 
 
 def test_chrony_tells_of_the_clock() -> None:
-    assert chrony(TRACKING) == {
+    assert parse_chrony(TRACKING) == {
         "daemon": {"value": "chrony"},
         "synchronised": {"value": True},
         "offset_s": {"value": 0.000013},
         "source": {"value": "10.0.0.11"},
         "stratum": {"value": 3},
     }
-    assert chrony(TRACKING.replace("Normal", "Not synchronised"))["synchronised"] == {"value": False}
-    assert chrony("506 Cannot talk to daemon\n") == {"failed": "chronyc: 506 Cannot talk to daemon"}
+    assert parse_chrony(TRACKING.replace("Normal", "Not synchronised"))["synchronised"] == {"value": False}
+    assert parse_chrony("506 Cannot talk to daemon\n") == {"failed": "chronyc: 506 Cannot talk to daemon"}
 
 
 def test_ntpd_and_timesyncd_tell_of_the_clock() -> None:
-    assert (ntpd(RV)["synchronised"], ntpd(RV)["offset_s"]) == ({"value": True}, {"value": -0.00125})
-    assert ntpd(RV.replace("leap=00", "leap=11"))["synchronised"] == {"value": False}
-    assert (timesyncd(TIMESYNC)["synchronised"], timesyncd(TIMESYNC)["offset_s"]) == (
+    assert (parse_ntpq(RV)["synchronised"], parse_ntpq(RV)["offset_s"]) == ({"value": True}, {"value": -0.00125})
+    assert parse_ntpq(RV.replace("leap=00", "leap=11"))["synchronised"] == {"value": False}
+    assert (parse_timesyncd(TIMESYNC)["synchronised"], parse_timesyncd(TIMESYNC)["offset_s"]) == (
         {"value": True},
         {"value": 0.00125},
     )
-    waiting = timesyncd("       Server: 10.0.0.11 (ntp.example)\nPoll interval: 0\n")
+    waiting = parse_timesyncd("       Server: 10.0.0.11 (ntp.example)\nPoll interval: 0\n")
     assert waiting["synchronised"] == {"value": False}
     assert "absent" in waiting["offset_s"]
 
 
 def test_the_first_daemon_that_answers_is_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert _sync() == {"absent": NOBODY}
+    assert _sync() == {"absent": NO_TIME_DAEMON}
     tool(tmp_path, "chronyc", "506 Cannot talk to daemon")
     assert _sync() == {"failed": "chronyc: 506 Cannot talk to daemon"}
     tool(tmp_path, "ntpq", RV)
@@ -131,22 +131,22 @@ def test_the_first_daemon_that_answers_is_believed(tmp_path: Path, monkeypatch: 
 
 
 def test_ptp_is_told_in_seconds_or_not_at_all() -> None:
-    assert pmc("\t\tstepsRemoved 1\n\t\toffsetFromMaster     -42.0\n") == {"offset_s": {"value": -4.2e-08}}
-    assert "absent" in pmc("sending: GET CURRENT_DATA_SET\n")
+    assert parse_pmc("\t\tstepsRemoved 1\n\t\toffsetFromMaster     -42.0\n") == {"offset_s": {"value": -4.2e-08}}
+    assert "absent" in parse_pmc("sending: GET CURRENT_DATA_SET\n")
 
 
 def test_units_have_their_state_and_those_that_failed_are_named() -> None:
-    found = units(UNITS)
+    found = parse_units(UNITS)
     assert found["units"] == {"chrony": {"value": "active"}, "nvidia-fabricmanager": {"value": "failed"}}
     assert found["failed_units"] == {"value": ["data.mount", "nvidia-fabricmanager.service"]}
 
 
 def test_a_machine_without_systemd_has_no_services_that_are_well() -> None:
     said = "System has not been booted with systemd as init system (PID 1). Can't operate.\n"
-    assert list(units(said)) == ["failed"]
+    assert list(parse_units(said)) == ["failed"]
 
 
-READERS = [nvme_cli, smartctl, chrony, ntpd, timesyncd, pmc, units]
+READERS = [parse_nvme_cli, parse_smartctl, parse_chrony, parse_ntpq, parse_timesyncd, parse_pmc, parse_units]
 
 
 @pytest.mark.parametrize("read", READERS)
@@ -164,8 +164,11 @@ JSON = st.recursive(
 
 @given(st.dictionaries(st.sampled_from(sorted(NVME_CLI)), JSON))
 def test_no_log_whatever_raises(log: dict[str, Any]) -> None:
-    for found in (nvme_cli(json.dumps(log)), smartctl(json.dumps({"nvme_smart_health_information_log": log}))):
-        assert as_reading(found) or all(as_reading(leaf) for leaf in found.values())
+    for found in (
+        parse_nvme_cli(json.dumps(log)),
+        parse_smartctl(json.dumps({"nvme_smart_health_information_log": log})),
+    ):
+        assert parse_reading(found) or all(parse_reading(leaf) for leaf in found.values())
 
 
 def tool(folder: Path, name: str, says: str) -> None:

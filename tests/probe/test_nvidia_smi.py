@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.model.reading import as_reading
-from assay.probe.nvidia_smi import read, read_nvidia_smi
+from assay.model.reading import parse_reading
+from assay.probe.gpu.nvidia_smi import parse_nvidia_smi, read_nvidia_smi
 
 RECORDED = Path(__file__).parents[1] / "recordings" / "nvidia-smi-q-x.xml"  # by the lab's nvidia-smi
 SAMPLES = Path(os.environ.get("ASSAY_SAMPLES", "/nonexistent")) / "gpu"
@@ -27,11 +27,11 @@ def log(*inside: str) -> str:
 
 
 def device(*inside: str) -> dict[str, Any]:
-    return read(log(*inside))["devices"][ADDRESS]
+    return parse_nvidia_smi(log(*inside))["devices"][ADDRESS]
 
 
 def leaves(tree: Any) -> Iterator[dict[str, Any]]:
-    if as_reading(tree):
+    if parse_reading(tree):
         yield tree
     else:
         assert isinstance(tree, dict), tree
@@ -117,14 +117,14 @@ def test_processes_are_counted_and_one_without_a_number_is_no_count():
 
 def test_a_gpu_of_which_nothing_can_be_read_is_one_leaf_and_hides_no_other():
     lost = '<gpu id="00000000:61:00.0"><product_name>GPU is lost</product_name><serial>GPU is lost</serial></gpu>'
-    devices = read(log().replace("</nvidia_smi_log>", f"{lost}</nvidia_smi_log>"))["devices"]
+    devices = parse_nvidia_smi(log().replace("</nvidia_smi_log>", f"{lost}</nvidia_smi_log>"))["devices"]
     assert devices["0000:61:00.0"] == {"failed": "GPU is lost"}
     assert devices[ADDRESS]["name"] == {"value": "NVIDIA H100"}
 
 
 def test_what_is_said_beside_the_xml_is_kept():
     no_handle = "Unable to determine the device handle for GPU0000:61:00.0: GPU is lost. Reboot to recover this GPU\n"
-    branch = read(f"{no_handle}{log()}\nWARNING: infoROM is corrupted at gpu 0000:1B:00.0\n")
+    branch = parse_nvidia_smi(f"{no_handle}{log()}\nWARNING: infoROM is corrupted at gpu 0000:1B:00.0\n")
     assert branch["devices"]["0000:61:00.0"] == {"failed": no_handle.strip()}
     assert branch["devices"][ADDRESS]["inforom"]["valid"] == {"value": False}
     assert device()["inforom"]["valid"].keys() == {"unsupported"}, "silence is no proof"
@@ -132,20 +132,24 @@ def test_what_is_said_beside_the_xml_is_kept():
 
 def test_no_xml_at_all_says_what_was_said_instead():
     said = "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver."
-    assert read(said) == {"failed": said}
-    assert read("<html></html>") == {"failed": "nvidia-smi -q -x: <html> is not <nvidia_smi_log>"}
-    assert read(log()[:-9])["failed"].startswith("nvidia-smi -q -x: ")
-    assert read(b"").keys() == {"failed"}
+    assert parse_nvidia_smi(said) == {"failed": said}
+    assert parse_nvidia_smi("<html></html>") == {"failed": "nvidia-smi -q -x: <html> is not <nvidia_smi_log>"}
+    assert parse_nvidia_smi(log()[:-9])["failed"].startswith("nvidia-smi -q -x: ")
+    assert parse_nvidia_smi(b"").keys() == {"failed"}
 
 
 def test_hostile_xml_is_refused():
     entities = '<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">'
     bomb = f"<!DOCTYPE x [{entities}]><nvidia_smi_log>&b;</nvidia_smi_log>"
-    assert read(bomb) == {"failed": "nvidia-smi -q -x: it declares an entity"}
+    assert parse_nvidia_smi(bomb) == {"failed": "nvidia-smi -q -x: it declares an entity"}
     elsewhere = '<!DOCTYPE x [<!ENTITY a SYSTEM "file:///etc/passwd">]><nvidia_smi_log>&a;</nvidia_smi_log>'
-    assert read(elsewhere) == {"failed": "nvidia-smi -q -x: it declares an entity"}
-    assert "elements deep" in read("<a>" * 1000)["failed"]
-    assert read(HEAD + "<nvidia_smi_log><gpu>&a;</gpu></nvidia_smi_log>").keys() <= {"failed", "source", *read(log())}
+    assert parse_nvidia_smi(elsewhere) == {"failed": "nvidia-smi -q -x: it declares an entity"}
+    assert "elements deep" in parse_nvidia_smi("<a>" * 1000)["failed"]
+    assert parse_nvidia_smi(HEAD + "<nvidia_smi_log><gpu>&a;</gpu></nvidia_smi_log>").keys() <= {
+        "failed",
+        "source",
+        *parse_nvidia_smi(log()),
+    }
 
 
 def test_without_nvidia_smi_it_is_absent(monkeypatch):
@@ -177,7 +181,7 @@ TEXT = st.sampled_from(
 
 @given(st.binary(max_size=300) | st.text(max_size=300))
 def test_whatever_is_printed_ends_in_readings(printed):
-    assert list(leaves(read(printed)))
+    assert list(leaves(parse_nvidia_smi(printed)))
 
 
 @given(words=st.lists(TEXT, min_size=1, max_size=6), data=st.data())
@@ -189,13 +193,13 @@ def test_whatever_the_elements_hold_ends_in_json_that_is_readings(words, data):
         escaped = word.replace("&", "&amp;").replace("<", "&lt;")
         inside.append("".join(f"<{one}>" for one in [*above, last]) + escaped)
         inside.append("".join(f"</{one}>" for one in [last, *reversed(above)]))
-    branch = read(log(*inside))
+    branch = parse_nvidia_smi(log(*inside))
     assert list(leaves(branch))
     json.dumps(branch, allow_nan=False)
 
 
 def test_the_recording_of_a_whole_node_is_read_whole():
-    branch = read(RECORDED.read_bytes())
+    branch = parse_nvidia_smi(RECORDED.read_bytes())
     assert (branch["driver"], branch["count"]) == ({"value": "570.172.08"}, {"value": 8})
     assert len(branch["devices"]) == 8
     assert not [leaf for leaf in leaves(branch) if "failed" in leaf]
@@ -204,8 +208,8 @@ def test_the_recording_of_a_whole_node_is_read_whole():
 @given(st.integers(0, 40_000), st.binary(max_size=8))
 def test_a_recording_that_was_spoilt_anywhere_is_still_readings(at, bytes_there):
     content = RECORDED.read_bytes()
-    assert list(leaves(read(content[:at] + bytes_there + content[at + len(bytes_there) :])))
-    assert list(leaves(read(content[:at])))
+    assert list(leaves(parse_nvidia_smi(content[:at] + bytes_there + content[at + len(bytes_there) :])))
+    assert list(leaves(parse_nvidia_smi(content[:at])))
 
 
 @pytest.mark.parametrize(("name", "count", "generation"), [("qx-a100.xml", 1, 4), ("qx-h100.xml", 8, 5)])
@@ -213,7 +217,7 @@ def test_recordings_of_real_gpus_are_read_whole(name, count, generation):
     path = SAMPLES / name
     if not path.exists():
         pytest.skip(f"no {name}: set ASSAY_SAMPLES to the folder of public recordings")
-    branch = read(path.read_bytes())
+    branch = parse_nvidia_smi(path.read_bytes())
     assert branch["count"] == {"value": count}
     assert len(branch["devices"]) == count
     for gpu in branch["devices"].values():

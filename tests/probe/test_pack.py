@@ -14,8 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.probe.pack import START, needed, packed
-from assay.probe.pieces import in_pieces
+from assay.probe.pack import START, build_pack, find_needed_modules, split_module
 
 ALLOWED_BYTES = 200_000
 
@@ -85,7 +84,7 @@ def test_the_bindings_in_pieces_are_the_whole_module(tmp_path: Path) -> None:
 
 def test_pieces_never_part_a_function_from_its_decorator(tmp_path: Path) -> None:
     body = "".join(f"@staticmethod\ndef f{n}():\n    return {n}  # {'x' * 2000}\n" for n in range(60))
-    files = in_pieces("many", f"import functools\n{body}LAST = 1\n")
+    files = split_module("many", f"import functools\n{body}LAST = 1\n")
     assert len(files) > 3
     with zipfile.ZipFile(tmp_path / "many.zip", "w") as archive:
         for name, content in files.items():
@@ -96,6 +95,6 @@ def test_pieces_never_part_a_function_from_its_decorator(tmp_path: Path) -> None
 
 
 def test_another_entry_brings_what_it_needs() -> None:
-    assert "assay.probe.pieces" in needed("assay.probe.pack")
-    names = zipfile.ZipFile(io.BytesIO(packed("assay.probe.stuck"))).namelist()
-    assert names == ["__main__.py", "assay/__init__.py", "assay/probe/__init__.py", "assay/probe/stuck.py"]
+    assert "assay.probe.pack" in find_needed_modules("assay.probe.pack")
+    names = zipfile.ZipFile(io.BytesIO(build_pack("assay.probe.isolated_reader"))).namelist()
+    assert names == ["__main__.py", "assay/__init__.py", "assay/probe/__init__.py", "assay/probe/isolated_reader.py"]

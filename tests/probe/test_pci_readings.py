@@ -9,24 +9,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.lab.pci_tree import DOWNSTREAM, ROOT_PORT, config
-from assay.model.reading import as_reading
-from assay.probe.files import Root, understood
-from assay.probe.lazy import settled
-from assay.probe.pci import generation, read_pci, width
-from assay.probe.pci_config import TooShort, _bridge, read_bridge
-from assay.probe.uevent import pci_slot
+from assay.lab.node.device_files import DOWNSTREAM, ROOT_PORT, bridge_config_space
+from assay.model.reading import parse_reading
+from assay.probe.devices.pci import (
+    ConfigTooShort,
+    _bridge,
+    parse_link_generation,
+    parse_link_width,
+    parse_pci_slot,
+    read_bridge,
+    read_pci,
+)
+from assay.probe.node_access import NodeRoot, convert_leaf, resolve_lazy
 
 DEVICES = "sys/bus/pci/devices"
 REDIRECTS = 0b11101
 
 
-def tree(folder: Path, files: dict[str, bytes | str]) -> Root:
+def tree(folder: Path, files: dict[str, bytes | str]) -> NodeRoot:
     for name, content in files.items():
         path = folder / DEVICES / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    return Root(str(folder))
+    return NodeRoot(str(folder))
 
 
 GPU: dict[str, bytes | str] = {
@@ -41,7 +46,7 @@ GPU: dict[str, bytes | str] = {
 
 
 def test_a_device_has_its_link_its_place_and_its_iommu_domain(tmp_path: Path) -> None:
-    assert settled(read_pci(tree(tmp_path, GPU))) == {
+    assert resolve_lazy(read_pci(tree(tmp_path, GPU))) == {
         "0000:1b:00.0": {
             "kind": {"value": "gpu"},
             "link": {
@@ -60,14 +65,14 @@ def test_only_the_bridges_that_lead_somewhere_are_told_of(tmp_path: Path) -> Non
     files = {
         **GPU,
         "0000:17:01.0/class": "0x060400\n",
-        "0000:17:01.0/config": config(DOWNSTREAM, 0x1B, 0x1B, REDIRECTS),
+        "0000:17:01.0/config": bridge_config_space(DOWNSTREAM, 0x1B, 0x1B, REDIRECTS),
         "0000:00:1c.0/class": "0x060400\n",
-        "0000:00:1c.0/config": config(ROOT_PORT, 0x02, 0x03, 0),
+        "0000:00:1c.0/config": bridge_config_space(ROOT_PORT, 0x02, 0x03, 0),
         "0001:17:01.0/class": "0x060400\n",
-        "0001:17:01.0/config": config(DOWNSTREAM, 0x1B, 0x1B, 0),
+        "0001:17:01.0/config": bridge_config_space(DOWNSTREAM, 0x1B, 0x1B, 0),
         "0000:00:00.0/class": "0x060000\n",
     }
-    found = settled(read_pci(tree(tmp_path, files)))
+    found = resolve_lazy(read_pci(tree(tmp_path, files)))
     assert sorted(found) == ["0000:17:01.0", "0000:1b:00.0"]
     assert found["0000:17:01.0"] == {
         "kind": {"value": "switch downstream"},
@@ -77,7 +82,7 @@ def test_only_the_bridges_that_lead_somewhere_are_told_of(tmp_path: Path) -> Non
 
 
 def test_what_only_root_is_given_failed_and_says_so(tmp_path: Path) -> None:
-    root = tree(tmp_path, {"0000:17:01.0/config": config(DOWNSTREAM, 0x1B, 0x1B, 0)[:64]})
+    root = tree(tmp_path, {"0000:17:01.0/config": bridge_config_space(DOWNSTREAM, 0x1B, 0x1B, 0)[:64]})
     bridge = read_bridge(root, f"/{DEVICES}/0000:17:01.0")
     assert bridge["buses"] == {"value": [0x1B, 0x1B]}
     assert "only root" in bridge["kind"]["failed"]
@@ -85,7 +90,7 @@ def test_what_only_root_is_given_failed_and_says_so(tmp_path: Path) -> None:
 
 
 def test_a_port_without_access_controls_has_none_that_is_on(tmp_path: Path) -> None:
-    without = config(DOWNSTREAM, 0x1B, 0x1B, 0)[:0x100] + b"\0" * 16
+    without = bridge_config_space(DOWNSTREAM, 0x1B, 0x1B, 0)[:0x100] + b"\0" * 16
     root = tree(tmp_path, {"0000:17:01.0/config": without})
     assert read_bridge(root, f"/{DEVICES}/0000:17:01.0")["acs"] == {"value": []}
 
@@ -95,35 +100,39 @@ def test_no_configuration_space_whatever_raises_or_goes_round(content: bytes) ->
     def word(offset: int, size: int) -> int:
         part = content[offset : offset + size]
         if len(part) < size:
-            raise TooShort
+            raise ConfigTooShort
         return int.from_bytes(part, "little")
 
-    assert all(as_reading(leaf) for leaf in _bridge("config", word).values())
+    assert all(parse_reading(leaf) for leaf in _bridge("config", word).values())
 
 
 def test_a_device_that_the_firmware_gave_no_place_has_none(tmp_path: Path) -> None:
-    found = settled(read_pci(tree(tmp_path, {**GPU, "0000:1B:00.0/numa_node": "-1\n"})))
+    found = resolve_lazy(read_pci(tree(tmp_path, {**GPU, "0000:1B:00.0/numa_node": "-1\n"})))
     assert "absent" in found["0000:1b:00.0"]["numa_node"]
 
 
 def test_a_device_behind_no_iommu_is_known_to_be_behind_none(tmp_path: Path) -> None:
     without = {name: said for name, said in GPU.items() if "iommu" not in name}
-    assert settled(read_pci(tree(tmp_path, without)))["0000:1b:00.0"]["iommu"] == {"value": "none"}
+    assert resolve_lazy(read_pci(tree(tmp_path, without)))["0000:1b:00.0"]["iommu"] == {"value": "none"}
 
 
 def test_spellings_of_links() -> None:
-    assert (generation("2.5 GT/s PCIe"), generation("16 GT/s"), generation("64.0 GT/s PCIe")) == (1, 4, 6)
-    assert width("16") == 16
+    assert (
+        parse_link_generation("2.5 GT/s PCIe"),
+        parse_link_generation("16 GT/s"),
+        parse_link_generation("64.0 GT/s PCIe"),
+    ) == (1, 4, 6)
+    assert parse_link_width("16") == 16
     for none in ("0", "255"):
         with pytest.raises(ValueError, match=none):
-            width(none)
+            parse_link_width(none)
 
 
 def test_the_address_of_an_adapter_is_in_its_uevent() -> None:
-    assert pci_slot("DRIVER=mlx5_core\nPCI_CLASS=20700\nPCI_SLOT_NAME=0010:0F:00.0\n") == "0010:0f:00.0"
+    assert parse_pci_slot("DRIVER=mlx5_core\nPCI_CLASS=20700\nPCI_SLOT_NAME=0010:0F:00.0\n") == "0010:0f:00.0"
 
 
-@pytest.mark.parametrize("convert", [generation, width, pci_slot])
+@pytest.mark.parametrize("convert", [parse_link_generation, parse_link_width, parse_pci_slot])
 @given(text=st.text())
 def test_no_content_raises(convert: Any, text: str) -> None:
-    assert list(understood("/some/file", text, convert)) in (["value"], ["failed"])
+    assert list(convert_leaf("/some/file", text, convert)) in (["value"], ["failed"])

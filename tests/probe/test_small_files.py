@@ -12,43 +12,48 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.probe.aer import read_aer, total
-from assay.probe.files import Root, understood, unread
-from assay.probe.hca import read_hcas
-from assay.probe.hca_port import guid, number, port_guid, port_state, rate_gbps
-from assay.probe.host import load, memory_bytes, read_host, root_is_read_only
-from assay.probe.lazy import settled
-from assay.probe.nic import carrier, read_nics
-from assay.probe.nvme import read_drives
+from assay.probe.devices.hardware_error_counters import parse_aer_total, read_aer
+from assay.probe.devices.hca import (
+    parse_guid,
+    parse_hca_port_state,
+    parse_number,
+    parse_port_guid,
+    parse_rate_gbps,
+    read_hcas,
+)
+from assay.probe.devices.nic_and_bond import parse_carrier, read_nics
+from assay.probe.devices.nvme import read_drives
+from assay.probe.host import parse_load, parse_memory_bytes, read_host, root_is_read_only
+from assay.probe.node_access import NodeRoot, convert_leaf, leaf_for_error, resolve_lazy
 
 SAMPLES = Path(os.environ.get("ASSAY_SAMPLES", "no samples"))
 H100_SYSFS = SAMPLES / "infiniband/sysfs-class-infiniband-h100.tar.xz"
 CORRECTABLE = "RxErr 3\nBadTLP 1\nTOTAL_ERR_COR 4\n"
 
 
-def root_with(folder: Path, files: Mapping[str, str]) -> Root:
+def root_with(folder: Path, files: Mapping[str, str]) -> NodeRoot:
     for path, content in files.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(content)
-    return Root(str(folder))
+    return NodeRoot(str(folder))
 
 
 def test_errors_are_told_apart() -> None:
-    assert "absent" in unread("/x", OSError(2, "No such file or directory"))
-    assert "absent" in unread("/x", OSError(19, "No such device"))
-    assert "unsupported" in unread("/x", OSError(22, "Invalid argument"))
-    assert "unsupported" in unread("/x", OSError(95, "Operation not supported"))
-    assert unread("/x", OSError(5, "Input/output error")) == {"failed": "/x: Input/output error"}
-    assert "failed" in unread("/x", OSError(13, "Permission denied"))
+    assert "absent" in leaf_for_error("/x", OSError(2, "No such file or directory"))
+    assert "absent" in leaf_for_error("/x", OSError(19, "No such device"))
+    assert "unsupported" in leaf_for_error("/x", OSError(22, "Invalid argument"))
+    assert "unsupported" in leaf_for_error("/x", OSError(95, "Operation not supported"))
+    assert leaf_for_error("/x", OSError(5, "Input/output error")) == {"failed": "/x: Input/output error"}
+    assert "failed" in leaf_for_error("/x", OSError(13, "Permission denied"))
 
 
 @pytest.mark.parametrize("read", [read_hcas, read_nics, read_drives, read_aer])
 def test_on_an_empty_root_a_whole_branch_is_absent_and_nothing_is_zero(read: Any, tmp_path: Path) -> None:
-    assert list(settled(read(Root(str(tmp_path))))) == ["absent"]
+    assert list(resolve_lazy(read(NodeRoot(str(tmp_path))))) == ["absent"]
 
 
 def test_a_host_without_any_file_has_a_stated_reason_for_each(tmp_path: Path) -> None:
-    host = settled(read_host(Root(str(tmp_path))))
+    host = resolve_lazy(read_host(NodeRoot(str(tmp_path))))
     branches = ("root_fs", "board", "bios", "cpu")
     single = {name: leaf for name, leaf in host.items() if name not in branches}
     single |= {name: leaf for branch in branches[1:] for name, leaf in host[branch].items()}
@@ -59,11 +64,11 @@ def test_a_host_without_any_file_has_a_stated_reason_for_each(tmp_path: Path) ->
 
 def test_an_empty_hostname_is_not_a_name(tmp_path: Path) -> None:
     root = root_with(tmp_path, {"proc/sys/kernel/hostname": "\n"})
-    assert "failed" in settled(read_host(root))["hostname"]
+    assert "failed" in resolve_lazy(read_host(root))["hostname"]
 
 
 def test_memory_is_in_bytes() -> None:
-    assert memory_bytes("MemTotal:       2048 kB\nMemFree: 1 kB\n") == 2 * 2**20
+    assert parse_memory_bytes("MemTotal:       2048 kB\nMemFree: 1 kB\n") == 2 * 2**20
 
 
 @pytest.mark.parametrize(
@@ -86,7 +91,7 @@ def test_a_real_h100_nodes_adapters_are_read(tmp_path: Path) -> None:
     (tmp_path / "sys/class").mkdir(parents=True)
     (recorded,) = tmp_path.glob("sys-class-infiniband-*")
     recorded.rename(tmp_path / "sys/class/infiniband")
-    hcas = settled(read_hcas(Root(str(tmp_path))))
+    hcas = resolve_lazy(read_hcas(NodeRoot(str(tmp_path))))
     assert len(hcas) == 9
     assert hcas["mlx5_0"]["rate_gbps"] == {"value": 400}
     assert hcas["mlx5_0"]["firmware"] == {"value": "28.41.1000"}
@@ -97,9 +102,9 @@ def test_a_real_h100_nodes_adapters_are_read(tmp_path: Path) -> None:
 
 
 def test_an_adapters_spellings() -> None:
-    assert guid("b83f:d203:00a1:0000") == "0xb83fd20300a10000"
-    assert port_state("1: DOWN") == "DOWN"
-    assert (rate_gbps("400 Gb/sec (4X NDR)"), rate_gbps("2.5 Gb/sec (1X SDR)")) == (400, 2.5)
+    assert parse_guid("b83f:d203:00a1:0000") == "0xb83fd20300a10000"
+    assert parse_hca_port_state("1: DOWN") == "DOWN"
+    assert (parse_rate_gbps("400 Gb/sec (4X NDR)"), parse_rate_gbps("2.5 Gb/sec (1X SDR)")) == (400, 2.5)
 
 
 def test_only_hardware_ethernet_counts_as_a_network_interface(tmp_path: Path) -> None:
@@ -118,7 +123,7 @@ def test_only_hardware_ethernet_counts_as_a_network_interface(tmp_path: Path) ->
     files = (
         interface("eth0", "1", device=True) | interface("ib0", "32", device=True) | interface("lo", "772", device=False)
     )
-    nics = settled(read_nics(root_with(tmp_path, files)))
+    nics = resolve_lazy(read_nics(root_with(tmp_path, files)))
     assert list(nics) == ["eth0"]
     assert (nics["eth0"]["carrier"], nics["eth0"]["speed_mbps"]) == ({"value": True}, {"value": 100_000})
     assert (nics["eth0"]["mac"], nics["eth0"]["carrier_changes"]) == ({"value": "b8:3f:d2:00:00:01"}, {"value": 2})
@@ -128,7 +133,7 @@ def test_only_hardware_ethernet_counts_as_a_network_interface(tmp_path: Path) ->
 def test_a_link_without_a_known_speed_has_none(tmp_path: Path) -> None:
     folder = "sys/class/net/eth0"
     root = root_with(tmp_path, {f"{folder}/type": "1", f"{folder}/device/vendor": "x", f"{folder}/speed": "-1\n"})
-    assert "absent" in settled(read_nics(root))["eth0"]["speed_mbps"]
+    assert "absent" in resolve_lazy(read_nics(root))["eth0"]["speed_mbps"]
 
 
 def test_a_drives_namespaces_add_up_and_a_drive_without_one_has_no_size(tmp_path: Path) -> None:
@@ -141,7 +146,7 @@ def test_a_drives_namespaces_add_up_and_a_drive_without_one_has_no_size(tmp_path
             "sys/class/nvme/nvme1/model": "SAMSUNG MZ\n",
         },
     )
-    drives = settled(read_drives(root))
+    drives = resolve_lazy(read_drives(root))
     assert drives["nvme0"]["model"] == {"value": "SAMSUNG MZ"}
     assert drives["nvme0"]["size_bytes"] == {"value": 1024 * 512}
     assert "absent" in drives["nvme1"]["size_bytes"]
@@ -158,7 +163,7 @@ def test_pcie_errors_are_the_totals_of_devices_that_report_them(tmp_path: Path) 
             "sys/bus/pci/devices/0000:00:00.0/vendor": "0x8086\n",
         },
     )
-    (name, counts), *others = settled(read_aer(root)).items()
+    (name, counts), *others = resolve_lazy(read_aer(root)).items()
     assert (name, others) == ("0000:1b:00.0", [])
     assert (counts["correctable"], counts["nonfatal"]) == ({"value": 4}, {"value": 0})
     assert counts["fatal"] == {
@@ -166,11 +171,22 @@ def test_pcie_errors_are_the_totals_of_devices_that_report_them(tmp_path: Path) 
     }
 
 
-HOST = [memory_bytes, root_is_read_only, load]
-CONVERTERS = [*HOST, guid, port_guid, number, port_state, rate_gbps, carrier, total, int, float]
+HOST = [parse_memory_bytes, root_is_read_only, parse_load]
+CONVERTERS = [
+    *HOST,
+    parse_guid,
+    parse_port_guid,
+    parse_number,
+    parse_hca_port_state,
+    parse_rate_gbps,
+    parse_carrier,
+    parse_aer_total,
+    int,
+    float,
+]
 
 
 @pytest.mark.parametrize("convert", CONVERTERS)
 @given(text=st.text())
 def test_no_content_whatever_raises(convert: Any, text: str) -> None:
-    assert list(understood("/some/file", text, convert)) in (["value"], ["failed"])
+    assert list(convert_leaf("/some/file", text, convert)) in (["value"], ["failed"])

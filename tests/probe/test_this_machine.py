@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from assay.model.reading import as_reading
+from assay.model.reading import parse_reading
 
 AREAS = [
     *("host", "gpu", "hca", "nic", "bond", "nvme", "aer"),
@@ -28,7 +28,7 @@ def probe(*arguments: str, **environment: str) -> subprocess.CompletedProcess[st
 
 
 def leaves(tree: Any) -> list[dict[str, Any]]:
-    if as_reading(tree) is not None:
+    if parse_reading(tree) is not None:
         return [tree]
     return [leaf for branch in tree.values() for leaf in leaves(branch)]
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.model.reading import as_reading
-from assay.probe.tool_output import all_reduce, fio_read, gpu_burn, memory
+from assay.model.reading import parse_reading
+from assay.probe.burn_in import parse_all_reduce, parse_fio_read, parse_gpu_burn, parse_stress_ng
 
 HALF = "     time   algbw   busbw #wrong"
 HEADER = f"#       size         count      type   redop    root{HALF}{HALF}\n"
@@ -42,105 +42,111 @@ def fio(error: int = 0, bytes_per_s: int = 6_700_000_000) -> str:
 
 class TestAllReduce:
     def test_average_bandwidth_and_wrong_elements(self) -> None:
-        assert all_reduce(nccl(row() + row())) == {"bus_bandwidth_gb_s": {"value": 470.123}, "wrong": {"value": 0}}
+        assert parse_all_reduce(nccl(row() + row())) == {
+            "bus_bandwidth_gb_s": {"value": 470.123},
+            "wrong": {"value": 0},
+        }
 
     def test_wrong_elements_of_all_sizes_out_of_place_and_in_place_add_up(self) -> None:
-        assert all_reduce(nccl(row("3") + row("0", "4"), "7 FAILED"))["wrong"] == {"value": 7}
+        assert parse_all_reduce(nccl(row("3") + row("0", "4"), "7 FAILED"))["wrong"] == {"value": 7}
 
     def test_the_summary_counts_even_where_the_rows_say_nothing_is_wrong(self) -> None:
-        assert all_reduce(nccl(row(), "248 FAILED"))["wrong"] == {"value": 248}
+        assert parse_all_reduce(nccl(row(), "248 FAILED"))["wrong"] == {"value": 248}
 
     def test_mpiruns_tags_are_taken_off(self) -> None:
         tagged = "".join(f"[1,0]<stdout>:{line}\n" for line in nccl(row("2"), "2 FAILED").splitlines())
-        assert all_reduce(tagged) == {"bus_bandwidth_gb_s": {"value": 470.123}, "wrong": {"value": 2}}
+        assert parse_all_reduce(tagged) == {"bus_bandwidth_gb_s": {"value": 470.123}, "wrong": {"value": 2}}
 
     def test_results_that_were_not_checked_are_not_right(self) -> None:
-        assert "not checked" in all_reduce(nccl(row("N/A", "N/A")))["wrong"]["failed"]
+        assert "not checked" in parse_all_reduce(nccl(row("N/A", "N/A")))["wrong"]["failed"]
 
     def test_a_run_that_broke_off_failed_with_its_last_words(self) -> None:
-        tree = all_reduce(f"{HEADER}node: Test NCCL failure common.cu:1015 'unhandled cuda error'\n")
+        tree = parse_all_reduce(f"{HEADER}node: Test NCCL failure common.cu:1015 'unhandled cuda error'\n")
         assert "unhandled cuda error" in tree["bus_bandwidth_gb_s"]["failed"]
         assert "failed" in tree["wrong"]
 
 
 class TestGpuBurn:
     def test_every_gpu_has_its_verdict_and_its_rate(self) -> None:
-        assert gpu_burn(burn("0 - 0", "OK", "OK")) == {
+        assert parse_gpu_burn(burn("0 - 0", "OK", "OK")) == {
             "0": {"ok": {"value": True}, "gflops": {"value": 48022.0}},
             "1": {"ok": {"value": True}, "gflops": {"value": 47820.0}},
         }
 
     def test_a_faulty_gpu_is_not_ok(self) -> None:
-        tree = gpu_burn(burn("0 - 312  (WARNING!)", "OK", "FAULTY"))
+        tree = parse_gpu_burn(burn("0 - 312  (WARNING!)", "OK", "FAULTY"))
         assert (tree["0"]["ok"], tree["1"]["ok"]) == ({"value": True}, {"value": False})
 
     def test_a_gpu_that_died_is_faulty_and_did_nothing(self) -> None:
-        tree = gpu_burn(burn("-533715488  (DIED!)- 0", "FAULTY", "OK", rates=("0", "47820")))
+        tree = parse_gpu_burn(burn("-533715488  (DIED!)- 0", "FAULTY", "OK", rates=("0", "47820")))
         assert tree["0"] == {"ok": {"value": False}, "gflops": {"value": 0.0}}
 
     def test_ok_without_work_is_no_ok(self) -> None:
-        tree = gpu_burn(burn("0 - 0", "OK", "OK", rates=("0", "47820")))
+        tree = parse_gpu_burn(burn("0 - 0", "OK", "OK", rates=("0", "47820")))
         assert "did no work" in tree["0"]["failed"]
 
     def test_ok_without_any_progress_line_is_no_ok(self) -> None:
-        assert "reports work on 0" in gpu_burn("Tested 1 GPUs:\n\tGPU 0: OK\n")["failed"]
+        assert "reports work on 0" in parse_gpu_burn("Tested 1 GPUs:\n\tGPU 0: OK\n")["failed"]
 
     def test_no_verdict_is_a_failure_to_know(self) -> None:
-        assert "no verdict" in gpu_burn("Couldn't init a GPU test: CUDA_ERROR_NO_DEVICE\n")["failed"]
+        assert "no verdict" in parse_gpu_burn("Couldn't init a GPU test: CUDA_ERROR_NO_DEVICE\n")["failed"]
 
 
 class TestFio:
     def test_bytes_per_second_become_megabytes(self) -> None:
-        assert fio_read(fio()) == {"value": 6700.0}
+        assert parse_fio_read(fio()) == {"value": 6700.0}
 
     def test_warnings_before_the_document_are_skipped(self) -> None:
-        assert fio_read("fio: terse version\n" + fio()) == {"value": 6700.0}
+        assert parse_fio_read("fio: terse version\n" + fio()) == {"value": 6700.0}
 
     @pytest.mark.parametrize(("error", "bytes_per_s"), [(5, 0), (5, 900), (0, 0)])
     def test_a_read_that_erred_or_read_nothing_failed(self, error: int, bytes_per_s: int) -> None:
-        assert "failed" in fio_read(fio(error, bytes_per_s))
+        assert "failed" in parse_fio_read(fio(error, bytes_per_s))
 
     @pytest.mark.parametrize("text", ["", "fio: not found", "{}", '{"jobs": []}', '{"jobs": [{"error": null}]}', "{["])
     def test_anything_else_failed(self, text: str) -> None:
-        assert "failed" in fio_read(text)
+        assert "failed" in parse_fio_read(text)
 
 
 class TestMemory:
     END = "stress-ng: info:  [1] successful run completed in 2.01s\n"
 
     def test_a_clean_run_has_no_errors(self) -> None:
-        assert memory(f"stress-ng: info:  [1] dispatching hogs: 4 vm\n{self.END}") == {"value": 0}
+        assert parse_stress_ng(f"stress-ng: info:  [1] dispatching hogs: 4 vm\n{self.END}") == {"value": 0}
 
     def test_bits_are_added_up(self) -> None:
         bad = "stress-ng: fail:  [2] vm: detected 523 bit errors while stressing memory\n"
         one = "stress-ng: fail:  [3] vm: detected 1 bit error while stressing memory\n"
-        assert memory(f"{bad}{one}stress-ng: info:  [1] unsuccessful run completed in 2.01s\n") == {"value": 524}
+        assert parse_stress_ng(f"{bad}{one}stress-ng: info:  [1] unsuccessful run completed in 2.01s\n") == {
+            "value": 524
+        }
 
     def test_a_failure_that_counts_no_bits_counts_as_one(self) -> None:
-        assert memory(f"stress-ng: fail:  [2] vm: something else\n{self.END}") == {"value": 1}
+        assert parse_stress_ng(f"stress-ng: fail:  [2] vm: something else\n{self.END}") == {"value": 1}
 
     def test_an_unsuccessful_run_without_a_reason_is_not_clean(self) -> None:
-        assert "failed" in memory("stress-ng: info:  [1] unsuccessful run completed in 2.01s\n")
+        assert "failed" in parse_stress_ng("stress-ng: info:  [1] unsuccessful run completed in 2.01s\n")
 
     def test_a_run_that_was_killed_is_not_clean(self) -> None:
-        assert "did not complete" in memory("stress-ng: info:  [1] dispatching hogs: 4 vm\n")["failed"]
-        assert "printed nothing" in memory("")["failed"]
+        assert "did not complete" in parse_stress_ng("stress-ng: info:  [1] dispatching hogs: 4 vm\n")["failed"]
+        assert "printed nothing" in parse_stress_ng("")["failed"]
 
 
 def leaves(tree: Any) -> list[Any]:
-    if as_reading(tree) is not None:
+    if parse_reading(tree) is not None:
         return [tree]
     return [leaf for branch in tree.values() for leaf in leaves(branch)]
 
 
-@pytest.mark.parametrize("reader", [all_reduce, gpu_burn, fio_read, memory])
+@pytest.mark.parametrize("reader", [parse_all_reduce, parse_gpu_burn, parse_fio_read, parse_stress_ng])
 @given(text=st.text() | st.text(alphabet="01 -.()GPU:OKFAULTY{}[]\"\n#/sproc'd"))
 def test_garbage_is_failed_and_never_raises(reader: Any, text: str) -> None:
     assert all("failed" in leaf for leaf in leaves(reader(text))) or "GPU" in text
 
 
 @pytest.mark.parametrize(
-    ("reader", "good"), [(all_reduce, nccl(row())), (gpu_burn, burn("0 - 0", "OK", "OK")), (fio_read, fio())]
+    ("reader", "good"),
+    [(parse_all_reduce, nccl(row())), (parse_gpu_burn, burn("0 - 0", "OK", "OK")), (parse_fio_read, fio())],
 )
 @given(cut=st.integers(0, 2000), junk=st.text(max_size=20))
 def test_a_good_output_cut_and_spoiled_anywhere_never_raises(reader: Any, good: str, cut: int, junk: str) -> None:

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from assay.harness.results.compare import compare
-from assay.harness.results.differences import differences
-from assay.harness.results.formats import FORMATS, Form
-from assay.harness.results.result import Result
-from assay.harness.results.wanted import EVERYTHING, Wanted
-from assay.harness.store.read import Stored
-from assay.harness.store.write import Writer
-from assay.model.outcome import Outcome, Run
+from assay.model.outcome import Outcome, SuiteRun
+from assay.results.comparison.comparison_summary import collect_differences
+from assay.results.comparison.run_comparison import compare_runs
+from assay.results.formats.format_registry import RESULT_FORMATS, FormatName
+from assay.results.outcome_filter import NO_FILTER, OutcomeFilter
+from assay.results.run_summary import RunSummary
+from assay.results.store.reader import StoredRun
+from assay.results.store.writer import OutcomeWriter
 
 Kept = Callable[..., Path]
 
@@ -75,14 +75,14 @@ def day(keep: Kept) -> tuple[Path, Path]:
 def told() -> Callable[..., list[str]]:
     """Return how to tell a run in a format, or two of them."""
 
-    def tell(form: Form, *files: Path, root: Path = Path(), wanted: Wanted = EVERYTHING) -> list[str]:
+    def tell(form: FormatName, *files: Path, root: Path = Path(), wanted: OutcomeFilter = NO_FILTER) -> list[str]:
         if len(files) == 1:
-            with Stored.open(files[0]) as stored:
-                return list(FORMATS[form].run(Result(stored, wanted, root)))
-        tell_two = FORMATS[form].comparison
+            with StoredRun.open(files[0]) as stored:
+                return list(RESULT_FORMATS[form].run(RunSummary(stored, wanted, root)))
+        tell_two = RESULT_FORMATS[form].comparison
         assert tell_two is not None
-        with compare(files[-2], files[-1], wanted) as comparison:
-            return list(tell_two(differences(comparison, files[:-1], root)))
+        with compare_runs(files[-2], files[-1], wanted) as comparison:
+            return list(tell_two(collect_differences(comparison, files[:-1], root)))
 
     return tell
 
@@ -97,7 +97,7 @@ def keep(tmp_path: Path) -> Kept:
     ) -> Path:
         every = list(outcomes)
         number = len(made)
-        run = Run(
+        run = SuiteRun(
             **{
                 "id": f"20261121T{number:02}0000.000-abcdef",
                 "at": f"2026-11-21T{number:02}:00:00+00:00",
@@ -109,12 +109,12 @@ def keep(tmp_path: Path) -> Kept:
         )
         path = tmp_path / "reports" / "runs" / run.id / "run.sqlite"
         path.parent.mkdir(parents=True)
-        writer = Writer(path, run)
+        writer = OutcomeWriter(path, run)
         for outcome in every:
             writer(outcome)
         writer.left_out(left_out)
         if ended:
-            writer.say(ended=ended)
+            writer.set_about(ended=ended)
         writer.close()
         made.append(path)
         return path

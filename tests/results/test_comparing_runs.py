@@ -11,12 +11,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.harness.results.compare import BAD, KINDS, WORSE, compare, kind
-from assay.harness.results.wanted import Wanted
-from assay.harness.store.tables import VERDICTS
-from assay.harness.store.write import Writer
-from assay.model.errors import Trouble
-from assay.model.outcome import Outcome, Run
+from assay.model.errors import AssayError
+from assay.model.outcome import Outcome, SuiteRun
+from assay.results.comparison.run_comparison import (
+    BAD_VERDICTS,
+    CHANGE_KINDS,
+    WORSE_KINDS,
+    classify_change,
+    compare_runs,
+)
+from assay.results.outcome_filter import OutcomeFilter
+from assay.results.store.schema import VERDICTS
+from assay.results.store.writer import OutcomeWriter
 
 
 @pytest.mark.parametrize(
@@ -43,19 +49,19 @@ from assay.model.outcome import Outcome, Run
     ],
 )
 def test_every_pair_of_verdicts_has_one_name(was, now, said):
-    assert kind(was, now) == said
+    assert classify_change(was, now) == said
 
 
 def test_what_a_run_was_not_asked_for_neither_appears_nor_vanishes():
-    assert kind("fail", None, asked=False) is None
-    assert [kind(None, now, asked=False) for now in VERDICTS] == [None, "unseen", "unseen", None]
+    assert classify_change("fail", None, asked=False) is None
+    assert [classify_change(None, now, asked=False) for now in VERDICTS] == [None, "unseen", "unseen", None]
 
 
 def test_a_failure_that_nothing_excuses_any_more_is_told(keep, of):
     hot = of("heat", "n1", "fail", "91 °C", known="https://issues/7")
-    with compare(keep([hot]), keep([replace(hot, known="")])) as found:
+    with compare_runs(keep([hot]), keep([replace(hot, known="")])) as found:
         assert (found.counts, found.worse) == ({"unexcused": 1}, 1)
-    with compare(keep([replace(hot, known="")]), keep([hot])) as found:
+    with compare_runs(keep([replace(hot, known="")]), keep([hot])) as found:
         assert (found.counts, found.worse) == ({"still_failing": 1}, 0)
 
 
@@ -63,7 +69,7 @@ def test_new_failures_that_are_known_or_of_a_check_on_trial_do_not_count(keep, j
     cool = judged({"heat n1": "pass", "heat n2": "pass", "heat n3": "pass"})
     warm = [replace(one, verdict="fail", reason="hot") for one in cool]
     later = [replace(warm[0], known="https://issues/7"), replace(warm[1], observed=True), warm[2]]
-    with compare(keep(cool), keep(later)) as found:
+    with compare_runs(keep(cool), keep(later)) as found:
         assert found.counts["new_failure"] == 3
         assert (found.deciding["new_failure"], found.worse) == (1, 1)
         assert [(one.known, one.observed, one.decides) for one in found.changes()] == [
@@ -76,7 +82,7 @@ def test_new_failures_that_are_known_or_of_a_check_on_trial_do_not_count(keep, j
 def test_changes_say_what_was_and_what_is(keep, judged):
     old = keep(judged({"heat n1": "fail: 91 °C", "heat n2": "pass", "power n1": "error: no BMC", "fans n2": "pass"}))
     new = keep(judged({"heat n1": "pass", "heat n2": "fail: 92 °C", "power n1": "pass", "fans n2": "error: silent"}))
-    with compare(old, new) as found:
+    with compare_runs(old, new) as found:
         told = [(one.kind, one.subject, one.was, one.now, one.was_reason, one.reason) for one in found.changes()]
         assert told == [
             ("new_failure", "h100-a/n2", "pass", "fail", "", "92 °C"),
@@ -90,26 +96,26 @@ def test_changes_say_what_was_and_what_is(keep, judged):
 def test_a_run_of_one_node_says_nothing_of_the_others(keep, judged):
     whole = keep(judged({f"heat n{number}": "fail" for number in range(1, 6)} | {"heat rack-r1": "pass"}))
     one = keep(judged({"heat n1": "pass"}))
-    with compare(whole, one) as found:
+    with compare_runs(whole, one) as found:
         assert (dict(found.counts), found.apart) == ({"fixed": 1}, (5, 0))
         assert found.nodes_vanished == ("n2", "n3", "n4", "n5")
-    with compare(one, whole) as found:
+    with compare_runs(one, whole) as found:
         assert dict(found.counts) == {"new_failure": 1, "unseen": 4}
         assert found.apart == (0, 5)
 
 
 def test_what_a_run_has_not_come_to_yet_is_not_missing(keep, judged):
     old, half = keep(judged({"heat n1": "pass", "heat n2": "fail"})), keep(judged({"heat n1": "pass"}), ended="")
-    with compare(old, half) as found:
+    with compare_runs(old, half) as found:
         assert (dict(found.counts), found.apart) == ({}, (1, 0))
-    with compare(half, old) as found:
+    with compare_runs(half, old) as found:
         assert dict(found.counts) == {"unseen": 1}
 
 
 def test_a_check_that_came_or_went_is_named(keep, judged):
     old = keep(judged({"heat n1": "pass", "fans n1": "fail: 0 rpm"}))
     new = keep(judged({"heat n1": "pass", "power n1": "pass"}))
-    with compare(old, new) as found:
+    with compare_runs(old, new) as found:
         assert found.appeared == ("suites/production/test_power.py::test_power",)
         assert found.vanished == ("suites/production/test_fans.py::test_fans",)
         assert dict(found.counts) == {"vanished": 1, "appeared": 1}
@@ -119,16 +125,16 @@ def test_a_check_that_came_or_went_is_named(keep, judged):
 def test_other_phases_and_what_was_left_out_is_not_missed(keep, judged):
     every = judged({"heat n1": "pass", "fans n1": "pass"})
     zap = [replace(every[0], phases=("zap",)), replace(every[1], phases=("production", "zap"))]
-    with compare(keep(zap), keep([zap[1]], phases=("production",))) as found:
+    with compare_runs(keep(zap), keep([zap[1]], phases=("production",))) as found:
         assert (dict(found.counts), found.vanished, found.apart) == ({}, (), (1, 0))
-    with compare(keep(zap), keep([zap[1]], left_out=[(zap[0].check, zap[0].subject)])) as found:
+    with compare_runs(keep(zap), keep([zap[1]], left_out=[(zap[0].check, zap[0].subject)])) as found:
         assert (dict(found.counts), found.apart) == ({}, (1, 0))
 
 
 def test_a_check_whose_marks_changed_is_the_same_check(keep, judged):
     old = judged({"heat n1": "fail", "heat n2": "pass"})
     new = [replace(one, phases=("zap", "production"), fault="gpu.thermal") for one in old]
-    with compare(keep(old), keep([new[0], replace(old[1], verdict="fail", reason="hot")])) as found:
+    with compare_runs(keep(old), keep([new[0], replace(old[1], verdict="fail", reason="hot")])) as found:
         assert dict(found.counts) == {"still_failing": 1, "new_failure": 1}
         assert (found.appeared, found.vanished) == ((), ())
 
@@ -136,14 +142,18 @@ def test_a_check_whose_marks_changed_is_the_same_check(keep, judged):
 def test_a_comparison_can_be_of_a_part(keep, judged):
     old = keep(judged({"heat n1": "pass", "fans n1": "pass", "heat n2": "pass"}))
     new = keep(judged({"heat n1": "fail", "fans n1": "fail", "heat n2": "fail"}))
-    for wanted, count in [(Wanted(nodes=("n1",)), 2), (Wanted(checks=("*heat",)), 2), (Wanted(pools=("b200",)), 0)]:
-        with compare(old, new, wanted) as found:
+    for wanted, count in [
+        (OutcomeFilter(nodes=("n1",)), 2),
+        (OutcomeFilter(checks=("*heat",)), 2),
+        (OutcomeFilter(pools=("b200",)), 0),
+    ]:
+        with compare_runs(old, new, wanted) as found:
             assert found.counts["new_failure"] == count
 
 
 def test_what_is_no_run_is_refused(keep, tmp_path):
-    with pytest.raises(Trouble, match="is no run"):
-        compare(keep(), tmp_path / "nothing.sqlite")
+    with pytest.raises(AssayError, match="is no run"):
+        compare_runs(keep(), tmp_path / "nothing.sqlite")
 
 
 PHASES = ("zap", "test")
@@ -157,21 +167,21 @@ OUTCOMES = st.dictionaries(
 @settings(max_examples=40)
 @given(OUTCOMES, OUTCOMES, st.sets(st.sampled_from(["n1", "n2", "n3"])), st.sampled_from([(), ("zap",)]))
 def test_it_is_what_going_through_every_pair_by_hand_gives(of, before, after, more, phases):
-    """The rule of `kind` over dictionaries, against the same in SQL over two files."""
+    """The rule of `classify_change` over dictionaries, against the same in SQL over two files."""
     old, new = (
         {(one.check, one.subject): one for one in (_outcome(of, *key, *said) for key, said in side.items())}
         for side in (before, after)
     )
     with TemporaryDirectory() as folder:
         files = [_kept(Path(folder) / name, side, more, phases) for name, side in (("old", old), ("new", new))]
-        with compare(*files) as found:
+        with compare_runs(*files) as found:
             told = Counter((one.kind, one.check, one.subject, one.decides) for one in found.changes())
             assert told == Counter(_by_hand(old, new, more, phases))
             assert found.both == len(old.keys() & new.keys())
-            assert {one: found.counts[one] for one in KINDS} == {
-                one: sum(1 for what in told if what[0] == one) for one in KINDS
+            assert {one: found.counts[one] for one in CHANGE_KINDS} == {
+                one: sum(1 for what in told if what[0] == one) for one in CHANGE_KINDS
             }
-            assert found.worse == sum(1 for what in told if what[0] in WORSE and what[3])
+            assert found.worse == sum(1 for what in told if what[0] in WORSE_KINDS and what[3])
 
 
 def _outcome(of, check, subject, verdict, known, observed, phase):
@@ -180,10 +190,10 @@ def _outcome(of, check, subject, verdict, known, observed, phase):
 
 def _kept(path: Path, outcomes: dict[tuple[str, str], Outcome], more: set[str], phases: tuple[str, ...]) -> Path:
     nodes = {one.node for one in outcomes.values() if one.node} | more
-    writer = Writer(path, Run("r", "2026-11-21T00:00:00+00:00", phases, tuple(sorted(nodes))))
+    writer = OutcomeWriter(path, SuiteRun("r", "2026-11-21T00:00:00+00:00", phases, tuple(sorted(nodes))))
     for outcome in outcomes.values():
         writer(outcome)
-    writer.say(ended="done")
+    writer.set_about(ended="done")
     writer.close()
     return path
 
@@ -199,7 +209,7 @@ def _by_hand(old, new, more, phases):
         was, now = old.get(key), new.get(key)
         unexcused = bool(was and now and not (now.known or now.observed) and (was.known or was.observed))
         there = asked(was, 1) if now is None else asked(now, 0)
-        said = kind(was and was.verdict, now and now.verdict, asked=there, unexcused=unexcused)
+        said = classify_change(was and was.verdict, now and now.verdict, asked=there, unexcused=unexcused)
         if said:
             one = now or was
-            yield said, *key, one.verdict in BAD and not one.known and not one.observed
+            yield said, *key, one.verdict in BAD_VERDICTS and not one.known and not one.observed

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from assay.harness.results.earlier import comparable, earlier
-from assay.harness.results.listing import as_json, as_text
-from assay.model.errors import Trouble
+from assay.model.errors import AssayError
+from assay.results.formats.text_format import format_run_list_json, format_run_list_text
+from assay.results.store.run_lookup import find_comparable_run, list_earlier_runs
 
 
 def test_a_line_says_when_by_whom_of_what_and_how_it_came_out(keep, judged):
@@ -16,15 +16,15 @@ def test_a_line_says_when_by_whom_of_what_and_how_it_came_out(keep, judged):
         keep(judged({"heat n1": "pass"}), phases=("zap",)),
         keep(judged({"heat n1": "fail", "heat n2": "pass"}), dirty=True, ended=""),
     ]
-    assert list(as_text(files, 20)) == [
+    assert list(format_run_list_text(files, 20)) == [
         "20261121T000000.000-abcdef  2026-11-21 00:00 UTC  ines       c0ffee000000  1 node, zap: 1 passed",
         (
             "20261121T010000.000-abcdef  2026-11-21 01:00 UTC  ines       c0ffee000000+changes  "
             "2 nodes, every phase: 1 passed, 1 failed, has not ended"
         ),
     ]
-    assert list(as_text(files, 1))[1:] == ["… and 1 older; `--most 2` lists them all"]
-    document = json.loads("".join(as_json(files, 1)))
+    assert list(format_run_list_text(files, 1))[1:] == ["… and 1 older; `--most 2` lists them all"]
+    document = json.loads("".join(format_run_list_json(files, 1)))
     assert (len(document["runs"]), document["of"], document["runs"][0]["counts"]["pass"]) == (1, 2, 1)
 
 
@@ -36,12 +36,14 @@ def test_a_run_is_compared_with_the_newest_before_that_was_asked_for_as_much(kee
     broken = keep(judged(every), ended="")
     today = keep(judged(every))
     runs = [whole, other_phase, one, broken, today]
-    assert earlier(runs, today) == runs[:-1]
-    assert comparable(runs[:-1], today) == whole
-    assert comparable([whole], one) == whole
-    assert comparable([other_phase, one], today) == one, "where none was asked for as much, the one just before"
+    assert list_earlier_runs(runs, today) == runs[:-1]
+    assert find_comparable_run(runs[:-1], today) == whole
+    assert find_comparable_run([whole], one) == whole
+    assert find_comparable_run([other_phase, one], today) == one, (
+        "where none was asked for as much, the one just before"
+    )
 
 
 def test_the_first_run_has_nothing_to_be_compared_with(keep):
-    with pytest.raises(Trouble, match="there is no run before"):
-        comparable([], keep())
+    with pytest.raises(AssayError, match="there is no run before"):
+        find_comparable_run([], keep())

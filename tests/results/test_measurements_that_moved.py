@@ -6,10 +6,10 @@ import random
 
 import pytest
 
-from assay.harness.results.compare import compare
-from assay.harness.results.noise import moved
-from assay.harness.steadiness import LEAST, RUNS, TIMES
 from assay.model.outcome import Measurement
+from assay.results.comparison.flaky_and_shifted import find_shifts
+from assay.results.comparison.run_comparison import compare_runs
+from assay.results.flaky_and_noise_rules import MIN_VALUES, NOISE_FACTOR, WINDOW_RUNS
 
 
 @pytest.fixture
@@ -29,8 +29,8 @@ def found(keep, of):
                 }
                 outcomes.append(of("heat", f"n{node}", **about))
             files.append(keep(outcomes))
-        with compare(files[-2], files[-1]) as comparison:
-            return moved(comparison, files[:-1])
+        with compare_runs(files[-2], files[-1]) as comparison:
+            return find_shifts(comparison, files[:-1])
 
     return of_runs
 
@@ -43,7 +43,7 @@ def noisy(node: int, run: int) -> float:
 def test_what_moved_far_beyond_its_noise_is_told(found):
     (one,) = found(lambda node, run: noisy(node, run) + 15 * (node == 2 and run == 8), 9)
     assert (one.subject, one.name, one.runs) == ("h100-a/n2", "gpu_temperature", 8)
-    assert one.now - one.was > TIMES * one.noise
+    assert one.now - one.was > NOISE_FACTOR * one.noise
     assert "°C" in one.line
     assert "in 8 runs before" in one.line
 
@@ -53,7 +53,7 @@ def test_noise_is_not_told(found):
 
 
 def test_too_few_runs_claim_nothing(found):
-    assert found(lambda node, run: noisy(node, run) + 50 * (run == LEAST - 1), LEAST) == []
+    assert found(lambda node, run: noisy(node, run) + 50 * (run == MIN_VALUES - 1), MIN_VALUES) == []
 
 
 def test_a_number_that_never_moved_has_no_noise_and_nothing_is_claimed(found):
@@ -87,4 +87,4 @@ def test_numbers_that_no_document_tells_are_each_by_themselves(found):
 
 def test_what_was_measured_long_ago_does_not_count(found):
     (one,) = found(lambda node, run: noisy(node, run) + 30 * (run < 4) + 15 * (node == 2 and run == 15), 16)
-    assert (one.runs, one.usual) == (RUNS, pytest.approx(46, abs=1))
+    assert (one.runs, one.usual) == (WINDOW_RUNS, pytest.approx(46, abs=1))

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from assay.harness.results.as_github import MOST
-from assay.harness.results.workflow import escaped
+from assay.results.formats.github_annotations import escape_annotation
+from assay.results.formats.github_format import MAX_ANNOTATIONS
 
 SUITE = "import pytest\n\n\n@pytest.mark.passive\ndef test_heat(gpu):\n    pass\n"
 
@@ -55,9 +55,9 @@ def test_a_comparison_has_an_error_for_what_is_worse_and_a_warning_for_what_stil
 
 def test_more_than_github_shows_are_counted(told, keep, of):
     lines = told("github", keep([of(f"c{letter}", "n1", "fail", letter) for letter in "abcdefghijklmno"]))
-    assert sum(line.startswith("::error") for line in lines) == MOST
+    assert sum(line.startswith("::error") for line in lines) == MAX_ANNOTATIONS
     assert lines[-2] == "and 5 errors more, which GitHub would not show"
 
 
 def test_what_would_end_a_command_is_escaped():
-    assert escaped("50 %\r\n::x, y", ":,") == "50 %25%0D%0A%3A%3Ax%2C y"
+    assert escape_annotation("50 %\r\n::x, y", ":,") == "50 %25%0D%0A%3A%3Ax%2C y"

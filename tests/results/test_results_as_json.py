@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from assay.harness.store.read import Stored
 from assay.model.outcome import Outcome
+from assay.results.store.reader import StoredRun
 
 
 def test_the_document_holds_the_run_its_counts_and_every_outcome(told, day):
@@ -16,7 +16,7 @@ def test_the_document_holds_the_run_its_counts_and_every_outcome(told, day):
         9,
         True,
     )
-    with Stored.open(day[1]) as stored:
+    with StoredRun.open(day[1]) as stored:
         assert [Outcome.from_json(one) for one in document["outcomes"]] == list(stored.outcomes())
 
 
@@ -29,7 +29,7 @@ def test_a_line_is_an_outcome_and_names_its_run(told, day):
     lines = [json.loads(line) for line in told("jsonl", day[1])]
     assert len(lines) == 14
     assert {line.pop("run") for line in lines} == {"20261121T010000.000-abcdef"}
-    with Stored.open(day[1]) as stored:
+    with StoredRun.open(day[1]) as stored:
         assert [Outcome.from_json(one) for one in lines] == list(stored.outcomes())
 
 

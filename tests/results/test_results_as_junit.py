@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.harness.results import as_junit
-from assay.harness.results.as_junit import clean
+from assay.results.formats import junit_format
+from assay.results.formats.junit_format import escape_xml_text
 
 ALLOWED = {
     "testsuites": ({"name"}, {"testsuite"}),
@@ -64,8 +64,8 @@ def test_a_run_that_has_not_ended_is_no_green_build(read, keep, judged):
 
 
 def test_many_outcomes_are_a_case_for_each_node(read, day, monkeypatch, of, keep):
-    monkeypatch.setattr(as_junit, "MOST_CASES", 3)
-    monkeypatch.setattr(as_junit, "MOST_LINES", 2)
+    monkeypatch.setattr(junit_format, "MAX_OUTCOME_CASES", 3)
+    monkeypatch.setattr(junit_format, "MAX_NODE_LINES", 2)
     skipped = [of("ecc", "n0009", "skip", "no ECC"), of("fans", "rack-r1", "error", "silent")]
     (suite,) = read(keep([*(one for one in _outcomes(day[1])), *skipped]))
     found = {case.get("name"): [child.tag for child in case] for case in suite}
@@ -84,13 +84,13 @@ def test_many_outcomes_are_a_case_for_each_node(read, day, monkeypatch, of, keep
 
 
 def _outcomes(file):
-    from assay.harness.store.read import Stored
+    from assay.results.store.reader import StoredRun
 
-    with Stored.open(file) as stored:
+    with StoredRun.open(file) as stored:
         return list(stored.outcomes())
 
 
 @given(st.text(st.characters(codec="utf-8")))
 def test_any_reason_makes_a_document_that_can_be_read(text):
-    quoted = as_junit._quoted(text)
-    assert ElementTree.fromstring(f"<a b={quoted}/>").get("b") == clean(text)
+    quoted = junit_format._quoted(text)
+    assert ElementTree.fromstring(f"<a b={quoted}/>").get("b") == escape_xml_text(text)

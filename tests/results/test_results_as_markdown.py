@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assay.harness.results.as_markdown import MOST_CHARACTERS
+from assay.results.formats.markdown_format import MAX_COMMENT_CHARACTERS
 
 
 def test_a_run_is_a_table_of_counts_and_a_list(told, day):
@@ -43,5 +43,5 @@ def test_what_is_too_long_for_a_comment_is_cut_and_that_is_said(told, keep, of):
     many = [of(word, "n1", "fail", f"{word} " * 160) for word in words]
     for files in ([keep(many)], [keep([of(word, "n1") for word in words]), keep(many)]):
         text = "\n".join(told("markdown", *files))
-        assert 10_000 < len(text) <= MOST_CHARACTERS
+        assert 10_000 < len(text) <= MAX_COMMENT_CHARACTERS
         assert any(f"{600 - most} " in text for most in (200, 60, 20)), "how many more there are"

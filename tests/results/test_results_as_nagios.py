@@ -6,11 +6,11 @@ import re
 
 import pytest
 
-from assay.harness.results.as_nagios import line, state, state_of
-from assay.harness.results.compare import compare
-from assay.harness.results.differences import Differences
-from assay.harness.results.result import Result
-from assay.harness.store.read import Stored
+from assay.results.comparison.comparison_summary import RunDifferences
+from assay.results.comparison.run_comparison import compare_runs
+from assay.results.formats.nagios_format import find_comparison_state, find_run_state, format_nagios_line
+from assay.results.run_summary import RunSummary
+from assay.results.store.reader import StoredRun
 
 LINE = re.compile(r"ASSAY (OK|WARNING|CRITICAL|UNKNOWN) - [^|\n]+( \| (\w+=\d+;;;0(;\d+)? ?)+)?")
 
@@ -35,14 +35,14 @@ def test_a_run_is_one_line_with_performance_data(told, day):
     ],
 )
 def test_the_exit_code_is_that_of_a_plug_in(keep, judged, verdicts, more, code):
-    with Stored.open(keep(judged(verdicts, **more))) as stored:
-        assert state(Result(stored)) == code
+    with StoredRun.open(keep(judged(verdicts, **more))) as stored:
+        assert find_run_state(RunSummary(stored)) == code
 
 
 def test_a_run_that_has_not_ended_is_unknown(keep, judged, told):
     file = keep(judged({"heat n1": "pass"}), ended="")
-    with Stored.open(file) as stored:
-        assert state(Result(stored)) == 3
+    with StoredRun.open(file) as stored:
+        assert find_run_state(RunSummary(stored)) == 3
     assert told("nagios", file)[0].startswith("ASSAY UNKNOWN - not to be relied on, it has not ended; if it was killed")
 
 
@@ -52,10 +52,10 @@ def test_a_run_that_has_not_ended_is_unknown(keep, judged, told):
 )
 def test_a_comparison_is_critical_where_something_fails_anew(keep, judged, told, was, now, code):
     files = [keep(judged({"heat n1": verdict})) for verdict in (was, now)]
-    with compare(*files) as comparison:
-        assert state_of(Differences(comparison)) == code
+    with compare_runs(*files) as comparison:
+        assert find_comparison_state(RunDifferences(comparison)) == code
     assert LINE.fullmatch(told("nagios", *files)[0])
 
 
 def test_no_word_of_a_node_begins_the_performance_data():
-    assert line(0, "a|b\nc") == "ASSAY OK - a/b c"
+    assert format_nagios_line(0, "a|b\nc") == "ASSAY OK - a/b c"

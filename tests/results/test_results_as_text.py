@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assay.harness.results.alike import shape
+from assay.results.run_summary import normalise_reason
 
 HOT = "production/test_heat.py::test_heat"
 
@@ -57,7 +57,7 @@ def test_many_that_fail_alike_are_one_line_the_widest_spread_first(told, keep, o
     ],
 )
 def test_reasons_are_alike_but_for_what_has_a_digit_in_it(one, other, alike):
-    assert (shape(one, "n1") == shape(other, "n1")) == alike
+    assert (normalise_reason(one, "n1") == normalise_reason(other, "n1")) == alike
 
 
 def test_one_cause_of_many_checks_is_one_line(told, keep, of):

@@ -10,85 +10,95 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.harness.history.ask import History
-from assay.harness.history.flapping import flapping as flaps_of_history
-from assay.harness.history.keep import keep as keep_in_history
-from assay.harness.history.noise import noise as noise_of_history
-from assay.harness.history.places import home
-from assay.harness.results.compare import compare
-from assay.harness.results.differences import differences
-from assay.harness.steadiness import (
-    FEWEST_TURNS,
-    LEAST,
-    RUNS,
-    SAMPLE,
-    Series,
-    flips,
-    floors,
-    is_far,
-    noise_of,
-    sample,
-    spread,
-)
 from assay.model.outcome import Measurement
+from assay.results.comparison.comparison_summary import collect_differences
+from assay.results.comparison.run_comparison import compare_runs
+from assay.results.flaky_and_noise_rules import (
+    MAX_SAMPLE_NODES,
+    MIN_FLAKY_TURNS,
+    MIN_VALUES,
+    WINDOW_RUNS,
+    MeasurementSeries,
+    count_flaky_turns,
+    estimate_noise,
+    estimate_noise_floors,
+    exceeds_noise,
+    robust_deviation,
+    sample_nodes,
+)
+from assay.results.history.append import append_run as keep_in_history
+from assay.results.history.flaky_and_noise import query_flaky_checks as flaps_of_history
+from assay.results.history.flaky_and_noise import query_noise as noise_of_history
+from assay.results.history.parquet_files import history_folder
+from assay.results.history.queries import OutcomeHistory
 
-VALUES = st.lists(st.floats(-1000, 1000), min_size=LEAST, max_size=12)
-VERDICTS = st.lists(st.sampled_from(["pass", "fail"]), max_size=RUNS)
+VALUES = st.lists(st.floats(-1000, 1000), min_size=MIN_VALUES, max_size=12)
+VERDICTS = st.lists(st.sampled_from(["pass", "fail"]), max_size=WINDOW_RUNS)
 
 
 @given(VERDICTS)
 def test_a_row_of_verdicts_turns_as_often_read_from_its_end(verdicts):
-    assert flips(verdicts) == flips(verdicts[::-1])
+    assert count_flaky_turns(verdicts) == count_flaky_turns(verdicts[::-1])
 
 
 @given(VERDICTS)
 def test_what_flaps_turned_often_enough_and_at_most_twice_as_often_as_it_failed_or_passed(verdicts):
-    turned = flips(verdicts)
-    assert turned == 0 or FEWEST_TURNS <= turned <= 2 * min(verdicts.count("fail"), verdicts.count("pass"))
+    turned = count_flaky_turns(verdicts)
+    assert turned == 0 or MIN_FLAKY_TURNS <= turned <= 2 * min(verdicts.count("fail"), verdicts.count("pass"))
 
 
 def test_what_broke_once_and_was_mended_once_does_not_flap():
-    assert [flips(["pass", "fail", "pass"]), flips(["pass", "fail", "pass", "fail"])] == [0, 3]
+    assert [count_flaky_turns(["pass", "fail", "pass"]), count_flaky_turns(["pass", "fail", "pass", "fail"])] == [0, 3]
 
 
 @given(VALUES, st.floats(-100, 100))
 def test_the_spread_is_of_the_values_and_not_of_where_they_are(values, by):
-    assert spread([value + by for value in values]) == pytest.approx(spread(values), abs=1e-6)
+    assert robust_deviation([value + by for value in values]) == pytest.approx(robust_deviation(values), abs=1e-6)
 
 
 @pytest.mark.parametrize("number", [5, 7, 9, 10])
 def test_the_spread_of_few_normal_values_is_on_average_their_standard_deviation(number):
     chance = random.Random(number)
-    drawn = [spread([chance.gauss(70, 2) for _ in range(number)]) for _ in range(4000)]
+    drawn = [robust_deviation([chance.gauss(70, 2) for _ in range(number)]) for _ in range(4000)]
     assert sum(drawn) / len(drawn) == pytest.approx(2, rel=0.04)
     assert stdev(drawn) > 0
 
 
 @given(VALUES, st.floats(0.001, 10))
 def test_noise_is_never_less_than_what_is_usual_and_no_value_among_others_is_far(values, floor):
-    noise = noise_of(values, floor)
+    noise = estimate_noise(values, floor)
     assert noise is not None
     assert noise >= floor
-    assert not is_far(median(values), median(values), noise)
+    assert not exceeds_noise(median(values), median(values), noise)
 
 
 @given(VALUES)
 def test_noise_is_not_known_by_few_values_or_where_nothing_usual_is(values):
-    assert noise_of(values, None) is noise_of(values, 0.0) is noise_of(values[: LEAST - 1], 1.0) is None
+    assert (
+        estimate_noise(values, None)
+        is estimate_noise(values, 0.0)
+        is estimate_noise(values[: MIN_VALUES - 1], 1.0)
+        is None
+    )
 
 
 def test_what_is_usual_is_the_median_of_the_spreads_and_of_nothing_that_never_moved():
     def of(check, wide):
-        return {Series(check, f"n{by}", 0, "x"): [by * wide * one for one in (-2, -1, 0, 1, 2)] for by in (1, 2, 9)}
+        return {
+            MeasurementSeries(check, f"n{by}", 0, "x"): [by * wide * one for one in (-2, -1, 0, 1, 2)]
+            for by in (1, 2, 9)
+        }
 
-    assert floors(of("moves", 1) | of("rests", 0)) == {("moves", "x"): spread([-4, -2, 0, 2, 4])}
+    assert estimate_noise_floors(of("moves", 1) | of("rests", 0)) == {
+        ("moves", "x"): robust_deviation([-4, -2, 0, 2, 4])
+    }
 
 
 @given(st.sets(st.text(max_size=3), max_size=400))
 def test_a_sample_is_spread_over_all_nodes_and_has_what_is_on_none(nodes):
-    chosen = sample(nodes)
+    chosen = sample_nodes(nodes)
     assert chosen[0] == ""
-    assert min(SAMPLE, len(nodes)) <= len(chosen) < 2 * SAMPLE + 1
+    assert min(MAX_SAMPLE_NODES, len(nodes)) <= len(chosen) < 2 * MAX_SAMPLE_NODES + 1
 
 
 @pytest.fixture
@@ -105,22 +115,22 @@ def both(keep, of, tmp_path):
             if chance.random() < 0.8 or run > 11:
                 outcomes.append(of("heat", f"n{node}", verdict, measurements=two, evidence=document, evidence_at="x"))
         files.append(keep(outcomes))
-        keep_in_history(files[-1], home(tmp_path / "reports"))
+        keep_in_history(files[-1], history_folder(tmp_path / "reports"))
     with (
-        compare(files[-2], files[-1]) as comparison,
-        History(home(tmp_path / "reports"), datetime(2026, 11, 22, tzinfo=UTC)) as history,
+        compare_runs(files[-2], files[-1]) as comparison,
+        OutcomeHistory(history_folder(tmp_path / "reports"), datetime(2026, 11, 22, tzinfo=UTC)) as history,
     ):
-        yield differences(comparison, files[:-1]), flaps_of_history(history), noise_of_history(history)
+        yield collect_differences(comparison, files[:-1]), flaps_of_history(history), noise_of_history(history)
 
 
 def test_runs_and_history_agree_what_flaps(both):
     compared, flaps, _ = both
     changed = {(one.check, one.subject) for one in compared.comparison.changes()}
     told = {(one.check, one.subject): (one.times, one.judged) for one in flaps}
-    assert {(one.check, one.subject): (one.flips, one.runs) for one in compared.flapping} == {
+    assert {(one.check, one.subject): (one.flips, one.runs) for one in compared.flaky} == {
         key: said for key, said in told.items() if key in changed
     }
-    assert len(compared.flapping) > 2
+    assert len(compared.flaky) > 2
 
 
 def test_runs_and_history_agree_how_far_a_measurement_moved(both):

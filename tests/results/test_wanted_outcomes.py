@@ -4,72 +4,74 @@ from __future__ import annotations
 
 import pytest
 
-from assay.harness.results.result import Result
-from assay.harness.results.wanted import EVERYTHING, Wanted, refuse_unknown
-from assay.harness.store.read import Stored
-from assay.model.errors import Trouble
+from assay.model.errors import AssayError
+from assay.results.outcome_filter import NO_FILTER, OutcomeFilter, refuse_unknown_names
+from assay.results.run_summary import RunSummary
+from assay.results.store.reader import StoredRun
 
 
 @pytest.fixture
 def stored(keep, judged, of):
     heat = judged({f"heat {node}/gpu{gpu}": "fail" for node in ("n1", "n2") for gpu in range(2)})
     more = [of("power", "n1", phases=("zap",)), of("fans", "rack-r1", "error", "silent")]
-    with Stored.open(keep([*heat, *more])) as opened:
+    with StoredRun.open(keep([*heat, *more])) as opened:
         yield opened
 
 
 @pytest.mark.parametrize(
     ("wanted", "subjects"),
     [
-        (EVERYTHING, ["n1", "n1/gpu0", "n1/gpu1", "n2/gpu0", "n2/gpu1", "rack-r1"]),
-        (Wanted(nodes=("n2",)), ["n2/gpu0", "n2/gpu1"]),
-        (Wanted(pools=("h100-a",), verdicts=("pass",)), ["n1"]),
-        (Wanted(pools=("gb200",)), []),
-        (Wanted(racks={"r1": frozenset(["n2"])}), ["n2/gpu0", "n2/gpu1", "rack-r1"]),
-        (Wanted(phases=("zap",)), ["n1"]),
-        (Wanted(subjects=("*/gpu1",)), ["n1/gpu1", "n2/gpu1"]),
-        (Wanted(subjects=("n1/gpu*",)), ["n1/gpu0", "n1/gpu1"]),
-        (Wanted(subjects=("h100-a/n1",)), ["n1"]),
-        (Wanted(checks=("test_power",)), ["n1"]),
-        (Wanted(checks=("he*",), nodes=("n1",)), ["n1/gpu0", "n1/gpu1"]),
-        (Wanted(checks=("production/test_fans.py",)), ["rack-r1"]),
-        (Wanted(checks=("suites/production/test_fans.py::test_fans", "power")), ["n1", "rack-r1"]),
-        (Wanted(verdicts=("error", "pass")), ["n1", "rack-r1"]),
-        (Wanted(nodes=("n1",), phases=("production",), verdicts=("error",)), []),
+        (NO_FILTER, ["n1", "n1/gpu0", "n1/gpu1", "n2/gpu0", "n2/gpu1", "rack-r1"]),
+        (OutcomeFilter(nodes=("n2",)), ["n2/gpu0", "n2/gpu1"]),
+        (OutcomeFilter(pools=("h100-a",), verdicts=("pass",)), ["n1"]),
+        (OutcomeFilter(pools=("gb200",)), []),
+        (OutcomeFilter(racks={"r1": frozenset(["n2"])}), ["n2/gpu0", "n2/gpu1", "rack-r1"]),
+        (OutcomeFilter(phases=("zap",)), ["n1"]),
+        (OutcomeFilter(subjects=("*/gpu1",)), ["n1/gpu1", "n2/gpu1"]),
+        (OutcomeFilter(subjects=("n1/gpu*",)), ["n1/gpu0", "n1/gpu1"]),
+        (OutcomeFilter(subjects=("h100-a/n1",)), ["n1"]),
+        (OutcomeFilter(checks=("test_power",)), ["n1"]),
+        (OutcomeFilter(checks=("he*",), nodes=("n1",)), ["n1/gpu0", "n1/gpu1"]),
+        (OutcomeFilter(checks=("production/test_fans.py",)), ["rack-r1"]),
+        (OutcomeFilter(checks=("suites/production/test_fans.py::test_fans", "power")), ["n1", "rack-r1"]),
+        (OutcomeFilter(verdicts=("error", "pass")), ["n1", "rack-r1"]),
+        (OutcomeFilter(nodes=("n1",), phases=("production",), verdicts=("error",)), []),
     ],
 )
 def test_what_is_wanted_is_what_is_counted_and_told(stored, wanted, subjects):
-    result = Result(stored, wanted)
+    result = RunSummary(stored, wanted)
     assert sorted(one.subject.removeprefix("h100-a/") for one in result.outcomes()) == subjects
     assert result.counts.total() == len(subjects)
     assert sum(place.counts.total() for place in result.places()) == len(subjects)
     assert sum(group.outcomes for group in result.groups()) == sum(one.verdict != "pass" for one in result.outcomes())
-    assert len(list(result.wrong())) == sum(one.verdict != "pass" for one in result.outcomes())
+    assert len(list(result.problems())) == sum(one.verdict != "pass" for one in result.outcomes())
 
 
 def test_a_run_that_judged_nothing_is_not_well_and_a_choice_of_nothing_may_be(keep, stored):
-    with Stored.open(keep()) as empty:
-        assert not Result(empty).well
-    assert Result(stored, Wanted(verdicts=("skip",))).well
-    assert not Result(stored, Wanted(verdicts=("fail",))).well
+    with StoredRun.open(keep()) as empty:
+        assert not RunSummary(empty).well
+    assert RunSummary(stored, OutcomeFilter(verdicts=("skip",))).well
+    assert not RunSummary(stored, OutcomeFilter(verdicts=("fail",))).well
 
 
 @pytest.mark.parametrize(
     ("wanted", "what", "fix"),
     [
-        (Wanted(nodes=("n3",)), "the run judged no node n3", "it judged, among others, n1, n2"),
-        (Wanted(pools=("h100-b",)), "no pool h100-b", "did you mean h100-a"),
-        (Wanted(checks=("test_heet",)), "no check test_heet", "did you mean test_heat"),
-        (Wanted(checks=("ow",)), "no check ow", "did you mean '*ow*'?"),
-        (Wanted(subjects=("zz*",)), "no subject zz*", "it judged, among others, h100-a/n1"),
+        (OutcomeFilter(nodes=("n3",)), "the run judged no node n3", "it judged, among others, n1, n2"),
+        (OutcomeFilter(pools=("h100-b",)), "no pool h100-b", "did you mean h100-a"),
+        (OutcomeFilter(checks=("test_heet",)), "no check test_heet", "did you mean test_heat"),
+        (OutcomeFilter(checks=("ow",)), "no check ow", "did you mean '*ow*'?"),
+        (OutcomeFilter(subjects=("zz*",)), "no subject zz*", "it judged, among others, h100-a/n1"),
     ],
 )
 def test_a_name_that_the_run_does_not_have_is_refused_with_one_that_it_has(stored, wanted, what, fix):
-    with pytest.raises(Trouble) as refused:
-        refuse_unknown(stored.connection, wanted)
+    with pytest.raises(AssayError) as refused:
+        refuse_unknown_names(stored.connection, wanted)
     assert what in refused.value.what
     assert refused.value.fix.startswith(fix)
 
 
 def test_names_that_it_has_are_not_refused(stored):
-    refuse_unknown(stored.connection, Wanted(("n1",), ("h100-a",), {}, ("*fans", "heat"), ("skip",), (), ("n2/*",)))
+    refuse_unknown_names(
+        stored.connection, OutcomeFilter(("n1",), ("h100-a",), {}, ("*fans", "heat"), ("skip",), (), ("n2/*",))
+    )

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-import assay.harness.suites  # noqa: F401 — once for all sessions below
-from assay.fleet.load import load_fleet
-from assay.harness.recordings import changed, must_fail, recording
-from assay.harness.store.read import Stored
+import assay.harness.items.suite_hooks  # noqa: F401 — once for all sessions below
+from assay.fleet.fleet_loader import load_fleet
+from assay.harness.suite_verification.recordings import apply_case, read_check_recording, read_must_fail_cases
 from assay.model.outcome import Outcome
+from assay.results.store.reader import StoredRun
 
 pytest_plugins = ["pytester"]
 
@@ -21,15 +21,17 @@ ROOT = Path(__file__).parents[2]
 RECORDINGS = ROOT / "suites" / "recordings"
 CHECKS = {
     check.id: check
-    for catalogue in load_fleet(ROOT).checks.values()
+    for catalogue in load_fleet(ROOT).check_catalogs.values()
     for check in catalogue.checks
     if check.phases == ["weekly"]
 }
-CASES = [(check, case) for check, cases in must_fail(RECORDINGS).items() if check in CHECKS for case in cases]
+CASES = [
+    (check, case) for check, cases in read_must_fail_cases(RECORDINGS).items() if check in CHECKS for case in cases
+]
 
 
 def test_every_check_passes_on_the_recorded_week(pytester, home):
-    write(home, recording(RECORDINGS, "week-compute"))
+    write(home, read_check_recording(RECORDINGS, "week-compute"))
     outcomes = judge(pytester, home, "suites/weekly")
     assert {outcome.check for outcome in outcomes} == set(CHECKS)
     assert [outcome for outcome in outcomes if outcome.verdict != "pass"] == []
@@ -48,7 +50,7 @@ def test_a_week_that_was_never_looked_at_is_an_error_and_says_what_to_run(pytest
 def test_the_other_ports_are_left_in_peace(pytester, home):
     check = "suites/weekly/test_links.py::test_modules_are_no_hotter_than_their_peers"
     case = next(case for name, case in CASES if name == check)
-    write(home, changed(recording(RECORDINGS, "week-compute"), case))
+    write(home, apply_case(read_check_recording(RECORDINGS, "week-compute"), case))
     failed = {one.subject for one in judge(pytester, home, check) if one.verdict != "pass"}
     assert failed == {"h100-a/n0003/mlx5_0"}
 
@@ -89,5 +91,5 @@ def judge(pytester, home: Path, where: str, *options: str) -> Sequence[Outcome]:
         "assay.harness.plugin",
         f"--store={written}",
     )
-    with Stored.open(written) as stored:
+    with StoredRun.open(written) as stored:
         return list(stored.outcomes())

@@ -12,20 +12,20 @@ from pathlib import Path
 import pytest
 import yaml
 
-import assay.harness.suites  # noqa: F401 — once for all sessions below
-from assay.fleet.load import load_fleet
-from assay.harness.proof.verify import verify
-from assay.harness.recordings import changed, must_fail, recording
-from assay.harness.store.read import Stored
+import assay.harness.items.suite_hooks  # noqa: F401 — once for all sessions below
+from assay.fleet.fleet_loader import load_fleet
+from assay.harness.suite_verification.recordings import apply_case, read_check_recording, read_must_fail_cases
+from assay.harness.suite_verification.verification import verify_checks
 from assay.model.outcome import Outcome
+from assay.results.store.reader import StoredRun
 
 pytest_plugins = ["pytester"]
 
 ROOT = Path(__file__).parents[2]
 RECORDINGS = ROOT / "suites" / "recordings"
 FLEET = load_fleet(ROOT)
-CHECKS = {check.id: check for catalogue in FLEET.checks.values() for check in catalogue.checks}
-CASES = must_fail(RECORDINGS)
+CHECKS = {check.id: check for catalogue in FLEET.check_catalogs.values() for check in catalogue.checks}
+CASES = read_must_fail_cases(RECORDINGS)
 WHOLE_RACKS = "suites/production/test_whole_rack.py"
 
 
@@ -44,7 +44,7 @@ def test_there_are_enough_checks_in_every_phase():
 
 @pytest.mark.parametrize("room", sorted({check.split("/")[1] for check in CHECKS}))
 def test_every_check_passes_on_the_good_recording_and_fails_for_its_stated_reasons(room):
-    proof = verify(FLEET, [f"suites/{room}/*"])
+    proof = verify_checks(FLEET, [f"suites/{room}/*"])
     assert proof.unproved == ()
     assert proof.checks == tuple(check for check in CHECKS if check.startswith(f"suites/{room}/"))
     assert proof.cases == sum(len(CASES[check]) for check in proof.checks)
@@ -57,7 +57,7 @@ def test_racks_of_ordinary_nodes_have_no_checks_of_a_whole_rack(pytester, tmp_pa
 
 def test_the_fabric_checks_pass_on_the_recorded_discovery(pytester, tmp_path):
     home = copy_of_the_fleet(tmp_path)
-    write(home, "fabric-compute", recording(RECORDINGS, "fabric-compute"))
+    write(home, "fabric-compute", read_check_recording(RECORDINGS, "fabric-compute"))
     outcomes = judge(pytester, home, "suites/fabric")
     assert {outcome.check for outcome in outcomes} == {check for check in CHECKS if check.startswith("suites/fabric/")}
     assert [outcome for outcome in outcomes if outcome.verdict != "pass"] == []
@@ -68,7 +68,7 @@ def test_the_fabric_checks_pass_on_the_recorded_discovery(pytester, tmp_path):
 def test_only_the_ends_of_a_swap_fail(pytester, tmp_path):
     home = copy_of_the_fleet(tmp_path)
     check = "suites/fabric/test_cabling.py::test_link_leads_where_it_should"
-    write(home, "fabric-compute", changed(recording(RECORDINGS, "fabric-compute"), CASES[check][0]))
+    write(home, "fabric-compute", apply_case(read_check_recording(RECORDINGS, "fabric-compute"), CASES[check][0]))
     failed = {outcome.subject for outcome in judge(pytester, home, check) if outcome.verdict != "pass"}
     assert failed == {"h100-a/n0003/mlx5_0", "h100-a/n0004/mlx5_0"}
 
@@ -77,7 +77,7 @@ def test_a_design_without_partitions_has_none_judged(pytester, tmp_path):
     home = copy_of_the_fleet(tmp_path)
     design = home / "specs" / "fabrics" / "compute.yaml"
     design.write_text(yaml.safe_dump({**yaml.safe_load(design.read_text()), "partitions": []}))
-    write(home, "fabric-compute", recording(RECORDINGS, "fabric-compute"))
+    write(home, "fabric-compute", read_check_recording(RECORDINGS, "fabric-compute"))
     outcomes = judge(pytester, home, "suites/fabric/test_subnet.py::test_adapter_is_in_its_partitions")
     assert {(one.verdict, one.reason) for one in outcomes} == {
         ("skip", "FabricDesign/compute: unsupported: it declares no `partitions`")
@@ -99,7 +99,7 @@ def test_the_catalogue_says_what_the_marks_say(pytester, tmp_path):
 
 
 def test_every_fault_class_of_a_check_is_in_the_catalogue_of_faults():
-    known = {name for catalogue in FLEET.faults.values() for name in catalogue.classes}
+    known = {name for catalogue in FLEET.fault_catalogs.values() for name in catalogue.classes}
     assert {check.fault for check in CHECKS.values()} <= known
 
 
@@ -128,7 +128,7 @@ def judge(pytester, home: Path, *arguments: str) -> list[Outcome]:
     )
     if not written.exists():
         return []
-    with Stored.open(written) as stored:
+    with StoredRun.open(written) as stored:
         return list(stored.outcomes())
 
 
@@ -152,9 +152,9 @@ def test_a_link_that_went_down_with_its_node_s_reboot_is_forgiven(uptime_s, verd
     case = CASES[check][0].model_copy(
         update={"edits": [["[LinkDownedCounter == 2]", "[LinkDownedCounter == 5]"]], "says": ""}
     )
-    scan = changed(recording(RECORDINGS, "fabric-compute"), case)
+    scan = apply_case(read_check_recording(RECORDINGS, "fabric-compute"), case)
     write(home, "fabric-compute", scan)
-    write(home, "n0003", {**recording(RECORDINGS, "hgx-h100"), "at": scan["at"]} | up_for(uptime_s))
+    write(home, "n0003", {**read_check_recording(RECORDINGS, "hgx-h100"), "at": scan["at"]} | up_for(uptime_s))
     seen = next(one for one in judge(pytester, home, check) if one.subject == "h100-a/n0003/mlx5_0")
     assert seen.verdict == verdict, seen.reason
 

@@ -11,9 +11,9 @@ import yaml
 from typer.testing import CliRunner
 
 from assay.cli.app import app
-from assay.fleet.load import load_fleet
-from assay.harness.proof.verify import Unproved, verify
-from assay.model.errors import Trouble
+from assay.fleet.fleet_loader import load_fleet
+from assay.harness.suite_verification.verification import UnprovedCheck, verify_checks
+from assay.model.errors import AssayError
 
 ROOT = Path(__file__).parents[2]
 SUITE = '''"""Few things."""
@@ -70,8 +70,8 @@ class Small:
     def cases(self, cases: object) -> None:
         (self.root / "suites/recordings/few.yaml").write_text(yaml.safe_dump(cases))
 
-    def unproved(self, *patterns: str) -> list[Unproved]:
-        return list(verify(load_fleet(self.root), patterns).unproved)
+    def unproved(self, *patterns: str) -> list[UnprovedCheck]:
+        return list(verify_checks(load_fleet(self.root), patterns).unproved)
 
 
 @pytest.fixture
@@ -80,13 +80,13 @@ def small(tmp_path: Path) -> Small:
 
 
 def test_checks_that_can_fail_are_proved(small):
-    proof = verify(load_fleet(small.root))
+    proof = verify_checks(load_fleet(small.root))
     assert (proof.checks, proof.cases, proof.unproved) == ((COUNT, RACK), 2, ())
 
 
 def test_a_check_without_a_recording_that_must_fail_is_not_proved(small):
     small.cases({COUNT: CASES[COUNT]})
-    assert small.unproved() == [Unproved(RACK, "", "no recording must make it fail")]
+    assert small.unproved() == [UnprovedCheck(RACK, "", "no recording must make it fail")]
 
 
 def test_a_check_that_cannot_fail_is_found(small):
@@ -128,7 +128,7 @@ def test_a_case_that_changes_nothing_is_found(small):
 
 def test_recordings_of_a_check_that_nobody_declares_are_found(small):
     small.declare(COUNT)
-    assert small.unproved() == [Unproved(RACK, "", "recorded, but not declared")]
+    assert small.unproved() == [UnprovedCheck(RACK, "", "recorded, but not declared")]
 
 
 def test_a_suite_that_is_no_python_is_said_and_proves_nothing(small):
@@ -141,13 +141,13 @@ def test_a_suite_that_is_no_python_is_said_and_proves_nothing(small):
 def test_without_a_good_recording_nothing_is_proved(small):
     (small.root / "suites/recordings/hgx-h100.json").unlink()
     assert {one.why for one in small.unproved()} == {
-        "there is no good recording of a node spec: python -m assay.harness.record"
+        "there is no good recording of a node spec: python -m assay.harness.suite_verification.recordings"
     }
 
 
 def test_a_pattern_that_fits_no_check_is_trouble(small):
-    with pytest.raises(Trouble, match="no declared check fits"):
-        verify(load_fleet(small.root), ["*::test_nothing"])
+    with pytest.raises(AssayError, match="no declared check fits"):
+        verify_checks(load_fleet(small.root), ["*::test_nothing"])
 
 
 def test_the_verb_shares_the_work_among_processes_and_says_what_came_of_it(small):
@@ -174,7 +174,7 @@ def test_the_catalogue_in_the_documentation_is_the_one_that_is_listed():
 def test_the_catalogue_says_of_each_check_what_follows_and_what_it_fails_on():
     told = CliRunner().invoke(app, ["suites", "list", "--format", "json", "--fleet", str(ROOT)])
     checks = {one["check"]: one for one in json.loads(told.stdout)["checks"]}
-    assert len(checks) == sum(len(one.checks) for one in load_fleet(ROOT).checks.values())
+    assert len(checks) == sum(len(one.checks) for one in load_fleet(ROOT).check_catalogs.values())
     one = checks["suites/seatrial/test_gpu_setup.py::test_pcie_trained_at_its_maximum"]
     assert (one["subject"], one["stage"]) == ("gpu", "decide")
     assert one["says"].endswith(".")

@@ -19,9 +19,9 @@ from typing import Any
 
 import trustme
 
-from assay.agent.buffer import Buffer
+from assay.agent.delivery_buffer import DeliveryBuffer
 from assay.ledger.store import Ledger
-from assay.model.entry import Entry
+from assay.model.ledger_entry import LedgerEntry
 
 ROOT = Path(__file__).resolve().parents[2]
 ASSAY = [sys.executable, "-c", "from assay.cli.app import main; main()"]
@@ -103,7 +103,7 @@ class Site:
         except urllib.error.HTTPError as error:
             return error.code, json.loads(error.read() or b"{}")
 
-    def faults(self, fault_class: str = "", node: str | None = None) -> list[Entry]:
+    def faults(self, fault_class: str = "", node: str | None = None) -> list[LedgerEntry]:
         """Return the fault entries of the ledger, of one class, of one node."""
         path = self.fleet / ".assay/ledger.sqlite"
         if not path.exists():
@@ -170,7 +170,7 @@ class Node:
 
     def waiting(self) -> int:
         """Return how many items wait in the agent's buffer."""
-        buffer = Buffer(self.state / "buffer.sqlite", 10**9)
+        buffer = DeliveryBuffer(self.state / "buffer.sqlite", 10**9)
         try:
             return buffer.count
         finally:

@@ -11,38 +11,38 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from site_of_agents import TOKENS
 
-from assay.cli.desk import Desk
-from assay.controller.desk import Desk as Work
-from assay.controller.known.memory import Memory
-from assay.controller.looking.faults import classify
-from assay.controller.looking.silence import look_for_silence, note_listening
-from assay.lab.inject import inject
-from assay.lab.node import initial_state
-from assay.lab.nvml.build import build
-from assay.lab.world import World
-from assay.model.evidence import Evidence
-from assay.observe.store import EvidenceStore
+from assay.cli.workspace import Workspace
+from assay.controller.cache.fleet_state import FleetStateCache
+from assay.controller.context import ControllerContext as Work
+from assay.controller.ingest.fault_recording import record_faults
+from assay.controller.ingest.silent_nodes import record_listening, record_silence
+from assay.lab.faults.injection import inject_fault
+from assay.lab.node.virtual_node import make_initial_state
+from assay.lab.nvml.stub_build import build_stub
+from assay.lab.world import LabWorld
+from assay.model.evidence import EvidenceDocument
+from assay.observe.evidence_store import EvidenceStore
 
 
 @pytest.fixture
 def lab(site):
     """Return a lab of one node, without its BMC; it alone has an agent."""
     site.declare("n0003")
-    desk, now = Desk(site.fleet), datetime.now(UTC)
-    world = World(desk.lab)
+    desk, now = Workspace(site.fleet), datetime.now(UTC)
+    world = LabWorld(desk.lab_dir)
     world.home.mkdir(parents=True)
     world.set_clock(now, 1.0)
     fleet = desk.fleet
     with world.change("n0003") as state:
-        state.update(initial_state(fleet.nodes["n0003"], fleet.spec_of("n0003"), fleet.bundle_of("n0003"), now))
+        state.update(make_initial_state(fleet.nodes["n0003"], fleet.spec_of("n0003"), fleet.bundle_of("n0003"), now))
     return world
 
 
-def shell(lab: World, *words: str) -> list[str]:
-    return [sys.executable, "-m", "assay.lab.shell", str(lab.home), "n0003", *words]
+def shell(lab: LabWorld, *words: str) -> list[str]:
+    return [sys.executable, "-m", "assay.lab.node.shell", str(lab.home), "n0003", *words]
 
 
-def agent(site, lab: World, *words: str) -> subprocess.Popen[str]:
+def agent(site, lab: LabWorld, *words: str) -> subprocess.Popen[str]:
     (site.home / "token").write_text(TOKENS["n0003"])
     told = ["--server", site.url, "--token-file", str(site.home / "token"), "--ca", str(site.home / "ca.pem")]
     told += ["--state", str(site.home / "state"), "--node", "n0003", "--beat", "1", *words]
@@ -52,57 +52,57 @@ def agent(site, lab: World, *words: str) -> subprocess.Popen[str]:
 
 
 def work(site) -> Work:
-    desk = Desk(site.fleet)
-    return Work(desk.fleet, desk.ledger, EvidenceStore(desk.evidence), desk.clock, desk.home, desk.reports)
+    desk = Workspace(site.fleet)
+    return Work(desk.fleet, desk.ledger, EvidenceStore(desk.evidence_dir), desk.clock, desk.data_dir, desk.reports_dir)
 
 
-def probed(site, lab: World) -> Evidence:
+def probed(site, lab: LabWorld) -> EvidenceDocument:
     """Return what a pass would read of the node."""
     command = shell(lab, "python3", "-m", "assay.probe")
     document = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-    return Evidence("n0003", work(site).clock.now(), document)
+    return EvidenceDocument("n0003", work(site).clock.now(), document)
 
 
 def test_a_planted_xid_becomes_a_fault_and_no_pass_counts_it_again(site, lab):
     site.serve()
     agent(site, lab, "--no-events")
-    inject(lab, "gpu.xid", "n0003", {"gpu": 4, "xid": 79})
+    inject_fault(lab, "gpu.xid", "n0003", {"gpu": 4, "xid": 79})
     (fault,) = site.wait_for(lambda: site.faults("gpu.xid.79"), "the fault is stored")
     assert fault.body["subject"] == "h100-a/n0003/gpu4"
 
     desk, seen = work(site), probed(site, lab)
-    classify(Memory(desk), {"n0003": seen})
+    record_faults(FleetStateCache(desk), {"n0003": seen})
     assert [one.id for one in site.faults("gpu.xid.79")] == [fault.id]
 
 
 def test_what_a_pass_has_counted_no_agent_counts_again(site, lab):
     site.serve()
-    inject(lab, "gpu.xid", "n0003", {"gpu": 4, "xid": 79})
+    inject_fault(lab, "gpu.xid", "n0003", {"gpu": 4, "xid": 79})
     desk, seen = work(site), probed(site, lab)
-    classify(Memory(desk), {"n0003": seen})
+    record_faults(FleetStateCache(desk), {"n0003": seen})
     (fault,) = site.faults("gpu.xid.79")
     agent(site, lab, "--no-events")
-    inject(lab, "gpu.xid", "n0003", {"gpu": 1, "xid": 48})
+    inject_fault(lab, "gpu.xid", "n0003", {"gpu": 1, "xid": 48})
     site.wait_for(lambda: site.faults("gpu.xid.48"), "what is new is stored")
     assert [one.id for one in site.faults("gpu.xid.79")] == [fault.id]
 
 
 def test_an_xid_that_the_kernel_and_nvml_both_tell_is_one(site, lab):
-    if build(lab.home / "lib") is None:
+    if build_stub(lab.home / "lib") is None:
         pytest.skip("the lab's NVML cannot be built here: no C compiler (Debian: gcc)")
     site.serve()
     agent(site, lab)
     site.wait_for(lambda: told_of(site).get("nvml") == "", "NVML's events are followed")
-    inject(lab, "gpu.xid", "n0003", {"gpu": 4, "xid": 79})
+    inject_fault(lab, "gpu.xid", "n0003", {"gpu": 4, "xid": 79})
     fault = site.wait_for(lambda: told_twice(site), "both have told")
     assert (fault.body["count"], fault.body["subject"]) == (1, "h100-a/n0003/gpu4")
     assert len({one.body["fault"] for one in site.faults()}) == 1
 
 
 def told_of(site) -> dict:
-    from assay.observe.heard import Heard
+    from assay.observe.last_seen import LastSeen
 
-    found = Heard(site.fleet / ".assay/heard.sqlite").positions().get("n0003")
+    found = LastSeen(site.fleet / ".assay/heard.sqlite").positions().get("n0003")
     return dict(found.state) if found else {}
 
 
@@ -128,9 +128,9 @@ def test_an_agent_that_dies_is_a_fault_of_its_own_and_one_that_comes_back_ends_i
     def minutes_later(minutes: int) -> list[str]:
         for _ in range(minutes):
             lab.jump(timedelta(minutes=1))
-            note_listening(work(site))
+            record_listening(work(site))
         desk = work(site)
-        look_for_silence(desk, Memory(desk).everybody())
+        record_silence(desk, FleetStateCache(desk).build_states_snapshot())
         return [one.kind for one in desk.ledger.entries("n0003", ["fault", "fault.cleared"])]
 
     site.kill(site.server)

@@ -15,13 +15,13 @@ import pytest
 import trustme
 from site_of_agents import ASSAY, BOOT, TOKENS, Site, digest
 
-from assay.observe.heard import Heard
-from assay.observe.store import EvidenceStore
+from assay.observe.evidence_store import EvidenceStore
+from assay.observe.last_seen import LastSeen
 
 
 def received(site: Site, node: str = "n0003") -> int:
     """Return how many items the server has taken from a node."""
-    found = Heard(site.fleet / ".assay/heard.sqlite").positions().get(node)
+    found = LastSeen(site.fleet / ".assay/heard.sqlite").positions().get(node)
     return found.received if found else 0
 
 
@@ -127,7 +127,7 @@ def test_at_the_end_what_is_left_is_delivered(site):
 def test_readings_that_an_agent_pushes_are_kept_as_evidence(shared):
     shared.agent(shared.node("n0004"), "--probe-every", "1")
     store = EvidenceStore(shared.fleet / ".assay/evidence")
-    pushed = shared.wait_for(lambda: store.pushed("n0004"), "readings are kept")
+    pushed = shared.wait_for(lambda: store.latest_pushed("n0004"), "readings are kept")
     assert set(pushed.channels) == {"probe"}
     assert pushed.read("probe", "host", "boot_id").value == BOOT
 

@@ -19,17 +19,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from site_of_agents import PATIENCE_S, Site, digest
 
-from assay.controller.desk import Desk
-from assay.controller.enrol import enroll
-from assay.controller.known.memory import Memory
-from assay.controller.looking.alarms import Alarms
-from assay.fleet.load import load_fleet
+from assay.controller.cache.fleet_state import FleetStateCache
+from assay.controller.context import ControllerContext
+from assay.controller.enrollment import enroll_nodes
+from assay.controller.ingest.alertmanager_alerts import AlertRecorder
+from assay.fleet.fleet_loader import load_fleet
 from assay.ledger.store import Ledger
 from assay.model.clock import SystemClock
-from assay.model.errors import Trouble
+from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
-from assay.observe.alerts import payload_of, placed
-from assay.observe.store import EvidenceStore
+from assay.observe.evidence_store import EvidenceStore
+from assay.observe.prometheus.alert_mapping import map_alert, parse_alertmanager_payload
 
 ROOT = Path(__file__).resolve().parents[2]
 TOKEN = "token-of-alertmanager-77d0"
@@ -60,15 +60,17 @@ class Room:
     def __init__(self, fleet: Fleet, home: Path) -> None:
         self.fleet, self.said = fleet, list[str]()
         self.ledger = Ledger.open(home / "ledger.sqlite")
-        self.desk = Desk(fleet, self.ledger, EvidenceStore(home / "evidence"), SystemClock(), home, home / "reports")
-        enroll(Memory(self.desk))
-        self.alarms = Alarms(self.desk, self.said.append)
+        self.desk = ControllerContext(
+            fleet, self.ledger, EvidenceStore(home / "evidence"), SystemClock(), home, home / "reports"
+        )
+        enroll_nodes(FleetStateCache(self.desk))
+        self.alarms = AlertRecorder(self.desk, self.said.append)
 
     def take(self, *alerts: dict[str, Any]) -> Any:
         rules = self.fleet.monitorings["exporters"].alerts
         assert rules is not None
-        read = payload_of(payload(*alerts))
-        return self.alarms.take([placed(one, rules, self.fleet.nodes) for one in read.alerts])
+        read = parse_alertmanager_payload(payload(*alerts))
+        return self.alarms.record([map_alert(one, rules, self.fleet.nodes) for one in read.alerts])
 
     def entries(self, kind: str) -> list[Any]:
         return self.ledger.entries(kinds=[kind])
@@ -144,32 +146,32 @@ def test_an_alert_that_never_fired_here_and_is_over_changes_nothing_but_is_noted
 def test_a_label_that_makes_no_name_makes_no_fault_of_that_name(fleet: Fleet, labels: dict[str, str]) -> None:
     rules = fleet.monitorings["exporters"].alerts
     assert rules is not None
-    (read,) = payload_of(payload(alert(**{**XID, **labels}))).alerts
-    assert placed(read, rules, fleet.nodes).fault == "alert.gpu-xid"
+    (read,) = parse_alertmanager_payload(payload(alert(**{**XID, **labels}))).alerts
+    assert map_alert(read, rules, fleet.nodes).fault == "alert.gpu-xid"
 
 
 @pytest.mark.parametrize(
     "body", [b"", b"{", b"[]", b'{"version":"3","alerts":[]}', b'{"version":"4","alerts":[{}]}', b"[" * 100_000]
 )
 def test_what_is_no_payload_is_refused_in_plain_words(body: bytes) -> None:
-    with pytest.raises(Trouble, match="no alerts of Alertmanager's version 4"):
-        payload_of(body)
+    with pytest.raises(AssayError, match="no alerts of Alertmanager's version 4"):
+        parse_alertmanager_payload(body)
 
 
 @given(st.dictionaries(st.text(max_size=8), st.text(max_size=20), max_size=4), st.text(max_size=12))
 def test_any_labels_make_a_fault_with_a_proper_name(labels: dict[str, str], name: str) -> None:
-    from assay.model.monitoring import Alerts
+    from assay.model.specs.monitoring import AlertMapping
 
-    rules = Alerts.model_validate(
+    rules = AlertMapping.model_validate(
         {
             "node": ["node"],
             "part": {"gpu": "index"},
             "rules": [{"match": {"xid": "*"}, "fault": "a.{xid}", "source": "s"}],
         }
     )
-    with contextlib.suppress(Trouble):
-        (read,) = payload_of(payload(alert(**{**labels, "alertname": name, "xid": name}))).alerts
-        found = placed(read, rules, {"n1"})
+    with contextlib.suppress(AssayError):
+        (read,) = parse_alertmanager_payload(payload(alert(**{**labels, "alertname": name, "xid": name}))).alerts
+        found = map_alert(read, rules, {"n1"})
         assert found.fault == found.fault.lower()
         assert not set(found.fault) - set("abcdefghijklmnopqrstuvwxyz0123456789.-")
 

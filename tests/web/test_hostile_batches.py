@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from site_of_agents import TOKENS, batch, xid_item
 
-from assay.web.batch import Refused, read
+from assay.web.agent_batch import BatchRefused, parse_batch
 
 
 def sent(**changed) -> bytes:
@@ -146,8 +146,8 @@ JSON = st.recursive(
 @settings(max_examples=150)
 @given(st.binary(max_size=300) | JSON.map(lambda plain: json.dumps(plain).encode()))
 def test_no_bytes_break_the_reader(body):
-    with pytest.raises(Refused):
-        read(body, "n0003")
+    with pytest.raises(BatchRefused):
+        parse_batch(body, "n0003")
 
 
 @settings(max_examples=150)
@@ -158,5 +158,5 @@ def test_no_part_of_a_batch_can_be_anything(name, anything, within):
         changed["items"][0][within] = anything
     else:
         changed[name] = anything
-    with contextlib.suppress(Refused):
-        assert read(json.dumps(changed).encode(), "n0003").node == "n0003"
+    with contextlib.suppress(BatchRefused):
+        assert parse_batch(json.dumps(changed).encode(), "n0003").node == "n0003"

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.fleet.load import load_fleet
-from assay.model.faults import FaultCatalog
-from assay.probe.interest import Interest
-from assay.web.agents import words_of
+from assay.fleet.fleet_loader import load_fleet
+from assay.model.specs.fault_catalog import FaultCatalog
+from assay.probe.kernel_log_filter import KernelLogFilter
+from assay.web.agent_routes import list_kernel_words
 
 ROOT = Path(__file__).parents[2]
 TREATED = {"summary": "x", "source": "us", "severity": "degraded", "blame": "hardware", "remedy": "none"}
@@ -27,28 +27,28 @@ def record(text: str) -> bytes:
 
 
 def test_the_words_of_a_class_bring_its_informational_lines():
-    words = words_of(catalog(pattern=r"acme: widget \d+ gone", holds=["acme: widget"]))
+    words = list_kernel_words(catalog(pattern=r"acme: widget \d+ gone", holds=["acme: widget"]))
     assert words == ["acme: widget"]
-    assert Interest(words).worth(record("acme: widget 7 gone")) == 2
-    assert Interest().worth(record("acme: widget 7 gone")) == 0
+    assert KernelLogFilter(words).rate_record(record("acme: widget 7 gone")) == 2
+    assert KernelLogFilter().rate_record(record("acme: widget 7 gone")) == 0
 
 
 def test_a_class_that_names_no_words_brings_every_line():
-    assert Interest(words_of(catalog(pattern=r"acme.*gone"))).worth(record("acme 7 gone")) == 2
+    assert KernelLogFilter(list_kernel_words(catalog(pattern=r"acme.*gone"))).rate_record(record("acme 7 gone")) == 2
 
 
 @pytest.fixture(scope="module")
 def ours() -> FaultCatalog:
-    return load_fleet(ROOT).catalog
+    return load_fleet(ROOT).fault_catalog
 
 
 def test_our_own_catalogue_does_not_ask_for_every_line(ours):
-    assert "" not in words_of(ours)
+    assert "" not in list_kernel_words(ours)
 
 
 @given(st.data())
 def test_whatever_our_catalogue_recognises_the_agent_sends(ours, data):
-    rules = [fault.kernel for fault in ours.classes.values() if fault.kernel]
+    rules = [fault.kernel_log_pattern for fault in ours.classes.values() if fault.kernel_log_pattern]
     text = data.draw(st.sampled_from(rules).flatmap(lambda rule: st.from_regex(rule.pattern)))
-    if list(ours.recogniser.in_message(text)):
-        assert Interest(words_of(ours)).worth(record(text)) == 2
+    if list(ours.kernel_log_matcher.find_faults(text)):
+        assert KernelLogFilter(list_kernel_words(ours)).rate_record(record(text)) == 2

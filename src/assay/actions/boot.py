@@ -6,66 +6,68 @@ import contextlib
 from collections.abc import Mapping
 from typing import Any
 
-from assay.actions.action import Context, Facts, Intent, Verification
-from assay.actions.patience import wait_until
-from assay.model.errors import Trouble
-from assay.model.evidence import read
+from assay.actions.action import ActionContext, EffectFacts, EffectIntent, EffectVerification
+from assay.actions.polling import wait_until
+from assay.model.errors import AssayError
+from assay.model.evidence import read_at_path
 from assay.model.fleet import Fleet, Node
-from assay.observe.bmc import Bmc, bmc_of
-from assay.observe.reach import probe
+from assay.observe.transports.transport_choice import run_remote_probe
+from assay.redfish.bmc import BmcClient, open_fleet_bmc
 
 PROBE_S = 10.0
 BMC_S = 30.0
 
 
-def boot_id(node: Node) -> str:
+def read_boot_id(node: Node) -> str:
     """Return the boot id that the node's probe reads now. Raises Trouble when it does not answer."""
-    reading = read(probe(node, [], PROBE_S), ("probe", "host", "boot_id"))
+    reading = read_at_path(run_remote_probe(node, [], PROBE_S), ("probe", "host", "boot_id"))
     if reading.kind != "value":
-        raise Trouble(f"no boot id from the probe: {reading.reason}", where=node.name)
+        raise AssayError(f"no boot id from the probe: {reading.reason}", where=node.name)
     return str(reading.value)
 
 
-def boot_facts(ctx: Context, node: str) -> Facts:
-    """Return `boot_id` (now, else as last seen) and the BMC's `last_reset`; what cannot be read is left out."""
-    facts: Facts = {}
+def read_boot_facts(ctx: ActionContext, node: str) -> EffectFacts:
+    """Return `read_boot_id` (now, else as last seen) and the BMC's `last_reset`; what cannot be read is left out."""
+    facts: EffectFacts = {}
     try:
-        facts["boot_id"] = boot_id(ctx.fleet.nodes[node])
-    except Trouble:
+        facts["boot_id"] = read_boot_id(ctx.fleet.nodes[node])
+    except AssayError:
         known = ctx.evidence.latest(node)
         if known and (seen := known.read("probe", "host", "boot_id")).kind == "value":
             facts["boot_id"] = seen.value
-    with contextlib.suppress(Trouble), bmc_of(ctx.fleet, ctx.fleet.nodes[node], BMC_S) as bmc:
+    with contextlib.suppress(AssayError), open_fleet_bmc(ctx.fleet, ctx.fleet.nodes[node], BMC_S) as bmc:
         if at := bmc.system().get("LastResetTime"):
             facts["last_reset"] = at
     return facts
 
 
-def verify_boot(ctx: Context, intent: Intent) -> Verification:
+def verify_boot(ctx: ActionContext, intent: EffectIntent) -> EffectVerification:
     """Done when the node answers with another boot id than before; without one, when its BMC tells of a newer reset.
 
     Of a node that does not answer its BMC tells the power: one that is off has not come back.
     """
     node = ctx.fleet.nodes[intent.node]
     try:
-        now = boot_id(node)
-    except Trouble as silent:
-        return _by_power(ctx.fleet, node, silent)
+        now = read_boot_id(node)
+    except AssayError as silent:
+        return _verify_by_power(ctx.fleet, node, silent)
     if before := intent.before.get("boot_id"):
         reason = f"boot id {before} → {now}" if now != before else f"still runs boot {now}"
-        return Verification(now != before, reason, {"boot_id": now})
+        return EffectVerification(now != before, reason, {"boot_id": now})
     if before := intent.before.get("last_reset"):
-        with bmc_of(ctx.fleet, node, BMC_S) as bmc:
+        with open_fleet_bmc(ctx.fleet, node, BMC_S) as bmc:
             reset = str(bmc.system().get("LastResetTime"))
-        return Verification(reset != before, f"last reset {before} → {reset}", {"boot_id": now, "last_reset": reset})
-    return Verification(None, f"runs boot {now}, and what it ran before is not known", {"boot_id": now})
+        return EffectVerification(
+            reset != before, f"last reset {before} → {reset}", {"boot_id": now, "last_reset": reset}
+        )
+    return EffectVerification(None, f"runs boot {now}, and what it ran before is not known", {"boot_id": now})
 
 
-def _by_power(fleet: Fleet, node: Node, silent: Trouble) -> Verification:
-    with bmc_of(fleet, node, BMC_S) as bmc:
-        power = bmc.power()
+def _verify_by_power(fleet: Fleet, node: Node, silent: AssayError) -> EffectVerification:
+    with open_fleet_bmc(fleet, node, BMC_S) as bmc:
+        power = bmc.read_power_state()
     told = f"{silent.what}; its BMC reads the power as {power}"
-    return Verification(False if power == "Off" else None, told, {"power": power})
+    return EffectVerification(False if power == "Off" else None, told, {"power": power})
 
 
 def is_booting(system: dict[str, Any]) -> bool:
@@ -74,51 +76,51 @@ def is_booting(system: dict[str, Any]) -> bool:
     return system.get("PowerState") == "PoweringOn" or progress not in (None, "None", "OSRunning")
 
 
-def restarted_since(node: Node, fleet: Fleet, before: str, wait_s: float) -> bool:
+def has_restarted_since(node: Node, fleet: Fleet, before: str, wait_s: float) -> bool:
     """Say whether the node runs another boot than `before` by now. A boot that is under way is waited for."""
-    with contextlib.suppress(Trouble):
-        return bool(before) and boot_id(node) != before
-    with bmc_of(fleet, node, BMC_S) as bmc:
+    with contextlib.suppress(AssayError):
+        return bool(before) and read_boot_id(node) != before
+    with open_fleet_bmc(fleet, node, BMC_S) as bmc:
         booting = is_booting(bmc.system())
     return bool(before) and booting and wait_for_boot(node, before, wait_s) != before
 
 
-def reset_since(node: Node, fleet: Fleet, before: Mapping[str, Any]) -> bool:
+def has_reset_since(node: Node, fleet: Fleet, before: Mapping[str, Any]) -> bool:
     """Say whether the BMC tells of a newer reset than `before` an effect whose boot id from before is not known."""
     if before.get("boot_id") or not before.get("last_reset"):
         return False
-    with bmc_of(fleet, node, BMC_S) as bmc:
+    with open_fleet_bmc(fleet, node, BMC_S) as bmc:
         return str(bmc.system().get("LastResetTime")) != str(before["last_reset"])
 
 
 def wait_for_boot(node: Node, before: str, wait_s: float) -> str:
     """Return the boot id of the first boot other than `before` whose probe answers. Raises Trouble after `wait_s`."""
     return wait_until(
-        lambda: seen if (seen := boot_id(node)) != before else None,
+        lambda: seen if (seen := read_boot_id(node)) != before else None,
         wait_s,
         "the node answers with a new boot id" if before else "the node answers",
         node.name,
     )
 
 
-def restart(node: Node, fleet: Fleet, reset: str, unless_after: str, wait_s: float) -> tuple[bool, str]:
+def restart_node(node: Node, fleet: Fleet, reset: str, unless_after: str, wait_s: float) -> tuple[bool, str]:
     """Reset the node and wait for the new boot, unless it runs another than `unless_after` by now.
 
     Return whether it was reset, and the boot id at the end. Without `reset` the node is only waited for.
     """
-    if not reset or restarted_since(node, fleet, unless_after, wait_s):
+    if not reset or has_restarted_since(node, fleet, unless_after, wait_s):
         return False, wait_for_boot(node, "", wait_s)
     before = unless_after
-    with contextlib.suppress(Trouble):
-        before = boot_id(node)
-    with bmc_of(fleet, node) as bmc:
-        bmc.reset(reset if bmc.power() != "Off" else "On")
+    with contextlib.suppress(AssayError):
+        before = read_boot_id(node)
+    with open_fleet_bmc(fleet, node) as bmc:
+        bmc.reset_system(reset if bmc.read_power_state() != "Off" else "On")
     return True, wait_for_boot(node, before, wait_s)
 
 
-def force_off_and_on(bmc: Bmc, wait_s: float) -> None:
+def force_off_and_on(bmc: BmcClient, wait_s: float) -> None:
     """Turn the system off, see that it is, and turn it on; one that is off already is only turned on."""
-    if bmc.power() != "Off":
-        bmc.reset("ForceOff")
-    wait_until(lambda: bmc.power() == "Off" or None, wait_s, "the power is off", bmc.where)
-    bmc.reset("On")
+    if bmc.read_power_state() != "Off":
+        bmc.reset_system("ForceOff")
+    wait_until(lambda: bmc.read_power_state() == "Off" or None, wait_s, "the power is off", bmc.where)
+    bmc.reset_system("On")

@@ -7,30 +7,30 @@ that lie in `<node>-<effect>.photos/` beside it. What it is about is noted in th
 
 from __future__ import annotations
 
-from assay.actions.action import Context, Facts, Intent, Verification
-from assay.actions.rma.make import make, read_back
-from assay.actions.rma.pinned import pinned
-from assay.actions.rma.places import archive_of
-from assay.model.errors import Trouble
+from assay.actions.action import ActionContext, EffectFacts, EffectIntent, EffectVerification
+from assay.actions.rma.dossier_archive import locate_dossier
+from assay.actions.rma.dossier_build import read_dossier, write_dossier
+from assay.actions.rma.dossier_content import read_dossier_facts
+from assay.model.errors import AssayError
 
 patience_s = 0.0
 
 
-def before(ctx: Context, intent: Intent) -> Facts:
+def before(ctx: ActionContext, intent: EffectIntent) -> EffectFacts:
     """Note what the dossier is about, as of now."""
-    return pinned(ctx, intent.node)
+    return read_dossier_facts(ctx, intent.node)
 
 
-def run(ctx: Context, intent: Intent) -> None:
+def run(ctx: ActionContext, intent: EffectIntent) -> None:
     """Write the archive."""
-    make(ctx, intent)
+    write_dossier(ctx, intent)
 
 
-def verify(ctx: Context, intent: Intent) -> Verification:
+def verify(ctx: ActionContext, intent: EffectIntent) -> EffectVerification:
     """Done when the archive is whole, is what its manifest says, and is this effect's."""
     try:
-        read_back(ctx.reports, intent.node, intent.effect)
-    except Trouble as trouble:
-        return Verification(False, str(trouble.what))
-    shown = str(archive_of(ctx.reports, intent.node, intent.effect).relative_to(ctx.reports.parent))
-    return Verification(True, f"{shown} is written", {"path": shown})
+        read_dossier(ctx.reports, intent.node, intent.effect)
+    except AssayError as trouble:
+        return EffectVerification(False, str(trouble.what))
+    shown = str(locate_dossier(ctx.reports, intent.node, intent.effect).relative_to(ctx.reports.parent))
+    return EffectVerification(True, f"{shown} is written", {"path": shown})

@@ -13,9 +13,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from assay.model.errors import Trouble
+from assay.model.errors import AssayError
 
-PAUSE_S = 0.1
+LOCK_POLL_S = 0.1
 
 
 @contextmanager
@@ -25,18 +25,18 @@ def node_lock(home: Path, node: str, deadline_s: float) -> Iterator[None]:
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / node).open("a") as file:
         end = time.monotonic() + deadline_s
-        while not _taken(file):
+        while not _try_lock(file):
             if time.monotonic() > end:
-                raise Trouble(
+                raise AssayError(
                     f"another run has been working on it for more than {deadline_s:g} s",
                     where=node,
                     fix=f"`fuser {folder / node}` names the process; let it finish or end it",
                 )
-            time.sleep(PAUSE_S)
+            time.sleep(LOCK_POLL_S)
         yield
 
 
-def _taken(file: IO[str]) -> bool:
+def _try_lock(file: IO[str]) -> bool:
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

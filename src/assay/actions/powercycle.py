@@ -2,31 +2,38 @@
 
 from __future__ import annotations
 
-from assay.actions.action import Context, Facts, Intent, Verification
-from assay.actions.boot import boot_facts, force_off_and_on, reset_since, restarted_since, verify_boot, wait_for_boot
+from assay.actions.action import ActionContext, EffectFacts, EffectIntent, EffectVerification
+from assay.actions.boot import (
+    force_off_and_on,
+    has_reset_since,
+    has_restarted_since,
+    read_boot_facts,
+    verify_boot,
+    wait_for_boot,
+)
 from assay.actions.node_lock import node_lock
-from assay.observe.bmc import bmc_of
+from assay.redfish.bmc import open_fleet_bmc
 
 patience_s = 1800.0
 WAIT_S = 1800.0
 
 
-def before(ctx: Context, intent: Intent) -> Facts:
+def before(ctx: ActionContext, intent: EffectIntent) -> EffectFacts:
     """Read the boot that runs now."""
-    return boot_facts(ctx, intent.node)
+    return read_boot_facts(ctx, intent.node)
 
 
-def run(ctx: Context, intent: Intent) -> None:
+def run(ctx: ActionContext, intent: EffectIntent) -> None:
     """ForceOff, see that it is off, On, and wait for the boot; nothing where the node runs another boot by now."""
     node, known = ctx.fleet.nodes[intent.node], str(intent.before.get("boot_id", ""))
     with node_lock(ctx.home, intent.node, WAIT_S):
-        if restarted_since(node, ctx.fleet, known, WAIT_S) or reset_since(node, ctx.fleet, intent.before):
+        if has_restarted_since(node, ctx.fleet, known, WAIT_S) or has_reset_since(node, ctx.fleet, intent.before):
             return
-        with bmc_of(ctx.fleet, node) as bmc:
+        with open_fleet_bmc(ctx.fleet, node) as bmc:
             force_off_and_on(bmc, WAIT_S)
         wait_for_boot(node, known, WAIT_S)
 
 
-def verify(ctx: Context, intent: Intent) -> Verification:
+def verify(ctx: ActionContext, intent: EffectIntent) -> EffectVerification:
     """Compare the boot ids."""
     return verify_boot(ctx, intent)

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from assay.actions.action import Context, Facts, Intent, Verification
-from assay.actions.boot import boot_facts, reset_since, verify_boot
-from assay.actions.playbook import run_playbook
+from assay.actions.action import ActionContext, EffectFacts, EffectIntent, EffectVerification
+from assay.actions.ansible_playbook import run_playbook
+from assay.actions.boot import has_reset_since, read_boot_facts, verify_boot
 
 patience_s = 1800.0
 
 
-def before(ctx: Context, intent: Intent) -> Facts:
+def before(ctx: ActionContext, intent: EffectIntent) -> EffectFacts:
     """Read the boot that runs now."""
-    return boot_facts(ctx, intent.node)
+    return read_boot_facts(ctx, intent.node)
 
 
-def run(ctx: Context, intent: Intent) -> None:
+def run(ctx: ActionContext, intent: EffectIntent) -> None:
     """Run the playbook, which restarts only a node that still runs the boot from before."""
-    if reset_since(ctx.fleet.nodes[intent.node], ctx.fleet, intent.before):
+    if has_reset_since(ctx.fleet.nodes[intent.node], ctx.fleet, intent.before):
         return
     run_playbook(ctx, intent, "reboot.yml", {"unless_after": intent.before.get("boot_id", "")})
 
 
-def verify(ctx: Context, intent: Intent) -> Verification:
+def verify(ctx: ActionContext, intent: EffectIntent) -> EffectVerification:
     """Compare the boot ids."""
     return verify_boot(ctx, intent)

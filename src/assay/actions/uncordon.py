@@ -2,32 +2,34 @@
 
 from __future__ import annotations
 
-from assay.actions.action import Context, Facts, Intent, Verification
-from assay.actions.workloads import Standing, ours, standing_of
+from assay.actions.action import ActionContext, EffectFacts, EffectIntent, EffectVerification
+from assay.schedulers.scheduler_adapter import SchedulerNodeStatus, is_our_reason, read_node_status
 
 patience_s = 0.0
 
 
-def before(ctx: Context, intent: Intent) -> Facts:
+def before(ctx: ActionContext, intent: EffectIntent) -> EffectFacts:
     """Read the reason of the cordon that stands now."""
-    return {"cordon": ctx.scheduler(intent.node).cordoned(intent.node)}
+    return {"cordon": ctx.scheduler(intent.node).read_cordon_reason(intent.node)}
 
 
-def run(ctx: Context, intent: Intent) -> None:
+def run(ctx: ActionContext, intent: EffectIntent) -> None:
     """Undo our own cordon."""
     ctx.scheduler(intent.node).uncordon(intent.node)
 
 
-def verify(ctx: Context, intent: Intent) -> Verification:
+def verify(ctx: ActionContext, intent: EffectIntent) -> EffectVerification:
     """Done when no cordon of ours stands."""
-    return judged(standing_of(ctx.scheduler(intent.node), intent.node))
+    return verify_uncordon_status(read_node_status(ctx.scheduler(intent.node), intent.node))
 
 
-def judged(standing: Standing) -> Verification:
+def verify_uncordon_status(standing: SchedulerNodeStatus) -> EffectVerification:
     """Return what it means for giving a node back that it stands so with its scheduler."""
     reason = standing.cordon
-    if ours(reason):
-        return Verification(False, f"our own cordon still stands: {reason}", {"cordon": reason})
+    if is_our_reason(reason):
+        return EffectVerification(False, f"our own cordon still stands: {reason}", {"cordon": reason})
     if reason:
-        return Verification(True, f"not cordoned by us; somebody else's cordon stands: {reason}", {"cordon": reason})
-    return Verification(True, "open for jobs")
+        return EffectVerification(
+            True, f"not cordoned by us; somebody else's cordon stands: {reason}", {"cordon": reason}
+        )
+    return EffectVerification(True, "open for jobs")

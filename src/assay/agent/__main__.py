@@ -14,15 +14,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from assay.agent.agent import Agent, Wishes
-from assay.agent.line import Line
-from assay.agent.push import Pace
+from assay.agent.batch_sender import DeliveryPace
+from assay.agent.controller_connection import ControllerConnection
+from assay.agent.node_agent import AgentOptions, NodeAgent
 from assay.probe.kernel_log import KMSG
 
-STATE = "/var/lib/assay-agent"
+STATE_FOLDER = "/var/lib/assay-agent"
 
 
-class Help(argparse.HelpFormatter):
+class AgentHelpFormatter(argparse.HelpFormatter):
     """Help as assay's other verbs give it."""
 
     def add_usage(self, usage: str | None, actions: Any, groups: Any, prefix: str | None = None) -> None:
@@ -32,10 +32,13 @@ class Help(argparse.HelpFormatter):
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the agent until SIGTERM. Raises SystemExit where it cannot work."""
-    asked = _asked(arguments)
+    asked = _parse_arguments(arguments)
     try:
-        with _alone(asked.state):
-            Agent(_wishes(asked), Line(asked.server, _token(asked), ca=asked.ca, pin=asked.fingerprint)).run()
+        with _lock_state_folder(asked.state):
+            NodeAgent(
+                _agent_options(asked),
+                ControllerConnection(asked.server, _token(asked), ca=asked.ca, pin=asked.fingerprint),
+            ).run()
     except (ValueError, OSError) as error:
         print(f"assay: the agent cannot work: {error}", file=sys.stderr)  # noqa: T201 — for a person
         sys.exit(2)
@@ -43,8 +46,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     os._exit(0)  # a thread that NVML holds is not waited for
 
 
-def _wishes(asked: argparse.Namespace) -> Wishes:
-    return Wishes(
+def _agent_options(asked: argparse.Namespace) -> AgentOptions:
+    return AgentOptions(
         node=asked.node or _host(asked.root),
         state=asked.state,
         root=asked.root.rstrip("/"),
@@ -52,14 +55,14 @@ def _wishes(asked: argparse.Namespace) -> Wishes:
         buffer_bytes=int(asked.buffer_mib * 1024 * 1024),
         probe_s=asked.probe_every,
         events=not asked.no_events,
-        pace=Pace(asked.linger, asked.beat),
+        pace=DeliveryPace(asked.linger, asked.beat),
     )
 
 
-def _asked(arguments: Sequence[str] | None) -> argparse.Namespace:
+def _parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     said = (__doc__ or "").partition("\n")[0]
-    parser = argparse.ArgumentParser("assay agent", description=said, formatter_class=Help)
-    state = Path(os.environ.get("STATE_DIRECTORY", STATE))  # as systemd hands it over
+    parser = argparse.ArgumentParser("assay agent", description=said, formatter_class=AgentHelpFormatter)
+    state = Path(os.environ.get("STATE_DIRECTORY", STATE_FOLDER))  # as systemd hands it over
     parser.add_argument("--server", required=True, help="the controller, https://HOST[:PORT]")
     parser.add_argument("--node", default="", help="this node's name in the inventory; its host name by default")
     token = parser.add_mutually_exclusive_group(required=True)
@@ -102,7 +105,7 @@ def _host(root: str) -> str:
         return socket.gethostname()
 
 
-def _alone(state: Path) -> IO[str]:
+def _lock_state_folder(state: Path) -> IO[str]:
     """Return the lock of a state folder. Raises OSError where another agent holds it."""
     state.mkdir(parents=True, exist_ok=True)
     lock = (state / "lock").open("a")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from assay.probe.pack import SHEBANG, packed
+from assay.probe.pack import SHEBANG, build_pack
 
 ENTRY = "assay.agent.__main__"
 SLURM_HOOK = "assay.agent.slurm_hook"
@@ -18,7 +18,7 @@ def main() -> None:
     parser.add_argument("--with-nvml", action="store_true", help="for nodes that have no nvidia-ml-py")
     parser.add_argument("--slurm-hook", action="store_true", help="Slurm's hooks instead of the agent")
     asked = parser.parse_args()
-    content = SHEBANG + packed(SLURM_HOOK if asked.slurm_hook else ENTRY, with_nvml=asked.with_nvml)
+    content = SHEBANG + build_pack(SLURM_HOOK if asked.slurm_hook else ENTRY, with_nvml=asked.with_nvml)
     asked.out.write_bytes(content)
     print(f"{asked.out}: {len(content)} bytes")  # noqa: T201 — the answer
 

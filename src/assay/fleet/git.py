@@ -7,20 +7,20 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from assay.model.errors import Trouble
+from assay.model.errors import AssayError
 
-DECLARED = ("inventory", "specs", "suites", "playbooks")
-CAREFUL = (
+DECLARED_FOLDERS = ("inventory", "specs", "suites", "playbooks")
+SAFE_GIT_OPTIONS = (
     *("--no-replace-objects", "--no-optional-locks"),
     *("-c", "core.fsmonitor=false", "-c", "core.ignoreStat=false", "-c", "core.trustctime=true"),
     *("-c", "core.checkStat=default", "-c", "log.showSignature=false"),
 )
 """Whatever the repository's own configuration says, git answers about what is really there."""
-REGULAR, LINK = ("100644", "100755"), "120000"
+REGULAR_MODES, SYMLINK_MODE = ("100644", "100755"), "120000"
 
 
 @dataclass(frozen=True, slots=True)
-class Blob:
+class GitBlob:
     """One file of a revision: git's mode, its object and its size in bytes."""
 
     mode: str
@@ -28,11 +28,11 @@ class Blob:
     size: int
 
 
-def revision(root: Path) -> tuple[str, bool]:
+def read_revision(root: Path) -> tuple[str, bool]:
     """Return the commit and whether what the repository declares differs from it. No git: `("", False)`."""
     try:
-        run = ask(root, "status", "--porcelain=v2", "--branch", "--", *DECLARED)
-    except Trouble:
+        run = run_git(root, "status", "--porcelain=v2", "--branch", "--", *DECLARED_FOLDERS)
+    except AssayError:
         return "", False
     lines = run.stdout.decode(errors="replace").splitlines() if run.returncode == 0 else []
     commit = next((line.removeprefix("# branch.oid ") for line in lines if line.startswith("# branch.oid ")), "")
@@ -41,62 +41,62 @@ def revision(root: Path) -> tuple[str, bool]:
     return commit, any(not line.startswith("#") for line in lines)
 
 
-def commit_of(root: Path, rev: str) -> str:
+def resolve_commit(root: Path, rev: str) -> str:
     """Return the commit that `rev` means. Raises Trouble."""
-    run = ask(root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{rev}^{{commit}}")
+    run = run_git(root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{rev}^{{commit}}")
     if run.returncode:
         fix = "name a branch, a tag or a commit of it; in CI, fetch it first (`fetch-depth: 0`)"
-        raise Trouble(f"git knows no revision {rev} in {root}", fix=fix)
+        raise AssayError(f"git knows no revision {rev} in {root}", fix=fix)
     return run.stdout.decode().strip()
 
 
-def blobs(root: Path, commit: str) -> dict[str, Blob]:
+def list_blobs(root: Path, commit: str) -> dict[str, GitBlob]:
     """Return what a commit declares below `root`: every file by its path. Raises Trouble."""
-    run = ask(root, "ls-tree", "-r", "-z", "--long", commit, "--", *DECLARED)
+    run = run_git(root, "ls-tree", "-r", "-z", "--long", commit, "--", *DECLARED_FOLDERS)
     if run.returncode:
-        raise Trouble(f"git cannot list {commit}: {run.stderr.decode(errors='replace').strip()}")
+        raise AssayError(f"git cannot list {commit}: {run.stderr.decode(errors='replace').strip()}")
     found = {}
     for line in run.stdout.decode("utf-8", "surrogateescape").split("\0"):
         facts, _, path = line.partition("\t")
         if path:
             mode, _, name, size = facts.split()
-            found[path] = Blob(mode, name, int(size) if size.isdecimal() else 0)
+            found[path] = GitBlob(mode, name, int(size) if size.isdecimal() else 0)
     return found
 
 
-def tracked(root: Path, paths: list[str]) -> set[str]:
+def find_tracked_paths(root: Path, paths: list[str]) -> set[str]:
     """Return which of these paths git keeps. No git: none."""
     if not paths:
         return set()
     try:
-        run = ask(root, "--literal-pathspecs", "ls-files", "-z", "--", *paths)
-    except Trouble:
+        run = run_git(root, "--literal-pathspecs", "ls-files", "-z", "--", *paths)
+    except AssayError:
         return set()
     kept = set(run.stdout.decode("utf-8", "surrogateescape").split("\0"))
     return {path for path in paths if posixpath.normpath(path) in kept}
 
 
-def contents(root: Path, objects: list[str]) -> dict[str, bytes]:
+def read_git_objects(root: Path, objects: list[str]) -> dict[str, bytes]:
     """Return the contents of objects, all in one go. Raises Trouble for one that is not there."""
-    run = ask(root, "cat-file", "--batch", stdin="\n".join(objects).encode() + b"\n")
+    run = run_git(root, "cat-file", "--batch", stdin="\n".join(objects).encode() + b"\n")
     found, at = {}, 0
     for name in objects:
         end = run.stdout.find(b"\n", at)
         header = run.stdout[at:end].split()
         if run.returncode or len(header) != 3:
-            raise Trouble(f"git cannot read the object {name}", fix="`git fsck` says what is missing")
+            raise AssayError(f"git cannot read the object {name}", fix="`git fsck` says what is missing")
         size = int(header[2])
         found[name] = run.stdout[end + 1 : end + 1 + size]
         at = end + 1 + size + 1
     return found
 
 
-def ask(root: Path, *command: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+def run_git(root: Path, *command: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
     """Ask git one thing. Its exit status is for the caller to judge. Raises Trouble where it gives no answer."""
-    words = ["git", "-C", str(root), *CAREFUL, *command]
+    words = ["git", "-C", str(root), *SAFE_GIT_OPTIONS, *command]
     try:
         return subprocess.run(words, input=stdin, capture_output=True, check=False, timeout=60)
     except OSError as error:
-        raise Trouble(f"git cannot be run: {error.strerror}", fix="install git") from error
+        raise AssayError(f"git cannot be run: {error.strerror}", fix="install git") from error
     except subprocess.TimeoutExpired:
-        raise Trouble("git did not answer within 60 s", where=str(root)) from None
+        raise AssayError("git did not answer within 60 s", where=str(root)) from None

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from assay.fleet.specs import read_specs
-from assay.fleet.tree import Folder
-from assay.model.errors import Trouble
-from assay.model.policy import LifecyclePolicy
+from assay.fleet.repository_tree import WorkingFolder
+from assay.fleet.spec_reader import read_specs
+from assay.model.errors import AssayError
+from assay.model.specs.lifecycle_policy import LifecyclePolicy
 
 
 @dataclass(frozen=True)
@@ -21,11 +21,11 @@ class PolicyFile:
 
 
 @dataclass(frozen=True)
-class _Beside:
+class _PolicyOverlayTree:
     """The policies of a repository with one file in front of them, which may extend them."""
 
     file: Path
-    folder: Folder
+    folder: WorkingFolder
 
     def files(self, folder: str) -> list[str]:
         mine = self.file.resolve()
@@ -39,19 +39,19 @@ class _Beside:
 def read_policy(file: Path, root: Path) -> PolicyFile:
     """Read the policy in `file`; one that it extends stands in the repository at `root`. Raises Trouble."""
     if not file.is_file():
-        raise Trouble("there is no such file", where=str(file), fix="name the file of a LifecyclePolicy")
+        raise AssayError("there is no such file", where=str(file), fix="name the file of a LifecyclePolicy")
     if file.suffix not in (".yaml", ".yml"):
-        raise Trouble("a policy is a YAML file", where=str(file), fix="name a file that ends in .yaml")
-    specs, refused = read_specs(_Beside(file.absolute(), Folder(root.resolve())))
+        raise AssayError("a policy is a YAML file", where=str(file), fix="name a file that ends in .yaml")
+    specs, refused = read_specs(_PolicyOverlayTree(file.absolute(), WorkingFolder(root.resolve())))
     mine = str(file.absolute())
     for wrong in refused:
         for problem in wrong.problems:
             if problem.file == mine:
-                raise Trouble(problem.message, where=f"{file}:{problem.line}", fix=problem.fix)
+                raise AssayError(problem.message, where=f"{file}:{problem.line}", fix=problem.fix)
     found = next((spec for spec in specs if spec.document.file == mine), None)
     if found is None:
-        raise Trouble("it cannot be read beside the other policies", where=str(file), fix="`assay check` says why")
+        raise AssayError("it cannot be read beside the other policies", where=str(file), fix="`assay check` says why")
     if not isinstance(found.spec, LifecyclePolicy):
-        raise Trouble(f"a {found.spec.kind} is no LifecyclePolicy", where=str(file), fix="name the file of a policy")
-    lines = {(found.key, path): line.replace(mine, str(file)) for path, line in found.lines()}
+        raise AssayError(f"a {found.spec.kind} is no LifecyclePolicy", where=str(file), fix="name the file of a policy")
+    lines = {(found.key, path): line.replace(mine, str(file)) for path, line in found.list_lines()}
     return PolicyFile(found.spec, lines)

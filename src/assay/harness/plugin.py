@@ -1,28 +1,33 @@
 """The pytest plugin, as pytest sees it in every session: options, markers, and a door.
 
 Loaded wherever assay is installed, so it imports next to nothing and does nothing until pytest opens a module
-below a fleet's `suites/`. Only then `assay.harness.suites` is loaded and takes over those modules' functions.
+below a fleet's `suites/`. Only then `assay.harness.items.suite_hooks` is loaded and takes over those modules' functions.
 Options live here and never in a conftest, where pytest would mistake their values for test paths.
+
+A shard's process ends with the one that started it, however that ends: nobody is left to hear what it finds.
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
+import signal
+import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, Never
 
 import pytest
 
-MARKERS = (
+CHECK_MARKERS = (
     "phase(*names): the phases of the lifecycle in which this check runs",
     "fault(class): the fault class that a failure of this check means",
     "active: needs a workload on the node to have been run",
     "passive: reads only what the node says anyway",
 )
-SIGNS = {"pass": ".", "fail": "F", "error": "E", "skip": "s"}
-STARTED_BY = "ASSAY_STARTED_BY"
+VERDICT_SIGNS = {"pass": ".", "fail": "F", "error": "E", "skip": "s"}
+PARENT_PID_VARIABLE = "ASSAY_STARTED_BY"
 """The process id of who started a shard, in its environment."""
-WORDS = {"pass": "passed", "fail": "failed", "error": "error", "skip": "skipped"}
+VERDICT_WORDS = {"pass": "passed", "fail": "failed", "error": "error", "skip": "skipped"}
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
@@ -47,14 +52,12 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
 
 def pytest_configure(config: pytest.Config) -> None:
     """Register the markers. A shard of a run ends with the run."""
-    if STARTED_BY in os.environ:
-        from assay.harness.orphan import end_with_parent
-
+    if PARENT_PID_VARIABLE in os.environ:
         end_with_parent()
-    for line in MARKERS:
+    for line in CHECK_MARKERS:
         config.addinivalue_line("markers", line)
     if config.getoption("--store") and not hasattr(config, "workerinput"):
-        _take_in(config)  # of workers that were killed
+        _merge_worker_files(config)  # of workers that were killed
 
 
 def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> None:
@@ -62,12 +65,12 @@ def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> 
     config = parent.config
     if "suites" not in module_path.parts or config.pluginmanager.has_plugin("assay-suites"):
         return
-    found = _fleet_of(module_path, config)
+    found = _find_fleet(module_path, config)
     if found is None:
         return
-    from assay.harness.suites import wake
+    from assay.harness.items.suite_hooks import open_suites
 
-    config.pluginmanager.register(wake(config, *found), "assay-suites")
+    config.pluginmanager.register(open_suites(config, *found), "assay-suites")
 
 
 def pytest_report_teststatus(report: pytest.CollectReport | pytest.TestReport) -> tuple[str, str, str] | None:
@@ -75,7 +78,7 @@ def pytest_report_teststatus(report: pytest.CollectReport | pytest.TestReport) -
     verdict = getattr(report, "verdict", None)
     if verdict is None:
         return None
-    return WORDS[verdict], SIGNS[verdict], WORDS[verdict].upper()
+    return VERDICT_WORDS[verdict], VERDICT_SIGNS[verdict], VERDICT_WORDS[verdict].upper()
 
 
 @pytest.hookimpl(optionalhook=True, tryfirst=True)
@@ -84,9 +87,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object | Non
     home = Path(config.getoption("--fleet") or config.rootpath)
     if config.getoption("dist") != "loadgroup" or not (home / "inventory").is_dir() or not (home / "suites").is_dir():
         return None
-    from assay.harness.spread import ByNode
+    from assay.harness.xdist_scheduler import NodeGroupScheduler
 
-    return ByNode(config, log)
+    return NodeGroupScheduler(config, log)
 
 
 @pytest.hookimpl(trylast=True)
@@ -98,27 +101,54 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         return
     if suites := session.config.pluginmanager.get_plugin("assay-suites"):
         suites.deliver_no_more()
-    _take_in(session.config)
+    _merge_worker_files(session.config)
     if session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED) and Path(given).exists():
-        session.exitstatus = _verdict_of(Path(given), session.exitstatus)
+        session.exitstatus = _exit_status_of(Path(given), session.exitstatus)
 
 
-def _take_in(config: pytest.Config) -> None:
-    from assay.harness.deliver import take_in
+def _merge_worker_files(config: pytest.Config) -> None:
+    from assay.harness.judging.outcome_delivery import merge_worker_files
 
-    take_in(Path(config.getoption("--store")))
+    merge_worker_files(Path(config.getoption("--store")))
 
 
-def _verdict_of(file: Path, otherwise: int) -> int:
-    from assay.harness.deliver import decides
+def _exit_status_of(file: Path, otherwise: int) -> int:
+    from assay.harness.judging.outcome_delivery import has_deciding_outcomes
 
-    found = decides(file)
+    found = has_deciding_outcomes(file)
     return otherwise if found is None else int(found)
 
 
-def _fleet_of(module: Path, config: pytest.Config) -> tuple[Path, Path] | None:
+def _find_fleet(module: Path, config: pytest.Config) -> tuple[Path, Path] | None:
     """Return the folder of suites that a module lies in and the fleet it judges, None for a module that is no suite."""
     suites = next(folder for folder in module.parents if folder.name == "suites")
     named = config.getoption("--fleet")
     home = Path(named).resolve() if named else suites.parent
     return (suites, home) if (home / "inventory").is_dir() and (home / "specs").is_dir() else None
+
+
+PR_SET_PDEATHSIG = 1  # linux/prctl.h
+
+
+def end_with_parent() -> None:
+    """Let the kernel kill this process when the one that is named in the environment, its parent, ends.
+
+    Told to end by SIGINT or SIGTERM, it puts on disk what was judged; whoever tells it twice, as a cluster does that
+    tells all processes of a job, tells it once. What this process starts itself is told nothing. Raises SystemExit
+    where the parent has ended already.
+    """
+    parent = os.environ.pop(PARENT_PID_VARIABLE, "")
+    if not parent:
+        return
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != int(parent):
+        raise SystemExit(f"process {parent}, which started this shard, has ended")
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _interrupt_once)
+
+
+def _interrupt_once(*_: object) -> Never:
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    raise KeyboardInterrupt

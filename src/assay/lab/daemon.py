@@ -1,6 +1,11 @@
 """`python -m assay.lab.daemon LAB`: the lab's one process, with every BMC and the scheduler in one event loop.
 
 It writes LAB/inventory.yml when everything answers, and takes it away when it ends. The world stays on disk.
+
+The inventory overlay: where the virtual BMCs, nodes, fabric and scheduler answer, in Ansible's format.
+
+It is laid over the repository's own inventory, as `ansible-inventory -i inventory -i LAB/inventory.yml` would,
+and changes addresses only. Everything stands on the hosts, since a pool's own variables outrank those of `all`.
 """
 
 from __future__ import annotations
@@ -11,34 +16,61 @@ import secrets
 import signal
 import socket
 import sys
+from collections.abc import Mapping
 from contextlib import nullcontext
 from pathlib import Path
 
 import uvicorn
+import yaml
 
-from assay.lab.bmc import serve
-from assay.lab.far_scheduler import scheduler_app
-from assay.lab.overlay import write_overlay
-from assay.lab.world import World, write_json
+from assay.lab.bmc.server import serve_bmcs
+from assay.lab.scheduler_server import scheduler_app
+from assay.lab.world import LabWorld, write_json
 
 
-async def run(world: World) -> None:
+def write_inventory_overlay(world: LabWorld, bmc_ports: Mapping[str, int], scheduler_port: int) -> None:
+    """Write LAB/inventory.yml, by rename; its presence says that the lab is up."""
+    everywhere = {
+        "bmc_address": "127.0.0.1",
+        "bmc_ca": str(world.home / "ca.pem"),
+        "bmc_credentials": {"file": str(world.home / "credentials")},
+        "fabric_discover": [sys.executable, "-m", "assay.lab.fabric.ibnetdiscover", str(world.home)],
+        "fabric_facts": {
+            name: [sys.executable, "-m", "assay.lab.fabric.port_telemetry", str(world.home), name]
+            for name in ("errors", "subnet", "telemetry")
+        },
+        "workloads": "lab",
+        "lab_scheduler": f"http://127.0.0.1:{scheduler_port}",
+    }
+    hosts = {
+        node: {**everywhere, "bmc_port": port, "reach": _reach_command(world, node)} for node, port in bmc_ports.items()
+    }
+    scratch = world.home / ".inventory.yml"
+    scratch.write_text(yaml.safe_dump({"all": {"hosts": hosts}}))
+    scratch.replace(world.home / "inventory.yml")
+
+
+def _reach_command(world: LabWorld, node: str) -> list[str]:
+    return [sys.executable, "-m", "assay.lab.node.shell", str(world.home), node]
+
+
+async def run_daemon(world: LabWorld) -> None:
     """Serve until SIGTERM or SIGINT."""
     write_json(world.home / "lab.json", {"pid": os.getpid()})
     over = asyncio.Event()
     for name in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(name, over.set)
-    async with serve(world, credentials=_credentials(world)) as ports:
+    async with serve_bmcs(world, credentials=_credentials(world)) as ports:
         scheduler, door = _scheduler(world)
         serving = asyncio.create_task(scheduler.serve([door]))
-        write_overlay(world, ports, door.getsockname()[1])
+        write_inventory_overlay(world, ports, door.getsockname()[1])
         await over.wait()
         (world.home / "inventory.yml").unlink(missing_ok=True)
         scheduler.should_exit = True
         await serving
 
 
-def _credentials(world: World) -> str:
+def _credentials(world: LabWorld) -> str:
     """Return the lab's own user and password, made anew at each start and readable by its owner only."""
     words = f"assay:{secrets.token_urlsafe(18)}"
     path = world.home / "credentials"
@@ -47,7 +79,7 @@ def _credentials(world: World) -> str:
     return words
 
 
-def _scheduler(world: World) -> tuple[uvicorn.Server, socket.socket]:
+def _scheduler(world: LabWorld) -> tuple[uvicorn.Server, socket.socket]:
     door = socket.create_server(("127.0.0.1", 0))
     config = uvicorn.Config(scheduler_app(world), log_level="warning", lifespan="off")
     server = uvicorn.Server(config)
@@ -56,4 +88,4 @@ def _scheduler(world: World) -> tuple[uvicorn.Server, socket.socket]:
 
 
 if __name__ == "__main__":
-    asyncio.run(run(World(Path(sys.argv[1]))))
+    asyncio.run(run_daemon(LabWorld(Path(sys.argv[1]))))

@@ -1,7 +1,13 @@
-"""A story as data: what hands and hardware do to the virtual fleet, and what must come of it."""
+"""A story as data: what hands and hardware do to the virtual fleet, and what must come of it.
+
+Holds what a story declared against what the ledger, the scheduler and the hardware say.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -9,11 +15,13 @@ from typing import Any
 import yaml
 from pydantic import Field, ValidationError, model_validator
 
-from assay.model.errors import Trouble
-from assay.model.spec import Spec, Strict
+from assay.lab.world import LabWorld
+from assay.model.errors import AssayError
+from assay.model.ledger_entry import LedgerEntry
+from assay.model.specs.spec_document import SpecDocument, StrictModel
 
 
-class Inject(Strict):
+class InjectStep(StrictModel):
     """A fault of `assay lab inject`, on one node, with its arguments."""
 
     fault: str
@@ -21,14 +29,14 @@ class Inject(Strict):
     arguments: dict[str, int | float | str] = Field(default={}, alias="with")
 
 
-class Swap(Strict):
+class SwapStep(StrictModel):
     """Two rail cables whose node ends change places: `n0005/mlx5_3`. Swapping again repairs."""
 
     a: str
     b: str
 
 
-class Job(Strict):
+class JobStep(StrictModel):
     """A customer's job that starts on a node and ends by itself."""
 
     node: str
@@ -36,14 +44,14 @@ class Job(Strict):
     hours: float
 
 
-class Certify(Strict):
+class CertifyStep(StrictModel):
     """A person's word that a node is inspected and cabled."""
 
     node: str
     reason: str
 
 
-class Reconcile(Strict):
+class ReconcileStep(StrictModel):
     """`assay reconcile --once`. `kill_in_flash` names a node: SIGKILL as soon as its BMC works on an image."""
 
     nodes: list[str] = Field(default=[])
@@ -51,7 +59,7 @@ class Reconcile(Strict):
     kill_in_flash: str = ""
 
 
-class TicketExpected(Strict):
+class TicketExpectation(StrictModel):
     """A ticket, by words that its text must hold; `open` says whether it still is, `count` how many there are."""
 
     mentions: list[str] = Field(min_length=1)
@@ -59,7 +67,7 @@ class TicketExpected(Strict):
     count: int = 1
 
 
-class Expect(Strict):
+class ExpectStep(StrictModel):
     """What the ledger, the tickets and the hardware must say now. Every key is checked that is given."""
 
     state: dict[str, str] = Field(default={})
@@ -69,47 +77,47 @@ class Expect(Strict):
     unanswered: dict[str, list[str]] = Field(default={}, description="node → channels that did not answer")
     effects: dict[str, dict[str, int]] = Field(default={}, description="node → action → intents, each verified")
     flashes: dict[str, dict[str, int]] = Field(default={}, description="node → component → images its BMC accepted")
-    tickets: list[TicketExpected] = Field(default=[])
+    tickets: list[TicketExpectation] = Field(default=[])
 
 
-class Step(Strict):
+class ScenarioStep(StrictModel):
     """One thing that happens. Exactly one key."""
 
-    inject: Inject | None = None
-    swap: Swap | None = None
-    job: Job | None = None
-    certify: Certify | None = None
+    inject: InjectStep | None = None
+    swap: SwapStep | None = None
+    job: JobStep | None = None
+    certify: CertifyStep | None = None
     advance_hours: float | None = None
-    reconcile: Reconcile | None = None
+    reconcile: ReconcileStep | None = None
     this_machine: bool | None = None
-    expect: Expect | None = None
+    expect: ExpectStep | None = None
 
     @model_validator(mode="after")
-    def _exactly_one(self) -> Step:
+    def _exactly_one(self) -> ScenarioStep:
         if len(self.model_fields_set) != 1:
             raise ValueError(f"a step does exactly one thing; this one has {sorted(self.model_fields_set) or 'none'}")
         return self
 
     @property
-    def does(self) -> str:
+    def action(self) -> str:
         """The one thing that the step does."""
         return next(iter(self.model_fields_set))
 
 
-class Chapter(Strict):
+class ScenarioChapter(StrictModel):
     """One story, told by its title."""
 
     title: str
-    steps: list[Step]
+    steps: list[ScenarioStep]
 
 
-class Scenario(Spec):
+class LabScenario(SpecDocument):
     """What is planted before the lab starts, then the chapters in order."""
 
     start: str
     rate: float = Field(gt=0, description="lab seconds in a real second")
-    plant: list[Inject] = Field(default=[])
-    chapters: list[Chapter] = Field(default=[])
+    plant: list[InjectStep] = Field(default=[])
+    chapters: list[ScenarioChapter] = Field(default=[])
 
     @property
     def starts_at(self) -> datetime:
@@ -117,18 +125,125 @@ class Scenario(Spec):
         return datetime.fromisoformat(self.start)
 
 
-def load_scenario(path: Path) -> Scenario:
+def load_scenario(path: Path) -> LabScenario:
     """Read a scenario file. Raises Trouble that names the file and the place in it."""
     try:
         plain: Any = yaml.safe_load(path.read_bytes())
-        return Scenario.model_validate(plain)
+        return LabScenario.model_validate(plain)
     except OSError as error:
-        raise Trouble(error.strerror or "cannot be read", where=str(path)) from error
+        raise AssayError(error.strerror or "cannot be read", where=str(path)) from error
     except yaml.YAMLError as error:
-        raise Trouble(str(error), where=str(path)) from error
+        raise AssayError(str(error), where=str(path)) from error
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(step) for step in first["loc"])
-        raise Trouble(
+        raise AssayError(
             f"{place}: {first['msg']}", where=str(path), fix="see scenarios/the-loop.yaml for the form"
         ) from error
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectationResult:
+    """One thing that was declared: what, whether it came out so, and what was seen."""
+
+    expected: str
+    met: bool
+    observed: str = ""
+
+
+@dataclass(frozen=True)
+class ScenarioObservation:
+    """What there is to look at: the whole history, the answer of `assay status`, and the hardware itself."""
+
+    entries: Sequence[LedgerEntry]
+    status: dict[str, dict[str, Any]]
+    world: LabWorld
+
+    def entries_of_node(self, node: str, *kinds: str) -> list[LedgerEntry]:
+        """Return a node's entries of some kinds, oldest first."""
+        return [entry for entry in self.entries if entry.node == node and entry.kind in kinds]
+
+
+def check_expectations(expect: ExpectStep, seen: ScenarioObservation) -> Iterator[ExpectationResult]:
+    """Yield one finding for everything that `expect` declares."""
+    yield from (_state(node, state, seen) for node, state in expect.state.items())
+    yield from (_path(node, states, seen) for node, states in expect.path.items())
+    yield from (_waiting(node, job, seen) for node, job in expect.waiting.items())
+    yield from (_fault(node, name, seen) for node, name in expect.faults.items())
+    yield from (_unanswered(node, channels, seen) for node, channels in expect.unanswered.items())
+    for node, effects in expect.effects.items():
+        yield from (_effect(node, action, times, seen) for action, times in effects.items())
+    for node, flashes in expect.flashes.items():
+        yield _flashes(node, flashes, seen)
+    yield from (_ticket(ticket, seen) for ticket in expect.tickets)
+
+
+def _state(node: str, state: str, seen: ScenarioObservation) -> ExpectationResult:
+    now = str(seen.status.get(node, {}).get("state", "unknown"))
+    return ExpectationResult(f"{node} is in {state}", now == state, f"it is in {now}")
+
+
+def _path(node: str, states: list[str], seen: ScenarioObservation) -> ExpectationResult:
+    went = [
+        str(e.body.get("state") or e.body.get("to")) for e in seen.entries_of_node(node, "node.enrolled", "transition")
+    ]
+    return ExpectationResult(
+        f"{node} went {' → '.join(states)}", went[-len(states) :] == states, f"it went {' → '.join(went)}"
+    )
+
+
+def _waiting(node: str, job: str, seen: ScenarioObservation) -> ExpectationResult:
+    pending = seen.status.get(node, {}).get("pending") or {}
+    names = " ".join(str(name) for name in pending.get("waiting_for", []))
+    return ExpectationResult(
+        f"status says that {node} waits for {job}", job in names, f"it waits for {names or 'nothing'}"
+    )
+
+
+def _fault(node: str, name: str, seen: ScenarioObservation) -> ExpectationResult:
+    classes = sorted({str(entry.body["class"]) for entry in seen.entries_of_node(node, "fault")})
+    return ExpectationResult(
+        f"{node} has {name} in its history", name in classes, f"it has {', '.join(classes) or 'no fault'}"
+    )
+
+
+def _unanswered(node: str, channels: list[str], seen: ScenarioObservation) -> ExpectationResult:
+    silent = {
+        str(entry.body["channel"]): str(entry.body["reason"]) for entry in seen.entries_of_node(node, "observe.failed")
+    }
+    said = "; ".join(f"{channel}: {reason}" for channel, reason in silent.items())
+    return ExpectationResult(f"{node}: no answer from {', '.join(channels)}", set(channels) <= set(silent), said)
+
+
+def _effect(node: str, action: str, times: int, seen: ScenarioObservation) -> ExpectationResult:
+    intents = {
+        entry.body["effect"] for entry in seen.entries_of_node(node, "effect.intent") if entry.body["action"] == action
+    }
+    verified = [
+        entry.body["effect"]
+        for entry in seen.entries_of_node(node, "effect.verified")
+        if entry.body["effect"] in intents
+    ]
+    once = len(intents) == times and sorted(verified) == sorted(intents)
+    text = f"{node}: {action} journalled and verified {'once' if times == 1 else f'{times} times'}"
+    return ExpectationResult(text, once, f"{len(intents)} intents, {len(verified)} verified")
+
+
+def _flashes(node: str, flashes: dict[str, int], seen: ScenarioObservation) -> ExpectationResult:
+    counted = Counter(str(flash["component"]) for flash in seen.world.load(node)["flashes"])
+    wanted = ", ".join(f"{component} {times}×" for component, times in sorted(flashes.items()))
+    found = ", ".join(f"{component} {times}×" for component, times in sorted(counted.items()))
+    return ExpectationResult(f"{node}'s BMC took {wanted}", dict(counted) == flashes, f"it took {found or 'none'}")
+
+
+def _ticket(expected: TicketExpectation, seen: ScenarioObservation) -> ExpectationResult:
+    opened = [entry.body for entry in seen.entries if entry.kind == "ticket.opened"]
+    ended = (entry for entry in seen.entries if entry.kind in ("ticket.closed", "ticket.reopened"))
+    ends = {entry.body["ticket"]: entry for entry in ended}.values()
+    closed = {one.body["ticket"] for one in ends if one.kind == "ticket.closed"}
+    about = [body for body in opened if all(word in str(body) for word in expected.mentions)]
+    still = [body for body in about if body["ticket"] not in closed]
+    met = len(about) == expected.count and len(still) == (expected.count if expected.open else 0)
+    state = "open" if expected.open else "closed"
+    text = f"{expected.count} ticket, {state}, naming {', '.join(expected.mentions)}"
+    return ExpectationResult(text, met, f"{len(about)} such tickets, {len(still)} open; {len(opened)} in all")

@@ -3,7 +3,7 @@
 ```
 LAB/clock.json            origin, anchor, rate of the compressed clock
 LAB/inventory.yml         overlay: where the virtual BMCs, nodes and fabric answer (Ansible format)
-LAB/nodes/N/state.json    what node N is (see NodeState in assay.lab.node)
+LAB/nodes/N/state.json    what node N is (see NodeState in assay.lab.node.virtual_node)
 LAB/nodes/N/root/         the node's own file tree: sysfs, proc, kernel log, tools
 LAB/nodes/N/nvml.json     what the stub libnvidia-ml.so.1 answers
 ```
@@ -26,10 +26,10 @@ from typing import Any
 
 from assay.model.clock import ScaledClock
 
-State = dict[str, Any]
+VirtualNodeState = dict[str, Any]
 
 
-class World:
+class LabWorld:
     """The lab in folder `home`."""
 
     def __init__(self, home: Path) -> None:
@@ -43,15 +43,17 @@ class World:
         """Return the folder that holds everything about a node."""
         return self.home / "nodes" / node
 
-    def load(self, node: str) -> State:
+    def load(self, node: str) -> VirtualNodeState:
         """Return the node's state as it is now."""
-        state: State = json.loads((self.folder(node) / "state.json").read_text())
+        state: VirtualNodeState = json.loads((self.folder(node) / "state.json").read_text())
         return state
 
     @contextmanager
-    def change(self, node: str) -> Iterator[State]:
+    def change(self, node: str) -> Iterator[VirtualNodeState]:
         """Yield the node's state to edit; on a clean exit write it and render the node's tree from it."""
-        from assay.lab.node import render  # the node's tree is made of the state, never the other way round
+        from assay.lab.node.virtual_node import (
+            render_node,  # the node's tree is made of the state, never the other way round
+        )
 
         folder = self.folder(node)
         folder.mkdir(parents=True, exist_ok=True)
@@ -59,7 +61,7 @@ class World:
             fcntl.flock(lock, fcntl.LOCK_EX)
             state = self.load(node) if (folder / "state.json").exists() else {}
             yield state
-            render(state, folder)
+            render_node(state, folder)
             write_json(folder / "state.json", state)
 
     def clock(self) -> ScaledClock:

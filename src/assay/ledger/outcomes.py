@@ -12,33 +12,33 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping, Select, Table, case, func, insert, select
 
 from assay.ledger import tables
-from assay.ledger.chain import Digest
-from assay.ledger.dates import Dates
-from assay.ledger.texts import BATCH, Numbers, Texts, batches
-from assay.ledger.times import seconds_of, written
-from assay.ledger.upsert import upsert
-from assay.model.outcome import VERDICTS, Measurement, Outcome, Recorded
+from assay.ledger.hash_chain import RunDigest
+from assay.ledger.interned_texts import BATCH_SIZE, TextCache, TextNumbers, split_batches
+from assay.ledger.outcome_dates import OutcomeDates
+from assay.ledger.tables import insert_or_update
+from assay.model.outcome import VERDICTS, Measurement, Outcome, RecordedOutcome
+from assay.model.timestamps import format_epoch_seconds, parse_epoch_seconds_cached
 
-Row = dict[str, Any]
-WORDS = ("check", "subject", "node", "reason", "fault", "evidence", "evidence_at")
+OutcomeRow = dict[str, Any]
+TEXT_COLUMNS = ("check", "subject", "node", "reason", "fault", "evidence", "evidence_at")
 """Fields of an outcome that are kept as the number of their text."""
-_words = attrgetter(*WORDS)
-_words_of = itemgetter(*WORDS)
+_get_texts = attrgetter(*TEXT_COLUMNS)
+_get_text_columns = itemgetter(*TEXT_COLUMNS)
 _columns = itemgetter(*tables.outcomes.columns.keys())
-STANDING = ("check", "subject", "verdict", "node", "measured_s", "outcome")
-"""Columns of `newest`."""
+NEWEST_COLUMNS = ("check", "subject", "verdict", "node", "measured_s", "outcome")
+"""Columns of `select_newest`."""
 
 
-def record(connection: Connection, outcomes: Iterable[Outcome], run: int, dates: Dates) -> Row:
+def write_outcomes(connection: Connection, outcomes: Iterable[Outcome], run: int, dates: OutcomeDates) -> OutcomeRow:
     """Write the outcomes of the run with number `run` and of these dates within the one writing transaction.
 
     Returns what the run's row says of them.
     """
-    numbers, digest = Numbers(connection), Digest()
+    numbers, digest = TextNumbers(connection), RunDigest()
     number = _highest(connection, tables.outcomes)
-    for some in batches(outcomes, BATCH):
-        numbers.learn({text for outcome in some for text in _texts(outcome)})
-        dates.learn({numbers[outcome.node] for outcome in some})
+    for some in split_batches(outcomes, BATCH_SIZE):
+        numbers.load({text for outcome in some for text in _texts(outcome)})
+        dates.load({numbers[outcome.node] for outcome in some})
         rows = [_row(outcome, numbers, number + at, run, dates) for at, outcome in enumerate(some, 1)]
         number += len(rows)
         connection.execute(insert(tables.outcomes), rows)
@@ -47,9 +47,9 @@ def record(connection: Connection, outcomes: Iterable[Outcome], run: int, dates:
         if measured:
             connection.execute(insert(tables.measurements), measured)
             digest.measured(row.values() for row in measured)
-        connection.execute(_newest(connection), [_standing(row) for row in rows])
-    digest.texts(numbers.fresh)
-    return {"texts": _highest(connection, tables.texts), "outcomes": number, "digest": digest.said()}
+        connection.execute(_upsert_newest(connection), [_newest_row(row) for row in rows])
+    digest.texts(numbers.added)
+    return {"texts": _highest(connection, tables.texts), "outcomes": number, "digest": digest.hexdigest()}
 
 
 def _highest(connection: Connection, table: Table) -> int:
@@ -57,24 +57,24 @@ def _highest(connection: Connection, table: Table) -> int:
     return number
 
 
-def found(connection: Connection, query: Select[Any], texts: Texts) -> list[Recorded]:
-    """Return the outcomes of a query that began with `wanted`, in its order, each with its measurements."""
+def read_outcomes(connection: Connection, query: Select[Any], texts: TextCache) -> list[RecordedOutcome]:
+    """Return the outcomes of a query that began with `select_outcomes`, in its order, each with its measurements."""
     rows = list(connection.execute(query).mappings())
     measured = _measurements(connection, [row["seq"] for row in rows])
-    texts.learn(connection, {row[name] for row in rows for name in (*WORDS, "phases")})
-    texts.learn(connection, {one["gauge"] for some in measured.values() for one in some})
-    lists = _Lists(texts)
+    texts.load(connection, {row[name] for row in rows for name in (*TEXT_COLUMNS, "phases")})
+    texts.load(connection, {one["gauge"] for some in measured.values() for one in some})
+    lists = _ParsedLists(texts)
     return [_recorded(row, measured[row["seq"]], texts, lists) for row in rows]
 
 
-def wanted() -> Select[Any]:
+def select_outcomes() -> Select[Any]:
     """Return the beginning of a query of outcomes with their runs."""
     runs = tables.runs
     query = select(tables.outcomes, runs.c.id.label("run_id"), runs.c.at.label("run_at"))
     return query.join(runs, runs.c.seq == tables.outcomes.c.run)
 
 
-def newest(nodes: Collection[int] | None = None) -> Select[Any]:
+def select_newest(nodes: Collection[int] | None = None) -> Select[Any]:
     """Return the query of the newest outcome of each check × subject, by when its evidence was collected."""
     table = tables.newest.c
     age = func.row_number().over(
@@ -84,39 +84,39 @@ def newest(nodes: Collection[int] | None = None) -> Select[Any]:
     if nodes is not None:
         ranked = ranked.where(table.node.in_(nodes))
     first = ranked.subquery()
-    return wanted().join(first, first.c.outcome == tables.outcomes.c.seq).where(first.c.age == 1)
+    return select_outcomes().join(first, first.c.outcome == tables.outcomes.c.seq).where(first.c.age == 1)
 
 
-def follows() -> Select[Any]:
-    """Return the query of what `newest` must hold: of each check × subject × verdict the newest outcome."""
+def select_expected_newest() -> Select[Any]:
+    """Return the query of what `select_newest` must hold: of each check × subject × verdict the newest outcome."""
     table = tables.outcomes.c
     kind = (table.check, table.subject, table.verdict)
     age = func.row_number().over(partition_by=kind, order_by=(table.measured_s.desc(), table.seq.desc())).label("age")
     ranked = select(*kind, table.node, table.measured_s, table.seq.label("outcome"), age).subquery()
-    return select(*(ranked.c[name] for name in STANDING)).where(ranked.c.age == 1)
+    return select(*(ranked.c[name] for name in NEWEST_COLUMNS)).where(ranked.c.age == 1)
 
 
-def last_pass(check: int | None, subject: int | None) -> Select[Any]:
+def select_last_pass(check: int | None, subject: int | None) -> Select[Any]:
     """Return the query of the newest pass of a check on a subject."""
     table = tables.newest.c
     passed = (table.check == check, table.subject == subject, table.verdict == VERDICTS.index("pass"))
-    return wanted().join(tables.newest, table.outcome == tables.outcomes.c.seq).where(*passed)
+    return select_outcomes().join(tables.newest, table.outcome == tables.outcomes.c.seq).where(*passed)
 
 
-def last_pass_before(run: str, check: int | None, subject: int | None) -> Select[Any]:
+def select_last_pass_before(run: str, check: int | None, subject: int | None) -> Select[Any]:
     """Return the query of the newest pass that was recorded before a run; of one that was not, by when it began."""
     table, runs = tables.outcomes.c, tables.runs.c
     itself = tables.runs.alias()
     number = select(itself.c.seq).where(itself.c.id == run).scalar_subquery()
     passed = (table.check == check, table.subject == subject, table.verdict == VERDICTS.index("pass"))
     older = case((number.is_(None), runs.id < run), else_=runs.seq < number)
-    return wanted().where(*passed, older).order_by(table.measured_s.desc(), table.seq.desc()).limit(1)
+    return select_outcomes().where(*passed, older).order_by(table.measured_s.desc(), table.seq.desc()).limit(1)
 
 
-class _Lists(dict[int, Any]):
+class _ParsedLists(dict[int, Any]):
     """What the texts of numbers say as JSON, each read once."""
 
-    def __init__(self, texts: Texts) -> None:
+    def __init__(self, texts: TextCache) -> None:
         super().__init__()
         self._texts = texts
 
@@ -126,45 +126,45 @@ class _Lists(dict[int, Any]):
 
 
 def _texts(outcome: Outcome) -> Iterator[str]:
-    yield from _words(outcome)
-    yield _list(outcome.phases)
+    yield from _get_texts(outcome)
+    yield _encode_list(outcome.phases)
     for measurement in outcome.measurements:
-        yield _gauge(measurement)
+        yield _encode_gauge(measurement)
 
 
 @lru_cache(4096)
-def _list(of: tuple[Any, ...]) -> str:
+def _encode_list(of: tuple[Any, ...]) -> str:
     return json.dumps(of, ensure_ascii=False)
 
 
-def _gauge(one: Measurement) -> str:
-    return _list((one.name, one.unit, one.at_least, one.at_most, one.source))
+def _encode_gauge(one: Measurement) -> str:
+    return _encode_list((one.name, one.unit, one.at_least, one.at_most, one.source))
 
 
-def _row(outcome: Outcome, numbers: Numbers, number: int, run: int, dates: Dates) -> Row:
-    row: Row = dict(zip(WORDS, map(numbers.__getitem__, _words(outcome)), strict=True))
+def _row(outcome: Outcome, numbers: TextNumbers, number: int, run: int, dates: OutcomeDates) -> OutcomeRow:
+    row: OutcomeRow = dict(zip(TEXT_COLUMNS, map(numbers.__getitem__, _get_texts(outcome)), strict=True))
     row["seq"], row["run"], row["active"] = number, run, outcome.active
-    row["measured_s"] = dates.of(row["check"], row["subject"], outcome.evidence_at)
-    row["verdict"], row["phases"] = VERDICTS.index(outcome.verdict), numbers[_list(outcome.phases)]
+    row["measured_s"] = dates.date_of(row["check"], row["subject"], outcome.evidence_at)
+    row["verdict"], row["phases"] = VERDICTS.index(outcome.verdict), numbers[_encode_list(outcome.phases)]
     row["micros"] = round(outcome.duration_s * 1e6)
     return row
 
 
-def _measured(row: Row, outcome: Outcome, numbers: Numbers) -> list[Row]:
+def _measured(row: OutcomeRow, outcome: Outcome, numbers: TextNumbers) -> list[OutcomeRow]:
     return [
-        {"outcome": row["seq"], "gauge": numbers[_gauge(one)], "value": float(one.value)}
+        {"outcome": row["seq"], "gauge": numbers[_encode_gauge(one)], "value": float(one.value)}
         for one in outcome.measurements
     ]
 
 
-def _standing(row: Row) -> Row:
-    return {**{name: row[name] for name in STANDING[:-1]}, "outcome": row["seq"]}
+def _newest_row(row: OutcomeRow) -> OutcomeRow:
+    return {**{name: row[name] for name in NEWEST_COLUMNS[:-1]}, "outcome": row["seq"]}
 
 
-def _newest(connection: Connection) -> Any:
+def _upsert_newest(connection: Connection) -> Any:
     """Return the statement that lets an outcome stand where none of its verdict is newer."""
     table: Table = tables.newest
-    statement = upsert(connection, table)
+    statement = insert_or_update(connection, table)
     changed = {name: statement.excluded[name] for name in ("node", "measured_s", "outcome")}
     newer = statement.excluded.measured_s >= table.c.measured_s
     return statement.on_conflict_do_update(index_elements=["check", "subject", "verdict"], set_=changed, where=newer)
@@ -173,15 +173,17 @@ def _newest(connection: Connection) -> Any:
 def _measurements(connection: Connection, outcomes: Sequence[int]) -> dict[int, list[RowMapping]]:
     measured: dict[int, list[RowMapping]] = defaultdict(list)
     table = tables.measurements
-    for some in batches(outcomes, BATCH):
+    for some in split_batches(outcomes, BATCH_SIZE):
         query = select(table).where(table.c.outcome.in_(some)).order_by(table.c.seq)
         for row in connection.execute(query).mappings():
             measured[row["outcome"]].append(row)
     return measured
 
 
-def _recorded(row: RowMapping, measured: Collection[RowMapping], texts: Texts, lists: _Lists) -> Recorded:
-    words: Any = dict(zip(WORDS, map(texts.__getitem__, _words_of(row)), strict=True))
+def _recorded(
+    row: RowMapping, measured: Collection[RowMapping], texts: TextCache, lists: _ParsedLists
+) -> RecordedOutcome:
+    words: Any = dict(zip(TEXT_COLUMNS, map(texts.__getitem__, _get_text_columns(row)), strict=True))
     outcome = Outcome(
         **words,
         verdict=VERDICTS[row["verdict"]],
@@ -190,13 +192,13 @@ def _recorded(row: RowMapping, measured: Collection[RowMapping], texts: Texts, l
         duration_s=row["micros"] / 1e6,
         measurements=tuple(_measurement(lists[one["gauge"]], one["value"]) for one in measured),
     )
-    return Recorded(row["run_id"], row["run_at"], outcome, _kept_at(outcome, row["measured_s"]))
+    return RecordedOutcome(row["run_id"], row["run_at"], outcome, _find_recorded_at(outcome, row["measured_s"]))
 
 
-def _kept_at(outcome: Outcome, measured_s: float) -> str:
+def _find_recorded_at(outcome: Outcome, measured_s: float) -> str:
     """Return when an outcome was recorded, where its evidence says to be of later, "" else."""
-    ahead = outcome.evidence_at and measured_s < seconds_of(outcome.evidence_at)
-    return written(measured_s) if ahead else ""
+    ahead = outcome.evidence_at and measured_s < parse_epoch_seconds_cached(outcome.evidence_at)
+    return format_epoch_seconds(measured_s) if ahead else ""
 
 
 def _measurement(gauge: Sequence[Any], value: float) -> Measurement:

@@ -2,18 +2,41 @@
 
 Append-only is the database's own promise, kept by triggers, so that no tool that opens the file breaks it by accident.
 Only `newest` and `chain`, which follow from the rest, and `lease`, which is of no history, change.
+
+How the nouns become rows, and rows become nouns again.
+
+The one statement that SQLite and PostgreSQL write alike and SQLAlchemy keeps apart.
 """
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Boolean, Column, Connection, Float, ForeignKey, Index, Integer, MetaData, Table, Text
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Connection,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    RowMapping,
+    Table,
+    Text,
+)
 from sqlalchemy.schema import CreateIndex, CreateTable
 
-from assay.ledger.words import VERSION
+from assay.ledger.errors import SCHEMA_VERSION
+from assay.model.ledger_entry import LedgerEntry
+from assay.model.outcome import SuiteRun
 
 metadata = MetaData()
 
-about = Table("assay_ledger", metadata, Column("version", Integer, primary_key=True))
+schema_info = Table("assay_ledger", metadata, Column("version", Integer, primary_key=True))
 
 entries = Table(
     "entry",
@@ -120,7 +143,7 @@ chains = Table(  # how each chain of hashes ends
     sqlite_with_rowid=False,
 )
 
-CHANGING = (newest, leases, chains)
+MUTABLE_TABLES = (newest, leases, chains)
 
 _SQLITE_GUARDS = (
     "CREATE TRIGGER {t}_no_update BEFORE UPDATE ON {t} BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END",
@@ -139,7 +162,7 @@ _POSTGRES_GUARD = (
 )
 
 
-def create(connection: Connection) -> None:
+def create_tables(connection: Connection) -> None:
     """Make an empty ledger, guarded, inside the transaction of `connection`."""
     for table in metadata.sorted_tables:
         connection.execute(CreateTable(table))
@@ -148,11 +171,11 @@ def create(connection: Connection) -> None:
     for statement in _guards(connection.dialect.name):
         connection.exec_driver_sql(statement)
     connection.execute(chains.insert(), [{"name": name, "seq": 0, "hash": ""} for name in ("entry", "run")])
-    connection.execute(about.insert().values(version=VERSION))
+    connection.execute(schema_info.insert().values(version=SCHEMA_VERSION))
 
 
 def _guards(dialect: str) -> list[str]:
-    kept = [table for table in metadata.sorted_tables if table not in CHANGING]
+    kept = [table for table in metadata.sorted_tables if table not in MUTABLE_TABLES]
     names = [table.name for table in kept]
     if dialect == "postgresql":
         return [_POSTGRES_REFUSE, *(_POSTGRES_GUARD.format(t=name) for name in names)]
@@ -162,3 +185,51 @@ def _guards(dialect: str) -> list[str]:
         same = " OR ".join(_SQLITE_KNOWN.format(t=table.name, key=key) for key in keys)
         guards.append(_SQLITE_KEEP.format(t=table.name, same=same))
     return guards
+
+
+TableRow = dict[str, Any]
+_encode_json = json.JSONEncoder(sort_keys=True, ensure_ascii=False).encode
+
+
+def entry_to_row(entry: LedgerEntry) -> TableRow:
+    """Return the row of an entry; the ledger gives `seq`."""
+    body = _encode_json(entry.body)
+    return {"id": entry.id, "at": entry.at, "kind": entry.kind, "node": entry.node, "body": body}
+
+
+ENTRY_COLUMNS = tuple(entries.c[name] for name in ("id", "at", "kind", "node", "body", "seq"))
+"""The columns of which `entry_from_row` makes one."""
+
+
+def entry_from_row(row: Sequence[Any]) -> LedgerEntry:
+    """Return the entry of a row of `ENTRY_COLUMNS`. Who begins reads the whole history, so this is to be cheap."""
+    id_, at, kind, node, body, seq = row
+    return LedgerEntry(id_, at, kind, node, json.loads(body), seq)
+
+
+def run_to_row(run: SuiteRun) -> TableRow:
+    """Return the row of a run."""
+    plain = {name: getattr(run, name) for name in SuiteRun.__slots__}
+    return {**plain, "phases": json.dumps(run.phases), "nodes": json.dumps(run.nodes)}
+
+
+def run_from_row(row: RowMapping) -> SuiteRun:
+    """Return the run of a row."""
+    plain = {name: row[name] for name in SuiteRun.__slots__}
+    lists = {name: tuple(json.loads(row[name])) for name in ("phases", "nodes")}
+    return SuiteRun(**{**plain, **lists})
+
+
+if TYPE_CHECKING:
+    from sqlalchemy.dialects.sqlite import Insert
+
+
+def insert_or_update(connection: Connection, table: Table) -> Insert:
+    """Return an insertion into `table` that can say what becomes of rows that are there already."""
+    if connection.dialect.name == "postgresql":
+        from sqlalchemy.dialects.postgresql import insert
+
+        return insert(table)  # type: ignore[return-value]  # of the same form
+    from sqlalchemy.dialects.sqlite import insert as sqlite_insert
+
+    return sqlite_insert(table)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Took:
+class MedianDuration:
     """How long something took: the median of `count` times."""
 
     hours: float
@@ -14,7 +14,7 @@ class Took:
 
 
 @dataclass(frozen=True, slots=True)
-class Hindsight:
+class BacktestDifference:
     """One node on which two revisions differ, for one reason. `then` is what the old one says to it, `now` the new one.
 
     `acts`: the new revision moves the node and the old one does not; otherwise it is the reverse. `still`: what is
@@ -23,16 +23,16 @@ class Hindsight:
 
     node: str
     acts: bool
-    still: bool
-    because: str
-    then: str
-    now: str
+    still_holds: bool
+    reason: str
+    old_result: str
+    new_result: str
     last_seen: str
     times: int = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Backtest:
+class BacktestReport:
     """The nodes that are seen otherwise, and how much history that rests on.
 
     `measurements` were held to a limit that changed; of `unmapped` ones nobody could say to which limit they were.
@@ -42,4 +42,4 @@ class Backtest:
     measurements: int = 0
     faults: int = 0
     unmapped: int = 0
-    found: tuple[Hindsight, ...] = ()
+    differences: tuple[BacktestDifference, ...] = ()

@@ -6,7 +6,7 @@ import time
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
-AHEAD = timedelta(minutes=5)
+MAX_CLOCK_SKEW = timedelta(minutes=5)
 """How far clocks that are kept right may be apart; what is dated further ahead was dated by a wrong one."""
 
 

@@ -1,15 +1,25 @@
-"""What should happen to a node, and why."""
+"""What should happen to a node, and why.
+
+What automation can do to a node, by name. Plain names, so that history can be read without the specs' machinery.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any, Literal
 
-Timing = Literal["immediate", "pending", "record"]
+ActionName = Literal["cordon", "uncordon", "drain", "drain-now", "reboot", "powercycle", "zap", "ticket", "dossier"]
+REPAIR_ACTIONS: frozenset[ActionName] = frozenset({"reboot", "powercycle", "zap"})
+"""Actions after which earlier passes no longer count."""
+RESTART_ACTIONS: frozenset[ActionName] = frozenset({"reboot", "powercycle"})
+"""Actions that count against the restarts of an hour."""
+
+
+DecisionTiming = Literal["immediate", "pending", "record"]
 
 
 @dataclass(frozen=True, slots=True)
-class Cause:
+class DecisionCause:
     """One link of the chain; `id` finds it again and `text` says it in one line for people.
 
     `kind` is outcome (`<run>/<check>[<subject>]`, for a phase that passed whole `<run>/<phase>`), fault, deadline,
@@ -39,13 +49,13 @@ class Decision:
     node: str
     from_state: str
     to_state: str
-    timing: Timing
+    timing: DecisionTiming
     rule: str
     remedy: str = ""
-    because: tuple[Cause, ...] = ()
+    causes: tuple[DecisionCause, ...] = ()
     blockers: tuple[str, ...] = ()
 
-    def as_body(self) -> dict[str, Any]:
+    def as_entry_body(self) -> dict[str, Any]:
         """Return the body of its ledger entry."""
         return {
             "decision": self.id,
@@ -54,6 +64,6 @@ class Decision:
             "timing": self.timing,
             "rule": self.rule,
             "remedy": self.remedy,
-            "because": [cause.as_json() for cause in self.because],
+            "because": [cause.as_json() for cause in self.causes],
             "blockers": list(self.blockers),
         }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
-class Trouble(Exception):
+class AssayError(Exception):
     """What happened, where (file:line, node, port), and what to do about it. The CLI prints it and exits with 2."""
 
     def __init__(self, what: str, *, where: str = "", fix: str = "") -> None:
@@ -19,18 +19,18 @@ class Trouble(Exception):
         return "\n".join(lines)
 
 
-class Misfit(NamedTuple):
+class FieldConflict(NamedTuple):
     """One entry of a spec that contradicts another: the rule's code, the entry's path, what is wrong, the way out."""
 
     code: str
     path: tuple[str | int, ...]
-    what: str
+    message: str
     fix: str = ""
 
 
-class Contradiction(ValueError):
+class ConflictError(ValueError):
     """A spec whose parts fit their schema, but not each other. Models raise it, so that none can be used wrongly."""
 
-    def __init__(self, *found: Misfit) -> None:
-        super().__init__("; ".join(f"{'.'.join(map(str, one.path))}: {one.what}" for one in found))
-        self.found = found
+    def __init__(self, *found: FieldConflict) -> None:
+        super().__init__("; ".join(f"{'.'.join(map(str, one.path))}: {one.message}" for one in found))
+        self.conflicts = found

@@ -8,23 +8,21 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from assay.model.errors import Trouble
+from assay.model.errors import AssayError
 
 if TYPE_CHECKING:  # a model is loaded when a document of its kind is read
-    from assay.model.checklist import Checklists, Inspection
-    from assay.model.checks import CheckCatalog
-    from assay.model.design import FabricDesign
-    from assay.model.faults import FaultCatalog
-    from assay.model.firmware import FirmwareBundle
-    from assay.model.gates import Gates
-    from assay.model.known import KnownIssue, KnownIssues
-    from assay.model.monitoring import Monitoring
-    from assay.model.nodespec import NodeSpec
-    from assay.model.policy import LifecyclePolicy
-    from assay.model.profile import ManagementProfile
-    from assay.model.quirks import BmcQuirks
-    from assay.model.schedule import Schedules
-    from assay.model.ticket_route import TicketRoute
+    from assay.model.fabric.fabric_design import FabricDesign
+    from assay.model.specs.bmc_quirks import BmcQuirks
+    from assay.model.specs.check_catalog_and_gates import CheckCatalog, Gates
+    from assay.model.specs.fault_catalog import FaultCatalog
+    from assay.model.specs.firmware_bundle import FirmwareBundle
+    from assay.model.specs.known_issues import KnownIssue, KnownIssues
+    from assay.model.specs.lifecycle_policy import LifecyclePolicy
+    from assay.model.specs.management_profile_and_retries import ManagementProfile
+    from assay.model.specs.monitoring import Monitoring
+    from assay.model.specs.node_spec import NodeSpec
+    from assay.model.specs.schedules import Schedules
+    from assay.model.specs.ticket_routes_and_checklists import Checklists, TechnicianInspection, TicketRoute
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +59,14 @@ class Fleet:
     node_specs: Mapping[str, NodeSpec] = field(default_factory=dict)
     bundles: Mapping[str, FirmwareBundle] = field(default_factory=dict)
     designs: Mapping[str, FabricDesign] = field(default_factory=dict)
-    faults: Mapping[str, FaultCatalog] = field(default_factory=dict)
+    fault_catalogs: Mapping[str, FaultCatalog] = field(default_factory=dict)
     policies: Mapping[str, LifecyclePolicy] = field(default_factory=dict)
     profiles: Mapping[str, ManagementProfile] = field(default_factory=dict)
-    checks: Mapping[str, CheckCatalog] = field(default_factory=dict)
-    routes: Mapping[str, TicketRoute] = field(default_factory=dict)
+    check_catalogs: Mapping[str, CheckCatalog] = field(default_factory=dict)
+    ticket_routes: Mapping[str, TicketRoute] = field(default_factory=dict)
     quirks: Mapping[str, BmcQuirks] = field(default_factory=dict)
     monitorings: Mapping[str, Monitoring] = field(default_factory=dict)
-    known: Mapping[str, KnownIssues] = field(default_factory=dict)
+    known_issue_lists: Mapping[str, KnownIssues] = field(default_factory=dict)
     gates: Mapping[str, Gates] = field(default_factory=dict)
     checklists: Mapping[str, Checklists] = field(default_factory=dict)
     schedules: Mapping[str, Schedules] = field(default_factory=dict)
@@ -77,34 +75,36 @@ class Fleet:
     dirty: bool = False
 
     @cached_property
-    def catalog(self) -> FaultCatalog:
+    def fault_catalog(self) -> FaultCatalog:
         """What all fault catalogues say together. Raises Trouble where there is none, or where they overlap."""
-        from assay.model.faults import joined
+        from assay.model.specs.fault_catalog import merge_catalogs
 
         where = str(self.root / "specs" / "faults")
-        if not self.faults:
-            raise Trouble("the fleet has no fault catalogue", where=where, fix="`assay init` makes one to copy")
+        if not self.fault_catalogs:
+            raise AssayError("the fleet has no fault catalogue", where=where, fix="`assay init` makes one to copy")
         try:
-            return joined(self.faults.values())
+            return merge_catalogs(self.fault_catalogs.values())
         except ValueError as error:
-            raise Trouble(str(error), where=where, fix="`assay check` says where") from None
+            raise AssayError(str(error), where=where, fix="`assay check` says where") from None
 
     @cached_property
     def known_issues(self) -> tuple[KnownIssue, ...]:
         """Every known issue of every list, expired ones too."""
-        return tuple(issue for listed in self.known.values() for issue in listed.issues)
+        return tuple(issue for listed in self.known_issue_lists.values() for issue in listed.issues)
 
     @cached_property
     def observed_checks(self) -> frozenset[str]:
         """The ids of the checks that are at stage `observe`."""
-        return frozenset(check.id for listed in self.checks.values() for check in listed.checks if check.observed)
+        return frozenset(
+            check.id for listed in self.check_catalogs.values() for check in listed.checks if check.is_observe_only
+        )
 
-    def inspection(self, state: str) -> Inspection | None:
+    def find_inspection(self, state: str) -> TechnicianInspection | None:
         """Return what technicians do in a state, None where nobody wrote it down."""
         return next((listed.states[state] for listed in self.checklists.values() if state in listed.states), None)
 
     @property
-    def photos(self) -> dict[str, str]:
+    def required_photos(self) -> dict[str, str]:
         """The photos that the dossier of a returned node wants, each with what must be seen on it."""
         return {name: shows for listed in self.checklists.values() for name, shows in listed.photos.items()}
 
@@ -120,6 +120,6 @@ class Fleet:
         """Return what automation may do to a node."""
         return self.profiles[self.nodes[node].profile]
 
-    def pool(self, name: str) -> list[Node]:
+    def nodes_in_pool(self, name: str) -> list[Node]:
         """Return the nodes of a pool, in inventory order."""
         return [node for node in self.nodes.values() if node.pool == name]

@@ -1,4 +1,7 @@
-"""What judging says: exactly one outcome for every declared check and subject."""
+"""What judging says: exactly one outcome for every declared check and subject.
+
+What a check judges. The id is stable from run to run: `h100-a/n0017/gpu3`.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal, get_args
 
-from assay.model.clock import AHEAD
+from assay.model.clock import MAX_CLOCK_SKEW
 
-Verdict = Literal["pass", "fail", "error", "skip"]
-VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
+CheckVerdict = Literal["pass", "fail", "error", "skip"]
+VERDICTS: tuple[CheckVerdict, ...] = get_args(CheckVerdict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +28,7 @@ class Measurement:
 
 
 @dataclass(frozen=True, slots=True)
-class Artefact:
+class FailureArtefact:
     """What was kept to look at beside a failure: its name, the sha256 of its content, and how many bytes it has."""
 
     name: str
@@ -46,7 +49,7 @@ class Outcome:
     check: str
     subject: str
     node: str
-    verdict: Verdict
+    verdict: CheckVerdict
     reason: str = ""
     fault: str = ""
     phases: tuple[str, ...] = ()
@@ -57,10 +60,10 @@ class Outcome:
     measurements: tuple[Measurement, ...] = field(default=())
     known: str = ""
     observed: bool = False
-    artefacts: tuple[Artefact, ...] = field(default=())
+    artefacts: tuple[FailureArtefact, ...] = field(default=())
 
     @property
-    def decides(self) -> bool:
+    def counts_against_subject(self) -> bool:
         """Whether this counts against its subject: it failed or could not be judged, and nothing excuses that."""
         return self.verdict in ("fail", "error") and not self.known and not self.observed
 
@@ -80,13 +83,13 @@ class Outcome:
                 **plain,
                 "phases": tuple(plain["phases"]),
                 "measurements": tuple(Measurement(**m) for m in plain["measurements"]),
-                "artefacts": tuple(Artefact(**a) for a in plain["artefacts"]),
+                "artefacts": tuple(FailureArtefact(**a) for a in plain["artefacts"]),
             }
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class RecordedOutcome:
     """An outcome as history holds it: in which run, and when that run was (ISO 8601 UTC).
 
     `kept_at` is when it was recorded, where its evidence says to be of later ("" else): nothing is seen in the future.
@@ -95,7 +98,7 @@ class Recorded:
     run: str
     at: str
     outcome: Outcome
-    kept_at: str = ""
+    recorded_at: str = ""
 
     @property
     def id(self) -> str:
@@ -103,14 +106,17 @@ class Recorded:
         return f"{self.run}/{self.outcome.check}[{self.outcome.subject}]"
 
     @property
-    def dated_ahead(self) -> bool:
+    def is_dated_ahead(self) -> bool:
         """Whether a wrong clock dated its evidence, so that nobody can tell how old that is: no pass on it counts."""
-        return bool(self.kept_at) and _moment(self.outcome.evidence_at) - _moment(self.kept_at) > AHEAD
+        return (
+            bool(self.recorded_at)
+            and _parse_time(self.outcome.evidence_at) - _parse_time(self.recorded_at) > MAX_CLOCK_SKEW
+        )
 
     @property
     def seen_at(self) -> str:
         """When the judged evidence was collected, at the latest when it was recorded; "" where there was none."""
-        return self.outcome.evidence_at and (self.kept_at or self.outcome.evidence_at)
+        return self.outcome.evidence_at and (self.recorded_at or self.outcome.evidence_at)
 
     @property
     def measured_at(self) -> str:
@@ -118,13 +124,13 @@ class Recorded:
         return self.seen_at or self.at
 
 
-def _moment(at: str) -> datetime:
+def _parse_time(at: str) -> datetime:
     read = datetime.fromisoformat(at)
     return read if read.tzinfo else read.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class SuiteRun:
     """One run of the suites: what was asked, of which specs, by whom."""
 
     id: str
@@ -135,3 +141,28 @@ class Run:
     dirty: bool = False
     suite_hash: str = ""
     who: str = ""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class CheckSubject:
+    """A pool's node, a part of it, a rack (`h100-a/rack-r01`), or a fabric (`fabric/compute`) with its parts.
+
+    The parts of a fabric are its switches (`fabric/compute/leaf-su01-r0`) and rails (`fabric/compute/rail-0`).
+    """
+
+    scope: str
+    name: str
+    part: str = ""
+
+    def __str__(self) -> str:
+        if self.scope and self.name:  # nearly always, and often
+            return f"{self.scope}/{self.name}/{self.part}" if self.part else f"{self.scope}/{self.name}"
+        return "/".join(piece for piece in (self.scope, self.name, self.part) if piece)
+
+    @classmethod
+    def parse(cls, text: str) -> CheckSubject:
+        """Read an id back. Raises ValueError unless it has two or three parts."""
+        pieces = text.split("/", 2)
+        if len(pieces) < 2 or not all(pieces):
+            raise ValueError(f"{text!r} is no subject id; expected pool/node or pool/node/part")
+        return cls(*pieces)

@@ -8,15 +8,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-Kind = Literal["value", "absent", "unsupported", "failed"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
+ReadingKind = Literal["value", "absent", "unsupported", "failed"]
+READING_KINDS: tuple[ReadingKind, ...] = get_args(ReadingKind)
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class EvidenceReading:
     """One of four kinds; `value` is set for kind `value` only, `reason` for the other three."""
 
-    kind: Kind
+    kind: ReadingKind
     value: Any = None
     reason: str = ""
 
@@ -45,13 +45,13 @@ def failed(reason: str) -> dict[str, str]:
     return {"failed": reason}
 
 
-def as_reading(tree: Any) -> Reading | None:
+def parse_reading(tree: Any) -> EvidenceReading | None:
     """Return the Reading if `tree` is a leaf of an evidence document, None for a branch."""
     if not isinstance(tree, dict) or len(tree) != 1:
         return None
     (kind, content) = next(iter(tree.items()))
     if kind == "value":
-        return Reading("value", value=content)
-    if kind in KINDS and isinstance(content, str):
-        return Reading(kind, reason=content)
+        return EvidenceReading("value", value=content)
+    if kind in READING_KINDS and isinstance(content, str):
+        return EvidenceReading(kind, reason=content)
     return None

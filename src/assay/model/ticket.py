@@ -7,7 +7,7 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TicketPlace:
     """Where hands must go. `port` and `label` as printed on the hardware; `u` counts from the bottom."""
 
     device: str
@@ -30,7 +30,7 @@ class Ticket:
     key: str
     title: str
     node: str = ""
-    places: tuple[Place, ...] = ()
+    places: tuple[TicketPlace, ...] = ()
     expected: str = ""
     seen: str = ""
     verify: str = ""
@@ -49,11 +49,11 @@ class Ticket:
     @classmethod
     def from_json(cls, plain: dict[str, Any]) -> Ticket:
         """Read `as_json` back."""
-        return cls(**{**plain, "places": tuple(Place(**p) for p in plain["places"])})
+        return cls(**{**plain, "places": tuple(TicketPlace(**p) for p in plain["places"])})
 
 
 @dataclass(frozen=True, slots=True)
-class Happening:
+class TicketEvent:
     """One line of a ticket's history. `what`: opened, updated, closed, reopened; `why`: what was seen, or proved it."""
 
     at: str
@@ -62,7 +62,7 @@ class Happening:
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class TicketRecord:
     """One ticket and its history; times are ISO 8601 UTC, "" for what did not happen (or not since it reopened)."""
 
     ticket: Ticket
@@ -70,9 +70,9 @@ class Listed:
     updated_at: str = ""
     closed_at: str = ""
     by: str = ""
-    history: tuple[Happening, ...] = ()
+    history: tuple[TicketEvent, ...] = ()
 
     @property
-    def reopened(self) -> int:
+    def reopen_count(self) -> int:
         """How often it was reopened."""
         return sum(one.what == "reopened" for one in self.history)

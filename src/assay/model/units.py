@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 
-class Unit(NamedTuple):
+class MeasurementUnit(NamedTuple):
     """One unit: what it measures, and how much of that dimension's smallest unit it is."""
 
     symbol: str
@@ -49,13 +49,13 @@ _DIMENSIONS: dict[str, dict[str, float]] = {
     "a rate of transfers": {"MT/s": 1},
 }  # fmt: skip
 UNITS = {
-    symbol: Unit(symbol, dimension, factor)
+    symbol: MeasurementUnit(symbol, dimension, factor)
     for dimension, symbols in _DIMENSIONS.items()
     for symbol, factor in symbols.items()
 }
 
 # How the names of readings end, as the probe and the BMC's tree have them: `bus_bandwidth_gb_s`, `limit_w`.
-SUFFIXES = {
+READING_SUFFIXES = {
     "gb_s": "GB/s", "mb_s": "MB/s", "gib_s": "GiB/s", "gbps": "Gb/s", "mbps": "Mb/s",
     "bytes": "B", "gb": "GB", "gib": "GiB", "tb": "TB", "gflops": "Gflop/s", "tflops": "Tflop/s",
     "us": "µs", "ms": "ms", "s": "s", "mhz": "MHz", "w": "W", "mv": "mV", "v": "V", "ma": "mA", "a": "A",
@@ -74,14 +74,14 @@ _PER_SECOND = (("bits/s", "b/s"), ("bit/s", "b/s"), ("bytes/s", "B/s"), ("byte/s
 
 
 @lru_cache(4096)
-def unit_of_name(name: str) -> str:
+def find_unit_in_name(name: str) -> str:
     """Return the unit that ends a reading's name: `W` for `limit_w`; "" where the name has none."""
     parts = name.split("_")
     ends = ("_".join(parts[-2:]), parts[-1])
-    return next((SUFFIXES[end] for end in ends if end in SUFFIXES), "")
+    return next((READING_SUFFIXES[end] for end in ends if end in READING_SUFFIXES), "")
 
 
-def meant(symbol: str) -> list[str]:
+def suggest_units(symbol: str) -> list[str]:
     """Return the units that someone who wrote `symbol` may have meant, best first; none where nothing is near."""
     written = symbol.strip()
     for long, short in _PER_SECOND:
@@ -94,15 +94,15 @@ def meant(symbol: str) -> list[str]:
     return [known for known in UNITS if known.casefold() == folded] or get_close_matches(symbol, UNITS, n=1)
 
 
-def spelling(symbol: str) -> str:
+def describe_unit_fix(symbol: str) -> str:
     """Return how to write a unit that is not in the vocabulary, as a piece of advice."""
-    near = meant(symbol)
+    near = suggest_units(symbol)
     if len(near) > 1 and near[0].endswith("/s"):
         return "write " + " or ".join(f"{one} ({'bytes' if 'B' in one else 'bits'})" for one in near)
     return f"write {' or '.join(near)}" if near else f"use one of {', '.join(UNITS)}"
 
 
-def converted(value: float, unit: str, into: str) -> float | None:
+def convert_unit(value: float, unit: str, into: str) -> float | None:
     """Return a value in another unit, None where the two do not measure the same thing."""
     given, wanted = UNITS[unit], UNITS[into]
     return value * given.factor / wanted.factor if given.dimension == wanted.dimension else None

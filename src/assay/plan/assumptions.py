@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from assay.model.firmware import Reset
+from assay.model.specs.firmware_bundle import FirmwareReset
 
 
 @dataclass(frozen=True, slots=True)
-class Assumption:
+class AssumedHours:
     """A number of hours, and where it comes from."""
 
     hours: float
@@ -17,34 +17,36 @@ class Assumption:
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class AppliedSetting:
     """A part of a NodeSpec that is brought onto a node: what must restart for it to count, and who says so."""
 
-    reset: Reset
+    reset: FirmwareReset
     source: str
 
 
-ACTIONS = MappingProxyType(
+ACTION_HOURS = MappingProxyType(
     {
-        "cordon": Assumption(0, "the scheduler is told; seconds"),
-        "uncordon": Assumption(0, "the scheduler is told; seconds"),
-        "drain": Assumption(24, "our own choice: a job's usual wall-time limit of a day"),
-        "drain-now": Assumption(0.25, "our own choice: jobs are ended, and get minutes to write a checkpoint"),
-        "reboot": Assumption(0.5, "our own choice: an HGX node needs 10 to 20 min to POST and boot"),
-        "powercycle": Assumption(0.75, "our own choice: a reboot, and the power supplies' and the BMC's own start"),
-        "zap": Assumption(2, "our own choice: seven components with three resets; the default policy gives up at 6 h"),
-        "dossier": Assumption(0.1, "files are collected; minutes"),
-        "ticket": Assumption(0, "paperwork; nothing waits for it"),
+        "cordon": AssumedHours(0, "the scheduler is told; seconds"),
+        "uncordon": AssumedHours(0, "the scheduler is told; seconds"),
+        "drain": AssumedHours(24, "our own choice: a job's usual wall-time limit of a day"),
+        "drain-now": AssumedHours(0.25, "our own choice: jobs are ended, and get minutes to write a checkpoint"),
+        "reboot": AssumedHours(0.5, "our own choice: an HGX node needs 10 to 20 min to POST and boot"),
+        "powercycle": AssumedHours(0.75, "our own choice: a reboot, and the power supplies' and the BMC's own start"),
+        "zap": AssumedHours(
+            2, "our own choice: seven components with three resets; the default policy gives up at 6 h"
+        ),
+        "dossier": AssumedHours(0.1, "files are collected; minutes"),
+        "ticket": AssumedHours(0, "paperwork; nothing waits for it"),
     }
 )
-PERSON = Assumption(1, "our own choice: a person looks and certifies within the hour")
-SUITES = Assumption(0.5, "our own choice: the suites of a phase, burn-in tools included, where there is no soak")
+PERSON_HOURS = AssumedHours(1, "our own choice: a person looks and certifies within the hour")
+SUITE_HOURS = AssumedHours(0.5, "our own choice: the suites of a phase, burn-in tools included, where there is no soak")
 
-SETTINGS = MappingProxyType(
+APPLIED_SETTINGS = MappingProxyType(
     {
-        "bios": Setting("host", "DMTF Redfish Bios.Settings: attributes take effect at the next reset"),
-        "kernel_cmdline": Setting("host", "the kernel reads its command line when it boots"),
-        "driver": Setting("host", "NVIDIA driver installation guide: a running kernel keeps the loaded module"),
+        "bios": AppliedSetting("host", "DMTF Redfish Bios.Settings: attributes take effect at the next reset"),
+        "kernel_cmdline": AppliedSetting("host", "the kernel reads its command line when it boots"),
+        "driver": AppliedSetting("host", "NVIDIA driver installation guide: a running kernel keeps the loaded module"),
     }
 )
 """Settings of a spec that somebody applies. All other fields of a spec describe hardware, which is only judged."""

@@ -13,27 +13,25 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from assay.probe.aer import read_aer
-from assay.probe.apart import gather
-from assay.probe.bond import read_bonds
+from assay.probe.clock_sync import read_timekeeping
+from assay.probe.devices.hardware_error_counters import read_aer
+from assay.probe.devices.hca import read_hcas
+from assay.probe.devices.memory_modules import read_memory
+from assay.probe.devices.nic_and_bond import read_bonds, read_nics
+from assay.probe.devices.nvme import read_drives
+from assay.probe.devices.pci import read_pci
 from assay.probe.file_systems import read_file_systems
-from assay.probe.files import Root, Tree
-from assay.probe.gpu import read_gpus
-from assay.probe.hca import read_hcas
+from assay.probe.gpu.gpu_list import read_gpus
 from assay.probe.host import read_host
-from assay.probe.kernel import read_kernel
-from assay.probe.kernel_log import Since, read_kernel_log
-from assay.probe.lazy import Timed
-from assay.probe.memory import read_memory
-from assay.probe.nic import read_nics
-from assay.probe.nvme import read_drives
-from assay.probe.pci import read_pci
-from assay.probe.services import SERVICES_S, read_services
-from assay.probe.timekeeping import read_timekeeping
+from assay.probe.isolated_reader import gather_isolated
+from assay.probe.kernel_log import KernelLogCursor, read_kernel_log
+from assay.probe.kernel_settings import read_kernel
+from assay.probe.node_access import NodeRoot, TimedQuestion, Tree
+from assay.probe.processes_and_services import SERVICES_S, read_services
 
 DEADLINE_S = 8.0
-PLAIN_S = 3.0  # for an area that is read as one question
-MOST_BYTES = 512 * 2**20
+SINGLE_QUESTION_S = 3.0  # for an area that is read as one question
+MAX_MEMORY_BYTES = 512 * 2**20
 GPU_S = 6.0  # without persistence mode, NVML wakes eight GPUs first
 
 
@@ -41,12 +39,12 @@ def main() -> None:
     """Print `{"probe": TREE}`, with `--active` also `"active": TREE`, and leave."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # a caller that ignores its children must not make us ignore ours
     asked = _arguments()
-    root = Root(asked.root)
-    document: Tree = {"probe": _passive(root, asked.since, asked.deadline)}
+    root = NodeRoot(asked.root)
+    document: Tree = {"probe": _read_areas(root, asked.since, asked.deadline)}
     if asked.active:
-        from assay.probe.active import run_active
+        from assay.probe.burn_in import run_burn_in
 
-        document["active"] = run_active(root, asked.active.split(","), asked.seconds, asked.at)
+        document["active"] = run_burn_in(root, asked.active.split(","), asked.seconds, asked.at)
     sys.stdout.write(json.dumps(document, indent=1 if asked.pretty else None) + "\n")
     sys.stdout.flush()
     os._exit(0)
@@ -55,7 +53,13 @@ def main() -> None:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser("python -m assay.probe", description=__doc__)
     parser.add_argument("--root", default=os.environ.get("ASSAY_ROOT", "/"), help="the node's file system")
-    parser.add_argument("--since", type=Since.parse, default=Since(), metavar="SEQ[@BOOT_ID]", help="kernel log cursor")
+    parser.add_argument(
+        "--since",
+        type=KernelLogCursor.parse,
+        default=KernelLogCursor(),
+        metavar="SEQ[@BOOT_ID]",
+        help="kernel log cursor",
+    )
     parser.add_argument("--active", default="", metavar="LIST", help="all_reduce,gpu_burn,nvme_read,memory")
     parser.add_argument("--seconds", type=int, default=60, help="how long each active part loads the node")
     parser.add_argument("--at", default=os.environ.get("ASSAY_AT", ""), help="the asker's time now, ISO 8601")
@@ -64,10 +68,10 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _passive(root: Root, since: Since, deadline_s: float) -> Tree:
-    areas: dict[str, Callable[[], Any] | Timed] = {
-        "host": Timed(PLAIN_S, partial(read_host, root)),
-        "gpu": Timed(GPU_S, partial(read_gpus, root)),
+def _read_areas(root: NodeRoot, since: KernelLogCursor, deadline_s: float) -> Tree:
+    areas: dict[str, Callable[[], Any] | TimedQuestion] = {
+        "host": TimedQuestion(SINGLE_QUESTION_S, partial(read_host, root)),
+        "gpu": TimedQuestion(GPU_S, partial(read_gpus, root)),
         "hca": partial(read_hcas, root),
         "nic": partial(read_nics, root),
         "bond": partial(read_bonds, root),
@@ -78,19 +82,19 @@ def _passive(root: Root, since: Since, deadline_s: float) -> Tree:
         "file_systems": partial(read_file_systems, root),
         "kernel": partial(read_kernel, root),
         "time": partial(read_timekeeping, root),
-        "services": Timed(SERVICES_S, read_services),
+        "services": TimedQuestion(SERVICES_S, read_services),
         "kernel_log": partial(read_kernel_log, root, since),
     }
-    with _little_memory():
-        return gather(areas, deadline_s)
+    with _memory_limit():
+        return gather_isolated(areas, deadline_s)
 
 
 @contextmanager
-def _little_memory() -> Iterator[None]:
-    """Let no reader take more than `MOST_BYTES` of memory, whatever a file or a driver answers without end."""
+def _memory_limit() -> Iterator[None]:
+    """Let no reader take more than `MAX_MEMORY_BYTES` of memory, whatever a file or a driver answers without end."""
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    least = min((limit for limit in (soft, hard) if limit != resource.RLIM_INFINITY), default=MOST_BYTES)
-    resource.setrlimit(resource.RLIMIT_DATA, (min(MOST_BYTES, least), hard))
+    least = min((limit for limit in (soft, hard) if limit != resource.RLIM_INFINITY), default=MAX_MEMORY_BYTES)
+    resource.setrlimit(resource.RLIMIT_DATA, (min(MAX_MEMORY_BYTES, least), hard))
     try:
         yield
     finally:

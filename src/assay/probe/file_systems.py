@@ -8,9 +8,7 @@ from functools import partial
 from typing import NamedTuple
 
 from assay.model.reading import absent, failed, value
-from assay.probe.files import Root, Tree, unread
-from assay.probe.lazy import Lazy, Timed
-from assay.probe.tools import read_tool
+from assay.probe.node_access import LazyTree, NodeRoot, TimedQuestion, Tree, leaf_for_error, run_tool
 
 MOUNTS = "/proc/mounts"
 DF_S = 2.0
@@ -19,7 +17,7 @@ ON_SERVERS = {"9p", "beegfs", "ceph", "cifs", "gpfs", "lustre", "nfs", "nfs4", "
 OCTAL = re.compile(r"\\([0-7]{3})")
 
 
-class Mount(NamedTuple):
+class MountEntry(NamedTuple):
     """One line of /proc/mounts."""
 
     source: str
@@ -33,27 +31,27 @@ class Mount(NamedTuple):
         return self.point.strip("/").replace("/", "-") or "-"
 
 
-def read_file_systems(root: Root) -> Lazy:
+def read_file_systems(root: NodeRoot) -> LazyTree:
     """Return the `file_systems` branch by name of the mount; a server that does not answer hides no other."""
     try:
-        mounts = list(real(root.text(MOUNTS)))
+        mounts = list(find_real_mounts(root.read_text(MOUNTS)))
     except OSError as error:
-        return unread(MOUNTS, error)
+        return leaf_for_error(MOUNTS, error)
     return {mount.name: _mount(root, mount) for mount in mounts} or absent(f"{MOUNTS} lists no real file system")
 
 
-def _mount(root: Root, mount: Mount) -> Lazy:
+def _mount(root: NodeRoot, mount: MountEntry) -> LazyTree:
     return {
         "mount_point": value(mount.point),
         "source": value(mount.source),
         "type": value(mount.type),
         "remote": value(mount.type in ON_SERVERS),
         "read_only": value("ro" in mount.options),
-        "space": Timed(DF_S, partial(space, root, mount.point)),
+        "space": TimedQuestion(DF_S, partial(read_space, root, mount.point)),
     }
 
 
-def real(mounts: str) -> Iterator[Mount]:
+def find_real_mounts(mounts: str) -> Iterator[MountEntry]:
     """Yield the root, whatever it lies on, and each disk's or server's file system where it is mounted first."""
     seen: set[tuple[str, str]] = set()
     listed = [_parsed(line.split()) for line in mounts.splitlines() if len(line.split()) > 3]
@@ -65,18 +63,18 @@ def real(mounts: str) -> Iterator[Mount]:
             yield mount
 
 
-def _parsed(fields: list[str]) -> Mount:
+def _parsed(fields: list[str]) -> MountEntry:
     source, point = (OCTAL.sub(lambda code: chr(int(code[1], 8)), field) for field in fields[:2])
-    return Mount(source, point, fields[2], fields[3].split(","))
+    return MountEntry(source, point, fields[2], fields[3].split(","))
 
 
-def space(root: Root, point: str) -> Tree:
+def read_space(root: NodeRoot, point: str) -> Tree:
     """Ask df, as a person would: `size_bytes`, and `used_percent` and `inodes_used_percent` of what anyone may use."""
     columns = "--output=size,used,avail,itotal,iused"
-    return read_tool(["df", "-B1", columns, root.here(point)], DF_S, df)
+    return run_tool(["df", "-B1", columns, root.local_path(point)], DF_S, parse_df)
 
 
-def df(text: str) -> Tree:
+def parse_df(text: str) -> Tree:
     """Read the last row of `df -B1 --output=size,used,avail,itotal,iused`; `-` and 0 are said of no inodes at all."""
     rows = [line.split() for line in text.splitlines()]
     if not rows or len(rows[-1]) != 5 or not all(part.isdecimal() for part in rows[-1][:3]):

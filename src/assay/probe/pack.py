@@ -2,6 +2,10 @@
 
 It holds the modules that the probe imports, found by reading the imports, and nothing else of assay; NVML's bindings
 only with `--with-nvml`. The same sources give the same bytes. Needs Python 3.10 on the node (`make lint` holds that).
+
+A large module in pieces that are compiled one after the other.
+
+Compiling NVML's bindings at once takes 17 MB for a moment, in pieces 3 MB; the probe may take 60 on a node in all.
 """
 
 from __future__ import annotations
@@ -16,15 +20,43 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from assay.probe.pieces import in_pieces
+PIECE_CHARACTERS = 30_000
+"""Characters of source, at least, in all pieces but the last."""
+
+PIECES_LOADER = """\
+import os
+for _piece in range({count}):
+    _path = os.path.join(os.path.dirname(__file__), "{name}_pieces", "%02d" % _piece)
+    exec(compile(__loader__.get_data(_path), _path, "exec"))
+"""
+
+
+def split_module(name: str, source: str) -> dict[str, bytes]:
+    """Return the files of an archive that are the module `name`, which must not import from __future__."""
+    pieces = list(_pieces(source))
+    files = {f"{name}_pieces/{number:02}": piece.encode() for number, piece in enumerate(pieces)}
+    return {f"{name}.py": PIECES_LOADER.format(count=len(pieces), name=name).encode(), **files}
+
+
+def _pieces(source: str) -> Iterator[str]:
+    """Yield the source cut between statements of the module."""
+    lines, begun = source.splitlines(keepends=True), 0
+    for statement in ast.parse(source).body:
+        decorators = [one.lineno for one in getattr(statement, "decorator_list", ())]
+        first = min([statement.lineno, *decorators]) - 1
+        if sum(map(len, lines[begun:first])) >= PIECE_CHARACTERS:
+            yield "".join(lines[begun:first])
+            begun = first
+    yield "".join(lines[begun:])
+
 
 ENTRY = "assay.probe.__main__"
 BINDINGS = "pynvml"
-OLDEST = (3, 10)
+OLDEST_PYTHON = (3, 10)
 SHEBANG = b"#!/usr/bin/env python3\n"
 START = f"""import sys
-if sys.version_info < {OLDEST}:
-    sys.exit("the probe needs Python {OLDEST[0]}.{OLDEST[1]} or newer; this is " + sys.version.split()[0])
+if sys.version_info < {OLDEST_PYTHON}:
+    sys.exit("the probe needs Python {OLDEST_PYTHON[0]}.{OLDEST_PYTHON[1]} or newer; this is " + sys.version.split()[0])
 from {{entry}} import main
 main()
 """
@@ -37,7 +69,7 @@ def main() -> None:
     parser.add_argument("out", type=Path, metavar="OUT")
     parser.add_argument("--with-nvml", action="store_true", help="for nodes that have no nvidia-ml-py")
     asked = parser.parse_args()
-    content = packed(with_nvml=asked.with_nvml)
+    content = build_pack(with_nvml=asked.with_nvml)
     scratch = asked.out.with_name(f".{asked.out.name}.{os.getpid()}")
     scratch.write_bytes(content)
     scratch.chmod(0o755)
@@ -46,12 +78,12 @@ def main() -> None:
 
 
 @functools.cache
-def packed(entry: str = ENTRY, *, with_nvml: bool = False) -> bytes:
+def build_pack(entry: str = ENTRY, *, with_nvml: bool = False) -> bytes:
     """Return an executable zip whose `__main__.py` calls `main` of the module `entry`."""
-    files = {f"{name.replace('.', '/')}{end}": source for name, (end, source) in needed(entry).items()}
+    files = {f"{name.replace('.', '/')}{end}": source for name, (end, source) in find_needed_modules(entry).items()}
     files["__main__.py"] = START.format(entry=entry).encode()
     if with_nvml:
-        files.update(in_pieces(BINDINGS, _source(BINDINGS).read_text(encoding="utf-8")))
+        files.update(split_module(BINDINGS, _source(BINDINGS).read_text(encoding="utf-8")))
     out = io.BytesIO(SHEBANG)
     out.seek(0, io.SEEK_END)
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
@@ -60,7 +92,7 @@ def packed(entry: str = ENTRY, *, with_nvml: bool = False) -> bytes:
     return out.getvalue()
 
 
-def needed(entry: str) -> dict[str, tuple[str, bytes]]:
+def find_needed_modules(entry: str) -> dict[str, tuple[str, bytes]]:
     """Return every module of assay that `entry` leads to, with the end of its path and its source."""
     found: dict[str, tuple[str, bytes]] = {}
     waiting = [entry]

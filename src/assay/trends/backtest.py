@@ -1,59 +1,74 @@
-"""The backtest: what the changed thresholds and policy would have done with the last days, and the present ones not."""
+"""The backtest: what the changed thresholds and policy would have done with the last days, and the present ones not.
+
+Reads out of the ledger what a backtest needs, and no more of it.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from pathlib import Path
 
-from assay.lifecycle.fold import fold
-from assay.lifecycle.story import Known, Story
-from assay.lifecycle.when import moment
-from assay.model.backtest import Backtest, Hindsight
-from assay.model.entry import Entry
-from assay.model.outcome import Recorded
-from assay.trends.reaction import Reaction, Side
-from assay.trends.rejudge import Bounds, Rejudging, Seen
-from assay.trends.states import States
+from assay.ledger.location import is_server_url, read_all_entries
+from assay.lifecycle.node_state import FaultRecord, NodeState
+from assay.lifecycle.node_state_projection import project_node_states
+from assay.model.backtest import BacktestDifference, BacktestReport
+from assay.model.ledger_entry import LedgerEntry
+from assay.model.outcome import RecordedOutcome
+from assay.model.timestamps import format_time, parse_time
+from assay.trends.revision_comparison import (
+    CheckBounds,
+    MeasurementRejudger,
+    PolicyRevision,
+    RejudgedMeasurement,
+    RevisionReaction,
+    StateTimeline,
+)
 
-DAYS = 30.0
+BACKTEST_DAYS = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class _Differs:
+class _ReactionDifference:
     """One sighting to which the revisions react differently, of the node as it was or (`still`) as it is."""
 
     node: str
     at: str
     because: str
-    before: Reaction
-    after: Reaction
-    still: bool
+    before: RevisionReaction
+    after: RevisionReaction
+    is_current: bool
 
 
-def backtest(
-    before: Side, after: Side, bounds: Bounds, entries: Sequence[Entry], outcomes: Iterable[Recorded], now: datetime
-) -> Backtest:
-    """Return on whom the two revisions differ. `entries` are the whole ledger; `outcomes` those of the last `DAYS`."""
-    start = now - timedelta(days=DAYS)
-    recent, states, stories = list(outcomes), States(entries), fold(entries)
-    judging = Rejudging(before, after, bounds, states)
-    differing = list(_by_measurement(judging.seen(recent)))
+def run_backtest(
+    before: PolicyRevision,
+    after: PolicyRevision,
+    bounds: CheckBounds,
+    entries: Sequence[LedgerEntry],
+    outcomes: Iterable[RecordedOutcome],
+    now: datetime,
+) -> BacktestReport:
+    """Return on whom the two revisions differ. `entries` are the whole ledger; `outcomes` those of the last `BACKTEST_DAYS`."""
+    start = now - timedelta(days=BACKTEST_DAYS)
+    recent, states, stories = list(outcomes), StateTimeline(entries), project_node_states(entries)
+    judging = MeasurementRejudger(before, after, bounds, states)
+    differing = list(_by_measurement(judging.rejudge(recent)))
     faults = [
-        (story, known) for story in stories.values() for known in story.faults if moment(known.last_seen) >= start
+        (story, known) for story in stories.values() for known in story.faults if parse_time(known.last_seen) >= start
     ]
     differing += _by_fault(before, after, states, faults)
-    return Backtest(
-        days=_days(start, now, [entry.at for entry in entries[:1]] + [one.at for one in recent[:1]]),
+    return BacktestReport(
+        days=_count_days(start, now, [entry.at for entry in entries[:1]] + [one.at for one in recent[:1]]),
         measurements=judging.read,
         faults=len(faults),
         unmapped=judging.unmapped,
-        found=tuple(_together(differing)),
+        differences=tuple(_merge_differences(differing)),
     )
 
 
-def changes_anything(before: Side, after: Side) -> tuple[bool, bool]:
+def find_changed_scopes(before: PolicyRevision, after: PolicyRevision) -> tuple[bool, bool]:
     """Return whether any limit, and whether policy or catalogue, differ: only then history has something to say."""
     names = before.fleet.node_specs.keys() | after.fleet.node_specs.keys()
     specs = [(before.fleet.node_specs.get(name), after.fleet.node_specs.get(name)) for name in names]
@@ -61,55 +76,80 @@ def changes_anything(before: Side, after: Side) -> tuple[bool, bool]:
     return limits, before.policy != after.policy or before.catalog != after.catalog
 
 
-def _by_measurement(seen: Iterable[Seen]) -> Iterator[_Differs]:
+def _by_measurement(seen: Iterable[RejudgedMeasurement]) -> Iterator[_ReactionDifference]:
     """Yield the measurements to which the revisions react differently; of each thing the newest is `still` so."""
-    newest: dict[tuple[str, str, str], Seen] = {}
+    newest: dict[tuple[str, str, str], RejudgedMeasurement] = {}
     for one in seen:
-        if one.key not in newest or moment(one.at) >= moment(newest[one.key].at):
+        if one.key not in newest or parse_time(one.at) >= parse_time(newest[one.key].at):
             newest[one.key] = one
         if one.before != one.after:
-            yield _Differs(one.node, one.at, one.because, one.before, one.after, still=False)
+            yield _ReactionDifference(one.node, one.at, one.because, one.before, one.after, is_current=False)
     for one in newest.values():
         if one.before_now != one.after_now:
-            yield _Differs(one.node, one.at, one.because, one.before_now, one.after_now, still=True)
+            yield _ReactionDifference(one.node, one.at, one.because, one.before_now, one.after_now, is_current=True)
 
 
-def _by_fault(before: Side, after: Side, states: States, faults: Iterable[tuple[Story, Known]]) -> Iterator[_Differs]:
+def _by_fault(
+    before: PolicyRevision,
+    after: PolicyRevision,
+    states: StateTimeline,
+    faults: Iterable[tuple[NodeState, FaultRecord]],
+) -> Iterator[_ReactionDifference]:
     for story, known in faults:
-        then = states.at(story.node, known.last_seen)
+        then = states.state_at(story.node, known.last_seen)
         for state, still in ((then, False), *([(story.state, True)] if _is_open(story, known) else [])):
-            said = [_to_fault(side, story.node, state, known, before) for side in (before, after)]
+            said = [_react_to_fault(side, story.node, state, known, before) for side in (before, after)]
             if said[0] != said[1]:
                 because = f"{known.fault_class} on {known.subject}"
-                yield _Differs(story.node, known.last_seen, because, said[0], said[1], still)
+                yield _ReactionDifference(story.node, known.last_seen, because, said[0], said[1], still)
 
 
-def _is_open(story: Story, known: Known) -> bool:
+def _is_open(story: NodeState, known: FaultRecord) -> bool:
     """Whether a decision would look at the fault now: nothing has cleared, answered or repaired it."""
-    return known.open and known.answer == "" and known.last_seen > story.repaired_at
+    return known.is_open and known.response == "" and known.last_seen > story.repaired_at
 
 
-def _to_fault(side: Side, node: str, state: str, known: Known, before: Side) -> Reaction:
+def _react_to_fault(
+    side: PolicyRevision, node: str, state: str, known: FaultRecord, before: PolicyRevision
+) -> RevisionReaction:
     """Return a revision's reaction; a fault that had not reached its count has not reached it now."""
-    counted = known.severity == before.catalog.treatment(known.fault_class).severity
-    severity = side.catalog.treatment(known.fault_class).severity if counted else known.severity
-    return side.to_fault(node, state, known.fault_class, severity)
+    counted = known.severity == before.catalog.find_treatment(known.fault_class).severity
+    severity = side.catalog.find_treatment(known.fault_class).severity if counted else known.severity
+    return side.react_to_fault(node, state, known.fault_class, severity)
 
 
-def _together(differing: Iterable[_Differs]) -> Iterator[Hindsight]:
+def _merge_differences(differing: Iterable[_ReactionDifference]) -> Iterator[BacktestDifference]:
     """Yield one line for each node and reason where exactly one of the revisions moves the node."""
-    groups: dict[tuple[str, bool, str, str], list[_Differs]] = defaultdict(list)
+    groups: dict[tuple[str, bool, str, str], list[_ReactionDifference]] = defaultdict(list)
     for one in differing:
         if one.before.moves != one.after.moves:
             groups[one.node, one.after.moves, one.before.text, one.after.text].append(one)
     for (node, acts, then, now), some in sorted(groups.items()):
-        last = max(some, key=lambda one: moment(one.at))
-        times = sum(not one.still for one in some)
-        still = any(one.still for one in some)
-        yield Hindsight(node, acts, still, last.because, then, now, last.at, max(times, 1))
+        last = max(some, key=lambda one: parse_time(one.at))
+        times = sum(not one.is_current for one in some)
+        still = any(one.is_current for one in some)
+        yield BacktestDifference(node, acts, still, last.because, then, now, last.at, max(times, 1))
 
 
-def _days(start: datetime, now: datetime, first: list[str]) -> float:
+def _count_days(start: datetime, now: datetime, first: list[str]) -> float:
     """Return how many days of history there were."""
-    begun = min((moment(at) for at in first), default=now)
+    begun = min((parse_time(at) for at in first), default=now)
     return max(0.0, (now - max(start, begun)) / timedelta(days=1))
+
+
+def read_ledger_entries(where: Path | str) -> list[LedgerEntry]:
+    """Return every entry, in order; none where there is no ledger."""
+    return read_all_entries(where)
+
+
+def read_recent_outcomes(where: Path | str, checks: Collection[str], now: datetime) -> list[RecordedOutcome]:
+    """Return what these checks said in the last days; nothing is made where there is no ledger."""
+    if not checks or not (is_server_url(where) or Path(where).exists()):
+        return []
+    from assay.ledger.store import Ledger
+
+    ledger = Ledger.open(where)
+    try:
+        return ledger.outcomes(checks=checks, since=format_time(now - timedelta(days=BACKTEST_DAYS)))
+    finally:
+        ledger.close()

@@ -7,16 +7,16 @@ from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from statistics import median
 
-from assay.lifecycle.when import moment
-from assay.model.backtest import Took
-from assay.model.entry import Entry
+from assay.model.backtest import MedianDuration
+from assay.model.ledger_entry import LedgerEntry
+from assay.model.timestamps import parse_time
 
-HOUR = timedelta(hours=1)
+ONE_HOUR = timedelta(hours=1)
 
 
-def actions(entries: Iterable[Entry]) -> dict[str, Took]:
+def median_action_durations(entries: Iterable[LedgerEntry]) -> dict[str, MedianDuration]:
     """Return the median from an effect's intent to its proof, by action. What failed took no time that counts."""
-    begun: dict[str, Entry] = {}
+    begun: dict[str, LedgerEntry] = {}
     took: dict[str, list[float]] = defaultdict(list)
     for entry in entries:
         if entry.kind == "effect.intent":
@@ -26,7 +26,7 @@ def actions(entries: Iterable[Entry]) -> dict[str, Took]:
     return _medians(took)
 
 
-def stays(entries: Iterable[Entry]) -> dict[str, Took]:
+def median_state_durations(entries: Iterable[LedgerEntry]) -> dict[str, MedianDuration]:
     """Return the median of the stays in each state that have ended."""
     since: dict[str, tuple[str, str]] = {}
     took: dict[str, list[float]] = defaultdict(list)
@@ -42,8 +42,8 @@ def stays(entries: Iterable[Entry]) -> dict[str, Took]:
 
 
 def _hours(start: str, end: str) -> float:
-    return (moment(end) - moment(start)) / HOUR
+    return (parse_time(end) - parse_time(start)) / ONE_HOUR
 
 
-def _medians(took: Mapping[str, list[float]]) -> dict[str, Took]:
-    return {name: Took(median(hours), len(hours)) for name, hours in sorted(took.items())}
+def _medians(took: Mapping[str, list[float]]) -> dict[str, MedianDuration]:
+    return {name: MedianDuration(median(hours), len(hours)) for name, hours in sorted(took.items())}

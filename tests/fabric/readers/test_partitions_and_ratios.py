@@ -6,26 +6,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.fabric.port_facts import PortFacts, joined
-from assay.fabric.readers import db_csv, ratios, read, smpquery
-from assay.model.cable import Port
+from assay.fabric.discovery import PortFacts, merge_port_facts
+from assay.fabric.health import bit_error_rate
+from assay.fabric.readers import ibdiagnet_db_csv, smpquery
+from assay.fabric.readers.format_detection import read_tool_output
+from assay.model.fabric.ports_and_cables import PortId
 
 RECORDINGS = Path(__file__).parent / "recordings"
 SMPQUERY = (RECORDINGS / "smpquery.txt").read_text()
 DB_CSV = (RECORDINGS / "db_csv.txt").read_text()
 LEAF, SPINE = "0xb83f000000001000", "0xb83f000000002000"
-ADAPTERS = [Port(f"0xa088000000000{number}00", 1) for number in range(3)]
+ADAPTERS = [PortId(f"0xa088000000000{number}00", 1) for number in range(3)]
 
 
 def test_a_partition_table_belongs_to_the_port_before_it():
     found = smpquery.parse(SMPQUERY)
     assert found.problems == ()
     assert found.facts[ADAPTERS[0]].pkeys == {0x7FFF, 0x8012}
-    assert found.facts[Port(LEAF, 1)].pkeys is None, "nobody asked that port"
+    assert found.facts[PortId(LEAF, 1)].pkeys is None, "nobody asked that port"
 
 
 def test_a_partition_table_alone_does_not_say_whose_it_is():
-    found = read(SMPQUERY[SMPQUERY.index("   0: 0x7fff") :])
+    found = read_tool_output(SMPQUERY[SMPQUERY.index("   0: 0x7fff") :])
     assert "the text does not say whose P_Keys these are" in found.problems[0]
     assert found.facts == {}
 
@@ -46,42 +48,45 @@ def test_a_port_in_no_partition_is_not_a_port_that_nobody_asked():
     found = smpquery.parse(SMPQUERY.replace("0x7fff 0x8012", "0x0000 0x8000"))
     assert (found.problems, found.facts[ADAPTERS[0]].pkeys) == ((), frozenset())
     here = PortFacts(ADAPTERS[0])
-    assert joined([here, found.facts[ADAPTERS[0]], here])[ADAPTERS[0]].pkeys == frozenset()
+    assert merge_port_facts([here, found.facts[ADAPTERS[0]], here])[ADAPTERS[0]].pkeys == frozenset()
 
 
 def test_db_csv_tells_partitions_by_key_and_membership():
-    facts = db_csv.parse(DB_CSV).facts
+    facts = ibdiagnet_db_csv.parse(DB_CSV).facts
     assert [facts[port].pkeys for port in ADAPTERS] == [{0x7FFF, 0x8012}, {0x7FFF, 0x0012}, {0x7FFF}]
-    assert facts[Port(LEAF, 1)].pkeys is None
+    assert facts[PortId(LEAF, 1)].pkeys is None
 
 
 def test_a_key_of_sixteen_bits_has_its_membership_in_it():
-    assert db_csv.parse(DB_CSV.replace("1,0x0012,1", "1,0x8012,N/A")).facts[ADAPTERS[0]].pkeys == {0x7FFF, 0x8012}
+    assert ibdiagnet_db_csv.parse(DB_CSV.replace("1,0x0012,1", "1,0x8012,N/A")).facts[ADAPTERS[0]].pkeys == {
+        0x7FFF,
+        0x8012,
+    }
 
 
 @pytest.mark.parametrize("row", ["1,0x18012,1", "1,0x0012,2", "1,N/A,1", "N/A,0x0012,1"])
 def test_a_partition_that_cannot_be_read_is_said_and_no_table_is_whole(row):
-    found = db_csv.parse(DB_CSV.replace("1,0x0012,1", row))
+    found = ibdiagnet_db_csv.parse(DB_CSV.replace("1,0x0012,1", row))
     assert found.problems == ("section PKEY: 1 of 6 rows cannot be read",)
     assert not any(one.pkeys for one in found.facts.values()), "whose row it was is not known"
 
 
 def test_db_csv_tells_the_ratios_that_registers_hold():
-    facts = db_csv.parse(DB_CSV).facts
-    assert facts[Port(LEAF, 1)].ber == {"raw": pytest.approx(9e-5), "effective": pytest.approx(4e-12), "symbol": 0.0}
-    assert facts[Port(LEAF, 2)].ber == {"raw": pytest.approx(2e-8)}, "what was never written is no ratio"
+    facts = ibdiagnet_db_csv.parse(DB_CSV).facts
+    assert facts[PortId(LEAF, 1)].ber == {"raw": pytest.approx(9e-5), "effective": pytest.approx(4e-12), "symbol": 0.0}
+    assert facts[PortId(LEAF, 2)].ber == {"raw": pytest.approx(2e-8)}, "what was never written is no ratio"
     assert facts[ADAPTERS[0]].ber == {}
 
 
 def test_db_csv_tells_how_warm_devices_are():
-    found = db_csv.parse(DB_CSV)
+    found = ibdiagnet_db_csv.parse(DB_CSV)
     assert found.temperatures == {LEAF: 59.0, ADAPTERS[0].guid: 47.0}
-    assert db_csv.parse(DB_CSV.replace(f"{LEAF},59", f"{LEAF},warm")).problems == (
+    assert ibdiagnet_db_csv.parse(DB_CSV.replace(f"{LEAF},59", f"{LEAF},warm")).problems == (
         "section TEMP_SENSING: 1 of 3 rows cannot be read",
     )
 
 
 @given(mantissa=st.integers(0, 1 << 64), exponent=st.integers(0, 1 << 64))
 def test_a_register_holds_a_ratio_or_nothing(mantissa, exponent):
-    ratio = ratios.of_register(mantissa, exponent)
+    ratio = bit_error_rate.decode_register(mantissa, exponent)
     assert ratio is None or 0 <= ratio <= 1

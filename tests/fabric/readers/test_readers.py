@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.fabric.ibnetdiscover import parse as ibnetdiscover
-from assay.fabric.readers import FORMATS, read, recognise, topology
-from assay.fabric.readers.addresses import addresses, by_device
-from assay.model.errors import Trouble
+from assay.fabric.readers.format_detection import FORMATS, detect_format, read_tool_output, read_topology
+from assay.fabric.readers.ibnetdiscover import parse as ibnetdiscover
+from assay.fabric.readers.lid_addresses import read_addresses, resolve_port_guids
+from assay.model.errors import AssayError
 
 RECORDINGS = Path(__file__).parent / "recordings"
 FILES = {
@@ -31,7 +31,7 @@ adapters on two leaves and a spine; the others are made by hand, of the same fab
 TEXTS = {name: (RECORDINGS / file).read_text() for name, file in FILES.items()}
 TOPOLOGIES = [form.name for form in FORMATS if not form.has]
 SINGLE = [form.name for form in FORMATS if form.has]
-KNOWN = addresses(TEXTS["ibnetdiscover"])
+KNOWN = read_addresses(TEXTS["ibnetdiscover"])
 SEVERAL_ANSWERS = ("UFM events", "smpquery", "perfquery")
 """Nothing in these texts says how many answers there should be; each by itself is whole or is said not to be."""
 
@@ -42,7 +42,7 @@ NOT_WHOLE_BY_NATURE = {
 
 
 def links(discovery):
-    return {(frozenset(cable[:2]), cable.rate) for cable in by_device(discovery, KNOWN).cables}
+    return {(frozenset(cable[:2]), cable.rate) for cable in resolve_port_guids(discovery, KNOWN).cables}
 
 
 def said(discovery):
@@ -63,7 +63,7 @@ def part_of(cut, whole):
     )
 
 
-WHOLE = {name: said(read(text)) for name, text in TEXTS.items()}
+WHOLE = {name: said(read_tool_output(text)) for name, text in TEXTS.items()}
 
 
 def test_there_is_a_recording_of_every_format():
@@ -72,38 +72,38 @@ def test_there_is_a_recording_of_every_format():
 
 @pytest.mark.parametrize("name", FILES)
 def test_a_text_is_recognised_by_what_it_looks_like(name):
-    assert recognise(TEXTS[name]).name == name
-    assert recognise("Last login: today\nadmin@ufm:~$ tool\n" + TEXTS[name]).name == name
-    assert recognise(TEXTS[name].replace("\n", "\r\n")).name == name
-    assert recognise("#\n" * 50_000 + TEXTS[name]).name == name
+    assert detect_format(TEXTS[name]).name == name
+    assert detect_format("Last login: today\nadmin@ufm:~$ tool\n" + TEXTS[name]).name == name
+    assert detect_format(TEXTS[name].replace("\n", "\r\n")).name == name
+    assert detect_format("#\n" * 50_000 + TEXTS[name]).name == name
 
 
 @pytest.mark.parametrize("name", FILES)
 def test_a_whole_text_is_read_whole(name):
-    assert complaints(read(TEXTS[name]), name) == []
-    assert complaints(read(TEXTS[name].replace("\n", "\r\n")), name) == []
+    assert complaints(read_tool_output(TEXTS[name]), name) == []
+    assert complaints(read_tool_output(TEXTS[name].replace("\n", "\r\n")), name) == []
 
 
 @pytest.mark.parametrize("name", TOPOLOGIES)
 def test_every_tool_finds_the_same_cables(name):
-    found = topology(TEXTS[name])
+    found = read_topology(TEXTS[name])
     assert len(found.cables) == 7
     assert links(found) == links(ibnetdiscover(TEXTS["ibnetdiscover"]))
     kinds = {guid: device.kind for guid, device in ibnetdiscover(TEXTS["ibnetdiscover"]).devices.items()}
-    assert {guid: device.kind for guid, device in by_device(found, KNOWN).devices.items()} == kinds
+    assert {guid: device.kind for guid, device in resolve_port_guids(found, KNOWN).devices.items()} == kinds
 
 
 @pytest.mark.parametrize("name", SINGLE)
 def test_what_carries_no_topology_is_not_compared_with_a_design(name):
-    with pytest.raises(Trouble, match="not of a whole fabric") as trouble:
-        topology(TEXTS[name])
+    with pytest.raises(AssayError, match="not of a whole fabric") as trouble:
+        read_topology(TEXTS[name])
     assert "ibnetdiscover" in trouble.value.fix
 
 
 @pytest.mark.parametrize("text", ["", "   \n", "hello\n", "{}", "\x00\x01\x02", "[1, 2", "LID 7\n"])
 def test_what_no_tool_prints_is_refused_with_what_is_known(text):
-    for look in (read, topology):
-        with pytest.raises(Trouble) as trouble:
+    for look in (read_tool_output, read_topology):
+        with pytest.raises(AssayError) as trouble:
             look(text)
         assert all(name in trouble.value.fix for name in FILES)
 
@@ -118,7 +118,7 @@ def reader(name):
 def test_a_text_cut_anywhere_says_so_or_lacks_nothing(name, data):
     cut = reader(name)(TEXTS[name][: data.draw(st.integers(0, len(TEXTS[name]) - 1))])
     if not complaints(cut, name):
-        assert said(cut) == WHOLE[name] or (name in SEVERAL_ANSWERS and part_of(cut, read(TEXTS[name])))
+        assert said(cut) == WHOLE[name] or (name in SEVERAL_ANSWERS and part_of(cut, read_tool_output(TEXTS[name])))
 
 
 @pytest.mark.parametrize("name", [name for name in FILES if name not in SEVERAL_ANSWERS])
@@ -155,9 +155,9 @@ def test_any_text_at_all_is_partial_and_no_exception(name, text, stderr):
 @pytest.mark.parametrize("name", FILES)
 def test_a_timeout_on_stderr_makes_it_partial(name):
     lost = "src/query_smp.c:195; umad (DR path slid 0; dlid 0; 0,1,19) bad status 110; Connection timed out"
-    assert f"stderr: {lost}" in read(TEXTS[name], lost).problems
+    assert f"stderr: {lost}" in read_tool_output(TEXTS[name], lost).problems
     greeting = "ibwarn: [7] sim_connect: attached as client 1"
-    assert complaints(read(TEXTS[name], greeting), name) == []
+    assert complaints(read_tool_output(TEXTS[name], greeting), name) == []
 
 
 SAMPLES = Path(os.environ.get("ASSAY_SAMPLES", "no samples")) / "infiniband" / "infiniband_exporter"
@@ -167,14 +167,14 @@ needs_samples = pytest.mark.skipif(not SAMPLES.is_dir(), reason="ASSAY_SAMPLES n
 @needs_samples
 def test_real_counters_of_ports_are_read_whole():
     files = [file for file in SAMPLES.glob("perfquery*/*.out") if file.read_text()]
-    found = [read(file.read_text()) for file in files]
+    found = [read_tool_output(file.read_text()) for file in files]
     assert len(found) == 9
     assert all(complaints(one, "perfquery") == [] for one in found)
 
 
 @needs_samples
 def test_real_reports_of_ports_are_read_line_by_line():
-    found = topology((SAMPLES / "ibnetdiscover" / "test.out").read_text())
+    found = read_topology((SAMPLES / "ibnetdiscover" / "test.out").read_text())
     assert len(found.cables) == 4
     assert [one for one in found.problems if "cannot be read" in one] == []
     assert found.partial, "one switch of it was left out of the sample"

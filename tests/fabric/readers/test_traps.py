@@ -9,21 +9,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.fabric.link_words import rate_from_bits, rate_from_lanes, state_of
+from assay.fabric.link_rates_and_states import parse_port_state, rate_from_bits, rate_from_lanes
 from assay.fabric.readers import (
-    addresses,
-    db_csv,
+    ibdiagnet_db_csv,
+    ibdiagnet_net_dump,
     iblinkinfo,
+    ibnetdiscover_ports,
     ibqueryerrors,
+    lid_addresses,
     mlxlink,
-    net_dump,
     perfquery,
-    port_report,
     smpquery,
     ufm_events,
     ufm_links,
 )
-from assay.model.cable import Port
+from assay.model.fabric.ports_and_cables import PortId
 
 RECORDINGS = Path(__file__).parent / "recordings"
 LEAF, OTHER, SPINE = "0xb83f000000001000", "0xb83f000000001010", "0xb83f000000002000"
@@ -34,7 +34,7 @@ def recorded(file):
     return (RECORDINGS / file).read_text()
 
 
-KNOWN = addresses.addresses(recorded("ibnetdiscover.txt"))
+KNOWN = lid_addresses.read_addresses(recorded("ibnetdiscover.txt"))
 
 
 @pytest.mark.parametrize(
@@ -56,35 +56,35 @@ def test_lanes_are_told_in_gigabits_with_and_without_line_coding(width, lane, ra
 
 
 def test_a_disabled_port_says_down_and_only_its_physical_state_says_why():
-    assert state_of("Down", "Disabled") == ("disabled", "disabled")
-    assert state_of("Initialize", "LinkUp") == ("init", "linkup")
-    assert state_of("DOWN", "POLL") == ("down", "poll")
+    assert parse_port_state("Down", "Disabled") == ("disabled", "disabled")
+    assert parse_port_state("Initialize", "LinkUp") == ("init", "linkup")
+    assert parse_port_state("DOWN", "POLL") == ("down", "poll")
 
 
 def test_a_port_without_a_cable_has_no_rate_although_one_is_printed():
-    found = port_report.parse(recorded("ibnetdiscover-p.txt"))
-    assert found.facts[Port(OTHER, 2)].rate == ""
+    found = ibnetdiscover_ports.parse(recorded("ibnetdiscover-p.txt"))
+    assert found.facts[PortId(OTHER, 2)].rate == ""
     assert not found.partial
     unquoted = "SW   479  1 0x0002c9020040f161 4x QDR" + " " * 36 + "Infiniscale-IV Mellanox Technologies\n"
-    assert port_report.parse(recorded("ibnetdiscover-p.txt") + unquoted).problems == ()
+    assert ibnetdiscover_ports.parse(recorded("ibnetdiscover-p.txt") + unquoted).problems == ()
 
 
 def test_a_rate_of_question_marks_is_no_rate():
     text = recorded("ibnetdiscover-p.txt").replace("4x HDR - CA", "4x ??? - CA", 1)
-    assert any("no rate" in problem for problem in port_report.parse(text).problems)
+    assert any("no rate" in problem for problem in ibnetdiscover_ports.parse(text).problems)
 
 
 def test_adapters_named_by_their_port_are_named_by_their_device_again():
     text = recorded("iblinkinfo.txt")
     assert "0xa088000000000001" in iblinkinfo.parse(text).devices
-    assert ONE in addresses.by_device(iblinkinfo.parse(text), KNOWN).devices
+    assert ONE in lid_addresses.resolve_port_guids(iblinkinfo.parse(text), KNOWN).devices
     assert KNOWN.lids == {1: LEAF, 2: SPINE, 6: OTHER, 3: ONE, 4: ONE[:-3] + "100", 5: ONE[:-3] + "200"}
 
 
 def test_ports_that_are_down_are_facts_of_iblinkinfo():
     facts = iblinkinfo.parse(recorded("iblinkinfo.txt")).facts
-    assert (facts[Port(OTHER, 2)].state, facts[Port(OTHER, 2)].physical) == ("down", "polling")
-    assert (facts[Port(OTHER, 1)].state, facts[Port(OTHER, 1)].rate) == ("active", "4xHDR")
+    assert (facts[PortId(OTHER, 2)].state, facts[PortId(OTHER, 2)].physical) == ("down", "polling")
+    assert (facts[PortId(OTHER, 1)].state, facts[PortId(OTHER, 1)].rate) == ("active", "4xHDR")
 
 
 def test_another_end_that_did_not_answer_is_no_missing_cable():
@@ -106,7 +106,10 @@ def test_iblinkinfo_without_l_names_no_other_end():
 def test_the_sum_over_all_ports_is_no_port():
     found = ibqueryerrors.parse(recorded("ibqueryerrors.txt"))
     (facts,) = found.facts.values()
-    assert (facts.port, dict(facts.counters)) == (Port(LEAF, 1), {"SymbolErrorCounter": 65535, "LinkDownedCounter": 7})
+    assert (facts.port, dict(facts.counters)) == (
+        PortId(LEAF, 1),
+        {"SymbolErrorCounter": 65535, "LinkDownedCounter": 7},
+    )
     assert facts.saturated == {"SymbolErrorCounter"}
 
 
@@ -121,7 +124,7 @@ def test_counters_of_the_details_are_not_believed():
 
 def test_classic_counters_stop_and_wide_ones_do_not():
     (facts,) = perfquery.parse(recorded("perfquery.txt"), guids=KNOWN.lids).facts.values()
-    assert (facts.port, facts.counters["SymbolErrorCounter"]) == (Port(LEAF, 1), 65535)
+    assert (facts.port, facts.counters["SymbolErrorCounter"]) == (PortId(LEAF, 1), 65535)
     assert facts.saturated == {"SymbolErrorCounter"}
     assert facts.counters["PortUnicastXmitPkts"] == 0
 
@@ -136,9 +139,9 @@ def test_error_counters_of_an_extended_answer_count_only_where_the_port_has_them
     has = perfquery.parse(EXTENDED.format(2), guids=KNOWN.lids)
     lacks = perfquery.parse(EXTENDED.format(0), guids=KNOWN.lids)
     assert (has.problems, lacks.problems) == ((), ())
-    assert has.facts[Port(LEAF, 3)].counters["SymbolErrorCounter"] > 65535
-    assert has.facts[Port(LEAF, 3)].saturated == frozenset()
-    assert lacks.facts[Port(LEAF, 3)].counters.keys() == perfquery.DATA
+    assert has.facts[PortId(LEAF, 3)].counters["SymbolErrorCounter"] > 65535
+    assert has.facts[PortId(LEAF, 3)].saturated == frozenset()
+    assert lacks.facts[PortId(LEAF, 3)].counters.keys() == perfquery.DATA
 
 
 def test_port_255_is_all_ports_and_no_fact():
@@ -148,7 +151,7 @@ def test_port_255_is_all_ports_and_no_fact():
 
 def test_without_a_map_of_lids_a_port_is_called_by_its_lid_and_that_is_said():
     found = perfquery.parse(recorded("perfquery.txt"))
-    assert list(found.facts) == [Port("lid 1", 1)]
+    assert list(found.facts) == [PortId("lid 1", 1)]
     assert found.partial
 
 
@@ -156,7 +159,7 @@ def test_smpquery_tells_a_node_and_its_port():
     found = smpquery.parse(recorded("smpquery.txt"))
     assert found.problems == ()
     assert found.devices[LEAF].name == "leaf-0"
-    facts = found.facts[Port(LEAF, 1)]
+    facts = found.facts[PortId(LEAF, 1)]
     assert (facts.state, facts.physical, facts.rate) == ("active", "linkup", "4xHDR")
 
 
@@ -167,13 +170,13 @@ def test_ten_gigabits_a_lane_are_qdr_only_where_it_is_said_that_there_is_nothing
     none = text.replace(
         "LinkSpeedExtActive:..............53.125 Gbps", "LinkSpeedExtActive:..............No Extended Speed"
     )
-    assert smpquery.parse(none).facts[Port(LEAF, 1)].rate == "4xQDR"
+    assert smpquery.parse(none).facts[PortId(LEAF, 1)].rate == "4xQDR"
 
 
 def test_labels_of_a_net_dump_are_not_port_numbers():
-    found = net_dump.parse(recorded("net_dump.txt"))
-    assert found.facts[Port(LEAF, 5)].label == "1/3/1"
-    assert Port(SPINE, 1) in {end for cable in found.cables if Port(LEAF, 5) in cable for end in cable[:2]}
+    found = ibdiagnet_net_dump.parse(recorded("net_dump.txt"))
+    assert found.facts[PortId(LEAF, 5)].label == "1/3/1"
+    assert PortId(SPINE, 1) in {end for cable in found.cables if PortId(LEAF, 5) in cable for end in cable[:2]}
 
 
 @pytest.mark.parametrize("switch", ["leaf-1", "spine-0"])
@@ -187,18 +190,20 @@ def test_a_link_info_cut_off_within_a_switch_that_leads_nowhere_else_is_not_a_sm
 def test_a_switch_of_a_known_product_that_lists_fewer_ports_was_cut_off():
     text = recorded("net_dump.txt").replace(":TEST8/U1", ":MQM9700/U1")
     text = text[: text.rindex("  1/4/2 ")]
-    assert any("a MQM9700 has 64 or more" in problem for problem in net_dump.parse(text).problems)
+    assert any("a MQM9700 has 64 or more" in problem for problem in ibdiagnet_net_dump.parse(text).problems)
 
 
 def test_a_switch_without_a_record_is_no_adapter():
     text = recorded("net_dump.txt")
     cut = text[: text.index('"MF0;spine-0:TEST8/U1", Mellanox')]
-    assert any(f"{SPINE} (MF0;spine-0:TEST8/U1) is cabled" in problem for problem in net_dump.parse(cut).problems)
+    assert any(
+        f"{SPINE} (MF0;spine-0:TEST8/U1) is cabled" in problem for problem in ibdiagnet_net_dump.parse(cut).problems
+    )
 
 
 def test_db_csv_tells_modules_labels_and_counters():
-    facts = db_csv.parse(recorded("db_csv.txt")).facts
-    one, two = facts[Port(LEAF, 1)], facts[Port(LEAF, 2)]
+    facts = ibdiagnet_db_csv.parse(recorded("db_csv.txt")).facts
+    one, two = facts[PortId(LEAF, 1)], facts[PortId(LEAF, 2)]
     assert one.module == {
         "vendor": "Maker", "part": "PART-1", "serial": "SER0001", "technology": "Active fiber",
         "temperature_c": 42.0, "length_m": 3.0,
@@ -209,7 +214,7 @@ def test_db_csv_tells_modules_labels_and_counters():
     }  # fmt: skip
     assert (one.saturated, two.saturated) == ({"SymbolErrorCounter"}, {"LinkDownedCounter"})
     assert "temperature_c" not in two.module
-    assert (facts[Port(OTHER, 2)].state, Port(OTHER, 0) in facts) == ("down", False)
+    assert (facts[PortId(OTHER, 2)].state, PortId(OTHER, 0) in facts) == ("down", False)
 
 
 @pytest.mark.parametrize(
@@ -228,7 +233,7 @@ def test_db_csv_tells_modules_labels_and_counters():
 def test_sections_of_a_db_csv_are_held_against_each_other(old, new, said):
     text = recorded("db_csv.txt")
     assert old in text
-    assert any(said in problem for problem in db_csv.parse(text.replace(old, new, 1)).problems)
+    assert any(said in problem for problem in ibdiagnet_db_csv.parse(text.replace(old, new, 1)).problems)
 
 
 def test_ufm_without_speeds_gives_cables_without_rates():
@@ -236,7 +241,7 @@ def test_ufm_without_speeds_gives_cables_without_rates():
     found = ufm_links.parse(text)
     assert ({cable.rate for cable in found.cables}, found.problems) == ({""}, ())
     assert found.devices[LEAF].name == "leaf-0"
-    assert found.facts[Port(LEAF, 5)].label == "1/3/1"
+    assert found.facts[PortId(LEAF, 5)].label == "1/3/1"
 
 
 def test_a_link_is_held_against_its_own_name():
@@ -251,9 +256,9 @@ def test_a_port_with_two_links_is_a_contradiction():
 
 def test_events_name_their_ports_by_guid_or_by_the_label_of_their_cage():
     down, ber, up, count = ufm_events.parse(recorded("ufm_events.txt")).events
-    assert (down.code, down.ports, down.serial) == (329, (Port(LEAF, 5), Port(SPINE, 1)), "SER0009")
-    assert (ber.code, ber.severity, ber.ports) == (918, "minor", (Port(LEAF, 6),))
-    assert (up.ports, count.ports) == ((), (Port(OTHER, 7),))
+    assert (down.code, down.ports, down.serial) == (329, (PortId(LEAF, 5), PortId(SPINE, 1)), "SER0009")
+    assert (ber.code, ber.severity, ber.ports) == (918, "minor", (PortId(LEAF, 6),))
+    assert (up.ports, count.ports) == ((), (PortId(OTHER, 7),))
 
 
 @pytest.mark.parametrize(
@@ -264,7 +269,7 @@ def test_a_twin_port_cage_holds_two_ports(label, port):
 
 
 def test_mlxlink_numbers_are_texts_and_nothing_is_zero_because_it_was_not_read():
-    facts = mlxlink.parse(recorded("mlxlink.json"), port=Port(ONE, 1)).facts[Port(ONE, 1)]
+    facts = mlxlink.parse(recorded("mlxlink.json"), port=PortId(ONE, 1)).facts[PortId(ONE, 1)]
     assert (facts.state, facts.physical, facts.rate) == ("active", "linkup", "4xNDR")
     assert facts.ber == {"symbol": 0.0, "effective": 2e-15, "raw": 1e-9}
     assert facts.counters == {"SymbolErrors": 0, "EffectivePhysicalErrors": 3, "LinkDownedCounter": 1}
@@ -291,7 +296,7 @@ def test_mlxlink_may_say_anything_anywhere(data):
     document["result"]["output"][section][name] = data.draw(
         odd | st.lists(odd, max_size=4) | st.dictionaries(st.text(), odd)
     )
-    (facts,) = mlxlink.parse(json.dumps(document), port=Port(ONE, 1)).facts.values()
+    (facts,) = mlxlink.parse(json.dumps(document), port=PortId(ONE, 1)).facts.values()
     assert all(math.isfinite(ratio) for ratio in facts.ber.values())
 
 
@@ -312,7 +317,17 @@ def test_ufm_may_say_anything_of_a_link(data):
 
 
 @pytest.mark.parametrize(
-    "reader", [iblinkinfo, port_report, net_dump, perfquery, ibqueryerrors, smpquery, ufm_events, db_csv]
+    "reader",
+    [
+        iblinkinfo,
+        ibnetdiscover_ports,
+        ibdiagnet_net_dump,
+        perfquery,
+        ibqueryerrors,
+        smpquery,
+        ufm_events,
+        ibdiagnet_db_csv,
+    ],
 )
 @pytest.mark.parametrize("piece", ['"', '0x1 "', ":", '" ( ) ', "# Port info: DR path 0,", "[A == 1] ", "9", ","])
 def test_a_line_without_an_end_takes_no_time(reader, piece):
@@ -323,4 +338,4 @@ def test_a_line_without_an_end_takes_no_time(reader, piece):
 
 def test_mlxlink_without_a_section_says_so():
     text = recorded("mlxlink.json").replace('"Module Info"', '"Other"')
-    assert mlxlink.parse(text, port=Port(ONE, 1)).problems == ("there is no 'Module Info'",)
+    assert mlxlink.parse(text, port=PortId(ONE, 1)).problems == ("there is no 'Module Info'",)

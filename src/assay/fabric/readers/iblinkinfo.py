@@ -11,7 +11,7 @@ lane = Gbit/s of one lane: "53.125" is HDR
 One line a port, each cable twice. A port without a cable is printed with an empty other end (`[  ] "" ( )`); so is one
 whose other end did not answer ("Port not available"), which is a problem, but for a port that is disabled. `desc` is
 padded with blanks at its left.
-`guid` is the PORT's, see `port_report.py`. The text does not say what kind a device is: one with several ports is
+`normalise_guid` is the PORT's, see `port_report.py`. The text does not say what kind a device is: one with several ports is
 taken for a switch. A switch lists all of its ports from 1 on, cabled or not, which shows lost lines. `Could be 12X` and
 the like are remarks, not read. Without `-l` the other end is named by its LID only: not read either.
 Source: infiniband-diags 44, `iblinkinfo.c`.
@@ -21,12 +21,19 @@ from __future__ import annotations
 
 import re
 
-from assay.fabric.discovery import Discovery
-from assay.fabric.ends import LOST, Listing, guid, numbered
-from assay.fabric.link_words import rate_from_lanes, state_of
-from assay.fabric.port_counts import SWITCHLIKE, ends_early, gaps, product_of
-from assay.fabric.port_facts import PortFacts
-from assay.model.cable import Port
+from assay.fabric.discovery import FabricDiscovery, PortFacts
+from assay.fabric.link_rates_and_states import parse_port_state, rate_from_lanes
+from assay.fabric.readers.port_listing import (
+    NO_ANSWER,
+    SWITCHLIKE,
+    PortListing,
+    find_port_gaps,
+    find_product,
+    find_truncated_switches,
+    normalise_guid,
+    number_lines,
+)
+from assay.model.fabric.ports_and_cables import PortId
 
 _EXT = r"\[[ 0-9]*\]"
 LINE = re.compile(
@@ -37,43 +44,43 @@ LINE = re.compile(
 UNABRIDGED = re.compile(r"(?m)^(?:CA|Switch|Router): .*:$")
 
 
-def parse(text: str, stderr: str = "") -> Discovery:
+def parse(text: str, stderr: str = "") -> FabricDiscovery:
     """Read link information, a line a port. Never raises: what cannot be read is said in `problems`."""
-    listing = Listing(stderr)
+    listing = PortListing(stderr)
     if UNABRIDGED.search(text):
         listing.problems.append("without -l, iblinkinfo names other ends by their LIDs only: run iblinkinfo -l")
-        return listing.discovery()
-    for number, line in numbered(text):
+        return listing.to_discovery()
+    for number, line in number_lines(text):
         if found := LINE.fullmatch(line):
             _port(listing, f"line {number}", found)
         elif line:
-            listing.unread(number, line)
+            listing.add_unreadable_line(number, line)
     listing.problems += _lost_ports(listing)
-    return listing.discovery()
+    return listing.to_discovery()
 
 
-def _lost_ports(listing: Listing) -> list[str]:
+def _lost_ports(listing: PortListing) -> list[str]:
     """Say where a switch does not list all of its ports; only the last one in the text may have been cut off."""
     switches = {
-        guid: product_of(device.description)
+        guid: find_product(device.description)
         for guid, device in listing.devices.items()
         if device.kind == "switch" or SWITCHLIKE.match(device.description)
     }
-    numbers = listing.numbers(switches)
+    numbers = listing.list_port_numbers(switches)
     last = next(reversed(listing.facts), None)
     suspects = [last.guid] if last and last.guid in switches else []
-    return gaps(numbers) or ends_early(suspects, numbers, switches)
+    return find_port_gaps(numbers) or find_truncated_switches(suspects, numbers, switches)
 
 
-def _port(listing: Listing, where: str, found: re.Match[str]) -> None:
+def _port(listing: PortListing, where: str, found: re.Match[str]) -> None:
     digits, name, port, width, lane, logical, physical, far, far_port, remark, silent = found.groups()
-    here = Port(guid(digits), int(port))
-    listing.device(here, "switch" if here.guid in listing.devices else "hca", name.strip())
-    state, place = state_of(logical, physical)
+    here = PortId(normalise_guid(digits), int(port))
+    listing.add_device(here, "switch" if here.guid in listing.devices else "hca", name.strip())
+    state, place = parse_port_state(logical, physical)
     remark = remark or silent
-    lost = LOST.search(remark) or "not available" in remark or (not far and place == "linkup")
+    lost = NO_ANSWER.search(remark) or "not available" in remark or (not far and place == "linkup")
     if lost and place != "disabled":
         listing.problems.append(f"{where}: the other end of port {here.number} of {here.guid} did not answer")
-    there = Port(guid(far), int(far_port)) if far else None
+    there = PortId(normalise_guid(far), int(far_port)) if far else None
     rate = rate_from_lanes(width, lane) if width and there else ""
-    listing.port(where, PortFacts(here, state, place, rate), there)
+    listing.add_port(where, PortFacts(here, state, place, rate), there)

@@ -27,11 +27,16 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from assay.fabric.discovery import Discovery
-from assay.fabric.ends import guid, lost_on, numbered
-from assay.fabric.port_facts import SATURATION, PortFacts, classic_saturated, joined
+from assay.fabric.discovery import (
+    CLASSIC_COUNTER_MAX,
+    FabricDiscovery,
+    PortFacts,
+    find_saturated_counters,
+    merge_port_facts,
+)
 from assay.fabric.readers.perfquery import DATA
-from assay.model.cable import Port
+from assay.fabric.readers.port_listing import find_stderr_problems, normalise_guid, number_lines
+from assay.model.fabric.ports_and_cables import PortId
 
 NODE = re.compile(r'(Errors|Data Counters) for 0x([0-9a-fA-F]{1,16}) "(.*)"')
 PORT = re.compile(r"GUID 0x([0-9a-fA-F]{1,16}) port (ALL|[0-9]{1,5}):((?: ?\[[^\[\]]*\])*)")
@@ -39,15 +44,15 @@ COUNTER = re.compile(r"\[(\w{1,60}) == ([0-9]{1,20})(?: \([^()]*\))?\]")
 SUMMARY = re.compile(r"## Summary: ([0-9]{1,9}) nodes checked, ([0-9]{1,9}) bad nodes found")
 TAIL = re.compile(r"##\s+[0-9]+ ports checked, [0-9]+ ports have errors beyond threshold|## Suppressed:.*")
 THRESHOLDS = re.compile(r"## Thresholds:\s*(.*)")
-KNOWN = SATURATION.keys() | DATA
+KNOWN = CLASSIC_COUNTER_MAX.keys() | DATA
 
 
-def parse(text: str, stderr: str = "") -> Discovery:
+def parse(text: str, stderr: str = "") -> FabricDiscovery:
     """Read errors. Never raises: what cannot be read is said in `problems`."""
-    reader = _Reader(lost_on(stderr))
-    for number, line in numbered(text):
+    reader = _Reader(find_stderr_problems(stderr))
+    for number, line in number_lines(text):
         reader.line(number, line)
-    return Discovery([], {}, tuple(reader.done()), joined(reader.facts))
+    return FabricDiscovery([], {}, tuple(reader.done()), merge_port_facts(reader.facts))
 
 
 class _Reader:
@@ -65,7 +70,7 @@ class _Reader:
         if found := PORT.fullmatch(line):
             self.port(number, found)
         elif found := NODE.fullmatch(line):
-            self.node = guid(found[2])
+            self.node = normalise_guid(found[2])
             self.bad |= {self.node} if found[1] == "Errors" else set()
         elif found := SUMMARY.fullmatch(line):
             self.bad_claimed = int(found[2])
@@ -80,15 +85,15 @@ class _Reader:
         counters = COUNTER.findall(found[3])
         if len(counters) != found[3].count("["):
             self.problems.append(f"line {number}: not every counter can be read")
-        if guid(found[1]) != self.node:
-            self.problems.append(f"line {number}: {guid(found[1])} is not the node that was announced")
+        if normalise_guid(found[1]) != self.node:
+            self.problems.append(f"line {number}: {normalise_guid(found[1])} is not the node that was announced")
         counts = {name: int(count) for name, count in counters if name in KNOWN}
         if found[2] == "ALL":
             self.sums[self.node] = counts
             return
-        port = Port(guid(found[1]), int(found[2]))
+        port = PortId(normalise_guid(found[1]), int(found[2]))
         narrow = {name: count for name, count in counts.items() if name not in DATA}
-        self.facts.append(PortFacts(port, counters=counts, saturated=classic_saturated(narrow)))
+        self.facts.append(PortFacts(port, counters=counts, saturated=find_saturated_counters(narrow)))
 
     def done(self) -> list[str]:
         """Return all problems, with those that only the whole text shows."""

@@ -18,16 +18,14 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from assay.fabric.discovery import Discovery
-from assay.fabric.ends import lost_on
-from assay.fabric.link_words import rate_from_lanes, state_of
-from assay.fabric.port_facts import ModuleValue, PortFacts
-from assay.fabric.rate import SPEEDS, rate_of
-from assay.fabric.readers.json_text import branch, lanes, load, number
-from assay.fabric.readers.ratios import settled
-from assay.model.cable import Port
+from assay.fabric.discovery import FabricDiscovery, ModuleValue, PortFacts
+from assay.fabric.health.bit_error_rate import zero_if_no_errors
+from assay.fabric.link_rates_and_states import SPEEDS, parse_port_state, parse_rate, rate_from_lanes
+from assay.fabric.readers.port_listing import find_stderr_problems
+from assay.fabric.readers.tolerant_json import find_object, load_json, read_lanes, read_leading_number
+from assay.model.fabric.ports_and_cables import PortId
 
-NOWHERE = Port("port not told", 0)
+NOWHERE = PortId("port not told", 0)
 SECTIONS = ("Operational Info", "Physical Counters and BER Info", "Module Info")
 BER = {"Raw Physical BER": "raw", "Effective Physical BER": "effective", "Symbol BER": "symbol"}
 COUNTERS = {
@@ -45,26 +43,30 @@ LANES = {
 IB_SPEED = re.compile(r"(?:IB-)?([A-Z]+(?:10)?)")
 
 
-def parse(text: str, stderr: str = "", port: Port | None = None) -> Discovery:
+def parse(text: str, stderr: str = "", port: PortId | None = None) -> FabricDiscovery:
     """Read one port. Never raises: what cannot be read is said in `problems`."""
-    problems = lost_on(stderr)
-    output = branch(load(text, problems), "result", "output")
-    problems += [f"there is no {name!r}" for name in SECTIONS if not branch(output, name)] if not problems else []
+    problems = find_stderr_problems(stderr)
+    output = find_object(load_json(text, problems), "result", "output")
+    problems += [f"there is no {name!r}" for name in SECTIONS if not find_object(output, name)] if not problems else []
     if port is None:
         problems.append("mlxlink does not say whose port this is")
     here = port or NOWHERE
     facts = _facts(here, output)
-    return Discovery([], {}, tuple(problems), {here: facts} if output else {})
+    return FabricDiscovery([], {}, tuple(problems), {here: facts} if output else {})
 
 
-def _facts(port: Port, output: Mapping[str, Any]) -> PortFacts:
-    link, errors, module = (branch(output, name) for name in SECTIONS)
-    state, place = state_of(str(link.get("State", "")), str(link.get("Physical state", "")))
-    told = {ours: one for theirs, ours in BER.items() if (one := number(errors.get(theirs))) is not None}
-    counts = {ours: int(one) for theirs, ours in COUNTERS.items() if (one := number(errors.get(theirs))) is not None}
+def _facts(port: PortId, output: Mapping[str, Any]) -> PortFacts:
+    link, errors, module = (find_object(output, name) for name in SECTIONS)
+    state, place = parse_port_state(str(link.get("State", "")), str(link.get("Physical state", "")))
+    told = {ours: one for theirs, ours in BER.items() if (one := read_leading_number(errors.get(theirs))) is not None}
+    counts = {
+        ours: int(one)
+        for theirs, ours in COUNTERS.items()
+        if (one := read_leading_number(errors.get(theirs))) is not None
+    }
     return PortFacts(
         port, state, place, _rate(link), counts,
-        {name: settled(ratio) for name, ratio in told.items()}, _module(module),
+        {name: zero_if_no_errors(ratio) for name, ratio in told.items()}, _module(module),
     )  # fmt: skip
 
 
@@ -73,7 +75,7 @@ def _rate(link: Mapping[str, Any]) -> str:
     name = IB_SPEED.fullmatch(speed)
     if name and name[1] in SPEEDS:
         rate = f"{width}{name[1]}"
-        return rate if rate_of(rate) else ""
+        return rate if parse_rate(rate) else ""
     return rate_from_lanes(width, speed)
 
 
@@ -84,7 +86,9 @@ def _module(module: Mapping[str, Any]) -> dict[str, ModuleValue]:
         if isinstance(module.get(theirs), str) and module[theirs].strip() not in ("N/A", "")
     }
     numbers: dict[str, ModuleValue] = {
-        ours: one for theirs, ours in NUMBERS.items() if (one := number(module.get(theirs))) is not None
+        ours: one for theirs, ours in NUMBERS.items() if (one := read_leading_number(module.get(theirs))) is not None
     }
-    each: dict[str, ModuleValue] = {ours: values for key, ours in LANES.items() if (values := lanes(module.get(key)))}
+    each: dict[str, ModuleValue] = {
+        ours: values for key, ours in LANES.items() if (values := read_lanes(module.get(key)))
+    }
     return texts | numbers | each

@@ -24,10 +24,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from assay.fabric.discovery import Discovery
-from assay.fabric.ends import cut_off, lost_on, numbered
-from assay.fabric.port_facts import SATURATION, PortFacts, classic_saturated, joined
-from assay.model.cable import Port
+from assay.fabric.discovery import (
+    CLASSIC_COUNTER_MAX,
+    FabricDiscovery,
+    PortFacts,
+    find_saturated_counters,
+    merge_port_facts,
+)
+from assay.fabric.readers.port_listing import find_stderr_problems, find_truncation, number_lines
+from assay.model.fabric.ports_and_cables import PortId
 
 HEADER = re.compile(
     r"#\s*(\w[\w ]*?) counters: Lid ([0-9]{1,5}) port ([0-9]{1,5})"
@@ -39,8 +44,8 @@ DATA = {
     "PortXmitData", "PortRcvData", "PortXmitPkts", "PortRcvPkts", "PortUnicastXmitPkts", "PortUnicastRcvPkts",
     "PortMulticastXmitPkts", "PortMulticastRcvPkts",
 }  # fmt: skip
-ERRORS = SATURATION.keys() - DATA
-CLASSIC = SATURATION.keys()
+ERRORS = CLASSIC_COUNTER_MAX.keys() - DATA
+CLASSIC = CLASSIC_COUNTER_MAX.keys()
 DETAILS: Mapping[str, set[str]] = {
     "PortRcvErrorDetails": {
         "PortLocalPhysicalErrors", "PortMalformedPktErrors", "PortBufferOverrunErrors", "PortDLIDMappingErrors",
@@ -56,12 +61,12 @@ ADDITIONAL = 1 << 1
 ALL_PORTS = 255
 
 
-def parse(text: str, stderr: str = "", guids: Mapping[int, str] | None = None) -> Discovery:
+def parse(text: str, stderr: str = "", guids: Mapping[int, str] | None = None) -> FabricDiscovery:
     """Read counters. `guids` are the devices' GUIDs by LID. Never raises: what cannot be read is in `problems`."""
-    problems = lost_on(stderr) + cut_off(text)
+    problems = find_stderr_problems(stderr) + find_truncation(text)
     facts: list[PortFacts] = []
     block: _Block | None = None
-    for number, line in numbered(text):
+    for number, line in number_lines(text):
         if header := HEADER.fullmatch(line):
             facts += block.done(problems, guids or {}) if block else []
             block = _Block(header)
@@ -74,7 +79,7 @@ def parse(text: str, stderr: str = "", guids: Mapping[int, str] | None = None) -
     facts += block.done(problems, guids or {}) if block else []
     if not facts and not problems:
         problems.append("no port's counters were found")
-    return Discovery([], {}, tuple(problems), joined(facts))
+    return FabricDiscovery([], {}, tuple(problems), merge_port_facts(facts))
 
 
 class _Block:
@@ -101,7 +106,7 @@ class _Block:
         counters = {name: count for name, count in self.counters.items() if name not in SELECTORS}
         if self.kind == "Port extended" and not self.additional:
             counters = {name: count for name, count in counters.items() if name in DATA}
-        port = Port(guids.get(self.lid, f"lid {self.lid}"), self.port)
+        port = PortId(guids.get(self.lid, f"lid {self.lid}"), self.port)
         return [PortFacts(port, counters=counters, saturated=self._saturated(counters))]
 
     def _needed(self) -> set[str] | None:
@@ -113,6 +118,6 @@ class _Block:
 
     def _saturated(self, counters: Mapping[str, int]) -> frozenset[str]:
         if self.kind == "Port":
-            return classic_saturated(counters)
+            return find_saturated_counters(counters)
         narrow = 0xFFFF if self.kind in DETAILS else 1 << 64
         return frozenset(name for name, count in counters.items() if count >= narrow)

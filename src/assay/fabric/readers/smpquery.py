@@ -22,12 +22,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from assay.fabric.discovery import Discovery, FoundDevice
-from assay.fabric.ends import cut_off, guid, lost_on, numbered
-from assay.fabric.link_words import rate_from_lanes, state_of
-from assay.fabric.port_facts import PortFacts, joined
-from assay.fabric.readers.pkey_table import PkeyTable
-from assay.model.cable import DeviceKind, Port
+from assay.fabric.discovery import DiscoveredDevice, FabricDiscovery, PortFacts, merge_port_facts
+from assay.fabric.health.partition_keys import PkeyTable
+from assay.fabric.link_rates_and_states import parse_port_state, rate_from_lanes
+from assay.fabric.readers.port_listing import find_stderr_problems, find_truncation, normalise_guid, number_lines
+from assay.model.fabric.ports_and_cables import DeviceKind, PortId
 
 HEADER = re.compile(
     r"# (Node|Port) info:\s+(Lid ([0-9]{1,5})|DR path [^A-Za-z]*(?:slid|dlid|[0-9;, ])*)(?: port ([0-9]{1,5}))?"
@@ -52,30 +51,30 @@ class _Block:
     table: PkeyTable | None = None
 
 
-def parse(text: str, stderr: str = "", guids: Mapping[int, str] | None = None) -> Discovery:
+def parse(text: str, stderr: str = "", guids: Mapping[int, str] | None = None) -> FabricDiscovery:
     """Read nodes and ports. `guids` are the devices' GUIDs by LID. Never raises: see `problems`."""
-    problems = lost_on(stderr) + cut_off(text)
+    problems = find_stderr_problems(stderr) + find_truncation(text)
     blocks = _blocks(text, problems)
     known = {f"Lid {lid}": one for lid, one in (guids or {}).items()}
-    devices: dict[str, FoundDevice] = {}
+    devices: dict[str, DiscoveredDevice] = {}
     for block in blocks:
         if block.kind == "Node" and (device := _device(block, problems)):
             known[block.address], devices[device.guid] = device.guid, device
     facts = [one for block in blocks if block.kind == "Port" and (one := _port(block, known, problems))]
     if not blocks and not problems:
         problems.append("no node and no port was found")
-    return Discovery([], devices, tuple(problems), joined(facts))
+    return FabricDiscovery([], devices, tuple(problems), merge_port_facts(facts))
 
 
 def _blocks(text: str, problems: list[str]) -> list[_Block]:
     blocks: list[_Block] = []
-    for number, line in numbered(text):
+    for number, line in number_lines(text):
         if header := HEADER.fullmatch(line):
             kind, address, lid, port = header.groups()
             blocks.append(_Block(kind, address.strip(), int(lid or 0), int(port or 0)))
         elif (found := DESCRIPTION.fullmatch(line)) and blocks and blocks[-1].kind == "Node":
             blocks[-1].description = found[1].strip()
-        elif (table := _table(blocks)).enter(line):
+        elif (table := _table(blocks)).add_line(line):
             _keep(table, blocks, number, problems)
         elif (found := LINE.fullmatch(line)) and blocks:
             _enter(blocks[-1], found[1], found[2].strip(), problems)
@@ -99,9 +98,9 @@ def _keep(table: PkeyTable, blocks: list[_Block], number: int, problems: list[st
 def _pkeys(block: _Block, problems: list[str]) -> frozenset[int] | None:
     if block.table is None:
         return None
-    if not block.table.whole:
+    if not block.table.is_complete:
         problems.append(f"the P_Keys of {block.address} port {block.port} were cut off")
-    return block.table.pkeys if block.table.whole else None
+    return block.table.pkeys if block.table.is_complete else None
 
 
 def _enter(block: _Block, name: str, said: str, problems: list[str]) -> None:
@@ -118,21 +117,21 @@ def _lacks(block: _Block, needed: set[str], problems: list[str]) -> bool:
     return bool(lacking)
 
 
-def _device(block: _Block, problems: list[str]) -> FoundDevice | None:
+def _device(block: _Block, problems: list[str]) -> DiscoveredDevice | None:
     if _lacks(block, NODE_LINES, problems):
         return None
     kind, ports, digits = (block.lines[name] for name in ("NodeType", "NumPorts", "Guid"))
     if kind not in KINDS or not re.fullmatch("[0-9]{1,5}", ports) or not re.fullmatch("0x[0-9a-fA-F]{16}", digits):
         problems.append(f"the node info of {block.address} cannot be read")
         return None
-    return FoundDevice(guid(digits), KINDS[kind], int(ports), block.description or "")
+    return DiscoveredDevice(normalise_guid(digits), KINDS[kind], int(ports), block.description or "")
 
 
 def _port(block: _Block, known: Mapping[str, str], problems: list[str]) -> PortFacts | None:
     if _lacks(block, PORT_LINES, problems):
         return None
     lines = block.lines
-    state, place = state_of(lines["LinkState"], lines["PhysLinkState"])
+    state, place = parse_port_state(lines["LinkState"], lines["PhysLinkState"])
     if not state:
         problems.append(f"the state {lines['LinkState']!r} of {block.address} port {block.port} is not known")
     rate = _rate(lines) if state == "active" else ""
@@ -141,7 +140,7 @@ def _port(block: _Block, known: Mapping[str, str], problems: list[str]) -> PortF
     if block.address not in known:
         problems.append(f"{block.address}: the text does not say whose address that is")
     name = known.get(block.address, f"lid {block.lid}" if block.lid else block.address)
-    return PortFacts(Port(name, block.port), state, place, rate, pkeys=_pkeys(block, problems))
+    return PortFacts(PortId(name, block.port), state, place, rate, pkeys=_pkeys(block, problems))
 
 
 def _rate(lines: Mapping[str, str]) -> str:

@@ -19,10 +19,9 @@ from __future__ import annotations
 
 import re
 
-from assay.fabric.discovery import Discovery
-from assay.fabric.ends import cut_off, guid, lost_on
-from assay.fabric.port_facts import FabricEvent
-from assay.model.cable import Port
+from assay.fabric.discovery import FabricDiscovery, FabricEvent
+from assay.fabric.readers.port_listing import find_stderr_problems, find_truncation, normalise_guid
+from assay.model.fabric.ports_and_cables import PortId
 
 LINE = re.compile(
     r"([0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.,][0-9]{1,9})?) \[[0-9]{1,20}\] \[([0-9]{1,6})\] "
@@ -33,9 +32,9 @@ SERIAL = re.compile(r"cable S/N: (\S+)")
 LABEL = re.compile(r"(?:.*/ |^)(?:(?:[0-9]{1,4}/)?([0-9]{1,4})/([12])|([0-9]{1,5}))$")
 
 
-def parse(text: str, stderr: str = "") -> Discovery:
+def parse(text: str, stderr: str = "") -> FabricDiscovery:
     """Read events, in the order of the log. Never raises: what cannot be read is said in `problems`."""
-    problems = lost_on(stderr) + cut_off(text)
+    problems = find_stderr_problems(stderr) + find_truncation(text)
     events = []
     for number, line in enumerate(text.splitlines(), start=1):
         if found := LINE.fullmatch(line.strip()):
@@ -44,14 +43,14 @@ def parse(text: str, stderr: str = "") -> Discovery:
             problems.append(f"line {number} is no event: {line.strip()[:80]!r}")
     if not events and not problems:
         problems.append("there is no event")
-    return Discovery([], {}, tuple(problems), events=tuple(events))
+    return FabricDiscovery([], {}, tuple(problems), events=tuple(events))
 
 
 def _event(found: re.Match[str]) -> FabricEvent:
     at, code, severity, category, _, place, device, text = found.groups()
-    ports = [Port(guid(end[1]), int(end[2])) for end in END.finditer(text)]
+    ports = [PortId(normalise_guid(end[1]), int(end[2])) for end in END.finditer(text)]
     if not ports and device and (number := port_of_label(place)):
-        ports = [Port(guid(device), number)]
+        ports = [PortId(normalise_guid(device), number)]
     serial = SERIAL.search(text)
     return FabricEvent(at, int(code), severity.lower(), category, text, tuple(ports), serial[1] if serial else "")
 

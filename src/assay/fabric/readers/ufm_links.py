@@ -20,50 +20,51 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from assay.fabric.discovery import Discovery, FoundCable, FoundDevice
-from assay.fabric.ends import guid, lost_on, named, whole
-from assay.fabric.link_words import rate_from_lanes
-from assay.fabric.port_facts import PortFacts
-from assay.fabric.rate import SPEEDS, rate_of
-from assay.fabric.readers.json_text import load
-from assay.model.cable import DeviceKind, Port
+from assay.fabric.discovery import DiscoveredCable, DiscoveredDevice, FabricDiscovery, PortFacts
+from assay.fabric.link_rates_and_states import SPEEDS, parse_rate, rate_from_lanes
+from assay.fabric.readers.port_listing import check_has_cables, find_stderr_problems, format_port, normalise_guid
+from assay.fabric.readers.tolerant_json import load_json
+from assay.model.fabric.ports_and_cables import DeviceKind, PortId
 
 SIDES = ("source", "destination")
 NAME = re.compile("([0-9a-fA-F]{1,16})_([0-9]{1,5}):([0-9a-fA-F]{1,16})_([0-9]{1,5})")
 HOST_PORT = re.compile(r"HCA-\w+/[0-9]+")
 
 
-def parse(text: str, stderr: str = "") -> Discovery:
+def parse(text: str, stderr: str = "") -> FabricDiscovery:
     """Read a list of links. Never raises: what cannot be read is said in `problems`."""
-    problems = lost_on(stderr)
-    document = load(text, problems)
+    problems = find_stderr_problems(stderr)
+    document = load_json(text, problems)
     if document is not None and not isinstance(document, list):
         problems.append("this is not a list of links")
     links = document if isinstance(document, list) else []
-    devices: dict[str, FoundDevice] = {}
-    ends: dict[Port, FoundCable] = {}
-    facts: dict[Port, PortFacts] = {}
+    devices: dict[str, DiscoveredDevice] = {}
+    ends: dict[PortId, DiscoveredCable] = {}
+    facts: dict[PortId, PortFacts] = {}
     for index, link in enumerate(links):
         a, b = (_end(link, side, devices, facts) for side in SIDES)
         if not a or not b:
             problems.append(f"link {index + 1} has no GUID or port at one end")
             continue
         name = NAME.fullmatch(str(link.get("name", "")))
-        if name and {a, b} != {Port(guid(name[1]), int(name[2])), Port(guid(name[3]), int(name[4]))}:
+        if name and {a, b} != {
+            PortId(normalise_guid(name[1]), int(name[2])),
+            PortId(normalise_guid(name[3]), int(name[4])),
+        }:
             problems.append(f"link {index + 1} is not the link that its name says")
-        cable = FoundCable(a, b, _rate(link))
+        cable = DiscoveredCable(a, b, _rate(link))
         for port in (a, b):
             if port in ends and set(ends[port][:2]) != {a, b}:
-                problems.append(f"{named(port)} has two links")
+                problems.append(f"{format_port(port)} has two links")
         ends[a] = ends[b] = cable
     cables = list(dict.fromkeys(ends.values()))
     untold = sum(not cable.rate for cable in cables)
     if 0 < untold < len(cables):
         problems.append(f"{untold} of {len(cables)} links do not tell their rate")
-    return Discovery(cables, devices, tuple(whole(cables, problems)), facts)
+    return FabricDiscovery(cables, devices, tuple(check_has_cables(cables, problems)), facts)
 
 
-def _end(link: Any, side: str, devices: dict[str, FoundDevice], facts: dict[Port, PortFacts]) -> Port | None:
+def _end(link: Any, side: str, devices: dict[str, DiscoveredDevice], facts: dict[PortId, PortFacts]) -> PortId | None:
     """Return one end of a link; take in its device and label."""
     if not isinstance(link, dict):
         return None
@@ -71,11 +72,11 @@ def _end(link: Any, side: str, devices: dict[str, FoundDevice], facts: dict[Port
     number = re.fullmatch("[0-9]{1,5}", str(link.get(f"{side}_port", "")))
     if not digits or not number:
         return None
-    port = Port(guid(digits[1]), int(number[0]))
+    port = PortId(normalise_guid(digits[1]), int(number[0]))
     label = str(link.get(f"{side}_port_dname", ""))
     known = devices.get(port.guid)
     kind: DeviceKind = "hca" if HOST_PORT.fullmatch(label) or (not label and port.number == 1) else "switch"
-    devices[port.guid] = FoundDevice(
+    devices[port.guid] = DiscoveredDevice(
         port.guid, kind, max(port.number, known.ports if known else 0), _description(link, side)
     )
     facts[port] = PortFacts(port, label=label.rpartition(":")[2])
@@ -91,5 +92,5 @@ def _rate(link: dict[str, Any]) -> str:
     width, speed = str(link.get("width", "")), str(link.get("active_speed") or link.get("speed") or "").upper()
     if speed in SPEEDS:
         rate = f"{width}{speed}"
-        return rate if rate_of(rate) else ""
+        return rate if parse_rate(rate) else ""
     return rate_from_lanes(width, speed)

@@ -6,17 +6,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from assay.model.cable import Cable, End, Port
+from assay.model.fabric.ports_and_cables import Cable, CableEnd, PortId
 
 DAYS = 7.0
 WEEK_S = DAYS * 86_400
-FEWEST_SCANS = 8
-SHORTEST_H = 48.0
+MIN_SCANS = 8
+MIN_HOURS = 48.0
 """With fewer scans, or over less time, nothing can be told of a week: two days show what only day and night do."""
 
 
 @dataclass(frozen=True, slots=True)
-class Trend:
+class ReadingTrend:
     """One reading through the week: its median, its first and last value, and by how much it creeps in a week.
 
     `a_week` is None where too few scans told it. `points` (seconds since the epoch, value) are kept of the steepest.
@@ -30,7 +30,7 @@ class Trend:
 
 
 @dataclass(frozen=True, slots=True)
-class PortTold:
+class PortWeekSummary:
     """What a week's scans told of one port. Counters are of the whole week; a module is as it was told last.
 
     `stuck` is a counter that stood at its end already, so that nothing shows in it. `ber` is the ratio that counts at
@@ -47,7 +47,7 @@ class PortTold:
     vendor: str = ""
     part: str = ""
     serial: str = ""
-    trends: Mapping[str, Trend] = field(default_factory=dict)
+    trends: Mapping[str, ReadingTrend] = field(default_factory=dict)
 
     @property
     def batch(self) -> str:
@@ -60,12 +60,12 @@ class PortTold:
         return trend.usual if trend else None
 
 
-NOTHING = PortTold()
+EMPTY_SUMMARY = PortWeekSummary()
 """What is told of a port that was not designed yet when the week was gathered."""
 
 
 @dataclass(frozen=True)
-class Week:
+class FabricWeek:
     """The scans of one fabric from `start` to `end`.
 
     `whole` of its `scans` counted and were read without a problem. `gap_h` is the longest time without such a scan, up
@@ -84,7 +84,7 @@ class Week:
     asked: bool = True
     silent: str = ""
     unseen: tuple[str, ...] = ()
-    ports: Mapping[Port, PortTold] = field(default_factory=dict)
+    ports: Mapping[PortId, PortWeekSummary] = field(default_factory=dict)
 
     @property
     def hours(self) -> float:
@@ -92,19 +92,19 @@ class Week:
         return (self.end - self.start).total_seconds() / 3600
 
     @property
-    def has_begun(self) -> bool:
+    def has_enough_history(self) -> bool:
         """Whether the fabric was first scanned so long ago that scans can be missed."""
-        return max(self.hours, self.gap_h) >= SHORTEST_H
+        return max(self.hours, self.gap_h) >= MIN_HOURS
 
     @property
     def doubt(self) -> tuple[str, str] | None:
         """Why nothing can be told of its ports: `unsupported` or `failed`, and a reason. None where it can."""
         if not self.asked:
             return "unsupported", next(iter(self.unseen), "nobody was asked about ports")
-        if self.scans < FEWEST_SCANS or self.hours < SHORTEST_H:
+        if self.scans < MIN_SCANS or self.hours < MIN_HOURS:
             tell = "scan over 0 h tells" if self.scans == 1 else f"scans over {self.hours:.0f} h tell"
-            return "unsupported", f"{self.scans} {tell} too little: a week takes {FEWEST_SCANS} over {SHORTEST_H:.0f} h"
-        if self.whole < FEWEST_SCANS:
+            return "unsupported", f"{self.scans} {tell} too little: a week takes {MIN_SCANS} over {MIN_HOURS:.0f} h"
+        if self.whole < MIN_SCANS:
             return "failed", f"{self.whole} of {self.scans} scans were whole: {self.silent or 'they counted nothing'}"
         return None
 
@@ -116,19 +116,19 @@ class PortWeek:
     `counted_h` is how long its errors were counted.
     """
 
-    end: End
-    far: End
+    end: CableEnd
+    far: CableEnd
     rail: int | None
-    told: PortTold
+    summary: PortWeekSummary
     counted_h: float
 
     @property
     def errors_per_day(self) -> float | None:
         """Errors a day, None where nothing was counted."""
-        return self.told.errors * 24 / self.counted_h if self.counted_h else None
+        return self.summary.errors * 24 / self.counted_h if self.counted_h else None
 
 
-def port_weeks(cables: Sequence[Cable], rails: Mapping[str, int], week: Week) -> list[PortWeek]:
+def list_port_weeks(cables: Sequence[Cable], rails: Mapping[str, int], week: FabricWeek) -> list[PortWeek]:
     """Return both ports of each cable. `rails` has the rail of each adapter by its GUID.
 
     A link between switches is on the rail of its leaf, where all of that leaf's adapters are on one.
@@ -140,8 +140,8 @@ def port_weeks(cables: Sequence[Cable], rails: Mapping[str, int], week: Week) ->
             end,
             far,
             known.get(end.guid, known.get(far.guid)),
-            seen.get(end.at, NOTHING),
-            week.counted_h if end.at in seen else 0.0,
+            seen.get(end.port_id, EMPTY_SUMMARY),
+            week.counted_h if end.port_id in seen else 0.0,
         )
         for cable in cables
         for end, far in ((cable.a, cable.b), (cable.b, cable.a))

@@ -12,7 +12,3 @@ server certificates            ports and TLS
 Nothing is remembered between requests but who is logged in or listens: each request reads the node's state file, so a
 fault that another process plants shows at once.
 """
-
-from assay.lab.bmc.server import Bmcs, serve
-
-__all__ = ["Bmcs", "serve"]

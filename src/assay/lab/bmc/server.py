@@ -1,30 +1,53 @@
-"""All BMCs of a lab in one asyncio loop: a port for each, one TLS context, one server behind them."""
+"""All BMCs of a lab in one asyncio loop: a port for each, one TLS context, one server behind them.
+
+The lab's own certificate authority: one per lab, and one leaf that all its BMCs show.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
 
+import trustme
 import uvicorn
 
-from assay.lab.bmc.certificates import tls_context
-from assay.lab.bmc.events import deliver
-from assay.lab.bmc.machine import Machine
-from assay.lab.bmc.service import Service
-from assay.lab.world import World
+from assay.lab.bmc.event_delivery import deliver_events
+from assay.lab.bmc.request_dispatch import BmcHttpService
+from assay.lab.bmc.virtual_bmc import VirtualBmc
+from assay.lab.world import LabWorld
+
+NAMES = ("127.0.0.1", "localhost")
+
+
+def tls_context(authority: Path) -> ssl.SSLContext:
+    """Return the servers' TLS context; what clients must trust is written to `authority`, as PEM.
+
+    The authority lives as long as the process: a new one comes with each start, and no private key is ever on disk
+    for longer than it takes to load it.
+    """
+    ca = trustme.CA(organization_name="assay lab")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    ca.issue_cert(*NAMES).configure_cert(context)
+    scratch = authority.with_name(f".{authority.name}.new")
+    ca.cert_pem.write_to_path(scratch)
+    scratch.replace(authority)
+    return context
+
 
 ADDRESS = "127.0.0.1"
 
 
-class Bmcs:
+class VirtualBmcs:
     """The BMCs of every node of `world`. `credentials` is `user:password`; all BMCs have the same."""
 
-    def __init__(self, world: World, *, credentials: str) -> None:
+    def __init__(self, world: LabWorld, *, credentials: str) -> None:
         self.world, self.credentials = world, credentials
         self.ports: dict[str, int] = {}
-        self.machines: dict[str, Machine] = {}
+        self.machines: dict[str, VirtualBmc] = {}
         self._running: list[asyncio.Task[None]] = []
         self._server: uvicorn.Server | None = None
 
@@ -35,11 +58,11 @@ class Bmcs:
         """
         sockets = {node: _listen((ports or {}).get(node, 0)) for node in self.world.nodes()}
         self.ports = {node: sock.getsockname()[1] for node, sock in sockets.items()}
-        self.machines = {node: Machine(self.world, node, self.credentials) for node in self.ports}
+        self.machines = {node: VirtualBmc(self.world, node, self.credentials) for node in self.ports}
         by_port = {self.ports[node]: machine for node, machine in self.machines.items()}
-        self._server = _Server(self._config(Service(by_port)))
+        self._server = _QuietUvicornServer(self._config(BmcHttpService(by_port)))
         self._running = [asyncio.create_task(self._server.serve(list(sockets.values())))]
-        self._running += [asyncio.create_task(deliver(machine)) for machine in self.machines.values()]
+        self._running += [asyncio.create_task(deliver_events(machine)) for machine in self.machines.values()]
         while not self._server.started and not self._running[0].done():
             await asyncio.sleep(0.005)
         return self.ports
@@ -56,7 +79,7 @@ class Bmcs:
         await asyncio.gather(*self._running, return_exceptions=True)
         self._server = None
 
-    def _config(self, service: Service) -> uvicorn.Config:
+    def _config(self, service: BmcHttpService) -> uvicorn.Config:
         context = tls_context(self.world.home / "ca.pem")
         return uvicorn.Config(
             service,
@@ -73,16 +96,16 @@ class Bmcs:
 
 
 @asynccontextmanager
-async def serve(world: World, *, credentials: str) -> AsyncIterator[dict[str, int]]:
+async def serve_bmcs(world: LabWorld, *, credentials: str) -> AsyncIterator[dict[str, int]]:
     """Run the BMCs while the block runs; yields the port of each node."""
-    bmcs = Bmcs(world, credentials=credentials)
+    bmcs = VirtualBmcs(world, credentials=credentials)
     try:
         yield await bmcs.start()
     finally:
         await bmcs.stop()
 
 
-class _Server(uvicorn.Server):
+class _QuietUvicornServer(uvicorn.Server):
     """Signals belong to whoever runs the loop."""
 
     @contextmanager

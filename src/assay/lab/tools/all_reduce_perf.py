@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 
-from assay.lab.tools.state import State, node_state, say, working_gpus
+from assay.lab.tools.state_reader import State, load_node_state, print_lines, working_gpus
 
 SIZES = [2**30 * step for step in (1, 2, 4, 8)]
 FLOAT = 4
@@ -18,7 +18,7 @@ HEADER = (
 )
 
 
-def table(state: State, asked: int) -> Iterator[str]:
+def format_bandwidth_table(state: State, asked: int) -> Iterator[str]:
     """Yield the output for a run over `asked` GPUs; NCCL stops where CUDA does not see that many."""
     gpus = working_gpus(state)
     if asked > len(gpus):
@@ -50,7 +50,7 @@ def main() -> None:
     """Print the table for the number of GPUs after `-g`."""
     words = sys.argv[1:]
     asked = int(words[words.index("-g") + 1]) if "-g" in words else 1
-    say(table(node_state(), asked))
+    print_lines(format_bandwidth_table(load_node_state(), asked))
 
 
 if __name__ == "__main__":

@@ -6,12 +6,12 @@ import json
 import sys
 from typing import Any
 
-from assay.lab.tools.state import State, node_state, say
+from assay.lab.tools.state_reader import State, load_node_state, print_lines
 
 NO_SUCH_DEVICE = 2
 
 
-def result(state: State, job: str, filename: str) -> dict[str, Any]:
+def make_fio_document(state: State, job: str, filename: str) -> dict[str, Any]:
     """Return fio's document (the parts of it that people read) for a read of `/dev/nvme0n1`."""
     names = {f"/dev/{drive['name']}n1": drive for drive in state["nvme"] if drive["present"]}
     drive = names.get(filename)
@@ -24,7 +24,13 @@ def result(state: State, job: str, filename: str) -> dict[str, Any]:
 def main() -> None:
     """Print the document."""
     options = dict(word.removeprefix("--").split("=", 1) for word in sys.argv[1:] if "=" in word)
-    say([json.dumps(result(node_state(), options.get("name", ""), options.get("filename", "")), indent=2)])
+    print_lines(
+        [
+            json.dumps(
+                make_fio_document(load_node_state(), options.get("name", ""), options.get("filename", "")), indent=2
+            )
+        ]
+    )
 
 
 if __name__ == "__main__":

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from assay.lab.tools.state import State, node_state, say, working_gpus
+from assay.lab.tools.state_reader import State, load_node_state, print_lines, working_gpus
 
 ITERATIONS = 28_000
 
 
-def report(state: State) -> Iterator[str]:
+def format_burn_report(state: State) -> Iterator[str]:
     """Yield the output of a run over every GPU that CUDA sees."""
     gpus = working_gpus(state)
     if not gpus:
@@ -32,7 +32,7 @@ def report(state: State) -> Iterator[str]:
 
 def main() -> None:
     """Print the report."""
-    say(report(node_state()))
+    print_lines(format_burn_report(load_node_state()))
 
 
 if __name__ == "__main__":

@@ -14,8 +14,8 @@ TOOLS = {
     "nvidia-smi": "nvidia_smi",
     "stress-ng": "stress_ng",
 }
-LAST = 'for last in "$@"; do :; done\n'
-FILES = {  # asked at every look, so they are cheap: what they print lies in the node's root
+SHELL_LAST_ARGUMENT = 'for last in "$@"; do :; done\n'
+FILE_PRINTERS = {  # asked at every look, so they are cheap: what they print lies in the node's root
     "chronyc": '"$ASSAY_ROOT/run/chronyc"',
     "df": '"$ASSAY_ROOT/run/df${last#"$ASSAY_ROOT"}.txt"',
     "nvme": '"$ASSAY_ROOT/run/smart/${last##*/}"',
@@ -23,7 +23,7 @@ FILES = {  # asked at every look, so they are cheap: what they print lies in the
 }
 
 
-def install(folder: Path) -> Path:
+def install_tools(folder: Path) -> Path:
     """Make `folder` hold an executable for every tool, and return it.
 
     They run with this Python, without its site packages: they need none, and start in half the time.
@@ -43,5 +43,5 @@ def install(folder: Path) -> Path:
 def _scripts() -> dict[str, str]:
     start = f'#!/bin/sh\nPYTHONPATH="{SOURCES}" exec "{sys.executable}" -S -m assay.lab.tools'
     burn_in = {name: f'{start}.{module} "$@"\n' for name, module in TOOLS.items()}
-    looked_at = {name: f"#!/bin/sh\n{LAST}exec cat {file}\n" for name, file in FILES.items()}
+    looked_at = {name: f"#!/bin/sh\n{SHELL_LAST_ARGUMENT}exec cat {file}\n" for name, file in FILE_PRINTERS.items()}
     return {**burn_in, **looked_at}

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from xml.etree import ElementTree
 
-from assay.lab.nvml.answers import answers
-from assay.lab.tools.state import node_state
-from assay.probe.gpu_fabric import STATES, SUMMARIES
-from assay.probe.gpu_throttle import THROTTLE
+from assay.lab.nvml.stub_answers import stub_answers
+from assay.lab.tools.state_reader import load_node_state
+from assay.probe.gpu.clocks_power_temperature import THROTTLE_REASONS
+from assay.probe.gpu.nvlink_and_fabric import FABRIC_STATES, HEALTH_SUMMARIES
 
 HEAD = '<?xml version="1.0" ?>\n<!DOCTYPE nvidia_smi_log SYSTEM "nvsmi_device_v13.dtd">\n'
 MIB = 2**20
@@ -28,14 +28,14 @@ ACTIONS = (
     "Bus Reset",
     "System Reboot",
 )
-PRINTED_REASONS = THROTTLE[:8]
+PRINTED_REASONS = THROTTLE_REASONS[:8]
 
 Answer = Mapping[str, Any]
 
 
-def report(state: dict[str, Any]) -> str:
+def format_smi_xml(state: dict[str, Any]) -> str:
     """Return what `nvidia-smi -q -x` prints."""
-    flat = answers(state)
+    flat = stub_answers(state)
     gpus = {slot: _of(flat, slot) for slot in str(flat["slots"]).split()}
     log = _element("nvidia_smi_log", _system(flat))
     for gpu in gpus.values():
@@ -209,9 +209,9 @@ def _power(gpu: Answer) -> Iterator[tuple[str, str]]:
 
 
 def _fabric(gpu: Answer) -> dict[str, Any]:
-    summary = SUMMARIES[gpu["fabric_summary"]].replace("_", " ").title()
+    summary = HEALTH_SUMMARIES[gpu["fabric_summary"]].replace("_", " ").title()
     return {
-        "state": STATES[gpu["fabric_state"]].replace("_", " ").title(),
+        "state": FABRIC_STATES[gpu["fabric_state"]].replace("_", " ").title(),
         "status": "Unknown Error" if gpu["fabric_status"] else "Success",
         "cliqueId": gpu["fabric_clique"],
         "clusterUuid": gpu["fabric_cluster"],
@@ -223,7 +223,7 @@ def main() -> None:
     """Print the report."""
     if sys.argv[1:] != ["-q", "-x"]:
         sys.exit("nvidia-smi: the lab's knows -q -x alone")
-    sys.stdout.write(report(node_state()))
+    sys.stdout.write(format_smi_xml(load_node_state()))
 
 
 if __name__ == "__main__":

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from assay.lab.tools.state import State, node_state, say
+from assay.lab.tools.state_reader import State, load_node_state, print_lines
 
 PID = 4242
 
 
-def log(state: State) -> Iterator[str]:
+def format_stress_log(state: State) -> Iterator[str]:
     """Yield the log of a run."""
     errors = int(state["active"]["memory_errors"])
     yield f"stress-ng: info:  [{PID}] dispatching hogs: 4 vm"
@@ -21,7 +21,7 @@ def log(state: State) -> Iterator[str]:
 
 def main() -> None:
     """Print the log."""
-    say(log(node_state()))
+    print_lines(format_stress_log(load_node_state()))
 
 
 if __name__ == "__main__":

@@ -7,13 +7,13 @@ from typing import Any
 
 from ansible.plugins.action import ActionBase
 
-from assay.actions.firmware import Bringing, owed, unequal
+from assay.actions.ansible_playbook import find_task_node, preload_fleet
+from assay.actions.bmc_firmware import make_bmc_connector
+from assay.actions.firmware_update import FirmwareUpdateRun, find_version_mismatches, list_managed_components
 from assay.actions.node_lock import node_lock
-from assay.actions.playbook import node_of, read_before_hosts
-from assay.actions.updates import connect
-from assay.model.errors import Trouble
+from assay.model.errors import AssayError
 
-read_before_hosts(__file__)
+preload_fleet(__file__)
 
 
 class ActionModule(ActionBase):  # type: ignore[misc]  # ansible ships no types
@@ -32,20 +32,20 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible ships no types
         )
         try:
             return result | self._bring(task_vars or {}, arguments["components"], arguments["deadline_s"])
-        except Trouble as trouble:
+        except AssayError as trouble:
             return result | {"failed": True, "msg": str(trouble)}
 
     def _bring(self, variables: dict[str, Any], names: list[str], deadline_s: float) -> dict[str, Any]:
-        fleet, node = node_of(variables)
+        fleet, node = find_task_node(variables)
         known = {component.name for component in fleet.bundle_of(node.name).components}
         if strangers := set(names) - known:
-            raise Trouble(f"the bundle has no {', '.join(sorted(strangers))}", where=node.name)
-        components = [component for component in owed(fleet, node.name) if component.name in names]
-        bringing = Bringing(node.name, connect(node, fleet), fleet.root, deadline_s)
+            raise AssayError(f"the bundle has no {', '.join(sorted(strangers))}", where=node.name)
+        components = [component for component in list_managed_components(fleet, node.name) if component.name in names]
+        bringing = FirmwareUpdateRun(node.name, make_bmc_connector(node, fleet), fleet.root, deadline_s)
         if not components:
             return {"changed": False, "firmware": {}, "pushed": [], "msg": "left out by the management profile"}
         if self._task.check_mode:
-            changed = bool(unequal(bringing.read(components), components))
+            changed = bool(find_version_mismatches(bringing.read(components), components))
         else:
             with node_lock(Path(fleet.root, ".assay"), node.name, deadline_s):
                 changed = bringing.bring(components)

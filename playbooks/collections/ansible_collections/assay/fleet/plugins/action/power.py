@@ -7,12 +7,12 @@ from typing import Any
 
 from ansible.plugins.action import ActionBase
 
-from assay.actions.boot import restart
+from assay.actions.ansible_playbook import find_task_node, preload_fleet
+from assay.actions.boot import restart_node
 from assay.actions.node_lock import node_lock
-from assay.actions.playbook import node_of, read_before_hosts
-from assay.model.errors import Trouble
+from assay.model.errors import AssayError
 
-read_before_hosts(__file__)
+preload_fleet(__file__)
 
 RESETS = ["", "ForceRestart", "GracefulRestart", "PowerCycle"]
 
@@ -34,10 +34,10 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible ships no types
         )
         if self._task.check_mode:
             return result | {"changed": bool(asked["reset"]), "boot_id": ""}
-        fleet, node = node_of(task_vars or {})
+        fleet, node = find_task_node(task_vars or {})
         try:
             with node_lock(Path(fleet.root, ".assay"), node.name, asked["wait_s"]):
-                changed, boot = restart(node, fleet, asked["reset"], asked["unless_after"], asked["wait_s"])
-        except Trouble as trouble:
+                changed, boot = restart_node(node, fleet, asked["reset"], asked["unless_after"], asked["wait_s"])
+        except AssayError as trouble:
             return result | {"failed": True, "msg": str(trouble)}
         return result | {"changed": changed, "boot_id": boot}

@@ -1,1 +1,0 @@
-"""The adapter `kubernetes`: nodes on which Kubernetes places pods, through its official client."""

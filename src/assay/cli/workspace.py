@@ -1,0 +1,81 @@
+"""Where a verb works: the fleet repository, its ledger, its evidence and its clock."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from assay.ledger.location import locate_ledger
+from assay.model.clock import Clock, SystemClock
+
+if TYPE_CHECKING:
+    from assay.ledger.store import Ledger
+    from assay.model.fleet import Fleet
+
+FleetDir = Annotated[Path, typer.Option("--fleet", help="The fleet repository.", envvar="ASSAY_FLEET")]
+OutputFormat = Annotated[Literal["text", "json"], typer.Option("--format", help="text for people, json for machines.")]
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """One fleet repository at `root`, with what assay keeps beside it in `.assay/` and `reports/`."""
+
+    root: Path
+
+    @property
+    def data_dir(self) -> Path:
+        """The folder of assay's own data, which git ignores."""
+        return self.root / ".assay"
+
+    @property
+    def evidence_dir(self) -> Path:
+        """The evidence store: `latest/NODE.json` and `objects/`."""
+        return self.data_dir / "evidence"
+
+    @property
+    def reports_dir(self) -> Path:
+        """Runs, the Allure report and its history."""
+        return self.root / "reports"
+
+    @property
+    def lab_dir(self) -> Path:
+        """The virtual fleet, where one is up."""
+        return self.data_dir / "lab"
+
+    @property
+    def overlays(self) -> tuple[Path, ...]:
+        """Inventory files that a running lab lays over the repository's own."""
+        overlay = self.lab_dir / "inventory.yml"
+        return (overlay,) if overlay.exists() else ()
+
+    @cached_property
+    def fleet(self) -> Fleet:
+        """The declared fleet."""
+        from assay.fleet.fleet_loader import load_fleet
+
+        return load_fleet(self.root, self.overlays)
+
+    @property
+    def ledger_location(self) -> Path | str:
+        """Where the ledger is: `.assay/ledger.sqlite`, or what ASSAY_LEDGER says (a path, a postgresql:// URL)."""
+        return locate_ledger(self.data_dir)
+
+    @cached_property
+    def ledger(self) -> Ledger:
+        """The ledger, made on first use."""
+        from assay.ledger.store import Ledger
+
+        return Ledger.open(self.ledger_location)
+
+    @cached_property
+    def clock(self) -> Clock:
+        """The lab's clock where this fleet lives in a lab, else the system's."""
+        if not (self.lab_dir / "clock.json").exists():
+            return SystemClock()
+        from assay.lab.world import LabWorld
+
+        return LabWorld(self.lab_dir).clock()

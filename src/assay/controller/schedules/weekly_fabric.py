@@ -1,0 +1,47 @@
+"""Gathers the week of a fabric from its stored scans: kept as evidence, which the checks judge, and as a page."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+
+from assay.fabric.scan import format_fabric_subject
+from assay.fabric.topology.adapters import map_adapter_rails
+from assay.fabric.topology.design_compiler import compile_topology
+from assay.fabric.weekly.evaluation import WeeklyEvaluation, evaluate_fabric_week
+from assay.fabric.weekly.page import render_weekly_page
+from assay.fabric.weekly.week import DAYS
+from assay.fabric.weekly.week_aggregation import aggregate_week
+from assay.fabric.weekly.week_evidence import make_week_evidence, read_week_evidence
+from assay.model.errors import AssayError
+from assay.model.fabric.fabric_design import FabricDesign
+from assay.model.fleet import Fleet
+from assay.model.gc_pause import pause_gc
+from assay.observe.evidence_store import EvidenceStore, write_atomically
+
+
+def record_fabric_week(
+    fleet: Fleet, store: EvidenceStore, reports: Path, now: datetime, design: FabricDesign, days: float = DAYS
+) -> WeeklyEvaluation:
+    """Evaluate the stored scans of the last `days`. Raises Trouble for a fabric that was never scanned.
+
+    A whole week is kept as evidence, and its page in `reports/weekly/`; a look at any other time is not kept.
+    """
+    latest = store.latest(format_fabric_subject(design))
+    if latest is None:
+        raise AssayError(f"the fabric {design.name} was never scanned", fix=f"run `assay fabric scan {design.name}`")
+    cables = list(compile_topology(design, fleet).cables)
+    with pause_gc():
+        document = make_week_evidence(aggregate_week(design.name, cables, latest, store.get, now, days))
+        one = evaluate_fabric_week(
+            read_week_evidence(document), cables, map_adapter_rails(fleet, design), design.limits
+        )
+    if days == DAYS:
+        store.store_latest(document)
+        write_atomically(locate_week_page(reports, design), render_weekly_page(one).encode())
+    return one
+
+
+def locate_week_page(reports: Path, design: FabricDesign) -> Path:
+    """Return where the page of a fabric's week is."""
+    return reports / "weekly" / f"{design.name}.html"

@@ -1,0 +1,1 @@
+"""Takes a compiled topology and a discovery. Finds the fewest discrepancies that explain all differing ports: dead or exchanged devices first, then swapped, moved, missing and slow cables. Gives a FabricComparison and tickets for technicians."""

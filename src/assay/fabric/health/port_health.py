@@ -1,0 +1,128 @@
+"""One designed port, with all that is known of how well it is.
+
+What a cable or transceiver says of itself, lane by lane, against what its maker allows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from assay.fabric.discovery import PortFacts
+from assay.fabric.health import counter_growth
+from assay.fabric.health.bit_error_rate import BitErrorRate, find_bit_error_rate
+from assay.fabric.health.counter_growth import PortGrowth
+from assay.fabric.health.link_flaps import LinkDowns, count_link_downs
+from assay.fabric.health.scan_facts import FabricScan
+from assay.model.fabric.ports_and_cables import Cable, CableEnd
+
+IDENTITY = ("vendor", "part", "serial", "firmware", "technology")
+
+
+@dataclass(frozen=True, slots=True)
+class TransceiverReadings:
+    """The readings of one module. A list has one number a lane, and is empty where nothing was read.
+
+    `temperature_c` and `voltage_mv` are None where the module does not say: copper cables measure nothing.
+    """
+
+    temperature_c: float | None = None
+    voltage_mv: float | None = None
+    rx_power_dbm: tuple[float, ...] = ()
+    tx_power_dbm: tuple[float, ...] = ()
+    bias_ma: tuple[float, ...] = ()
+    vendor: str = ""
+    part: str = ""
+    serial: str = ""
+    firmware: str = ""
+    technology: str = ""
+
+
+def read_transceiver(facts: PortFacts) -> TransceiverReadings:
+    """Return what a port's module said of itself."""
+    module = facts.module
+    return TransceiverReadings(
+        _number(module.get("temperature_c")),
+        _number(module.get("voltage_mv")),
+        _lanes(module.get("rx_power_dbm")),
+        _lanes(module.get("tx_power_dbm")),
+        _lanes(module.get("bias_ma")),
+        *(str(module.get(name, "")) for name in IDENTITY),
+    )
+
+
+def _number(value: object) -> float | None:
+    return float(value) if isinstance(value, int | float) else None
+
+
+def _lanes(value: object) -> tuple[float, ...]:
+    return tuple(float(one) for one in value) if isinstance(value, tuple | list) else ()
+
+
+@dataclass(frozen=True, slots=True)
+class PortHealth:
+    """A port of a designed cable: where it is, where its cable leads, what was read there, what it counted."""
+
+    end: CableEnd
+    far: CableEnd
+    rate: str
+    facts: PortFacts
+    growth: PortGrowth
+
+    @property
+    def symbol_errors(self) -> float:
+        """Symbol errors an hour."""
+        return self.growth.per_hour(counter_growth.SYMBOL)
+
+    @property
+    def recoveries(self) -> float:
+        """How often an hour the link had to recover from errors, without going down."""
+        return self.growth.per_hour(counter_growth.RECOVERY)
+
+    @property
+    def receive_errors(self) -> float:
+        """Packets an hour that arrived broken, or broke here: the worst of the counters of the link's own errors."""
+        return max(self.growth.per_hour(name) for name in counter_growth.LINK_ERRORS)
+
+    @property
+    def discards(self) -> float:
+        """Packets an hour that could not leave by this port: it was congested, or down."""
+        return self.growth.per_hour(counter_growth.DISCARDS)
+
+    @property
+    def forbidden(self) -> float:
+        """Packets an hour that were dropped because their partition may not pass here."""
+        return sum(self.growth.per_hour(name) for name in counter_growth.CONSTRAINTS)
+
+    @property
+    def management_drops(self) -> float:
+        """Management packets an hour that were dropped for want of room."""
+        return self.growth.per_hour(counter_growth.VL15)
+
+    @property
+    def ber(self) -> BitErrorRate | None:
+        """The bit error ratio that counts at its speed, None where nobody read it."""
+        return find_bit_error_rate(self.facts, self.rate)
+
+    @property
+    def optics(self) -> TransceiverReadings:
+        """What the module plugged in here says of itself."""
+        return read_transceiver(self.facts)
+
+    @property
+    def stuck(self) -> tuple[str, ...]:
+        """The counters that stood at their end already, and so can tell nothing until they are cleared."""
+        return tuple(sorted(name for name, growth in self.growth.counters.items() if growth.stuck))
+
+    def downs(self, boots: int = 0) -> LinkDowns:
+        """Return how often the link went down; `boots` of its node explain some of that."""
+        return count_link_downs(self.growth, boots)
+
+
+def list_port_health(cables: Iterable[Cable], scan: FabricScan) -> list[PortHealth]:
+    """Return both ports of each cable."""
+    return [
+        PortHealth(end, far, cable.rate, scan.find_port_facts(end.port_id), scan.find_port_growth(end.port_id))
+        for cable in cables
+        for end, far in ((cable.a, cable.b), (cable.b, cable.a))
+    ]

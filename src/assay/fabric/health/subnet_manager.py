@@ -1,0 +1,49 @@
+"""The subnet manager, as `sminfo` prints it.
+
+```
+"sminfo:" "sm lid" n "sm guid" guid ", activity count" n "priority" n "state" n name
+```
+Source: infiniband-diags 44, `sminfo.c`; the states are those of the SMInfo attribute.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from assay.model.fabric.ports_and_cables import normalize_guid
+
+SMINFO = re.compile(
+    r"sminfo: sm lid (\d+) sm guid (0x[0-9a-fA-F]{1,16}), activity count (\d+) priority (\d+) state (\d) (\w+)"
+)
+MASTER = "SMINFO_MASTER"
+
+
+@dataclass(frozen=True, slots=True)
+class SubnetManager:
+    """The manager that answered: its port's GUID, how often it was active, and in which state it is."""
+
+    guid: str
+    lid: int
+    activity: int
+    priority: int
+    state: str
+
+    @property
+    def master(self) -> bool:
+        """Whether it manages the subnet, rather than standing by for another."""
+        return self.state == MASTER
+
+
+def is_sminfo(text: str) -> bool:
+    """Say whether a text is of sminfo."""
+    return text.lstrip().startswith("sminfo:")
+
+
+def parse_sminfo(text: str) -> SubnetManager | None:
+    """Read it, None for any other text."""
+    found = SMINFO.search(text)
+    if not found:
+        return None
+    lid, guid, activity, priority, _, state = found.groups()
+    return SubnetManager(normalize_guid(guid), int(lid), int(activity), int(priority), state)

@@ -1,0 +1,117 @@
+r"""Reads ibdiagnet2's `ibdiagnet2.net_dump`.
+
+```
+file   = { "#" text | switch }
+switch = '"' desc '",' vendor "," guid ", LID" lid  header  { row }
+header = "#" ":" text
+row    = label ":" n ":" state ":" physical ":" mtu ":" width ":" lane ":" fec ":" retran ":" far
+far    = guid ":" label ":" lid ":" '"' desc '"'
+```
+
+- A `label` is what is printed at a port (`1/17/1` is ASIC/cage/port, with a fourth number where the port is split),
+  NOT the port's number: `n` is that. The far port's number is looked up under its own switch by its label.
+- `lane` is in Gbit/s without line coding: 50 is HDR, 100 is NDR. "N/A" stands where there is nothing to say.
+- Only switches have a record, so the cable of an adapter stands here once. What shows a lost row: every switch lists
+  its ports from 1 on without a gap, as many as its product has or as another switch of that product lists
+  (`port_counts.py`). A switch of which there is no other, and whose product is not known, cannot be shown to be
+  whole, which is a problem.
+- A device without a record is taken for an adapter, unless its description or its port say that it is a switch.
+Source: the explanation at the file's own beginning, and public readers of it.
+"""
+
+from __future__ import annotations
+
+import re
+
+from assay.fabric.discovery import DiscoveredDevice, FabricDiscovery, PortFacts
+from assay.fabric.link_rates_and_states import parse_port_state, rate_from_lanes
+from assay.fabric.readers.port_listing import (
+    SWITCHLIKE,
+    PortListing,
+    find_port_gaps,
+    find_product,
+    find_truncated_switches,
+    format_port,
+    normalise_guid,
+    number_lines,
+)
+from assay.model.fabric.ports_and_cables import PortId
+
+SWITCH = re.compile(r'"(.*)",[^,]*,\s*0x([0-9a-fA-F]{1,16}),\s*LID\s+[0-9]+')
+FIELDS = 13
+
+
+def parse(text: str, stderr: str = "") -> FabricDiscovery:
+    """Read the links of every switch. Never raises: what cannot be read is said in `problems`."""
+    dump = _Dump(stderr)
+    for number, line in number_lines(text):
+        dump.line(number, line)
+    return dump.to_discovery()
+
+
+class _Dump(PortListing):
+    def __init__(self, stderr: str) -> None:
+        super().__init__(stderr)
+        self.switch = self.description = ""
+        self.products: dict[str, str] = {}
+        self.by_label: dict[tuple[str, str], PortId] = {}
+        self.far: dict[PortId, tuple[str, str, str]] = {}
+
+    def line(self, number: int, line: str) -> None:
+        if found := SWITCH.fullmatch(line):
+            self.description, self.switch = found[1].strip(), normalise_guid(found[2])
+            if self.switch in self.products:
+                self.problems.append(f"line {number}: {self.switch} is listed twice")
+            self.products[self.switch] = find_product(self.description)
+            self.devices[self.switch] = DiscoveredDevice(self.switch, "switch", 0, self.description)
+        elif line and not line.startswith("#"):
+            fields = [one.strip() for one in line.split(":", FIELDS - 1)]
+            if len(fields) < FIELDS or not self.switch or not re.fullmatch("[0-9]{1,5}", fields[1]):
+                self.add_unreadable_line(number, line)
+            else:
+                self.row(number, line, fields)
+
+    def row(self, number: int, line: str, fields: list[str]) -> None:
+        label, port, logical, physical, _, width, lane, _, _, far, far_label, _, description = fields
+        here = PortId(self.switch, int(port))
+        self.add_device(here, "switch", self.description)
+        state, place = parse_port_state(logical, physical)
+        neighbour = re.fullmatch("0x([0-9a-fA-F]{1,16})", far)
+        rate = rate_from_lanes(width, lane) if neighbour else ""
+        if not state or (place == "linkup" and not neighbour) or not _closed(description):
+            self.add_unreadable_line(number, line)
+        self.by_label[self.switch, label] = here
+        if neighbour:
+            self.far[here] = (normalise_guid(neighbour[1]), far_label, description.strip('"').strip())
+        self.add_port(f"line {number}", PortFacts(here, state, place, rate, label=label), None)
+        if neighbour and not rate:
+            self.problems.append(f"line {number}: no rate of {format_port(here)}")
+
+    def to_discovery(self) -> FabricDiscovery:
+        numbers = self.list_port_numbers(self.products)
+        self.problems += find_port_gaps(numbers) or find_truncated_switches(self.products, numbers, self.products)
+        for here, (far, label, description) in self.far.items():
+            there = self.by_label.get((far, label))
+            if far not in self.products:
+                self._adapter(here, far, label, description)
+            elif there is None:
+                self.problems.append(f"{format_port(here)} leads to {label!r} of {far}, which lists no such port")
+            else:
+                self.ends[here] = (there, self.facts[here].rate)
+        return super().to_discovery()
+
+    def _adapter(self, here: PortId, far: str, label: str, description: str) -> None:
+        """Enter both ends of the cable of a device without a record."""
+        if SWITCHLIKE.match(description) or not re.fullmatch("[1-4]", label):
+            self.problems.append(f"{far} ({description}) is cabled to {format_port(here)} but has no record of its own")
+            return
+        there, rate = PortId(far, int(label)), self.facts[here].rate
+        if there in self.ends:
+            self.problems.append(f"{format_port(there)} is at two ports")
+        self.add_device(there, "hca", description)
+        self.ends[here], self.ends[there] = (there, rate), (here, rate)
+
+
+def _closed(description: str) -> bool:
+    """Say whether a description is whole: empty, N/A, or between quotation marks."""
+    return description in ("", "N/A") or (len(description) > 1 and description[0] == description[-1] == '"')

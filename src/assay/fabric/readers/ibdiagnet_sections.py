@@ -1,0 +1,103 @@
+"""The sections of an ibdiagnet2 `db_csv`, as rows of named cells (`db_csv.py` has the grammar)."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import TypeVar
+
+from assay.fabric.readers.port_listing import normalise_guid
+from assay.model.fabric.ports_and_cables import PortId
+
+Row = Mapping[str, str]
+Found = TypeVar("Found")
+MARK = re.compile(r"(START|END)_(\w+)")
+NOTHING = ("N/A", "NA", "")
+"""What a cell says where there is no value."""
+
+
+class UnreadableCell(ValueError):
+    """A cell is not what its column promises."""
+
+
+def read_sections(text: str, wanted: Collection[str], problems: list[str]) -> dict[str, list[Row]]:
+    """Return the rows of the wanted sections."""
+    tables: dict[str, list[Row]] = {}
+    name, lines = "", list[str]()
+    for number, line in enumerate(text.splitlines(), start=1):
+        if mark := MARK.fullmatch(line.strip()):
+            problems += _misplaced(number, mark, name, tables)
+            if mark[1] == "END" and name in wanted:
+                tables[name] = _rows(name, lines, problems)
+            name, lines = mark[2] if mark[1] == "START" else "", []
+        elif name:
+            lines.append(line)
+        elif line.strip() and not line.startswith("#"):
+            problems.append(f"line {number} stands in no section: {line[:80]!r}")
+    problems += [f"section {name} has no end"] if name else []
+    return tables
+
+
+def _misplaced(number: int, mark: re.Match[str], inside: str, tables: Mapping[str, list[Row]]) -> list[str]:
+    """Say what is wrong with a section's beginning or end where it stands."""
+    if mark[1] == "START":
+        return [f"line {number}: section {inside} has no end"] if inside else []
+    if mark[2] != inside:
+        return [f"line {number}: section {mark[2]} ends here, but {inside or 'none'} began"]
+    return [f"line {number}: there are two sections {inside}"] if inside in tables else []
+
+
+def _rows(name: str, lines: list[str], problems: list[str]) -> list[Row]:
+    try:
+        cells = [row for row in csv.reader(lines, skipinitialspace=True) if row]
+    except csv.Error as error:
+        problems.append(f"section {name}: {error}")
+        return []
+    columns = [one.strip() for one in cells[0]] if cells else []
+    if wrong := [row for row in cells[1:] if len(row) != len(columns)]:
+        problems.append(f"section {name}: {len(wrong)} of {len(cells) - 1} rows have too few or too many cells")
+    return [
+        dict(zip(columns, (one.strip() for one in row), strict=True)) for row in cells[1:] if len(row) == len(columns)
+    ]
+
+
+def read_rows(
+    tables: Mapping[str, list[Row]], name: str, read: Callable[[Row], Found | None], problems: list[str]
+) -> Iterator[Found]:
+    """Yield what every row of a section says; say how many cannot be read."""
+    failed = 0
+    for row in tables.get(name, ()):
+        try:
+            if (found := read(row)) is not None:
+                yield found
+        except UnreadableCell:
+            failed += 1
+    if failed:
+        problems.append(f"section {name}: {failed} of {len(tables[name])} rows cannot be read")
+
+
+def read_number(row: Row, *names: str) -> int:
+    """Return the number in the first of these columns that has one. Raises Unreadable where none has."""
+    for name in names:
+        if re.fullmatch(r"0x[0-9a-fA-F]{1,16}|[0-9]{1,20}", cell := row.get(name, "")):
+            return int(cell, 0) if cell.startswith("0x") else int(cell)
+    raise UnreadableCell(names[0])
+
+
+def read_guid(row: Row, *names: str) -> str:
+    """Return the GUID in the first of these columns that has one. Raises Unreadable where none has."""
+    for name in names:
+        if found := re.fullmatch("(?:0x)?([0-9a-fA-F]{1,16})", row.get(name, "")):
+            return normalise_guid(found[1])
+    raise UnreadableCell(names[0])
+
+
+def read_row_port(row: Row) -> PortId:
+    """Return the port that a row is about. Raises Unreadable."""
+    return PortId(read_guid(row, "NodeGuid", "NodeGUID"), read_number(row, "PortNum", "PortNumber", "LocalPortNum"))
+
+
+def read_text(row: Row, name: str) -> str:
+    """Return a cell's text, "" where it says that there is no value."""
+    return "" if (cell := row.get(name, "")) in NOTHING else cell

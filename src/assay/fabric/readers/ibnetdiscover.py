@@ -1,0 +1,149 @@
+r"""Reads what `ibnetdiscover` prints.
+
+```
+file     = { noise } { comment | attribute | device | port | blank }
+comment  = "#" text
+attribute= ("vendid" | "devid" | "sysimgguid" | "switchguid" | "caguid" | "rtguid") "=" text
+device   = ("Switch" | "Ca" | "Rt") count '"' id '"' "#" '"' description '"' text
+port     = "[" n "]" ["[ext" n "]"] ["(" guid ")"] '"' id '"' "[" n "]" ["[ext" n "]"] ["(" guid ")"] "#" text rate
+id       = ("S" | "H" | "R") "-" up to 16 hex digits
+rate     = width "x" speed, "4xNDR"
+```
+
+A port belongs to the device above it. Each cable is printed twice, once at either device, which is how a text
+that lost a part betrays itself: an end without its other end. Between tokens there may be any blanks, tabs or
+nothing; lines end in LF or CRLF; records may follow each other without a blank line. `noise` is a terminal's
+header or footer; in the middle of a record it means that something was overwritten.
+
+The tool prints switches before adapters: so a text that was cut off among the switches leaves cables open that lead
+to adapters. A text that somebody put into another order may be read, but could be cut off unseen.
+
+A text in which every line is what it should be, as nearly all are, is taken apart record by record (`_listed`).
+Any other is read line by line, which can say what is wrong with it, and where.
+Source: infiniband-diags 44, `ibnetdiscover.c`, and dumps of real fabrics. `ibnetdiscover -p` is another format:
+`readers/port_report.py`.
+"""
+
+from __future__ import annotations
+
+import re
+
+from assay.fabric.discovery import DiscoveredDevice, FabricDiscovery
+from assay.fabric.lazy_discovery import DeviceHead, LazyDiscovery, PortRow
+from assay.fabric.link_rates_and_states import parse_rate
+from assay.fabric.readers.port_listing import (
+    NO_ANSWER,
+    PortEnds,
+    check_has_cables,
+    find_stderr_problems,
+    format_port,
+    join_ends,
+    normalise_guid,
+)
+from assay.model.fabric.ports_and_cables import DeviceKind, PortId
+from assay.model.gc_pause import pause_gc
+
+DEVICE = re.compile(r'(Switch|Ca|Rt)\s*([0-9]{1,5})\s*"[SHR]-([0-9a-fA-F]{1,16})"\s*#\s*"(.*)"')
+PORT = re.compile(
+    r"\[([0-9]{1,5})\]\s*(?:\[ext \d+\]\s*)?(?:\([0-9a-fA-F]+\))?\s*"
+    r'"[SHR]-([0-9a-fA-F]{1,16})"\[([0-9]{1,5})\]\s*(?:\[ext \d+\]\s*)?(?:\([0-9a-fA-F]+\))?\s*#'
+)
+PLAIN = re.compile(r"\s*$|\s*#|(?:vendid|devid|sysimgguid|switchguid|caguid|rtguid)=")
+FABRIC_LINE = re.compile(r'\[|Switch|Ca\b|Rt\b|.*"[SHR]-')
+KINDS: dict[str, DeviceKind] = {"Switch": "switch", "Ca": "hca", "Rt": "router"}
+
+_RECORD = re.compile(
+    r"vendid=.*+\ndevid=.*+\nsysimgguid=.*+\n(?:switch|ca|rt)guid=.*+\n"
+    r'(Switch|Ca|Rt)[ \t]*+([0-9]{1,5})[ \t]*+"[SHR]-([0-9a-f]{16})"[ \t]*+#[ \t]*+"(.*)".*+'
+)
+"""The head of a record. This pattern and the next run over 10 MB: they never go back over what they have taken (`*+`),
+and are not anchored at a line's start, which would cost much; see `_listed`."""
+HEAD_LINES = 4  # line feeds within a head
+_EXTRA = r"[ \t]*+(?:\[ext \d++\][ \t]*+)?+(?:\([0-9a-f]++\))?+[ \t]*+"
+_ROW = re.compile(
+    rf'\n\[([0-9]{{1,5}})\]{_EXTRA}"[SHR]-([0-9a-f]{{16}})"\[([0-9]{{1,5}})\]{_EXTRA}#.* (\d++x[A-Z0-9]++)(?!.)'
+)  # fmt: skip
+_PREAMBLE = re.compile(r"(?:(?:#.*)?\n)*")
+
+
+def parse(text: str, stderr: str = "") -> FabricDiscovery:
+    """Read a discovery. Never raises: what cannot be read is said in `problems`, which makes it partial."""
+    unix = text.replace("\r\n", "\n") if "\r" in text else text
+    return _listed(unix, stderr) or _line_by_line(unix, stderr)
+
+
+def _listed(text: str, stderr: str) -> LazyDiscovery | None:
+    """Take a flawless text apart; None for a text with any line that is not exactly what it should be.
+
+    A record's body, between its head and the next one, begins with the line feed before its first row. Every line feed
+    of the text must be one of a head, of a row, or of a body's end, with a blank line or without: were any line
+    something else, or did one begin with something else, there would be more of them. They are counted all at once.
+    """
+    parts = iter(_RECORD.split(text))
+    preamble = next(parts)
+    if not _PREAMBLE.fullmatch(preamble):
+        return None
+    heads: dict[str, DeviceHead] = {}
+    rows: dict[str, list[PortRow]] = {}
+    records, lines = 0, preamble.count("\n")
+    with pause_gc():
+        for kind, ports, digits, description, body in zip(parts, parts, parts, parts, parts, strict=True):
+            rows[digits] = found = _ROW.findall(body)
+            heads[digits] = (KINDS[kind], ports, description)
+            lines += len(found) + (2 if body[-2:] == "\n\n" else 1)
+            records += body[-1:] == "\n"
+    flawless = records == len(heads) and text.count("\n") == lines + HEAD_LINES * records
+    return LazyDiscovery(heads, rows, find_stderr_problems(stderr)) if flawless else None
+
+
+def _line_by_line(text: str, stderr: str) -> FabricDiscovery:
+    reader = _Reader()
+    for number, line in enumerate(text.split("\n"), start=1):
+        reader.line(number, line.rstrip("\r"))
+    problems = find_stderr_problems(stderr) + reader.problems
+    cables = join_ends(reader.ends, reader.devices, problems)
+    return FabricDiscovery(cables, reader.devices, tuple(check_has_cables(cables, problems)))
+
+
+class _Reader:
+    """What has been read so far: devices, and every port with what it is cabled to."""
+
+    def __init__(self) -> None:
+        self.devices: dict[str, DiscoveredDevice] = {}
+        self.ends: PortEnds = {}
+        self.problems: list[str] = []
+        self.device = ""
+        self.noise = 0
+
+    def line(self, number: int, line: str) -> None:
+        if found := PORT.match(line):
+            self.port(number, line, found)
+        elif found := DEVICE.match(line):
+            self.start(number, found)
+        elif PLAIN.match(line):
+            return
+        elif FABRIC_LINE.match(line) or NO_ANSWER.search(line):
+            self.problems.append(f"line {number} cannot be read: {line[:80]!r}")
+        else:
+            self.noise = number
+
+    def start(self, number: int, found: re.Match[str]) -> None:
+        kind, ports, digits, description = found.groups()
+        self.device, self.noise = normalise_guid(digits), 0
+        if self.device in self.devices:
+            self.problems.append(f"line {number}: {self.device} is listed twice")
+        self.devices[self.device] = DiscoveredDevice(self.device, KINDS[kind], int(ports), description.strip())
+
+    def port(self, number: int, line: str, found: re.Match[str]) -> None:
+        if not self.device or self.noise:
+            self.problems.append(f"line {number}: it is not plain which device this port belongs to")
+            self.device = ""
+            return
+        here, there = PortId(self.device, int(found[1])), PortId(normalise_guid(found[2]), int(found[3]))
+        rate = line.rsplit(None, 1)[-1]
+        if not parse_rate(rate):
+            self.problems.append(f"line {number}: no rate at the end of {line[-40:]!r}")
+            rate = ""
+        if here in self.ends:
+            self.problems.append(f"line {number}: {format_port(here)} is listed twice")
+        self.ends[here] = (there, rate)

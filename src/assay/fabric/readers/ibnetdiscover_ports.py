@@ -1,0 +1,54 @@
+r"""Reads what `ibnetdiscover -p` (`--ports`) prints.
+
+```
+file = { line }
+line = kind lid port guid width speed [ " - " kind lid port guid "(" "'" desc "'" "-" "'" desc "'" ")" | "'" desc "'" ]
+kind = "CA" | "SW" | "RT"
+```
+
+One line a port, each cable twice. A port without a cable is printed too, with no other end and a rate that means
+nothing (`4x SDR`): a switch lists all of its ports, the last one first, which shows where a text was cut off. Such a
+port's description may lack its quotation marks. `normalise_guid` is the PORT's: the device's own for switches
+and for adapters with one port a device, as ConnectX-5 and later are; elsewhere see `addresses.py`.
+Source: infiniband-diags 44, `ibnetdiscover.c`, `dump_ports_report`.
+"""
+
+from __future__ import annotations
+
+import re
+
+from assay.fabric.discovery import FabricDiscovery, PortFacts
+from assay.fabric.link_rates_and_states import parse_rate
+from assay.fabric.readers.port_listing import PortListing, find_port_gaps, normalise_guid, number_lines
+from assay.model.fabric.ports_and_cables import DeviceKind, PortId
+
+_END = r"(CA|SW|RT)\s+[0-9]+\s+([0-9]{1,5})\s+0x([0-9a-fA-F]{1,16})"
+LINE = re.compile(rf"{_END}\s+(\S+)\s+(\S+)(?: - {_END} \( '(.*)' - '(.*)' \)| {{8,}}(\S.*))")
+KINDS: dict[str, DeviceKind] = {"SW": "switch", "CA": "hca", "RT": "router"}
+
+
+def parse(text: str, stderr: str = "") -> FabricDiscovery:
+    """Read a report of ports. Never raises: what cannot be read is said in `problems`."""
+    listing = PortListing(stderr)
+    for number, line in number_lines(text):
+        if found := LINE.fullmatch(line):
+            _port(listing, f"line {number}", found)
+        elif line and not line.startswith("#"):
+            listing.add_unreadable_line(number, line)
+    listing.problems += find_port_gaps(
+        listing.list_port_numbers(one.guid for one in listing.devices.values() if one.kind == "switch")
+    )
+    return listing.to_discovery()
+
+
+def _port(listing: PortListing, where: str, found: re.Match[str]) -> None:
+    kind, port, digits, width, speed, far_kind, far_port, far, name, _, alone = found.groups()
+    here = PortId(normalise_guid(digits), int(port))
+    listing.add_device(here, KINDS[kind], (name if far_kind else alone.strip("'")).strip())
+    if not far_kind:
+        listing.add_port(where, PortFacts(here), None)
+        return
+    rate = f"{width}{speed}"
+    listing.add_port(
+        where, PortFacts(here, rate=rate if parse_rate(rate) else ""), PortId(normalise_guid(far), int(far_port))
+    )

@@ -1,0 +1,257 @@
+"""A design compiled for one fleet. Tens of thousands of cables are numbers; objects are made for what is asked for."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import islice, repeat
+from operator import gt
+from typing import NamedTuple, overload
+
+from assay.fabric.lazy_discovery import PortRow, PortRows
+from assay.model.fabric.ports_and_cables import Cable, CableEnd, DeviceKind, PortId, PortLabelling
+
+
+class DesignedDevice(NamedTuple):
+    """One designed device: what it is called, where it is, and how its ports are labelled."""
+
+    guid: str
+    name: str
+    kind: DeviceKind
+    ports: int
+    rack: str
+    u: int
+    site: str = ""
+    node: str = ""
+    product: str = ""
+    labels: PortLabelling | None = None
+    hca_label: str = ""
+
+    def label(self, port: int) -> str:
+        """Return what is printed at a port."""
+        return self.labels.label(port) if self.labels else self.hca_label
+
+    def end(self, port: int) -> CableEnd:
+        """Return one of the device's ports as hands find it."""
+        return CableEnd(self.name, self.guid, port, self.label(port), self.rack, self.u, self.site, self.node)
+
+    def ports_sharing_plug(self, port: int) -> range:
+        """Return the ports whose links go down when the plug of this one is pulled."""
+        return self.labels.ports_sharing_cage(port) if self.labels else range(port, port + 1)
+
+    @property
+    def description(self) -> str:
+        """The NodeDesc that such a device announces by default."""
+        return f"MF0;{self.name}:{self.product}/U1" if self.product else self.name
+
+
+class CableRun(NamedTuple):
+    """Cables that follow each other and are alike: how many, their rate, their length."""
+
+    cable_count: int
+    rate: str
+    length_m: float
+
+
+class CableTable:
+    """Cables as numbers: of each the device at either end, by its place in the plan's devices, and the port there."""
+
+    __slots__ = ("a", "a_port", "b", "b_port", "runs")
+
+    def __init__(self) -> None:
+        self.a, self.a_port, self.b, self.b_port = (array("I") for _ in range(4))
+        self.runs: list[CableRun] = []
+
+    def __len__(self) -> int:
+        return len(self.a)
+
+    def add(self, a: Iterable[int], a_port: Iterable[int], b: Iterable[int], b_port: Iterable[int]) -> None:
+        """Add cables; `alike` must follow."""
+        self.a.extend(a)
+        self.a_port.extend(a_port)
+        self.b.extend(b)
+        self.b_port.extend(b_port)
+
+    def set_rate_and_length(self, rate: str, length_m: float) -> None:
+        """Say of what kind the cables are that were added since this was said last."""
+        count = len(self.a) - sum(run.cable_count for run in self.runs)
+        if self.runs and self.runs[-1][1:] == (rate, length_m):
+            count += self.runs.pop().cable_count
+        if count:
+            self.runs.append(CableRun(count, rate, length_m))
+
+    def __iter__(self) -> Iterator[tuple[int, int, int, int]]:
+        return zip(self.a, self.a_port, self.b, self.b_port, strict=True)
+
+    def ends(self, number: int) -> tuple[tuple[int, int], tuple[int, int]]:
+        """Return both ends of a cable: device and port."""
+        return (self.a[number], self.a_port[number]), (self.b[number], self.b_port[number])
+
+    def without(self, gone: Container[int]) -> CableTable:
+        """Return all cables but those with these numbers."""
+        kept, first = CableTable(), 0
+        for run in self.runs:
+            stay = [number for number in range(first, first + run.cable_count) if number not in gone]
+            kept.add(*([of[number] for number in stay] for of in (self.a, self.a_port, self.b, self.b_port)))
+            kept.set_rate_and_length(run.rate, run.length_m)
+            first += run.cable_count
+        return kept
+
+    def length(self, number: int) -> float:
+        """Return the length of a cable."""
+        return next(islice(self._lengths(), number, None))
+
+    def _lengths(self) -> Iterator[float]:
+        for run in self.runs:
+            yield from repeat(run.length_m, run.cable_count)
+
+    def rates(self) -> Iterator[str]:
+        """Yield the rate of every cable."""
+        for run in self.runs:
+            yield from repeat(run.rate, run.cable_count)
+
+
+class CableSequence(Sequence[Cable]):
+    """Every cable of a plan, made when it is asked for."""
+
+    def __init__(self, devices: Sequence[DesignedDevice], links: CableTable) -> None:
+        self._devices, self._links = devices, links
+        self._starts = [0]
+        for run in links.runs:
+            self._starts.append(self._starts[-1] + run.cable_count)
+
+    def __len__(self) -> int:
+        return len(self._links)
+
+    @overload
+    def __getitem__(self, number: int) -> Cable: ...
+    @overload
+    def __getitem__(self, number: slice) -> list[Cable]: ...
+    def __getitem__(self, number: int | slice) -> Cable | list[Cable]:
+        if isinstance(number, slice):
+            return [self._cable(one) for one in range(*number.indices(len(self)))]
+        return self._cable(range(len(self))[number])
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def _cable(self, number: int) -> Cable:
+        links, devices = self._links, self._devices
+        run = links.runs[bisect_right(self._starts, number) - 1]
+        a = devices[links.a[number]].end(links.a_port[number])
+        return Cable(a, devices[links.b[number]].end(links.b_port[number]), run.rate, run.length_m)
+
+
+class CompiledTopology:
+    """The devices of a design by GUID, in their order there, and every cable, in its order there.
+
+    To compare a whole fabric, take `rows` (see `assay.fabric.lazy_discovery.diff_rows`): no object a cable. `mates` and `matching`
+    answer for single ports; `cable`, `end` and `of_node` make what a person is told. `spare` are ports that are free
+    on purpose.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        devices: Iterable[DesignedDevice],
+        links: CableTable,
+        rows: PortRows | None = None,
+        spare: Iterable[PortId] = (),
+    ) -> None:
+        self.name, self.links = name, links
+        self._list = list(devices)
+        self.devices: Mapping[str, DesignedDevice] = {device.guid: device for device in self._list}
+        self.spare = frozenset(spare)
+        if rows is not None:
+            self.__dict__["rows"] = rows
+
+    def __iter__(self) -> Iterator[DesignedDevice]:
+        return iter(self._list)
+
+    @cached_property
+    def cables(self) -> CableSequence:
+        """Every cable, nodes' first, then tier by tier, then the listed ones."""
+        return CableSequence(self._list, self.links)
+
+    @cached_property
+    def rows(self) -> PortRows:
+        """What each device's record would list, as `ibnetdiscover` prints it: ports in order, GUIDs as 16 digits."""
+        digits = [device.guid[2:] for device in self._list]
+        most = max((*self.links.a_port, *self.links.b_port), default=0)
+        number = [str(port) for port in range(most + 1)]
+        found: list[list[PortRow]] = [[] for _ in digits]
+        for (a, a_port, b, b_port), rate in zip(self.links, self.links.rates(), strict=True):
+            here, there = number[a_port], number[b_port]
+            found[a].append((here, digits[b], there, rate))
+            found[b].append((there, digits[a], here, rate))
+        for rows in found:
+            ports = [int(row[0]) for row in rows] if len(rows) > 1 else ()
+            if any(map(gt, ports, ports[1:])):  # seldom, and sorting asks for every port
+                rows.sort(key=_port_of)
+        return dict(zip(digits, found, strict=True))
+
+    @cached_property
+    def cable_numbers(self) -> Mapping[PortId, int]:
+        """The number, in `cables`, of the cable at each port that has one."""
+        guids = [device.guid for device in self._list]
+        found: dict[PortId, int] = {}
+        for number, (a, a_port, b, b_port) in enumerate(self.links):
+            found[PortId(guids[a], a_port)] = found[PortId(guids[b], b_port)] = number
+        return found
+
+    @cached_property
+    def peer_ports(self) -> Mapping[PortId, PortId]:
+        """Each port's other end."""
+        guids = [device.guid for device in self._list]
+        found: dict[PortId, PortId] = {}
+        for a, a_port, b, b_port in self.links:
+            here, there = PortId(guids[a], a_port), PortId(guids[b], b_port)
+            found[here], found[there] = there, here
+        return found
+
+    def cable_at(self, port: PortId) -> Cable | None:
+        """Return the cable at a port, that port's end first."""
+        number = self.cable_numbers.get(port)
+        if number is None:
+            return None
+        cable = self.cables[number]
+        return cable if cable.a.port_id == port else Cable(cable.b, cable.a, cable.rate, cable.length_m)
+
+    def cables_of_device(self, guid: str) -> list[Cable]:
+        """Return the cables of one device, in the order of the design."""
+        return [self.cables[number] for number in self._numbers.get(guid, ())]
+
+    def cables_of_node(self, node: str) -> list[Cable]:
+        """Return the cables that one node hangs on, in rail order."""
+        return [self.cables[number] for number in sorted(self._by_node.get(node, ()))]
+
+    def end(self, port: PortId) -> CableEnd | None:
+        """Return a port of a designed device, None for a device that the design does not know."""
+        device = self.devices.get(port.guid)
+        return device.end(port.number) if device else None
+
+    @cached_property
+    def _numbers(self) -> Mapping[str, list[int]]:
+        numbers: dict[int, list[int]] = defaultdict(list)
+        for number, (a, _, b, _) in enumerate(self.links):
+            numbers[a].append(number)
+            if b != a:
+                numbers[b].append(number)
+        return {self._list[device].guid: found for device, found in numbers.items()}
+
+    @cached_property
+    def _by_node(self) -> Mapping[str, set[int]]:
+        found: dict[str, set[int]] = defaultdict(set)
+        for device in self._list:
+            if device.node:
+                found[device.node].update(self._numbers.get(device.guid, ()))
+        return found
+
+
+def _port_of(row: PortRow) -> int:
+    return int(row[0])

@@ -1,0 +1,134 @@
+"""From a design's rules to every cable that must be there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import repeat
+
+from assay.fabric.topology.compiled_topology import CableTable, CompiledTopology, DesignedDevice
+from assay.model.errors import AssayError
+from assay.model.fabric.fabric_design import FabricDesign
+from assay.model.fabric.fat_tree import CableBundle, FatTreeWiring
+from assay.model.fabric.ports_and_cables import Cable
+from assay.model.fabric.switch_tiers import FabricSwitch, SwitchModel
+from assay.model.fleet import Fleet, Node
+
+
+def list_expected_cables(design: FabricDesign, fleet: Fleet) -> list[Cable]:
+    """Return every cable of the design: those of nodes first, then tier by tier. Raises Trouble as `compile_topology`."""
+    return list(compile_topology(design, fleet).cables)
+
+
+def compile_topology(design: FabricDesign, fleet: Fleet) -> CompiledTopology:
+    """Compile a design.
+
+    Raises Trouble for a node that the inventory lacks, or whose GUIDs are missing or repeated, and for a listed cable,
+    an override or a spare that leads nowhere, or to a port that has a cable.
+    """
+    hcas = [hca for name in design.node_names() for hca in _hcas(design, _node(design, fleet, name), fleet)]
+    switches = [_switch(design, design.switch, at, name) for name, _, _, at in design.switches() if design.switch]
+    devices = _by_guid(design, [*hcas, *switches])
+    links = CableTable()
+    if design.fat_tree:
+        _add_rule_cables(design, design.fat_tree, links, len(hcas))
+    if not (design.cables or design.devices or design.overrides or design.spares):
+        return CompiledTopology(design.name, devices.values(), links)
+    from assay.fabric.topology.explicit_cabling import ExplicitCabling
+
+    explicit = ExplicitCabling(design, fleet, devices)
+    links = explicit.apply_overrides(links)
+    explicit.add_listed_cables(links)
+    return CompiledTopology(design.name, explicit.devices.values(), links, spare=explicit.list_spare_ports(links))
+
+
+def _switch(design: FabricDesign, model: SwitchModel, at: FabricSwitch, name: str) -> DesignedDevice:
+    return DesignedDevice(
+        at.guid,
+        name,
+        "switch",
+        model.port_count,
+        at.rack,
+        at.u,
+        design.site,
+        product=model.product,
+        labels=model.port_labelling,
+    )
+
+
+def _node(design: FabricDesign, fleet: Fleet, name: str) -> Node:
+    if name not in fleet.nodes:
+        raise AssayError(
+            f"the design names the node {name}, which the inventory does not have",
+            where=fleet.lines.get((f"FabricDesign/{design.name}", "nodes"), f"FabricDesign {design.name}"),
+            fix="add the node to inventory/ or take it out of `nodes`",
+        )
+    return fleet.nodes[name]
+
+
+def _hcas(design: FabricDesign, node: Node, fleet: Fleet) -> list[DesignedDevice]:
+    if len(node.hca_guids) != design.rails:
+        raise AssayError(
+            f"{node.name} has {len(node.hca_guids)} hca_guids, but the fabric {design.name} has {design.rails} rails",
+            where=f"inventory: {node.name}",
+            fix="list the GUID of one adapter per rail, in rail order, in the host's hca_guids",
+        )
+    return list_adapters(design, node, fleet)
+
+
+def list_adapters(design: FabricDesign, node: Node, fleet: Fleet) -> list[DesignedDevice]:
+    """Return the node's adapters in rail order, named as its spec names them."""
+    return [
+        DesignedDevice(
+            guid, name, "hca", 1, node.rack, node.u, node.site or design.site, node.name,
+            hca_label=design.hca_label.format(rail=rail),
+        )
+        for rail, (guid, name) in enumerate(zip(node.hca_guids, list_adapter_names(node, fleet), strict=True))
+    ]  # fmt: skip
+
+
+def list_adapter_names(node: Node, fleet: Fleet) -> list[str]:
+    """Return what the node's adapters are called, in rail order: `n0001 mlx5_0`."""
+    spec = fleet.node_specs.get(node.spec)
+    names = {hca.rail: hca.name for hca in spec.hcas} if spec else {}
+    return [f"{node.name} {names.get(rail, f'mlx5_{rail}')}" for rail in range(len(node.hca_guids))]
+
+
+def _add_rule_cables(design: FabricDesign, wiring: FatTreeWiring, links: CableTable, hcas: int) -> None:
+    """Add the cables of the rules. The switches follow the `hcas` adapters, tier by tier."""
+    lengths, leaves, spines = design.lengths, len(wiring.leaves.at), len(wiring.spines.at)
+    _node_cables(wiring, links, hcas)
+    links.set_rate_and_length(design.rate_of("node_leaf"), lengths.node_leaf)
+    _bundles(links, wiring.leaf_spine_bundles(), hcas, hcas + leaves)
+    links.set_rate_and_length(design.rate_of("leaf_spine"), lengths.leaf_spine)
+    _bundles(links, wiring.spine_core_bundles(), hcas + leaves, hcas + leaves + spines)
+    links.set_rate_and_length(design.rate_of("spine_core"), lengths.spine_core)
+
+
+def _node_cables(wiring: FatTreeWiring, links: CableTable, hcas: int) -> None:
+    """Add the nodes' cables: the adapters are numbered nodes first, then rails."""
+    down, rails = wiring.leaf_down_ports, wiring.rails
+    for index, first in enumerate(range(0, hcas, rails)):
+        unit, place = divmod(index, len(down))
+        leaf = hcas + unit * rails
+        links.add(range(first, first + rails), repeat(1, rails), range(leaf, leaf + rails), repeat(down[place], rails))
+
+
+def _bundles(links: CableTable, bundles: Iterable[CableBundle], lower: int, upper: int) -> None:
+    """Add cables between two tiers, whose first switches are the devices `lower` and `upper`."""
+    for bundle in bundles:
+        many = len(bundle.lower_ports)
+        ends = repeat(lower + bundle.lower, many), repeat(upper + bundle.upper, many)
+        links.add(ends[0], bundle.lower_ports, ends[1], bundle.upper_ports)
+
+
+def _by_guid(design: FabricDesign, devices: list[DesignedDevice]) -> dict[str, DesignedDevice]:
+    by_guid: dict[str, DesignedDevice] = {}
+    for device in devices:
+        first = by_guid.setdefault(device.guid, device)
+        if first is not device:
+            raise AssayError(
+                f"{first.name} and {device.name} of the fabric {design.name} have the same GUID {device.guid}",
+                where=f"inventory: {device.node or device.name}",
+                fix="a GUID belongs to one device; read it from the device's label or from ibstat",
+            )
+    return by_guid

@@ -1,0 +1,232 @@
+"""Reads inventory sources in Ansible's YAML format, as `ansible-inventory -i SOURCE -i SOURCE` would."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from assay.fleet.ansible_inventory.group_variables import (
+    GROUP_PRIORITY_VARIABLE,
+    AnsibleInventory,
+    InventoryGroup,
+    VariableLayer,
+)
+from assay.fleet.ansible_inventory.host_patterns import expand_host_pattern
+from assay.fleet.repository_tree import RepositoryTree, WorkingFolder
+from assay.fleet.validation_problems import FleetProblem
+from assay.fleet.yaml_builder import UnreadableYaml
+from assay.fleet.yaml_document import ParseCache, YamlDocument, read_yaml_file
+
+INVENTORY_EXTENSIONS = ("", ".yml", ".yaml", ".json")
+_IGNORED = re.compile(
+    r"^\.|^(host_vars|group_vars|vars_plugins)$|(\.pyc|\.pyo|\.swp|\.bak|~|\.rpm|\.md|\.txt|\.rst|\.orig|\.cfg|\.retry)$"
+)
+VARIABLES_FIX = "write one `name: value` a line"
+GROUP_SECTIONS = ("vars", "children", "hosts")
+
+
+@dataclass(frozen=True)
+class InventorySource:
+    """An inventory file, or a folder of them, in a tree; variables lie in folders `beside` it.
+
+    In messages its paths begin with `shown`.
+    """
+
+    tree: RepositoryTree
+    path: str
+    variables_folder: str
+    display_prefix: str = ""
+
+    def files(self) -> list[str]:
+        """Return the inventory files of the source, in Ansible's order."""
+        start = len(self.path) + 1 if self.path else 0
+        below = [path for path in self.tree.files(self.path) if not _is_ignored(path[start:])]
+        return below if self.variables_folder == self.path else [self.path]
+
+
+def open_disk_source(path: Path, root: Path) -> InventorySource:
+    """Return the source at `path`, which may lie outside of the repository at `root`."""
+    folder = path if path.is_dir() else path.parent
+    shown = f"{folder.relative_to(root).as_posix()}/" if folder.is_relative_to(root) else f"{folder.as_posix()}/"
+    return InventorySource(WorkingFolder(folder), "" if path.is_dir() else path.name, "", shown.removeprefix("./"))
+
+
+def _is_ignored(path: str) -> bool:
+    return any(_IGNORED.search(step) for step in path.split("/"))
+
+
+def read_inventory(
+    sources: Sequence[InventorySource], shelf: ParseCache | None = None
+) -> tuple[AnsibleInventory, list[FleetProblem]]:
+    """Read the sources in order, later ones over earlier ones."""
+    reading = _InventoryParser(shelf)
+    for source in sources:
+        for path in source.files():
+            reading.take_file(source, path)
+    reading.connect()
+    for source in sources:
+        reading.take_variables(source)
+    return reading.inventory, reading.problems
+
+
+def is_valid_name(name: Any) -> bool:
+    """Whether this can name a group or host, and so a file below `group_vars/` or `host_vars/`."""
+    return isinstance(name, str) and 0 < len(name) <= 200 and name.isprintable() and "/" not in name
+
+
+@dataclass
+class _InventoryParser:
+    """What has been read so far."""
+
+    shelf: ParseCache | None = None
+    inventory: AnsibleInventory = field(default_factory=AnsibleInventory)
+    problems: list[FleetProblem] = field(default_factory=list)
+
+    def wrong(self, document: YamlDocument, path: tuple[Any, ...], message: str, fix: str) -> None:
+        """Note that an entry is not what Ansible's format has there."""
+        line, column = document.place(path)
+        self.problems.append(FleetProblem(document.file, line, column, "ASY0010", "error", message, fix))
+
+    def read(self, source: InventorySource, path: str) -> YamlDocument | None:
+        """Read one file; a file that is no YAML is a problem of its own."""
+        try:
+            return read_yaml_file(source.tree, path, source.display_prefix + path, shelf=self.shelf)
+        except UnreadableYaml as wrong:
+            self.problems.append(wrong.as_problem())
+            return None
+
+    def take_file(self, source: InventorySource, path: str) -> None:
+        """Read one inventory file."""
+        extension = posixpath.splitext(path)[1]
+        if extension not in INVENTORY_EXTENSIONS:
+            message = f"{extension} is no inventory format that assay reads"
+            self.problems.append(
+                FleetProblem(source.display_prefix + path, 0, 0, "ASY0010", "error", message, "write it as YAML")
+            )
+            return
+        document = self.read(source, path)
+        if document is None or document.data is None:
+            return
+        if not isinstance(document.data, dict) or "plugin" in document.data:
+            self.wrong(
+                document, (), "an inventory file is a mapping of group names to groups", "begin with a pool's name"
+            )
+            return
+        for name, content in document.data.items():
+            self.take_group(document, (name,), name, content)
+
+    def take_group(
+        self, document: YamlDocument, path: tuple[Any, ...], name: Any, content: Any
+    ) -> InventoryGroup | None:
+        """Read one group and what is below it."""
+        if not is_valid_name(name) or not isinstance(content, dict | None):
+            self.wrong(document, path, f"{name!r} is no group", "give it a name, and vars, hosts or children below it")
+            return None
+        group = self.inventory.group(name)
+        for section, entries in (content or {}).items():
+            self.take_section(document, (*path, section), group, entries)
+        return group
+
+    def take_section(self, document: YamlDocument, path: tuple[Any, ...], group: InventoryGroup, entries: Any) -> None:
+        """Read `vars`, `children` or `hosts` of a group."""
+        section = path[-1]
+        if section not in GROUP_SECTIONS:
+            self.wrong(document, path, f"{section!r} is no part of a group", f"use one of {', '.join(GROUP_SECTIONS)}")
+        elif isinstance(entries, str) and section != "vars":
+            self.take_entries(document, path, group, {entries: None})
+        elif isinstance(entries, dict):
+            self.take_entries(document, path, group, entries)
+        elif entries is not None:
+            self.wrong(document, path, f"{section} of {group.name} must be a mapping", "end each name with a colon")
+
+    def take_entries(
+        self, document: YamlDocument, path: tuple[Any, ...], group: InventoryGroup, entries: dict[Any, Any]
+    ) -> None:
+        """Read the entries of one section."""
+        if path[-1] == "vars":
+            self.take_vars(group.inline, VariableLayer(entries, document, path), group)
+            return
+        for name, content in entries.items():
+            if path[-1] == "hosts":
+                self.take_hosts(document, (*path, name), group, content)
+            else:
+                child = self.take_group(document, (*path, name), name, content)
+                if child is not None and group.name not in child.parents:
+                    child.parents.append(group.name)
+
+    def take_vars(self, into: list[VariableLayer], layer: VariableLayer, group: InventoryGroup | None = None) -> None:
+        """Keep one layer of variables."""
+        for name in layer.variables:
+            if not isinstance(name, str):
+                self.wrong(layer.document, (*layer.path, name), f"{name!r} is no variable name", "quote it")
+        priority = str(layer.variables.get(GROUP_PRIORITY_VARIABLE, ""))
+        if group is not None and priority.isdecimal() and len(priority) < 10:
+            group.priority = int(priority)
+        into.append(layer)
+
+    def take_hosts(self, document: YamlDocument, path: tuple[Any, ...], group: InventoryGroup, content: Any) -> None:
+        """Read one entry of `hosts`, which may stand for many."""
+        if not is_valid_name(path[-1]) or not isinstance(content, dict | None):
+            self.wrong(document, path, f"{path[-1]!r} is no host", "give it a name, a colon, and variables below it")
+            return
+        try:
+            names, port = expand_host_pattern(path[-1])
+        except ValueError as wrong:
+            self.wrong(document, path, str(wrong), "write a name, or a range as n[0001:0016]")
+            return
+        layer = VariableLayer(content or {}, document, path)
+        for name in names:
+            host = self.inventory.host(name)
+            if group.name not in host.groups:
+                host.groups.append(group.name)
+            self.take_vars(host.inline, layer)
+            if port is not None:
+                host.inline.append(VariableLayer({"ansible_port": port}, document, path))
+
+    def connect(self) -> None:
+        """Settle how the groups contain each other."""
+        for circle in self.inventory.resolve_parents():
+            said = f"groups contain themselves: {' → '.join(circle)}"
+            self.problems.append(FleetProblem("inventory", 0, 0, "ASY0010", "error", said, "take one of them out"))
+
+    def take_variables(self, source: InventorySource) -> None:
+        """Read `group_vars/` and `host_vars/` beside a source."""
+        for kind, owners in (("group_vars", self.inventory.groups), ("host_vars", self.inventory.hosts)):
+            folder = posixpath.join(source.variables_folder, kind)
+            files = find_variable_files(folder, source.tree.files(folder))
+            for name in owners if files else ():
+                for path in files.get(name, ()):
+                    document = self.read(source, path)
+                    if document is not None and isinstance(document.data, dict):
+                        self.take_vars(owners[name].files, VariableLayer(document.data, document))
+                    elif document is not None and document.data is not None:
+                        self.wrong(document, (), "a file of variables is a mapping of names to values", VARIABLES_FIX)
+
+
+def find_variable_files(folder: str, paths: Sequence[str]) -> dict[str, list[str]]:
+    """Return the files that hold variables by group or host: `NAME`, `NAME.yml` … or all below `NAME/`.
+
+    Of several the first of EXTENSIONS counts, as for Ansible.
+    """
+    found: dict[str, dict[str, list[str]]] = {}
+    for path in paths:
+        first, *deeper = path[len(folder) + 1 :].split("/")
+        if not deeper or _holds_variables(deeper):
+            stem, extension = posixpath.splitext(first)
+            name, kind = (stem, extension) if extension in INVENTORY_EXTENSIONS else (first, "")
+            found.setdefault(name, {}).setdefault(kind, []).append(path)
+    return {name: kinds[min(kinds, key=INVENTORY_EXTENSIONS.index)] for name, kinds in found.items()}
+
+
+def _holds_variables(steps: Sequence[str]) -> bool:
+    """Whether Ansible reads the file at these steps below a folder of variables."""
+    hidden = any(step.startswith(".") or step.endswith("~") for step in steps)
+    return (
+        not hidden
+        and not any("." in step for step in steps[:-1])
+        and posixpath.splitext(steps[-1])[1] in INVENTORY_EXTENSIONS
+    )

@@ -1,0 +1,131 @@
+"""Which faults can come, and which rule of a policy answers each of them: what fault rules are judged by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from assay.model.specs.fault_catalog import (
+    FaultBlame,
+    FaultCatalog,
+    FaultClass,
+    FaultSeverity,
+    Remedy,
+    select_active_catalogs,
+)
+from assay.model.specs.lifecycle_policy import FaultRule, LifecyclePolicy
+
+StateAndUse = tuple[str, bool]
+"""Where a fault meets a node: the node's state, and whether it is in use."""
+
+
+class FaultKind(NamedTuple):
+    """One fault as it can come. `catalog` and `entry` say which entry treats it."""
+
+    name: str
+    severity: FaultSeverity
+    blame: FaultBlame
+    remedy: Remedy
+    catalog: str
+    entry: tuple[str, ...]
+
+
+def list_fault_kinds(catalogs: Iterable[FaultCatalog]) -> list[FaultKind]:
+    """Return every fault that these catalogues know, and one that they do not know."""
+    found: dict[FaultKind, None] = {}
+    every = select_active_catalogs(catalogs)
+    for catalog in every:
+        for title, fault in catalog.classes.items():
+            for name in list_fault_names(title, fault):
+                for severity in _severities(fault):
+                    entry = ("classes", title, "remedy")
+                    found[FaultKind(name, severity, fault.blame, fault.remedy, catalog.name, entry)] = None
+    for catalog in [one for one in every if one.unknown] or every[:1]:
+        other = catalog.default_treatment
+        found[
+            FaultKind("any other", other.severity, other.blame, other.remedy, catalog.name, ("unknown", "remedy"))
+        ] = None
+    return list(found)
+
+
+def list_fault_names(title: str, fault: FaultClass) -> list[str]:
+    """Return the names under which faults of a class come: each XID and SXID under its own."""
+    return list(dict.fromkeys([*fault.list_xid_names(), *([title] if fault.has_own_name else [])]))
+
+
+def _severities(fault: FaultClass) -> list[FaultSeverity]:
+    """Return the severities of a class: informational as long as it has been seen less often than its `count`."""
+    return [fault.severity] if fault.count == 1 else [fault.severity, "informational"]
+
+
+@dataclass(frozen=True)
+class RuleReach:
+    """What one rule matches, and what of that is left to it by the rules before. Sets of kinds are bits of a number."""
+
+    title: str
+    rule: FaultRule
+    kinds: int
+    unclaimed: Mapping[StateAndUse, int]
+
+    @property
+    def answered_kinds(self) -> int:
+        """The kinds that it answers somewhere."""
+        every = 0
+        for kinds in self.unclaimed.values():
+            every |= kinds
+        return every
+
+    def find_overlap(self, later: RuleReach) -> tuple[StateAndUse, int] | None:
+        """Return a spot and the kinds there that this rule answers and a later one would answer too."""
+        common = ((spot, left & later.kinds) for spot, left in self.unclaimed.items() if spot in later.unclaimed)
+        return next(((spot, kinds) for spot, kinds in common if kinds), None)
+
+    def within(self, later: RuleReach) -> bool:
+        """Whether all that this rule answers, a later one would answer too."""
+        return all(not left & ~(later.kinds if spot in later.unclaimed else 0) for spot, left in self.unclaimed.items())
+
+
+def compute_rule_reach(policy: LifecyclePolicy, kinds: Sequence[FaultKind]) -> Iterator[RuleReach]:
+    """Yield how far each rule reaches, in their order: the first that matches wins."""
+    taken: dict[StateAndUse, int] = {}
+    for title, rule in policy.faults.items():
+        mine = sum(1 << number for number, kind in enumerate(kinds) if _matches(rule, kind))
+        states = rule.states or policy.states
+        uses = (True, False) if rule.in_use is None else (rule.in_use,)
+        spots = [(state, use) for state in states for use in uses]
+        yield RuleReach(title, rule, mine, {spot: mine & ~taken.get(spot, 0) for spot in spots})
+        for spot in spots:
+            taken[spot] = taken.get(spot, 0) | mine
+
+
+def decode_kinds(kinds: Sequence[FaultKind], bits: int) -> list[FaultKind]:
+    """Return the kinds that a number stands for."""
+    return [kind for number, kind in enumerate(kinds) if bits >> number & 1]
+
+
+def find_starting_remedy(rule: FaultRule, kind: FaultKind) -> str:
+    """Return the remedy with which a rule starts."""
+    return kind.remedy if rule.remedy == "class" else rule.remedy
+
+
+def list_target_states(policy: LifecyclePolicy, rule: FaultRule, kinds: Sequence[FaultKind]) -> list[str]:
+    """Return the states to which a rule sends nodes with these faults, all the way up the ladder."""
+    if rule.timing == "record" or rule.to:
+        return [rule.to] if rule.to and rule.timing != "record" and kinds else []
+    rungs = {str(name): rung for name, rung in policy.ladder.rungs.items()}
+    found: dict[str, None] = {}
+    for remedy in sorted({find_starting_remedy(rule, kind) for kind in kinds}):
+        here: str | None = remedy
+        while here in rungs:
+            found[rungs[here].to] = None
+            here = rungs[here].then
+    return list(found)
+
+
+def _matches(rule: FaultRule, kind: FaultKind) -> bool:
+    return (
+        (not rule.severity or kind.severity in rule.severity)
+        and (not rule.classes or kind.name in rule.classes)
+        and (not rule.blame or kind.blame in rule.blame)
+    )

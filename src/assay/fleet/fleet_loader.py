@@ -1,0 +1,87 @@
+"""Reads a fleet repository into a Fleet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from assay.fleet.git import read_revision, resolve_commit
+from assay.fleet.repository_draft import HostDeclaration, RepositoryDraft
+from assay.fleet.repository_tree import CommitTree
+from assay.fleet.spec_reader import SpecLineIndex
+from assay.fleet.validation_problems import FleetProblem
+from assay.fleet.yaml_document import ParseCache
+from assay.model.errors import AssayError
+from assay.model.fleet import Fleet, Node
+from assay.model.specs.node_settings import NodeSettings
+
+
+def load_fleet(
+    root: Path, overlays: Sequence[Path] = (), rev: str | None = None, shelf: ParseCache | None = None
+) -> Fleet:
+    """Read the repository at `root`; `overlays` are inventory sources that go over its own.
+
+    `rev` is a revision of git, read without a checkout; None the folder as it is, dirty or not. Raises Trouble with
+    the first mistake where a file cannot be read or does not fit its model. Mistakes of meaning (a dangling name, a
+    serial number given twice) are for `assay.fleet.check` to find. Fleets that share a shelf share what is the same.
+    """
+    return build_fleet(read_draft(root, overlays, rev, shelf))
+
+
+def read_draft(
+    root: Path, overlays: Sequence[Path] = (), rev: str | None = None, shelf: ParseCache | None = None
+) -> RepositoryDraft:
+    """Read what `load_fleet` reads, mistakes and all. Two revisions that share a shelf share what is the same."""
+    root = root.absolute()
+    return RepositoryDraft(root, overlays, "" if rev is None else resolve_commit(root, rev), shelf)
+
+
+def build_fleet(draft: RepositoryDraft) -> Fleet:
+    """Return the fleet that was read. Raises Trouble with the first mistake."""
+    if draft.problems:
+        raise _first_problem_error(draft.problems)
+    commit, dirty = (draft.tree.commit, False) if isinstance(draft.tree, CommitTree) else read_revision(draft.root)
+    return Fleet(
+        root=draft.root,
+        nodes={host.name: build_node(host, host.settings) for host in draft.hosts if host.settings},
+        node_specs=draft.specs_of_kind("NodeSpec"),
+        bundles=draft.specs_of_kind("FirmwareBundle"),
+        designs=draft.specs_of_kind("FabricDesign"),
+        fault_catalogs=draft.specs_of_kind("FaultCatalog"),
+        policies=draft.specs_of_kind("LifecyclePolicy"),
+        profiles=draft.specs_of_kind("ManagementProfile"),
+        check_catalogs=draft.specs_of_kind("CheckCatalog"),
+        ticket_routes=draft.specs_of_kind("TicketRoute"),
+        quirks=draft.specs_of_kind("BmcQuirks"),
+        monitorings=draft.specs_of_kind("Monitoring"),
+        known_issue_lists=draft.specs_of_kind("KnownIssues"),
+        gates=draft.specs_of_kind("Gates"),
+        checklists=draft.specs_of_kind("Checklists"),
+        schedules=draft.specs_of_kind("Schedules"),
+        lines=SpecLineIndex(draft.spec_files),
+        commit=commit,
+        dirty=dirty,
+    )
+
+
+def build_node(host: HostDeclaration, read: NodeSettings) -> Node:
+    """Return the node that a host of the inventory is."""
+    return Node(
+        name=host.name,
+        pool=host.pool,
+        site=read.site,
+        rack=read.rack,
+        u=read.u,
+        serial=read.serial_number,
+        spec=read.node_spec,
+        profile=read.profile,
+        hca_guids=tuple(read.hca_guids),
+        variables=host.variables,
+    )
+
+
+def _first_problem_error(problems: Sequence[FleetProblem]) -> AssayError:
+    first = min(problems)
+    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+    fix = "; ".join(part for part in (first.fix, "`assay check` lists every problem") if part)
+    return AssayError(f"{first.message}{more}", where=first.where, fix=fix)

@@ -1,0 +1,123 @@
+"""Exports a JSON Schema for every kind of file, for editors: `python -m assay.fleet.json_schemas [ROOT]`."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+from assay.fleet.spec_kinds import SPEC_KINDS, load_spec_model
+from assay.model.specs.node_settings import NodeSettings
+from assay.model.specs.spec_document import SpecDocument
+
+NULL_SCHEMA = {"type": "null"}
+LAYER_REQUIRED = ("kind", "name", "extends")
+WHOLE_ONLY = ("required", "minProperties", "maxProperties")
+NEVER_NULL = (*LAYER_REQUIRED, "description")
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+def build_schemas() -> dict[str, dict[str, Any]]:
+    """Return every schema by the name of its file."""
+    specs = {f"{to_kebab_case(kind)}.json": build_spec_schema(load_spec_model(kind)) for kind in SPEC_KINDS}
+    return {**specs, "inventory.json": build_inventory_schema()}
+
+
+def build_spec_schema(model: type[SpecDocument]) -> dict[str, Any]:
+    """Return the schema of one kind: a whole spec, or, where it `extends` another, what differs from that one."""
+    whole = model.model_json_schema()
+    defs = whole.pop("$defs", {})
+    parts = {f"{name}.layer": _layer(part) for name, part in defs.items()}
+    layer = _layer(whole) | {"required": list(LAYER_REQUIRED)}
+    return {
+        "$schema": DIALECT,
+        "title": whole["title"],
+        "description": whole["description"],
+        "type": "object",
+        "if": {"required": ["extends"]},
+        "then": {"$ref": f"#/$defs/{model.__name__}.layer"},
+        "else": {"$ref": f"#/$defs/{model.__name__}"},
+        "$defs": {**defs, **parts, model.__name__: whole, f"{model.__name__}.layer": layer},
+    }
+
+
+def _layer(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return what may stand in place of a value of `schema` in a spec that extends another: any part, or null.
+
+    Lists stand whole, so what they hold is as it was. What is required cannot be taken out.
+    """
+    layer = {key: value for key, value in schema.items() if key not in WHOLE_ONLY}
+    if "$ref" in layer:
+        layer["$ref"] += ".layer"
+    if "anyOf" in layer:
+        layer["anyOf"] = [_layer(one) for one in layer["anyOf"]]
+    if "properties" in layer:
+        kept = {*schema.get("required", ()), *NEVER_NULL}
+        layer["properties"] = {
+            name: _layer(one) if name in kept else {"anyOf": [_layer(one), NULL_SCHEMA]}
+            for name, one in layer["properties"].items()
+        }
+    if isinstance(layer.get("additionalProperties"), dict):
+        layer["additionalProperties"] = {"anyOf": [_layer(layer["additionalProperties"]), NULL_SCHEMA]}
+    if "patternProperties" in layer:
+        named = layer["patternProperties"].items()
+        layer["patternProperties"] = {form: {"anyOf": [_layer(one), NULL_SCHEMA]} for form, one in named}
+    return layer
+
+
+def to_kebab_case(kind: str) -> str:
+    """Return `node-spec` for `NodeSpec`."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "-", kind).lower()
+
+
+def build_inventory_schema() -> dict[str, Any]:
+    """Return the schema of an inventory file: groups, in which any variable may stand at any level."""
+    variables = NodeSettings.model_json_schema()
+    defs = variables.pop("$defs", {})
+    variables.pop("required")
+    vars_, group = {"$ref": "#/$defs/NodeVariables"}, {"$ref": "#/$defs/Group"}
+    defs["NodeVariables"] = variables
+    defs["Group"] = {
+        "anyOf": [
+            NULL_SCHEMA,
+            {
+                "type": "object",
+                "properties": {
+                    "vars": {"anyOf": [vars_, NULL_SCHEMA]},
+                    "hosts": {"type": ["object", "null"], "additionalProperties": {"anyOf": [vars_, NULL_SCHEMA]}},
+                    "children": {"type": ["object", "null"], "additionalProperties": group},
+                },
+                "additionalProperties": False,
+            },
+        ]
+    }
+    return {
+        "$schema": DIALECT,
+        "title": "Inventory",
+        "description": "An Ansible inventory in YAML: pools are groups, nodes are hosts.",
+        "type": "object",
+        "additionalProperties": group,
+        "$defs": defs,
+    }
+
+
+def format_schema(schema: dict[str, Any]) -> str:
+    """Return a schema as it stands in its file."""
+    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+
+
+def write_schemas(root: Path) -> list[Path]:
+    """Write every schema below `root/specs/schemas` and return their paths."""
+    folder = root / "specs" / "schemas"
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for name, schema in build_schemas().items():
+        (folder / name).write_text(format_schema(schema), encoding="utf-8")
+        written.append(folder / name)
+    return written
+
+
+if __name__ == "__main__":
+    write_schemas(Path(sys.argv[1] if len(sys.argv) > 1 else "."))

@@ -1,0 +1,203 @@
+"""A fleet repository as far as it can be read: what `check` looks at, and what a Fleet is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pydantic import ValidationError
+
+from assay.fleet.ansible_inventory.group_variables import (
+    AnsibleInventory,
+    VariableLayer,
+    find_deciding_layer,
+    merge_variables,
+)
+from assay.fleet.ansible_inventory.inventory_reader import InventorySource, open_disk_source, read_inventory
+from assay.fleet.repository_tree import CommitTree, RepositoryTree, WorkingFolder
+from assay.fleet.spec_reader import SpecFile, read_specs
+from assay.fleet.suite_source import SuiteSource, parse_suites
+from assay.fleet.validation_problems import FleetProblem, explain_violations
+from assay.fleet.yaml_document import ParseCache
+from assay.model.specs.node_settings import NodeSettings
+from assay.model.specs.spec_document import SpecDocument
+
+if TYPE_CHECKING:
+    from assay.model.specs.check_catalog_and_gates import CheckCatalog, CheckDeclaration
+
+S = TypeVar("S", bound=SpecDocument)
+
+
+@dataclass(frozen=True)
+class HostDeclaration:
+    """One host: its merged variables, what assay reads of them (None where they are wrong), its pools."""
+
+    name: str
+    variables: Mapping[str, Any]
+    settings: NodeSettings | None
+    pools: Sequence[str]
+    layers: Sequence[VariableLayer]
+    own: VariableLayer
+
+    @property
+    def pool(self) -> str:
+        """The node's pool: the variable `pool`, else the one group that lists it."""
+        return (self.settings.pool if self.settings else "") or (self.pools[0] if self.pools else "ungrouped")
+
+    def find_position(self, variable: str = "") -> tuple[str, int, int]:
+        """Return file, line and column of a variable, or of the host itself."""
+        layer = find_deciding_layer(self.layers, variable)
+        if layer is None:
+            return (self.own.document.file, *self.own.document.place(self.own.path))
+        return (layer.document.file, *layer.document.place((*layer.path, variable)))
+
+    def decides_itself(self, variable: str) -> bool:
+        """Whether the host itself, and not one of its groups, decides a variable, or nobody does."""
+        layer = find_deciding_layer(self.layers, variable)
+        return layer is None or layer.path == self.own.path
+
+
+class RepositoryDraft:
+    """Everything that could be read of the repository at `root`, and the problems met on the way.
+
+    `commit` reads that commit instead of the folder as it is; `overlays` are inventory sources over its own. What has
+    a day on which it ends is held against `now`.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        overlays: Sequence[Path] = (),
+        commit: str = "",
+        shelf: ParseCache | None = None,
+        now: datetime | None = None,
+    ) -> None:
+        self.root, self.now = root, now or datetime.now(UTC)
+        self.tree: RepositoryTree = CommitTree(root, commit) if commit else WorkingFolder(root)
+        self.specs, self.refused = read_specs(self.tree, shelf)
+        self.problems = [problem for refused in self.refused for problem in refused.problems]
+        self.inventory, wrong = self._inventory(overlays, shelf)
+        self.problems += wrong
+        self.all_hosts_read = not wrong
+        self.hosts = self._hosts(shelf)
+        self.problems = list(dict.fromkeys(self.problems))
+
+    def _inventory(
+        self, overlays: Sequence[Path], shelf: ParseCache | None
+    ) -> tuple[AnsibleInventory, list[FleetProblem]]:
+        if not self.tree.files("inventory"):
+            return AnsibleInventory(), [
+                _missing_inventory_problem("there is no inventory/: this is no fleet repository")
+            ]
+        sources = [
+            InventorySource(self.tree, "inventory", "inventory"),
+            *(open_disk_source(path, self.root) for path in overlays),
+        ]
+        inventory, problems = read_inventory(sources, shelf)
+        if not inventory.hosts and not problems:
+            problems.append(_missing_inventory_problem("inventory/ names no node"))
+        return inventory, problems
+
+    def _hosts(self, shelf: ParseCache | None) -> list[HostDeclaration]:
+        """Return the hosts, shared with an earlier draft whose inventory was the same."""
+        if shelf is None:
+            return [self._host(name) for name in self.inventory.hosts]
+        said = {id(layer.document.marks): layer.document for layer in self.inventory.list_all_layers()}
+        key = tuple((document.file, marks) for marks, document in said.items())
+        if key in shelf.hosts:
+            return shelf.hosts[key]
+        hosts = [self._host(name) for name in self.inventory.hosts]
+        if not self.problems:
+            shelf.hosts[key] = hosts
+        return hosts
+
+    def _host(self, name: str) -> HostDeclaration:
+        host = self.inventory.hosts[name]
+        layers = self.inventory.layers(host)
+        variables = merge_variables(layers)
+        pools = [group for group in host.groups if group not in ("all", "ungrouped")]
+        try:
+            read = NodeSettings.model_validate(variables)
+            return HostDeclaration(name, variables, read, pools, layers, host.inline[0])
+        except ValidationError as error:
+            entry = HostDeclaration(name, variables, None, pools, layers, host.inline[0])
+            self.problems += self._refused(entry, error)
+            return entry
+
+    @staticmethod
+    def _refused(entry: HostDeclaration, error: ValidationError) -> list[FleetProblem]:
+        problems = []
+        for path, what, fix, code in explain_violations(error, NodeSettings):
+            variable = str(path[0]) if path else ""
+            said = f"{entry.name}: {what}" if entry.decides_itself(variable) else what
+            problems.append(
+                FleetProblem(*entry.find_position(variable), code or _variable_code(what), "error", said, fix)
+            )
+        return problems
+
+    def find_position(self, key: str, *path: Any) -> tuple[str, int, int]:
+        """Return file, line and column of an entry of the spec `Kind/name`."""
+        return self.spec_files[key].find_position(path)
+
+    def specs_of_model(self, kind: type[S]) -> dict[str, S]:
+        """Return the specs of one kind by name; of two with one name, the first."""
+        found: dict[str, S] = {}
+        for entry in self.specs:
+            if isinstance(entry.spec, kind):
+                found.setdefault(entry.spec.name, entry.spec)
+        return found
+
+    def specs_of_kind(self, kind: str) -> dict[str, Any]:
+        """Return the specs of one kind by name, as `of` does, without loading a model that no document needs."""
+        found: dict[str, Any] = {}
+        for entry in self.specs:
+            if entry.spec.kind == kind:
+                found.setdefault(entry.spec.name, entry.spec)
+        return found
+
+    def list_names(self, kind: type[SpecDocument]) -> set[str]:
+        """Return the names of one kind, also of specs that were refused: they exist, and are told of already."""
+        refused = {one.name for one in self.refused if one.kind == kind.__name__}
+        return {*self.specs_of_model(kind), *refused}
+
+    def is_complete(self, *kinds: type[SpecDocument]) -> bool:
+        """Whether every spec of these kinds could be read, so that what is missing among them is really missing."""
+        lost = {one.kind for one in self.refused}
+        return "" not in lost and lost.isdisjoint(kind.__name__ for kind in kinds)
+
+    @cached_property
+    def suites(self) -> SuiteSource:
+        """What the suites say about themselves."""
+        return parse_suites(self.tree)
+
+    @cached_property
+    def declared_checks(self) -> list[tuple[tuple[str, int, int], CheckDeclaration]]:
+        """Every check of every catalogue, and where it is declared."""
+        catalogs: dict[str, CheckCatalog] = self.specs_of_kind("CheckCatalog")
+        return [
+            (self.find_position(f"CheckCatalog/{catalog.name}", "checks", number), check)
+            for catalog in catalogs.values()
+            for number, check in enumerate(catalog.checks)
+        ]
+
+    @cached_property
+    def spec_files(self) -> dict[str, SpecFile]:
+        """The spec files by `Kind/name`; of two with one name, the first."""
+        found: dict[str, SpecFile] = {}
+        for entry in self.specs:
+            found.setdefault(entry.key, entry)
+        return found
+
+
+def _missing_inventory_problem(said: str) -> FleetProblem:
+    return FleetProblem(
+        "inventory", 0, 0, "ASY0011", "error", said, "list the nodes below inventory/, or use `--fleet DIR`"
+    )
+
+
+def _variable_code(what: str) -> str:
+    return "ASY0013" if what == "node_spec is missing" else "ASY0012"

@@ -1,0 +1,109 @@
+"""Where the files of a fleet repository are read: a folder as it is now, or a revision straight from git's objects."""
+
+from __future__ import annotations
+
+import errno
+import os
+import posixpath
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Protocol
+
+from assay.fleet.git import REGULAR_MODES, SYMLINK_MODE, GitBlob, list_blobs, read_git_objects
+
+MAX_LINKS = 8
+MAX_FILE_BYTES = 64 * 1024 * 1024  # bytes; no file that declares anything is larger
+
+
+class RepositoryTree(Protocol):
+    """The files of one revision. Paths are relative to the repository and use slashes."""
+
+    def files(self, folder: str) -> list[str]:
+        """Return every regular file below a folder, in the order in which a sorted walk meets them."""
+
+    def read(self, path: str, most: int) -> bytes:
+        """Return a file's content, at most `most` bytes. Raises OSError."""
+
+
+def sort_paths(paths: list[str]) -> list[str]:
+    """Return paths as a walk of sorted folders meets them."""
+    return sorted(paths, key=lambda path: [os.fsencode(step) for step in path.split("/")])
+
+
+@dataclass(frozen=True)
+class WorkingFolder:
+    """A folder on disk, dirty or not."""
+
+    root: Path
+
+    def files(self, folder: str) -> list[str]:
+        """Return the files below a folder; links are followed, pipes and links in a circle passed over."""
+        start = self.root / folder
+        return sort_paths(list(_walk(start, folder, (os.path.realpath(start),)))) if start.is_dir() else []
+
+    def read(self, path: str, most: int) -> bytes:
+        """Return a file's content."""
+        with (self.root / path).open("rb") as stream:
+            return stream.read(most)
+
+
+def _walk(folder: Path, called: str, above: tuple[str, ...]) -> Iterator[str]:
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            name = f"{called}/{entry.name}" if called else entry.name
+            if _check_entry(entry.is_file):
+                yield name
+            elif _check_entry(entry.is_dir) and (real := os.path.realpath(entry.path)) not in above:
+                yield from _walk(Path(entry.path), name, (*above, real))
+
+
+def _check_entry(question: Callable[[], bool]) -> bool:
+    try:
+        return question()
+    except OSError:
+        return False
+
+
+@dataclass(frozen=True)
+class CommitTree:
+    """A commit of the repository at `root`, which may be a folder inside of a larger one."""
+
+    root: Path
+    commit: str
+
+    @cached_property
+    def blobs(self) -> dict[str, GitBlob]:
+        """The commit's files, links to files resolved."""
+        raw = list_blobs(self.root, self.commit)
+        return {path: blob for path in raw if (blob := self._target(raw, path)) is not None}
+
+    def _target(self, raw: dict[str, GitBlob], path: str) -> GitBlob | None:
+        for _ in range(MAX_LINKS):
+            blob = raw.get(path)
+            if blob is None or blob.mode in REGULAR_MODES:
+                return blob
+            if blob.mode != SYMLINK_MODE:
+                return None
+            meant = read_git_objects(self.root, [blob.object])[blob.object].decode("utf-8", "surrogateescape")
+            path = posixpath.normpath(posixpath.join(posixpath.dirname(path), meant))
+        return None
+
+    @cached_property
+    def _contents(self) -> dict[str, bytes]:
+        small = {blob.object for blob in self.blobs.values() if blob.size <= MAX_FILE_BYTES}
+        return read_git_objects(self.root, sorted(small)) if small else {}
+
+    def files(self, folder: str) -> list[str]:
+        """Return the files below a folder."""
+        return sort_paths([path for path in self.blobs if path.startswith(f"{folder}/")])
+
+    def read(self, path: str, most: int) -> bytes:
+        """Return a file's content."""
+        blob = self.blobs.get(path)
+        if blob is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+        if blob.size > most or blob.object not in self._contents:
+            raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), path)
+        return self._contents[blob.object]

@@ -1,0 +1,108 @@
+"""Names that lead nowhere, and names that are given twice."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from difflib import get_close_matches
+from importlib.metadata import entry_points
+
+from assay.fleet.check import RuleFinding, rule
+from assay.fleet.repository_draft import HostDeclaration, RepositoryDraft
+from assay.model.fabric.fabric_design import FabricDesign
+from assay.model.specs.firmware_bundle import FirmwareBundle
+from assay.model.specs.management_profile_and_retries import ManagementProfile
+from assay.model.specs.node_spec import NodeSpec
+from assay.model.specs.spec_document import SpecDocument
+
+
+@rule("ASY0020", "two specs share a name", why="Whoever refers to the name gets one of them, and nobody sees which.")
+def shared_names(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find specs of one kind with the same name."""
+    for spec in draft.specs:
+        first = draft.spec_files[spec.key]
+        if first is not spec:
+            place = spec.find_position(("name",))
+            taken = f"{spec.spec.kind} {spec.spec.name} is already given in {first.document.where(('name',))}"
+            yield RuleFinding(place, taken, "rename one of the two")
+
+
+@rule("ASY0021", "a node spec that does not exist", why="A node that refers to no spec cannot be validated.")
+def dangling_node_spec(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find nodes whose `node_spec` is no NodeSpec."""
+    yield from _dangling_specs(draft, "node_spec", NodeSpec)
+
+
+@rule("ASY0022", "a management profile that does not exist", why="Nobody could say what automation may do there.")
+def dangling_profile(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find nodes whose `profile` is no ManagementProfile."""
+    yield from _dangling_specs(draft, "profile", ManagementProfile)
+
+
+@rule("ASY0023", "a fabric that does not exist", why="The node's cables could not be compared with any design.")
+def dangling_fabric(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find nodes whose `fabric` is no FabricDesign."""
+    yield from _dangling_specs(draft, "fabric", FabricDesign)
+
+
+@rule("ASY0024", "a firmware bundle that does not exist", why="Zap would have nothing to bring the node to.")
+def dangling_firmware(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find node specs whose `firmware` is no FirmwareBundle."""
+    bundles = draft.list_names(FirmwareBundle)
+    for spec in draft.specs_of_model(NodeSpec).values():
+        if spec.firmware not in bundles and draft.is_complete():
+            place = draft.find_position(f"NodeSpec/{spec.name}", "firmware")
+            yield RuleFinding(
+                place, f"there is no FirmwareBundle {spec.firmware}", suggest_name(spec.firmware, bundles)
+            )
+
+
+@rule("ASY0025", "a fabric design names a node that is not there", why="Its cables would be missing for ever.")
+def unknown_fabric_node(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find nodes of a fabric design that the inventory does not have."""
+    names = set(draft.inventory.hosts)
+    for design in draft.specs_of_model(FabricDesign).values() if draft.all_hosts_read else ():
+        strange = [name for name in design.node_names() if name not in names]
+        if strange:
+            said = f"{design.name}: {format_few_names(strange)} not in the inventory"
+            yield RuleFinding(
+                draft.find_position(f"FabricDesign/{design.name}", "nodes"), said, suggest_name(strange[0], names)
+            )
+
+
+@rule("ASY0026", "a workloads adapter that is not installed", why="Nobody could tell whether the node is in use.")
+def unknown_adapter(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find nodes whose `workloads` is no entry point of the group `assay.workloads`."""
+    if any(host.settings and host.settings.workloads != "none" for host in draft.hosts):
+        installed = {"none", *entry_points(group="assay.workloads").names}
+        yield from _dangling(draft, "workloads", installed, "workloads adapter")
+
+
+def suggest_name(name: str, known: Collection[str]) -> str:
+    """Return the fix for a name that is not known."""
+    near = get_close_matches(name, list(known), n=1)
+    if near:
+        return f"did you mean {near[0]}?"
+    return f"there is {format_few_names(sorted(known))}" if known else "there is none yet: write one"
+
+
+def format_few_names(names: list[str]) -> str:
+    """Return some names of many, for a sentence."""
+    return ", ".join(names) if len(names) <= 4 else f"{', '.join(names[:3])} and {len(names) - 3} more"
+
+
+def _dangling_specs(draft: RepositoryDraft, variable: str, kind: type[SpecDocument]) -> Iterator[RuleFinding]:
+    """Yield variables that name no spec of a kind. A file that cannot be read may hold any of them."""
+    if draft.is_complete():
+        yield from _dangling(draft, variable, draft.list_names(kind), kind.__name__)
+
+
+def _dangling(draft: RepositoryDraft, variable: str, known: Collection[str], kind: str) -> Iterator[RuleFinding]:
+    """Yield one finding per wrong line, however many nodes take the variable from it."""
+    lost: dict[tuple[str, int, int], list[HostDeclaration]] = {}
+    for host in draft.hosts:
+        if host.variables.get(variable) is not None and host.settings and getattr(host.settings, variable) not in known:
+            lost.setdefault(host.find_position(variable), []).append(host)
+    for place, hosts in lost.items():
+        name = hosts[0].variables[variable]
+        said = f"there is no {kind} {name}, which {format_few_names([host.name for host in hosts])} would use"
+        yield RuleFinding(place, said, suggest_name(name, known))

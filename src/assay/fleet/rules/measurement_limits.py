@@ -1,0 +1,273 @@
+"""Limits that can never fire, that nobody reads, or that are not there.
+
+What hardware can read at all, and what the GPUs that we know can do: the measure of limits.
+
+Limits and checks that speak of the same thing in different units.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import inf
+from typing import NamedTuple
+
+from assay.fleet.check import RuleFinding, rule
+from assay.fleet.repository_draft import RepositoryDraft
+from assay.fleet.rules.dangling_names import suggest_name
+from assay.fleet.rules.fabric_cabling import list_design_spec_pairs
+from assay.model.fabric.fabric_design import FabricDesign
+from assay.model.fabric.ports_and_cables import find_next_slower_gbps, rate_to_gbps
+from assay.model.specs.node_spec import MetricLimit, NodeSpec
+from assay.model.units import UNITS, convert_unit, describe_unit_fix
+
+
+class HardwareBound(NamedTuple):
+    """The values between which a limit can tell good from bad, and why not beyond."""
+
+    low: float
+    high: float
+    unit: str
+    because: str
+
+
+LIMIT_BOUNDS = {
+    "pcie_width": HardwareBound(1, 16, "lanes", "PCI Express has at most 16 lanes a device"),
+    "pcie_generation": HardwareBound(1, 6, "generation", "PCI Express 6 is the newest there is in servers"),
+    "nvlink_links": HardwareBound(1, 18, "links", "no GPU has more than 18 NVLink links"),
+    "gpu_temperature": HardwareBound(
+        30, 100, "°C", "a GPU shuts itself down before 100 °C, and idles at 30 °C or more"
+    ),
+    "memory_temperature": HardwareBound(30, 110, "°C", "HBM is shut down before 110 °C, and idles at 30 °C or more"),
+    "gpu_power_limit": HardwareBound(50, 3000, "W", "no GPU of a server takes less than 50 W or more than 3 kW"),
+    "inlet_temperature": HardwareBound(10, 50, "°C", "ASHRAE's widest class (TC 9.9, A4) allows 5 to 45 °C"),
+    "inlet_temperature_low": HardwareBound(0, 40, "°C", "ASHRAE's widest class (TC 9.9, A4) allows 5 to 45 °C"),
+    "inlet_spread": HardwareBound(1, 40, "°C", "ASHRAE's widest class (TC 9.9, A4) allows 5 to 45 °C"),
+    "remap_uncorrectable": HardwareBound(0, 512, "rows", "a GPU has 512 spare rows"),
+    "remap_correctable": HardwareBound(0, 512, "rows", "a GPU has 512 spare rows"),
+    "hca_rate": HardwareBound(1, 2400, "Gb/s", "12xXDR is the fastest InfiniBand link there is"),
+    # PortCounters, InfiniBand Architecture Specification vol. 1, 16.1.3.5: counters stop at their highest value.
+    "link_downed": HardwareBound(0, 254, "count", "the port's counter has 8 bits and stops at 255"),
+    "link_error_recovery": HardwareBound(0, 254, "count", "the port's counter has 8 bits and stops at 255"),
+    "symbol_error": HardwareBound(0, 65534, "count", "the port's counter has 16 bits and stops at 65535"),
+    "nvme_read": HardwareBound(1, 32_000, "MB/s", "four lanes of PCI Express 6 carry 32 GB/s"),
+    "psu_input_low": HardwareBound(36, 1000, "V", "supplies take 36 V DC or more, and 1 000 V or less"),
+    "psu_input_high": HardwareBound(36, 1000, "V", "supplies take 36 V DC or more, and 1 000 V or less"),
+    "fan_speed": HardwareBound(1, 40_000, "rpm", "a fan that turns makes 1 to 40 000 turns a minute"),
+}
+"""By the name of the limit."""
+
+UNIT_BOUNDS = {
+    "%": HardwareBound(0, 100, "%", "a share is 0 to 100 %"),
+    "°C": HardwareBound(-273.15, float("inf"), "°C", "nothing is colder"),
+}
+"""By the unit, for all other limits."""
+
+
+class GpuMaximum(NamedTuple):
+    """The most that a GPU does. None where its papers do not say."""
+
+    pcie_generation: float
+    nvlink_links: float | None
+    gpu_power_limit: float
+    all_reduce_bus_bandwidth: float | None
+    gpu_burn_gflops: float
+    source: str
+
+
+GPU_UNITS = {
+    "pcie_generation": "generation",
+    "nvlink_links": "links",
+    "gpu_power_limit": "W",
+    "all_reduce_bus_bandwidth": "GB/s",  # NVLink, both ways: with NVLS, bus bandwidth may pass that of one way
+    "gpu_burn_gflops": "Gflop/s",  # gpu-burn multiplies in FP32, without tensor cores
+}
+GPU_MAXIMA = {
+    "NVIDIA A100-SXM": GpuMaximum(4, 12, 400, 600, 19_500, "NVIDIA A100 datasheet, SXM"),
+    "NVIDIA H100 PCIe": GpuMaximum(5, None, 350, None, 51_000, "NVIDIA H100 datasheet, PCIe"),
+    "NVIDIA H100 NVL": GpuMaximum(5, None, 400, None, 60_000, "NVIDIA H100 datasheet, NVL"),
+    "NVIDIA H100": GpuMaximum(5, 18, 700, 900, 67_000, "NVIDIA H100 datasheet, SXM"),
+    "NVIDIA H200 NVL": GpuMaximum(5, 18, 600, 900, 60_000, "NVIDIA H200 datasheet, NVL"),
+    "NVIDIA H200": GpuMaximum(5, 18, 700, 900, 67_000, "NVIDIA H200 datasheet, SXM"),
+    "NVIDIA B200": GpuMaximum(6, 18, 1000, 1800, 80_000, "NVIDIA HGX B200 datasheet"),
+    "NVIDIA GB200": GpuMaximum(6, 18, 1200, 1800, 80_000, "NVIDIA GB200 NVL72 datasheet"),
+}
+"""By how NVML's name of the model begins; the first that fits counts."""
+
+
+def find_gpu_maximum(model: str) -> GpuMaximum | None:
+    """Return what a GPU of this model does at most; None for a model that is not known here."""
+    return next((gpu for begin, gpu in GPU_MAXIMA.items() if model.startswith(begin)), None)
+
+
+@rule("ASY0050", "a limit that can never fire", why="A check held to it could not fail, or could not pass.")
+def impossible_limit(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find limits outside what the hardware can read."""
+    for spec in draft.specs_of_model(NodeSpec).values():
+        for name, limit in spec.limits.items():
+            bound = (
+                LIMIT_BOUNDS.get(name)
+                or UNIT_BOUNDS.get(limit.unit)
+                or HardwareBound(0, inf, limit.unit, "nothing counts below 0")
+            )
+            value = convert_unit(limit.value, limit.unit, bound.unit)
+            if value is not None and not bound.low <= value <= bound.high:
+                said = f"{name} is {limit.value:g} {limit.unit}, but {bound.because}"
+                reach = (
+                    f"{bound.low:g} or more" if bound.high == inf else f"{bound.low:g} to {bound.high:g} {bound.unit}"
+                )
+                yield RuleFinding(draft.find_position(f"NodeSpec/{spec.name}", "limits", name), said, f"use {reach}")
+
+
+@rule("ASY0051", "a lower limit above its upper one", why="No reading lies between them, so every node would fail.")
+def crossed_limits(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find pairs `X_low` and `X_high` (or `X`) that leave nothing between them."""
+    for spec in draft.specs_of_model(NodeSpec).values():
+        for name, low in spec.limits.items():
+            stem = name.removesuffix("_low")
+            high = spec.limits.get(f"{stem}_high") or spec.limits.get(stem)
+            if stem != name and high is not None and low.value >= high.value:
+                said = f"{name} ({low.value:g}) is not below the upper limit ({high.value:g})"
+                yield RuleFinding(
+                    draft.find_position(f"NodeSpec/{spec.name}", "limits", name), said, "swap or correct the two"
+                )
+
+
+@rule("ASY0052", "a limit that no check reads", why="It promises a bound that nothing holds.", severity="warning")
+def unread_limit(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find limits that no suite uses. A fleet without suites is not told."""
+    suites = draft.suites
+    used = {limit.name for limit in suites.limits}
+    for spec in draft.specs_of_model(NodeSpec).values() if suites.tests and not suites.broken else ():
+        for name in spec.limits:
+            if name not in used:
+                said = f"no check reads the limit {name}"
+                yield RuleFinding(
+                    draft.find_position(f"NodeSpec/{spec.name}", "limits", name), said, "write the check, or remove it"
+                )
+
+
+@rule("ASY0053", "a check reads a limit that a spec lacks", why="On such nodes the check could only end in an error.")
+def missing_limit(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find limits that a suite uses and some node spec does not have."""
+    for limit in draft.suites.limits:
+        lacking = [spec for spec in draft.specs_of_model(NodeSpec).values() if limit.name not in spec.limits]
+        if lacking:
+            said = f"{', '.join(spec.name for spec in lacking)} has no limit {limit.name}"
+            yield RuleFinding((limit.file, limit.line, limit.column), said, suggest_name(limit.name, lacking[0].limits))
+
+
+@rule("ASY0055", "a limit that contradicts the hardware", why="Every node would fail, or a degraded one would pass.")
+def contradicted_limit(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find limits that no part of the spec itself can reach, or that a link of half its fabric's rate would pass."""
+    for spec in draft.specs_of_model(NodeSpec).values():
+        for name, most, unit, what in _upper_bounds(spec):
+            limit = spec.limits.get(name)
+            value = convert_unit(limit.value, limit.unit, unit) if limit else None
+            if limit and value is not None and value > most:
+                said = f"{name} is {limit.value:g} {limit.unit}, but {what}"
+                place = draft.find_position(f"NodeSpec/{spec.name}", "limits", name)
+                yield RuleFinding(place, said, f"use at most {most:g} {unit}, or correct the hardware")
+    for design, spec in list_design_spec_pairs(draft):
+        rate = spec.limits.get("hca_rate")
+        value, slower = (
+            convert_unit(rate.value, rate.unit, "Gb/s") if rate else None,
+            find_next_slower_gbps(design.rate),
+        )
+        if value is not None and value <= slower:
+            full = rate_to_gbps(design.rate)
+            said = (
+                f"hca_rate is {value:g} Gb/s, but {design.name} runs at {full:g} ({design.rate}): {slower:g} would pass"
+            )
+            yield RuleFinding(
+                draft.find_position(f"NodeSpec/{spec.name}", "limits", "hca_rate"), said, f"use {full:g} Gb/s"
+            )
+
+
+@rule(
+    "ASY0120",
+    "a check reads a limit that a fabric design lacks",
+    why="In that fabric the check could only end in an error.",
+    severity="warning",
+)
+def missing_fabric_limit(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find limits that a suite uses and some fabric design does not have, once for each design."""
+    for design in draft.specs_of_model(FabricDesign).values():
+        lacking = sorted({limit.name for limit in draft.suites.fabric_limits} - design.limits.keys())
+        if lacking:
+            said = f"{design.name} has no limit {', '.join(lacking)}, which checks of suites/ read"
+            place = draft.find_position(f"FabricDesign/{design.name}", "limits")
+            yield RuleFinding(place, said, "set it under `limits`, with value, unit and source")
+
+
+@rule(
+    "ASY0121",
+    "a fabric's limit in another unit than its check",
+    why="120 errors an hour are 2 a minute: the check would be off by as much.",
+)
+def other_unit_in_a_fabric(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find limits of fabric designs whose unit is not the one in which a check measures, once each."""
+    measured = {name: one for one in draft.suites.measures for name in one.fabric_limits if one.unit in UNITS}
+    for design in draft.specs_of_model(FabricDesign).values():
+        for name, limit in design.limits.items():
+            one = measured.get(name)
+            if one and limit.unit != one.unit:
+                said = f"{name} is in {limit.unit}, but {one.file}:{one.line} measures in {one.unit}"
+                value = convert_unit(limit.value, limit.unit, one.unit)
+                fix = f"write {{value: {value:.10g}, unit: {one.unit}}}" if value is not None else f"use {one.unit}"
+                yield RuleFinding(draft.find_position(f"FabricDesign/{design.name}", "limits", name), said, fix)
+
+
+def _upper_bounds(spec: NodeSpec) -> Iterator[tuple[str, float, str, str]]:
+    """Yield the limits that the spec's hardware bounds: name, bound, unit, and what bounds it."""
+    yield "nvme_size", spec.nvme.size_gb, "GB", f"its drives hold {spec.nvme.size_gb} GB (nvme.size_gb)"
+    gpu = find_gpu_maximum(spec.gpus.model)
+    for name, unit in GPU_UNITS.items() if gpu else ():
+        most = getattr(gpu, name)
+        if gpu and most is not None:
+            yield name, most, unit, f"{spec.gpus.model} does {most:g} {unit} at most ({gpu.source})"
+
+
+@rule(
+    "ASY0054", "a limit in another unit than its check", why="400 Gb/s is 50 GB/s: the check would be eight times off."
+)
+def mismatched_unit(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find limits whose unit is not the one in which a check measures."""
+    told = set()
+    for measured in draft.suites.measures:
+        for spec in draft.specs_of_model(NodeSpec).values():
+            for name in measured.limits:
+                limit = spec.limits.get(name)
+                wrong = limit is not None and measured.unit in UNITS and limit.unit != measured.unit
+                if limit is not None and wrong and (spec.name, name) not in told:
+                    told.add((spec.name, name))
+                    said = f"{name} is in {limit.unit}, but {measured.file}:{measured.line} measures in {measured.unit}"
+                    yield RuleFinding(
+                        draft.find_position(f"NodeSpec/{spec.name}", "limits", name),
+                        said,
+                        _unit_fix(limit, measured.unit),
+                    )
+
+
+@rule("ASY0057", "a check that names the wrong unit", why="A number is only as good as the unit it is recorded in.")
+def unknown_or_contradicting_unit(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find checks whose `unit=` is unknown, or is another than the one in the name of what they read."""
+    for measured in draft.suites.measures:
+        place = (measured.file, measured.line, measured.column)
+        if measured.said and measured.said not in UNITS:
+            yield RuleFinding(
+                place,
+                f"{measured.name} is in {measured.said}, which is no known unit",
+                describe_unit_fix(measured.said),
+            )
+        elif measured.said and measured.named and measured.said != measured.named:
+            said = f"{measured.name} is recorded in {measured.said}, but its reading's name says {measured.named}"
+            yield RuleFinding(place, said, f"leave out unit=, or convert the reading to {measured.said}")
+
+
+def _unit_fix(limit: MetricLimit, unit: str) -> str:
+    """Return what to write instead: the same limit in the check's unit."""
+    value = convert_unit(limit.value, limit.unit, unit)
+    if value is None:
+        measured, meant = UNITS[limit.unit].dimension, UNITS[unit].dimension
+        return f"{limit.unit} is {measured} and {unit} is {meant}: read another limit, or correct the unit"
+    return f"write {{value: {value:.10g}, unit: {unit}}}, or measure in {limit.unit}"

@@ -1,0 +1,203 @@
+"""What the suites say about themselves, read from their source without running it.
+
+What the checks of a suite measure against limits, and in which unit, read from their source without running it.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from assay.fleet.repository_tree import MAX_FILE_BYTES, RepositoryTree
+from assay.model.units import find_unit_in_name
+
+BOUND_KEYWORDS = ("at_least", "at_most", "equals")
+UNIT_PRESERVING_CALLS = (
+    "since_last_pass",
+    "min",
+    "max",
+    "abs",
+    "round",
+)  # they return what they are given, in its unit
+
+
+@dataclass(frozen=True, slots=True)
+class MeasureCall:
+    """One `measure("name", READING, at_most=limits.LIMIT, unit=…)`, and where it stands.
+
+    `limits` are of node specs, `fabric_limits` of fabric designs.
+    `named` is the unit that ends the reading's name, `said` the explicit one; either may be "".
+    """
+
+    name: str
+    limits: tuple[str, ...]
+    named: str
+    said: str
+    file: str
+    line: int
+    column: int
+    fabric_limits: tuple[str, ...] = ()
+
+    @property
+    def unit(self) -> str:
+        """The unit in which it measures; "" where neither the name nor the check says."""
+        return self.said or self.named
+
+
+def find_measure_calls(nodes: Iterable[ast.AST], file: str) -> Iterator[MeasureCall]:
+    """Yield every call of `measure` among the nodes of a module."""
+    for node in nodes:
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "measure":
+            yield _read_measure_call(node, file)
+
+
+def _read_measure_call(call: ast.Call, file: str) -> MeasureCall:
+    name, reading = [*call.args[:2], None, None][:2]
+    keywords = {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg}
+    limits, of_fabrics = (
+        tuple(limit for name in BOUND_KEYWORDS if (limit := _read_limit_name(keywords.get(name), whose)))
+        for whose in ("limits", "fabric_limits")
+    )
+    return MeasureCall(
+        _read_text(name),
+        limits,
+        _infer_unit(reading),
+        _read_text(keywords.get("unit")),
+        file,
+        call.lineno,
+        call.col_offset + 1,
+        of_fabrics,
+    )
+
+
+def _read_limit_name(node: ast.expr | None, whose: str) -> str:
+    """Return NAME of `limits.NAME`, "" of anything else."""
+    match node:
+        case ast.Attribute(value=ast.Name(id=found), attr=name) if found == whose:
+            return name
+    return ""
+
+
+def _read_text(node: ast.expr | None) -> str:
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+
+
+def _infer_unit(node: ast.expr | None) -> str:
+    """Return the unit in the name of the reading that an expression gives; arithmetic changes units, so it has none."""
+    match node:
+        case ast.Attribute(attr=name):
+            return find_unit_in_name(name)
+        case ast.Call(func=ast.Name(id=called), args=[argument, *_]) if called in UNIT_PRESERVING_CALLS:
+            return _infer_unit(argument)
+        case ast.GeneratorExp(elt=element) | ast.ListComp(elt=element):
+            return _infer_unit(element)
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceMention:
+    """A name that a suite uses, and where."""
+
+    name: str
+    file: str
+    line: int
+    column: int
+
+
+PytestMarks = dict[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteTest(SourceMention):
+    """A test function by its pytest id, with its marks: each name and its literal arguments.
+
+    A mark on the function hides the module's of that name, as for pytest's `get_closest_marker`.
+    """
+
+    marks: PytestMarks
+
+    @property
+    def active(self) -> bool:
+        """Whether it loads the hardware."""
+        return "active" in self.marks
+
+
+@dataclass(slots=True)
+class SuiteSource:
+    """The test functions, the limits that they read, what they measure, and files that are no Python.
+
+    `limits` are of node specs, `fabric_limits` of fabric designs.
+    """
+
+    tests: list[SuiteTest] = field(default_factory=list)
+    limits: list[SourceMention] = field(default_factory=list)
+    fabric_limits: list[SourceMention] = field(default_factory=list)
+    measures: list[MeasureCall] = field(default_factory=list)
+    broken: list[tuple[SourceMention, str]] = field(default_factory=list)
+
+
+def parse_suites(tree: RepositoryTree) -> SuiteSource:
+    """Read the suites of a tree."""
+    suites = SuiteSource()
+    for file in tree.files("suites"):
+        name = file.rpartition("/")[2]
+        if name.startswith("test_") and name.endswith(".py"):
+            module = _parse_module(tree, file, suites)
+            if module is not None:
+                suites.tests += _find_tests(module, file)
+                nodes = list(ast.walk(module))
+                suites.limits += _find_limit_reads(nodes, file, "limits")
+                suites.fabric_limits += _find_limit_reads(nodes, file, "fabric_limits")
+                suites.measures += find_measure_calls(nodes, file)
+    return suites
+
+
+def _parse_module(tree: RepositoryTree, file: str, suites: SuiteSource) -> ast.Module | None:
+    """Return the module's tree, or note why it has none."""
+    try:
+        return ast.parse(tree.read(file, MAX_FILE_BYTES))
+    except SyntaxError as wrong:
+        suites.broken.append((SourceMention(file, file, wrong.lineno or 0, wrong.offset or 0), wrong.msg))
+    except (OSError, ValueError, RecursionError, MemoryError) as wrong:
+        suites.broken.append((SourceMention(file, file, 0, 0), str(wrong) or "too deeply nested"))
+    return None
+
+
+def _find_tests(tree: ast.Module, file: str) -> Iterator[SuiteTest]:
+    module = _read_module_marks(tree)
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+            marks = {**module, **_read_marks(node.decorator_list)}
+            yield SuiteTest(f"{file}::{node.name}", file, node.lineno, node.col_offset + 1, marks)
+
+
+def _read_module_marks(tree: ast.Module) -> PytestMarks:
+    """Return the marks in `pytestmark = …`, one or a list."""
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and any(_is_name(target, "pytestmark") for target in node.targets):
+            return _read_marks(node.value.elts if isinstance(node.value, ast.List | ast.Tuple) else [node.value])
+    return {}
+
+
+def _read_marks(expressions: Iterable[ast.expr]) -> PytestMarks:
+    """Return `pytest.mark.NAME` and `pytest.mark.NAME("…")`."""
+    marks: PytestMarks = {}
+    for expression in expressions:
+        call = expression if isinstance(expression, ast.Call) else None
+        match call.func if call else expression:
+            case ast.Attribute(value=ast.Attribute(attr="mark"), attr=name):
+                arguments = call.args if call else []
+                marks[name] = tuple(str(one.value) for one in arguments if isinstance(one, ast.Constant))
+    return marks
+
+
+def _is_name(node: ast.expr, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name
+
+
+def _find_limit_reads(nodes: Iterable[ast.AST], file: str, whose: str) -> Iterator[SourceMention]:
+    """Yield every `limits.NAME`."""
+    for node in nodes:
+        if isinstance(node, ast.Attribute) and _is_name(node.value, whose):
+            yield SourceMention(node.attr, file, node.lineno, node.col_offset + 1)

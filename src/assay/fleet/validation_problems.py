@@ -1,0 +1,177 @@
+"""Says in plain words what a model refused, and how to mend it.
+
+One mistake in a fleet repository, at its place, with the way out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from difflib import get_close_matches
+from types import UnionType
+from typing import Any, Literal, NamedTuple, Union, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+
+from assay.fleet.secret_detection import find_secret_shape
+from assay.model.errors import ConflictError
+
+ProblemSeverity = Literal["error", "warning", "notice"]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class FleetProblem:
+    """What is wrong at `file`:`line`:`column` (both from 1; 0 where the whole file is meant), and how to fix it.
+
+    A `notice` is of what is right today and soon will not be. `code` is stable for ever and explained by
+    `assay check --explain`; `file` is relative to the repository.
+    """
+
+    file: str
+    line: int
+    column: int
+    code: str
+    severity: ProblemSeverity
+    message: str
+    fix: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        """Return plain JSON data."""
+        return asdict(self)
+
+    @property
+    def where(self) -> str:
+        """`file:line:column`, without the parts that are not known."""
+        return ":".join(str(part) for part in (self.file, self.line, self.column) if part)
+
+
+SECRET_NAME = re.compile(
+    r"credential|passw|_pass\b|secret|token|key|community", re.IGNORECASE
+)  # never shown, in no message
+DEFAULT_CONFLICT_FIX = "correct one of the two"
+FIXES_BY_ERROR = {
+    "bool_type": "write true or false",
+    "dict_type": "write a mapping: names, colons, values",
+    "float_type": "write a number, without quotes",
+    "int_from_float": "write a whole number",
+    "int_type": "write a whole number, without quotes",
+    "list_type": "write a list: one item a line, each after a dash",
+    "model_type": "write a mapping: names, colons, values",
+    "string_pattern_mismatch": "write it in that form",
+    "string_type": "quote it: YAML reads it as something other than text",
+}
+
+
+class SchemaViolation(NamedTuple):
+    """One entry that a model refused. `code` is empty where the schema refuses it too."""
+
+    path: tuple[Any, ...]
+    message: str
+    fix: str
+    code: str = ""
+
+
+def explain_violations(error: ValidationError, model: type[BaseModel]) -> list[SchemaViolation]:
+    """Return everything that `model` refused."""
+    return [one for found in error.errors(include_url=False) for one in _explain_violation(found, model)]
+
+
+def _explain_violation(found: Mapping[str, Any], model: type[BaseModel]) -> list[SchemaViolation]:
+    loc = tuple(found["loc"])
+    if found["type"] != "value_error":
+        return [SchemaViolation(loc, describe_violation(found), suggest_fix(found, model))]
+    cause = found["ctx"]["error"]
+    if isinstance(cause, ConflictError):
+        return [
+            SchemaViolation((*loc, *one.path), one.message, one.fix or DEFAULT_CONFLICT_FIX, one.code)
+            for one in cause.conflicts
+        ]
+    return [
+        SchemaViolation(
+            (*loc, *_path_in_message(cause)), describe_violation(found), suggest_fix(found, model), "ASY0004"
+        )
+    ]
+
+
+def _path_in_message(cause: ValueError) -> tuple[Any, ...]:
+    """Return the path that a complaint begins with, as far as it can be one."""
+    steps = str(cause).split(" ", 1)[0].rstrip(":").split(".")
+    return tuple(int(step) if step.isdecimal() else step for step in steps)
+
+
+def describe_violation(found: Mapping[str, Any]) -> str:
+    """Return what is wrong with one entry."""
+    name = format_path(found["loc"])
+    if found["type"] == "missing":
+        return f"{name} is missing"
+    if found["type"] == "extra_forbidden":
+        return f"{name} is not known here"
+    said = str(found["msg"]).removeprefix("Value error, ")
+    if found["type"] == "value_error":
+        return f"{name}: {said}" if name else said
+    seen = "what stands there" if _is_secret(name, found["input"]) else _format_value(found["input"])
+    return f"{name}: {said[:1].lower()}{said[1:]}, not {seen}"
+
+
+def suggest_fix(found: Mapping[str, Any], model: type[BaseModel]) -> str:
+    """Return what to write instead, where that is known."""
+    if found["type"] == "missing":
+        return f"add {found['loc'][-1]}"
+    if found["type"] == "extra_forbidden":
+        return _nearest(str(found["loc"][-1]), find_allowed_keys(model, found["loc"][:-1]))
+    if found["type"] == "string_type" and isinstance(found["input"], bool):
+        return "quote it: YAML reads yes, no, on and off as true and false"
+    if found["type"] == "literal_error":
+        return _nearest(str(found["input"]), re.findall(r"'([^']*)'", found["ctx"]["expected"]))
+    return FIXES_BY_ERROR.get(found["type"], "correct the value")
+
+
+def format_path(path: Sequence[Any]) -> str:
+    """Return a path as `limits.pcie_width.value`."""
+    return ".".join(str(step) for step in path)
+
+
+def find_allowed_keys(model: Any, path: Sequence[Any]) -> list[str]:
+    """Return the keys that a model allows at `path`; empty where it cannot be told."""
+    for step in path:
+        model = _below(model, str(step))
+    return [name for one in _alternatives(model) if _is_model(one) for name in one.model_fields]
+
+
+def _below(annotation: Any, step: str) -> Any:
+    """Return the annotation of what stands at `step` below a value of this annotation."""
+    for one in _alternatives(annotation):
+        if _is_model(one) and step in one.model_fields:
+            return one.model_fields[step].annotation
+        if get_origin(one) in (dict, list):
+            return get_args(one)[-1]
+    return None
+
+
+def _alternatives(annotation: Any) -> list[Any]:
+    """Return the members of a union, or the annotation alone."""
+    return list(get_args(annotation)) if get_origin(annotation) in (Union, UnionType) else [annotation]
+
+
+def _is_model(annotation: Any) -> bool:
+    return isinstance(annotation, type) and get_origin(annotation) is None and issubclass(annotation, BaseModel)
+
+
+def _nearest(name: str, known: Sequence[str]) -> str:
+    near = get_close_matches(name, known, n=1)
+    if near:
+        return f"did you mean {near[0]}?"
+    return f"use one of {', '.join(known)}" if known else "remove it"
+
+
+def _is_secret(name: str, value: Any) -> bool:
+    return bool(SECRET_NAME.search(name) or (isinstance(value, str) and find_secret_shape(value)))
+
+
+def _format_value(value: Any) -> str:
+    """Return a value for a message. What is inside of mappings and lists stays there: it may be a secret."""
+    if isinstance(value, dict | list):
+        return "a mapping" if isinstance(value, dict) else "a list"
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}…"

@@ -1,0 +1,33 @@
+"""What a check's marks say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+
+@dataclass(frozen=True, slots=True)
+class CheckMarks:
+    """Phases that the check runs in, the fault class that its failure means, and whether it needs a workload."""
+
+    phases: tuple[str, ...] = ()
+    fault: str = ""
+    active: bool = False
+
+    @classmethod
+    def of_item(cls, item: pytest.Item) -> CheckMarks:
+        """Read the marks of an item; the function's own win over the module's."""
+        return cls._read({mark.name: mark for mark in reversed(list(item.iter_markers()))})
+
+    @classmethod
+    def of_function(cls, function: Any, module: pytest.Collector) -> CheckMarks:
+        """Read the marks of a function before there is an item."""
+        own: list[pytest.Mark] = getattr(function, "pytestmark", [])
+        return cls._read({mark.name: mark for mark in [*reversed(list(module.iter_markers())), *own]})
+
+    @classmethod
+    def _read(cls, marks: dict[str, pytest.Mark]) -> CheckMarks:
+        phase, fault = marks.get("phase"), marks.get("fault")
+        return cls(phase.args if phase else (), fault.args[0] if fault and fault.args else "", "active" in marks)

@@ -1,0 +1,171 @@
+"""One pytest session over recordings: which documents are laid out, which checks judge them, what came out."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from assay.fleet.yaml_document import ParseCache
+from assay.harness.fleet_cache import SHARED_PARSE_CACHE
+from assay.harness.suite_verification.recordings import MustFailCase, apply_case, read_check_recording
+from assay.model.outcome import CheckVerdict
+
+SESSION_PARSE_CACHE = ParseCache()
+SESSION_VARIABLES = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": ""}
+
+UNUSED_PLUGINS = ("cacheprovider", "unraisableexception", "threadexception")
+"""Plugins of pytest's own that a sitting has no use for; two of them collect garbage, which takes half its time."""
+
+
+class RecordedDocument(NamedTuple):
+    """A document as `name`, made of a recording, with the changes of a case (None: as it is)."""
+
+    name: str
+    recording: str
+    case: MustFailCase | None = None
+
+
+class ExpectedVerdict(NamedTuple):
+    """What must come of a check on a subject. `case` is the case's name, "" for the good recording."""
+
+    check: str
+    subject: str
+    case: str = ""
+    verdict: CheckVerdict = "pass"
+    says: str = ""
+
+
+class ObservedVerdict(NamedTuple):
+    """What came of it; `verdict` is "" where nothing did, and `reason` says then how the session ended."""
+
+    expected: ExpectedVerdict
+    verdict: str
+    reason: str
+
+    @property
+    def is_as_expected(self) -> bool:
+        """Whether it is what the case promises."""
+        return self.verdict == self.expected.verdict and self.expected.says in self.reason
+
+
+@dataclass(frozen=True)
+class RecordingSession:
+    """One session. `suites` holds the checks, `fleet` is the repository whose inventory and specs they judge by.
+
+    `nodes`, where there are any, take the inventory's place: one group, in Ansible's form.
+    """
+
+    suites: Path
+    fleet: Path
+    documents: tuple[RecordedDocument, ...]
+    expected: tuple[ExpectedVerdict, ...]
+    nodes: dict[str, object] = field(default_factory=dict)
+
+
+def run_recording_session(sitting: RecordingSession) -> list[ObservedVerdict]:
+    """Run a sitting in this process and return what came of everything that it wants."""
+    import pytest
+
+    with tempfile.TemporaryDirectory(prefix="assay-proof-") as folder:
+        home = _prepare_fleet(sitting, Path(folder))
+        heard, said = ReportListener(), io.StringIO()
+        with (
+            _isolate_environment(),
+            _share_parse_cache(),
+            _unload_suites_after(sitting.suites),
+            contextlib.redirect_stdout(said),
+            contextlib.redirect_stderr(said),
+        ):
+            ended = pytest.main(_arguments(sitting, home, Path(folder)), plugins=[heard])
+    lines = [line.strip() for line in said.getvalue().splitlines() if line.strip()]
+    why = f"no outcome: pytest ended with {int(ended)}: {lines[-1] if lines else 'it said nothing'}"
+    return [ObservedVerdict(one, *heard.found.get((one.check, one.subject), ("", why))) for one in sitting.expected]
+
+
+class ReportListener:
+    """Listens to a session's reports: verdict and reason by check and subject."""
+
+    def __init__(self) -> None:
+        self.found: dict[tuple[str, str], tuple[str, str]] = {}
+
+    def pytest_runtest_logreport(self, report: object) -> None:
+        """Note a check's verdict; a later phase of an ordinary item overrules only a pass."""
+        verdict = getattr(report, "verdict", "")
+        check, _, subject = str(getattr(report, "nodeid", "")).partition("[")
+        key = (f"suites/{check.rpartition('suites/')[2]}", subject.removesuffix("]"))
+        if verdict and self.found.get(key, ("pass", ""))[0] == "pass":
+            self.found[key] = (verdict, _reason(getattr(report, "longrepr", None)))
+
+
+def _reason(told: object) -> str:
+    if isinstance(told, tuple):
+        return str(told[2]).removeprefix("Skipped: ")
+    return str(told) if told else ""
+
+
+def _prepare_fleet(sitting: RecordingSession, folder: Path) -> Path:
+    """Lay the documents out, and return the fleet repository to judge by: its own, or one with other nodes."""
+    latest = folder / "evidence" / "latest"
+    latest.mkdir(parents=True)
+    for laid in sitting.documents:
+        document = read_check_recording(sitting.suites / "recordings", laid.recording)
+        document = apply_case(document, laid.case) if laid.case else document
+        (latest / f"{laid.name}.json").write_text(json.dumps({**document, "node": laid.name}))
+    if not sitting.nodes:
+        return sitting.fleet
+    home = folder / "fleet"
+    (home / "inventory").mkdir(parents=True)
+    (home / "specs").symlink_to(sitting.fleet / "specs")
+    (home / "inventory" / "proof.yml").write_text(json.dumps(sitting.nodes))
+    return home
+
+
+def _arguments(sitting: RecordingSession, home: Path, folder: Path) -> list[str]:
+    root = sitting.suites.parent
+    ids = [f"{root / one.check}[{one.subject}]" for one in sitting.expected]
+    own = ["--import-mode=importlib", "-qs", "-p", "assay.harness.plugin", *(f"-pno:{name}" for name in UNUSED_PLUGINS)]
+    return [*ids, *own, f"--rootdir={root}", f"--fleet={home}", f"--evidence={folder / 'evidence' / 'latest'}"]
+
+
+@contextlib.contextmanager
+def _unload_suites_after(suites: Path) -> Iterator[None]:
+    """Forget the suites that are imported meanwhile: those of another fleet may have the same names."""
+    try:
+        yield
+    finally:
+        for name, module in list(sys.modules.items()):
+            if str(getattr(module, "__file__", None)).startswith(f"{suites}{os.sep}"):
+                del sys.modules[name]
+
+
+@contextlib.contextmanager
+def _share_parse_cache() -> Iterator[None]:
+    """Read of the fleet only what no sitting of this process has read before."""
+    before = SHARED_PARSE_CACHE.set(SESSION_PARSE_CACHE)
+    try:
+        yield
+    finally:
+        SHARED_PARSE_CACHE.reset(before)
+
+
+@contextlib.contextmanager
+def _isolate_environment() -> Iterator[None]:
+    """Let nothing that happens to be installed or set take part."""
+    before = {name: os.environ.get(name) for name in SESSION_VARIABLES}
+    os.environ.update(SESSION_VARIABLES)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value

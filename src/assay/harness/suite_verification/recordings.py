@@ -1,0 +1,138 @@
+"""Recordings: evidence that every check passes on, and for every check what must make it fail.
+
+`python -m assay.harness.suite_verification.recordings n0003 fabric-compute`: keep the last evidence as the recordings of the suites.
+
+The first document of a node spec is what every check must pass on; `suites/recordings/*.yaml` says how each check is
+made to fail on it. Record anew when the probe, the BMC reader or the specs learn something.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import json
+import sys
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import Field, TypeAdapter, ValidationError
+
+from assay.fleet.fleet_loader import load_fleet
+from assay.harness.judging.evidence_cache import EvidenceCache, ReadingUnavailable
+from assay.model.errors import AssayError
+from assay.model.fleet import Fleet
+from assay.model.specs.spec_document import StrictModel
+
+
+def write_recording(fleet: Fleet, evidence: Path, name: str) -> Path:
+    """Write the newest document of `name` to `suites/recordings`, a node's under its spec's name. Raises Trouble."""
+    try:
+        document = EvidenceCache(evidence).read_latest(name).evidence.as_json()
+    except ReadingUnavailable as silence:
+        raise AssayError(silence.reason, where=silence.where) from None
+    for said in (document["channels"].get("discovery", {}), *document["channels"].get("ports", {}).values()):
+        if isinstance(said, dict):
+            said.pop("command", None)  # names the machine that it was recorded on
+    known = fleet.nodes.get(name)
+    path = fleet.root / "suites" / "recordings" / f"{known.spec if known else name}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
+    return path
+
+
+def main() -> None:
+    """Record the named documents."""
+    parser = argparse.ArgumentParser(
+        "python -m assay.harness.suite_verification.recordings", description="Keep evidence as recordings."
+    )
+    parser.add_argument("names", nargs="+", metavar="NAME", help="a node, fabric-DESIGN or week-DESIGN")
+    parser.add_argument("--fleet", type=Path, default=Path(), help="the fleet repository")
+    parser.add_argument("--evidence", type=Path, help="folder of documents (default: the fleet's latest)")
+    asked = parser.parse_args()
+    try:
+        fleet = load_fleet(asked.fleet.resolve())
+        for name in asked.names:
+            path = write_recording(fleet, asked.evidence or fleet.root / ".assay" / "evidence" / "latest", name)
+            sys.stderr.write(f"{name} → {path}\n")
+    except AssayError as trouble:
+        sys.exit(f"assay: {trouble}")
+
+
+class MustFailCase(StrictModel):
+    """One thing that must make a check fail, as changes to the recording that it passes on.
+
+    `leaves` maps a path (`probe/gpu/count`, channel first) to the leaf or branch that is put there; null takes it
+    away. `edits` are replacements in what the tools of a fabric's scan printed, each of which must apply exactly once.
+    `subject` is the part that is judged, "" for the node, rack or fabric itself. `says` must be in the reason.
+    `read_check_recording` names the recording that is changed, where several could be: a node spec's, or `fabric-DESIGN`.
+    """
+
+    name: str
+    subject: str = ""
+    recording: str = ""
+    leaves: dict[str, Any] = Field(default={})
+    edits: list[list[str]] = Field(default=[])
+    verdict: Literal["fail", "error", "skip"] = "fail"
+    says: str
+
+
+_FILE = TypeAdapter(dict[str, list[MustFailCase]])
+
+
+def read_must_fail_cases(folder: Path) -> dict[str, list[MustFailCase]]:
+    """Return what `folder/*.yaml` say, by check. Raises Trouble for a file that does not fit or repeats a check."""
+    found: dict[str, list[MustFailCase]] = {}
+    for path in sorted(folder.glob("*.yaml")):
+        try:
+            said = _FILE.validate_python(yaml.safe_load(path.read_text()))
+        except (yaml.YAMLError, ValidationError) as error:
+            raise AssayError(f"cannot be read: {error}", where=str(path)) from None
+        twice = sorted(set(said) & set(found))
+        if twice:
+            raise AssayError(f"{twice[0]} stands in another file already", where=str(path))
+        found |= said
+    return found
+
+
+def read_check_recording(folder: Path, name: str) -> dict[str, Any]:
+    """Return the evidence document that is recorded under a name: a node spec's or `fabric-DESIGN`."""
+    document: dict[str, Any] = json.loads((folder / f"{name}.json").read_text())
+    return document
+
+
+def apply_case(document: dict[str, Any], case: MustFailCase) -> dict[str, Any]:
+    """Return the document with a case's changes. Raises Trouble for a change that changes nothing."""
+    changed_one = copy.deepcopy(document)
+    for path, leaf in case.leaves.items():
+        _put_leaf(changed_one["channels"], path, leaf)
+    for old, new in case.edits:
+        texts = [text for text in _find_printed_texts(changed_one["channels"]) if old in text["value"]]
+        if len(texts) != 1 or texts[0]["value"].count(old) != 1:
+            raise AssayError(f"{case.name}: {old!r} is not once in what the tools printed", fix="record it anew")
+        texts[0]["value"] = texts[0]["value"].replace(old, new)
+    return changed_one
+
+
+def _find_printed_texts(channels: dict[str, Any]) -> list[dict[str, str]]:
+    """Return what the tools of a fabric's scan printed."""
+    said = [channels.get("discovery", {}), *channels.get("ports", {}).values()]
+    return [branch["text"] for branch in said if "value" in branch.get("text", {})]
+
+
+def _put_leaf(tree: dict[str, Any], path: str, leaf: Any) -> None:
+    *above, last = path.split("/")
+    for step in above:
+        if step not in tree:
+            raise AssayError(f"the recording has no {path}", fix="record it anew, or correct the path")
+        tree = tree[step]
+    if tree.get(last) == leaf or (leaf is None and last not in tree):
+        raise AssayError(f"{path} is {leaf} in the recording already")
+    if leaf is None:
+        del tree[last]
+    else:
+        tree[last] = leaf
+
+
+if __name__ == "__main__":
+    main()

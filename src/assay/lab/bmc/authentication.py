@@ -1,0 +1,95 @@
+"""Who may come in: the accounts and sessions of one BMC. Sessions die with the process, as they do with a real BMC."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hmac
+import secrets
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from assay.lab.bmc.redfish_errors import unauthorized
+
+ROLES = {
+    "Administrator": ["Login", "ConfigureManager", "ConfigureUsers", "ConfigureComponents", "ConfigureSelf"],
+    "Operator": ["Login", "ConfigureComponents", "ConfigureSelf"],
+    "ReadOnly": ["Login", "ConfigureSelf"],
+}
+SESSION_TIMEOUT_S = 1800
+
+
+@dataclass(slots=True)
+class BmcAccount:
+    """One user."""
+
+    id: str
+    user: str
+    password: str = field(repr=False)
+    role: str = "Administrator"
+    enabled: bool = True
+
+
+@dataclass(slots=True)
+class LoginSession:
+    """One login. `seen` is the monotonic time of its last use."""
+
+    id: str
+    account: BmcAccount
+    token: str = field(repr=False)
+    last_used: float = 0.0
+
+
+class BmcLogins:
+    """Accounts by id and sessions by id of one BMC. `credentials` is `user:password` of the first administrator."""
+
+    def __init__(self, credentials: str) -> None:
+        user, _, password = credentials.partition(":")
+        self.accounts = {"1": BmcAccount("1", user, password)}
+        self.sessions: dict[str, LoginSession] = {}
+
+    def log_in(self, user: str, password: str) -> LoginSession:
+        """Open a session. Raises a 401 for a wrong user or password."""
+        account = self._account(user, password)
+        session = LoginSession(secrets.token_hex(5), account, secrets.token_hex(24), time.monotonic())
+        self.sessions[session.id] = session
+        return session
+
+    def account_of(self, headers: Mapping[str, str]) -> BmcAccount:
+        """Return the account behind a request's X-Auth-Token or Basic credentials. Raises a 401 when there is none."""
+        if token := headers.get("x-auth-token"):
+            return self._of_token(token)
+        scheme, _, content = headers.get("authorization", "").partition(" ")
+        if scheme.lower() != "basic":
+            raise unauthorized()
+        try:
+            user, _, password = base64.b64decode(content, validate=True).decode().partition(":")
+        except (binascii.Error, UnicodeDecodeError):
+            raise unauthorized() from None
+        return self._account(user, password)
+
+    def drop_account(self, account_id: str) -> None:
+        """Delete an account and end its sessions."""
+        account = self.accounts.pop(account_id)
+        self.sessions = {name: session for name, session in self.sessions.items() if session.account is not account}
+
+    def live_sessions(self) -> dict[str, LoginSession]:
+        """Return the sessions that have not expired; the others are forgotten."""
+        oldest = time.monotonic() - SESSION_TIMEOUT_S
+        self.sessions = {name: session for name, session in self.sessions.items() if session.last_used > oldest}
+        return self.sessions
+
+    def _account(self, user: str, password: str) -> BmcAccount:
+        for account in self.accounts.values():
+            same_user = hmac.compare_digest(account.user.encode(), user.encode())
+            if same_user & hmac.compare_digest(account.password.encode(), password.encode()) and account.enabled:
+                return account
+        raise unauthorized()
+
+    def _of_token(self, token: str) -> BmcAccount:
+        for session in self.live_sessions().values():
+            if hmac.compare_digest(session.token.encode(), token.encode()) and session.account.enabled:
+                session.last_used = time.monotonic()
+                return session.account
+        raise unauthorized()

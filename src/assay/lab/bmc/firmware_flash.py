@@ -1,0 +1,141 @@
+"""Bringing an image onto a component: what an image says about itself, and the task that writes it. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from assay.lab.bmc.power_transitions import is_task_running
+from assay.lab.firmware_images import read_image_header
+from assay.lab.node_state import with_sel_event
+from assay.lab.world import VirtualNodeState
+
+MAX_IMAGE_BYTES = 64 << 20
+RESET_BY_COMPONENT: tuple[tuple[str, str], ...] = (
+    ("HGX_FW_BMC", "bmc"),
+    ("BMC", "bmc"),
+    ("BIOS", "host"),
+    ("HCA_", "host"),
+    ("HGX_FW_", "ac"),
+)
+
+
+class ImageRefused(Exception):
+    """The image cannot be used on this node."""
+
+
+class ComponentBusy(Exception):
+    """Another update of the same component is still running."""
+
+
+@dataclass(frozen=True, slots=True)
+class UploadedImage:
+    """What an image's header says (see assay.lab.firmware_images), the reset that its kind needs, and the file's sha256."""
+
+    component: str
+    version: str
+    inventory: tuple[str, ...]
+    reset: str
+    sha256: str
+
+
+def read_image(content: bytes) -> UploadedImage:
+    """Read an image. Raises Refused for bytes that are none."""
+    try:
+        plain = read_image_header(content)
+    except ValueError:
+        raise ImageRefused("the file is no image: it has no readable header") from None
+    component, version, inventory = plain["component"], plain["version"], plain["inventory"]
+    if not (isinstance(inventory, list) and inventory and all(isinstance(name, str) for name in inventory)):
+        raise ImageRefused("the image names nothing that it is for")
+    digest = hashlib.sha256(content).hexdigest()
+    return UploadedImage(str(component), str(version), tuple(inventory), find_needed_reset(inventory), digest)
+
+
+def find_needed_reset(inventory: Sequence[str]) -> str:
+    """Return the reset after which firmware of this kind runs."""
+    return next((reset for prefix, reset in RESET_BY_COMPONENT if inventory[0].startswith(prefix)), "none")
+
+
+def start_flash(
+    state: VirtualNodeState, image: UploadedImage, targets: Collection[str], now: datetime
+) -> VirtualNodeState:
+    """Return the state with one more update task, running. It is the last of `tasks`.
+
+    `targets` are inventory ids; empty means all that the image is for. Raises Refused for an image of another
+    component or node, Busy while one of its components is being written.
+    """
+    ids = _ids(state, image, targets)
+    for task in state.get("tasks", []):
+        if is_task_running(task) and set(task["inventory"]) & set(ids):
+            raise ComponentBusy(f"task {task['id']} is writing {task['component']}")
+    fails = _planned_failure(state, image.component, ids)
+    task = {
+        **_task(state, image.component, image.sha256, now),
+        "ends_at": (now + timedelta(seconds=state["timing"]["flash_s"])).isoformat(),
+        "fails": fails is not None,
+        "version": image.version,
+        "inventory": ids,
+        "reset": image.reset,
+        "state": "Running",
+    }
+    flashed = {"component": image.component, "image_sha256": image.sha256, "at": now.isoformat()}
+    state = {**_without_failure(state, fails), "flashes": [*state.get("flashes", []), flashed]}
+    state = {**state, "tasks": [*state.get("tasks", []), task]}
+    return with_sel_event(
+        state, now, "OK", f"Update of {image.component} to {image.version} started", "Update.1.0.UpdateInProgress"
+    )
+
+
+def start_refused_flash(state: VirtualNodeState, sha256: str, why: str, now: datetime) -> VirtualNodeState:
+    """Return the state with one more task that ended at once in Exception: nothing was written."""
+    ended = {
+        "ends_at": now.isoformat(),
+        "ended_at": now.isoformat(),
+        "fails": True,
+        "state": "Exception",
+        "message": why,
+    }
+    unknown: dict[str, Any] = {"version": "", "inventory": [], "reset": "none"}
+    task = {**_task(state, "unknown", sha256, now), **unknown, **ended}
+    state = {**state, "tasks": [*state.get("tasks", []), task]}
+    return with_sel_event(state, now, "Warning", f"Update refused: {why}", "Update.1.0.VerificationFailed")
+
+
+def flash_progress(task: dict[str, Any], now: datetime) -> int:
+    """Return a task's PercentComplete: 100 only once it is completed."""
+    if task.get("state") == "Completed":
+        return 100
+    begin, end = (datetime.fromisoformat(task[key]) for key in ("started_at", "ends_at"))
+    reached = min(now, datetime.fromisoformat(task.get("ended_at", now.isoformat())))
+    whole = (end - begin).total_seconds()
+    return max(0, min(99, int(100 * (reached - begin).total_seconds() / whole))) if whole > 0 else 0
+
+
+def _ids(state: VirtualNodeState, image: UploadedImage, targets: Collection[str]) -> list[str]:
+    foreign = [name for name in image.inventory if name not in state["firmware"]]
+    if foreign:
+        raise ImageRefused(f"the image is for {', '.join(foreign)}, which this node does not have")
+    if stray := sorted(set(targets) - set(image.inventory)):
+        raise ImageRefused(f"the image of {image.component} does not fit the target {', '.join(stray)}")
+    return [name for name in image.inventory if not targets or name in targets]
+
+
+def _task(state: VirtualNodeState, component: str, sha256: str, now: datetime) -> dict[str, Any]:
+    number = max([0, *(int(task["id"]) for task in state.get("tasks", []) if task["id"].isdecimal())]) + 1
+    return {"id": str(number), "component": component, "image_sha256": sha256, "started_at": now.isoformat()}
+
+
+def _planned_failure(state: VirtualNodeState, component: str, ids: Collection[str]) -> str | None:
+    planned = state.get("fails", {}).get("flash", [])
+    return next((name for name in planned if name == component or name in ids), None)
+
+
+def _without_failure(state: VirtualNodeState, name: str | None) -> VirtualNodeState:
+    if name is None:
+        return state
+    left = [planned for planned in state["fails"]["flash"] if planned != name]
+    return {**state, "fails": {**state["fails"], "flash": left}}

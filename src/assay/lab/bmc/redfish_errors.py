@@ -1,0 +1,75 @@
+"""Redfish errors: a status and a message of DMTF's Base registry, as the error body that clients expect."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class RedfishErrorResponse(Exception):
+    """An answer that is an error. `message_id` without its registry, `PropertyMissing`; `arguments` fill its text."""
+
+    def __init__(self, status: int, message_id: str, text: str, *arguments: str, **headers: str) -> None:
+        super().__init__(text)
+        self.status, self.message_id, self.text, self.arguments = status, message_id, text, arguments
+        self.headers = {name.replace("_", "-"): content for name, content in headers.items()}
+
+    def body(self) -> dict[str, Any]:
+        """Return the error body of the Redfish specification."""
+        info = make_message(self.message_id, self.text, *self.arguments, severity="Critical")
+        return {"error": {"code": info["MessageId"], "message": self.text, "@Message.ExtendedInfo": [info]}}
+
+
+def make_message(message_id: str, text: str, *arguments: str, severity: str = "OK") -> dict[str, Any]:
+    """Return one Message object."""
+    full_id = message_id if "." in message_id else f"Base.1.18.{message_id}"
+    return {
+        "@odata.type": "#Message.v1_1_2.Message",
+        "MessageId": full_id,
+        "Message": text,
+        "MessageArgs": list(arguments),
+        "MessageSeverity": severity,
+        "Severity": severity,
+        "Resolution": "None" if severity == "OK" else "Correct the request and send it again.",
+    }
+
+
+def not_found(path: str) -> RedfishErrorResponse:
+    """There is no such resource."""
+    return RedfishErrorResponse(404, "ResourceMissingAtURI", f"There is no resource at {path}", path)
+
+
+def unauthorized() -> RedfishErrorResponse:
+    """No or wrong credentials; how to bring some is said in the header."""
+    return RedfishErrorResponse(
+        401,
+        "NoValidSession",
+        "There is no valid session; log in or send credentials",
+        WWW_Authenticate='Basic realm="bmc"',
+    )
+
+
+def malformed_body(why: str) -> RedfishErrorResponse:
+    """The body is not the JSON object that it should be."""
+    return RedfishErrorResponse(400, "MalformedJSON", f"The request body cannot be read: {why}")
+
+
+def missing_property(name: str) -> RedfishErrorResponse:
+    """A required property or parameter is not in the request."""
+    return RedfishErrorResponse(400, "PropertyMissing", f"The property {name} is required and missing", name)
+
+
+def not_in_list(value: object, name: str) -> RedfishErrorResponse:
+    """The value is none of the allowable ones."""
+    return RedfishErrorResponse(
+        400, "PropertyValueNotInList", f"The value {value} of {name} is not in the list of values", str(value), name
+    )
+
+
+def not_writable(name: str) -> RedfishErrorResponse:
+    """The property exists and cannot be set."""
+    return RedfishErrorResponse(400, "PropertyNotWritable", f"The property {name} is read only", name)
+
+
+def state_conflict(text: str) -> RedfishErrorResponse:
+    """The resource's present state does not allow it."""
+    return RedfishErrorResponse(409, "OperationFailed", text)

@@ -1,0 +1,178 @@
+"""The HTTP side of a BMC: who is asked, by whom, for what; every answer, also an error, in Redfish's form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from assay.lab.bmc import event_delivery, image_upload, request_handlers
+from assay.lab.bmc.authentication import BmcAccount
+from assay.lab.bmc.power_transitions import is_bmc_ready
+from assay.lab.bmc.redfish_errors import RedfishErrorResponse, not_found
+from assay.lab.bmc.resource_tree import REDFISH_ROOT, ResourceView, compile_path_template
+from assay.lab.bmc.resources import (
+    account_service,
+    bios,
+    computer_system,
+    event_service,
+    manager_log_services,
+    service_root,
+    update_task_services,
+)
+from assay.lab.bmc.resources.service_root import RESOURCE_TREE
+from assay.lab.bmc.resources.update_task_services import MONITORS
+from assay.lab.bmc.responses import apply_query_options, error_answer, etag, json_answer, resource_answer
+from assay.lab.bmc.virtual_bmc import BmcRequest, BmcRequestHandler, VirtualBmc
+
+LOGIN = f"{REDFISH_ROOT}{account_service.SESSIONS}"
+PUBLIC_PATHS = {"/redfish", REDFISH_ROOT, f"{REDFISH_ROOT}/odata", service_root.METADATA_PATH}
+MONITOR = compile_path_template(f"{MONITORS}/{{}}")
+
+WRITE_ROUTES: dict[tuple[str, str], tuple[str, BmcRequestHandler]] = {
+    ("POST", computer_system.SYSTEM_RESET): ("ConfigureComponents", request_handlers.reset_system),
+    ("PATCH", REDFISH_ROOT + computer_system.SYSTEM_PATH): ("ConfigureComponents", request_handlers.patch_system),
+    ("PATCH", REDFISH_ROOT + bios.BIOS_SETTINGS): ("ConfigureComponents", bios.patch_settings),
+    ("POST", manager_log_services.MANAGER_RESET): ("ConfigureManager", request_handlers.reset_manager),
+    ("POST", manager_log_services.CLEAR_LOG): ("ConfigureManager", request_handlers.clear_log),
+    ("POST", update_task_services.SIMPLE_UPDATE): ("ConfigureComponents", image_upload.simple_update),
+    ("POST", update_task_services.PUSH): ("ConfigureComponents", image_upload.push_multipart),
+    ("DELETE", f"{LOGIN}/{{}}"): ("Login", request_handlers.log_out),
+    ("POST", REDFISH_ROOT + account_service.ACCOUNTS): ("ConfigureUsers", request_handlers.create_account),
+    ("PATCH", f"{REDFISH_ROOT}{account_service.ACCOUNTS}/{{}}"): ("ConfigureSelf", request_handlers.change_account),
+    ("DELETE", f"{REDFISH_ROOT}{account_service.ACCOUNTS}/{{}}"): ("ConfigureUsers", request_handlers.delete_account),
+    ("POST", REDFISH_ROOT + event_service.SUBSCRIPTIONS): ("ConfigureManager", event_delivery.subscribe),
+    ("DELETE", f"{REDFISH_ROOT}{event_service.SUBSCRIPTIONS}/{{}}"): ("ConfigureManager", event_delivery.unsubscribe),
+    ("POST", event_service.TEST_EVENT): ("ConfigureManager", event_delivery.submit_test_event),
+}
+WRITE_ROUTE_PATTERNS = [(method, compile_path_template(path), *entry) for (method, path), entry in WRITE_ROUTES.items()]
+
+
+class BmcHttpService:
+    """The ASGI application of all BMCs; which one is asked follows from the port."""
+
+    def __init__(self, machines: dict[int, VirtualBmc]) -> None:
+        self.machines = machines
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request, or, while the BMC is silent, none."""
+        machine = self.machines[scope["server"][1]]
+        if machine.is_silent():
+            await _hang_until_disconnect(receive)
+            return
+        answer: ASGIApp = await _answer(machine, Request(scope, receive))
+        await answer(scope, receive, send)
+
+
+async def _hang_until_disconnect(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _answer(machine: VirtualBmc, request: Request) -> Response:
+    try:
+        _same_protocol(request)
+        view = await machine.view()
+        if not is_bmc_ready(view.state, view.now):
+            raise RedfishErrorResponse(
+                503, "ServiceTemporarilyUnavailable", "The BMC is restarting", "1", Retry_After="1"
+            )
+        return await _dispatch(machine, view, request, _path(request))
+    except RedfishErrorResponse as error:
+        return error_answer(error)
+
+
+def _same_protocol(request: Request) -> None:
+    if request.headers.get("odata-version", "4.0") != "4.0":
+        raise RedfishErrorResponse(412, "PreconditionFailed", "This service speaks OData 4.0 only")
+
+
+def _path(request: Request) -> str:
+    path = request.url.path.rstrip("/")
+    return LOGIN if path == f"{LOGIN}/Members" else path
+
+
+async def _dispatch(machine: VirtualBmc, view: ResourceView, request: Request, path: str) -> Response:
+    if request.method == "POST" and path == LOGIN:
+        return await request_handlers.log_in(BmcRequest(machine, view, request, None))
+    is_read = request.method in {"GET", "HEAD"}
+    account = None if is_read and path in PUBLIC_PATHS else view.logins.account_of(request.headers)
+    if is_read:
+        return await _handle_read(machine, view, request, path)
+    assert account is not None
+    return await _handle_write(machine, view, request, path, account)
+
+
+async def _handle_read(machine: VirtualBmc, view: ResourceView, request: Request, path: str) -> Response:
+    if path == service_root.METADATA_PATH:
+        return service_root.answer_metadata()
+    if path == event_service.STREAM and request.method == "GET":
+        return event_delivery.open_event_stream(machine, request.headers)
+    if match := MONITOR.fullmatch(path):
+        return await _monitor(view, match[1])
+    if RESOURCE_TREE.find(path) is None:
+        raise _method_not_allowed(request.method, path)
+    if path == "/redfish":
+        return json_answer(service_root.versions(view))
+    body = apply_query_options(RESOURCE_TREE, view, RESOURCE_TREE.read(view, path), request.query_params)
+    if request.headers.get("if-none-match") == etag(body):
+        return Response(None, 304, {"ETag": etag(body), "OData-Version": "4.0"})
+    return resource_answer(body, Allow=", ".join(_methods(path)))
+
+
+async def _monitor(view: ResourceView, ident: str) -> Response:
+    try:
+        return await image_upload.read_task_monitor(view, ident)
+    except LookupError:
+        raise not_found(f"{MONITORS}/{ident}") from None
+
+
+async def _handle_write(
+    machine: VirtualBmc, view: ResourceView, request: Request, path: str, account: BmcAccount
+) -> Response:
+    for method, pattern, privilege, action in WRITE_ROUTE_PATTERNS:
+        if method == request.method and (match := pattern.fullmatch(path)):
+            call = BmcRequest(machine, view, request, account, match.groups())
+            request_handlers.require_privilege(call, privilege)
+            return await (_edit_atomically(call, path, action) if method in {"PATCH", "DELETE"} else action(call))
+    raise _method_not_allowed(request.method, path)
+
+
+async def _edit_atomically(call: BmcRequest, path: str, action: BmcRequestHandler) -> Response:
+    """Check the precondition and act as one step. The body comes before, so that a slow sender holds up nobody."""
+    await call.read_body()
+    async with call.bmc.writing:
+        call = replace(call, view=await call.bmc.view())
+        _require_etag_match(call, path)
+        return await action(call)
+
+
+def _require_etag_match(call: BmcRequest, path: str) -> None:
+    """Raise a 412 when the caller saw another version of the resource than there is now."""
+    wanted = call.request.headers.get("if-match", "*")
+    if wanted == "*" or RESOURCE_TREE.find(path) is None:
+        return
+    if etag(RESOURCE_TREE.read(call.view, path)) not in (tag.strip() for tag in wanted.split(",")):
+        raise RedfishErrorResponse(412, "PreconditionFailed", "The resource has changed since it was read")
+
+
+def _method_not_allowed(method: str, path: str) -> RedfishErrorResponse:
+    allowed = list(_methods(path))
+    if not allowed:
+        return not_found(path)
+    return RedfishErrorResponse(
+        405, "OperationNotAllowed", f"{method} is not allowed on {path}", Allow=", ".join(allowed)
+    )
+
+
+def _methods(path: str) -> Iterator[str]:
+    if path == event_service.STREAM:
+        yield "GET"
+    if RESOURCE_TREE.find(path) or path == service_root.METADATA_PATH or MONITOR.fullmatch(path):
+        yield from ("GET", "HEAD")
+    if path == LOGIN:
+        yield "POST"
+    yield from (method for method, pattern, *_ in WRITE_ROUTE_PATTERNS if pattern.fullmatch(path))

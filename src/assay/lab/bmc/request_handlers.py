@@ -1,0 +1,189 @@
+"""Logging in and out; making, changing and deleting accounts.
+
+What can be done to the system, the BMC and the log.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, cast
+
+from starlette.responses import Response
+
+from assay.lab import node_state
+from assay.lab.bmc import power_transitions
+from assay.lab.bmc.authentication import ROLES, BmcAccount
+from assay.lab.bmc.redfish_errors import (
+    RedfishErrorResponse,
+    malformed_body,
+    not_found,
+    not_in_list,
+    not_writable,
+    state_conflict,
+)
+from assay.lab.bmc.resource_tree import REDFISH_ROOT
+from assay.lab.bmc.resources.account_service import ACCOUNTS, SESSIONS
+from assay.lab.bmc.resources.computer_system import BOOT_ENABLED, BOOT_TARGETS
+from assay.lab.bmc.resources.service_root import RESOURCE_TREE
+from assay.lab.bmc.responses import no_content_answer, resource_answer
+from assay.lab.bmc.virtual_bmc import BmcRequest, require_string
+from assay.lab.world import VirtualNodeState
+
+BOOT_OVERRIDE_PROPERTIES = {
+    "BootSourceOverrideEnabled": ("enabled", BOOT_ENABLED),
+    "BootSourceOverrideTarget": ("target", BOOT_TARGETS),
+    "BootSourceOverrideMode": ("mode", ["UEFI"]),
+}
+
+
+async def reset_system(call: BmcRequest) -> Response:
+    """ComputerSystem.Reset."""
+    asked = (await call.read_parameters({"ResetType"}, {"ResetType"}))["ResetType"]
+    if asked not in power_transitions.RESET_TYPES:
+        raise not_in_list(asked, "ResetType")
+
+    def edit(state: VirtualNodeState, now: datetime) -> VirtualNodeState:
+        try:
+            return power_transitions.reset_node(state, cast(power_transitions.ResetType, asked), now)
+        except power_transitions.ResetNotPossible as error:
+            raise state_conflict(str(error)) from None
+
+    await call.bmc.change(edit)
+    if asked == "FullPowerCycle":
+        call.bmc.door.sessions.clear()
+    return no_content_answer()
+
+
+async def reset_manager(call: BmcRequest) -> Response:
+    """Manager.Reset: sessions are lost, as they are with the BMC's memory."""
+    asked = (await call.read_parameters({"ResetType"})).get("ResetType", "GracefulRestart")
+    if asked not in power_transitions.BMC_RESET_TYPES:
+        raise not_in_list(asked, "ResetType")
+    await call.bmc.change(power_transitions.reset_bmc)
+    call.bmc.door.sessions.clear()
+    return no_content_answer()
+
+
+async def clear_log(call: BmcRequest) -> Response:
+    """LogService.ClearLog."""
+    await call.bmc.change(node_state.with_sel_cleared)
+    return no_content_answer()
+
+
+async def patch_system(call: BmcRequest) -> Response:
+    """The boot override is all of a system that can be set."""
+    plain = await call.read_parameters(
+        {"Boot", *call.view.state, *RESOURCE_TREE.read(call.view, call.request.url.path.rstrip("/"))}
+    )
+    if frozen := next((name for name in plain if name != "Boot"), None):
+        raise not_writable(frozen)
+    override = _boot_override(plain.get("Boot"))
+    state = await call.bmc.change(
+        lambda state, _: {**state, "boot_override": {**(state.get("boot_override") or {}), **override}}
+    )
+    return resource_answer(RESOURCE_TREE.read(replace(call.view, state=state), call.request.url.path.rstrip("/")))
+
+
+def _boot_override(boot: Any) -> dict[str, str]:
+    if not isinstance(boot, dict) or not boot:
+        raise malformed_body("Boot must be an object with what is to be set")
+    override = {}
+    for name, asked in boot.items():
+        if name not in BOOT_OVERRIDE_PROPERTIES:
+            raise not_writable(f"Boot/{name}")
+        key, allowed = BOOT_OVERRIDE_PROPERTIES[name]
+        if asked not in allowed:
+            raise not_in_list(asked, name)
+        override[key] = asked
+    return override
+
+
+MIN_PASSWORD_CHARS = 8
+
+
+async def log_in(call: BmcRequest) -> Response:
+    """POST to Sessions: the token comes back in X-Auth-Token, the session's place in Location."""
+    plain = await call.read_parameters({"UserName", "Password", "Context", "SessionType"}, ("UserName", "Password"))
+    session = call.view.logins.log_in(require_string(plain, "UserName"), require_string(plain, "Password"))
+    path = f"{REDFISH_ROOT}{SESSIONS}/{session.id}"
+    return resource_answer(RESOURCE_TREE.read(call.view, path), 201, Location=path, X_Auth_Token=session.token)
+
+
+async def log_out(call: BmcRequest) -> Response:
+    """DELETE a session: anyone their own, those who manage users everyone's."""
+    session = call.view.logins.live_sessions().get(call.ids[0])
+    if session is None:
+        raise not_found(call.request.url.path)
+    if call.account is not session.account:
+        require_privilege(call, "ConfigureUsers")
+    del call.view.logins.sessions[session.id]
+    return no_content_answer()
+
+
+async def create_account(call: BmcRequest) -> Response:
+    """POST to Accounts."""
+    require_privilege(call, "ConfigureUsers")
+    known = call.view.logins.accounts
+    plain = await call.read_parameters(
+        {"UserName", "Password", "RoleId", "Enabled", "Locked", "AccountTypes"}, ("UserName", "Password", "RoleId")
+    )
+    if any(entry.user == plain["UserName"] for entry in known.values()):
+        raise RedfishErrorResponse(400, "ResourceAlreadyExists", "There is an account with this name", "UserName")
+    ident = str(max(map(int, known)) + 1)
+    account = BmcAccount(
+        ident, require_string(plain, "UserName"), _password(require_string(plain, "Password")), _role(plain["RoleId"])
+    )
+    account.enabled = plain.get("Enabled", True) is True
+    known[ident] = account
+    path = f"{REDFISH_ROOT}{ACCOUNTS}/{ident}"
+    return resource_answer(RESOURCE_TREE.read(call.view, path), 201, Location=path)
+
+
+async def change_account(call: BmcRequest) -> Response:
+    """PATCH an account: anyone their own password, the rest takes who manages users."""
+    account = call.view.logins.accounts.get(call.ids[0])
+    if account is None:
+        raise not_found(call.request.url.path)
+    plain = await call.read_parameters({"UserName", "Password", "RoleId", "Enabled", "Id", "Name", "Locked", "Links"})
+    if set(plain) - {"Password"} or call.account is not account:
+        require_privilege(call, "ConfigureUsers")
+    for name in plain:
+        if name not in {"UserName", "Password", "RoleId", "Enabled"}:
+            raise not_writable(name)
+    changed = {name: require_string(plain, name) for name in ("UserName", "Password") if name in plain}
+    account.password = _password(changed.get("Password", account.password))
+    account.user = changed.get("UserName", account.user)
+    account.role = _role(plain.get("RoleId", account.role))
+    account.enabled = plain.get("Enabled", account.enabled) is True
+    return resource_answer(RESOURCE_TREE.read(call.view, f"{REDFISH_ROOT}{ACCOUNTS}/{account.id}"))
+
+
+async def delete_account(call: BmcRequest) -> Response:
+    """DELETE an account, but never the first, which is the way back in."""
+    require_privilege(call, "ConfigureUsers")
+    if call.ids[0] not in call.view.logins.accounts:
+        raise not_found(call.request.url.path)
+    if call.ids[0] == "1":
+        raise state_conflict("The first account cannot be deleted")
+    call.view.logins.drop_account(call.ids[0])
+    return no_content_answer()
+
+
+def require_privilege(call: BmcRequest, privilege: str) -> None:
+    """Raise a 403 unless the caller has the privilege."""
+    if call.account is None or privilege not in ROLES[call.account.role]:
+        raise RedfishErrorResponse(403, "InsufficientPrivilege", f"This needs the privilege {privilege}")
+
+
+def _password(password: str) -> str:
+    if len(password) < MIN_PASSWORD_CHARS:
+        text = f"The password is too short; it needs {MIN_PASSWORD_CHARS} characters"
+        raise RedfishErrorResponse(400, "PropertyValueFormatError", text, "", "Password")
+    return password
+
+
+def _role(role: object) -> str:
+    if role not in ROLES:
+        raise not_in_list(role, "RoleId")
+    return str(role)

@@ -1,0 +1,97 @@
+"""The resources of a BMC by path: each is a function of what the BMC sees at the moment of the request."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from assay.lab.bmc.authentication import BmcLogins
+from assay.lab.bmc.redfish_errors import not_found
+from assay.lab.world import VirtualNodeState
+
+REDFISH_ROOT = "/redfish/v1"
+Resource = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceView:
+    """What one request sees: the node's settled state at `now`, who is logged in, and which event streams are open."""
+
+    node: str
+    state: VirtualNodeState
+    now: datetime
+    logins: BmcLogins
+    listeners: Collection[str] = ()
+
+
+ResourceBuilder = Callable[..., Resource]
+
+
+class ResourceTree:
+    """Builders by path template. The ids that stand for its `{}` are the builder's arguments after the View."""
+
+    def __init__(self, resources: Mapping[str, ResourceBuilder]) -> None:
+        self._exact = {path: build for path, build in resources.items() if "{}" not in path}
+        self._patterns = [(compile_path_template(path), build) for path, build in resources.items() if "{}" in path]
+
+    def find(self, path: str) -> tuple[ResourceBuilder, tuple[str, ...]] | None:
+        """Return the builder of a path and the ids in it, None when no resource could be there."""
+        if build := self._exact.get(path):
+            return build, ()
+        for pattern, build in self._patterns:
+            if match := pattern.fullmatch(path):
+                return build, match.groups()
+        return None
+
+    def read(self, view: ResourceView, path: str) -> Resource:
+        """Return the resource at `path`, without its etag. Raises a 404."""
+        found = self.find(path)
+        if found is None:
+            raise not_found(path)
+        build, ids = found
+        try:
+            body = build(view, *ids)
+        except (LookupError, StopIteration):
+            raise not_found(path) from None
+        return {"@odata.id": path, **body}
+
+
+def compile_path_template(path: str) -> re.Pattern[str]:
+    """Return the pattern of a path template."""
+    return re.compile(re.escape(path).replace(r"\{\}", "([^/]+)"))
+
+
+def resource_link(path: str) -> dict[str, str]:
+    """Return a reference to another resource, by its path below the root."""
+    return {"@odata.id": REDFISH_ROOT + path}
+
+
+def make_collection(kind: str, name: str, paths: Iterable[str]) -> Resource:
+    """Return a collection of the resources at `paths` (below the root)."""
+    members = [resource_link(path) for path in paths]
+    return {
+        "@odata.type": f"#{kind}Collection.{kind}Collection",
+        "Name": name,
+        "Members": members,
+        "Members@odata.count": len(members),
+    }
+
+
+def make_resource(kind: str, version: str, ident: str, name: str, **properties: Any) -> Resource:
+    """Return a resource of DMTF's schema `kind` in `version` (`1_20_0`)."""
+    return {"@odata.type": f"#{kind}.v{version}.{kind}", "Id": ident, "Name": name, **properties}
+
+
+def make_status(health: str | None = "OK", state: str = "Enabled") -> dict[str, str | None]:
+    """Return a Status object."""
+    return {"State": state, "Health": health}
+
+
+def find_numbered_item(items: list[Any], ident: str) -> Any:
+    """Return the item that a path's id numbers. Raises LookupError, also for ids that are no plain number."""
+    if not re.fullmatch(r"0|[1-9]\d{0,5}", ident):
+        raise LookupError(ident)
+    return items[int(ident)]

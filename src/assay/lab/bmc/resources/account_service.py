@@ -1,0 +1,90 @@
+"""Sessions and accounts, as resources. Passwords and tokens are never among them."""
+
+from __future__ import annotations
+
+from assay.lab.bmc.authentication import ROLES, SESSION_TIMEOUT_S
+from assay.lab.bmc.resource_tree import (
+    Resource,
+    ResourceView,
+    make_collection,
+    make_resource,
+    make_status,
+    resource_link,
+)
+
+ACCOUNT_SERVICE, SESSION_SERVICE = "/AccountService", "/SessionService"
+ACCOUNTS, ALL_ROLES, SESSIONS = f"{ACCOUNT_SERVICE}/Accounts", f"{ACCOUNT_SERVICE}/Roles", f"{SESSION_SERVICE}/Sessions"
+
+
+def session_service(_: ResourceView) -> Resource:
+    """The session service."""
+    return make_resource(
+        "SessionService",
+        "1_1_9",
+        "SessionService",
+        "Session service",
+        ServiceEnabled=True,
+        SessionTimeout=SESSION_TIMEOUT_S,
+        Status=make_status(),
+        Sessions=resource_link(SESSIONS),
+    )
+
+
+def sessions(view: ResourceView) -> Resource:
+    """Who is logged in."""
+    return make_collection("Session", "Sessions", [f"{SESSIONS}/{ident}" for ident in view.logins.live_sessions()])
+
+
+def session(view: ResourceView, ident: str) -> Resource:
+    """One login."""
+    return make_resource("Session", "1_7_2", ident, "Session", UserName=view.logins.live_sessions()[ident].account.user)
+
+
+def account_service(_: ResourceView) -> Resource:
+    """The account service."""
+    return make_resource(
+        "AccountService",
+        "1_15_1",
+        "AccountService",
+        "Account service",
+        ServiceEnabled=True,
+        Status=make_status(),
+        Accounts=resource_link(ACCOUNTS),
+        Roles=resource_link(ALL_ROLES),
+    )
+
+
+def accounts(view: ResourceView) -> Resource:
+    """All users."""
+    return make_collection("ManagerAccount", "Accounts", [f"{ACCOUNTS}/{ident}" for ident in view.logins.accounts])
+
+
+def account(view: ResourceView, ident: str) -> Resource:
+    """One user."""
+    entry = view.logins.accounts[ident]
+    return make_resource(
+        "ManagerAccount",
+        "1_12_1",
+        ident,
+        "Account",
+        UserName=entry.user,
+        Password=None,
+        RoleId=entry.role,
+        Enabled=entry.enabled,
+        Locked=False,
+        AccountTypes=["Redfish"],
+        Links={"Role": resource_link(f"{ALL_ROLES}/{entry.role}")},
+    )
+
+
+def roles(_: ResourceView) -> Resource:
+    """The fixed roles."""
+    return make_collection("Role", "Roles", [f"{ALL_ROLES}/{name}" for name in ROLES])
+
+
+def role(_: ResourceView, ident: str) -> Resource:
+    """One role and what it may do."""
+    privileges = ROLES[ident]
+    return make_resource(
+        "Role", "1_3_3", ident, ident, RoleId=ident, IsPredefined=True, AssignedPrivileges=privileges, OemPrivileges=[]
+    )

@@ -1,0 +1,248 @@
+"""The chassis: its lid, its power supplies, what it draws.
+
+Air and water: fans, the temperature that comes in, what looks for leaks.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from assay.lab.bmc import health_rollup
+from assay.lab.bmc.power_transitions import is_powered_on
+from assay.lab.bmc.resource_tree import (
+    Resource,
+    ResourceView,
+    find_numbered_item,
+    make_collection,
+    make_resource,
+    make_status,
+    resource_link,
+)
+
+CHASSIS_PATH = "/Chassis/Chassis_0"
+POWER, SUPPLIES = f"{CHASSIS_PATH}/PowerSubsystem", f"{CHASSIS_PATH}/PowerSubsystem/PowerSupplies"
+METRICS = f"{CHASSIS_PATH}/EnvironmentMetrics"
+THERMAL, FANS = f"{CHASSIS_PATH}/ThermalSubsystem", f"{CHASSIS_PATH}/ThermalSubsystem/Fans"
+INPUT_V = (180, 264)
+
+
+def all_chassis(_: ResourceView) -> Resource:
+    """The one chassis."""
+    return make_collection("Chassis", "Chassis", [CHASSIS_PATH])
+
+
+def chassis(view: ResourceView) -> Resource:
+    """The box, with its place."""
+    state = view.state
+    placement = {"Rack": state.get("rack", ""), "RackOffset": state.get("u", 0), "RackOffsetUnits": "EIA_310"}
+    return make_resource(
+        "Chassis",
+        "1_25_0",
+        "Chassis_0",
+        "Chassis",
+        ChassisType="RackMount",
+        Model=state["product"],
+        SerialNumber=state["serial"],
+        PowerState="On" if is_powered_on(state) else "Off",
+        Location={"Placement": placement},
+        Status=health_rollup.rollup_status(health_rollup.node_health(state)),
+        PhysicalSecurity={"IntrusionSensor": state["box"]["lid"], "IntrusionSensorReArm": "Manual"},
+        EnvironmentMetrics=resource_link(METRICS),
+        PowerSubsystem=resource_link(POWER),
+        ThermalSubsystem=resource_link(THERMAL),
+        Sensors=resource_link(f"{CHASSIS_PATH}/Sensors"),
+        Links={
+            "ComputerSystems": [resource_link("/Systems/System_0")],
+            "ManagedBy": [resource_link("/Managers/BMC_0")],
+        },
+    )
+
+
+def power_subsystem(view: ResourceView) -> Resource:
+    """The power subsystem."""
+    level = health_rollup.power_health(view.state)
+    units = [resource_link(f"{SUPPLIES}/{n}") for n in range(len(view.state["psus"]))]
+    group = {"RedundancyType": "NPlusM", "RedundancyGroup": units, "MinNeededInGroup": max(1, len(units) - 2)}
+    return make_resource(
+        "PowerSubsystem",
+        "1_1_2",
+        "PowerSubsystem",
+        "Power",
+        PowerSupplies=resource_link(SUPPLIES),
+        Status=health_rollup.rollup_status(level),
+        **({"PowerSupplyRedundancy": [{**group, "Status": health_rollup.rollup_status(level)}]} if units else {}),
+    )
+
+
+def environment(view: ResourceView) -> Resource:
+    """What the whole box draws, and the cap on it, if there is one."""
+    cap = view.state["box"]["power_cap_w"]
+    limit = {"ControlMode": "Automatic", "SetPoint": cap} if cap else {"ControlMode": "Disabled", "SetPoint": None}
+    return make_resource(
+        "EnvironmentMetrics",
+        "1_3_1",
+        "EnvironmentMetrics",
+        "Environment metrics",
+        PowerWatts={
+            "Reading": drawn_watts(view.state),
+            "DataSourceUri": resource_link(f"{CHASSIS_PATH}/Sensors/PWR_SYSTEM")["@odata.id"],
+        },
+        PowerLimitWatts=limit,
+    )
+
+
+def drawn_watts(state: dict[str, Any]) -> float:
+    """Return the watts that the box draws: what its supplies give, or, fed by a busbar, what its GPUs and CPUs take."""
+    given = sum(float(psu["output_w"]) for psu in state["psus"] if psu.get("present", True))
+    if state["psus"]:
+        return given
+    return 400.0 * len(state["box"]["cpus"]) + sum(
+        float(gpu["power_w"]) for gpu in state["gpus"] if is_powered_on(state)
+    )
+
+
+def supplies(view: ResourceView) -> Resource:
+    """All power supply bays, also the empty ones."""
+    return make_collection("PowerSupply", "Power supplies", [f"{SUPPLIES}/{n}" for n in range(len(view.state["psus"]))])
+
+
+def supply(view: ResourceView, number: str) -> Resource:
+    """One power supply bay."""
+    psu = find_numbered_item(view.state["psus"], number)
+    return make_resource(
+        "PowerSupply",
+        "1_6_0",
+        number,
+        f"PSU {number}",
+        Status=part_status(psu),
+        LineInputStatus=_input(psu),
+        PowerCapacityWatts=3300,
+        **({"SerialNumber": psu["serial"]} if psu.get("serial") and psu.get("present", True) else {}),
+        Metrics=resource_link(f"{SUPPLIES}/{number}/Metrics"),
+        Location={"PartLocation": {"ServiceLabel": f"PSU{number}", "LocationType": "Bay"}},
+    )
+
+
+def supply_metrics(view: ResourceView, number: str) -> Resource:
+    """What a power supply takes and gives; null where the bay is empty."""
+    psu = find_numbered_item(view.state["psus"], number)
+    present = psu.get("present", True)
+    return make_resource(
+        "PowerSupplyMetrics",
+        "1_1_2",
+        "Metrics",
+        f"PSU {number} metrics",
+        Status=part_status(psu),
+        InputVoltage={"Reading": psu["input_v"] if present else None},
+        OutputPowerWatts={"Reading": psu["output_w"] if present else None},
+    )
+
+
+def part_status(part: dict[str, Any]) -> dict[str, str | None]:
+    """Return the Status of a supply or a fan, Absent where its bay is empty."""
+    if not part.get("present", True):
+        return make_status(None, "Absent")
+    return make_status(part.get("health", "OK"))
+
+
+def _input(psu: dict[str, Any]) -> str:
+    """Return LineInputStatus, by the range that such supplies take."""
+    if not psu["input_v"]:
+        return "LossOfInput"
+    return "Normal" if INPUT_V[0] <= psu["input_v"] <= INPUT_V[1] else "OutOfRange"
+
+
+LEAKS, DETECTORS = f"{THERMAL}/LeakDetection", f"{THERMAL}/LeakDetection/LeakDetectors"
+
+
+def thermal_subsystem(view: ResourceView) -> Resource:
+    """The thermal subsystem; what looks for leaks is only there where there is water."""
+    fans = [resource_link(f"{FANS}/{n}") for n in range(len(view.state["fans"]))]
+    group = {"RedundancyType": "NPlusM", "RedundancyGroup": fans, "MinNeededInGroup": max(1, len(fans) - 1)}
+    return make_resource(
+        "ThermalSubsystem",
+        "1_3_2",
+        "ThermalSubsystem",
+        "Thermal",
+        Fans=resource_link(FANS),
+        FanRedundancy=[
+            {
+                **group,
+                "Status": health_rollup.rollup_status(
+                    health_rollup.worst_health(fan["health"] for fan in view.state["fans"])
+                ),
+            }
+        ],
+        ThermalMetrics=resource_link(f"{THERMAL}/ThermalMetrics"),
+        Status=health_rollup.rollup_status(health_rollup.cooling_health(view.state)),
+        **({"LeakDetection": resource_link(LEAKS)} if view.state["box"]["leaks"] else {}),
+    )
+
+
+def fans(view: ResourceView) -> Resource:
+    """All fans."""
+    return make_collection("Fan", "Fans", [f"{FANS}/{n}" for n in range(len(view.state["fans"]))])
+
+
+def fan(view: ResourceView, number: str) -> Resource:
+    """One fan."""
+    part = find_numbered_item(view.state["fans"], number)
+    speed = {
+        "SpeedRPM": part["rpm"],
+        "DataSourceUri": resource_link(f"{CHASSIS_PATH}/Sensors/FAN_{number}_SPEED")["@odata.id"],
+    }
+    return make_resource("Fan", "1_5_2", number, f"Fan {number}", Status=part_status(part), SpeedPercent=speed)
+
+
+def thermal_metrics(view: ResourceView) -> Resource:
+    """The temperature of the air that comes in."""
+    source = resource_link(f"{CHASSIS_PATH}/Sensors/TEMP_INLET")["@odata.id"]
+    intake = {"Reading": view.state["inlet_c"], "DataSourceUri": source}
+    return make_resource(
+        "ThermalMetrics",
+        "1_3_2",
+        "ThermalMetrics",
+        "Thermal metrics",
+        TemperatureSummaryCelsius={"Intake": intake},
+        TemperatureReadingsCelsius=[{**intake, "DeviceName": "Inlet"}],
+    )
+
+
+def leak_detection(view: ResourceView) -> Resource:
+    """What looks for leaks, as a whole."""
+    if not view.state["box"]["leaks"]:
+        raise LookupError(LEAKS)
+    return make_resource(
+        "LeakDetection",
+        "1_1_0",
+        "LeakDetection",
+        "Leak detection",
+        Status=health_rollup.rollup_status(health_rollup.leak_health(view.state)),
+        LeakDetectors=resource_link(DETECTORS),
+    )
+
+
+def detectors(view: ResourceView) -> Resource:
+    """All that looks for leaks."""
+    count = len(view.state["box"]["leaks"])
+    if not count:
+        raise LookupError(DETECTORS)
+    return make_collection("LeakDetector", "Leak detectors", [f"{DETECTORS}/LEAK_{n}" for n in range(count)])
+
+
+def detector(view: ResourceView, ident: str) -> Resource:
+    """One rope or tray that looks for water."""
+    kind, _, number = ident.rpartition("_")
+    leak = find_numbered_item(view.state["box"]["leaks"], number)
+    if kind != "LEAK":
+        raise LookupError(ident)
+    level = leak["state"]
+    return make_resource(
+        "LeakDetector",
+        "1_2_0",
+        ident,
+        ident,
+        LeakDetectorType="Moisture",
+        DetectorState=level,
+        Status={"State": "Enabled", "Health": health_rollup.LEAK[level]},
+    )

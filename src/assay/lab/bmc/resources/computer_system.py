@@ -1,0 +1,175 @@
+"""The computer system: power, boot, identity.
+
+Processors and memory modules, as the BMC knows them.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from assay.lab.bmc import health_rollup
+from assay.lab.bmc.power_transitions import RESET_TYPES, is_powered_on, power_state
+from assay.lab.bmc.resource_tree import (
+    REDFISH_ROOT,
+    Resource,
+    ResourceView,
+    find_numbered_item,
+    make_collection,
+    make_resource,
+    make_status,
+    resource_link,
+)
+
+SYSTEM_PATH = "/Systems/System_0"
+SYSTEM_RESET = f"{REDFISH_ROOT}{SYSTEM_PATH}/Actions/ComputerSystem.Reset"
+BOOT_TARGETS = ["None", "Pxe", "Hdd", "Cd", "BiosSetup", "UefiHttp"]
+BOOT_ENABLED = ["Disabled", "Once", "Continuous"]
+
+
+def systems(_: ResourceView) -> Resource:
+    """The one system of this BMC."""
+    return make_collection("ComputerSystem", "Systems", [SYSTEM_PATH])
+
+
+def system(view: ResourceView) -> Resource:
+    """The node, as its BMC sees it."""
+    state = view.state
+    return make_resource(
+        "ComputerSystem",
+        "1_20_0",
+        "System_0",
+        view.node,
+        SystemType="Physical",
+        HostName=state["name"],
+        Manufacturer="NVIDIA",
+        Model=state["product"],
+        SerialNumber=state["serial"],
+        BiosVersion=state["firmware"].get("BIOS", ""),
+        PowerState=power_state(state, view.now),
+        BootProgress=boot_progress(state, view.now),
+        LastResetTime=state["boot"].get("reset_at") or state["boot"]["ready_at"],
+        Status=health_rollup.rollup_status(health_rollup.node_health(state)),
+        ProcessorSummary=_processor_summary(state),
+        MemorySummary=_memory_summary(state),
+        Boot=_boot(state),
+        Bios=resource_link(f"{SYSTEM_PATH}/Bios"),
+        SecureBoot=resource_link(f"{SYSTEM_PATH}/SecureBoot"),
+        Processors=resource_link(f"{SYSTEM_PATH}/Processors"),
+        Memory=resource_link(f"{SYSTEM_PATH}/Memory"),
+        LogServices=resource_link(f"{SYSTEM_PATH}/LogServices"),
+        Links={"Chassis": [resource_link("/Chassis/Chassis_0")], "ManagedBy": [resource_link("/Managers/BMC_0")]},
+        Actions={
+            "#ComputerSystem.Reset": {
+                "target": SYSTEM_RESET,
+                "@Redfish.ActionInfo": f"{REDFISH_ROOT}{SYSTEM_PATH}/ResetActionInfo",
+                "ResetType@Redfish.AllowableValues": list(RESET_TYPES),
+            }
+        },
+    )
+
+
+def reset_info(_: ResourceView) -> Resource:
+    """The reset types that the system takes."""
+    parameter = {"Name": "ResetType", "Required": True, "DataType": "String", "AllowableValues": list(RESET_TYPES)}
+    return make_resource("ActionInfo", "1_4_0", "ResetActionInfo", "Reset", Parameters=[parameter])
+
+
+def boot_progress(state: dict[str, Any], now: datetime) -> dict[str, str]:
+    """Return BootProgress: how far the last boot is."""
+    if not is_powered_on(state):
+        return {"LastState": "None"}
+    ready = datetime.fromisoformat(state["boot"]["ready_at"])
+    begin = ready - timedelta(seconds=state["timing"]["boot_s"])
+    if now >= ready:
+        return {"LastState": "OSRunning", "LastStateTime": ready.isoformat()}
+    if now < begin:
+        return {"LastState": "PrimaryProcessorInitializationStarted"}
+    half = now - begin > (ready - begin) / 2
+    return {"LastState": "OSBootStarted" if half else "MemoryInitializationStarted"}
+
+
+def _boot(state: dict[str, Any]) -> dict[str, Any]:
+    override = state.get("boot_override") or {}
+    return {
+        "BootSourceOverrideEnabled": override.get("enabled", "Disabled"),
+        "BootSourceOverrideEnabled@Redfish.AllowableValues": BOOT_ENABLED,
+        "BootSourceOverrideTarget": override.get("target", "None"),
+        "BootSourceOverrideTarget@Redfish.AllowableValues": BOOT_TARGETS,
+        "BootSourceOverrideMode": state["box"]["boot_mode"],
+        "BootOptions": resource_link(f"{SYSTEM_PATH}/BootOptions"),
+        "BootOrder": [f"Boot{number:04}" for number in state["box"]["boot_order"]],
+    }
+
+
+def _processor_summary(state: dict[str, Any]) -> dict[str, Any]:
+    cpus = state["box"]["cpus"]
+    threads = sum(cpu["threads"] for cpu in cpus)
+    summary = {"Count": len(cpus), "LogicalProcessorCount": threads, "Model": cpus[0]["model"] if cpus else None}
+    return {**summary, "Status": health_rollup.rollup_status(health_rollup.processor_health(state))}
+
+
+def _memory_summary(state: dict[str, Any]) -> dict[str, Any]:
+    known = sum(dimm["gib"] for dimm in state["box"]["dimms"] if dimm["present"])
+    return {"TotalSystemMemoryGiB": known, "Status": health_rollup.rollup_status(health_rollup.memory_health(state))}
+
+
+PROCESSORS, MEMORY = f"{SYSTEM_PATH}/Processors", f"{SYSTEM_PATH}/Memory"
+
+
+def processors(view: ResourceView) -> Resource:
+    """All CPUs and GPUs."""
+    cpus = [f"CPU_{n}" for n in range(len(view.state["box"]["cpus"]))]
+    gpus = [f"GPU_SXM_{gpu['index'] + 1}" for gpu in view.state.get("gpus", [])]
+    return make_collection("Processor", "Processors", [f"{PROCESSORS}/{name}" for name in (*cpus, *gpus)])
+
+
+def processor(view: ResourceView, ident: str) -> Resource:
+    """One CPU, or one GPU by its SXM number (from 1)."""
+    kind, _, number = ident.rpartition("_")
+    if kind == "GPU_SXM":
+        return _gpu(view, ident, find_numbered_item(view.state["gpus"], str(int(number) - 1)))
+    if kind != "CPU":
+        raise LookupError(ident)
+    return _cpu(ident, find_numbered_item(view.state["box"]["cpus"], number))
+
+
+def memory_modules(view: ResourceView) -> Resource:
+    """All memory slots."""
+    count = len(view.state["box"]["dimms"])
+    return make_collection("Memory", "Memory", [f"{MEMORY}/DIMM_{n}" for n in range(count)])
+
+
+def memory_module(view: ResourceView, ident: str) -> Resource:
+    """One memory slot."""
+    kind, _, number = ident.rpartition("_")
+    dimm = find_numbered_item(view.state["box"]["dimms"], number)
+    if kind != "DIMM":
+        raise LookupError(ident)
+    there = dimm["present"]
+    size = {"CapacityMiB": dimm["gib"] * 1024, "MemoryDeviceType": "DDR5"} if there else {"CapacityMiB": None}
+    state = make_status(dimm["health"]) if there else make_status(None, "Absent")
+    return make_resource("Memory", "1_20_0", ident, ident, MemoryType="DRAM", Status=state, **size)
+
+
+def _cpu(ident: str, cpu: dict[str, Any]) -> Resource:
+    return make_resource(
+        "Processor",
+        "1_20_0",
+        ident,
+        ident,
+        ProcessorType="CPU",
+        Model=cpu["model"],
+        TotalCores=cpu["cores"],
+        TotalThreads=cpu["threads"],
+        Status=make_status(cpu["health"]),
+    )
+
+
+def _gpu(view: ResourceView, ident: str, gpu: dict[str, Any]) -> Resource:
+    """A GPU that fell off the bus is still in its socket: the BMC sees it, and that it is not well."""
+    state = make_status(None, "Absent") if not gpu["present"] else make_status("Critical" if gpu["lost"] else "OK")
+    if not is_powered_on(view.state) and gpu["present"]:
+        state = make_status(None, "StandbyOffline")
+    model = gpu.get("name") or gpu.get("model")
+    return make_resource("Processor", "1_20_0", ident, ident, ProcessorType="GPU", Model=model, Status=state)

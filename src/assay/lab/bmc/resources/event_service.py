@@ -1,0 +1,87 @@
+"""The event service: who is told of new events, and the form in which they travel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from assay.lab.bmc.resource_tree import (
+    REDFISH_ROOT,
+    Resource,
+    ResourceView,
+    make_collection,
+    make_resource,
+    make_status,
+    resource_link,
+)
+
+EVENT_SERVICE = "/EventService"
+SUBSCRIPTIONS = f"{EVENT_SERVICE}/Subscriptions"
+STREAM = f"{REDFISH_ROOT}{EVENT_SERVICE}/SSE"
+TEST_EVENT = f"{REDFISH_ROOT}{EVENT_SERVICE}/Actions/EventService.SubmitTestEvent"
+
+
+def event_service(_: ResourceView) -> Resource:
+    """The event service."""
+    return make_resource(
+        "EventService",
+        "1_10_3",
+        "EventService",
+        "Event service",
+        ServiceEnabled=True,
+        Status=make_status(),
+        EventFormatTypes=["Event"],
+        DeliveryRetryAttempts=0,
+        ServerSentEventUri=STREAM,
+        Subscriptions=resource_link(SUBSCRIPTIONS),
+        Actions={"#EventService.SubmitTestEvent": {"target": TEST_EVENT}},
+    )
+
+
+def subscriptions(view: ResourceView) -> Resource:
+    """Everyone who is told of new events: whom the BMC calls, and who holds a stream open."""
+    known = [*view.state.get("subscriptions", {}), *view.listeners]
+    return make_collection("EventDestination", "Subscriptions", [f"{SUBSCRIPTIONS}/{ident}" for ident in known])
+
+
+def subscription(view: ResourceView, ident: str) -> Resource:
+    """One subscriber."""
+    if ident in view.listeners:
+        return _destination(ident, "SSE", Destination=None)
+    entry = view.state.get("subscriptions", {})[ident]
+    return _destination(ident, "RedfishEvent", Destination=entry["destination"], Context=entry["context"])
+
+
+def _destination(ident: str, kind: str, **properties: Any) -> Resource:
+    return make_resource(
+        "EventDestination",
+        "1_15_1",
+        ident,
+        "Subscription",
+        Protocol="Redfish",
+        SubscriptionType=kind,
+        EventFormatType="Event",
+        Status=make_status(),
+        **properties,
+    )
+
+
+def event_payload(event: dict[str, Any], context: str = "") -> Resource:
+    """Return the Event document of one entry of the log."""
+    record = {
+        "MemberId": "0",
+        "EventId": event["id"],
+        "EventType": "Alert",
+        "EventTimestamp": event["at"],
+        "Severity": event["severity"],
+        "MessageSeverity": event["severity"],
+        "Message": event["message"],
+        "MessageId": event["message_id"],
+        "OriginOfCondition": resource_link("/Systems/System_0"),
+    }
+    return {
+        "@odata.type": "#Event.v1_11_0.Event",
+        "Id": event["id"],
+        "Name": "Event",
+        "Context": context,
+        "Events": [record],
+    }

@@ -1,0 +1,140 @@
+"""The BMC itself.
+
+The system event log, as resources.
+"""
+
+from __future__ import annotations
+
+import uuid
+from datetime import timedelta
+from typing import Any
+
+from assay.lab.bmc.power_transitions import BMC_RESET_TYPES
+from assay.lab.bmc.resource_tree import (
+    REDFISH_ROOT,
+    Resource,
+    ResourceView,
+    make_collection,
+    make_resource,
+    make_status,
+    resource_link,
+)
+from assay.lab.bmc.resources.computer_system import SYSTEM_PATH as SYSTEM
+
+LOG_SERVICES_PATH = f"{SYSTEM}/LogServices"
+SEL = f"{LOG_SERVICES_PATH}/SEL"
+ENTRIES = f"{SEL}/Entries"
+CLEAR_LOG = f"{REDFISH_ROOT}{SEL}/Actions/LogService.ClearLog"
+
+
+def log_services(_: ResourceView) -> Resource:
+    """The one log."""
+    return make_collection("LogService", "Log services", [SEL])
+
+
+def sel(view: ResourceView) -> Resource:
+    """The system event log."""
+    return make_resource(
+        "LogService",
+        "1_5_2",
+        "SEL",
+        "System event log",
+        ServiceEnabled=True,
+        LogEntryType="Event",
+        OverWritePolicy="WrapsWhenFull",
+        DateTime=view.now.isoformat(timespec="seconds"),
+        Status=make_status(),
+        Entries=resource_link(ENTRIES),
+        Actions={"#LogService.ClearLog": {"target": CLEAR_LOG}},
+    )
+
+
+def log_entries(view: ResourceView) -> Resource:
+    """All entries, oldest first, each whole, as the specification asks of log entries."""
+    events = view.state.get("events", [])
+    found = make_collection("LogEntry", "Log entries", ())
+    members = [{"@odata.id": f"{REDFISH_ROOT}{ENTRIES}/{event['id']}", **_log_entry_body(event)} for event in events]
+    return {**found, "Members": members, "Members@odata.count": len(members)}
+
+
+def log_entry(view: ResourceView, ident: str) -> Resource:
+    """One entry."""
+    return _log_entry_body(next(event for event in view.state.get("events", []) if event["id"] == ident))
+
+
+def _log_entry_body(event: dict[str, Any]) -> Resource:
+    return make_resource(
+        "LogEntry",
+        "1_16_2",
+        event["id"],
+        f"Event {event['id']}",
+        EntryType="Event",
+        Created=event["at"],
+        Severity=event["severity"],
+        Message=event["message"],
+        MessageId=event["message_id"],
+    )
+
+
+MANAGER_PATH = "/Managers/BMC_0"
+MANAGER_RESET = f"{REDFISH_ROOT}{MANAGER_PATH}/Actions/Manager.Reset"
+
+
+def managers(_: ResourceView) -> Resource:
+    """The one manager."""
+    return make_collection("Manager", "Managers", [MANAGER_PATH])
+
+
+def manager(view: ResourceView) -> Resource:
+    """The BMC: its version and time; when it was last reset, if it remembers."""
+    reset_at = view.state.get("bmc", {}).get("reset_at")
+    return make_resource(
+        "Manager",
+        "1_19_0",
+        "BMC_0",
+        "BMC",
+        ManagerType="BMC",
+        FirmwareVersion=view.state["firmware"].get("BMC", ""),
+        UUID=service_uuid(view),
+        ServiceEntryPointUUID=service_uuid(view),
+        DateTime=bmc_time(view),
+        DateTimeLocalOffset="+00:00",
+        **({"LastResetTime": reset_at} if reset_at else {}),
+        PowerState="On",
+        Status=make_status(),
+        LogServices=resource_link("/Systems/System_0/LogServices"),
+        NetworkProtocol=resource_link(f"{MANAGER_PATH}/NetworkProtocol"),
+        Links={
+            "ManagerForServers": [resource_link("/Systems/System_0")],
+            "ManagerForChassis": [resource_link("/Chassis/Chassis_0")],
+        },
+        Actions={
+            "#Manager.Reset": {"target": MANAGER_RESET, "ResetType@Redfish.AllowableValues": list(BMC_RESET_TYPES)},
+        },
+    )
+
+
+def network_protocol(view: ResourceView) -> Resource:
+    """What the BMC speaks: HTTPS only."""
+    return make_resource(
+        "ManagerNetworkProtocol",
+        "1_10_0",
+        "NetworkProtocol",
+        "Network protocols",
+        HostName=f"{view.node}-bmc",
+        FQDN=None,
+        HTTP={"ProtocolEnabled": False},
+        HTTPS={"ProtocolEnabled": True},
+        SSDP={"ProtocolEnabled": False},
+        Status=make_status(),
+    )
+
+
+def service_uuid(view: ResourceView) -> str:
+    """Return the id of this Redfish service: the same for ever for one node."""
+    return str(uuid.uuid5(uuid.NAMESPACE_DNS, f"{view.node}.bmc"))
+
+
+def bmc_time(view: ResourceView) -> str:
+    """Return the BMC's own idea of the time."""
+    return (view.now + timedelta(seconds=view.state["box"]["clock_s"])).isoformat(timespec="seconds")

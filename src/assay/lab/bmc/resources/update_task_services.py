@@ -1,0 +1,141 @@
+"""The task service: updates that run, and what became of them.
+
+The update service and the firmware inventory.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from assay.lab.bmc.firmware_flash import MAX_IMAGE_BYTES, flash_progress
+from assay.lab.bmc.power_transitions import UpdateTask, is_task_running
+from assay.lab.bmc.redfish_errors import RedfishErrorResponse, make_message
+from assay.lab.bmc.resource_tree import (
+    REDFISH_ROOT,
+    Resource,
+    ResourceView,
+    make_collection,
+    make_resource,
+    make_status,
+    resource_link,
+)
+
+TASK_SERVICE = "/TaskService"
+TASKS = f"{TASK_SERVICE}/Tasks"
+MONITORS = f"{REDFISH_ROOT}{TASK_SERVICE}/TaskMonitors"
+
+
+def task_service(view: ResourceView) -> Resource:
+    """The task service."""
+    return make_resource(
+        "TaskService",
+        "1_2_1",
+        "TaskService",
+        "Task service",
+        ServiceEnabled=True,
+        DateTime=view.now.isoformat(timespec="seconds"),
+        CompletedTaskOverWritePolicy="Oldest",
+        Status=make_status(),
+        Tasks=resource_link(TASKS),
+    )
+
+
+def tasks(view: ResourceView) -> Resource:
+    """Every task, also the ended ones."""
+    return make_collection("Task", "Tasks", [f"{TASKS}/{entry['id']}" for entry in view.state.get("tasks", [])])
+
+
+def task(view: ResourceView, ident: str) -> Resource:
+    """One update task."""
+    entry = find_task(view, ident)
+    ended = {"EndTime": entry["ended_at"]} if "ended_at" in entry else {}
+    return make_resource(
+        "Task",
+        "1_7_4",
+        ident,
+        f"Update of {entry['component']}",
+        TaskState=entry["state"],
+        TaskStatus="Critical" if entry["state"] == "Exception" else "OK",
+        PercentComplete=flash_progress(entry, view.now),
+        StartTime=entry["started_at"],
+        **ended,
+        TaskMonitor=f"{MONITORS}/{ident}",
+        HidePayload=True,
+        Messages=[_task_message(entry, view)],
+    )
+
+
+def find_task(view: ResourceView, ident: str) -> UpdateTask:
+    """Return a task's record. Raises LookupError."""
+    for entry in view.state.get("tasks", []):
+        if entry["id"] == ident:
+            found: UpdateTask = entry
+            return found
+    raise LookupError(ident)
+
+
+def task_failure(entry: UpdateTask) -> RedfishErrorResponse | None:
+    """Return the error that the whole operation ended in, None while it runs and when it went well."""
+    if is_task_running(entry) or entry["state"] == "Completed":
+        return None
+    return RedfishErrorResponse(500, "OperationFailed", entry["message"])
+
+
+def _task_message(entry: UpdateTask, view: ResourceView) -> dict[str, Any]:
+    if is_task_running(entry):
+        text = f"Update of {entry['component']} is {flash_progress(entry, view.now)} % done"
+        return make_message("Update.1.0.UpdateInProgress", text, entry["component"])
+    if entry["state"] == "Completed":
+        text = entry["message"] + ("" if entry["reset"] == "none" else f"; it runs after a reset ({entry['reset']})")
+        return make_message("Update.1.0.UpdateSuccessful", text, entry["component"])
+    return make_message("Update.1.0.ApplyFailed", entry["message"], entry["component"], severity="Critical")
+
+
+UPDATE_SERVICE = "/UpdateService"
+INVENTORY = f"{UPDATE_SERVICE}/FirmwareInventory"
+SIMPLE_UPDATE = f"{REDFISH_ROOT}{UPDATE_SERVICE}/Actions/UpdateService.SimpleUpdate"
+PENDING = "_Pending"
+PUSH = f"{REDFISH_ROOT}{UPDATE_SERVICE}/update-multipart"
+
+
+def update_service(_: ResourceView) -> Resource:
+    """Both ways of bringing an image: SimpleUpdate fetches it, the multipart push carries it."""
+    return make_resource(
+        "UpdateService",
+        "1_14_0",
+        "UpdateService",
+        "Update service",
+        ServiceEnabled=True,
+        Status=make_status(),
+        MaxImageSizeBytes=MAX_IMAGE_BYTES,
+        MultipartHttpPushUri=PUSH,
+        FirmwareInventory=resource_link(INVENTORY),
+        Actions={
+            "#UpdateService.SimpleUpdate": {
+                "target": SIMPLE_UPDATE,
+                "TransferProtocol@Redfish.AllowableValues": ["HTTP", "HTTPS"],
+            }
+        },
+    )
+
+
+def firmware_inventory(view: ResourceView) -> Resource:
+    """Every piece of firmware of the node, and what waits for a reset to run."""
+    names = [*view.state["firmware"], *(f"{name}{PENDING}" for name in view.state.get("staged", {}))]
+    return make_collection("SoftwareInventory", "Firmware inventory", [f"{INVENTORY}/{name}" for name in names])
+
+
+def firmware(view: ResourceView, ident: str) -> Resource:
+    """One piece of firmware: the version that runs, or, by an id of its own, the one that is staged."""
+    stem = ident.removesuffix(PENDING)
+    waits = stem != ident and stem in view.state.get("staged", {})
+    return make_resource(
+        "SoftwareInventory",
+        "1_10_0",
+        ident,
+        ident,
+        Version=view.state["staged"][stem]["version"] if waits else view.state["firmware"][ident],
+        Updateable=not waits,
+        SoftwareId=stem if waits else ident,
+        Status=make_status(None, "StandbyOffline") if waits else make_status(),
+    )

@@ -1,0 +1,252 @@
+"""Answers as the Redfish protocol wants them: headers, etags, query options.
+
+`$filter` of the Redfish specification: comparisons of properties with literals, and, or, not, parentheses.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import operator
+import re
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any
+from urllib.parse import quote
+
+from starlette.responses import Response
+
+from assay.lab.bmc.redfish_errors import RedfishErrorResponse
+from assay.lab.bmc.resource_tree import Resource, ResourceTree, ResourceView
+
+ResourceTest = Callable[[Mapping[str, Any]], bool]
+COMPARE = {
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "gt": operator.gt,
+    "ge": operator.ge,
+    "lt": operator.lt,
+    "le": operator.le,
+}
+TOKEN = re.compile(r"\s*('(?:[^']|'')*'|[()]|[^\s()']+)")
+
+
+class ODataFilter:
+    """A filter, read once. Raises a 400 for what is no filter."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._tokens = TOKEN.findall(text)
+        if "".join(self._tokens).replace(" ", "") != text.replace(" ", ""):
+            raise self._wrong()
+        self._test = self._parse_or()
+        if self._tokens:
+            raise self._wrong()
+
+    def matches(self, resource: Mapping[str, Any]) -> bool:
+        """Whether a resource passes."""
+        return self._test(resource)
+
+    def _parse_or(self) -> ResourceTest:
+        tests = [self._parse_and()]
+        while self._next("or"):
+            tests.append(self._parse_and())
+        return lambda one: any(test(one) for test in tests)
+
+    def _parse_and(self) -> ResourceTest:
+        tests = [self._parse_term()]
+        while self._next("and"):
+            tests.append(self._parse_term())
+        return lambda one: all(test(one) for test in tests)
+
+    def _parse_term(self) -> ResourceTest:
+        if self._next("not"):
+            inner = self._parse_term()
+            return lambda one: not inner(one)
+        if self._next("("):
+            inner = self._parse_or()
+            if not self._next(")"):
+                raise self._wrong()
+            return inner
+        return self._parse_comparison()
+
+    def _parse_comparison(self) -> ResourceTest:
+        if len(self._tokens) < 3 or self._tokens[1] not in COMPARE:
+            raise self._wrong()
+        path, how, literal = self._tokens[:3]
+        del self._tokens[:3]
+        compare, wanted = COMPARE[how], _value(literal)
+
+        def test(one: Mapping[str, Any]) -> bool:
+            found = _found(one, path)
+            if isinstance(wanted, datetime) and isinstance(found, str):
+                found = _time(found)
+            try:
+                return bool(compare(found, wanted))
+            except TypeError:
+                return False
+
+        return test
+
+    def _next(self, word: str) -> bool:
+        if self._tokens[:1] == [word]:
+            del self._tokens[0]
+            return True
+        return False
+
+    def _wrong(self) -> RedfishErrorResponse:
+        said = f"$filter={self._text} is not understood"
+        return RedfishErrorResponse(400, "QueryParameterValueFormatError", said, self._text, "$filter")
+
+
+def _found(resource: Mapping[str, Any], path: str) -> Any:
+    found: Any = resource
+    for step in path.split("/"):
+        found = found.get(step) if isinstance(found, Mapping) else None
+    return found
+
+
+def _value(literal: str) -> Any:
+    """Return what a literal stands for: 'text', a number, true, false, null, a time, else the word itself."""
+    if literal.startswith("'"):
+        text = literal[1:-1].replace("''", "'")
+        return _time(text) or text
+    named = {"true": True, "false": False, "null": None}
+    if literal in named:
+        return named[literal]
+    try:
+        return float(literal)
+    except ValueError:
+        return _time(literal) or literal
+
+
+def _time(text: str) -> datetime | None:
+    if not re.match(r"\d{4}-\d\d-\d\dT", text):
+        return None
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return at if at.tzinfo else None
+
+
+COMMON_HEADERS = {"OData-Version": "4.0", "Cache-Control": "no-cache"}
+UNEXPANDED_KEYS = ("Links", "RedundancyGroup")
+EXPAND_PATTERN = re.compile(r"[.*](\(\$levels=(\d+)\))?")
+SUPPORTED_QUERY_OPTIONS = {"$expand", "$filter", "$select", "$skip", "$top", "only"}
+MAX_LEVELS = 4
+
+
+def json_answer(body: Any, status: int = 200, **headers: str) -> Response:
+    """Return a JSON answer; underscores in header names stand for hyphens."""
+    named = {name.replace("_", "-"): content for name, content in headers.items()}
+    content = json.dumps(body, separators=(",", ":")).encode()
+    return Response(content, status, {**COMMON_HEADERS, **named}, "application/json;charset=utf-8")
+
+
+def resource_answer(body: Resource, status: int = 200, **headers: str) -> Response:
+    """Return an answer that carries a resource, with its etag."""
+    tag = etag(body)
+    kind = body.get("@odata.type", "#ServiceRoot").lstrip("#")
+    schema = f"<http://redfish.dmtf.org/schemas/v1/{quote(kind.rsplit('.', 1)[0])}.json>; rel=describedby"
+    return json_answer({**body, "@odata.etag": tag}, status, ETag=tag, Link=schema, **headers)
+
+
+def error_answer(error: RedfishErrorResponse) -> Response:
+    """Return the answer that says what was wrong."""
+    return json_answer(error.body(), error.status, **error.headers)
+
+
+def no_content_answer(**headers: str) -> Response:
+    """Return the answer of an action that was done: 204."""
+    return Response(
+        None, 204, {**COMMON_HEADERS, **{name.replace("_", "-"): content for name, content in headers.items()}}
+    )
+
+
+def etag(body: Resource) -> str:
+    """Return the strong etag of a resource."""
+    return f'"{hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()[:16]}"'
+
+
+def apply_query_options(tree: ResourceTree, view: ResourceView, body: Resource, query: Mapping[str, str]) -> Resource:
+    """Apply `only`, $filter, $skip and $top, $expand and $select, in the specification's order. Raises a 400 or 501."""
+    for name in query:
+        if name.startswith("$") and name not in SUPPORTED_QUERY_OPTIONS:
+            raise RedfishErrorResponse(501, "QueryNotSupported", f"The query parameter {name} is not supported", name)
+    if query.get("only"):
+        raise RedfishErrorResponse(400, "QueryParameterValueFormatError", "only takes no value", query["only"], "only")
+    if "only" in query and len(body.get("Members", [])) == 1:
+        body = tree.read(view, body["Members"][0]["@odata.id"])
+    if "$filter" in query:
+        body = _filtered(tree, view, body, ODataFilter(query["$filter"]))
+    body = _page(body, query)
+    if "$expand" in query:
+        body = _expanded(tree, view, body, _levels(query["$expand"]))
+    return _selected(body, query["$select"]) if query.get("$select") else body
+
+
+def _filtered(tree: ResourceTree, view: ResourceView, body: Resource, wanted: ODataFilter) -> Resource:
+    """Keep the members that fit. What a member says it says whether or not it came whole."""
+    if "Members" not in body:
+        raise RedfishErrorResponse(400, "QueryNotSupportedOnResource", "Only collections can be filtered")
+    whole = [(one, one if len(one) > 1 else tree.read(view, one["@odata.id"])) for one in body["Members"]]
+    fitting = [one for one, all_of_it in whole if wanted.matches(all_of_it)]
+    return {**body, "Members": fitting, "Members@odata.count": len(fitting)}
+
+
+def _page(body: Resource, query: Mapping[str, str]) -> Resource:
+    if not {"$skip", "$top"} & set(query):
+        return body
+    if "Members" not in body:
+        raise RedfishErrorResponse(400, "QueryNotSupportedOnResource", "Only collections can be paged")
+    skip, top = (_count(query, name) for name in ("$skip", "$top"))
+    members = body["Members"][skip or 0 :]
+    page = {**body, "Members": members if top is None else members[:top]}
+    if top and len(members) > top:
+        page["Members@odata.nextLink"] = f"{body['@odata.id']}?$skip={(skip or 0) + top}&$top={top}"
+    return page
+
+
+def _count(query: Mapping[str, str], name: str) -> int | None:
+    if name not in query:
+        return None
+    if not query[name].isdecimal():
+        raise RedfishErrorResponse(400, "QueryParameterValueTypeError", f"{name} must be a number", query[name], name)
+    return int(query[name])
+
+
+def _levels(how: str) -> int:
+    match = EXPAND_PATTERN.fullmatch(how)
+    if match is None:
+        raise RedfishErrorResponse(
+            400, "QueryParameterValueFormatError", f"$expand={how} is not understood", how, "$expand"
+        )
+    levels = int(match[2] or 1)
+    if not 1 <= levels <= MAX_LEVELS:
+        said = f"$levels must be 1 to {MAX_LEVELS}"
+        raise RedfishErrorResponse(400, "QueryParameterOutOfRange", said, how, "$expand", f"1-{MAX_LEVELS}")
+    return levels
+
+
+def _expanded(tree: ResourceTree, view: ResourceView, body: Resource, levels: int) -> Resource:
+    """Return a resource with those below it, so many levels deep; what is under `Links` stays a reference."""
+
+    def follow(part: Any) -> Any:
+        if isinstance(part, dict) and set(part) == {"@odata.id"}:
+            found = tree.read(view, part["@odata.id"])
+            tag = etag(found)
+            deeper = _expanded(tree, view, found, levels - 1) if levels > 1 else found
+            return {**deeper, "@odata.etag": tag}
+        return [follow(item) for item in part] if isinstance(part, list) else part
+
+    return {name: part if name in UNEXPANDED_KEYS else follow(part) for name, part in body.items()}
+
+
+def _selected(body: Resource, names: str) -> Resource:
+    wanted = {name.strip().split("/")[0] for name in names.split(",")}
+    if not wanted & set(body) and "Members" not in body:
+        raise RedfishErrorResponse(
+            400, "QueryParameterValueFormatError", f"$select={names} names no property", names, "$select"
+        )
+    return {name: part for name, part in body.items() if name in wanted or name.startswith(("@odata", "Members@"))}

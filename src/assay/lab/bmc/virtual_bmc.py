@@ -1,0 +1,133 @@
+"""One BMC's hold on its node: look at the state as it is now, or change it. Also what an action gets to work with."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Collection
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+
+from assay.lab.bmc.authentication import BmcAccount, BmcLogins
+from assay.lab.bmc.power_transitions import apply_elapsed_time
+from assay.lab.bmc.redfish_errors import RedfishErrorResponse, malformed_body, missing_property
+from assay.lab.bmc.resource_tree import ResourceView
+from assay.lab.world import LabWorld, VirtualNodeState
+
+MAX_BODY_BYTES = 1 << 20
+StateEdit = Callable[[VirtualNodeState, datetime], VirtualNodeState]
+
+
+class VirtualBmc:
+    """The BMC of one node. The state stays on disk; here lives only who is logged in or listens."""
+
+    def __init__(self, world: LabWorld, node: str, credentials: str) -> None:
+        self.world, self.node, self.door = world, node, BmcLogins(credentials)
+        self.listeners: set[str] = set()
+        self.writing = asyncio.Lock()
+        self._file = world.folder(node) / "state.json"
+        self._read: tuple[tuple[int, ...], VirtualNodeState] | None = None
+
+    def stored_state(self) -> VirtualNodeState:
+        """Return the state on disk, never to be changed in place; it is parsed anew only when the file is another."""
+        stat = self._file.stat()
+        stamp = (stat.st_mtime_ns, stat.st_ino, stat.st_size)
+        if self._read is None or self._read[0] != stamp:
+            self._read = (stamp, self.world.load(self.node))
+        return self._read[1]
+
+    async def view(self) -> ResourceView:
+        """Look: what fell due since the last look is folded into the state on disk first."""
+        stored, now = self.stored_state(), self.world.clock().now()
+        if apply_elapsed_time(stored, now) is not stored:
+            stored = await self.change(lambda state, _: state)
+        return ResourceView(self.node, stored, now, self.door, tuple(self.listeners))
+
+    async def change(self, edit: StateEdit) -> VirtualNodeState:
+        """Settle the state, let `edit` make a new one of it, and keep that; an edit that raises changes nothing."""
+        return await asyncio.to_thread(self._change, edit)
+
+    def is_silent(self) -> bool:
+        """Whether the BMC does not answer at all just now."""
+        return bool(self.stored_state().get("fails", {}).get("bmc_silent"))
+
+    def _change(self, edit: StateEdit) -> VirtualNodeState:
+        with self.world.change(self.node) as state:
+            now = self.world.clock().now()
+            after = edit(apply_elapsed_time(dict(state), now), now)
+            state.clear()
+            state.update(after)
+        return after
+
+
+@dataclass(frozen=True, slots=True)
+class BmcRequest:
+    """A request that wants to change something: at which machine, by whom, and the ids in its path."""
+
+    bmc: VirtualBmc
+    view: ResourceView
+    request: Request
+    account: BmcAccount | None
+    ids: tuple[str, ...] = ()
+
+    async def read_body(self, limit: int = MAX_BODY_BYTES) -> bytes:
+        """Return the request's body, the same at each call. Raises a 413 for more than `limit` bytes."""
+        if not hasattr(self.request.state, "content"):
+            self.request.state.content = await self._received(limit)
+        content: bytes = self.request.state.content
+        return content
+
+    async def _received(self, limit: int) -> bytes:
+        content = bytearray()
+        try:
+            async for chunk in self.request.stream():
+                content += chunk
+                if len(content) > limit:
+                    raise RedfishErrorResponse(413, "PayloadTooLarge", f"The request body is larger than {limit} bytes")
+        except ClientDisconnect:
+            raise malformed_body("it ended early") from None
+        return bytes(content)
+
+    async def read_parameters(self, allowed: Collection[str], required: Collection[str] = ()) -> dict[str, Any]:
+        """Return the JSON object in the body. Raises a 400 for anything else, unknown names and missing ones."""
+        sent = parse_json_object(await self.read_body())
+        plain = {name: content for name, content in sent.items() if not name.startswith("@odata.")}
+        if sent and not plain:
+            raise RedfishErrorResponse(
+                400, "NoOperation", "The request holds annotations only and would change nothing"
+            )
+        for name in plain:
+            if name not in allowed:
+                raise RedfishErrorResponse(400, "PropertyUnknown", f"There is no property {name} here", name)
+        for name in required:
+            if not plain.get(name):
+                raise missing_property(name)
+        return plain
+
+
+BmcRequestHandler = Callable[[BmcRequest], Awaitable[Response]]
+
+
+def parse_json_object(content: bytes) -> dict[str, Any]:
+    """Return the JSON object in `content`. Raises a 400."""
+    try:
+        plain = json.loads(content)
+    except ValueError as error:
+        raise malformed_body(str(error)) from None
+    if not isinstance(plain, dict):
+        raise malformed_body("it is not a JSON object")
+    return plain
+
+
+def require_string(plain: dict[str, Any], name: str) -> str:
+    """Return a property that must be a string. Raises a 400."""
+    content = plain[name]
+    if not isinstance(content, str):
+        raise RedfishErrorResponse(
+            400, "PropertyValueTypeError", f"The value of {name} must be a string", str(content), name
+        )
+    return content

@@ -1,0 +1,139 @@
+"""`python -m assay.lab.fabric.port_telemetry LABDIR errors|subnet|telemetry`: what tools say of the ports of the lab's fabric.
+
+`format_ibqueryerrors` prints as ibqueryerrors does, `format_sminfo` as sminfo, `port_telemetry` the modules and switches as one document
+(assay.fabric.health.telemetry_schema). Counters of adapters are those of the nodes' states; what hands planted (`plant_port_facts`) comes on
+top. Modules differ a little from port to port, always in the same way: real ones do, and each has its own level.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+from assay.fabric.discovery import DiscoveredCable
+from assay.lab.fabric.cabling import LabCabling, find_links, load_cabling
+from assay.lab.world import LabWorld, write_json
+from assay.model.fabric.ports_and_cables import PortId
+
+MASTER = "sminfo: sm lid 1 sm guid 0x{guid}, activity count 4711 priority 14 state 3 SMINFO_MASTER\n"
+TRANSCEIVER_MODELS = (
+    ("NVIDIA", "MCP4Y10-N002", "MT2431"),
+    ("NVIDIA", "MMS4X00-NS", "MT2447"),
+    ("Lightwave", "LW-800-DR8", "LW2502"),
+)
+"""Vendor, part and the start of the serial number: its year and week, which is a batch."""
+
+DEFAULT_PARTITION = "0xffff"
+"""What OpenSM puts into every port's table where it is told nothing else: full membership in the default partition."""
+
+
+def plant_port_facts(world: LabWorld, end: str, **facts: Any) -> None:
+    """Let a port, written as in `assay.lab.fabric.cabling`, say otherwise: `counters`, `ber`, `pkeys`, module fields."""
+    file = world.home / "port_facts.json"
+    planted = json.loads(file.read_text()) if file.exists() else {}
+    port = load_cabling(world).port(end)
+    planted.setdefault(f"{port.guid}/{port.number}", {}).update(facts)
+    write_json(file, planted)
+
+
+def format_ibqueryerrors(world: LabWorld) -> str:
+    """Return what ibqueryerrors prints: ports with errors, switch by switch, and the summary."""
+    now, planted = load_cabling(world), _load_planted_facts(world)
+    counted = _node_counters(world)
+    for key, facts in planted.items():
+        counted[key] = {**counted.get(key, {}), **facts.get("counters", {})}
+    by_guid: dict[str, list[str]] = {}
+    for key, counters in sorted(counted.items()):
+        guid, number = key.split("/")
+        said = " ".join(f"[{name} == {count}]" for name, count in sorted(counters.items()) if count)
+        if said and guid in now.devices:
+            by_guid.setdefault(guid, []).append(f"   GUID {guid} port {number}: {said}")
+    text = [
+        line for guid, ports in by_guid.items() for line in (f'Errors for {guid} "{now.devices[guid].name}"', *ports)
+    ]
+    ports, bad = 2 * len(find_links(world, now)), sum(map(len, by_guid.values()))
+    return "\n".join([
+        *text, "", f"## Summary: {len(now.devices)} nodes checked, {len(by_guid)} bad nodes found",
+        f"##          {ports} ports checked, {bad} ports have errors beyond threshold", "## Thresholds: ",
+        "## Suppressed:", "",
+    ])  # fmt: skip
+
+
+def format_sminfo(world: LabWorld) -> str:
+    """Return what sminfo prints: the first switch manages the subnet."""
+    guids = [one.guid for one in load_cabling(world).devices.values() if one.kind == "switch"]
+    return MASTER.format(guid=min(guids)[2:])
+
+
+def port_telemetry(world: LabWorld) -> str:
+    """Return every port's module and bit error ratio, and every switch."""
+    now, planted = load_cabling(world), _load_planted_facts(world)
+    ports = [
+        _port_facts(port, cable, planted.get(f"{port.guid}/{port.number}", {}))
+        for cable, port in _plugged_ports(world, now)
+    ]
+    switches = [_switch(one.guid) for one in now.devices.values() if one.kind == "switch"]
+    return json.dumps({"schema": "assay.fabric-facts/1", "ports": ports, "switches": switches}, separators=(",", ":"))
+
+
+def _plugged_ports(world: LabWorld, now: LabCabling) -> list[tuple[DiscoveredCable, PortId]]:
+    return [(cable, port) for cable in find_links(world, now) for port in (cable.a, cable.b)]
+
+
+def _port_facts(port: PortId, cable: DiscoveredCable, planted: Mapping[str, Any]) -> dict[str, Any]:
+    chance = crc32(f"{port.guid}/{port.number}".encode())
+    vendor, part, batch = TRANSCEIVER_MODELS[crc32(f"{cable.a}{cable.b}".encode()) % len(TRANSCEIVER_MODELS)]
+    rx = [round(1.2 - (chance >> shift & 7) / 10, 1) for shift in (0, 3, 6, 9)]
+    module = {
+        "vendor": vendor, "part": part, "serial": f"{batch}{chance % 100_000:05}",
+        "temperature_c": 44.0 + chance % 9, "rx_power_dbm": rx, "tx_power_dbm": [1.4, 1.6, 1.5, 1.3],
+        "bias_ma": [7.1, 7.0, 7.2, 7.1],
+    }  # fmt: skip
+    said = {name: value for name, value in planted.items() if name not in ("counters", "ber", "pkeys")}
+    ber = planted.get("ber", {"symbol": 10.0 ** -(17 + chance % 3), "effective": 1e-16})
+    pkeys = {"pkeys": planted.get("pkeys", [DEFAULT_PARTITION])}
+    return {"guid": port.guid, "port": port.number, "ber": ber, "module": module | said} | pkeys
+
+
+def _switch(guid: str) -> dict[str, Any]:
+    chance = crc32(guid.encode())
+    fans = {str(number): 8000.0 + chance % 500 for number in range(1, 8)}
+    return {
+        "guid": guid, "firmware": "31.2014.1068", "temperature_c": 58.0 + chance % 7,
+        "psus": {"1": "ok", "2": "ok"}, "fans": fans,
+    }  # fmt: skip
+
+
+def _node_counters(world: LabWorld) -> dict[str, dict[str, int]]:
+    return {
+        f"{hca['guid']}/1": {"LinkDownedCounter": hca["link_downed"], "SymbolErrorCounter": hca["symbol_error"]}
+        for node in world.nodes()
+        for hca in world.load(node).get("hcas", ())
+    }
+
+
+def _load_planted_facts(world: LabWorld) -> dict[str, dict[str, Any]]:
+    file = world.home / "port_facts.json"
+    planted: dict[str, dict[str, Any]] = json.loads(file.read_text()) if file.exists() else {}
+    return planted
+
+
+TOOL_OUTPUTS = {"errors": format_ibqueryerrors, "subnet": format_sminfo, "telemetry": port_telemetry}
+
+
+def main(arguments: list[str]) -> int:
+    """Print what one tool says; exit code 2 for anything else that is asked."""
+    if len(arguments) != 2 or arguments[1] not in TOOL_OUTPUTS:
+        print(f"usage: python -m assay.lab.fabric.port_telemetry LABDIR {'|'.join(TOOL_OUTPUTS)}", file=sys.stderr)  # noqa: T201
+        return 2
+    text = TOOL_OUTPUTS[arguments[1]](LabWorld(Path(arguments[0])))
+    sys.stdout.write(text)
+    return int(text.startswith("Errors for"))  # as the real one says that there were some
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,141 @@
+"""Faults of GPUs, as the kernel log, NVML and nvidia-smi tell of them."""
+
+# ruff: noqa: ARG001 — every fault has the same shape, whether it needs the time or not
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any
+
+from assay.lab.node_state import append_kernel_line
+from assay.lab.world import VirtualNodeState
+from assay.model.errors import AssayError
+from assay.probe.gpu.clocks_power_temperature import THROTTLE_REASONS
+from assay.probe.gpu.gpu_device import RECOVERY_ACTIONS
+
+HW_THERMAL_SLOWDOWN = 0x40  # nvmlClocksThrottleReasonHwThermalSlowdown, nvml.h
+IN_PROGRESS = 2  # NVML_GPU_FABRIC_STATE_IN_PROGRESS
+XID_TEXTS = {
+    79: "pid='<unknown>', name=<unknown>, GPU has fallen off the bus.",
+    48: "pid='<unknown>', name=<unknown>, An uncorrectable double bit error (DBE) has been detected on GPU.",
+}
+
+
+def gpu_missing(state: VirtualNodeState, now: datetime, gpu: int) -> None:
+    """A GPU that no longer enumerates."""
+    state["gpus"][gpu]["present"] = False
+
+
+def gpu_lost(state: VirtualNodeState, now: datetime, gpu: int) -> None:
+    """A GPU that the driver has lost, until the next reboot; the kernel log says nothing of it."""
+    state["gpus"][gpu]["lost"] = True
+
+
+def gpu_xid(state: VirtualNodeState, now: datetime, gpu: int, xid: int = 79, times: int = 1) -> None:
+    """An XID, in the kernel log and as NVML's event; 79 also takes the GPU off the bus until the next reboot."""
+    slot = state["gpus"][gpu]
+    slot["lost"] = slot["lost"] or xid == 79
+    slot["xids"] = [*slot.get("xids", []), *[xid] * times]
+    text = XID_TEXTS.get(xid, "pid=4242, name=python3, Ch 00000008")
+    for _ in range(times):
+        append_kernel_line(state, now, f"NVRM: Xid (PCI:{slot['pci'][:-2]}): {xid}, {text}")
+
+
+def gpu_thermal(state: VirtualNodeState, now: datetime, gpu: int, celsius: float = 93.0) -> None:
+    """A GPU that runs hot and slows down for it."""
+    state["gpus"][gpu] |= {"temperature_c": celsius, "throttle": HW_THERMAL_SLOWDOWN}
+
+
+def gpu_throttled(state: VirtualNodeState, now: datetime, gpu: int, reason: str = "hw_power_brake_slowdown") -> None:
+    """A GPU whose clocks are held down, for one of NVML's reasons."""
+    state["gpus"][gpu]["throttle"] |= 1 << _numbered(reason, THROTTLE_REASONS)
+
+
+def gpu_pcie_degraded(state: VirtualNodeState, now: datetime, gpu: int, width: int = 8) -> None:
+    """A GPU whose PCIe link trained narrow."""
+    state["gpus"][gpu]["pcie_width"] = width
+
+
+def gpu_memory_uncorrectable(state: VirtualNodeState, now: datetime, gpu: int, count: int = 1) -> None:
+    """Uncorrectable memory errors since boot."""
+    _count(state["gpus"][gpu], "uncorrected", count)
+
+
+def gpu_memory_corrected(state: VirtualNodeState, now: datetime, gpu: int, count: int = 20_000) -> None:
+    """Memory errors that were corrected, since boot."""
+    _count(state["gpus"][gpu], "corrected", count)
+
+
+def gpu_memory_sram(state: VirtualNodeState, now: datetime, gpu: int, count: int = 4) -> None:
+    """Uncorrectable errors in SRAM, more than the driver's threshold."""
+    _count(state["gpus"][gpu], "sram_uncorrected", count)
+    state["gpus"][gpu]["sram_threshold_exceeded"] = True
+
+
+def gpu_memory_remap(state: VirtualNodeState, now: datetime, gpu: int, failed: bool = False) -> None:
+    """A row that waits to be remapped at the next reset; or one that could not be, for its bank has none to spare."""
+    slot = state["gpus"][gpu]
+    slot["remap_failed" if failed else "remap_pending"] = 1
+    if failed:
+        slot["remap_banks"] = {**slot["remap_banks"], "max": slot["remap_banks"]["max"] - 1, "none": 1}
+
+
+def gpu_inforom(state: VirtualNodeState, now: datetime, gpu: int) -> None:
+    """A GPU whose InfoROM is corrupted."""
+    state["gpus"][gpu]["inforom_valid"] = False
+
+
+def gpu_nvlink_down(state: VirtualNodeState, now: datetime, gpu: int, links: int = 1) -> None:
+    """NVLinks of a GPU that went down."""
+    state["gpus"][gpu]["nvlink_up"] -= links
+
+
+def gpu_nvlink_errors(state: VirtualNodeState, now: datetime, gpu: int, link: int = 4, count: int = 40) -> None:
+    """An NVLink that recovers again and again and loses data."""
+    state["gpus"][gpu]["nvlink_errors"] = {str(link): {"recoveries": count, "crc_errors": count, "replays": count}}
+
+
+def gpu_fabric(state: VirtualNodeState, now: datetime, gpu: int, state_is: int = IN_PROGRESS) -> None:
+    """A GPU that the fabric manager has not made part of the fabric."""
+    state["gpus"][gpu]["fabric_state"] = state_is
+
+
+def gpu_recovery(state: VirtualNodeState, now: datetime, gpu: int, action: str = "reset") -> None:
+    """A GPU whose driver asks to have something done with it."""
+    state["gpus"][gpu]["recovery_action"] = _numbered(action, RECOVERY_ACTIONS)
+
+
+def gpu_busy(state: VirtualNodeState, now: datetime, gpu: int, pid: int = 4242) -> None:
+    """A process that was left behind on a GPU."""
+    state["gpus"][gpu] |= {"pids": [*state["gpus"][gpu]["pids"], pid], "memory_used_bytes": 2**30}
+
+
+def _count(slot: dict[str, Any], kind: str, count: int) -> None:
+    for counter in ("volatile", "aggregate"):
+        slot[f"ecc_{counter}_{kind}"] += count
+
+
+def _numbered(word: str, words: tuple[str, ...]) -> int:
+    if word not in words:
+        raise AssayError(f"{word!r} is not known to NVML", fix=f"one of {', '.join(words)}")
+    return words.index(word)
+
+
+GPU_FAULTS: Mapping[str, Callable[..., None]] = {
+    "gpu.busy": gpu_busy,
+    "gpu.fabric": gpu_fabric,
+    "gpu.inforom": gpu_inforom,
+    "gpu.lost": gpu_lost,
+    "gpu.memory.corrected": gpu_memory_corrected,
+    "gpu.memory.remap": gpu_memory_remap,
+    "gpu.memory.sram": gpu_memory_sram,
+    "gpu.memory.uncorrectable": gpu_memory_uncorrectable,
+    "gpu.missing": gpu_missing,
+    "gpu.nvlink.down": gpu_nvlink_down,
+    "gpu.nvlink.errors": gpu_nvlink_errors,
+    "gpu.pcie.degraded": gpu_pcie_degraded,
+    "gpu.recovery": gpu_recovery,
+    "gpu.thermal": gpu_thermal,
+    "gpu.throttled": gpu_throttled,
+    "gpu.xid": gpu_xid,
+}

@@ -1,0 +1,282 @@
+"""Faults of the host: memory, PCIe, drives, file systems, kernel, clock, services, and what adapters count."""
+
+# ruff: noqa: ARG001 — every fault has the same shape, whether it needs the time or not
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Literal
+
+from assay.lab.node.device_files import HW_COUNTERS, PORT_COUNTERS
+from assay.lab.node_state import append_kernel_line
+from assay.lab.world import VirtualNodeState
+from assay.model.errors import AssayError
+
+REDIRECTS = 0x1D  # source validation, request and completion redirect, upstream forwarding: what firmware switches on
+MACHINE_CHECK, SOFT_LOCKUP = 1 << 4, 1 << 14  # Documentation/admin-guide/tainted-kernels.rst
+UNRELIABLE, READ_ONLY = 0x04, 0x08  # NVM Express Base Specification, critical warning
+KIB_A_GIB = 2**20
+FIRST_PID = 70_000
+
+
+def dimm_missing(state: VirtualNodeState, now: datetime, dimm: int) -> None:
+    """A memory module that the firmware no longer finds; the kernel has that much less."""
+    slot = state["host"]["dimms"][dimm]
+    slot["present"] = False
+    state["memory_bytes"] -= slot["size_gib"] * 2**30
+
+
+def dimm_slow(state: VirtualNodeState, now: datetime, dimm: int, mts: int = 4000) -> None:
+    """A memory module that trained below its speed."""
+    state["host"]["dimms"][dimm]["configured_mts"] = mts
+
+
+def dimm_errors(state: VirtualNodeState, now: datetime, dimm: int, corrected: int = 0, uncorrected: int = 0) -> None:
+    """Memory errors that a controller corrected, or could not."""
+    slot = state["host"]["dimms"][dimm]
+    slot["corrected"] += corrected
+    slot["uncorrected"] += uncorrected
+    for count, kind in ((corrected, "CE"), (uncorrected, "UE")):
+        if count:
+            append_kernel_line(state, now, f"EDAC MC{dimm // 4}: {count} {kind} memory read error on {slot['slot']}")
+
+
+def machine_check(state: VirtualNodeState, now: datetime, count: int = 1) -> None:
+    """A machine check that a processor raised and the kernel survived."""
+    state["host"]["machine_checks"] += count
+    state["host"]["taint"] |= MACHINE_CHECK
+    append_kernel_line(state, now, "mce: [Hardware Error]: Machine check events logged")
+
+
+def soft_lockup(state: VirtualNodeState, now: datetime, cpu: int = 63) -> None:
+    """A processor that the kernel did not get back for a while."""
+    state["host"]["taint"] |= SOFT_LOCKUP
+    append_kernel_line(state, now, f"watchdog: BUG: soft lockup - CPU#{cpu} stuck for 26s! [kswapd0:428]")
+
+
+def cpus_offline(state: VirtualNodeState, now: datetime, count: int = 8) -> None:
+    """Processors that are switched off."""
+    state["host"]["cpus_offline"] = count
+
+
+def pcie_narrow(
+    state: VirtualNodeState, now: datetime, device: str, width: int = 2, generation: int | None = None
+) -> None:
+    """The PCIe link of an adapter or a drive (`mlx5_3`, `nvme2`) that trained narrow or slow."""
+    part = _named(state, device)
+    part["pcie_width"] = width
+    part.update({"pcie_generation": generation} if generation else {})
+
+
+def pcie_errors(state: VirtualNodeState, now: datetime, device: str, correctable: int = 0, nonfatal: int = 0) -> None:
+    """PCIe errors of an adapter or a drive."""
+    part = _named(state, device)
+    part["aer_correctable"] = part.get("aer_correctable", 0) + correctable
+    part["aer_nonfatal"] = part.get("aer_nonfatal", 0) + nonfatal
+
+
+def acs_on(state: VirtualNodeState, now: datetime) -> None:
+    """PCIe switches that send what one device has for another by way of the processor."""
+    state["host"]["switch_acs"] = REDIRECTS
+
+
+def drive_failing(
+    state: VirtualNodeState, now: datetime, drive: int, media_errors: int = 12, read_only: bool = False
+) -> None:
+    """A drive that loses data, and says so."""
+    smart = state["nvme"][drive]["smart"]
+    smart["media_errors"] += media_errors
+    smart["critical_warning"] |= READ_ONLY if read_only else UNRELIABLE
+
+
+def drive_worn(state: VirtualNodeState, now: datetime, drive: int, used: int = 97, spare: int = 12) -> None:
+    """A drive near the end of its life."""
+    state["nvme"][drive]["smart"] |= {"percent_used": used, "avail_spare": spare}
+
+
+def drive_hot(state: VirtualNodeState, now: datetime, drive: int, celsius: int = 79) -> None:
+    """A drive that runs hot."""
+    state["nvme"][drive]["smart"]["temperature_c"] = celsius
+
+
+def drive_dead(state: VirtualNodeState, now: datetime, drive: int) -> None:
+    """A drive whose controller the kernel gave up."""
+    state["nvme"][drive]["state"] = "dead"
+
+
+def file_system_read_only(state: VirtualNodeState, now: datetime, mount: str = "/data") -> None:
+    """A file system that went read-only at an error."""
+    where = _mount(state, mount)
+    where["options"] = f"ro,{where['options'].removeprefix('rw,')}"
+    append_kernel_line(
+        state, now, f"XFS ({where['source'].removeprefix('/dev/')}): Filesystem has been shut down due to log error"
+    )
+
+
+def file_system_full(
+    state: VirtualNodeState, now: datetime, mount: str = "/data", used: int = 99, inodes: int = 3
+) -> None:
+    """A file system without room, or without inodes."""
+    _mount(state, mount).update({"used_percent": used, "inodes_used_percent": inodes})
+
+
+def clock_lost(state: VirtualNodeState, now: datetime, seconds: float = 3.0, synchronised: bool = False) -> None:
+    """A clock that no server keeps, and that is off by so much."""
+    state["host"]["clock"] |= {"synchronised": synchronised, "offset_s": seconds}
+
+
+def clock_source(state: VirtualNodeState, now: datetime, source: str = "hpet") -> None:
+    """A kernel that no longer trusts the processors' own clock."""
+    state["host"]["clock"]["source"] = source
+
+
+def service_failed(state: VirtualNodeState, now: datetime, service: str = "nvidia-fabricmanager") -> None:
+    """A service that systemd gave up."""
+    _known(service, state["host"]["services"])
+    state["host"]["services"][service] = "failed"
+
+
+def module_missing(state: VirtualNodeState, now: datetime, module: str = "nvidia_peermem") -> None:
+    """A kernel module that is not loaded."""
+    _known(module, state["host"]["modules"])
+    state["host"]["modules"].remove(module)
+
+
+def sysctl_changed(state: VirtualNodeState, now: datetime, name: str, value: str) -> None:
+    """A kernel setting that somebody changed."""
+    _known(name, state["host"]["sysctls"])
+    state["host"]["sysctls"][name] = value
+
+
+def kernel_old(state: VirtualNodeState, now: datetime, version: str = "6.8.0-60-generic") -> None:
+    """A node that booted another kernel."""
+    state["kernel"] = version
+
+
+def swap_on(state: VirtualNodeState, now: datetime, gib: int = 8) -> None:
+    """A node with a swap file."""
+    state["host"]["swap_kib"] = gib * KIB_A_GIB
+
+
+def governor(state: VirtualNodeState, now: datetime, name: str = "powersave") -> None:
+    """Processors that save power."""
+    state["host"]["governor"] = name
+
+
+def iommu(state: VirtualNodeState, now: datetime, mode: Literal["identity", "DMA", "DMA-FQ"] = "DMA-FQ") -> None:
+    """An IOMMU that treats the devices' addresses otherwise."""
+    state["host"]["iommu"] = mode
+
+
+def hung_processes(
+    state: VirtualNodeState, now: datetime, stuck: int = 16, zombies: int = 0, load: float | None = None
+) -> None:
+    """Processes that wait for storage that does not answer, or that nobody takes leave of."""
+    states = ["D"] * stuck + ["Z"] * zombies
+    fresh = [{"pid": FIRST_PID + n, "name": "python3", "state": each} for n, each in enumerate(states)]
+    state["host"]["processes"] += fresh
+    average = float(stuck) if load is None else load
+    state["host"]["load"] = [average] * 3
+
+
+def nic_errors(
+    state: VirtualNodeState, now: datetime, nic: str, count: int = 5000, counter: str = "rx_crc_errors"
+) -> None:
+    """Broken frames at a front-end interface."""
+    _named(state, nic)["counters"][counter] = count
+
+
+def nic_flap(state: VirtualNodeState, now: datetime, nic: str, times: int = 20) -> None:
+    """A front-end link that went down and up."""
+    _named(state, nic)["carrier_changes"] += 2 * times
+
+
+def bond_degraded(state: VirtualNodeState, now: datetime, nic: str = "eth1") -> None:
+    """A bond of the front-end interfaces, one of which carries nothing."""
+    _named(state, nic)
+    members = [part["name"] for part in state["nics"]]
+    state["host"]["bonds"]["bond0"] = {"members": members, "down": [nic]}
+
+
+def nic_mtu(state: VirtualNodeState, now: datetime, nic: str, mtu: int = 1500) -> None:
+    """A front-end interface with another size of packets."""
+    _named(state, nic)["mtu"] = mtu
+
+
+def hca_counter(state: VirtualNodeState, now: datetime, hca: str, counter: str, count: int = 100_000) -> None:
+    """A counter of an adapter's port that grew: of the link (`port_rcv_errors`) or of mlx5 (`out_of_buffer`)."""
+    part = _named(state, hca)
+    (part["hw_counters"] if counter in HW_COUNTERS else part["counters"])[
+        _known(counter, (*PORT_COUNTERS, *HW_COUNTERS))
+    ] = count
+
+
+def hca_partition(state: VirtualNodeState, now: datetime, hca: str, pkeys: str = "0x7fff") -> None:
+    """An adapter whose table of P_Keys (comma separated) is not that of the others."""
+    _named(state, hca)["pkeys"] = pkeys.split(",")
+
+
+def hca_firmware(state: VirtualNodeState, now: datetime, hca: str, version: str = "28.39.1002") -> None:
+    """An adapter that was exchanged and carries another firmware."""
+    _named(state, hca)["firmware"] = version
+
+
+def hca_misplaced(state: VirtualNodeState, now: datetime, hca: str, numa_node: int = 1) -> None:
+    """An adapter at the other socket."""
+    _named(state, hca)["numa_node"] = numa_node
+
+
+def _named(state: VirtualNodeState, name: str) -> VirtualNodeState:
+    """Return the adapter, drive or interface of that name. Raises Trouble."""
+    parts = {part["name"]: part for kind in ("hcas", "nvme", "nics") for part in state[kind]}
+    found: VirtualNodeState = parts[_known(name, parts)]
+    return found
+
+
+def _mount(state: VirtualNodeState, point: str) -> VirtualNodeState:
+    mounts = {mount["point"]: mount for mount in state["host"]["mounts"]}
+    found: VirtualNodeState = mounts[_known(point, mounts)]
+    return found
+
+
+def _known(name: str, among: Mapping[str, object] | list[str] | tuple[str, ...]) -> str:
+    if name not in among:
+        raise AssayError(f"no {name!r} on this node", fix=f"one of {', '.join(among)}")
+    return name
+
+
+HOST_FAULTS: Mapping[str, Callable[..., None]] = {
+    "acs.on": acs_on,
+    "bond.degraded": bond_degraded,
+    "clock.lost": clock_lost,
+    "clock.source": clock_source,
+    "cpu.governor": governor,
+    "cpu.offline": cpus_offline,
+    "dimm.errors": dimm_errors,
+    "dimm.missing": dimm_missing,
+    "dimm.slow": dimm_slow,
+    "file-system.full": file_system_full,
+    "file-system.read-only": file_system_read_only,
+    "hca.counter": hca_counter,
+    "hca.firmware": hca_firmware,
+    "hca.misplaced": hca_misplaced,
+    "hca.partition": hca_partition,
+    "iommu": iommu,
+    "kernel.old": kernel_old,
+    "kernel.soft-lockup": soft_lockup,
+    "machine-check": machine_check,
+    "module.missing": module_missing,
+    "nic.errors": nic_errors,
+    "nic.flap": nic_flap,
+    "nic.mtu": nic_mtu,
+    "nvme.dead": drive_dead,
+    "nvme.failing": drive_failing,
+    "nvme.hot": drive_hot,
+    "nvme.worn": drive_worn,
+    "pcie.errors": pcie_errors,
+    "pcie.narrow": pcie_narrow,
+    "processes.hung": hung_processes,
+    "service.failed": service_failed,
+    "swap.on": swap_on,
+    "sysctl.changed": sysctl_changed,
+}

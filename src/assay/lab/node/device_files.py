@@ -1,0 +1,246 @@
+"""The file tree of a virtual node as Linux lays it out: sysfs, procfs and the kernel log, as path → content.
+
+`/proc/uptime` is not among them: it depends on the time of asking, so `assay.lab.node.shell` writes it.
+
+The PCI devices of a virtual node, and the bridges that lead to them.
+
+A GPU and an adapter whose buses are near each other hang on one switch; everything else has a root port of its own.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from assay.lab.node.host_files import host_files
+from assay.lab.world import VirtualNodeState
+
+PciFileItems = Iterator[tuple[str, str]]
+
+DEVICES = "sys/bus/pci/devices"
+CLASSES = {"gpu": "0x030200", "hca": "0x020700", "nic": "0x020000", "nvme": "0x010802", "bridge": "0x060400"}
+SPEEDS = {1: "2.5", 2: "5.0", 3: "8.0", 4: "16.0", 5: "32.0", 6: "64.0"}
+ROOT_PORT, UPSTREAM, DOWNSTREAM = 4, 5, 6
+SWITCH_BUS_SPAN = 8  # buses
+AER = {
+    "correctable": ("RxErr BadTLP BadDLLP Rollover Timeout NonFatalErr CorrIntErr HeaderOF", "TOTAL_ERR_COR"),
+    "nonfatal": ("Undefined DLP SDES TLP FCP CmpltTO CmpltAbrt UnxCmplt", "TOTAL_ERR_NONFATAL"),
+    "fatal": ("Undefined DLP SDES TLP FCP CmpltTO CmpltAbrt UnxCmplt", "TOTAL_ERR_FATAL"),
+}
+
+
+def pci_files(state: VirtualNodeState) -> PciFileItems:
+    """Yield the files of all devices and bridges."""
+    for kind, parts in (("gpu", "gpus"), ("hca", "hcas"), ("nic", "nics"), ("nvme", "nvme")):
+        for part in state[parts]:
+            if part.get("present", True):
+                yield from _endpoint(state, kind, part)
+    for address, (port, first, last) in pci_bridges(state).items():
+        yield f"{DEVICES}/{address}/class", f"{CLASSES['bridge']}\n"
+        acs = state["host"]["switch_acs"] if port == DOWNSTREAM else 0
+        yield (
+            f"{DEVICES}/{address}/config",
+            bridge_config_space(port, first, last, acs).decode("utf-8", "surrogateescape"),
+        )
+
+
+def _endpoint(state: VirtualNodeState, kind: str, part: VirtualNodeState) -> PciFileItems:
+    folder = f"{DEVICES}/{part['pci']}"
+    best = (4, 4) if kind == "nvme" else (16, 5)
+    width, generation = part.get("pcie_width", best[0]), part.get("pcie_generation", best[1])
+    yield f"{folder}/class", f"{CLASSES[kind]}\n"
+    yield f"{folder}/current_link_width", f"{width}\n"
+    yield f"{folder}/current_link_speed", f"{SPEEDS[generation]} GT/s PCIe\n"
+    yield f"{folder}/max_link_width", f"{best[0]}\n"
+    yield f"{folder}/max_link_speed", f"{SPEEDS[best[1]]} GT/s PCIe\n"
+    yield f"{folder}/numa_node", f"{part['numa_node']}\n"
+    yield f"{folder}/iommu_group/type", f"{state['host']['iommu']}\n"
+    yield from _aer(folder, part)
+
+
+def _aer(folder: str, part: VirtualNodeState) -> PciFileItems:
+    for severity, (names, total) in AER.items():
+        count = part.get(f"aer_{severity}", 0)
+        first, *others = names.split()
+        lines = [f"{first} {count}", *(f"{name} 0" for name in others), f"{total} {count}"]
+        yield f"{folder}/aer_dev_{severity}", "\n".join(lines) + "\n"
+
+
+def pci_bridges(state: VirtualNodeState) -> dict[str, tuple[int, int, int]]:
+    """Return the bridges by address: kind of port, first and last bus behind it."""
+    found: dict[str, tuple[int, int, int]] = {}
+    alone = [part["pci"] for parts in ("gpus", "hcas", "nics", "nvme") for part in state[parts]]
+    for gpu, hca in zip(state["gpus"], state["hcas"], strict=False):
+        if _is_same_switch(gpu["pci"], hca["pci"]):
+            found |= _switch(gpu["pci"], hca["pci"])
+            alone = [pci for pci in alone if pci not in (gpu["pci"], hca["pci"])]
+    for domain, bus in map(_place, alone):
+        found[f"{domain}:{bus - 1:02x}:01.0"] = (ROOT_PORT, bus, bus)
+    return found
+
+
+def _switch(one: str, other: str) -> dict[str, tuple[int, int, int]]:
+    domain, first, last = _place(one)[0], *sorted((_place(one)[1], _place(other)[1]))
+    return {
+        f"{domain}:{first - 3:02x}:01.0": (ROOT_PORT, first - 2, last),
+        f"{domain}:{first - 2:02x}:00.0": (UPSTREAM, first - 1, last),
+        f"{domain}:{first - 1:02x}:00.0": (DOWNSTREAM, first, first),
+        f"{domain}:{first - 1:02x}:01.0": (DOWNSTREAM, last, last),
+    }
+
+
+def _is_same_switch(one: str, other: str) -> bool:
+    (domain, bus), (others, its) = _place(one), _place(other)
+    return domain == others and 0 < abs(bus - its) <= SWITCH_BUS_SPAN and min(bus, its) > SWITCH_BUS_SPAN
+
+
+def _place(pci: str) -> tuple[str, int]:
+    domain, bus, _ = pci.split(":")
+    return domain, int(bus, 16)
+
+
+def bridge_config_space(port: int, first: int, last: int, acs: int) -> bytes:
+    """Return the configuration space of a bridge, as far as its access controls."""
+    header = bytearray(0x150)
+    struct.pack_into("<HHHH", header, 0, 0x1000, 0xC030, 0x0407, 0x0010)  # vendor, device, command, status
+    header[0x0E] = 1  # a bridge's header
+    header[0x18:0x1B] = bytes((max(first - 1, 0), first, last))
+    header[0x34] = 0x40
+    struct.pack_into("<BBH", header, 0x40, 0x10, 0, port << 4 | 2)  # PCI Express
+    struct.pack_into("<I", header, 0x100, 0x0001 | 2 << 16 | 0x148 << 20)  # error reporting, then
+    struct.pack_into("<IHH", header, 0x148, 0x000D | 1 << 16, 0x5F, acs)  # access controls, the last
+    return bytes(header)
+
+
+Files = Iterator[tuple[str, str]]
+
+SECTOR = 512
+NIC_COUNTERS = ("rx_errors", "tx_errors", "rx_crc_errors", "rx_dropped", "tx_dropped", "rx_missed_errors")
+PORT_COUNTERS = (
+    *("symbol_error", "link_error_recovery", "link_downed", "port_rcv_errors", "port_rcv_remote_physical_errors"),
+    *("port_rcv_constraint_errors", "port_xmit_constraint_errors", "port_xmit_discards", "port_xmit_wait"),
+    *("port_rcv_data", "port_xmit_data", "local_link_integrity_errors", "excessive_buffer_overrun_errors"),
+    "VL15_dropped",
+)
+HW_COUNTERS = ("out_of_buffer", "out_of_sequence", "packet_seq_err", "local_ack_timeout_err", "rnr_nak_retry_err")
+PORT_STATE = {"DOWN": 1, "INIT": 2, "ARMED": 3, "ACTIVE": 4}
+SPEED_NAME = {10: "SDR", 20: "DDR", 40: "QDR", 56: "FDR", 100: "EDR", 200: "HDR", 400: "NDR", 800: "XDR"}
+
+
+def node_files(state: VirtualNodeState) -> dict[str, str]:
+    """Return every file of the node's root, by path below it."""
+    tree: dict[str, str] = {}
+    for part in (_kernel, host_files, pci_files, _gpus, _hcas, _nics, _nvme, _kernel_log):
+        tree.update(part(state))
+    return tree
+
+
+def kernel_start_time(state: VirtualNodeState) -> datetime:
+    """Return when the running kernel started, in lab time; what `/proc/uptime` counts from."""
+    ready = datetime.fromisoformat(state["boot"]["ready_at"])
+    return ready - timedelta(seconds=state["timing"]["boot_s"])
+
+
+def _kernel(state: VirtualNodeState) -> Files:
+    yield "proc/sys/kernel/hostname", f"{state['name']}\n"
+    yield "proc/sys/kernel/osrelease", f"{state['kernel']}\n"
+    yield "proc/sys/kernel/random/boot_id", f"{state['boot']['id']}\n"
+    yield "proc/cmdline", f"{state['cmdline']}\n"
+    yield "proc/meminfo", f"MemTotal:       {state['memory_bytes'] // 1024} kB\n"
+
+
+def _gpus(state: VirtualNodeState) -> Files:
+    for gpu in state["gpus"]:
+        if gpu["present"]:
+            yield (
+                f"proc/driver/nvidia/gpus/{gpu['pci']}/information",
+                f"Model: \t\t {gpu['name']}\nGPU UUID: \t {gpu['uuid']}\nBus Location: \t {gpu['pci']}\n",
+            )
+
+
+def _hcas(state: VirtualNodeState) -> Files:
+    for hca in state["hcas"]:
+        folder = f"sys/class/infiniband/{hca['name']}"
+        yield f"{folder}/node_guid", f"{_grouped(hca['guid'])}\n"
+        yield f"{folder}/fw_ver", (hca.get("firmware") or _hca_firmware(state, hca["rail"])) + "\n"
+        yield f"{folder}/board_id", "MT_0000000838\n"
+        yield f"{folder}/hca_type", "MT4129\n"
+        yield from _device(folder, "mlx5_core", hca)
+        yield from ((f"{folder}/ports/1/{name}", content) for name, content in _port(hca))
+
+
+def _hca_firmware(state: VirtualNodeState, rail: int) -> str:
+    """Return an adapter's version; BMCs have different names for adapters."""
+    carried = state["firmware"]
+    return str(carried.get(f"HCA_{rail}") or carried.get(f"CX7_{rail}", ""))
+
+
+def _device(folder: str, driver: str, part: VirtualNodeState) -> Files:
+    yield f"{folder}/device/uevent", f"DRIVER={driver}\nPCI_SLOT_NAME={part['pci']}\n"
+    yield f"{folder}/device/numa_node", f"{part['numa_node']}\n"
+
+
+def _port(hca: VirtualNodeState) -> Files:
+    state, rate = hca["state"], hca["rate_gbps"]
+    yield "state", f"{PORT_STATE[state]}: {state}\n"
+    yield "phys_state", "2: Polling\n" if state == "DOWN" else "5: LinkUp\n"
+    yield "rate", f"{rate} Gb/sec (4X {SPEED_NAME.get(rate, 'SDR')})\n"
+    yield "link_layer", "InfiniBand\n"
+    yield "lid", f"{hca['lid']:#x}\n"
+    yield "sm_lid", "0x1\n"
+    yield "gids/0", f"fe80:0000:0000:0000:{_grouped(hca['guid'])}\n"
+    yield from ((f"pkeys/{index}", f"{key}\n") for index, key in enumerate([*hca["pkeys"], "0x0000"]))
+    for counter in PORT_COUNTERS:
+        yield f"counters/{counter}", f"{hca.get(counter, hca['counters'].get(counter, 0))}\n"
+    for counter in HW_COUNTERS:
+        yield f"hw_counters/{counter}", f"{hca['hw_counters'].get(counter, 0)}\n"
+
+
+def _grouped(guid: str) -> str:
+    digits = guid.removeprefix("0x").rjust(16, "0")
+    return ":".join(digits[start : start + 4] for start in range(0, 16, 4))
+
+
+def _nics(state: VirtualNodeState) -> Files:
+    for nic in state["nics"]:
+        folder = f"sys/class/net/{nic['name']}"
+        yield from _device(folder, "mlx5_core", nic)
+        yield f"{folder}/type", "1\n"
+        yield f"{folder}/address", f"{nic['mac']}\n"
+        yield f"{folder}/carrier", f"{int(nic['carrier'])}\n"
+        yield f"{folder}/speed", f"{nic['speed_mbps'] if nic['carrier'] else -1}\n"
+        yield f"{folder}/carrier_changes", f"{nic['carrier_changes']}\n"
+        yield f"{folder}/duplex", "full\n"
+        yield f"{folder}/mtu", f"{nic['mtu']}\n"
+        for counter in NIC_COUNTERS:
+            yield f"{folder}/statistics/{counter}", f"{nic['counters'].get(counter, 0)}\n"
+
+
+def _nvme(state: VirtualNodeState) -> Files:
+    for drive in state["nvme"]:
+        if drive["present"]:
+            folder = f"sys/class/nvme/{drive['name']}"
+            yield f"{folder}/model", f"{drive['model']:<40}\n"
+            yield f"{folder}/serial", f"{drive['serial']:<20}\n"
+            yield f"{folder}/firmware_rev", f"{drive['firmware']:<8}\n"
+            yield f"{folder}/state", f"{drive['state']}\n"
+            yield f"{folder}/transport", "pcie\n"
+            yield f"{folder}/address", f"{drive['pci']}\n"
+            yield f"{folder}/{drive['name']}n1/size", f"{drive['size_gb'] * 10**9 // SECTOR}\n"
+
+
+def _kernel_log(state: VirtualNodeState) -> Files:
+    start = kernel_start_time(state)
+    lines = [
+        (0.0, 5, f"Linux version {state['kernel']} (buildd@lcy02) (gcc 13.2.0) #67-Ubuntu SMP PREEMPT_DYNAMIC"),
+        (0.1, 6, f"Command line: {state['cmdline']}"),
+        (9.2, 4, f"NVRM: loading NVIDIA UNIX x86_64 Kernel Module  {state['driver']}"),
+        *((_since(start, line["at"]), 3, line["text"]) for line in state["kernel_log"]),
+    ]
+    records = (f"{level},{seq},{int(t * 1e6)},-;{text}\n" for seq, (t, level, text) in enumerate(lines))
+    yield "dev/kmsg", "".join(records)
+
+
+def _since(start: datetime, at: str) -> float:
+    return max(0.0, (datetime.fromisoformat(at) - start).total_seconds())

@@ -1,0 +1,198 @@
+"""The files of a virtual node's host: processors, memory, kernel, clock, services, file systems, processes.
+
+The firmware's table of a virtual node's memory modules, as SMBIOS (DSP0134, structure type 17) lays them out.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Iterable, Iterator
+
+from assay.lab.world import VirtualNodeState
+
+DDR5 = 0x22
+DIMM = 0x09
+EXTENDED = 0x7FFF
+END_OF_TABLE = b"\x7f\x04\xfe\xff\0\0"
+
+
+def smbios_table(dimms: Iterable[VirtualNodeState]) -> bytes:
+    """Return the table of a node's slots, the empty ones too."""
+    return b"".join(_device(0x1100 + number, dimm) for number, dimm in enumerate(dimms)) + END_OF_TABLE
+
+
+def _device(handle: int, dimm: VirtualNodeState) -> bytes:
+    mib = dimm["size_gib"] * 1024 if dimm["present"] else 0
+    speeds = (dimm["speed_mts"], dimm["configured_mts"]) if dimm["present"] else (0, 0)
+    words = [dimm["slot"], f"Bank {handle & 0xFF}", "Samsung", dimm["serial"], dimm["part"]]
+    formatted = struct.pack(
+        "<BBHHHHHHBBBBBHHBBBBBIH",
+        *(17, 0x28, handle, 0x1000, 0xFFFE, 80, 64),
+        *(EXTENDED if mib >= EXTENDED else mib, DIMM, 0, 1, 2, DDR5, 0x80),
+        *(speeds[0], 3, 4, 0, 5, 2, mib if mib >= EXTENDED else 0, speeds[1]),
+    )
+    strings = b"\0".join(word.encode() for word in words)
+    return formatted.ljust(0x28, b"\0") + strings + b"\0\0"
+
+
+Files = Iterator[tuple[str, str]]
+
+CPU = "sys/devices/system/cpu"
+GIB = 2**30
+INODES = 120_000_000
+OTHER_USED_PERCENT = 12
+MODULES_A_CONTROLLER = 4
+KELVIN = 273
+
+
+def host_files(state: VirtualNodeState) -> Files:
+    """Yield every file that tells of the host."""
+    for part in (_identity, _cpus, _memory, _kernel, _clock, _services, _mounts, _processes, _smart, _bonds):
+        yield from part(state)
+
+
+def _identity(state: VirtualNodeState) -> Files:
+    folder = "sys/class/dmi/id"
+    bios = state["firmware"].get("BIOS") or state["firmware"].get("HGX_FW_CPU_0", "")  # as BMCs call it
+    yield f"{folder}/sys_vendor", "Supermicro\n"
+    yield f"{folder}/product_name", f"{state['product']}\n"
+    yield f"{folder}/product_serial", f"{state['serial']}\n"
+    yield f"{folder}/board_vendor", "Supermicro\n"
+    yield f"{folder}/board_name", "X13DEG-OAD\n"
+    yield f"{folder}/board_serial", f"OM{state['serial']}\n"
+    yield f"{folder}/bios_vendor", "American Megatrends International, LLC.\n"
+    yield f"{folder}/bios_version", f"{bios}\n"
+    yield f"{folder}/bios_date", "09/12/2026\n"
+
+
+def _cpus(state: VirtualNodeState) -> Files:
+    sockets, threads, arm = state["cpu_sockets"], state["cpu_threads"], state["host"]["arm"]
+    offline = state["host"]["cpus_offline"]
+    yield "proc/cpuinfo", _cpuinfo(sockets, threads - offline, arm)
+    yield f"{CPU}/present", f"0-{threads - 1}\n"
+    yield f"{CPU}/online", f"0-{threads - offline - 1}\n"
+    each = threads // sockets if arm else threads // sockets // 2
+    half = 0 if arm else threads // 2
+    for socket in range(sockets):
+        ranges = [(start + socket * each, start + (socket + 1) * each - 1) for start in sorted({0, half})]
+        siblings = ",".join(f"{first}-{last}" for first, last in ranges)
+        yield f"{CPU}/cpu{ranges[0][0]}/topology/core_siblings_list", f"{siblings}\n"
+        yield f"{CPU}/cpufreq/policy{ranges[0][0]}/scaling_governor", f"{state['host']['governor']}\n"
+    yield f"{CPU}/cpu0/topology/thread_siblings_list", f"0,{half}\n" if half else "0\n"
+    yield "sys/devices/system/node/has_cpu", f"0-{state['host']['numa_nodes'] - 1}\n"
+
+
+def _cpuinfo(sockets: int, threads: int, arm: bool) -> str:
+    model = "Intel(R) Xeon(R) Platinum 8480C"
+    if arm:
+        return "".join(f"processor\t: {cpu}\nCPU implementer\t: 0x41\nCPU part\t: 0xd4f\n\n" for cpu in range(threads))
+    return "".join(
+        f"processor\t: {cpu}\nmodel name\t: {model}\nmicrocode\t: 0x2b000603\nphysical id\t: {cpu % sockets}\n\n"
+        for cpu in range(threads)
+    )
+
+
+def _memory(state: VirtualNodeState) -> Files:
+    dimms = state["host"]["dimms"]
+    yield "sys/firmware/dmi/tables/DMI", smbios_table(dimms).decode("utf-8", "surrogateescape")
+    plugged = [dimm for dimm in dimms if dimm["present"]]
+    for start in range(0, len(plugged), MODULES_A_CONTROLLER):
+        folder = f"sys/devices/system/edac/mc/mc{start // MODULES_A_CONTROLLER}"
+        yield f"{folder}/ce_noinfo_count", "0\n"
+        yield f"{folder}/ue_noinfo_count", "0\n"
+        for place, dimm in enumerate(plugged[start : start + MODULES_A_CONTROLLER]):
+            yield f"{folder}/dimm{place}/dimm_label", f"{dimm['slot']}\n"
+            yield f"{folder}/dimm{place}/dimm_ce_count", f"{dimm['corrected']}\n"
+            yield f"{folder}/dimm{place}/dimm_ue_count", f"{dimm['uncorrected']}\n"
+    if state["host"]["arm"]:
+        yield "proc/interrupts", "            CPU0       CPU1\nIPI0: 123 456 Rescheduling interrupts\nErr: 0\n"
+    else:
+        counts = {"MCE": state["host"]["machine_checks"], "MCP": 4032, "THR": 0, "DFR": 0, "LOC": 8123}
+        lines = (f"{name}: {count:>10} {0:>10}   of the processors\n" for name, count in counts.items())
+        yield "proc/interrupts", "            CPU0       CPU1\n" + "".join(f" {line}" for line in lines)
+
+
+def _kernel(state: VirtualNodeState) -> Files:
+    host = state["host"]
+    yield "proc/modules", "".join(f"{name} 4096 0 - Live 0x0000000000000000\n" for name in host["modules"])
+    yield "sys/module/nvidia/version", f"{state['driver']}\n"
+    yield from ((f"proc/sys/{name.replace('.', '/')}", f"{said}\n") for name, said in host["sysctls"].items())
+    yield "proc/sys/kernel/tainted", f"{host['taint']}\n"
+    modes = ("always", "madvise", "never")
+    shown = (f"[{mode}]" if mode == host["transparent_hugepages"] else mode for mode in modes)
+    yield "sys/kernel/mm/transparent_hugepage/enabled", " ".join(shown) + "\n"
+    yield "sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", f"{host['sysctls'].get('vm.nr_hugepages', 0)}\n"
+    yield "sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages", f"{host['sysctls'].get('vm.nr_hugepages', 0)}\n"
+    yield "sys/kernel/iommu_groups/0/type", f"{host['iommu']}\n"
+    heading = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n"
+    swap = f"/swap.img                               file\t\t{host['swap_kib']}\t0\t-2\n"
+    yield "proc/swaps", heading + (swap if host["swap_kib"] else "")
+    yield "proc/loadavg", " ".join(f"{load:.2f}" for load in host["load"]) + " 2/3021 81234\n"
+
+
+def _clock(state: VirtualNodeState) -> Files:
+    clock = state["host"]["clock"]
+    folder = "sys/devices/system/clocksource/clocksource0"
+    yield f"{folder}/current_clocksource", f"{clock['source']}\n"
+    leap, stratum = ("Normal", 3) if clock["synchronised"] else ("Not synchronised", 0)
+    offset = f"{-clock['offset_s']:.9f}"
+    fields = ["0A00000B", clock["server"], str(stratum), "1767600000.0", offset, "0.0", "0.000012", "-1.2", "0.0"]
+    yield "run/chronyc", ",".join([*fields, "0.05", "0.00021", "0.00034", "64.4", leap]) + "\n"
+
+
+def _services(state: VirtualNodeState) -> Files:
+    rows = []
+    for name, active in state["host"]["services"].items():
+        sub = {"active": "running", "failed": "failed"}.get(active, "dead")
+        rows.append(f"{name}.service loaded {active} {sub} {name}\n")
+    rows.append("auditd.service not-found inactive dead auditd.service\n")
+    yield "run/systemctl", "".join(rows)
+
+
+def _mounts(state: VirtualNodeState) -> Files:
+    options = f"{state.get('root_fs', 'rw')},relatime"
+    root = {"source": "/dev/md0", "point": "/", "type": "ext4", "options": options}
+    root["used_percent"] = state.get("root_fs_used_percent", 31)
+    mounts = [root, *state["host"]["mounts"]]
+    lines = [f"{one['source']} {one['point']} {one['type']} {one['options']} 0 0\n" for one in mounts]
+    yield "proc/mounts", "".join(lines) + "proc /proc proc rw,relatime 0 0\ntmpfs /run tmpfs rw,nosuid 0 0\n"
+    for mount in mounts:
+        yield f"run/df{mount['point']}.txt", _df(mount)
+
+
+def _df(mount: VirtualNodeState) -> str:
+    size, used_percent = 1754 * GIB, mount.get("used_percent", OTHER_USED_PERCENT)
+    used = size * used_percent // 100
+    counts_inodes = mount["type"] != "vfat"
+    inodes = INODES if counts_inodes else 0
+    inodes_used = inodes * mount.get("inodes_used_percent", 3) // 100
+    return f"1B-blocks Used Avail Inodes IUsed\n{size} {used} {size - used} {inodes} {inodes_used}\n"
+
+
+def _processes(state: VirtualNodeState) -> Files:
+    for one in state["host"]["processes"]:
+        yield f"proc/{one['pid']}/stat", f"{one['pid']} ({one['name']}) {one['state']} 1 1 1 0 -1 4194560 0 0 0 0\n"
+        switches = "voluntary_ctxt_switches:\t120\nnonvoluntary_ctxt_switches:\t4\n"
+        yield f"proc/{one['pid']}/status", f"Name:\t{one['name']}\nState:\t{one['state']}\n{switches}"
+
+
+def _smart(state: VirtualNodeState) -> Files:
+    for drive in state["nvme"]:
+        if drive["present"]:
+            smart = {"temperature": drive["smart"]["temperature_c"] + KELVIN, **drive["smart"]}
+            smart.pop("temperature_c")
+            yield f"run/smart/{drive['name']}", json.dumps(smart) + "\n"
+
+
+def _bonds(state: VirtualNodeState) -> Files:
+    """Yield the bonds, by the members that each has and that are down."""
+    bonds = state["host"]["bonds"]
+    if bonds:
+        yield "sys/class/net/bonding_masters", " ".join(bonds) + "\n"
+    for name, bond in bonds.items():
+        yield f"sys/class/net/{name}/bonding/mode", "802.3ad 4\n"
+        yield f"sys/class/net/{name}/bonding/slaves", " ".join(bond["members"]) + "\n"
+        for member in bond["members"]:
+            up = "down" if member in bond["down"] else "up"
+            yield f"sys/class/net/{member}/bonding_slave/mii_status", f"{up}\n"

@@ -1,0 +1,123 @@
+"""Run a command on a virtual node as ssh would: `python -m assay.lab.node.shell LABDIR NODE COMMAND…`.
+
+A node that is off or booting cannot be reached (exit 255, as ssh has it); one whose probe hangs never answers.
+The command sees the node's root as $ASSAY_ROOT, its NVML and its tools; nothing else of the lab.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import NoReturn
+
+from assay.lab.node.device_files import kernel_start_time
+from assay.lab.nvml.stub_build import REPLAYED_NOTICE, build_stub
+from assay.lab.tools.launchers import install_tools
+from assay.lab.world import LabWorld, VirtualNodeState
+
+SSH_FAILED = 255
+NO_COMMAND = 127
+
+
+def main() -> None:
+    """Become the command on the node, or fail as ssh does."""
+    if len(sys.argv) < 4:
+        sys.exit("usage: python -m assay.lab.node.shell LABDIR NODE COMMAND…")
+    lab, node, *words = sys.argv[1:]
+    world = LabWorld(Path(lab).resolve())
+    if not (world.folder(node) / "state.json").exists():
+        _ssh_fails(f"ssh: Could not resolve hostname {node}: Name or service not known")
+    state, now = world.load(node), world.clock().now()
+    if not is_reachable(state, now):
+        _ssh_fails(f"ssh: connect to host {node} port 22: No route to host")
+    while state["fails"]["probe_hangs"]:
+        signal.pause()
+    _run(world, state, now, _localise_command(words))
+
+
+def is_reachable(state: VirtualNodeState, now: datetime) -> bool:
+    """Say whether the node's operating system answers at `now`."""
+    return state["power"]["state"] == "On" and now >= datetime.fromisoformat(state["boot"]["ready_at"])
+
+
+def _ssh_fails(message: str) -> NoReturn:
+    sys.stderr.write(f"{message}\n")
+    sys.exit(SSH_FAILED)
+
+
+def _localise_command(words: Sequence[str]) -> list[str]:
+    """Return the command with this Python for the node's; one word is a command line, as ssh takes it."""
+    command = shlex.split(words[0]) if len(words) == 1 else list(words)
+    return [sys.executable, *command[1:]] if command[0] == "python3" else command
+
+
+def _run(world: LabWorld, state: VirtualNodeState, now: datetime, command: list[str]) -> NoReturn:
+    folder = world.folder(state["name"])
+    _write_uptime(folder, state, now)
+    library = build_stub(world.home / "lib")
+    environment = {**os.environ, **_environment(world, folder, now, library)}
+    if library is None and _is_probe(command):
+        _run_probe_with_replayed_nvml(command, environment, state)
+    _exec_command(command, environment)
+
+
+def _is_probe(command: Sequence[str]) -> bool:
+    """Say whether this is the probe, installed or brought along; nothing else comes through standard input."""
+    return list(command[1:3]) == ["-m", "assay.probe"] or list(command[1:4]) == ["-I", "-S", "-"]
+
+
+def _exec_command(command: list[str], environment: Mapping[str, str]) -> NoReturn:
+    """Replace this process, so that whoever kills it kills the command."""
+    try:
+        os.execvpe(command[0], command, environment)  # noqa: S606  # no shell: the words as they are
+    except OSError:
+        sys.stderr.write(f"{command[0]}: command not found\n")
+        sys.exit(NO_COMMAND)
+
+
+def _write_uptime(folder: Path, state: VirtualNodeState, now: datetime) -> None:
+    up_s = (now - kernel_start_time(state)).total_seconds()
+    scratch = folder / f".uptime.{os.getpid()}"
+    scratch.write_text(f"{up_s:.2f} {up_s:.2f}\n")
+    scratch.replace(folder / "root/proc/uptime")
+
+
+def _environment(world: LabWorld, folder: Path, now: datetime, library: Path | None) -> Mapping[str, str]:
+    tools = install_tools(world.home / "tools")
+    return {
+        "ASSAY_ROOT": str(folder / "root"),
+        "ASSAY_AT": now.isoformat(),
+        "ASSAY_LAB_STATE": str(folder / "state.json"),
+        "NVML_STUB": str(folder / "nvml.json"),
+        "LD_LIBRARY_PATH": str(library.parent) if library else "",
+        "PATH": f"{tools}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
+    }
+
+
+def _run_probe_with_replayed_nvml(
+    command: list[str], environment: Mapping[str, str], state: VirtualNodeState
+) -> NoReturn:
+    """Run the probe and put replayed NVML readings where it found no driver."""
+    from assay.lab.nvml.replayed_readings import replay_nvml_readings
+
+    sys.stderr.write(f"{REPLAYED_NOTICE}\n")
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=False)
+    try:
+        document = json.loads(done.stdout)
+    except ValueError:
+        sys.stdout.buffer.write(done.stdout)
+    else:
+        document["probe"]["gpu"] = replay_nvml_readings(state)
+        sys.stdout.write(json.dumps(document) + "\n")
+    sys.exit(done.returncode)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,89 @@
+"""What the stub `libnvidia-ml.so.1` answers: a flat JSON file, keys `count`, `slots`, `driver` … and `g<slot>.<what>`.
+
+Numbers are in NVML's own units (milliwatts). A GPU that is not there has no index; those after it move up, as
+they do in NVML, so only the PCI address names a GPU's place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from assay.lab.node.healthy_devices import HEALTHY_GPU, HGX_NVLINKS
+from assay.lab.world import VirtualNodeState
+
+GPU_IS_LOST = 15  # NVML_ERROR_GPU_IS_LOST
+MEMORY_ABOVE_GPU_C = 6
+CUDA = {"570": 12080, "575": 12090, "580": 13000}  # CUDA toolkit release notes, table of drivers
+COPIED_FIELDS = (
+    *("name", "serial", "uuid", "board_part", "inforom_image", "inforom_oem", "inforom_ecc", "inforom_valid"),
+    *("pcie_generation", "pcie_generation_max", "pcie_width", "pcie_width_max", "pcie_replays"),
+    *("sm_mhz", "sm_max_mhz", "memory_mhz", "memory_max_mhz", "application_mhz", "application_default_mhz", "throttle"),
+    *("temperature_c", "shutdown_c", "slowdown_c", "operating_max_c", "memory_max_c"),
+    *("ecc_enabled", "ecc_pending", "sram_threshold_exceeded", "repair_channel", "repair_tpc"),
+    *("nvlink_generation", "nvlink_speed_mb_s", "nvlink_up"),
+    *("fabric_state", "fabric_status", "fabric_clique", "fabric_cluster", "fabric_health", "fabric_summary"),
+    *("mig_enabled", "mig_pending", "persistence", "compute_mode", "gpu_percent", "memory_percent"),
+    *("memory_total_bytes", "memory_used_bytes", "recovery_action"),
+)
+
+Flat = dict[str, int | str]
+
+
+def stub_answers(state: VirtualNodeState) -> Flat:
+    """Return the stub's answers for the node as it is."""
+    present = [gpu for gpu in state["gpus"] if gpu["present"]]
+    driver = state["driver"]
+    flat: Flat = {"count": len(present), "slots": " ".join(str(gpu["index"]) for gpu in present), "driver": driver}
+    if cuda := CUDA.get(driver.partition(".")[0]):
+        flat |= {"cuda": cuda, "nvml": f"{cuda // 1000}.{driver}"}
+    for gpu in present:
+        vbios = state["firmware"].get(f"HGX_FW_GPU_SXM_{gpu['index'] + 1}", "")
+        device = {"vbios": vbios, "gsp": driver, **_device({**HEALTHY_GPU, **gpu})}
+        flat.update({f"g{gpu['index']}.{key}": answer for key, answer in device.items()})
+    return flat
+
+
+def _device(gpu: VirtualNodeState) -> Flat:
+    said = {key: gpu[key] for key in COPIED_FIELDS if key in gpu}
+    return {
+        "rc": GPU_IS_LOST if gpu["lost"] else 0,
+        "pci": gpu["pci"].upper(),
+        **{key: value if isinstance(value, str) else int(value) for key, value in said.items()},
+        "margin_c": int(gpu.get("margin_c", gpu["operating_max_c"] - gpu["temperature_c"])),
+        "memory_temperature_c": int(gpu.get("memory_temperature_c", gpu["temperature_c"] + MEMORY_ABOVE_GPU_C)),
+        **dict(_power(gpu)),
+        **dict(_memory(gpu)),
+        "nvlink_links": HGX_NVLINKS,
+        **dict(_error_counts(gpu)),
+        "pids": " ".join(map(str, gpu["pids"])),
+        "xids": " ".join(map(str, gpu["xids"])),
+    }
+
+
+def _power(gpu: VirtualNodeState) -> Iterator[tuple[str, int]]:
+    limit = gpu.get("power_limit_w", 700)
+    usual = gpu.get("power_default_w", limit)
+    watts = {"power": gpu["power_w"], "power_limit": limit, "power_requested": limit}
+    for name, value in {**watts, "power_default": usual, "power_max": usual, "power_min": 200}.items():
+        yield f"{name}_mw", int(value * 1000)
+
+
+def _memory(gpu: VirtualNodeState) -> Iterator[tuple[str, int]]:
+    """Yield errors in all and by place; what is not in SRAM is in DRAM."""
+    for counter in ("volatile", "aggregate"):
+        for kind in ("corrected", "uncorrected"):
+            total, sram = gpu[f"ecc_{counter}_{kind}"], gpu[f"ecc_{counter}_sram_{kind}"]
+            yield f"ecc_{counter}_{kind}", int(total + sram)
+            yield f"ecc_{counter}_sram_{kind}", int(sram)
+            yield f"ecc_{counter}_dram_{kind}", int(total)
+    for key in ("remap_correctable", "remap_uncorrectable", "remap_pending", "remap_failed"):
+        yield key, int(gpu[key])
+    yield from ((f"remap_banks_{left}", banks) for left, banks in gpu["remap_banks"].items())
+
+
+def _error_counts(gpu: VirtualNodeState) -> Iterator[tuple[str, Any]]:
+    for reason, nanoseconds in gpu["throttled_ns"].items():
+        yield f"throttled_{reason}_ns", int(nanoseconds)
+    for link, errors in gpu["nvlink_errors"].items():
+        yield from ((f"nvlink{link}_{error}", count) for error, count in errors.items())

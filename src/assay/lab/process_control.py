@@ -1,0 +1,110 @@
+"""Starts and stops the lab's one process, and says whether it is up.
+
+Makes the virtual fleet of a declared one: a state and a root for every node, and the compressed clock.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from datetime import datetime
+from pathlib import Path
+
+from assay.fabric.topology.design_compiler import compile_topology
+from assay.lab.fabric.cabling import lay_cables
+from assay.lab.faults.injection import inject_fault
+from assay.lab.node.virtual_node import make_initial_state
+from assay.lab.scenario import LabScenario
+from assay.lab.world import LabWorld
+from assay.model.errors import AssayError
+from assay.model.fleet import Fleet
+
+DEFAULT_CLOCK_RATE = 60.0
+"""Lab seconds in a real one: a two-minute boot takes two seconds."""
+
+
+def build_world(fleet: Fleet, world: LabWorld, start: datetime, rate: float = DEFAULT_CLOCK_RATE) -> None:
+    """Write every node as its spec wants it, healthy and booted, at lab time `start`, and cable them as designed."""
+    world.home.mkdir(parents=True, exist_ok=True)
+    world.set_clock(start, rate)
+    for node in fleet.nodes.values():
+        fresh = make_initial_state(node, fleet.spec_of(node.name), fleet.bundle_of(node.name), start)
+        with world.change(node.name) as state:
+            state.clear()
+            state.update(fresh)
+    for design in fleet.designs.values():
+        lay_cables(world, compile_topology(design, fleet))
+
+
+START_DEADLINE_S = 30.0
+STOP_DEADLINE_S = 10.0
+
+
+def delete_lab(home: Path) -> None:
+    """Take away an earlier rehearsal in `home`, with its ledger. A ledger that no lab made is never touched."""
+    if (home / "ledger.sqlite").exists() and not (home / "lab").exists():
+        raise AssayError(
+            "this repository has the ledger of a real fleet; a rehearsal would overwrite it",
+            where=str(home / "ledger.sqlite"),
+            fix="rehearse in another clone",
+        )
+    stop_lab(LabWorld(home / "lab"))
+    shutil.rmtree(home, ignore_errors=True)
+
+
+def prepare_lab(fleet: Fleet, world: LabWorld, start: datetime, rate: float, scenario: LabScenario | None) -> None:
+    """Make the world, with what the scenario plants."""
+    build_world(fleet, world, start, rate)
+    for wish in scenario.plant if scenario else ():
+        inject_fault(world, wish.fault, wish.node, wish.arguments)
+
+
+def start_lab(world: LabWorld) -> None:
+    """Start the lab's process and wait until every virtual part answers."""
+    if find_lab_pid(world):
+        raise AssayError("the lab is up already", where=str(world.home), fix="`assay lab down` first")
+    log = (world.home / "lab.log").open("a")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "assay.lab.daemon", str(world.home)],
+        stdin=subprocess.DEVNULL,
+        stdout=log,
+        stderr=log,
+        start_new_session=True,
+    )
+    deadline = time.monotonic() + START_DEADLINE_S
+    while not (world.home / "inventory.yml").exists():
+        if process.poll() is not None or time.monotonic() > deadline:
+            process.kill()
+            raise AssayError("the lab did not come up", where=str(world.home / "lab.log"), fix="the log says why")
+        time.sleep(0.05)
+
+
+def stop_lab(world: LabWorld) -> bool:
+    """End the lab's process; its world stays. Return whether there was one."""
+    pid = find_lab_pid(world)
+    if not pid:
+        (world.home / "inventory.yml").unlink(missing_ok=True)
+        return False
+    os.kill(pid, signal.SIGTERM)
+    deadline = time.monotonic() + STOP_DEADLINE_S
+    while find_lab_pid(world):
+        if time.monotonic() > deadline:
+            os.kill(pid, signal.SIGKILL)
+        time.sleep(0.05)
+    (world.home / "inventory.yml").unlink(missing_ok=True)
+    return True
+
+
+def find_lab_pid(world: LabWorld) -> int:
+    """Return the process id of the lab, 0 when it is down."""
+    try:
+        pid = int(json.loads((world.home / "lab.json").read_text())["pid"])
+        command = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except (OSError, ValueError, KeyError):
+        return 0
+    return pid if str(world.home).encode() in command else 0

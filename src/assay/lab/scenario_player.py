@@ -1,0 +1,195 @@
+"""Plays a scenario on a running lab, through the same commands that a person types, and says what came of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+
+from assay.lab.fabric.cabling import swap_cables
+from assay.lab.faults.injection import inject_fault
+from assay.lab.scenario import (
+    CertifyStep,
+    ExpectationResult,
+    ExpectStep,
+    InjectStep,
+    JobStep,
+    LabScenario,
+    ReconcileStep,
+    ScenarioChapter,
+    ScenarioObservation,
+    ScenarioStep,
+    SwapStep,
+    check_expectations,
+)
+from assay.lab.scheduler_adapter import LabScheduler
+from assay.lab.world import LabWorld
+from assay.ledger.location import LEDGER_VARIABLE
+from assay.ledger.store import Ledger
+from assay.model.errors import AssayError
+from assay.model.fleet import Fleet
+
+FLASH_DEADLINE_S = 60.0
+
+
+class TourReporter:
+    """What a tour says while it goes. The CLI says it in colour; a test listens."""
+
+    def begin_chapter(self, number: int, title: str) -> None:
+        """A chapter begins."""
+
+    def begin_step(self, text: str) -> None:
+        """A step begins; it may take a while."""
+
+    def show_line(self, text: str) -> None:
+        """A line of a command's answer."""
+
+    def show_result(self, finding: ExpectationResult) -> None:
+        """Something declared was held against what is."""
+
+
+@dataclass
+class ScenarioPlayer:
+    """A scenario, played in the fleet repository at `root`, whose lab is up."""
+
+    root: Path
+    fleet: Fleet
+    world: LabWorld
+    reporter: TourReporter
+    missed: list[tuple[str, ExpectationResult]] = field(default_factory=list)
+
+    def play(self, scenario: LabScenario) -> bool:
+        """Play every chapter; return whether everything came out as declared."""
+        for number, chapter in enumerate(scenario.chapters, 1):
+            self.reporter.begin_chapter(number, chapter.title)
+            self._play_chapter(chapter)
+        return not self.missed
+
+    def _play_chapter(self, chapter: ScenarioChapter) -> None:
+        for step in chapter.steps:
+            for finding in self._play_step(step):
+                self.reporter.show_result(finding)
+                if not finding.met:
+                    self.missed.append((chapter.title, finding))
+
+    def _play_step(self, step: ScenarioStep) -> list[ExpectationResult]:
+        verbs: dict[str, Callable[..., list[ExpectationResult] | None]] = {
+            "inject": self._inject,
+            "swap": self._swap,
+            "job": self._job,
+            "certify": self._certify,
+            "advance_hours": self._advance,
+            "reconcile": self._reconcile,
+            "this_machine": self._this_machine,
+            "expect": self._expect,
+        }
+        return verbs[step.action](getattr(step, step.action)) or []
+
+    def _inject(self, wish: InjectStep) -> None:
+        arguments = " ".join(f"{name}={content}" for name, content in wish.arguments.items())
+        self.reporter.begin_step(f"the lab plants {wish.fault} {arguments} on {wish.node}".replace("  ", " "))
+        inject_fault(self.world, wish.fault, wish.node, wish.arguments)
+
+    def _swap(self, wish: SwapStep) -> None:
+        self.reporter.begin_step(f"hands exchange the cables of {wish.a} and {wish.b}")
+        swap_cables(self.world, wish.a, wish.b)
+
+    def _job(self, wish: JobStep) -> None:
+        self.reporter.begin_step(f"a customer's job {wish.name} starts on {wish.node} for {wish.hours:g} h")
+        scheduler = LabScheduler(self.fleet.nodes[wish.node].variables)
+        scheduler.place(wish.name, "customer", wish.node, wish.hours * 3600)
+
+    def _certify(self, wish: CertifyStep) -> None:
+        self._run_assay("certify", wish.node, "--reason", wish.reason)
+
+    def _advance(self, hours: float) -> None:
+        self.reporter.begin_step(f"{hours:g} hours pass")
+        self.world.jump(timedelta(hours=hours))
+
+    def _reconcile(self, wish: ReconcileStep) -> list[ExpectationResult]:
+        options = [*(f"--node={node}" for node in wish.nodes), *(["--settle"] if wish.settle else [])]
+        if wish.kill_in_flash:
+            return [self._kill_in_flash(wish.kill_in_flash, options)]
+        self._run_assay("reconcile", "--once", *options)
+        return []
+
+    def _kill_in_flash(self, node: str, options: list[str]) -> ExpectationResult:
+        self.reporter.begin_step(
+            f"$ assay reconcile --once {' '.join(options)}   … and SIGKILL while the BMC of {node} flashes"
+        )
+        process = subprocess.Popen(
+            self._command("reconcile", "--once", *options),
+            env=_environment_without_ledger(),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        flashing = _wait_until(lambda: _is_flashing(self.world, node) or process.poll() is not None, FLASH_DEADLINE_S)
+        os.kill(process.pid, signal.SIGKILL)
+        ended = process.wait()
+        met = flashing and ended == -signal.SIGKILL
+        return ExpectationResult(
+            f"assay was killed in the middle of {node}'s flash", met, f"it ended with {ended} before that"
+        )
+
+    def _this_machine(self, _: bool) -> None:
+        self._run_assay("observe", "--here")
+
+    def _expect(self, wish: ExpectStep) -> list[ExpectationResult]:
+        answer = subprocess.run(
+            self._command("status", "--format", "json"),
+            capture_output=True,
+            text=True,
+            check=False,
+            env=_environment_without_ledger(),
+        )
+        if answer.returncode:
+            raise AssayError(f"assay status ended with {answer.returncode}: {answer.stderr.strip()}")
+        status = {node["node"]: node for node in json.loads(answer.stdout)["nodes"]}
+        entries = Ledger.open(self.root / ".assay" / "ledger.sqlite").entries()
+        return list(check_expectations(wish, ScenarioObservation(entries, status, self.world)))
+
+    def _run_assay(self, *words: str) -> None:
+        self.reporter.begin_step(f"$ assay {' '.join(words)}")
+        process = subprocess.Popen(
+            self._command(*words),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            env=_environment_without_ledger(),
+        )
+        out, err = process.communicate()
+        for line in out.splitlines():
+            self.reporter.show_line(line)
+        if process.returncode not in (0, 1):
+            raise AssayError(f"assay {words[0]} ended with {process.returncode}: {err.strip()}")
+
+    def _command(self, verb: str, *words: str) -> list[str]:
+        return [sys.executable, "-m", "assay", verb, "--fleet", str(self.root), *words]
+
+
+def _environment_without_ledger() -> dict[str, str]:
+    """Return the environment of a tour's commands: a rehearsal never writes in the ledger of a real fleet."""
+    return {name: value for name, value in os.environ.items() if name != LEDGER_VARIABLE}
+
+
+def _is_flashing(world: LabWorld, node: str) -> bool:
+    now = world.clock().now().isoformat()
+    return any(task["started_at"] <= now < task["ends_at"] for task in world.load(node)["tasks"])
+
+
+def _wait_until(come: Callable[[], bool], seconds: float) -> bool:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if come():
+            return True
+        time.sleep(0.05)
+    return False

@@ -1,0 +1,118 @@
+"""The adapter `lab`, which the inventory variable `workloads` names, with the far end's address in `lab_scheduler`."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode, b64encode
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+from urllib.error import HTTPError, URLError
+from urllib.parse import quote
+from urllib.request import Request as Call
+from urllib.request import urlopen
+
+from assay.model.errors import AssayError
+from assay.schedulers.scheduler_adapter import (
+    VERIFY_UNDRAIN,
+    CustomerJob,
+    SchedulerNodeStatus,
+    SpareRunResult,
+    is_our_reason,
+    prefix_reason,
+)
+
+ANSWER_WITHIN_S = 5.0
+
+
+class LabScheduler:
+    """The adapter `lab`. Built from a node's inventory variables."""
+
+    places_jobs = True
+
+    def __init__(self, variables: Mapping[str, Any]) -> None:
+        self.address = str(variables.get("lab_scheduler", ""))
+        if not self.address:
+            raise AssayError(
+                "workloads is `lab`, but the inventory variable `lab_scheduler` is not set",
+                fix="start the lab (`assay lab up`), which lays its addresses over the inventory",
+            )
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, LabScheduler) and other.address == self.address
+
+    def __hash__(self) -> int:
+        return hash(self.address)
+
+    def list_jobs(self, node: str) -> tuple[CustomerJob, ...]:
+        """Return the jobs that run on the node now."""
+        found = self._request("GET", f"/jobs?node={quote(node)}")["jobs"]
+        return tuple(CustomerJob(job["id"], job["name"], job["owner"], job["since"]) for job in found)
+
+    def read_cordon_reason(self, node: str) -> str:
+        """Return the reason of the cordon that stands, or ""."""
+        return str(self._request("GET", f"/nodes/{quote(node)}")["cordon"])
+
+    def cordon(self, node: str, reason: str) -> None:
+        """Let no new job start, unless somebody has said so before."""
+        if not self.read_cordon_reason(node):
+            self._request("PUT", f"/nodes/{quote(node)}/cordon", {"reason": prefix_reason(reason)})
+
+    def uncordon(self, node: str) -> None:
+        """Undo our own cordon."""
+        if is_our_reason(self.read_cordon_reason(node)):
+            self._request("DELETE", f"/nodes/{quote(node)}/cordon")
+
+    def drain(self, node: str, reason: str, now: bool = False) -> None:
+        """Cordon; with `now` end and requeue the jobs."""
+        self.cordon(node, reason)
+        if now:
+            self._request("POST", f"/nodes/{quote(node)}/requeue")
+
+    def read_statuses(self, nodes: Collection[str]) -> dict[str, SchedulerNodeStatus]:
+        """Return how each node stands, by one question."""
+        jobs: dict[str, list[CustomerJob]] = defaultdict(list)
+        told = self._request("GET", "/standings")
+        for job in told["jobs"]:
+            jobs[job["node"]].append(CustomerJob(job["id"], job["name"], job["owner"], job["since"]))
+        return {node: SchedulerNodeStatus(tuple(jobs[node]), told["cordons"].get(node, "")) for node in nodes}
+
+    def cordon_many(self, reasons: Mapping[str, str]) -> None:
+        """Cordon each node, by one order."""
+        self._request("PUT", "/cordons", {node: prefix_reason(reason) for node, reason in reasons.items()})
+
+    def run_spare(self, node: str, command: Sequence[str], given: bytes, deadline_s: float) -> SpareRunResult:
+        """Run a command on the node until a customer's job is placed there."""
+        wish = {"command": list(command), "given": b64encode(given).decode(), "deadline_s": deadline_s}
+        told = self._request("POST", f"/nodes/{quote(node)}/spare", wish, deadline_s + ANSWER_WITHIN_S)
+        return SpareRunResult(told["code"], b64decode(told["output"]), told["errors"], told["yielded"])
+
+    def undrain_verified(self, node: str, began: datetime) -> str:
+        """Undo a cordon that asks for it and was there when the verification began; return its reason, or ""."""
+        told = self._request("GET", f"/nodes/{quote(node)}")
+        if VERIFY_UNDRAIN not in told["cordon"] or datetime.fromisoformat(told["since"]) > began:
+            return ""
+        self._request("DELETE", f"/nodes/{quote(node)}/cordon")
+        return str(told["cordon"])
+
+    def place(self, name: str, owner: str, node: str, seconds: float) -> CustomerJob:
+        """Start a job of `seconds` lab seconds on a node, as a customer would. Trouble where it is cordoned."""
+        wish = {"name": name, "owner": owner, "node": node, "seconds": seconds}
+        job = self._request("POST", "/jobs", wish)
+        return CustomerJob(job["id"], job["name"], job["owner"], job["since"])
+
+    def _request(
+        self, method: str, path: str, body: Mapping[str, Any] | None = None, within_s: float = ANSWER_WITHIN_S
+    ) -> Any:
+        content = json.dumps(body).encode() if body is not None else None
+        call = Call(self.address + path, content, {"Content-Type": "application/json"}, method=method)  # noqa: S310
+        try:
+            with urlopen(call, timeout=within_s) as answer:  # noqa: S310 — loopback, from the lab's own overlay
+                return json.load(answer)
+        except HTTPError as refusal:
+            raise AssayError(f"the scheduler refused: {refusal.read().decode()}", where=self.address) from None
+        except (URLError, OSError) as lost:
+            raise AssayError(
+                f"the scheduler does not answer: {lost}", where=self.address, fix="is the lab up? `assay lab status`"
+            ) from None

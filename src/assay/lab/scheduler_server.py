@@ -1,0 +1,215 @@
+"""The lab's scheduler: jobs that end when their time is over, cordons with reasons, and a requeue.
+
+It is the far end, served over loopback HTTP by the lab's daemon; `assay.lab.scheduler_adapter` is the adapter.
+
+```
+GET  /jobs?node=N               {"jobs": [{"id","name","owner","node","since","ends_at","state"}…]}  running on N
+GET  /jobs                      every job that ever was, with its state (running, ended, requeued)
+POST /jobs                      {"name","owner","node","seconds"} → the job, or 409 where N is cordoned
+GET  /nodes/N                   {"cordon": reason or "", "since": when it was set}
+PUT  /nodes/N/cordon            {"reason"}; 409 where somebody else's cordon stands
+DELETE /nodes/N/cordon
+PUT  /cordons                   {node: reason}; those that stand stay
+GET  /standings                 {"jobs": [those that run], "cordons": {node: reason}}
+POST /nodes/N/requeue           ends the node's jobs; each stays in the record as requeued
+POST /nodes/N/spare             {"command","given","deadline_s"} → {"code","output","errors","yielded"}; base64 bytes
+```
+
+What the lab's scheduler remembers: jobs with an end, and cordons with a reason.
+
+What runs in the spare time of the lab's nodes: a process each, which ends as soon as a customer comes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from asyncio.subprocess import PIPE, Process
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from datetime import datetime, timedelta
+from itertools import count
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from assay.lab.world import LabWorld
+
+
+class LabJobQueue:
+    """Jobs and cordons in memory. A job whose time is over reads `ended` from then on."""
+
+    def __init__(self, now: Callable[[], datetime]) -> None:
+        self.cordons: dict[str, str] = {}
+        self.closed_at: dict[str, str] = {}
+        self._now, self._jobs, self._numbers = now, list[dict[str, Any]](), count(1)
+
+    def jobs(self, node: str | None = None) -> list[dict[str, Any]]:
+        """Return the jobs that run on `node`, or every job that ever was."""
+        now = self._now()
+        for job in self._jobs:
+            if job["state"] == "running" and datetime.fromisoformat(job["ends_at"]) <= now:
+                job["state"] = "ended"
+        return [job for job in self._jobs if node is None or (job["node"] == node and job["state"] == "running")]
+
+    def cordon(self, node: str, reason: str) -> str:
+        """Close a node for a reason; return the one that stands, which is an earlier one where there was any."""
+        if node not in self.cordons:
+            self.cordons[node], self.closed_at[node] = reason, self._now().isoformat()
+        return self.cordons[node]
+
+    def uncordon(self, node: str) -> None:
+        """Open a node, whoever closed it."""
+        self.cordons.pop(node, None)
+        self.closed_at.pop(node, None)
+
+    def place(self, name: str, owner: str, node: str, seconds: float) -> dict[str, Any] | None:
+        """Start a job of `seconds`, or return None where the node is cordoned."""
+        if node in self.cordons:
+            return None
+        now = self._now()
+        job = {
+            "id": str(next(self._numbers)),
+            "name": name,
+            "owner": owner,
+            "node": node,
+            "since": now.isoformat(),
+            "ends_at": (now + timedelta(seconds=seconds)).isoformat(),
+            "state": "running",
+        }
+        self._jobs.append(job)
+        return job
+
+    def requeue(self, node: str) -> list[dict[str, Any]]:
+        """End the node's running jobs; the record says that they were requeued, and when."""
+        ended = self.jobs(node)
+        for job in ended:
+            job.update(state="requeued", ends_at=self._now().isoformat())
+        return ended
+
+
+class SpareCommandRunner:
+    """Runs commands on nodes as the node's own shell does, one a node at a time, and none where it is not free."""
+
+    def __init__(self, world: LabWorld, queue: LabJobQueue) -> None:
+        self._world, self._queue = world, queue
+        self._running: dict[str, Process] = {}
+        self._made_room: set[str] = set()
+
+    async def run_command(self, node: str, command: Sequence[str], given: str, deadline_s: float) -> dict[str, Any]:
+        """Run a command; return what came of it in the form of POST /nodes/N/spare. Bytes are in base64."""
+        if node in self._running:
+            return _result_as_json(None, err=b"something else runs in its spare time")
+        if self._customers(node) or node in self._queue.cordons:
+            return _result_as_json(None, yielded=self._customers(node))
+        there = [sys.executable, "-m", "assay.lab.node.shell", str(self._world.home), node, *command]
+        process = await asyncio.create_subprocess_exec(*there, stdin=PIPE, stdout=PIPE, stderr=PIPE, process_group=0)
+        self._running[node] = process
+        try:
+            return await self._ended(node, process, b64decode(given), deadline_s)
+        finally:
+            del self._running[node]
+            self._made_room.discard(node)
+
+    def end_for_customer(self, node: str) -> None:
+        """End what runs on a node, at once: a customer's job was placed there."""
+        if process := self._running.get(node):
+            self._made_room.add(node)
+            _kill_process(process)
+
+    async def _ended(self, node: str, process: Process, given: bytes, deadline_s: float) -> dict[str, Any]:
+        try:
+            out, err = await asyncio.wait_for(process.communicate(given), deadline_s)
+        except TimeoutError:
+            _kill_process(process)
+            await process.wait()
+            return _result_as_json(None)
+        if node in self._made_room:
+            return _result_as_json(None, out, err, self._customers(node) or "a job that is over already")
+        code = process.returncode
+        return _result_as_json(None if code is None or code < 0 else code, out, err)
+
+    def _customers(self, node: str) -> str:
+        jobs = self._queue.jobs(node)
+        return ", ".join(f"job {job['id']} ({job['name']}, {job['owner']})" for job in jobs)
+
+
+def _result_as_json(code: int | None, out: bytes = b"", err: bytes = b"", yielded: str = "") -> dict[str, Any]:
+    output, errors = b64encode(out).decode(), err.decode(errors="replace")
+    return {"code": code, "output": output, "errors": errors, "yielded": yielded}
+
+
+def _kill_process(process: Process) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def scheduler_app(world: LabWorld) -> Starlette:
+    """Return the scheduler as an ASGI app; its jobs end by the lab's clock."""
+    far = _SchedulerRoutes(world)
+    return Starlette(
+        routes=[
+            Route("/standings", far.standings),
+            Route("/jobs", far.jobs),
+            Route("/jobs", far.place, methods=["POST"]),
+            Route("/cordons", far.cordon_many, methods=["PUT"]),
+            Route("/nodes/{node}", far.node),
+            Route("/nodes/{node}/cordon", far.cordon, methods=["PUT"]),
+            Route("/nodes/{node}/cordon", far.uncordon, methods=["DELETE"]),
+            Route("/nodes/{node}/requeue", far.requeue, methods=["POST"]),
+            Route("/nodes/{node}/spare", far.spare, methods=["POST"]),
+        ]
+    )
+
+
+class _SchedulerRoutes:
+    """The answers, each of a route."""
+
+    def __init__(self, world: LabWorld) -> None:
+        self._queue = LabJobQueue(lambda: world.clock().now())
+        self._spare = SpareCommandRunner(world, self._queue)
+
+    async def jobs(self, request: Request) -> Response:
+        return JSONResponse({"jobs": self._queue.jobs(request.query_params.get("node"))})
+
+    async def standings(self, _: Request) -> Response:
+        running = [job for job in self._queue.jobs(None) if job["state"] == "running"]
+        return JSONResponse({"jobs": running, "cordons": self._queue.cordons})
+
+    async def place(self, request: Request) -> Response:
+        wish = await request.json()
+        job = self._queue.place(wish["name"], wish["owner"], wish["node"], float(wish["seconds"]))
+        if job is None:
+            return JSONResponse({"error": f"{wish['node']} is cordoned"}, status_code=409)
+        self._spare.end_for_customer(wish["node"])
+        return JSONResponse(job, status_code=201)
+
+    async def node(self, request: Request) -> Response:
+        name = request.path_params["node"]
+        since = self._queue.closed_at.get(name, "")
+        return JSONResponse({"cordon": self._queue.cordons.get(name, ""), "since": since})
+
+    async def cordon(self, request: Request) -> Response:
+        reason = (await request.json())["reason"]
+        standing = self._queue.cordon(request.path_params["node"], reason)
+        return JSONResponse({"cordon": standing}, status_code=200 if standing == reason else 409)
+
+    async def cordon_many(self, request: Request) -> Response:
+        wanted = await request.json()
+        return JSONResponse({name: self._queue.cordon(name, reason) for name, reason in wanted.items()})
+
+    async def uncordon(self, request: Request) -> Response:
+        self._queue.uncordon(request.path_params["node"])
+        return JSONResponse({"cordon": ""})
+
+    async def requeue(self, request: Request) -> Response:
+        return JSONResponse({"jobs": self._queue.requeue(request.path_params["node"])})
+
+    async def spare(self, request: Request) -> Response:
+        return JSONResponse(await self._spare.run_command(request.path_params["node"], **await request.json()))

@@ -1,0 +1,113 @@
+"""Holding a ledger to its hash chains: what was changed, taken out, swapped or put in by another hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from sqlalchemy import Connection, Row, Select, except_, select
+
+from assay.ledger import outcomes, tables
+from assay.ledger.hash_chain import HASHED_FIELDS, ChainName, RunDigest, hash_line
+
+ROWS_PER_FETCH = 2000
+"""Rows that are read at a time: a ledger need not fit into memory."""
+MAX_PROBLEMS = 100
+"""Problems that are told; who finds so many knows enough."""
+ChainRow = Row[Any]
+
+
+def find_chain_problems(connection: Connection) -> Iterator[str]:
+    """Yield what does not fit, in one snapshot of the ledger: entries, runs, outcomes, and what follows from them."""
+    yield from _check_chain(connection, "entry", _no_problems)
+    texts, told, measured = tables.texts.c, tables.outcomes.c, tables.measurements.c
+    parts = _RunContents(
+        _Rows(_stream_rows(connection, select(tables.texts).order_by(texts.seq))),
+        _Rows(_stream_rows(connection, select(tables.outcomes).order_by(told.seq))),
+        _Rows(
+            _stream_rows(connection, select(measured.outcome, measured.gauge, measured.value).order_by(measured.seq))
+        ),
+    )
+    yield from _check_chain(connection, "run", parts.check_run)
+    yield from parts.find_orphans()
+    yield from _check_newest(connection)
+
+
+def _check_chain(connection: Connection, of: ChainName, inside: Callable[[ChainRow], Iterator[str]]) -> Iterator[str]:
+    """Yield where a chain is broken; `inside` yields what else is wrong with a line that fits."""
+    table, end = {"entry": tables.entries, "run": tables.runs}[of].c, tables.chains.c
+    columns = (table.seq, *(table[name] for name in HASHED_FIELDS[of]), table.hash)
+    seq, before = 0, ""
+    for row in _stream_rows(connection, select(*columns).order_by(table.seq)):
+        if row[0] != seq + 1:
+            yield f"{_missing(of, seq + 1, row[0] - 1)} before {_describe_row(of, row)}"
+        if row[-1] != hash_line(before, row[:-1]):
+            yield f"{_describe_row(of, row)} was changed, or is not the one that was written after {of} {seq}"
+        yield from inside(row)
+        seq, before = row[0], row[-1]
+    kept = connection.execute(select(end.seq, end.hash).where(end.name == of)).first()
+    if kept is None or tuple(kept) != (seq, before):
+        yield f"the chain ends with {of} {kept.seq if kept else 'unknown'}, not with {of} {seq}, the last that is here"
+
+
+def _missing(of: ChainName, first: int, last: int) -> str:
+    return f"{of} {first} is missing" if first >= last else f"{of} {first} to {last} are missing"
+
+
+def _describe_row(of: ChainName, row: ChainRow) -> str:
+    node = getattr(row, "node", "")
+    what = f"{row.kind}{node and ' of '}{node}" if of == "entry" else row.id
+    return f"{of} {row.seq} ({what}, {row.at})"
+
+
+def _no_problems(_: ChainRow) -> Iterator[str]:
+    return iter(())
+
+
+class _Rows:
+    """Rows that begin with the number by which they are sorted, taken up to one."""
+
+    def __init__(self, rows: Iterator[ChainRow]) -> None:
+        self._rows = rows
+        self.next = next(rows, None)
+
+    def take_until(self, last: int) -> Iterator[ChainRow]:
+        while self.next is not None and self.next[0] <= last:
+            yield self.next
+            self.next = next(self._rows, None)
+
+
+class _RunContents:
+    """What runs are made of, held to their digests one run after the other."""
+
+    def __init__(self, texts: _Rows, told: _Rows, measured: _Rows) -> None:
+        self._texts, self._told, self._measured = texts, told, measured
+
+    def check_run(self, run: ChainRow) -> Iterator[str]:
+        digest = RunDigest()
+        digest.texts(self._texts.take_until(run.texts))
+        digest.outcomes(self._told.take_until(run.outcomes))
+        digest.measured(self._measured.take_until(run.outcomes))
+        if digest.hexdigest() != run.digest:
+            yield f"what {_describe_row('run', run)} found was changed: its outcomes, their measurements or their words"
+
+    def find_orphans(self) -> Iterator[str]:
+        for what, rows in (("text", self._texts), ("outcome", self._told), ("measurement", self._measured)):
+            if rows.next is not None:
+                yield f"there is a {what} that no run brought: {dict(rows.next._mapping)}"
+
+
+def _check_newest(connection: Connection) -> Iterator[str]:
+    """Yield where `newest`, by which is decided, is not what follows from the outcomes."""
+    kept, follows = (
+        select(*(tables.newest.c[name] for name in outcomes.NEWEST_COLUMNS)),
+        outcomes.select_expected_newest(),
+    )
+    for row in connection.execute(except_(kept, follows).limit(1)):
+        yield f"outcome {row.outcome} stands as the newest of its kind and is not"
+    for row in connection.execute(except_(follows, kept).limit(1)):
+        yield f"outcome {row.outcome} is the newest of its kind and does not stand as that"
+
+
+def _stream_rows(connection: Connection, query: Select[Any]) -> Iterator[ChainRow]:
+    yield from connection.execution_options(yield_per=ROWS_PER_FETCH).execute(query)

@@ -1,0 +1,181 @@
+"""Opening a ledger: SQLite beside the fleet, PostgreSQL by URL, and what to tell a person when it cannot be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, make_url, select, text
+from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
+
+from assay.ledger import tables
+from assay.ledger.errors import SCHEMA_VERSION, make_database_error, make_not_a_ledger_error, make_schema_version_error
+from assay.ledger.location import LEDGER_VARIABLE
+from assay.model.errors import AssayError
+
+LOCK_TIMEOUT_S = 10.0
+SECRET_PARAMETERS = ("password", "sslpassword")
+"""Words of a URL's query that are never shown."""
+
+
+def parse_ledger_url(where: Path | str) -> URL:
+    """Return the URL of a ledger: a path is an SQLite file, `postgresql://…` a server. Raises Trouble for another."""
+    if isinstance(where, Path) or "://" not in where:
+        return URL.create("sqlite", database=str(where))
+    url = _parse_url(where)
+    if url.get_backend_name() == "postgresql":
+        return url.set(drivername="postgresql+psycopg")
+    if url.get_backend_name() == "sqlite":
+        return url
+    raise AssayError(f"no ledger can live on {url.get_backend_name()}", fix="give a file or a postgresql:// URL")
+
+
+def _parse_url(where: str) -> URL:
+    try:
+        return make_url(where)
+    except (ArgumentError, ValueError):  # which may quote a part of the password
+        fix = "write postgresql://USER:PASSWORD@HOST:PORT/DATABASE, special characters of a password as %XX"
+        raise AssayError("the ledger's URL cannot be read", where=LEDGER_VARIABLE, fix=fix) from None
+
+
+def open_engine(url: URL, patience_s: float = LOCK_TIMEOUT_S) -> Engine:
+    """Return an engine for the ledger at `url`, made there if there is nothing yet. Raises Trouble."""
+    if url.get_backend_name() == "sqlite":
+        _make_folder(Path(str(url.database)).parent)
+        engine = _sqlite_engine(url, patience_s)
+    else:
+        engine = _postgresql_engine(url, patience_s)
+    with translate_errors(engine):
+        _check_schema(engine)
+    return engine
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise AssayError(f"no folder for the ledger: {error.strerror}", where=str(folder), fix="make it") from error
+
+
+def _sqlite_engine(url: URL, patience_s: float) -> Engine:
+    engine = create_engine(url, connect_args={"timeout": patience_s, "check_same_thread": False})
+
+    def configure(connection: Any, _record: Any) -> None:
+        connection.isolation_level = None  # transactions begin where `begin` below says, not where the driver guesses
+        connection.execute("PRAGMA synchronous = FULL")  # acknowledged is on the disk
+        connection.execute("PRAGMA foreign_keys = ON")
+
+    def begin(connection: Connection) -> None:
+        if connection.get_execution_options().get("isolation_level") != "AUTOCOMMIT":
+            connection.exec_driver_sql("BEGIN IMMEDIATE")  # a writer waits for its turn at once, never half-way
+
+    event.listen(engine, "connect", configure)
+    event.listen(engine, "begin", begin)
+    return engine
+
+
+def _postgresql_engine(url: URL, patience_s: float) -> Engine:
+    """Return an engine that asks whether a connection still stands before it uses it: servers are started anew."""
+    patience = {"connect_timeout": max(2, round(patience_s))}  # the driver takes less than 2 s for 2 s
+    engine = create_engine(url, connect_args=patience, pool_pre_ping=True)
+
+    def configure(connection: Any, _record: Any) -> None:
+        connection.autocommit = True
+        connection.execute("SET tcp_keepalives_idle = 10")  # a machine that is gone lets go of its locks in time
+        connection.execute("SET tcp_keepalives_interval = 5")
+        connection.execute("SET tcp_keepalives_count = 3")
+        connection.autocommit = False
+
+    event.listen(engine, "connect", configure)
+    return engine
+
+
+@contextmanager
+def open_reader(engine: Engine) -> Iterator[Connection]:
+    """Yield a connection that sees what is committed and takes no lock; database errors become Trouble."""
+    with translate_errors(engine), engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        yield connection
+
+
+@contextmanager
+def open_snapshot(engine: Engine) -> Iterator[Connection]:
+    """Yield a connection that sees the ledger as it is now, however many write meanwhile, and takes no lock."""
+    if engine.dialect.name == "postgresql":
+        with (
+            translate_errors(engine),
+            engine.connect().execution_options(isolation_level="REPEATABLE READ") as connection,
+        ):
+            yield connection
+        return
+    with open_reader(engine) as connection:
+        connection.exec_driver_sql("BEGIN")
+        try:
+            yield connection
+        finally:
+            connection.exec_driver_sql("ROLLBACK")
+
+
+@contextmanager
+def open_writer(engine: Engine) -> Iterator[Connection]:
+    """Yield a connection inside one transaction, the only writer while it lasts; database errors become Trouble.
+
+    One writer at a time keeps `seq` in the order of commits, so that a reader that asks `after` misses nothing.
+    """
+    with translate_errors(engine), engine.begin() as connection:
+        if connection.dialect.name == "postgresql":
+            connection.execute(text("LOCK TABLE assay_ledger IN SHARE ROW EXCLUSIVE MODE"))
+        yield connection
+
+
+def _check_schema(engine: Engine) -> None:
+    with open_reader(engine) as connection:
+        if connection.dialect.name == "sqlite":
+            connection.exec_driver_sql("PRAGMA journal_mode = WAL")
+        version = _version(connection)
+    if version is None:
+        _create_schema(engine)
+    elif version != SCHEMA_VERSION:
+        raise make_schema_version_error(version, _display_name(engine))
+
+
+def _create_schema(engine: Engine) -> None:
+    with engine.begin() as connection:
+        if connection.dialect.name == "postgresql":
+            connection.execute(text("SELECT pg_advisory_xact_lock(hashtext('assay ledger'))"))
+        if _version(connection) is None:
+            tables.create_tables(connection)
+
+
+def _version(connection: Connection) -> int | None:
+    names = inspect(connection).get_table_names()
+    if tables.schema_info.name in names:
+        version: int = connection.execute(select(tables.schema_info.c.version)).scalar_one()
+        return version
+    if names and connection.dialect.name == "sqlite":
+        raise make_not_a_ledger_error(names, _display_name(connection.engine))
+    if taken := sorted(set(names) & set(tables.metadata.tables)):
+        raise make_not_a_ledger_error(taken, _display_name(connection.engine))
+    return None
+
+
+@contextmanager
+def translate_errors(engine: Engine) -> Iterator[None]:
+    """Turn what a database says into Trouble for a person, naming the ledger without its password."""
+    try:
+        yield
+    except DBAPIError as error:
+        raise make_database_error(str(error.orig), _display_name(engine)) from error
+    except SQLAlchemyError as error:
+        raise AssayError(f"the ledger failed: {error}", where=_display_name(engine)) from error
+
+
+def _display_name(engine: Engine) -> str:
+    if engine.dialect.name == "sqlite":
+        return str(engine.url.database)
+    return (
+        engine.url.set(drivername="postgresql")
+        .difference_update_query(SECRET_PARAMETERS)
+        .render_as_string(hide_password=True)
+    )

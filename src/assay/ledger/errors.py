@@ -1,0 +1,38 @@
+"""The schema's version, and what to tell a person when a ledger cannot be used. Loads nothing."""
+
+from __future__ import annotations
+
+from assay.model.errors import AssayError
+
+SCHEMA_VERSION = 3
+
+_DATABASE_ERRORS = (
+    ("database is locked", "the ledger is locked by another process", "wait for it, or end the process that holds it"),
+    ("lock timeout", "another process does not let go of its turn", "wait for it, or end the process that holds it"),
+    ("file is not a database", "this file is no ledger", "give the ledger a place of its own"),
+    ("malformed", "the ledger's file is damaged", "restore it from a copy; keep this one for the salvage"),
+    ("readonly database", "the ledger cannot be written", "check who owns the file and its folder"),
+    ("unable to open", "the ledger cannot be opened", "check that its folder exists and may be written"),
+    ("disk is full", "the disk that holds the ledger is full", "make room; nothing acknowledged was lost"),
+)
+
+
+def make_database_error(said: str, where: str) -> AssayError:
+    """Return what a database said about the ledger at `where` as Trouble."""
+    for sign, what, fix in _DATABASE_ERRORS:
+        if sign in said:
+            return AssayError(what, where=where, fix=fix)
+    what = f"the ledger's database says: {' '.join(said.split())}"
+    return AssayError(what, where=where, fix="check that it runs and may be reached")
+
+
+def make_not_a_ledger_error(tables: list[str], where: str) -> AssayError:
+    """Return that a database holds something else."""
+    what = f"a database, but no ledger (its tables: {', '.join(tables[:5])})"
+    return AssayError(what, where=where, fix="give the ledger a place of its own")
+
+
+def make_schema_version_error(version: int, where: str) -> AssayError:
+    """Return that a ledger was written by another assay."""
+    what = f"the ledger has schema version {version}, this assay writes {SCHEMA_VERSION}"
+    return AssayError(what, where=where, fix="use the assay that wrote it, or point --fleet at another fleet")

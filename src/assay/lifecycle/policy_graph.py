@@ -1,0 +1,102 @@
+"""The states of a policy and what leads from one to the other, for people to look at."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from assay.model.specs.lifecycle_policy import FaultRule, LifecyclePolicy, LifecycleState
+
+EDGE_LABELS = {"fail_to": "fails", "effect_failed_to": "an action fails", "certified_to": "certified"}
+MANUAL_LABEL = "by hand"
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyEdge:
+    """One edge of a policy, and in words what leads along it."""
+
+    origin: str
+    target: str
+    labels: tuple[str, ...]
+
+
+def list_policy_edges(policy: LifecyclePolicy) -> list[PolicyEdge]:
+    """Return every edge of the policy, in the order of its states."""
+    led: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for name, state in policy.states.items():
+        for target, label in [*_edges_of_state(state), *_edges_by_fault(policy, name)]:
+            if label not in led[name, target]:
+                led[name, target].append(label)
+    drawn = [(origin, target) for origin in policy.states for target in policy.edges.get(origin, ())]
+    return [PolicyEdge(origin, target, tuple(led[origin, target]) or (MANUAL_LABEL,)) for origin, target in drawn]
+
+
+def format_mermaid(policy: LifecyclePolicy) -> str:
+    """Return the graph as Mermaid's flowchart. States in service are green, those that count as out amber."""
+    ids = {name: f"s{number}" for number, name in enumerate(policy.states)}
+    lines = ["flowchart TD"]
+    lines += [f'  {ids[name]}["{_quoted(name)}"]{_class(state)}' for name, state in policy.states.items()]
+    lines += [
+        f'  {ids[way.origin]} -->|"{"<br>".join(way.labels)}"| {ids[way.target]}' for way in list_policy_edges(policy)
+    ]
+    lines += [f'  any(["any state"]) -.->|"{MANUAL_LABEL}"| {ids[name]}' for name in policy.anywhere]
+    lines += [
+        "  classDef service fill:#1a7f37,color:#ffffff,stroke:#1a7f37",
+        "  classDef out fill:#fff8c5,color:#24292f,stroke:#9a6700",
+        "  classDef final stroke-dasharray:4",
+    ]
+    return "\n".join(lines)
+
+
+def _quoted(name: str) -> str:
+    """Return a name as Mermaid takes it between quotes."""
+    return name.replace("&", "#amp;").replace('"', "#quot;").replace("<", "#lt;")
+
+
+def _class(state: LifecycleState) -> str:
+    if state.in_service:
+        return ":::service"
+    return ":::out" if state.counts_out else ":::final" if state.final else ""
+
+
+def _edges_of_state(state: LifecycleState) -> Iterator[tuple[str, str]]:
+    """Yield where the state's own ways lead, with what leads there."""
+    for field, target in state.list_exits():
+        kind, _, number = field.partition(".")
+        if kind == "deadline" and state.deadline:
+            yield target, f"after {state.deadline.hours:g} h"
+        elif kind == "escalate":
+            step = state.escalate[int(number)]
+            yield target, f"{step.blame} fault {'again' if step.recurred else 'open'}"
+        else:
+            yield target, _describe_passing(state) if kind == "pass_to" else EDGE_LABELS[kind]
+
+
+def _describe_passing(state: LifecycleState) -> str:
+    """Return what it takes to pass on."""
+    what = "passes" if state.requires else "idle" if state.until_idle else "done"
+    return f"{what}, after {state.soak_hours:g} h" if state.soak_hours else what
+
+
+def _edges_by_fault(policy: LifecyclePolicy, state: str) -> Iterator[tuple[str, str]]:
+    """Yield where faults lead from a state, with the remedies that lead there."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for rule in policy.faults.values():
+        if rule.timing != "record" and (not rule.states or state in rule.states):
+            for target, remedy in _targets(policy, rule):
+                if policy.has_edge(state, target) and remedy not in found[target]:
+                    found[target].append(remedy)
+    for target, remedies in found.items():
+        named = ", ".join(remedy for remedy in remedies if remedy)
+        yield target, f"fault: {named}" if named else "fault"
+
+
+def _targets(policy: LifecyclePolicy, rule: FaultRule) -> Iterator[tuple[str, str]]:
+    """Yield the states that a rule can lead to, with the remedy of the ladder, "" where it names the state itself."""
+    if rule.to:
+        yield rule.to, ""
+        return
+    for remedy, rung in policy.ladder.rungs.items():
+        if rule.remedy in ("class", remedy):
+            yield rung.to, remedy

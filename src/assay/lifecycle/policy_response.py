@@ -1,0 +1,62 @@
+"""What a policy says to a class of faults, before any node's history: for comparing policies, not for deciding."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from assay.model.decision import DecisionTiming
+from assay.model.specs.fault_catalog import FaultBlame, FaultCatalog, FaultSeverity, Remedy
+from assay.model.specs.lifecycle_policy import LifecyclePolicy
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyResponse:
+    """The first answer of a policy: `rule` by name, and `to` of the ladder's first step. `to` is "" for a record."""
+
+    rule: str
+    timing: DecisionTiming
+    remedy: str
+    to: str = ""
+
+    @property
+    def moves_node(self) -> bool:
+        """Whether it takes the node to another state, at once or when it is idle."""
+        return self.timing != "record"
+
+    def as_json(self) -> dict[str, Any]:
+        """Return plain JSON data."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+    def __str__(self) -> str:
+        if self.moves_node:
+            return f"{self.remedy}, to {self.to}, {'at once' if self.timing == 'immediate' else 'when idle'}"
+        return {"none": "noted"}.get(self.remedy, f"noted, {self.remedy}")
+
+
+def respond_to_class(
+    policy: LifecyclePolicy, catalog: FaultCatalog, state: str, fault_class: str, in_use: bool
+) -> PolicyResponse:
+    """Return the answer to a class, as the catalogue treats it, on a node in `state`."""
+    treatment = catalog.find_treatment(fault_class)
+    known = (treatment.severity, treatment.blame, treatment.remedy)
+    return respond_to_fault(policy, state, fault_class, *known, in_use)
+
+
+def respond_to_fault(
+    policy: LifecyclePolicy,
+    state: str,
+    fault_class: str,
+    severity: FaultSeverity,
+    blame: FaultBlame,
+    remedy: Remedy,
+    in_use: bool,
+) -> PolicyResponse:
+    """Return the answer to one fault. A move that the policy draws no edge for is a record, as when deciding."""
+    name, rule = policy.find_fault_rule(state, fault_class, severity, blame, in_use)
+    wanted: Remedy = remedy if rule.remedy == "class" else rule.remedy
+    rung = policy.ladder.rungs.get(wanted)
+    to = rule.to or (rung.to if rung else "")
+    if rule.timing == "record" or not to or not policy.has_edge(state, to):
+        return PolicyResponse(name, "record", wanted)
+    return PolicyResponse(name, rule.timing, wanted, to)

@@ -1,0 +1,189 @@
+"""What a design says one by one: devices and cables beside its rules, cables that differ from them, ports left free.
+
+Ranges, as a design writes them: ports `1..32`, nodes `n0001..n0020`.
+
+Partitions of a fabric: which P_Keys the adapters of which nodes carry, as full or as limited members.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from assay.model.errors import ConflictError, FieldConflict
+from assay.model.fabric.ports_and_cables import RATE_PATTERN, DeviceKind
+from assay.model.specs.spec_document import StrictModel
+
+MAX_DESIGN_NODES = 200_000
+"""Nodes of one design: more is a slip of the pen."""
+
+
+def parse_port_range(text: str) -> range:
+    """Return the numbers of `first..last`, both included."""
+    first, last = text.split("..")
+    return range(int(first), int(last) + 1)
+
+
+def _check_ports(ports: str) -> str:
+    if not parse_port_range(ports) or parse_port_range(ports)[0] < 1:
+        raise ConflictError(FieldConflict("ASY0084", (), f"{ports!r} holds no ports", "write it as 1..32"))
+    return ports
+
+
+PortRange = Annotated[str, Field(pattern=r"^\d{1,5}\.\.\d{1,5}$"), AfterValidator(_check_ports)]
+
+
+def expand_node_names(entry: str) -> list[str]:
+    """Return the names of `n0001..n0020`, or the entry itself. Raises ValueError for ends that do not match."""
+    if ".." not in entry:
+        return [entry]
+    ends = [re.fullmatch(r"(.*?)(\d{1,9})", end) for end in entry.split("..", 1)]
+    first, last = ends[0], ends[1]
+    if not first or not last or first[1] != last[1] or int(first[2]) > int(last[2]):
+        raise ValueError(f"{entry!r} is no range of names; write it as n0001..n0020")
+    if int(last[2]) - int(first[2]) >= MAX_DESIGN_NODES:
+        raise ValueError(f"{entry!r} is a range of more than {MAX_DESIGN_NODES} names")
+    return [f"{first[1]}{number:0{len(first[2])}}" for number in range(int(first[2]), int(last[2]) + 1)]
+
+
+GUID_PATTERN = r"^0x[0-9a-f]{16}$"
+DeviceGuid = Annotated[str, Field(pattern=GUID_PATTERN)]
+LinkRate = Annotated[str, Field(pattern=RATE_PATTERN)]
+CABLE_LINE_PATTERN = rf"^\S.*/\d{{1,5}} - \S.*/\d{{1,5}}( {RATE_PATTERN[1:-1]})?( \d{{1,4}}(\.\d{{1,3}})?m)?$"
+_CABLE_LINE = re.compile(r"(.+?)/(\d+) - (.+?)/(\d+)(?: (\d+x\w+))?(?: ([\d.]+)m)?")
+
+
+class ExplicitDevice(StrictModel):
+    """A device that the rules do not give. A switch that does not tell its `ports` is of the design's model.
+
+    `node` is the machine that an adapter is in, which is carried as one with all of its adapters. The inventory says it
+    of the adapters that it knows.
+    """
+
+    guid: DeviceGuid
+    name: str = Field(min_length=1)
+    kind: DeviceKind = "switch"
+    ports: int = Field(default=0, ge=0, le=4096)
+    node: str = ""
+    rack: str = ""
+    u: int = Field(default=0, ge=0)
+
+
+class ExplicitEnd(StrictModel):
+    """One end of a cable.
+
+    `device` names a switch of the design or the adapter of a node (`n0001 mlx5_0`), or is a GUID. A device that is
+    neither, and is not in `devices`, carries its `guid` and `kind`, and the place where hands find it.
+    """
+
+    device: str = Field(min_length=1)
+    port: int = Field(ge=1)
+    guid: DeviceGuid | None = None
+    kind: DeviceKind = "switch"
+    rack: str = ""
+    u: int = Field(default=0, ge=0)
+
+    @property
+    def guid_or_device_guid(self) -> str | None:
+        """The GUID, however it is given."""
+        return self.guid or (self.device if re.match(GUID_PATTERN, self.device) else None)
+
+
+class ExplicitCable(StrictModel):
+    """A cable between two ends. `rate` is the design's where it is left out.
+
+    May be written in one line, `n0001 mlx5_0/1 - leaf-su01-r0/1 4xNDR 10m`; rate and length may be left out.
+    """
+
+    a: ExplicitEnd
+    b: ExplicitEnd
+    rate: LinkRate | None = None
+    length_m: float = Field(default=0, ge=0)
+
+    @property
+    def ends(self) -> tuple[tuple[str, ExplicitEnd], tuple[str, ExplicitEnd]]:
+        """Both ends, each with its key."""
+        return ("a", self.a), ("b", self.b)
+
+
+def _parse_cable_line(cable: Any) -> Any:
+    """Return what a cable in one line says; anything else as it is."""
+    if not isinstance(cable, str):
+        return cable
+    found = _CABLE_LINE.fullmatch(cable) if re.match(CABLE_LINE_PATTERN, cable) else None
+    if not found:
+        raise ValueError(f"{cable!r} is no cable; write DEVICE/PORT - DEVICE/PORT, then the rate and the length in m")
+    a, a_port, b, b_port, rate, length = found.groups()
+    ends = {"a": {"device": a, "port": int(a_port)}, "b": {"device": b, "port": int(b_port)}}
+    return ends | ({"rate": rate} if rate else {}) | ({"length_m": float(length)} if length else {})
+
+
+CableLine = Annotated[str, Field(pattern=CABLE_LINE_PATTERN)]
+ListedCable = Annotated[
+    ExplicitCable, BeforeValidator(_parse_cable_line, json_schema_input_type=ExplicitCable | CableLine)
+]
+
+
+class DevicePort(StrictModel):
+    """A port of a device of the design."""
+
+    device: str = Field(min_length=1)
+    port: int = Field(ge=1)
+
+
+class CableOverride(StrictModel):
+    """A cable of the rules that is not as they have it: the plug at `device`, `port` is in the port `to` instead.
+
+    Without `to` there is no such cable. `why` is for whoever wonders later.
+    """
+
+    device: str = Field(min_length=1)
+    port: int = Field(ge=1)
+    to: DevicePort | None = None
+    rate: LinkRate | None = None
+    length_m: float | None = Field(default=None, ge=0)
+    why: str = ""
+
+
+class SparePorts(StrictModel):
+    """Ports, or all ports of a device, that are there and free on purpose. A cable in one of them is unexpected."""
+
+    device: str = Field(min_length=1)
+    ports: PortRange | None = None
+    why: str = ""
+
+
+FULL_MEMBER_BIT = 0x8000
+"""The bit of a P_Key that makes its port a full member of the partition that the other 15 bits name: limited members
+talk with full ones only (InfiniBand Architecture Specification, partitioning)."""
+
+PartitionMembership = Literal["full", "limited"]
+PkeyText = Annotated[str, Field(pattern=r"^0x(000[1-9a-f]|00[1-9a-f][0-9a-f]|0[1-9a-f][0-9a-f]{2}|[1-7][0-9a-f]{3})$")]
+
+
+class FabricPartition(StrictModel):
+    """Members of one partition: the adapters of `nodes` (names or ranges), or of every node where none is named.
+
+    `pkey` has 15 bits, `0x7fff` is the default partition. A node that is a member in both ways takes two entries.
+    """
+
+    pkey: PkeyText
+    membership: PartitionMembership
+    nodes: list[str] = Field(default=[])
+    description: str = ""
+
+    @property
+    def pkey_value(self) -> int:
+        """The P_Key as it stands in a port's table, with the bit of membership."""
+        return int(self.pkey, 16) | (FULL_MEMBER_BIT if self.membership == "full" else 0)
+
+    def includes_node(self, node: str) -> bool:
+        """Whether a node's adapters are such members."""
+        return not self.nodes or node in self._node_names
+
+    @cached_property
+    def _node_names(self) -> frozenset[str]:
+        return frozenset(name for entry in self.nodes for name in expand_node_names(entry))

@@ -1,0 +1,208 @@
+"""The switches of a design: what they are, and where each stands.
+
+The tiers of a fat tree: leaves, spines, cores; and how their switches are named.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, ValidationError
+
+from assay.model.fabric.design_cables_and_partitions import DeviceGuid, LinkRate, PortRange
+from assay.model.fabric.ports_and_cables import PortLabelling
+from assay.model.specs.spec_document import StrictModel
+
+PortLabelRule = Literal["number", "cage/port"]
+MAX_SWITCHES = 10_000  # switches of one tier
+CsvPath = Annotated[str, Field(pattern=r"^[^/.][^\\]*\.csv$")]
+RackName = Annotated[str, Field(pattern=r"^([^{}]|\{rack(:0?\d)?\})+$")]
+
+
+class FabricSwitch(StrictModel):
+    """One switch: its GUID and its place. `name` where the tier's pattern does not give it."""
+
+    guid: DeviceGuid
+    rack: str
+    u: int = Field(gt=0)
+    name: str = ""
+
+
+class SwitchModel(StrictModel):
+    """The switch of the fabric. Label rule `cage/port`: `cage` ports a cage, so port 33 reads `17/1` (QM9700).
+
+    `split` 2 makes two ports of each of its `ports`, numbered and labelled one by one: port 65 then reads `17/1/1`.
+    """
+
+    product: str
+    ports: int = Field(gt=0, le=4096)
+    labels: PortLabelRule = "number"
+    cage: int = Field(default=2, gt=0, le=8)
+    split: int = Field(default=1, gt=0, le=8)
+
+    def label(self, port: int) -> str:
+        """Return what is printed at a port."""
+        return self.port_labelling.label(port)
+
+    @property
+    def port_labelling(self) -> PortLabelling:
+        """How its ports are labelled."""
+        return PortLabelling(self.cage if self.labels == "cage/port" else 0, self.split)
+
+    @property
+    def port_count(self) -> int:
+        """How many ports it has, split ones counted singly."""
+        return self.ports * self.split
+
+
+class SwitchListFile(StrictModel):
+    """A CSV file of the repository: one switch a line, with the columns name, rack, u, guid, and any others.
+
+    Those whose names follow the tier's pattern are taken, in the order that the pattern gives them.
+    """
+
+    file: CsvPath
+
+
+class GuidSequence(StrictModel):
+    """GUIDs that count: `first`, `first` + `step` and so on."""
+
+    first: DeviceGuid
+    step: int = Field(default=1, gt=0)
+
+
+class SwitchSpread(StrictModel):
+    """Switches that stand regularly: `count` of them, `per_rack` in each rack, `u_step` units apart from `u` on.
+
+    `rack` may use `{rack}`, counted from `first_rack`. `guids` lists them in order, or counts.
+    """
+
+    count: int = Field(gt=0, le=MAX_SWITCHES)
+    rack: RackName
+    first_rack: int = Field(default=1, ge=0)
+    per_rack: int = Field(default=1, gt=0)
+    u: int = Field(gt=0)
+    u_step: int = Field(default=1, gt=0)
+    guids: list[DeviceGuid] | GuidSequence
+
+    def switches(self) -> list[FabricSwitch]:
+        """Return the switches, in order."""
+        if isinstance(self.guids, list) and len(self.guids) != self.count:
+            raise ValueError(f"guids: {len(self.guids)} GUIDs for {self.count} switches")
+        return [self._switch(number) for number in range(self.count)]
+
+    def _switch(self, number: int) -> FabricSwitch:
+        rack, place = divmod(number, self.per_rack)
+        name = self.rack.format(rack=self.first_rack + rack)
+        return FabricSwitch(guid=self._guid(number), rack=name, u=self.u + place * self.u_step)
+
+    def _guid(self, number: int) -> str:
+        if isinstance(self.guids, list):
+            return self.guids[number]
+        return f"0x{int(self.guids.first, 16) + number * self.guids.step & (1 << 64) - 1:016x}"
+
+
+def expand_switches(at: Any) -> Any:
+    """Return the switches that stand regularly one by one; anything else as it is."""
+    if not isinstance(at, dict):
+        return at
+    try:
+        if "file" in at:
+            SwitchListFile.model_validate(at)
+            raise ValueError("the file is read from the fleet repository only")
+        return SwitchSpread.model_validate(at).switches()
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise ValueError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+
+
+SwitchList = Annotated[list[FabricSwitch], Field(min_length=1)]
+SwitchPlaces = Annotated[
+    SwitchList, BeforeValidator(expand_switches, json_schema_input_type=SwitchList | SwitchSpread | SwitchListFile)
+]
+"""Where a tier's switches stand: listed, regular, or in a file, whose lines the reader of the repository puts here."""
+
+
+TierName = Literal["leaves", "spines", "cores"]
+LeafName = Annotated[str, Field(pattern=r"^([^{}]|\{(unit|rail)(:0?\d)?\})+$")]
+SpineName = Annotated[str, Field(pattern=r"^([^{}]|\{(index|pod|rail|number)(:0?\d)?\})+$")]
+CoreName = Annotated[str, Field(pattern=r"^([^{}]|\{(index|plane|number)(:0?\d)?\})+$")]
+PLACEHOLDER = re.compile(r"\{(\w+)(?::0?\d)?\}")
+PLACEHOLDER_ORDER = ("index", "unit", "pod", "plane", "rail", "number")
+
+
+class LeafTier(StrictModel):
+    """The first tier. `name` may use `{unit}` and `{rail}`; `at` lists unit 1's rails in order, then unit 2's."""
+
+    name: LeafName
+    down: PortRange
+    up: PortRange
+    at: SwitchPlaces
+
+
+class SpineTier(StrictModel):
+    """The second tier; `per_pair` cables join a spine and each leaf of its group.
+
+    All spines are one group, with all leaves; or, where `group` is `rail`, each rail has a group of its own in each
+    pod of `pod` units (0: all units). `down` and `up` are told where there are cores. `name` may use `{index}`, or
+    `{pod}`, `{rail}` and `{number}` within the group; all but the rail count from 1. `at` lists group by group, pods
+    first, then rails. `oversubscription` is a spine's bandwidth down divided by that up, where down is more.
+    """
+
+    name: SpineName
+    per_pair: int = Field(gt=0)
+    group: Literal["all", "rail"] = "all"
+    pod: int = Field(default=0, ge=0)
+    down: PortRange | None = None
+    up: PortRange | None = None
+    oversubscription: float = Field(default=1.0, ge=1)
+    at: SwitchPlaces
+
+
+class CoreTier(StrictModel):
+    """The third tier; `per_pair` cables join a core and each spine of its plane.
+
+    Plane 1 has the first spine of each group, plane 2 the second, and so on; where `plane` is `all`, there is one
+    plane, with all spines. `name` may use `{index}`, or `{plane}` and `{number}` within the plane, all counted from 1.
+    `at` lists plane by plane.
+    """
+
+    name: CoreName
+    per_pair: int = Field(gt=0)
+    plane: Literal["number", "all"] = "number"
+    at: SwitchPlaces
+
+
+class CableLengths(StrictModel):
+    """Cable lengths in metres, where the design fixes them."""
+
+    node_leaf: float = Field(default=0, ge=0)
+    leaf_spine: float = Field(default=0, ge=0)
+    spine_core: float = Field(default=0, ge=0)
+
+
+class CableRates(StrictModel):
+    """The rate of one tier's cables, where it is not the design's."""
+
+    node_leaf: LinkRate | None = None
+    leaf_spine: LinkRate | None = None
+    spine_core: LinkRate | None = None
+
+
+def parse_switch_position(pattern: str, name: str) -> tuple[int, ...] | None:
+    """Return what orders a name that follows a tier's pattern among its like; None for any other name."""
+    found = _compile_name_pattern(pattern).fullmatch(name)
+    return tuple(int(found.groupdict().get(one) or 0) for one in PLACEHOLDER_ORDER) if found else None
+
+
+@lru_cache(64)
+def _compile_name_pattern(pattern: str) -> re.Pattern[str]:
+    """Return what the names match that follow a pattern. One that stands twice is read the first time."""
+    steps = PLACEHOLDER.split(pattern)
+    pieces = [re.escape(step) if number % 2 == 0 else r"\d+" for number, step in enumerate(steps)]
+    for number in range(1, len(steps), 2):
+        if steps.index(steps[number]) == number:
+            pieces[number] = rf"(?P<{steps[number]}>\d+)"
+    return re.compile("".join(pieces))

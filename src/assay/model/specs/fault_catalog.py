@@ -1,0 +1,218 @@
+"""FaultCatalog: how faults are recognised, how bad they are, whose they are, and what is to be done."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import cached_property
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from assay.model.specs.kernel_log_patterns import KernelLogMatcher, KernelLogPattern, RegexText
+from assay.model.specs.nvlink_xid import NvlinkUnit
+from assay.model.specs.spec_document import SpecDocument, StrictModel
+
+FaultSeverity = Literal["catastrophic", "degraded", "informational"]
+FaultBlame = Literal["hardware", "application", "driver", "operator", "environment"]
+Remedy = Literal["none", "ticket", "reset", "reboot", "powercycle", "zap", "triage", "rma"]
+
+
+class SelPattern(StrictModel):
+    """An entry of the BMC's event log: by its message id, by its text, or by both."""
+
+    message_id: str | None = None
+    message: RegexText | None = None
+
+    @model_validator(mode="after")
+    def _says_something(self) -> SelPattern:
+        if self.message_id is None and self.message is None:
+            raise ValueError("give message_id, message, or both")
+        return self
+
+    def matches(self, message_id: str, message: str) -> bool:
+        """Whether such an entry is meant."""
+        if self.message_id is not None and not message_id.endswith(self.message_id):
+            return False
+        return self.message is None or re.search(self.message, message) is not None
+
+
+class MeasurementThreshold(StrictModel):
+    """A measurement of any outcome, passed or not, beyond a bound."""
+
+    name: str
+    above: float | None = None
+    below: float | None = None
+
+    @model_validator(mode="after")
+    def _has_a_bound(self) -> MeasurementThreshold:
+        if (self.above is None) == (self.below is None):
+            raise ValueError("give either above or below")
+        return self
+
+    def is_exceeded(self, name: str, value: float) -> bool:
+        """Whether a measurement of that name is beyond the bound."""
+        if name != self.name:
+            return False
+        return (self.above is not None and value > self.above) or (self.below is not None and value < self.below)
+
+
+class SecondaryFaultRule(StrictModel):
+    """Faults of which this one is only the echo, when it comes within so many seconds after one of them.
+
+    `where` says on what: the same part, or anywhere on the node.
+    """
+
+    classes: list[str] = Field(min_length=1)
+    within_seconds: float = Field(default=60, gt=0)
+    where: Literal["part", "node"] = "part"
+
+
+class FaultTreatment(StrictModel):
+    """How bad, whose fault, and the remedy that the ladder starts with."""
+
+    severity: FaultSeverity
+    blame: FaultBlame
+    remedy: Remedy
+
+
+class FaultClass(FaultTreatment):
+    """One class of faults.
+
+    Recognised by any of: `xid` and `sxid` numbers, `kernel_log` (a regular expression, or a KernelLine), `sel`,
+    `measurement`, or a failed check that carries the class's name (`check: true` says that one does).
+    It becomes a fault of its severity at `count` sightings within `window_minutes` and is informational before;
+    sightings within `burst_seconds` of each other are one. What comes within `settle_seconds` after the boot belongs
+    to the boot, and what `follows` another fault to that one. One that only logs told is over after `recover_hours`
+    without another sighting; without that, silence is no cure. `units` decode the sub-codes of an NVLink XID.
+    `investigate` says what a person looks at; `source` says where the judgement comes from.
+    """
+
+    summary: str
+    source: str = Field(min_length=1)
+    investigate: str = ""
+    xid: list[int] = Field(default=[])
+    sxid: list[int] = Field(default=[])
+    kernel_log: RegexText | KernelLogPattern | None = None
+    sel: SelPattern | None = None
+    measurement: MeasurementThreshold | None = None
+    check: bool = False
+    units: list[NvlinkUnit] = Field(default=[])
+    count: int = Field(default=1, ge=1)
+    window_minutes: float = Field(default=60, gt=0)
+    burst_seconds: float = Field(default=5, ge=0)
+    settle_seconds: float = Field(default=0, ge=0)
+    follows: SecondaryFaultRule | None = None
+    recover_hours: float | None = Field(default=None, gt=0)
+
+    @model_validator(mode="after")
+    def _can_be_recognised(self) -> FaultClass:
+        if not (self.xid or self.sxid or self.has_own_name):
+            raise ValueError(
+                "nothing recognises this class; give xid, sxid, kernel_log, sel, measurement or check: true"
+            )
+        return self
+
+    @property
+    def has_own_name(self) -> bool:
+        """Whether faults come under the class's own name, and not only under that of a number."""
+        return bool(self.kernel_log or self.sel or self.measurement or self.check)
+
+    @property
+    def kernel_log_pattern(self) -> KernelLogPattern | None:
+        """How the kernel tells of it."""
+        return KernelLogPattern(pattern=self.kernel_log) if isinstance(self.kernel_log, str) else self.kernel_log
+
+    def list_xid_names(self) -> list[str]:
+        """Return the names under which its XIDs and SXIDs come."""
+        return [*(f"gpu.xid.{xid}" for xid in self.xid), *(f"nvswitch.sxid.{sxid}" for sxid in self.sxid)]
+
+
+class FaultCatalog(SpecDocument):
+    """Fault classes by name. A class with several `xid` treats each as `gpu.xid.N`, each `sxid` as `nvswitch.sxid.N`.
+
+    `unknown` treats all others; one catalogue of a fleet says so.
+    """
+
+    kind: Literal["FaultCatalog"]
+    sources: list[str] = Field(min_length=1)
+    unknown: FaultTreatment | None = None
+    classes: dict[str, FaultClass]
+
+    @model_validator(mode="after")
+    def _each_number_once(self) -> FaultCatalog:
+        owners: dict[str, str] = {}
+        for name, fault in self.classes.items():
+            for number in fault.list_xid_names():
+                if owners.setdefault(number, name) != name:
+                    raise ValueError(f"{_format_xid_name(number)} belongs to both {owners[number]} and {name}")
+        return self
+
+    @cached_property
+    def _by_name(self) -> dict[str, FaultClass]:
+        numbers = {number: fault for fault in self.classes.values() for number in fault.list_xid_names()}
+        return numbers | self.classes
+
+    @cached_property
+    def kernel_log_matcher(self) -> KernelLogMatcher:
+        """How the kernel's messages of these classes are found."""
+        return KernelLogMatcher(
+            {name: fault.kernel_log_pattern for name, fault in self.classes.items() if fault.kernel_log_pattern}
+        )
+
+    @cached_property
+    def primary_faults(self) -> frozenset[str]:
+        """The faults of which others may be an echo."""
+        return frozenset(name for fault in self.classes.values() if fault.follows for name in fault.follows.classes)
+
+    @cached_property
+    def longest_follow_seconds(self) -> float:
+        """How many seconds after its cause an echo may still come."""
+        return max((fault.follows.within_seconds for fault in self.classes.values() if fault.follows), default=0)
+
+    @property
+    def default_treatment(self) -> FaultTreatment:
+        """How a fault is treated that no class has: noted, until somebody says otherwise."""
+        return self.unknown or DEFAULT_TREATMENT
+
+    def find_class(self, name: str) -> FaultClass | None:
+        """Return the class of that name; `gpu.xid.13` is found in the class that lists XID 13."""
+        return self._by_name.get(name)
+
+    def find_treatment(self, name: str) -> FaultTreatment:
+        """Return how a fault of that name is treated."""
+        return self.find_class(name) or self.default_treatment
+
+
+DEFAULT_TREATMENT = FaultTreatment(severity="informational", blame="operator", remedy="none")
+
+
+def select_active_catalogs(catalogs: Iterable[FaultCatalog]) -> list[FaultCatalog]:
+    """Return the catalogues that count: one that another extends speaks through that other only."""
+    every = list(catalogs)
+    under = {catalog.extends for catalog in every}
+    return [catalog for catalog in every if catalog.name not in under]
+
+
+def merge_catalogs(catalogs: Iterable[FaultCatalog]) -> FaultCatalog:
+    """Return what several catalogues say together. Raises ValueError where two speak of the same fault."""
+    every = select_active_catalogs(catalogs)
+    if len(every) == 1:
+        return every[0]
+    classes: dict[str, FaultClass] = {}
+    for catalog in every:
+        if twice := classes.keys() & catalog.classes.keys():
+            raise ValueError(f"{min(twice)} stands in two fault catalogues, one of them {catalog.name}")
+        classes |= catalog.classes
+    return FaultCatalog(
+        kind="FaultCatalog",
+        name="faults",
+        sources=list(dict.fromkeys(source for catalog in every for source in catalog.sources)),
+        unknown=next((catalog.unknown for catalog in every if catalog.unknown), None),
+        classes=classes,
+    )
+
+
+def _format_xid_name(number: str) -> str:
+    kind, _, code = number.rpartition(".")
+    return f"{'XID' if kind == 'gpu.xid' else 'SXID'} {code}"

@@ -1,0 +1,153 @@
+"""NodeSpec: what a node of one kind must be.
+
+What a node's host must be, beyond its size: memory modules, kernel, services. What is not said is not asked for.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from assay.model.errors import ConflictError, FieldConflict
+from assay.model.specs.spec_document import SpecDocument, StrictModel
+from assay.model.units import UNITS, describe_unit_fix
+
+
+class DimmSpec(StrictModel):
+    """Memory modules, all alike. `speed_mts` is what they run at, in millions of transfers a second."""
+
+    count: int = Field(gt=0)
+    size_gib: int = Field(gt=0)
+    speed_mts: int = Field(gt=0)
+
+
+class HostSpec(StrictModel):
+    """How a host is built and set up.
+
+    `kernel` is a version as `uname -r` prints it; `iommu` the type of the GPUs' IOMMU groups (`identity` is what
+    `iommu=pt` gives, `none` no IOMMU); `services` are systemd's, without `.service`; `modules` are written with `_`;
+    `sysctls` are values by name, as text.
+    """
+
+    dimms: DimmSpec | None = None
+    numa_nodes: int | None = Field(default=None, gt=0)
+    kernel: str | None = None
+    governor: str | None = None
+    iommu: Literal["none", "identity", "DMA", "DMA-FQ"] | None = None
+    transparent_hugepages: Literal["always", "madvise", "never"] | None = None
+    services: list[str] = Field(default=[])
+    modules: list[str] = Field(default=[])
+    sysctls: dict[str, str] = Field(default={})
+
+
+class GpuSpec(StrictModel):
+    """GPUs by slot: `pci[3]` is the place of `gpu3`, whether or not a GPU answers there."""
+
+    model: str
+    pci: list[str] = Field(min_length=1)
+
+    @property
+    def count(self) -> int:
+        """How many GPUs the node must have."""
+        return len(self.pci)
+
+
+class HcaSpec(StrictModel):
+    """One InfiniBand adapter, by its kernel name and the rail it serves (counted from 0)."""
+
+    name: str
+    rail: int = Field(ge=0)
+    pci: str
+
+
+class NicSpec(StrictModel):
+    """One front-end network interface; `mtu` in bytes, None where any will do."""
+
+    name: str
+    speed_mbps: int = Field(gt=0)
+    mtu: int | None = Field(default=None, ge=68)
+
+
+class NvmeSpec(StrictModel):
+    """Local drives, `nvme0` to `nvme<count - 1>`."""
+
+    count: int = Field(ge=0)
+    size_gb: int = Field(gt=0)
+
+
+class PsuSpec(StrictModel):
+    """Power supplies; `needed` of them must carry the load. None where the rack feeds the node by a busbar."""
+
+    count: int = Field(ge=0)
+    needed: int = Field(ge=0)
+
+    @model_validator(mode="after")
+    def _no_more_needed_than_there_are(self) -> PsuSpec:
+        if self.needed > self.count:
+            raise ValueError(f"needed ({self.needed}) is more than count ({self.count})")
+        return self
+
+
+class BootSpec(StrictModel):
+    """How the node starts: `first` is a pattern (`UEFI: PXE*`) of its first boot option. None asks for nothing."""
+
+    mode: Literal["UEFI", "Legacy"] = "UEFI"
+    secure: bool | None = None
+    first: str | None = None
+
+
+class MetricLimit(StrictModel):
+    """One threshold. `source` names where the number comes from (a document, a measurement)."""
+
+    value: float
+    unit: str = Field(json_schema_extra={"enum": list(UNITS)})
+    source: str
+
+    @model_validator(mode="after")
+    def _in_a_known_unit(self) -> MetricLimit:
+        if self.unit not in UNITS:
+            raise ConflictError(
+                FieldConflict(
+                    "ASY0056", ("unit",), f"{self.unit!r} is no unit that assay knows", describe_unit_fix(self.unit)
+                )
+            )
+        return self
+
+
+class RackScale(StrictModel):
+    """What one whole rack of such nodes holds, where its nodes work as one machine (one NVLink domain)."""
+
+    nodes: int = Field(gt=0)
+    gpus: int = Field(gt=0)
+    switch_trays: int = Field(ge=0)
+    power_shelves: int = Field(ge=0)
+
+
+class NodeSpec(SpecDocument):
+    """What a node of one kind must be. `firmware` names a FirmwareBundle; `limits` are per metric.
+
+    `height_u` says how many rack units a node fills, upwards from its own; `rack` that a rack of them is one machine.
+    """
+
+    kind: Literal["NodeSpec"]
+    product: str
+    height_u: int = Field(default=1, gt=0, le=60)
+    rack: RackScale | None = None
+    gpus: GpuSpec
+    hcas: list[HcaSpec]
+    nics: list[NicSpec]
+    nvme: NvmeSpec
+    psus: PsuSpec
+    fans: int = Field(gt=0)
+    cpu_sockets: int = Field(gt=0)
+    cpu_threads: int = Field(gt=0)
+    memory_gib: int = Field(gt=0)
+    host: HostSpec = Field(default=HostSpec())
+    driver: str
+    firmware: str
+    bios: dict[str, str] = Field(default={})
+    boot: BootSpec = Field(default=BootSpec())
+    leak_detectors: int = Field(default=0, ge=0)
+    kernel_cmdline: list[str] = Field(default=[])
+    limits: dict[str, MetricLimit] = Field(default={})

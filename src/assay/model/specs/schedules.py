@@ -1,0 +1,138 @@
+"""Schedules: what is done to the fleet by the clock, how often, and to which pools.
+
+The slots of a schedule: the moments at which it asks for something. Pure; all times are in UTC.
+
+In an hour that a time zone leaves out, a cron's slot is at its end; in one that comes twice it has both.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, tzinfo
+from typing import Annotated, Literal
+from zoneinfo import ZoneInfo
+
+from pydantic import Field, model_validator
+
+from assay.model.specs.check_catalog_and_gates import Phase
+from assay.model.specs.spec_document import SpecDocument, SpecName, StrictModel
+
+ScheduledWork = Literal["observe", "fabric-scan", "fabric-evaluation", "idle-verification", "staleness-sweep"]
+LoadPart = Literal["all_reduce", "gpu_burn", "nvme_read", "memory"]
+Minutes = Annotated[float, Field(gt=0)]
+CronText = Annotated[str, Field(pattern=r"^[0-9A-Za-z*,/-]+( [0-9A-Za-z*,/-]+){4}$")]
+
+
+class IdleVerificationSpec(StrictModel):
+    """How idle nodes are verified: by the checks of `phase` that load the hardware.
+
+    `parts` each load a node for about `seconds`, one after the other, all of them within `within_minutes`. `at_once`
+    nodes of a pool are loaded at a time. A node that was in use in `told_after` slots one after the other is told.
+    """
+
+    phase: Phase
+    parts: list[LoadPart] = Field(min_length=1)
+    seconds: int = Field(ge=1, le=7200)
+    within_minutes: float = Field(gt=0, le=1440)
+    at_once: int = Field(ge=1, le=10_000)
+    told_after: int = Field(ge=2, le=10_000)
+
+
+class FleetSchedule(StrictModel):
+    """What is done, and when: by `cron` (five fields, in `time_zone`) or `every_minutes`, counted from midnight UTC.
+
+    `observe` is how often the running loop looks at nodes; the others have slots, each of which is carried out once.
+    `pools` are all where none is named. `spread_minutes`: each pool or fabric begins later by a time of its own, always
+    the same, up to so long. `catch_up`: slots that nobody was there for are made up for, once for all; without it they
+    are left out. `stale_minutes`: how old what was judged in a phase may be before a staleness sweep tells of it.
+    """
+
+    does: ScheduledWork
+    cron: CronText | None = None
+    every_minutes: int | None = Field(default=None, ge=1, le=10_080)
+    time_zone: str = Field(default="", pattern=r"^[A-Za-z0-9_+/-]*$")
+    spread_minutes: float = Field(default=0, ge=0, le=1440)
+    pools: list[SpecName] = Field(default=[])
+    catch_up: bool = True
+    verification: IdleVerificationSpec | None = None
+    stale_minutes: dict[Phase, Minutes] = Field(default={})
+
+    @model_validator(mode="after")
+    def _makes_sense(self) -> FleetSchedule:
+        if (self.cron is None) == (self.every_minutes is None):
+            raise ValueError("give cron or every_minutes, and not both")
+        if self.does == "observe" and self.every_minutes is None:
+            raise ValueError("every_minutes is missing: observe is an interval, and has no slots")
+        if (self.does == "idle-verification") != (self.verification is not None):
+            raise ValueError("verification belongs to idle-verification, which cannot do without it")
+        if (self.does == "staleness-sweep") != bool(self.stale_minutes):
+            raise ValueError("stale_minutes belongs to staleness-sweep, which cannot do without it")
+        _check_cron(self.cron)
+        find_time_zone(self.time_zone)
+        return self
+
+
+class Schedules(SpecDocument):
+    """What the controller does by the clock. `time_zone` is that of crons which name none, by its IANA name."""
+
+    kind: Literal["Schedules"]
+    sources: list[str] = Field(min_length=1)
+    time_zone: str = Field(default="UTC", pattern=r"^[A-Za-z0-9_+/-]+$")
+    schedules: dict[SpecName, FleetSchedule] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _zone_is_known(self) -> Schedules:
+        find_time_zone(self.time_zone)
+        return self
+
+
+def find_time_zone(name: str) -> tzinfo:
+    """Return a time zone by its IANA name, UTC for "". Raises ValueError for one that is not known here."""
+    if name in ("", "UTC"):
+        return UTC
+    try:
+        return ZoneInfo(name)
+    except (OSError, ValueError, KeyError):
+        raise ValueError(f"time_zone {name!r} is not known; write it as Europe/Berlin is written") from None
+
+
+def _check_cron(cron: str | None) -> None:
+    """Raise ValueError for five words that are no cron."""
+    if cron is None:
+        return
+    from croniter import croniter  # a tenth of a second to load, and few commands have use for it
+
+    if not croniter.is_valid(cron):
+        raise ValueError(f"cron {cron!r} says no time; write minute, hour, day, month and weekday as crontab(5) does")
+
+
+SLOT_ORIGIN = datetime(1970, 1, 1, tzinfo=UTC)
+SMALLEST_STEP = timedelta(microseconds=1)
+
+
+def find_previous_slot(schedule: FleetSchedule, zone: str, at: datetime) -> datetime | None:
+    """Return the newest slot up to and with `at`; None where a cron has none. `zone` is that of the document."""
+    if schedule.every_minutes is not None:
+        step = timedelta(minutes=schedule.every_minutes)
+        return at - (at - SLOT_ORIGIN) % step
+    return _find_cron_slot(
+        schedule.cron or "", find_time_zone(schedule.time_zone or zone), at + SMALLEST_STEP, back=True
+    )
+
+
+def find_next_slot(schedule: FleetSchedule, zone: str, at: datetime) -> datetime | None:
+    """Return the first slot later than `at`; None where a cron has none."""
+    if schedule.every_minutes is not None:
+        step = timedelta(minutes=schedule.every_minutes)
+        return at - (at - SLOT_ORIGIN) % step + step
+    return _find_cron_slot(schedule.cron or "", find_time_zone(schedule.time_zone or zone), at, back=False)
+
+
+def _find_cron_slot(cron: str, zone: tzinfo, at: datetime, *, back: bool) -> datetime | None:
+    from croniter import CroniterBadDateError, croniter
+
+    times = croniter(cron, at.astimezone(zone))
+    try:
+        found: datetime = times.get_prev(datetime) if back else times.get_next(datetime)
+    except CroniterBadDateError:
+        return None
+    return found.astimezone(UTC)

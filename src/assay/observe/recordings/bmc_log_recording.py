@@ -1,0 +1,96 @@
+"""A BMC's event log in a file: a Redfish collection of LogEntry with its members, as JSON. The branch `bmc.events`.
+
+Entries of a BMC's log, as the channel `bmc` has them when the BMC was asked itself.
+
+A BMC's event log in a file: what `ipmitool sel list` or `sel elist` prints. The branch `bmc.events`.
+
+What was deasserted is over, and left out. The BMC's clock is taken to tell UTC. A SEL has no severities.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from assay.model.log_message import LineTally, LogMessage
+from assay.model.reading import value
+from assay.observe.logs.sel_and_redfish_entries import find_log_entries, is_sel_line, parse_sel_lines
+from assay.observe.recordings.recording_format import Branches, RecordingError, RecordingFormat
+from assay.redfish.event_log import EventLogCursor, parse_log_entry
+
+Event = dict[str, str]
+
+
+def build_event_branches(events: Sequence[Event]) -> Branches:
+    """Return `events`, oldest first, and `event_log`: where they end, and how many were critical or warnings."""
+    ordered = sorted(events, key=lambda event: datetime.fromisoformat(event["at"]))
+    now = EventLogCursor().after(ordered)
+    counted = {"critical": value(now.critical), "warning": value(now.warning)}
+    return {("bmc", "events"): value(ordered), ("bmc", "event_log"): {"cursor": value(str(now)), **counted}}
+
+
+def _is_redfish_log(content: bytes) -> bool:
+    return content.lstrip()[:1] in (b"{", b"[") and b"LogEntry" in content and b"Created" in content
+
+
+def _read_redfish_log(content: bytes, _at: datetime) -> Branches:
+    entries = _entries(content)
+    if not all(isinstance(entry, dict) for entry in entries):
+        raise RecordingError("its members are no entries; ask for them with $expand")
+    if bare := sum(set(entry) == {"@odata.id"} for entry in entries):
+        raise RecordingError(f"{bare} of its members are only links; ask for them with $expand")
+    dated = [entry for entry in entries if _is_time(entry.get("Created"))]
+    undated = len(entries) - len(dated)
+    return {
+        **build_event_branches([parse_log_entry(entry) for entry in dated]),
+        ("bmc", "undated_events"): value(undated),
+    }
+
+
+def _entries(content: bytes) -> list[Any]:
+    try:
+        document = json.loads(content)
+    except (ValueError, RecursionError):
+        raise RecordingError("no JSON") from None
+    members = find_log_entries(document)
+    if members is None:
+        raise RecordingError("a collection has Members")
+    if isinstance(document, dict) and "Members@odata.nextLink" in document:
+        raise RecordingError("it is one page of several; put the Members of all into one list")
+    return members
+
+
+def _is_time(text: Any) -> bool:
+    try:
+        return isinstance(text, str) and datetime.fromisoformat(text).tzinfo is not None
+    except ValueError:
+        return False
+
+
+REDFISH_LOG = RecordingFormat("Redfish log entries", _is_redfish_log, _read_redfish_log)
+
+
+def _is_sel(content: bytes) -> bool:
+    return is_sel_line(content.lstrip().partition(b"\n")[0])
+
+
+def _read_sel(content: bytes, _at: datetime) -> Branches:
+    tally, events, undated = LineTally(), list[Event](), 0
+    for line in content.decode(errors="replace").splitlines():
+        for message in parse_sel_lines([line], tally):
+            undated += message.at is None
+            if message.at is not None:
+                events.append(_sel_event(line, message, message.at))
+    if tally.unreadable:
+        raise RecordingError(f"{tally.unreadable} of its {tally.lines} lines are no entries of a SEL")
+    return {**build_event_branches(events), ("bmc", "undated_events"): value(undated)}
+
+
+def _sel_event(line: str, message: LogMessage, at: float) -> Event:
+    ident, when = line.partition("|")[0].strip(), datetime.fromtimestamp(at, UTC).isoformat()
+    return {"id": ident, "at": when, "severity": "", "message": message.text, "message_id": ""}
+
+
+SEL = RecordingFormat("ipmitool sel list", _is_sel, _read_sel)

@@ -1,0 +1,134 @@
+"""`ibstat` in a file: the branch `hca`.
+
+```
+CA 'mlx5_0'                          adapter; `Switch` and `Router` are passed over
+<tab>CA type: MT4129
+<tab>Firmware version: 28.39.1002
+<tab>Node GUID: 0xa088c20300e3142a
+<tab>Port 1:                         each port of it, from 1
+<tab><tab>State: Active              Down, Initializing, Armed, Active
+<tab><tab>Physical state: LinkUp
+<tab><tab>Rate: 400                  Gb/s
+<tab><tab>Base lid: 0                decimal, as is SM lid
+<tab><tab>Port GUID: 0xa288c2fffee3142a
+<tab><tab>Link layer: InfiniBand
+```
+
+Source: ibstat.c of rdma-core's infiniband-diags. What it does not print (counters, P_Keys, PCI place) is unsupported.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any
+
+from assay.model.reading import absent, failed, unsupported, value
+from assay.observe.recordings.recording_format import Branches, RecordingError, RecordingFormat
+from assay.probe.devices.hca import parse_number
+
+DEVICE = re.compile(r"^(CA|Switch|Router) '([^'\n]{1,64})'\s*$")
+PORT = re.compile(r"^\tPort (\d{1,3}):\s*$")
+FACT = re.compile(r"^\t{1,2}([A-Z][\w ]*): ?(.*?)\s*$")
+STATES = {"Initializing": "INIT"}
+NOT_PRINTED = unsupported("ibstat does not print it")
+
+Facts = dict[str, str]
+Convert = Callable[[str], Any]
+
+
+def _is_ibstat(content: bytes) -> bool:
+    return re.match(rb"\s*(CA|Switch|Router) '[^'\n]+'\s*\n\t", content) is not None
+
+
+def _read_ibstat(content: bytes, _at: datetime) -> Branches:
+    adapters: dict[str, tuple[Facts, dict[str, Facts]]] = {}
+    facts: Facts = {}
+    kind = name = ""
+    for line in content.decode(errors="replace").splitlines():
+        if found := DEVICE.match(line):
+            kind, name = found.groups()
+            facts = {}
+            if kind == "CA":
+                adapters[name] = (facts, {})
+        elif (found := PORT.match(line)) and kind == "CA":
+            facts = adapters[name][1].setdefault(found[1], {})
+        elif (found := FACT.match(line)) and kind:
+            facts[found[1]] = found[2]
+        elif line.strip():
+            raise RecordingError(f"{line.strip()[:80]!r} is no line of ibstat")
+    hcas = {name: _adapter(*told) for name, told in adapters.items()}
+    return {("probe", "hca"): hcas or absent("ibstat lists no adapter")}
+
+
+def _adapter(facts: Facts, ports: Mapping[str, Facts]) -> dict[str, Any]:
+    missing = [str(n) for n in range(1, _count(facts) + 1) if str(n) not in ports]
+    others = {name: _port(told) for name, told in ports.items() if name != "1"}
+    others |= {name: failed(f"ibstat ended before port {name}") for name in missing if name != "1"}
+    first = _port(ports["1"]) if "1" in ports else dict.fromkeys(_port({}), failed("ibstat ended before port 1"))
+    return {
+        "guid": _fact(facts, "Node GUID", _guid),
+        "firmware": _fact(facts, "Firmware version", _text),
+        "type": _fact(facts, "CA type", _text),
+        "board_id": NOT_PRINTED,
+        "pci": NOT_PRINTED,
+        "numa_node": NOT_PRINTED,
+        **first,
+        "ports": others or absent("the adapter has one port"),
+    }
+
+
+def _port(facts: Facts) -> dict[str, Any]:
+    return {
+        "link_layer": _fact(facts, "Link layer", _text),
+        "state": _fact(facts, "State", _state),
+        "phys_state": _fact(facts, "Physical state", _text),
+        "rate_gbps": _fact(facts, "Rate", _rate),
+        "port_guid": _fact(facts, "Port GUID", _guid),
+        "lid": _fact(facts, "Base lid", parse_number),
+        "sm_lid": _fact(facts, "SM lid", parse_number),
+        "pkeys": NOT_PRINTED,
+        "counters": NOT_PRINTED,
+        "hw_counters": NOT_PRINTED,
+    }
+
+
+def _fact(facts: Facts, name: str, convert: Convert) -> dict[str, Any]:
+    if name not in facts:
+        return failed(f"ibstat: no line {name!r}")
+    try:
+        return value(convert(facts[name]))
+    except ValueError:
+        return failed(f"ibstat: cannot make sense of {name} {facts[name][:40]!r}")
+
+
+def _count(facts: Facts) -> int:
+    told = facts.get("Number of ports", "1")
+    return min(int(told), 64) if told.isascii() and told.isdecimal() and len(told) < 4 else 1
+
+
+def _text(text: str) -> str:
+    if not text:
+        raise ValueError(text)
+    return text
+
+
+def _guid(text: str) -> str:
+    if not re.fullmatch(r"0x[0-9a-f]{16}", text):
+        raise ValueError(text)
+    return text
+
+
+def _state(text: str) -> str:
+    return STATES.get(_text(text), text.upper())
+
+
+def _rate(text: str) -> int | float:
+    gbps = float(text) if re.fullmatch(r"\d{1,5}(\.\d)?", text) else float("nan")
+    if not gbps > 0:
+        raise ValueError(text)
+    return int(gbps) if gbps.is_integer() else gbps
+
+
+IBSTAT = RecordingFormat("ibstat", _is_ibstat, _read_ibstat)

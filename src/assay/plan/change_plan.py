@@ -1,0 +1,220 @@
+"""Two revisions of the fleet, compared: what merging the one over the other would do.
+
+What a person should know besides: nothing of it is refused, all of it would surprise.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from assay.model.backtest import BacktestReport
+from assay.model.text_lists import format_count
+from assay.plan.cable_moves import CablingJob, nodes_losing_links
+from assay.plan.cabling_work_order import plan_cabling_jobs
+from assay.plan.check_reruns import CheckRerun, StaleCheckFinder, list_check_reruns
+from assay.plan.current_fleet_state import FleetFacts, NodeStanding, find_node_standing
+from assay.plan.drift_response import DriftGroup, DriftResponse, predict_drift_responses
+from assay.plan.fleet_revision import FleetRevision, check_references
+from assay.plan.inventory_changes import InventoryChanges, compare_inventories
+from assay.plan.known_issue_changes import CountingChange
+from assay.plan.policy_changes import (
+    ResponseChange,
+    SettingDifference,
+    compare_bundles,
+    compare_fabric_requirements,
+    compare_fault_classes,
+    compare_policy_settings,
+    compare_profiles,
+    compare_responses,
+)
+from assay.plan.refusals import PlanRefusal, RefusalCase, find_refusals
+from assay.plan.rollout import NodeRollout, RolloutPlan, compute_rollout_capacity, plan_rollout, rack_key
+from assay.plan.spec_changes import (
+    ConfigurationChange,
+    FirmwareChange,
+    LimitChange,
+    list_configuration_changes,
+    list_firmware_changes,
+    list_limit_changes,
+)
+from assay.plan.spec_differences import NodeGroup, compare_spec_pairs, group_nodes
+
+
+def list_plan_notes(
+    after: FleetRevision,
+    standings: Mapping[str, NodeStanding],
+    following: Iterable[DriftResponse],
+    settings: Iterable[ConfigurationChange],
+    planned: RolloutPlan,
+) -> tuple[str, ...]:
+    """Return the notes, the weightiest first."""
+    return (
+        *_note_breaker(after, standings, following),
+        *_note_unread_settings(settings),
+        *_note_mixed_racks(after, planned),
+    )
+
+
+def _note_breaker(
+    after: FleetRevision, standings: Mapping[str, NodeStanding], following: Iterable[DriftResponse]
+) -> Iterator[str]:
+    """Tell of pools whose breaker the change itself will open: all its nodes drift at the next look."""
+    breaker, fleet = after.policy.breaker, after.fleet
+    hit = {
+        node for one in following if one.what in ("moves", "noted") and _is_serious(after, one) for node in one.nodes
+    }
+    counting = [node for name, node in fleet.nodes.items() if standings[name].is_in_service or standings[name].is_out]
+    size = Counter(node.pool for node in counting)
+    drifting = Counter(node.pool for node in counting if node.name in hit)
+    for pool, count in sorted(drifting.items()):
+        if count >= breaker.min_nodes and count * 100 >= breaker.percent * size[pool]:
+            held = f"for {breaker.window_minutes:g} min no fault takes a node of it out of service"
+            wave = f"{count} of {size[pool]} serving nodes will show the change as a fault at the next look"
+            yield f"the breaker of pool {pool} will open: {wave}, and {held} ({after.policy_line('breaker')})"
+
+
+def _is_serious(after: FleetRevision, one: DriftResponse) -> bool:
+    return after.catalog.find_treatment(one.fault).severity != "informational"
+
+
+def _note_unread_settings(settings: Iterable[ConfigurationChange]) -> Iterator[str]:
+    for one in settings:
+        if not one.seen_by:
+            many = format_count(len(one.nodes), "node")
+            yield f"no check reads {one.setting.field} of the spec: nobody will see whether {many} became so"
+
+
+def _note_mixed_racks(after: FleetRevision, planned: RolloutPlan) -> Iterator[str]:
+    """Tell of racks that are one machine, which runs on two versions while its nodes go in turn."""
+    fleet, waves = after.fleet, planned.schedule.waves
+    turns = Counter({(rack_key(fleet.nodes[name]), wave.number) for wave in waves for name in wave.nodes})
+    racks = Counter(rack for rack, _ in turns)
+    machines = {rack_key(node): node.spec for node in fleet.nodes.values() if fleet.node_specs[node.spec].rack}
+    mixed = [rack for rack, count in racks.items() if count > 1 and rack in machines]
+    if mixed:
+        most = max(racks[rack] for rack in mixed)
+        kinds = ", ".join(sorted({machines[rack] for rack in mixed}))
+        why = f"rack_concurrent lets so few nodes of a rack go at once ({after.policy_line('limits.rack_concurrent')})"
+        yield f"{format_count(len(mixed), 'rack')} ({kinds}), each one machine, will run mixed over {most} waves: {why}"
+
+
+@dataclass(frozen=True)
+class ChangePlan:
+    """What merging would do, in the order in which a person wants to know it."""
+
+    base: str
+    head: str
+    nodes: InventoryChanges
+    firmware: tuple[FirmwareChange, ...]
+    configuration: tuple[ConfigurationChange, ...]
+    limits: tuple[LimitChange, ...]
+    reruns: tuple[CheckRerun, ...]
+    checks_gone: tuple[str, ...]
+    recounts: tuple[CountingChange, ...]
+    follows: tuple[DriftResponse, ...]
+    cables: tuple[CablingJob, ...]
+    answers: tuple[ResponseChange, ...]
+    policy: tuple[SettingDifference, ...]
+    faults: tuple[SettingDifference, ...]
+    profiles: tuple[SettingDifference, ...]
+    bundles: tuple[SettingDifference, ...]
+    fabrics: tuple[SettingDifference, ...]
+    work: RolloutPlan
+    backtest: BacktestReport | None
+    notes: tuple[str, ...]
+    refused: tuple[PlanRefusal, ...]
+
+    @property
+    def has_changes(self) -> bool:
+        """Whether merging changes anything for the fleet."""
+        nodes = (self.nodes.added, self.nodes.removed, self.nodes.changed)
+        specs = (self.firmware, self.configuration, self.limits, self.reruns, self.checks_gone, self.recounts)
+        nodes_or_specs = any((*nodes, *specs, self.cables))
+        return nodes_or_specs or any(
+            (self.answers, self.policy, self.faults, self.profiles, self.bundles, self.fabrics)
+        )
+
+
+def make_change_plan(before: FleetRevision, after: FleetRevision, facts: FleetFacts) -> ChangePlan:
+    """Compare two revisions, with what is known of the fleet at present. Raises Trouble where one cannot be used."""
+    check_references(before)
+    check_references(after)
+    nodes = compare_inventories(before.fleet, after.fleet)
+    cables = plan_cabling_jobs(before.fleet, after.fleet)
+    alike = group_nodes(nodes, compare_spec_pairs(before, after, nodes.kept), nodes_losing_links(cables))
+    standings = dict(_map_standings(before, after, facts))
+    staleness = StaleCheckFinder(before, after)
+    following = predict_drift_responses(after, _group_drifting(alike, staleness, facts, standings))
+    planned = plan_rollout(
+        after.policy,
+        facts,
+        _list_node_rollouts(after, alike, standings),
+        compute_rollout_capacity(after.policy, after.fleet, standings),
+    )
+    settings = list_configuration_changes(alike, after)
+    return ChangePlan(
+        base=before.name,
+        head=after.name,
+        nodes=nodes,
+        firmware=list_firmware_changes(alike),
+        configuration=settings,
+        limits=list_limit_changes(alike, after),
+        reruns=list_check_reruns(alike, staleness, after, planned.routes),
+        checks_gone=staleness.removed_checks,
+        recounts=facts.recounts,
+        follows=following,
+        cables=cables,
+        answers=compare_responses(before, after),
+        policy=compare_policy_settings(before, after),
+        faults=compare_fault_classes(before, after),
+        profiles=compare_profiles(before, after),
+        bundles=compare_bundles(before, after),
+        fabrics=compare_fabric_requirements(before, after),
+        work=planned,
+        backtest=facts.backtest,
+        notes=list_plan_notes(after, standings, following, settings, planned),
+        refused=find_refusals(RefusalCase(before, after, facts, nodes, cables, standings, following)),
+    )
+
+
+def _map_standings(
+    before: FleetRevision, after: FleetRevision, facts: FleetFacts
+) -> Iterator[tuple[str, NodeStanding]]:
+    """Yield where every node of either revision stands; one that will be gone, as the present policy sees it."""
+    for name, node in before.fleet.nodes.items():
+        yield name, find_node_standing(before.policy, facts, node)
+    for name, node in after.fleet.nodes.items():
+        yield name, find_node_standing(after.policy, facts, node)
+
+
+def _list_node_rollouts(
+    after: FleetRevision, alike: tuple[NodeGroup, ...], standings: Mapping[str, NodeStanding]
+) -> Iterator[NodeRollout]:
+    for group in alike:
+        if group.pair.needs_service_exit:
+            acts = after.fleet.profiles[group.key[3]].acts_on_faults
+            for old, new in group.nodes:
+                yield NodeRollout(old, new, group.pair, standings[new.name], acts)
+
+
+def _group_drifting(
+    alike: tuple[NodeGroup, ...], staleness: StaleCheckFinder, facts: FleetFacts, standings: Mapping[str, NodeStanding]
+) -> Iterator[tuple[DriftGroup, list[str]]]:
+    """Yield nodes that differ from their new spec, by where they stand."""
+    for group in alike:
+        if group.pair.has_drift:
+            stale = staleness.find(group.key, group.pair, group.changed_fields)
+            places: dict[tuple[str, bool], list[str]] = defaultdict(list)
+            for name in group.names:
+                places[standings[name].state, _is_zapped(facts, name)].append(name)
+            for (state, brought), names in places.items():
+                yield DriftGroup(state, group.key[3], stale, brought), names
+
+
+def _is_zapped(facts: FleetFacts, name: str) -> bool:
+    """Whether the node was zapped already during its stay in the state where it is."""
+    story = facts.node_states.get(name)
+    effect = story.find_effect(story.decision, "zap") if story else None
+    return effect is not None and effect.standing in ("done", "verified")

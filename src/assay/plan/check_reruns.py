@@ -1,0 +1,188 @@
+"""Which checks' passes stop counting, because what they read is said otherwise or because the node is repaired.
+
+Which checks have to be run again on which nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from assay.fleet.check_inputs import CheckInputs
+from assay.model.specs.check_catalog_and_gates import CheckDeclaration
+from assay.model.specs.lifecycle_policy import LifecyclePolicy
+from assay.plan.fleet_revision import FleetRevision
+from assay.plan.repair_routes import ServiceRoute
+from assay.plan.spec_differences import NodeGroup, SpecPair, SpecPairKey
+
+PART_COUNT_PATHS = {"gpu": "gpus.pci", "hca": "hcas", "nic": "nics", "psu": "psus.count", "nvme": "nvme.count"}
+"""What of a spec says over how many parts a check is repeated, and where they are."""
+PART_SPEC_FIELDS = {"gpu": "gpus", "hca": "hcas", "nic": "nics", "psu": "psus", "nvme": "nvme"}
+FABRIC_FIXTURES = {"link", "fabric"}
+NO_READS = CheckInputs(frozenset(), frozenset(), frozenset(), frozenset(), frozenset(), (), "")
+
+
+@dataclass(frozen=True, slots=True)
+class StaleCheck:
+    """A check that must be run again, and why. `certain`: it fails until somebody has worked on the node."""
+
+    check: str
+    phases: tuple[str, ...]
+    fault: str
+    because: tuple[str, ...]
+    certain: bool
+
+
+class StaleCheckFinder:
+    """Two revisions' checks. Answers are worked out once for all nodes that are changed alike."""
+
+    def __init__(self, before: FleetRevision, after: FleetRevision) -> None:
+        self._before, self._after = before, after
+        self.rewritten = dict(self._rewritten())
+        self.removed_checks = tuple(sorted(before.checks.keys() - after.checks.keys()))
+        self._known: dict[tuple[SpecPairKey, frozenset[str]], tuple[StaleCheck, ...]] = {}
+
+    def find(self, key: SpecPairKey, pair: SpecPair, said: frozenset[str]) -> tuple[StaleCheck, ...]:
+        """Return the checks that are stale on nodes of a pair, of which also `said` is said otherwise."""
+        if (key, said) not in self._known:
+            self._known[key, said] = tuple(self._stale(key, pair, said))
+        return self._known[key, said]
+
+    def _stale(self, key: SpecPairKey, pair: SpecPair, said: frozenset[str]) -> Iterator[StaleCheck]:
+        for ident, check in self._after.checks.items():
+            reads = self._after.reads.get(ident, NO_READS)
+            certain = tuple(_find_unmet_inputs(reads, pair))
+            maybe = (
+                *self.rewritten.get(ident, ()),
+                *_find_changed_inputs(check, reads, pair, said),
+                *self._profile(key, reads),
+            )
+            if because := tuple(dict.fromkeys((*certain, *maybe))):
+                yield StaleCheck(ident, tuple(check.phases), check.fault, because, bool(certain))
+
+    def _profile(self, key: SpecPairKey, reads: CheckInputs) -> Iterator[str]:
+        old, new = self._before.fleet.profiles[key[2]], self._after.fleet.profiles[key[3]]
+        yield from (f"profile.{path}" for path in sorted(reads.profile) if _value_at(old, path) != _value_at(new, path))
+
+    def _rewritten(self) -> Iterator[tuple[str, tuple[str, ...]]]:
+        """Yield the checks that are new, declared otherwise, or written otherwise."""
+        for ident, check in self._after.checks.items():
+            was = self._before.checks.get(ident)
+            if was is None:
+                yield ident, ("a new check",)
+                continue
+            reads = self._before.reads.get(ident, NO_READS), self._after.reads.get(ident, NO_READS)
+            signs = {
+                "declared otherwise": _judged_as(was) != _judged_as(check),
+                "written otherwise": reads[0].digest != reads[1].digest,
+            }
+            if because := tuple(sign for sign, holds in signs.items() if holds):
+                yield ident, because
+
+
+def _judged_as(check: CheckDeclaration) -> CheckDeclaration:
+    """Return a check without what is only said about its passes: they are the same at any stage, and for how long."""
+    return check.model_copy(update={"stage": "decide", "valid_hours": None, "report_only": False})
+
+
+def _find_unmet_inputs(reads: CheckInputs, pair: SpecPair) -> Iterator[str]:
+    """Yield what a check reads that the node cannot yet be: versions and settings that nobody has brought to it."""
+    if "bundle" in reads.fixtures and pair.moves:
+        yield "the firmware bundle"
+    for setting in pair.settings:
+        if setting.how == "applied" and any(_root_of(path) == setting.field for path in reads.spec):
+            yield f"spec.{setting.field}"
+
+
+def _find_changed_inputs(
+    check: CheckDeclaration, reads: CheckInputs, pair: SpecPair, said: frozenset[str]
+) -> Iterator[str]:
+    if "bundle" in reads.fixtures and pair.bundle:
+        yield "the firmware bundle"
+    for threshold in pair.thresholds:
+        if threshold.limit in reads.limits:
+            yield f"limit {threshold.limit} {threshold.old or 'none'} → {threshold.new or 'none'}"
+    parts = {PART_SPEC_FIELDS[root] + "." + field for root, field in reads.declared if root in PART_SPEC_FIELDS}
+    for path in sorted(
+        {*reads.spec, *parts, *([PART_COUNT_PATHS[check.subject]] if check.subject in PART_COUNT_PATHS else [])}
+    ):
+        if _value_at(pair.old, path) != _value_at(pair.new, path):
+            yield f"spec.{path}".rstrip(".")
+    for root, field in sorted(reads.declared):
+        if (field if root == "node" else f"{root}_{field}s") in said:
+            yield f"{root}.declared.{field}"
+    if "cables" in said and FABRIC_FIXTURES & reads.fixtures:
+        yield "its cables"
+
+
+def _root_of(path: str) -> str:
+    return path.partition(".")[0]
+
+
+def _value_at(value: Any, path: str) -> Any:
+    """Return what is at a dotted path, as far as it leads: `kernel_cmdline.copy` ends at the list."""
+    for step in path.split(".") if path else ():
+        if isinstance(value, list | str | int | float | Mapping) or not hasattr(value, step):
+            break
+        value = getattr(value, step)
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class CheckRerun:
+    """Nodes whose passes of `stale` checks no longer count; after a `repair` those of whole phases do not either."""
+
+    nodes: tuple[str, ...]
+    stale: tuple[StaleCheck, ...]
+    repair: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+    @property
+    def phases(self) -> dict[str, tuple[str, ...]]:
+        """Every check to run, by phase."""
+        found: dict[str, list[str]] = {}
+        for one in self.stale:
+            for phase in one.phases:
+                found.setdefault(phase, []).append(one.check)
+        for phase, checks in self.repair:
+            found[phase] = list(dict.fromkeys([*found.get(phase, []), *checks]))
+        return {phase: tuple(checks) for phase, checks in found.items()}
+
+
+def list_check_reruns(
+    groups: Iterable[NodeGroup], staleness: StaleCheckFinder, after: FleetRevision, ways: Mapping[str, ServiceRoute]
+) -> tuple[CheckRerun, ...]:
+    """Return what is to be run again; `ways` holds the way out of service of every node that leaves."""
+    found = [
+        one
+        for group in groups
+        for one in _list_reruns_of_group(
+            group, staleness.find(group.key, group.pair, group.changed_fields), after, ways
+        )
+    ]
+    return tuple(found)
+
+
+def _list_reruns_of_group(
+    group: NodeGroup, stale: tuple[StaleCheck, ...], after: FleetRevision, ways: Mapping[str, ServiceRoute]
+) -> Iterator[CheckRerun]:
+    by_way: dict[ServiceRoute | None, list[str]] = {}
+    for name in group.names:
+        by_way.setdefault(ways.get(name), []).append(name)
+    for route, names in by_way.items():
+        repair = tuple(_list_repair_checks(after, route)) if route else ()
+        if stale or repair:
+            yield CheckRerun(tuple(names), stale, repair)
+
+
+def _list_repair_checks(after: FleetRevision, route: ServiceRoute) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield the phases that must pass anew after the repair, with their checks."""
+    for phase in list_reproved_phases(after.policy, route):
+        yield phase, tuple(check.id for check in after.checks.values() if phase in check.phases)
+
+
+def list_reproved_phases(policy: LifecyclePolicy, route: ServiceRoute) -> list[str]:
+    """Return the phases whose passes must be newer than the repair, in the order in which the way requires them."""
+    states = route.states[route.states.index(route.repair) :] if route.repair else ()
+    wanted = [want.phase for name in states for want in policy.states[name].requires if want.newer_than_repair]
+    return list(dict.fromkeys(wanted))

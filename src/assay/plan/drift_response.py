@@ -1,0 +1,98 @@
+"""What the policy will do at the next look about nodes that no longer are what their spec says."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from assay.lifecycle.policy_response import PolicyResponse, respond_to_class
+from assay.model.specs.lifecycle_policy import LifecycleState
+from assay.model.specs.management_profile_and_retries import ManagementProfile
+from assay.plan.check_reruns import StaleCheck
+from assay.plan.fleet_revision import FleetRevision
+
+DriftResponseKind = Literal["moves", "noted", "tracked", "fails", "stays", "ahead", "unseen"]
+
+
+@dataclass(frozen=True, slots=True)
+class DriftResponse:
+    """What follows for nodes in one state. `fault` is the class as which the difference is seen, "" for none.
+
+    `what`: the policy `moves` them or only has it `noted`; `tracked` by a profile that is not acted on; the state's
+    requirements fail and lead elsewhere (`fails`) or keep it (`stays`); they take the change when they come to it
+    (`ahead`); nothing looks (`unseen`). `to` is the state that they go to.
+    """
+
+    nodes: tuple[str, ...]
+    state: str
+    what: DriftResponseKind
+    fault: str = ""
+    checks: tuple[str, ...] = ()
+    answer: PolicyResponse | None = None
+    to: str = ""
+    rule: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DriftGroup:
+    """Nodes that differ from their spec in the same way, in the same state. `brought`: they were zapped already."""
+
+    state: str
+    profile: str
+    stale: tuple[StaleCheck, ...]
+    is_zapped: bool
+
+
+def predict_drift_responses(
+    after: FleetRevision, drifting: Iterable[tuple[DriftGroup, Sequence[str]]]
+) -> tuple[DriftResponse, ...]:
+    """Return what follows for groups of nodes; groups for which the same follows are told as one."""
+    merged: dict[DriftResponse, list[str]] = defaultdict(list)
+    for drift, nodes in drifting:
+        for one in _predict(after, drift):
+            merged[one] += nodes
+    return tuple(replace(one, nodes=tuple(nodes)) for one, nodes in merged.items())
+
+
+def _predict(after: FleetRevision, drift: DriftGroup) -> Iterator[DriftResponse]:
+    state, failing = after.policy.states.get(drift.state), [one for one in drift.stale if one.certain]
+    if state is None:
+        return
+    watched = [one for one in failing if set(state.watch) & set(one.phases) and one.fault]
+    required = [one for one in failing if {want.phase for want in state.requires} & set(one.phases)]
+    if watched:
+        yield from _predict_watched(after, drift, watched)
+    elif "zap" in state.entry and not drift.is_zapped:
+        yield DriftResponse((), drift.state, "ahead")
+    elif required:
+        yield _predict_required(after, drift.state, state, required)
+    else:
+        yield DriftResponse((), drift.state, "unseen" if state.in_service or state.final else "ahead")
+
+
+def _predict_watched(after: FleetRevision, drift: DriftGroup, watched: list[StaleCheck]) -> Iterator[DriftResponse]:
+    profile = after.fleet.profiles[drift.profile]
+    for fault in dict.fromkeys(one.fault for one in watched):
+        checks = tuple(one.check for one in watched if one.fault == fault)
+        for said in dict.fromkeys(
+            respond_to_class(after.policy, after.catalog, drift.state, fault, use) for use in (False, True)
+        ):
+            rule = f"{after.policy_line(f'faults.{said.rule}')} {said.rule}"
+            yield DriftResponse((), drift.state, _response_kind(profile, said), fault, checks, said, said.to, rule)
+
+
+def _response_kind(profile: ManagementProfile, said: PolicyResponse) -> DriftResponseKind:
+    if not profile.acts_on_faults:
+        return "tracked"
+    return "moves" if said.moves_node else "noted"
+
+
+def _predict_required(
+    after: FleetRevision, name: str, state: LifecycleState, required: list[StaleCheck]
+) -> DriftResponse:
+    checks = tuple(one.check for one in required)
+    path = f"states.{name}.fail_to" if state.fail_to else f"states.{name}.requires"
+    what: DriftResponseKind = "fails" if state.fail_to else "stays"
+    return DriftResponse((), name, what, required[0].fault, checks, None, state.fail_to or "", after.policy_line(path))

@@ -1,0 +1,89 @@
+"""One revision of the fleet repository, as a plan looks at it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TypeVar
+
+from assay.fleet.check_inputs import CheckInputs
+from assay.model.errors import AssayError
+from assay.model.fleet import Fleet
+from assay.model.specs.check_catalog_and_gates import CheckDeclaration
+from assay.model.specs.fault_catalog import FaultCatalog, select_active_catalogs
+from assay.model.specs.lifecycle_policy import LifecyclePolicy
+from assay.model.specs.spec_document import SpecDocument
+
+S = TypeVar("S", bound=SpecDocument)
+
+
+@dataclass(frozen=True)
+class FleetRevision:
+    """A fleet and what its suites read. `name` is what a person calls the revision, `main` or `the working tree`."""
+
+    fleet: Fleet
+    reads: Mapping[str, CheckInputs] = field(default_factory=dict)
+    name: str = ""
+
+    @cached_property
+    def policy(self) -> LifecyclePolicy:
+        """The lifecycle policy. Raises Trouble unless there is exactly one."""
+        return _single_spec(self, self.fleet.policies, "lifecycle policy", "specs/lifecycle")
+
+    @cached_property
+    def catalog(self) -> FaultCatalog:
+        """The fault catalogues together. Raises Trouble where there is none."""
+        return self.fleet.fault_catalog
+
+    @cached_property
+    def checks(self) -> dict[str, CheckDeclaration]:
+        """Every declared check by its id."""
+        return {check.id: check for catalogue in self.fleet.check_catalogs.values() for check in catalogue.checks}
+
+    def policy_line(self, path: str) -> str:
+        """Return `file:line` of a part of the policy, or of the nearest thing around it."""
+        return find_spec_line(self.fleet, f"LifecyclePolicy/{self.policy.name}", path)
+
+    def catalog_line(self, path: str) -> str:
+        """Return `file:line` of a part of the fault catalogues: of whichever of them says it."""
+        documents = [
+            f"FaultCatalog/{catalog.name}" for catalog in select_active_catalogs(self.fleet.fault_catalogs.values())
+        ]
+        said = max(documents, key=lambda document: len(_nearest_path(self.fleet, document, path)))
+        return find_spec_line(self.fleet, said, path)
+
+
+def check_references(declared: FleetRevision) -> None:
+    """Raise Trouble where a node names a spec, a profile or a bundle that the revision does not have."""
+    fleet = declared.fleet
+    for node in {(node.spec, node.profile): node for node in fleet.nodes.values()}.values():
+        spec = fleet.node_specs.get(node.spec)
+        _check_reference(declared, node.name, "NodeSpec", node.spec, spec is not None)
+        _check_reference(declared, node.name, "ManagementProfile", node.profile, node.profile in fleet.profiles)
+        if spec:
+            _check_reference(declared, spec.name, "FirmwareBundle", spec.firmware, spec.firmware in fleet.bundles)
+
+
+def _check_reference(declared: FleetRevision, who: str, kind: str, name: str, there: bool) -> None:
+    if not there:
+        fix = "`assay check` on that revision says where; a plan needs two revisions without mistakes"
+        raise AssayError(f"{declared.name}: {who} names the {kind} {name}, which does not exist", fix=fix)
+
+
+def find_spec_line(fleet: Fleet, document: str, path: str) -> str:
+    """Return `file:line` of a value of a spec, or of the nearest thing around it, or the document's name."""
+    return fleet.lines.get((document, _nearest_path(fleet, document, path)), document)
+
+
+def _nearest_path(fleet: Fleet, document: str, path: str) -> str:
+    """Return the path, or the nearest above it, that a document says."""
+    while path and (document, path) not in fleet.lines:
+        path = path.rpartition(".")[0]
+    return path
+
+
+def _single_spec(declared: FleetRevision, found: Mapping[str, S], what: str, folder: str) -> S:
+    if len(found) != 1:
+        raise AssayError(f"a fleet has one {what}, {declared.name or 'this revision'} has {len(found)}", where=folder)
+    return next(iter(found.values()))

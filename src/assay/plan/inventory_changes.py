@@ -1,0 +1,101 @@
+"""Which nodes are added, removed, or said to be otherwise than before."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from assay.model.fleet import Fleet, Node
+from assay.model.specs.node_settings import NodeSettings
+
+COMPARED_FIELDS = {"spec": "node_spec", "pool": "pool", "profile": "profile", "serial": "serial_number"}
+PLACE_FIELDS = ("site", "rack", "u")
+IGNORED_VARIABLES = {*COMPARED_FIELDS.values(), *PLACE_FIELDS, "hca_guids", "lifecycle_start"}
+COMPARED_VARIABLES = sorted(name for name in NodeSettings.model_fields if name not in IGNORED_VARIABLES)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeChange:
+    """One thing that is said otherwise of some nodes. Secrets and lists are named and not shown."""
+
+    what: str
+    old: str
+    new: str
+    nodes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class InventoryChanges:
+    """The difference of two inventories. `kept` holds every node of both, as it was and as it will be."""
+
+    added: tuple[Node, ...]
+    removed: tuple[Node, ...]
+    changed: tuple[NodeChange, ...]
+    kept: tuple[tuple[Node, Node], ...]
+
+    def nodes_with(self, what: str) -> list[str]:
+        """Return the nodes of which one thing changed."""
+        return [name for change in self.changed if change.what == what for name in change.nodes]
+
+
+def compare_inventories(before: Fleet, after: Fleet) -> InventoryChanges:
+    """Compare two inventories, node by node."""
+    kept = tuple((old, after.nodes[name]) for name, old in before.nodes.items() if name in after.nodes)
+    groups: dict[tuple[str, str, str], list[str]] = defaultdict(list)
+    for old, new in kept:
+        if old is not new:
+            for change in _differences(old, new):
+                groups[change].append(old.name)
+    return InventoryChanges(
+        added=tuple(node for name, node in after.nodes.items() if name not in before.nodes),
+        removed=tuple(node for name, node in before.nodes.items() if name not in after.nodes),
+        changed=tuple(NodeChange(*change, tuple(names)) for change, names in groups.items()),
+        kept=kept,
+    )
+
+
+def _differences(old: Node, new: Node) -> Iterator[tuple[str, str, str]]:
+    if old == new:
+        return
+    for field, what in COMPARED_FIELDS.items():
+        was, will = getattr(old, field), getattr(new, field)
+        if was != will:
+            yield what, was, will
+    if (old.site, old.rack, old.u) != (new.site, new.rack, new.u):
+        yield "place", _place(old), _place(new)
+    if old.hca_guids != new.hca_guids:
+        yield "hca_guids", *_guids(old.hca_guids, new.hca_guids)
+    yield from _variables(old.variables, new.variables)
+
+
+def _variables(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    if old == new:
+        return
+    for name in COMPARED_VARIABLES:
+        if old.get(name) != new.get(name):
+            yield name, *_format_change(name, old.get(name), new.get(name))
+
+
+def _place(node: Node) -> str:
+    return f"{node.site} {node.rack} U{node.u}"
+
+
+def _guids(old: tuple[str, ...], new: tuple[str, ...]) -> tuple[str, str]:
+    """Return the GUIDs that differ."""
+    gone, come = [guid for guid in old if guid not in new], [guid for guid in new if guid not in old]
+    return (", ".join(gone), ", ".join(come)) if gone or come else ("in another order", "in this order")
+
+
+def _format_change(name: str, old: Any, new: Any) -> tuple[str, str]:
+    plain = "credentials" not in name and all(value is None or isinstance(value, str | int) for value in (old, new))
+    return (_format_value(old), _format_value(new)) if plain else (_mask_value(old), _mask_value(new))
+
+
+def _format_value(value: Any) -> str:
+    return "not given" if value is None else str(value)
+
+
+def _mask_value(value: Any) -> str:
+    return "not given" if value is None else "given otherwise"

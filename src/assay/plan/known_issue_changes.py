@@ -1,0 +1,79 @@
+"""What comes to count, or counts no more: checks that are promoted or observe, known issues that come and go."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from fnmatch import fnmatchcase
+
+from assay.lifecycle.decisions.known_issues import find_known_issue
+from assay.model.outcome import RecordedOutcome
+from assay.plan.fleet_revision import FleetRevision
+
+
+@dataclass(frozen=True, slots=True)
+class CountingChange:
+    """One check or known issue (`what`), why it is told of, and on which nodes the last outcomes fail because of it.
+
+    `counts`: these failures decide from the merge on; else they decide nothing from then on.
+    """
+
+    what: str
+    why: str
+    counts: bool
+    nodes: tuple[str, ...]
+
+
+def find_affected_checks(before: FleetRevision, after: FleetRevision) -> set[str]:
+    """Return the checks whose failures may count otherwise, so that only their last outcomes need be read."""
+    patterns = {one.match.check for one in set(before.fleet.known_issues) ^ set(after.fleet.known_issues)}
+    stages = before.fleet.observed_checks ^ after.fleet.observed_checks
+    fitting = {check for check in after.checks for pattern in patterns if fnmatchcase(check, pattern)}
+    return fitting | (stages & before.checks.keys() & after.checks.keys())
+
+
+def find_counting_changes(
+    before: FleetRevision, after: FleetRevision, last: Iterable[RecordedOutcome], now: datetime
+) -> tuple[CountingChange, ...]:
+    """Return every change of stage, and every known issue that comes or goes and touches a failure, as of `now`.
+
+    `last` are the newest outcomes of the checks that `find_affected_checks` names.
+    """
+    failing = [one for one in last if one.outcome.verdict == "fail" and one.outcome.node in after.fleet.nodes]
+    return (*_find_stage_changes(before, after, failing), *_find_issue_changes(before, after, failing, now))
+
+
+def select_newest_outcomes(outcomes: Iterable[RecordedOutcome]) -> list[RecordedOutcome]:
+    """Return the newest of each check and subject, by when its evidence was collected."""
+    found: dict[tuple[str, str], RecordedOutcome] = {}
+    for one in outcomes:
+        key = (one.outcome.check, one.outcome.subject)
+        if key not in found or found[key].measured_at <= one.measured_at:
+            found[key] = one
+    return list(found.values())
+
+
+def _find_stage_changes(
+    before: FleetRevision, after: FleetRevision, failing: Collection[RecordedOutcome]
+) -> Iterator[CountingChange]:
+    was, shall = before.fleet.observed_checks, after.fleet.observed_checks
+    for check in sorted((was ^ shall) & before.checks.keys() & after.checks.keys()):
+        nodes = sorted({one.outcome.node for one in failing if one.outcome.check == check})
+        why = "is promoted: from now on it decides" if check in was else "only observes from now on"
+        yield CountingChange(check, why, check in was, tuple(nodes))
+
+
+def _find_issue_changes(
+    before: FleetRevision, after: FleetRevision, failing: Iterable[RecordedOutcome], now: datetime
+) -> Iterator[CountingChange]:
+    found: dict[tuple[str, bool], set[str]] = {}
+    for one in failing:
+        node = after.fleet.nodes[one.outcome.node]
+        was, shall = (find_known_issue(side.fleet.known_issues, node, one.outcome, now) for side in (before, after))
+        if (was is None) != (shall is None):
+            issue = was or shall
+            found.setdefault((issue.issue if issue else "", shall is None), set()).add(node.name)
+    for (link, counts), nodes in sorted(found.items()):
+        why = "excuses no more what fails now" if counts else "excuses what fails now"
+        yield CountingChange(link, why, counts, tuple(sorted(nodes)))

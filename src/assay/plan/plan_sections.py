@@ -1,0 +1,305 @@
+"""A plan in words: sections of lines for people, which text and Markdown lay out each in their way."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from assay.lifecycle.policy_response import PolicyResponse
+from assay.model.text_lists import fold_names, format_count, format_list, format_nodes
+from assay.plan.change_plan import ChangePlan
+from assay.plan.check_reruns import CheckRerun
+from assay.plan.drift_response import DriftResponse
+from assay.plan.inventory_changes import NodeChange
+from assay.plan.policy_changes import ResponseChange, SettingDifference
+from assay.plan.repair_routes import StayEstimate
+from assay.plan.rollout_waves import WaveSchedule
+
+
+@dataclass(frozen=True, slots=True)
+class PlanSection:
+    """A title, and one line for each thing; a line may hold further ones, indented."""
+
+    title: str
+    lines: tuple[str, ...]
+
+
+def format_headline(plan: ChangePlan) -> str:
+    """Return the whole plan in one sentence."""
+    if not plan.has_changes:
+        return "nothing changes"
+    said = [*_node_counts(plan), *_work_counts(plan)]
+    return format_list(said, 12) if said else "no node changes; what is said about them does"
+
+
+def _node_counts(plan: ChangePlan) -> Iterator[str]:
+    changed = {name for change in plan.nodes.changed for name in change.nodes}
+    counts = [("added", len(plan.nodes.added)), ("removed", len(plan.nodes.removed)), ("changed", len(changed))]
+    yield from (f"{format_count(count, 'node')} {what}" for what, count in counts if count)
+
+
+def _work_counts(plan: ChangePlan) -> Iterator[str]:
+    moved = {name for move in plan.firmware for name in move.nodes}
+    if moved:
+        yield f"firmware on {format_count(len(moved), 'node')}"
+    if plan.configuration:
+        yield f"{format_count(len(plan.configuration), 'setting')} of specs"
+    if plan.limits:
+        yield format_count(len(plan.limits), "limit")
+    if plan.reruns:
+        yield f"checks to run again on {format_count(sum(len(one.nodes) for one in plan.reruns), 'node')}"
+    if plan.cables:
+        yield f"{format_count(len(plan.cables), 'job')} of cabling"
+    cases = sum(len(one.cases) for one in plan.answers)
+    if cases:
+        yield f"{format_count(cases, 'answer')} of the policy"
+    if plan.work.schedule.waves:
+        yield format_schedule_cost(plan.work.schedule)
+
+
+def format_schedule_cost(schedule: WaveSchedule) -> str:
+    """Return what the waves cost, in one clause."""
+    waves = format_count(len(schedule.waves), "wave")
+    return f"{waves} of {format_hours(schedule.hours)}, {schedule.node_hours:.0f} node-hours out of service"
+
+
+def format_hours(count: float) -> str:
+    """Return hours for people: `45 min`, `6 h`, `3.5 days`."""
+    if count < 2:
+        return f"{count * 60:.0f} min"
+    return f"{count:.3g} h" if count < 48 else f"{count / 24:.3g} days"
+
+
+def format_sections(plan: ChangePlan) -> list[PlanSection]:
+    """Return everything that the plan says, in sections; empty ones are left out."""
+    made = (PlanSection(title, tuple(lines(plan))) for title, lines in SECTION_FORMATTERS)
+    return [section for section in made if section.lines]
+
+
+def _refused(plan: ChangePlan) -> Iterator[str]:
+    for one in plan.refused:
+        yield f"{one.limit} ({one.where}): {one.why}"
+
+
+def _nodes(plan: ChangePlan) -> Iterator[str]:
+    for what, some in (("added", plan.nodes.added), ("removed", plan.nodes.removed)):
+        pools: dict[tuple[str, str], list[str]] = defaultdict(list)
+        for node in some:
+            start = str(node.variables.get("lifecycle_start", "onboard"))
+            pools[node.pool, f", starts in {start}" if what == "added" else ""].append(node.name)
+        yield from (f"{what}: {format_nodes(names)}, pool {pool}{start}" for (pool, start), names in pools.items())
+    kinds: dict[str, list[NodeChange]] = defaultdict(list)
+    for change in plan.nodes.changed:
+        kinds[change.what].append(change)
+    for what, changes in kinds.items():
+        yield from _changed(what, changes)
+
+
+def _changed(what: str, changes: list[NodeChange], most: int = 6) -> Iterator[str]:
+    """Yield one line for each way to change, or one for all where every node has its own."""
+    if len(changes) <= most:
+        yield from (f"{what}: {format_nodes(one.nodes)}: {one.old} → {one.new}" for one in changes)
+        return
+    names = [name for one in changes for name in one.nodes]
+    first = changes[0]
+    yield f"{what}: {format_nodes(names)}, each its own; {first.nodes[0]}: {first.old} → {first.new}"
+
+
+def _firmware(plan: ChangePlan) -> Iterator[str]:
+    for one in plan.firmware:
+        move = one.move
+        resets = f"resets {move.reset}" if move.reset != "none" else "no reset"
+        yield f"{format_nodes(one.nodes)}: {move.component} {move.old or 'none'} → {move.new}, {resets}, order {move.order}"
+
+
+def _configuration(plan: ChangePlan) -> Iterator[str]:
+    for one in plan.configuration:
+        how = (
+            f"to apply, resets {one.setting.reset}" if one.setting.how == "applied" else "re-judged, nothing is applied"
+        )
+        seen = f"seen by {format_list(map(_test_name, one.seen_by), 3)}" if one.seen_by else "no check reads it"
+        yield f"{format_nodes(one.nodes)}: {one.setting.field} {one.setting.old} → {one.setting.new}: {how}; {seen}"
+
+
+def _limits(plan: ChangePlan) -> Iterator[str]:
+    for one in plan.limits:
+        bound = one.threshold
+        read = format_list(map(_test_name, one.checks), 3) or "no check"
+        yield f"{bound.limit} of {one.spec}: {bound.old or 'none'} → {bound.new or 'none'} ({one.line}), read by {read}"
+
+
+def _reruns(plan: ChangePlan) -> Iterator[str]:
+    merged: dict[tuple[tuple[str, tuple[str, ...]], ...], tuple[list[str], CheckRerun]] = {}
+    for one in plan.reruns:
+        merged.setdefault(tuple(one.phases.items()), ([], one))[0].extend(one.nodes)
+    for phases, (names, one) in merged.items():
+        counts = [f"{phase} {len(checks)}" for phase, checks in phases]
+        reasons = list(dict.fromkeys(why for stale in one.stale for why in stale.because))
+        why = format_list([*reasons, *(["the repair"] if one.repair else [])], 4)
+        yield f"{format_nodes(names)}: {format_list(counts)} (because of {why})"
+    if plan.checks_gone:
+        yield f"no longer judged: {format_list(map(_test_name, plan.checks_gone), 6)}"
+
+
+def _follows(plan: ChangePlan) -> Iterator[str]:
+    for one in plan.follows:
+        yield f"{format_nodes(one.nodes)} in {one.state}: {_describe_drift_response(one)}"
+
+
+def _describe_drift_response(one: DriftResponse) -> str:
+    seen = f"seen as {one.fault} by {format_list(map(_test_name, one.checks), 2)}"
+    said = {
+        "moves": f"{seen}; {one.answer} [{one.rule}]",
+        "noted": f"{seen}; {_noted(one.answer)} [{one.rule}]",
+        "tracked": f"{seen}; tracked and never acted on, by their profile",
+        "fails": f"{format_list(map(_test_name, one.checks), 2)} will fail, and lead to {one.to} [{one.rule}]",
+        "stays": f"{format_list(map(_test_name, one.checks), 2)} will fail; they stay, on a ticket [{one.rule}]",
+        "ahead": "they take it when they come to the repair",
+        "unseen": "no check of this state looks at it",
+    }
+    return said[one.what]
+
+
+def _noted(answer: PolicyResponse | None) -> str:
+    asks = "asks for a technician" if answer and answer.remedy == "ticket" else "is recorded"
+    return f"the policy {asks} and moves no node: the waves are the order for the people who do it"
+
+
+def _cables(plan: ChangePlan) -> Iterator[str]:
+    for job in plan.cables:
+        yield "\n".join([f"{job.fabric}: {job.steps[0]}", *(f"  {step}" for step in job.steps[1:])])
+
+
+def _answers(plan: ChangePlan) -> Iterator[str]:
+    for one in plan.answers:
+        yield f"{_format_response(one.old)} → {_format_response(one.new)}: {format_list(_cases(one), 6)}"
+
+
+def _cases(one: ResponseChange) -> Iterator[str]:
+    states: dict[tuple[str, bool | None], list[str]] = defaultdict(list)
+    for state, fault, in_use in one.cases:
+        states[fault, in_use].append(state)
+    grouped: dict[tuple[tuple[str, ...], bool | None], list[str]] = defaultdict(list)
+    for (fault, in_use), some in states.items():
+        grouped[tuple(some), in_use].append(fault)
+    for (places, in_use), faults in grouped.items():
+        use = {None: "", True: ", in use", False: ", idle"}[in_use]
+        yield f"{format_list(faults, 5)} in {format_list(places, 4)}{use}"
+
+
+def _format_response(answer: PolicyResponse | None) -> str:
+    return f"{answer} [{answer.rule}]" if answer else "not there"
+
+
+def _policy(plan: ChangePlan) -> Iterator[str]:
+    yield from map(_reset, plan.policy)
+
+
+def _faults(plan: ChangePlan) -> Iterator[str]:
+    yield from map(_reset, plan.faults)
+
+
+def _profiles(plan: ChangePlan) -> Iterator[str]:
+    yield from map(_reset, plan.profiles)
+
+
+def _bundles(plan: ChangePlan) -> Iterator[str]:
+    yield from map(_reset, plan.bundles)
+
+
+def _fabrics(plan: ChangePlan) -> Iterator[str]:
+    yield from map(_reset, plan.fabrics)
+
+
+def _reset(one: SettingDifference) -> str:
+    return f"{one.path}: {one.old or 'none'} → {one.new or 'none'} ({one.line})"
+
+
+def _waves(plan: ChangePlan) -> Iterator[str]:
+    for wave in plan.work.schedule.waves:
+        kind = "canary" if wave.canary else f"wave {wave.number}"
+        pools = format_list(f"{count} of {pool}" for pool, count in wave.pools.items())
+        cost = f"{format_hours(wave.hours)}, {wave.node_hours:.0f} node-hours"
+        yield f"{kind}: {format_list(fold_names(wave.nodes), 6)} ({pools}), {cost}"
+
+
+def _routes(plan: ChangePlan) -> Iterator[str]:
+    for way in plan.work.rollout_routes:
+        yield f"{format_hours(way.hours)} out: {' → '.join(way.route.states)}"
+        yield format_list(map(_stage, way.stages), 20)
+    stages = [stage for way in plan.work.rollout_routes for stage in way.stages]
+    for source in dict.fromkeys(source for stage in stages if stage.basis == "assumed" for source in stage.sources):
+        yield f"assumed, nothing is recorded: {source}"
+
+
+def _not_in_a_wave(plan: ChangePlan) -> Iterator[str]:
+    for waiting in plan.work.schedule.waiting:
+        yield f"waits: {format_nodes(waiting.nodes)}: {waiting.why}"
+    if plan.work.under_way:
+        yield f"on their way already, they take it as they come: {format_nodes(plan.work.under_way)}"
+    if plan.work.left_alone:
+        yield f"left alone, by their profile: {format_nodes(plan.work.left_alone)}"
+
+
+def _stage(stage: StayEstimate) -> str:
+    basis = {"policy": "by the policy"}.get(stage.basis, stage.basis)
+    return f"{stage.state} {format_hours(stage.hours)} ({basis})"
+
+
+def _backtest(plan: ChangePlan) -> Iterator[str]:
+    test = plan.backtest
+    if test is None:
+        return
+    said = f"{test.days:.3g} days of history: {format_count(test.measurements, 'measurement')} of changed limits"
+    lost = f"; of {test.unmapped} nobody can say to which limit they were held" if test.unmapped else ""
+    yield f"{said}, {format_count(test.faults, 'fault')}{lost}"
+    for acts, title in ((True, "would have acted, and does not now"), (False, "acts now, and would not have")):
+        for one in (one for one in test.differences if one.acts == acts):
+            still = "; it is still so" if one.still_holds else ""
+            times = f", {one.times} times" if one.times > 1 else ""
+            yield f"{title}: {one.node}: {one.reason}: {one.old_result} → {one.new_result}{times}{still}"
+    if not test.differences:
+        yield "on no node would anything have been decided otherwise"
+
+
+def _recounts(plan: ChangePlan) -> Iterator[str]:
+    for one in plan.recounts:
+        where = (
+            f"fails on {format_nodes(one.nodes)} by its last outcomes"
+            if one.nodes
+            else "fails on no node as far as known"
+        )
+        yield f"{one.what} {one.why}; {where}"
+
+
+def _notes(plan: ChangePlan) -> Iterable[str]:
+    return plan.notes
+
+
+def _test_name(check: str) -> str:
+    return check.rpartition("::")[2]
+
+
+SECTION_FORMATTERS: tuple[tuple[str, Callable[[ChangePlan], Iterable[str]]], ...] = (
+    ("Refused", _refused),
+    ("Notes", _notes),
+    ("Nodes", _nodes),
+    ("Firmware", _firmware),
+    ("Configuration", _configuration),
+    ("Limits", _limits),
+    ("Checks to run again", _reruns),
+    ("What counts otherwise", _recounts),
+    ("What follows", _follows),
+    ("Cables to move", _cables),
+    ("Answers of the policy", _answers),
+    ("Settings of the policy", _policy),
+    ("Fault classes", _faults),
+    ("Profiles", _profiles),
+    ("Firmware bundles", _bundles),
+    ("Fabrics", _fabrics),
+    ("Waves", _waves),
+    ("The way of a node", _routes),
+    ("Not in a wave", _not_in_a_wave),
+    ("Backtest", _backtest),
+)

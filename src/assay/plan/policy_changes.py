@@ -1,0 +1,184 @@
+"""What the policy and the fault catalogue will say otherwise: answers by state and fault class, and every setting."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from assay.fleet.fault_rule_coverage import list_fault_names
+from assay.lifecycle.policy_response import PolicyResponse, respond_to_fault
+from assay.model.specs.fault_catalog import FaultBlame, FaultCatalog, FaultSeverity, Remedy
+from assay.model.specs.firmware_bundle import FirmwareBundle
+from assay.model.specs.lifecycle_policy import LifecyclePolicy
+from assay.plan.fleet_revision import FleetRevision, find_spec_line
+
+UNCOMPARED_FIELDS = {"kind", "name", "extends", "description", "owner", "sources", "source", "summary"}
+CABLE_FIELDS = {"site", "nodes", "rails", "rate", "leaves", "spines", "lengths", "cables"}
+UNKNOWN_FAULT = "any other"
+FaultTreatmentKey = tuple[str, FaultSeverity, FaultBlame, Remedy]
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseChange:
+    """Cases whose answer changes from `old` to `new`. None: the state or the class is not there.
+
+    `cases` are (state, fault class, in use: None for either way).
+    """
+
+    old: PolicyResponse | None
+    new: PolicyResponse | None
+    cases: tuple[tuple[str, str, bool | None], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SettingDifference:
+    """One setting that is said otherwise, by its dotted path; "" where there was or will be none."""
+
+    path: str
+    old: str
+    new: str
+    line: str
+
+
+def compare_responses(before: FleetRevision, after: FleetRevision) -> tuple[ResponseChange, ...]:
+    """Return every case whose answer changes, grouped by what it was and will be."""
+    if before.policy == after.policy and before.catalog == after.catalog:
+        return ()
+    states = dict.fromkeys([*before.policy.states, *after.policy.states])
+    old, new = dict(_kinds(before.catalog)), dict(_kinds(after.catalog))
+    groups: dict[tuple[PolicyResponse | None, PolicyResponse | None], dict[tuple[str, str], set[bool]]] = defaultdict(
+        dict
+    )
+    for state in states:
+        for fault in dict.fromkeys([*old, *new]):
+            for in_use in (False, True):
+                said = (
+                    _answer(before.policy, state, old.get(fault), in_use),
+                    _answer(after.policy, state, new.get(fault), in_use),
+                )
+                if said[0] != said[1]:
+                    groups[said].setdefault((state, fault), set()).add(in_use)
+    return tuple(ResponseChange(*said, tuple(_cases(cases))) for said, cases in groups.items())
+
+
+def _kinds(catalog: FaultCatalog) -> Iterator[tuple[str, FaultTreatmentKey]]:
+    """Yield every fault that can come, each XID under its own name, and as it comes before its count is reached."""
+    for title, fault in catalog.classes.items():
+        for name in list_fault_names(title, fault):
+            yield name, (name, fault.severity, fault.blame, fault.remedy)
+            if fault.count > 1:
+                yield f"{name} below its count", (name, "informational", fault.blame, fault.remedy)
+    other = catalog.default_treatment
+    yield UNKNOWN_FAULT, (UNKNOWN_FAULT, other.severity, other.blame, other.remedy)
+
+
+def _answer(policy: LifecyclePolicy, state: str, kind: FaultTreatmentKey | None, in_use: bool) -> PolicyResponse | None:
+    return respond_to_fault(policy, state, *kind, in_use) if kind and state in policy.states else None
+
+
+def _cases(cases: Mapping[tuple[str, str], set[bool]]) -> Iterator[tuple[str, str, bool | None]]:
+    for (state, fault), uses in cases.items():
+        yield state, fault, None if len(uses) == 2 else next(iter(uses))
+
+
+def compare_policy_settings(before: FleetRevision, after: FleetRevision) -> tuple[SettingDifference, ...]:
+    """Return every setting of the policy that changes, but the faults' rules, whose effect `compare_responses` tells."""
+    document = f"LifecyclePolicy/{after.policy.name}"
+    return _compare_values(after, before.policy, after.policy, document, skip={*UNCOMPARED_FIELDS, "faults"})
+
+
+def compare_fault_classes(before: FleetRevision, after: FleetRevision) -> tuple[SettingDifference, ...]:
+    """Return every change of how faults are recognised and treated."""
+    found = _compare_values(after, before.catalog, after.catalog, "", skip={*UNCOMPARED_FIELDS, "investigate"})
+    return tuple(replace(one, line=after.catalog_line(one.path)) for one in found)
+
+
+def compare_profiles(before: FleetRevision, after: FleetRevision) -> tuple[SettingDifference, ...]:
+    """Return every change of what automation may do to the nodes of a profile."""
+    was, will = before.fleet.profiles, after.fleet.profiles
+    return tuple(
+        replace(one, path=f"{name}.{one.path}")
+        for name in sorted(was.keys() & will.keys())
+        for one in _compare_values(after, was[name], will[name], f"ManagementProfile/{name}", skip=UNCOMPARED_FIELDS)
+    )
+
+
+def compare_bundles(before: FleetRevision, after: FleetRevision) -> tuple[SettingDifference, ...]:
+    """Return what else than a version changes of a component that a bundle had before."""
+    was, will = before.fleet.bundles, after.fleet.bundles
+    return tuple(
+        replace(one, path=f"{name}.{one.path}", line=_line_of_component(after, name, one.path))
+        for name in sorted(was.keys() & will.keys())
+        for one in _compare_values(
+            after,
+            _SharedComponents(was[name], will[name]),
+            _SharedComponents(will[name], was[name]),
+            "",
+            skip={"version"},
+        )
+    )
+
+
+def compare_fabric_requirements(before: FleetRevision, after: FleetRevision) -> tuple[SettingDifference, ...]:
+    """Return what else than its cables changes of a fabric: what it is held to."""
+    was, will = before.fleet.designs, after.fleet.designs
+    return tuple(
+        replace(one, path=f"{name}.{one.path}")
+        for name in sorted(was.keys() & will.keys())
+        for one in _compare_values(
+            after, was[name], will[name], f"FabricDesign/{name}", skip={*UNCOMPARED_FIELDS, *CABLE_FIELDS}
+        )
+    )
+
+
+class _SharedComponents:
+    """The components of a bundle that another one has as well, by name."""
+
+    def __init__(self, bundle: FirmwareBundle, other: FirmwareBundle) -> None:
+        shared = {part.name for part in other.components}
+        self._parts = {part.name: part.model_dump() for part in bundle.components if part.name in shared}
+
+    def model_dump(self) -> dict[str, Any]:
+        """Return plain data, as models do."""
+        return self._parts
+
+
+def _line_of_component(after: FleetRevision, bundle: str, path: str) -> str:
+    name, _, field = path.partition(".")
+    places = [part.name for part in after.fleet.bundles[bundle].components]
+    return find_spec_line(after.fleet, f"FirmwareBundle/{bundle}", f"components.{places.index(name)}.{field}")
+
+
+def _compare_values(
+    after: FleetRevision, old: Any, new: Any, document: str, skip: set[str]
+) -> tuple[SettingDifference, ...]:
+    if old == new:
+        return ()
+    was, will = dict(_flatten(old.model_dump(), skip)), dict(_flatten(new.model_dump(), skip))
+    paths = [path for path in dict.fromkeys([*was, *will]) if was.get(path, "") != will.get(path, "")]
+    return tuple(
+        SettingDifference(path, was.get(path, ""), will.get(path, ""), find_spec_line(after.fleet, document, path))
+        for path in paths
+    )
+
+
+def _flatten(value: Any, skip: set[str], path: str = "") -> Iterator[tuple[str, str]]:
+    """Yield every plain value by its dotted path; a list of plain values is one."""
+    if isinstance(value, Mapping):
+        for name, item in value.items():
+            if name not in skip:
+                yield from _flatten(item, skip, f"{path}.{name}".lstrip("."))
+    elif isinstance(value, list) and any(isinstance(item, Mapping) for item in value):
+        for number, item in enumerate(value):
+            yield from _flatten(item, skip, f"{path}.{number}")
+    elif value is not None and value != []:
+        yield path, ", ".join(map(str, value)) if isinstance(value, list) else _plain(value)
+
+
+def _plain(value: Any) -> str:
+    """Return a value as YAML writes it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,117 @@
+"""The way of a node out of service, through the repair that a change needs, and back: read off the policy's edges.
+
+How long a node is out on its way: as recorded, else as the policy says, else assumed, and marked as that.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from assay.model.decision import RESTART_ACTIONS
+from assay.model.specs.lifecycle_policy import LifecyclePolicy, LifecycleState
+from assay.plan.assumptions import ACTION_HOURS, PERSON_HOURS, SUITE_HOURS, AssumedHours
+from assay.plan.current_fleet_state import FleetFacts
+from assay.plan.spec_differences import SpecPair
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceRoute:
+    """`states` from the first to the one where the node serves again; empty where the policy draws no such way.
+
+    `repair` is the state whose actions bring the change.
+    """
+
+    states: tuple[str, ...]
+    repair: str = ""
+
+    @property
+    def out_of_service(self) -> tuple[str, ...]:
+        """The states in which the node does not serve."""
+        return self.states[1:-1]
+
+
+def find_repair_route(policy: LifecyclePolicy, start: str, pair: SpecPair) -> ServiceRoute:
+    """Return the way for what a pair of specs needs: zap for firmware or another kind of node, else a restart."""
+    if pair.moves or pair.is_other_spec:
+        return find_shortest_route(policy, start, frozenset({"zap"}))
+    wanted = frozenset({"powercycle"}) if pair.reset == "ac" else frozenset({"reboot"})
+    found = find_shortest_route(policy, start, wanted)
+    return found if found.states else find_shortest_route(policy, start, frozenset(RESTART_ACTIONS))
+
+
+def find_shortest_route(policy: LifecyclePolicy, start: str, actions: frozenset[str]) -> ServiceRoute:
+    """Return the shortest way from `start` through a state with one of these actions on arrival, back into service."""
+    there = _shortest(policy, start, lambda state: bool(actions & set(state.entry)))
+    back = _shortest(policy, there[-1], lambda state: state.in_service) if there else ()
+    return ServiceRoute((*there, *back[1:]), there[-1]) if back else ServiceRoute(())
+
+
+def _shortest(policy: LifecyclePolicy, start: str, reached: Callable[[LifecycleState], bool]) -> tuple[str, ...]:
+    """Return the shortest way along the edges, of equal ones the one that the policy draws first."""
+    came: dict[str, str] = {start: ""}
+    waiting = deque([start])
+    while waiting:
+        here = waiting.popleft()
+        if here in policy.states and reached(policy.states[here]):
+            return _trace_back(came, here)
+        for there in policy.edges.get(here, ()):
+            if there not in came:
+                came[there] = here
+                waiting.append(there)
+    return ()
+
+
+def _trace_back(came: dict[str, str], end: str) -> tuple[str, ...]:
+    way = [end]
+    while came[way[-1]]:
+        way.append(came[way[-1]])
+    return tuple(reversed(way))
+
+
+EstimateBasis = Literal["recorded", "policy", "assumed"]
+
+
+@dataclass(frozen=True, slots=True)
+class StayEstimate:
+    """The stay in one state. `sources` say where the number comes from."""
+
+    state: str
+    hours: float
+    basis: EstimateBasis
+    sources: tuple[str, ...]
+
+
+def estimate_stays(policy: LifecyclePolicy, facts: FleetFacts, route: ServiceRoute) -> tuple[StayEstimate, ...]:
+    """Return the stays of a node that leaves service on this way."""
+    return tuple(_estimate_stay(policy, facts, name) for name in route.out_of_service)
+
+
+def _estimate_stay(policy: LifecyclePolicy, facts: FleetFacts, name: str) -> StayEstimate:
+    state, seen = policy.states[name], facts.stays.get(name)
+    if seen and seen.hours >= state.soak_hours:
+        return StayEstimate(name, seen.hours, "recorded", (f"median of {seen.count} stays",))
+    if state.soak_hours:
+        return StayEstimate(name, state.soak_hours, "policy", ("soak_hours",))
+    return _sum_parts(facts, name, state)
+
+
+def _sum_parts(facts: FleetFacts, name: str, state: LifecycleState) -> StayEstimate:
+    """Add up the actions on arrival, the suites that are required, and the person who certifies."""
+    recorded = [(action, facts.actions[action]) for action in state.entry if action in facts.actions]
+    assumed: list[tuple[str, AssumedHours]] = [
+        (action, ACTION_HOURS[action]) for action in state.entry if action not in facts.actions
+    ]
+    assumed += [("suites", SUITE_HOURS)] if state.requires else []
+    assumed += [("a person", PERSON_HOURS)] if state.certified_to and not state.pass_to else []
+    hours = sum(one.hours for _, one in recorded) + sum(one.hours for _, one in assumed)
+    said = [f"{action}: median of {one.count}" for action, one in recorded]
+    said += [_format_assumption(what, one) for what, one in assumed if one.hours]
+    basis: EstimateBasis = "assumed" if any(one.hours for _, one in assumed) else "recorded" if recorded else "policy"
+    return StayEstimate(name, hours, basis, tuple(said))
+
+
+def _format_assumption(what: str, one: AssumedHours) -> str:
+    return f"{what} {one.hours:g} h: {one.source}"

@@ -1,0 +1,153 @@
+"""Who has to leave service for a change, and the room that the limits leave for that."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from assay.lifecycle.decisions.blast_radius_limits import count_allowed_out
+from assay.model.fleet import Fleet, Node
+from assay.model.specs.lifecycle_policy import LifecyclePolicy
+from assay.plan.current_fleet_state import FleetFacts, NodeStanding
+from assay.plan.repair_routes import ServiceRoute, StayEstimate, estimate_stays, find_repair_route
+from assay.plan.rollout_waves import (
+    BlockedNodes,
+    RackKey,
+    RolloutCandidate,
+    RolloutCapacity,
+    WaveSchedule,
+    schedule_waves,
+)
+from assay.plan.spec_differences import SpecPair
+
+REBOOTING_RESETS = {"host", "ac"}
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRollout:
+    """A node of both revisions, its pair of specs, and where it stands."""
+
+    old: Node
+    new: Node
+    pair: SpecPair
+    standing: NodeStanding
+    acts: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutRoute:
+    """One way out of service and back, with its stays and their sum, and how many nodes go it.
+
+    `restarts`: a host restarts on it, which counts against the fleet's restarts of an hour.
+    """
+
+    route: ServiceRoute
+    stages: tuple[StayEstimate, ...]
+    hours: float
+    restarts: bool
+    nodes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutPlan:
+    """The schedule, the ways that its nodes go, and nodes that take the change without leaving service for it.
+
+    `under_way`: out or not yet in service, they take it on their way. `left_alone`: their profile is not acted on.
+    `routes` holds the way of each node that leaves.
+    """
+
+    schedule: WaveSchedule
+    rollout_routes: tuple[RolloutRoute, ...]
+    under_way: tuple[str, ...]
+    left_alone: tuple[str, ...]
+    routes: Mapping[str, ServiceRoute]
+
+
+def plan_rollout(
+    policy: LifecyclePolicy, facts: FleetFacts, changes: Iterable[NodeRollout], room: RolloutCapacity
+) -> RolloutPlan:
+    """Share out the nodes whose pair of specs makes them leave service."""
+    leaving = list(changes)
+    serving = [
+        change for change in leaving if change.acts and change.standing.is_in_service and not change.standing.is_out
+    ]
+    ways = _RouteCache(policy, facts)
+    going = [(change, ways.find(change)) for change in serving if not change.standing.hold_reason]
+    able = [_candidate(change, way) for change, way in going if way.route.states]
+    routes = {change.new.name: way.route for change, way in going if way.route.states}
+    planned = schedule_waves(able, room)
+    waiting = (*planned.waiting, *_list_held(serving), *_list_without_route(going))
+    return RolloutPlan(
+        schedule=WaveSchedule(planned.waves, waiting),
+        rollout_routes=ways.count_nodes([way for _, way in going if way.route.states]),
+        under_way=tuple(
+            one.new.name for one in leaving if one.acts and (one.standing.is_out or not one.standing.is_in_service)
+        ),
+        left_alone=tuple(one.new.name for one in leaving if not one.acts),
+        routes=routes,
+    )
+
+
+class _RouteCache:
+    """Ways by state and need, each worked out once."""
+
+    def __init__(self, policy: LifecyclePolicy, facts: FleetFacts) -> None:
+        self._policy, self._facts = policy, facts
+        self._known: dict[tuple[str, int], RolloutRoute] = {}
+
+    def find(self, change: NodeRollout) -> RolloutRoute:
+        key = change.standing.state, id(change.pair)
+        if key not in self._known:
+            route = find_repair_route(self._policy, change.standing.state, change.pair)
+            stays = estimate_stays(self._policy, self._facts, route)
+            hours, restarts = sum(stay.hours for stay in stays), change.pair.reset in REBOOTING_RESETS
+            self._known[key] = RolloutRoute(route, stays, hours, restarts)
+        return self._known[key]
+
+    def count_nodes(self, ways: Sequence[RolloutRoute]) -> tuple[RolloutRoute, ...]:
+        counts = Counter(id(way) for way in ways)
+        return tuple(replace(way, nodes=counts[id(way)]) for way in {id(way): way for way in ways}.values())
+
+
+def compute_rollout_capacity(
+    policy: LifecyclePolicy, fleet: Fleet, standings: Mapping[str, NodeStanding]
+) -> RolloutCapacity:
+    """Return how many more nodes may leave service, as deciding counts it."""
+    sizes = Counter(node.pool for node in fleet.nodes.values())
+    racks = {rack_key(node) for node in fleet.nodes.values()}
+    out = [fleet.nodes[name] for name, one in standings.items() if one.is_out and name in fleet.nodes]
+    out_of_pool, out_of_rack = Counter(node.pool for node in out), Counter(rack_key(node) for node in out)
+    limits = policy.limits
+    return RolloutCapacity(
+        pools={pool: count_allowed_out(size, limits.pool_percent) - out_of_pool[pool] for pool, size in sizes.items()},
+        racks={rack: limits.rack_concurrent - out_of_rack[rack] for rack in racks},
+        restarts_per_hour=limits.reboots_per_hour,
+    )
+
+
+def rack_key(node: Node) -> RackKey:
+    """Return what counts as one rack."""
+    return node.site, node.rack
+
+
+def _candidate(change: NodeRollout, way: RolloutRoute) -> RolloutCandidate:
+    node = change.new
+    return RolloutCandidate(node.name, node.pool, rack_key(node), node.spec, way.hours, way.restarts)
+
+
+def _list_held(serving: Iterable[NodeRollout]) -> list[BlockedNodes]:
+    by_reason: dict[str, list[str]] = defaultdict(list)
+    for change in serving:
+        if change.standing.hold_reason:
+            by_reason[change.standing.hold_reason].append(change.new.name)
+    return [BlockedNodes(tuple(nodes), why) for why, nodes in by_reason.items()]
+
+
+def _list_without_route(going: Iterable[tuple[NodeRollout, RolloutRoute]]) -> list[BlockedNodes]:
+    lost: dict[str, list[str]] = defaultdict(list)
+    for change, way in going:
+        if not way.route.states:
+            why = f"the policy draws no way from {change.standing.state} through a repair and back into service"
+            lost[why].append(change.new.name)
+    return [BlockedNodes(tuple(nodes), why) for why, nodes in lost.items()]

@@ -1,0 +1,172 @@
+"""Who leaves service when: waves that never exceed a limit, each back before the next goes, canaries first."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+RackKey = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutCandidate:
+    """A node that must leave service for `hours`. `restarts`: it counts against the fleet's restarts of an hour."""
+
+    node: str
+    pool: str
+    rack: RackKey
+    spec: str
+    hours: float
+    restarts: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutCapacity:
+    """How many more nodes may be out: of each pool, of each rack; and how many may restart in an hour."""
+
+    pools: Mapping[str, int]
+    racks: Mapping[RackKey, int]
+    restarts_per_hour: int
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutWave:
+    """Nodes that are out together. `hours` from the first that goes to the last that is back."""
+
+    number: int
+    canary: bool
+    nodes: tuple[str, ...]
+    pools: Mapping[str, int]
+    hours: float
+    node_hours: float
+
+
+@dataclass(frozen=True, slots=True)
+class BlockedNodes:
+    """Nodes that no wave can take yet, and why."""
+
+    nodes: tuple[str, ...]
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class WaveSchedule:
+    """The waves in order, and who has to wait for room first."""
+
+    waves: tuple[RolloutWave, ...] = ()
+    waiting: tuple[BlockedNodes, ...] = ()
+
+    @property
+    def hours(self) -> float:
+        """How long all waves take, one after the other."""
+        return sum(wave.hours for wave in self.waves)
+
+    @property
+    def node_hours(self) -> float:
+        """How much service it costs."""
+        return sum(wave.node_hours for wave in self.waves)
+
+
+def schedule_waves(candidates: Iterable[RolloutCandidate], room: RolloutCapacity) -> WaveSchedule:
+    """Share nodes out over waves. One node of each spec and pool goes first, and is proved before any other goes."""
+    able, waiting = _split_by_capacity(candidates, room)
+    canaries, others = _canaries(able)
+    board = _WaveFiller(room)
+    for one in canaries:
+        board.place(one)
+    first = board.waves
+    board.close()
+    for one in _alternate_racks(others):
+        board.place(one)
+    waves = [_wave(number, number < first, board.nodes[number], room) for number in range(board.waves)]
+    return WaveSchedule(tuple(waves), waiting)
+
+
+@dataclass
+class _WaveFiller:
+    """Waves being filled. `start` is the first wave that is still open."""
+
+    room: RolloutCapacity
+    start: int = 0
+    waves: int = 0
+    nodes: dict[int, list[RolloutCandidate]] = field(default_factory=lambda: defaultdict(list))
+    in_pool: Counter[tuple[str, int]] = field(default_factory=Counter)
+    in_rack: Counter[tuple[RackKey, int]] = field(default_factory=Counter)
+    open_pool: dict[str, int] = field(default_factory=dict)
+    open_rack: dict[RackKey, int] = field(default_factory=dict)
+
+    def place(self, one: RolloutCandidate) -> None:
+        """Put a node into the first wave with room in its pool and its rack."""
+        wave = max(self.start, self.open_pool.get(one.pool, 0), self.open_rack.get(one.rack, 0))
+        while self._full(one, wave):
+            wave += 1
+        self.nodes[wave].append(one)
+        self.in_pool[one.pool, wave] += 1
+        self.in_rack[one.rack, wave] += 1
+        self.waves = max(self.waves, wave + 1)
+        self._move_on(one)
+
+    def close(self) -> None:
+        """Let nobody else into the waves so far."""
+        self.start = self.waves
+
+    def _full(self, one: RolloutCandidate, wave: int) -> bool:
+        pool, rack = self.in_pool[one.pool, wave], self.in_rack[one.rack, wave]
+        return pool >= self.room.pools[one.pool] or rack >= self.room.racks[one.rack]
+
+    def _move_on(self, one: RolloutCandidate) -> None:
+        """Remember the first wave that is not full, so that long schedules stay cheap."""
+        pool, rack = self.open_pool.get(one.pool, 0), self.open_rack.get(one.rack, 0)
+        while self.in_pool[one.pool, pool] >= self.room.pools[one.pool]:
+            pool += 1
+        while self.in_rack[one.rack, rack] >= self.room.racks[one.rack]:
+            rack += 1
+        self.open_pool[one.pool], self.open_rack[one.rack] = pool, rack
+
+
+def _split_by_capacity(
+    candidates: Iterable[RolloutCandidate], room: RolloutCapacity
+) -> tuple[list[RolloutCandidate], tuple[BlockedNodes, ...]]:
+    """Return who can go, and who cannot because all the room is taken by what is out already."""
+    able: list[RolloutCandidate] = []
+    waits: dict[str, list[str]] = defaultdict(list)
+    for one in candidates:
+        if room.pools[one.pool] < 1:
+            waits[f"pool {one.pool} has as many nodes out as may be; they come back first"].append(one.node)
+        elif room.racks[one.rack] < 1:
+            waits[f"rack {one.rack[1]} has as many nodes out as may be; they come back first"].append(one.node)
+        else:
+            able.append(one)
+    return able, tuple(BlockedNodes(tuple(nodes), why) for why, nodes in waits.items())
+
+
+def _canaries(candidates: list[RolloutCandidate]) -> tuple[list[RolloutCandidate], list[RolloutCandidate]]:
+    first: dict[tuple[str, str], RolloutCandidate] = {}
+    for one in candidates:
+        first.setdefault((one.spec, one.pool), one)
+    chosen = {one.node for one in first.values()}
+    return list(first.values()), [one for one in candidates if one.node not in chosen]
+
+
+def _alternate_racks(candidates: list[RolloutCandidate]) -> list[RolloutCandidate]:
+    """Return nodes so that racks take turns: a wave is then spread over the hall and fills up."""
+    seen: Counter[RackKey] = Counter()
+    turns: list[tuple[int, int, RolloutCandidate]] = []
+    for place, one in enumerate(candidates):
+        turns.append((seen[one.rack], place, one))
+        seen[one.rack] += 1
+    return [one for _, _, one in sorted(turns, key=lambda turn: turn[:2])]
+
+
+def _wave(number: int, canary: bool, nodes: list[RolloutCandidate], room: RolloutCapacity) -> RolloutWave:
+    restarts = sum(one.restarts for one in nodes)
+    longest = max((one.hours for one in nodes), default=0.0)
+    return RolloutWave(
+        number=number,
+        canary=canary,
+        nodes=tuple(one.node for one in nodes),
+        pools=dict(Counter(one.pool for one in nodes)),
+        hours=longest + max(0, restarts - 1) // room.restarts_per_hour,
+        node_hours=sum(one.hours for one in nodes),
+    )

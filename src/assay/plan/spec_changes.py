@@ -1,0 +1,93 @@
+"""What specs change on nodes, grouped for people: firmware that moves, settings to apply, limits, hardware to judge."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TypeVar
+
+from assay.plan.check_reruns import PART_SPEC_FIELDS
+from assay.plan.fleet_revision import FleetRevision, find_spec_line
+from assay.plan.spec_differences import LimitDifference, NodeGroup, SettingChange, VersionChange
+
+T = TypeVar("T", bound=Hashable)
+
+
+@dataclass(frozen=True, slots=True)
+class FirmwareChange:
+    """One component that goes from a version to another, and the nodes on which it does."""
+
+    move: VersionChange
+    nodes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigurationChange:
+    """A field of a spec that changes, the nodes, and the checks that read it; without any, nobody would notice."""
+
+    setting: SettingChange
+    nodes: tuple[str, ...]
+    seen_by: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LimitChange:
+    """A limit of a spec that changes, where it stands, the nodes that it judges, and the checks that read it."""
+
+    spec: str
+    threshold: LimitDifference
+    line: str
+    nodes: tuple[str, ...]
+    checks: tuple[str, ...]
+
+
+def list_firmware_changes(groups: Iterable[NodeGroup]) -> tuple[FirmwareChange, ...]:
+    """Return the moves in the order in which they are applied."""
+    found = _group_nodes_by((move, group) for group in groups for move in group.pair.moves)
+    moves = [FirmwareChange(move, nodes) for move, nodes in found]
+    return tuple(sorted(moves, key=lambda one: (one.move.order, one.move.component)))
+
+
+def list_configuration_changes(groups: Iterable[NodeGroup], after: FleetRevision) -> tuple[ConfigurationChange, ...]:
+    """Return the fields that change but firmware and limits."""
+    found = _group_nodes_by((setting, group) for group in groups for setting in group.pair.settings)
+    return tuple(
+        ConfigurationChange(setting, nodes, tuple(_find_reading_checks(after, setting.field)))
+        for setting, nodes in found
+    )
+
+
+def list_limit_changes(groups: Iterable[NodeGroup], after: FleetRevision) -> tuple[LimitChange, ...]:
+    """Return the limits that change, by spec."""
+    found = _group_nodes_by(
+        ((group.pair.new.name, limit), group) for group in groups for limit in group.pair.thresholds
+    )
+    return tuple(
+        LimitChange(
+            spec,
+            threshold,
+            find_spec_line(after.fleet, f"NodeSpec/{spec}", f"limits.{threshold.limit}"),
+            nodes,
+            tuple(
+                ident for ident in after.checks if ident in after.reads and threshold.limit in after.reads[ident].limits
+            ),
+        )
+        for (spec, threshold), nodes in found
+    )
+
+
+def _group_nodes_by(touched: Iterable[tuple[T, NodeGroup]]) -> Iterator[tuple[T, tuple[str, ...]]]:
+    nodes: dict[T, list[str]] = defaultdict(list)
+    for what, group in touched:
+        nodes[what] += group.names
+    return ((what, tuple(names)) for what, names in nodes.items())
+
+
+def _find_reading_checks(after: FleetRevision, field: str) -> Iterator[str]:
+    """Yield the checks that read a field of the spec, or are repeated over the parts that it declares."""
+    for ident, check in after.checks.items():
+        reads = after.reads.get(ident)
+        roots = {path.partition(".")[0] for path in reads.spec} if reads else set()
+        if field in roots or PART_SPEC_FIELDS.get(check.subject) == field:
+            yield ident

@@ -1,0 +1,99 @@
+"""A GPU's memory: its size, its errors by place, and what was done about them (retired pages, remapped rows)."""
+
+from __future__ import annotations
+
+from ctypes import byref
+from typing import Any
+
+from assay.model.reading import value
+from assay.probe.gpu.nvml import NvmlGpu, NvmlQuestion
+from assay.probe.node_access import LazyTree, Tree
+
+CORRECTED, UNCORRECTED = 0, 1  # nvmlMemoryErrorType_t
+VOLATILE, AGGREGATE = 0, 1  # nvmlEccCounterType_t
+DRAM, SRAM = 2, 7  # nvmlMemoryLocation_t
+SINGLE_BIT, DOUBLE_BIT = 0, 1  # nvmlPageRetirementCause_t
+
+
+def read_ecc(gpu: NvmlGpu) -> LazyTree:
+    """Return the branch `ecc`: the mode, now and after the next reset, and errors since boot and ever."""
+    return {
+        "enabled": gpu.ask_later("nvmlDeviceGetCurrentEccMode", then=bool),
+        "pending": gpu.ask_later("nvmlDeviceGetPendingEccMode", then=bool),
+        "volatile": _errors(gpu, VOLATILE),
+        "aggregate": _errors(gpu, AGGREGATE),
+        "sram_threshold_exceeded": _sram_threshold(gpu),
+    }
+
+
+def _errors(gpu: NvmlGpu, counter: int) -> LazyTree:
+    def at(location: int, kind: int) -> NvmlQuestion:
+        return gpu.ask_later("nvmlDeviceGetMemoryErrorCounter", kind, counter, location)
+
+    return {
+        "corrected": gpu.ask_later("nvmlDeviceGetTotalEccErrors", CORRECTED, counter),
+        "uncorrected": gpu.ask_later("nvmlDeviceGetTotalEccErrors", UNCORRECTED, counter),
+        "sram_corrected": at(SRAM, CORRECTED),
+        "sram_uncorrected": at(SRAM, UNCORRECTED),
+        "dram_corrected": at(DRAM, CORRECTED),
+        "dram_uncorrected": at(DRAM, UNCORRECTED),
+    }
+
+
+def _sram_threshold(gpu: NvmlGpu) -> NvmlQuestion:
+    def ask() -> Tree:
+        status = gpu.nvml.bindings.c_nvmlEccSramErrorStatus_v1_t()
+        told: Tree = gpu.ask(
+            "nvmlDeviceGetSramEccErrorStatus", byref(status), into=lambda _: value(bool(status.bThresholdExceeded))
+        )
+        return told
+
+    return ask
+
+
+def read_retired_pages(gpu: NvmlGpu) -> LazyTree:
+    """Return the branch `retired_pages`, for GPUs before Ampere; later ones remap rows instead."""
+    return {
+        "single_bit": gpu.ask_later("nvmlDeviceGetRetiredPages", SINGLE_BIT, then=len),
+        "double_bit": gpu.ask_later("nvmlDeviceGetRetiredPages", DOUBLE_BIT, then=len),
+        "pending": gpu.ask_later("nvmlDeviceGetRetiredPagesPendingStatus", then=bool),
+    }
+
+
+def read_remap(gpu: NvmlGpu) -> NvmlQuestion:
+    """Return the question for the branch `remap`: rows remapped, whether one waits or failed, and what is left."""
+
+    def branch(rows: tuple[int, int, int, int]) -> LazyTree:
+        correctable, uncorrectable, pending, failure = rows
+        return {
+            "correctable": value(correctable),
+            "uncorrectable": value(uncorrectable),
+            "pending": value(bool(pending)),
+            "failed": value(bool(failure)),
+            "histogram": gpu.ask_branch_later(_histogram, "nvmlDeviceGetRowRemapperHistogram"),
+        }
+
+    return gpu.ask_branch_later(branch, "nvmlDeviceGetRemappedRows")
+
+
+def _histogram(banks: Any) -> Tree:
+    """Return how many banks have all, many, some, few and no spare rows left."""
+    return {left: value(getattr(banks, left)) for left in ("max", "high", "partial", "low", "none")}
+
+
+def read_repair(gpu: NvmlGpu) -> NvmlQuestion:
+    """Return the question for the branch `repair`: a memory channel or a core cluster to be repaired at the reset."""
+
+    def branch(pending: list[int]) -> Tree:
+        return {"channel_pending": value(bool(pending[0])), "tpc_pending": value(bool(pending[1]))}
+
+    return gpu.ask_branch_later(branch, "nvmlDeviceGetRepairStatus")
+
+
+def read_frame_buffer(gpu: NvmlGpu) -> NvmlQuestion:
+    """Return the question for the branch `memory`, bytes of the frame buffer; asking allocates nothing."""
+
+    def branch(memory: Any) -> Tree:
+        return {f"{part}_bytes": value(getattr(memory, part)) for part in ("total", "used", "free")}
+
+    return gpu.ask_branch_later(branch, "nvmlDeviceGetMemoryInfo")

@@ -1,0 +1,120 @@
+"""How the kernel is set up and what it has been through: modules, sysctls, memory pages, swap, taints."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from assay.model.reading import absent, value
+from assay.probe.host import count_cpu_list
+from assay.probe.node_access import LazyTree, NodeRoot, Tree, leaf_for_error
+
+HUGE = "/sys/kernel/mm/hugepages"
+VERSIONED = ("nvidia", "mlx5_core", "gdrdrv")
+SYSCTLS = (
+    "fs.file-max",
+    "fs.inotify.max_user_instances",
+    "fs.inotify.max_user_watches",
+    "kernel.hung_task_panic",
+    "kernel.hung_task_timeout_secs",
+    "kernel.numa_balancing",
+    "kernel.panic",
+    "kernel.panic_on_oops",
+    "kernel.perf_event_paranoid",
+    "kernel.pid_max",
+    "kernel.softlockup_panic",
+    "kernel.threads-max",
+    "net.core.netdev_max_backlog",
+    "net.core.rmem_max",
+    "net.core.somaxconn",
+    "net.core.wmem_max",
+    "net.ipv4.conf.all.arp_announce",
+    "net.ipv4.conf.all.arp_ignore",
+    "net.ipv4.conf.all.rp_filter",
+    "net.ipv4.ip_forward",
+    "vm.max_map_count",
+    "vm.min_free_kbytes",
+    "vm.nr_hugepages",
+    "vm.overcommit_memory",
+    "vm.panic_on_oom",
+    "vm.swappiness",
+    "vm.zone_reclaim_mode",
+)
+TAINTS = {  # Documentation/admin-guide/tainted-kernels.rst; those that tell of something gone wrong
+    2: "a processor out of its specification",
+    4: "a machine check",
+    5: "a bad page",
+    7: "an oops",
+    14: "a soft lockup",
+}
+
+
+def read_kernel(root: NodeRoot) -> LazyTree:
+    """Return the `kernel` branch."""
+    return {
+        "modules": root.defer_read("/proc/modules", parse_modules),
+        "versions": {name: root.defer_read(f"/sys/module/{name}/version") for name in VERSIONED},
+        "sysctl": {name: root.defer_read(f"/proc/sys/{name.replace('.', '/')}", normalize_spaces) for name in SYSCTLS},
+        "hugepages": partial(_hugepages, root),
+        "transparent_hugepages": root.defer_read("/sys/kernel/mm/transparent_hugepage/enabled", parse_bracketed_choice),
+        "swap_bytes": root.defer_read("/proc/swaps", parse_swap_bytes),
+        "numa_nodes": root.defer_read("/sys/devices/system/node/has_cpu", count_cpu_list),
+        "iommu_groups": partial(_groups, root),
+        "taints": root.defer_read("/proc/sys/kernel/tainted", describe_taints),
+    }
+
+
+def parse_modules(text: str) -> list[str]:
+    """Return the names of the loaded modules, sorted. Raises ValueError for a kernel without one."""
+    names = sorted(line.split()[0] for line in text.splitlines() if line.split())
+    if not names:
+        raise ValueError("no module is loaded")
+    return names
+
+
+def normalize_spaces(text: str) -> str:
+    """Return a sysctl's value as sysctl(8) prints it: numbers apart by one blank."""
+    return " ".join(text.split())
+
+
+def parse_bracketed_choice(text: str) -> str:
+    """Turn `always [madvise] never` into `madvise`. Raises ValueError."""
+    return text[text.index("[") + 1 : text.index("]")]
+
+
+def parse_swap_bytes(text: str) -> int:
+    """Return the size of all swap areas, in bytes. Raises ValueError without the heading."""
+    heading, *areas = text.splitlines()
+    if not heading.startswith("Filename"):
+        raise ValueError(heading)
+    return sum(int(area.split()[2]) for area in areas) * 1024
+
+
+def describe_taints(text: str) -> list[str]:
+    """Return what went wrong since boot, by the bits of the kernel's taint. Raises ValueError."""
+    bits = int(text)
+    return [what for bit, what in TAINTS.items() if bits >> bit & 1]
+
+
+def _hugepages(root: NodeRoot) -> Tree | LazyTree:
+    """Return the huge pages that are set aside, by the size of one, `2048kB`."""
+    try:
+        sizes = root.list_names(HUGE)
+    except OSError as error:
+        return leaf_for_error(HUGE, error)
+    found = {
+        size.removeprefix("hugepages-"): {
+            "total": root.defer_read(f"{HUGE}/{size}/nr_hugepages", int),
+            "free": root.defer_read(f"{HUGE}/{size}/free_hugepages", int),
+        }
+        for size in sizes
+    }
+    return found or absent(f"{HUGE} is empty")
+
+
+def _groups(root: NodeRoot) -> Tree:
+    """Count the IOMMU groups; none where no IOMMU translates."""
+    folder = "/sys/kernel/iommu_groups"
+    try:
+        return value(len(root.list_names(folder)))
+    except OSError as error:
+        return leaf_for_error(folder, error)

@@ -1,0 +1,1 @@
+"""Takes a node's inventory entry, its credentials and the quirks; logs in to its BMC, reads the `bmc` channel and the event log, resets, and pushes firmware; gives readings, tasks and typed errors."""

@@ -1,0 +1,32 @@
+"""Which formats there are, each a module of this package: how it tells a run, and how it tells two of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from assay.results.comparison.comparison_summary import RunDifferences
+from assay.results.formats import github_format, json_format, junit_format, markdown_format, nagios_format, text_format
+from assay.results.run_summary import RunSummary
+
+FormatName = Literal["text", "json", "jsonl", "junit", "markdown", "github", "nagios"]
+
+
+@dataclass(frozen=True)
+class ResultFormat:
+    """What makes lines of a run, and of a comparison where the format has a word for it."""
+
+    run: Callable[[RunSummary], Iterator[str]]
+    comparison: Callable[[RunDifferences], Iterator[str]] | None = None
+
+
+RESULT_FORMATS: dict[FormatName, ResultFormat] = {
+    "text": ResultFormat(text_format.format_text, text_format.format_text_comparison),
+    "json": ResultFormat(json_format.format_json, json_format.format_json_comparison),
+    "jsonl": ResultFormat(json_format.format_jsonl),
+    "junit": ResultFormat(junit_format.format_junit),
+    "markdown": ResultFormat(markdown_format.format_markdown, markdown_format.format_markdown_comparison),
+    "github": ResultFormat(github_format.format_github, github_format.format_github_comparison),
+    "nagios": ResultFormat(nagios_format.format_nagios, nagios_format.format_nagios_comparison),
+}

@@ -1,0 +1,259 @@
+"""Pours a run's file into Parquet: rows of numbers as they are, what they share beside them, joined on the way out.
+
+DuckDB reads no SQLite by itself, so rows are handed over, in order of nodes, as many at a time as fit.
+
+DuckDB as history uses it: in memory, within bounds, and asking nobody for extensions.
+
+Where history lies: `TABLE/day=2026-11-21/RUN.parquet`, every table a Parquet data set for any tool.
+
+A file is written elsewhere and renamed when it is whole; a run that every table has is kept. Files of a day may have
+become one, `all-NAME.parquet`, which lists its runs in `all-NAME.runs`; what another file holds as well is not read.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from assay.results.store.reader import StoredRun
+from assay.results.store.schema import VERDICTS
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+WRITE_MEMORY_LIMITS = ("100MB", "1GB")
+"""What writing may take. A million outcomes fit the first; where each has a long reason, the second."""
+WRITE_THREADS = 1
+"""To write with; a second one only costs memory."""
+
+
+def connect_duckdb(**limits: str | int) -> DuckDBPyConnection:
+    """Return a database of its own in memory, within limits that are settings of DuckDB."""
+    import duckdb
+
+    own: dict[str, str | bool | int | float | list[str]] = {
+        "autoinstall_known_extensions": False,
+        "autoload_known_extensions": False,
+    }
+    return duckdb.connect(config=own | limits)
+
+
+def run_with_memory_limit(scratch: Path, work: Callable[[DuckDBPyConnection], None]) -> None:
+    """Do work that writes with a database that spills below `scratch`; where memory did not do, again with more."""
+    import duckdb
+
+    for memory in WRITE_MEMORY_LIMITS:
+        with connect_duckdb(threads=WRITE_THREADS, memory_limit=memory, temp_directory=str(scratch)) as database:
+            try:
+                work(database)
+            except duckdb.OutOfMemoryException:
+                if memory == WRITE_MEMORY_LIMITS[-1]:
+                    raise
+            else:
+                return
+
+
+OUTCOMES_TABLE, MEASUREMENTS_TABLE, ARTEFACTS_TABLE, RUNS_TABLE = "outcomes", "measurements", "artefacts", "runs"
+HISTORY_TABLES = (RUNS_TABLE, ARTEFACTS_TABLE, MEASUREMENTS_TABLE, OUTCOMES_TABLE)
+DAY_PREFIX, COMPACTED_PREFIX = "day=", "all-"
+SCRATCH_FOLDER, LOCK_FILE = ".making", ".lock"
+
+
+class ParquetFile(NamedTuple):
+    """A file of a table, and the runs that it holds."""
+
+    path: Path
+    runs: frozenset[str]
+
+
+def history_folder(reports: Path) -> Path:
+    """Return where the history of a fleet lies, below its reports."""
+    return reports / "history"
+
+
+def day_folder(home: Path, table: str, at: str) -> Path:
+    """Return the folder of the day of `at` (ISO 8601), which is a day of UTC."""
+    return home / table / f"{DAY_PREFIX}{datetime.fromisoformat(at).astimezone(UTC).date()}"
+
+
+def list_day_folders(home: Path, table: str, since: date = date.min) -> list[Path]:
+    """Return the folders of a table's days from `since` on, oldest first."""
+    place = home / table
+    if not place.is_dir():
+        return []
+    names = sorted(one.name for one in os.scandir(place) if one.name.startswith(DAY_PREFIX))
+    return [place / name for name in names if name.removeprefix(DAY_PREFIX) >= since.isoformat()]
+
+
+def list_parquet_files(day: Path) -> list[ParquetFile]:
+    """Return the files that hold a day's runs, each run once; the greatest first."""
+    found, held = [], set[str]()
+    for file in sorted(
+        map(_read_file_runs, _list_complete_files(day)), key=lambda file: (-len(file.runs), file.path.name)
+    ):
+        if not file.runs <= held:
+            found.append(file)
+            held |= file.runs
+    return found
+
+
+def list_superseded_files(day: Path) -> list[Path]:
+    """Return the files whose runs another one holds, as a kill in the middle of making them one leaves them."""
+    read = {file.path for file in list_parquet_files(day)}
+    return [path for path in _list_complete_files(day) if path not in read]
+
+
+def list_runs_of_day(day: Path) -> set[str]:
+    """Return the ids of the runs that a day holds."""
+    return {run for path in _list_complete_files(day) for run in _read_file_runs(path).runs}
+
+
+def list_runs_of_table(home: Path, table: str) -> set[str]:
+    """Return the ids of the runs that a table holds."""
+    return {run for day in list_day_folders(home, table) for run in list_runs_of_day(day)}
+
+
+@contextmanager
+def hold_write_lock(home: Path) -> Iterator[Path]:
+    """Be the only one who writes below `history_folder`; give a folder to make files in, which was emptied of a killed one's."""
+    home.mkdir(parents=True, exist_ok=True)
+    with (home / LOCK_FILE).open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        making = home / SCRATCH_FOLDER
+        shutil.rmtree(making, ignore_errors=True)
+        making.mkdir()
+        try:
+            yield making
+        finally:
+            shutil.rmtree(making, ignore_errors=True)
+
+
+def move_into_place(made: Path, path: Path) -> None:
+    """Put a file that is whole in its place, safe from a power cut."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with made.open("rb") as file:
+        os.fsync(file.fileno())
+    made.replace(path)
+
+
+def _list_complete_files(day: Path) -> list[Path]:
+    if not day.is_dir():
+        return []
+    return [day / one.name for one in os.scandir(day) if one.name.endswith(".parquet")]
+
+
+def _read_file_runs(path: Path) -> ParquetFile:
+    if not path.name.startswith(COMPACTED_PREFIX):
+        return ParquetFile(path, frozenset([path.stem]))
+    return ParquetFile(path, frozenset(path.with_suffix(".runs").read_text().split()))
+
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+ROWS_AT_ONCE = 10_000
+ROW_GROUP_ROWS = 61_440
+"""Rows of a row group. Fewer make every footer longer, more make every look-up read more: measured, see bench."""
+_BY_NODE = "FROM (SELECT id FROM subject ORDER BY node, name) s CROSS JOIN {} o ON o.subject = s.id"
+"""CROSS JOIN holds SQLite to this order."""
+
+_LOADED_TABLES = {
+    "check_": (
+        "id INTEGER, name TEXT, fault TEXT, phases TEXT, active BOOLEAN",
+        "SELECT id, name, fault, phases, active FROM check_",
+    ),
+    "subject": ("id INTEGER, name TEXT, node TEXT", "SELECT id, name, node FROM subject"),
+    "issue": ("id INTEGER, text TEXT", "SELECT id, text FROM text WHERE id IN (SELECT DISTINCT known FROM outcome)"),
+    "document": ("id INTEGER, digest TEXT, seen_at TEXT", "SELECT id, digest, at FROM document"),
+    "gauge": (
+        "id INTEGER, name TEXT, unit TEXT, at_least DOUBLE, at_most DOUBLE, source TEXT",
+        "SELECT id, name, unit, at_least, at_most, source FROM gauge",
+    ),
+    "outcome": (
+        """subject INTEGER, check_ INTEGER, verdict UTINYINT, reason TEXT, document INTEGER, micros BIGINT,
+        known INTEGER, observed BOOLEAN""",
+        "SELECT o.subject, o.check_, verdict, r.text, document, micros, known, observed "
+        + _BY_NODE.format("outcome")
+        + " LEFT JOIN text r ON r.id = o.reason",
+    ),
+    "measurement": (
+        "subject INTEGER, check_ INTEGER, n INTEGER, gauge INTEGER, value DOUBLE, document INTEGER",
+        "SELECT o.subject, o.check_, n, gauge, value, document "
+        + _BY_NODE.format("measurement")
+        + " CROSS JOIN outcome w ON w.subject = o.subject AND w.check_ = o.check_",
+    ),
+    "artefact": (
+        "subject INTEGER, check_ INTEGER, name TEXT, digest TEXT, bytes BIGINT",
+        "SELECT o.subject, o.check_, o.name, digest, bytes " + _BY_NODE.format("artefact"),
+    ),
+}
+"""Each table: its columns in DuckDB, and the question that fills it from the run's file.
+
+Reasons come with their outcomes: where everything fails they are too many to be joined in little memory.
+"""
+
+_WRITTEN_TABLES = {
+    RUNS_TABLE: """
+        SELECT $run AS run, $at AS run_at, $phases::VARCHAR[] AS phases, $nodes::VARCHAR[] AS nodes,
+          $spec_commit AS spec_commit, $dirty AS dirty, $suite_hash AS suite_hash, $who AS who, $about AS about
+        """,
+    ARTEFACTS_TABLE: """
+        SELECT $run AS run, $at AS run_at, s.node, s.name AS subject, c.name AS check_, o.name, o.digest, o.bytes
+        FROM artefact o JOIN subject s ON s.id = o.subject JOIN check_ c ON c.id = o.check_
+        """,
+    MEASUREMENTS_TABLE: """
+        SELECT $run AS run, $at AS run_at, s.node, s.name AS subject, c.name AS check_, o.n, g.name, o.value, g.unit,
+          g.at_least, g.at_most, g.source, coalesce(d.digest, '') AS evidence
+        FROM measurement o JOIN subject s ON s.id = o.subject JOIN check_ c ON c.id = o.check_
+          JOIN gauge g ON g.id = o.gauge LEFT JOIN document d ON d.id = o.document
+        """,
+    OUTCOMES_TABLE: """
+        SELECT $run AS run, $at AS run_at, split_part(s.name, '/', 1) AS pool, s.node, s.name AS subject,
+          c.name AS check_, list_extract($verdicts::VARCHAR[], o.verdict + 1) AS verdict,
+          coalesce(o.reason, '') AS reason, c.fault, c.phases, c.active,
+          coalesce(d.digest, '') AS evidence, coalesce(d.seen_at, '') AS evidence_at, o.micros,
+          coalesce(k.text, '') AS known, coalesce(o.observed, false) AS observed
+        FROM outcome o JOIN subject s ON s.id = o.subject JOIN check_ c ON c.id = o.check_
+          LEFT JOIN document d ON d.id = o.document
+          LEFT JOIN issue k ON k.id = o.known
+        """,
+}
+"""Each table of history, as it is made of those. `pool` is what a subject begins with; of fabrics it is `fabric`.
+
+The phases of an outcome are JSON text: a list costs a reader as much as five columns of text.
+"""
+
+
+class RunExport:
+    """A run's rows inside DuckDB, in order of nodes, from where every table of history can be written."""
+
+    def __init__(self, stored: StoredRun, database: DuckDBPyConnection) -> None:
+        self._database, self._stored = database, stored
+        for table, (columns, question) in _LOADED_TABLES.items():
+            database.execute(f"CREATE TABLE {table} ({columns})")
+            appender, rows = database.appender(table), stored.connection.execute(question)
+            while some := rows.fetchmany(ROWS_AT_ONCE):
+                appender.append_rows(some)
+            appender.flush()
+
+    def write_table(self, table: str, file: Path) -> None:
+        """Write one of history's tables."""
+        known = self._read_run_values()
+        question = _WRITTEN_TABLES[table]
+        named = {name: value for name, value in known.items() if f"${name}" in question}
+        rows = self._database.sql(question, params=named)
+        rows.write_parquet(str(file), compression="zstd", row_group_size=ROW_GROUP_ROWS)
+
+    def _read_run_values(self) -> dict[str, Any]:
+        run = self._stored.run
+        about = {name: said for name, said in self._stored.about.items() if name != "run"}
+        plain = {**asdict(run), "run": run.id, "phases": list(run.phases), "nodes": list(run.nodes)}
+        return {**plain, "about": json.dumps(about, ensure_ascii=False), "verdicts": list(VERDICTS)}

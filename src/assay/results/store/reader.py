@@ -1,0 +1,212 @@
+"""Reads a run's file: what was asked, and its outcomes one after the other, never all at once.
+
+What a file of outcomes holds, as ids only: many outcomes take little room.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+from assay.model.errors import AssayError
+from assay.model.outcome import FailureArtefact, Measurement, Outcome, SuiteRun
+from assay.results.store.schema import RUN_FILE_VERSION, VERDICTS
+
+T = TypeVar("T")
+OutcomeKey = tuple[int, int]
+StoredRow = tuple[Any, ...]
+
+_OUTCOMES = """
+SELECT o.subject, o.check_, c.name, s.name, s.node, o.verdict, r.text, c.fault, c.phases, c.active, d.digest, d.at,
+  o.micros, k.text, o.observed
+FROM outcome o JOIN subject s ON s.id = o.subject JOIN check_ c ON c.id = o.check_
+LEFT JOIN text r ON r.id = o.reason LEFT JOIN text k ON k.id = o.known LEFT JOIN document d ON d.id = o.document
+"""
+_MEASUREMENTS = """
+SELECT o.subject, o.check_, g.name, o.value, g.unit, g.at_least, g.at_most, g.source
+FROM measurement o JOIN gauge g ON g.id = o.gauge
+"""
+_ARTEFACTS = "SELECT o.subject, o.check_, o.name, o.digest, o.bytes FROM artefact o"
+_FILTERS = {
+    "verdicts": "(o.subject, o.check_) IN (SELECT subject, check_ FROM outcome WHERE verdict IN ({}))",
+    "nodes": "o.subject IN (SELECT id FROM subject WHERE node IN ({}))",
+    "checks": "o.check_ IN (SELECT id FROM check_ WHERE name IN ({}))",
+    "subjects": "o.subject IN (SELECT id FROM subject WHERE name IN ({}))",
+}
+_EACH = "SELECT value FROM json_each(?)"
+RECOVERY_ERRORS = ("SQLITE_READONLY_ROLLBACK", "SQLITE_READONLY_RECOVERY")
+
+
+class StoredRun:
+    """A run as it was stored. `connection` is for questions of your own, by the tables of `store.tables`."""
+
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+        self.path, self.connection = path, connection
+
+    @classmethod
+    def open(cls, path: Path) -> StoredRun:
+        """Open a run's file to read. Raises Trouble for anything else."""
+        try:
+            connection, version = _open_readable(path)
+        except sqlite3.Error as error:
+            raise AssayError(f"is no run that can be read: {error}", where=str(path)) from None
+        if version != RUN_FILE_VERSION:
+            fix = "read it with the assay that wrote it" if version else "name a run.sqlite below reports/runs"
+            raise AssayError(f"is no run of version {RUN_FILE_VERSION}", where=str(path), fix=fix)
+        return cls(path, connection)
+
+    def __enter__(self) -> StoredRun:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self.connection.close()
+
+    @cached_property
+    def about(self) -> dict[str, str]:
+        """What else was written down of the run: versions, selection, how it ended."""
+        return dict(self.connection.execute("SELECT key, value FROM about"))
+
+    @cached_property
+    def run(self) -> SuiteRun:
+        """What was asked, of which specs, by whom."""
+        plain: dict[str, Any] = json.loads(self.about["run"])
+        return SuiteRun(**plain | {"phases": tuple(plain["phases"]), "nodes": tuple(plain["nodes"])})
+
+    def counts(self) -> Counter[str]:
+        """Return how many outcomes of each verdict there are."""
+        rows = self.connection.execute("SELECT verdict, count(*) FROM outcome GROUP BY verdict")
+        return Counter({VERDICTS[code]: count for code, count in rows})
+
+    def count_deciding(self) -> int:
+        """Return how many outcomes count against their subjects, as `Outcome.decides` says."""
+        bad = f"verdict IN ({VERDICTS.index('fail')}, {VERDICTS.index('error')})"
+        query = f"SELECT count(*) FROM outcome WHERE {bad} AND known IS NULL AND observed IS NULL"
+        count: int = self.connection.execute(query).fetchone()[0]
+        return count
+
+    def outcomes(
+        self,
+        *,
+        verdicts: Collection[str] = (),
+        nodes: Collection[str] = (),
+        checks: Collection[str] = (),
+        subjects: Collection[str] = (),
+    ) -> Iterator[Outcome]:
+        """Yield the outcomes of these verdicts, nodes, checks and subjects (none: of all), by subject and check."""
+        wanted: dict[str, Collection[Any]] = {
+            "verdicts": [VERDICTS.index(verdict) for verdict in VERDICTS if verdict in verdicts],
+            "nodes": nodes,
+            "checks": checks,
+            "subjects": subjects,
+        }
+        filters = {name: json.dumps(list(values)) for name, values in wanted.items() if values}
+        where = " AND ".join(_FILTERS[name].format(_EACH) for name in filters)
+        tail = f"{f' WHERE {where}' if where else ''} ORDER BY o.subject, o.check_"
+        values = list(filters.values())
+        measured = _RowsByOutcome(
+            self.connection.execute(f"{_MEASUREMENTS}{tail}, o.n", values), lambda row: Measurement(*row)
+        )
+        kept = _RowsByOutcome(
+            self.connection.execute(f"{_ARTEFACTS}{tail}, o.name", values), lambda row: FailureArtefact(*row)
+        )
+        phases: dict[str, tuple[str, ...]] = {}
+        for row in self.connection.execute(_OUTCOMES + tail, values):
+            key, said = row[:2], row[8]
+            if said not in phases:
+                phases[said] = tuple(json.loads(said))
+            yield _outcome(row[2:], phases[said], measured.of(key), kept.of(key))
+
+    def documents(self) -> dict[str, tuple[str, str]]:
+        """Return digest and time of each document that was judged, by name."""
+        rows = self.connection.execute("SELECT name, digest, at FROM document WHERE name != ''")
+        return {name: (digest, at) for name, digest, at in rows}
+
+    def left_out(self) -> set[tuple[str, str]]:
+        """Return check and subject of what the user left out."""
+        return set(self.connection.execute("SELECT check_, subject FROM left_out"))
+
+
+class _RowsByOutcome:
+    """Rows in the order of the outcomes that they belong to, handed out as these pass."""
+
+    def __init__(self, rows: Iterator[StoredRow], make: Callable[[StoredRow], T]) -> None:
+        self._rows, self._make = rows, make
+        self._next = next(rows, None)
+
+    def of(self, key: OutcomeKey) -> tuple[Any, ...]:
+        """Return what belongs to one outcome; call it for each in order."""
+        found = []
+        while self._next is not None and self._next[:2] <= key:
+            if self._next[:2] == key:
+                found.append(self._make(self._next[2:]))
+            self._next = next(self._rows, None)
+        return tuple(found)
+
+
+def _outcome(
+    row: StoredRow, phases: tuple[str, ...], measured: tuple[Measurement, ...], kept: tuple[FailureArtefact, ...]
+) -> Outcome:
+    check, subject, node, verdict, reason, fault, _, active, digest, at, micros, known, observed = row
+    return Outcome(
+        check=check,
+        subject=subject,
+        node=node,
+        verdict=VERDICTS[verdict],
+        reason=reason or "",
+        fault=fault,
+        phases=phases,
+        active=bool(active),
+        evidence=digest or "",
+        evidence_at=at or "",
+        duration_s=micros / 1e6,
+        measurements=measured,
+        known=known or "",
+        observed=bool(observed),
+        artefacts=kept,
+    )
+
+
+def _open_readable(path: Path) -> tuple[sqlite3.Connection, int]:
+    """Open a file to read, and return its version. What a kill has left half-way is undone, for which SQLite writes."""
+    try:
+        return _connect_file(path, "ro")
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorname not in RECOVERY_ERRORS:
+            raise
+        _connect_file(path, "rw")[0].close()
+        return _connect_file(path, "ro")
+
+
+def _connect_file(path: Path, mode: str) -> tuple[sqlite3.Connection, int]:
+    connection = sqlite3.connect(f"file:{quote(str(path.resolve()))}?mode={mode}", uri=True, timeout=60)
+    return connection, connection.execute("PRAGMA user_version").fetchone()[0]
+
+
+def read_judged_subjects(stored: StoredRun) -> dict[str, set[str]]:
+    """Return ids of subjects by that of the check that judged them; each id is in memory once."""
+    subjects = dict(stored.connection.execute("SELECT id, name FROM subject"))
+    by_number: dict[int, set[str]] = {}
+    for check, subject in stored.connection.execute("SELECT check_, subject FROM outcome"):
+        by_number.setdefault(check, set()).add(subjects[subject])
+    found: dict[str, set[str]] = {}
+    for number, check in stored.connection.execute("SELECT id, name FROM check_"):
+        found.setdefault(check, set()).update(by_number.get(number, ()))
+    return {check: names for check, names in found.items() if names}
+
+
+def read_left_out_subjects(stored: StoredRun) -> dict[str, set[str]]:
+    """Return ids of subjects by that of the check that the user kept from them."""
+    found: dict[str, set[str]] = {}
+    for check, subject in stored.connection.execute("SELECT check_, subject FROM left_out"):
+        found.setdefault(check, set()).add(subject)
+    return found

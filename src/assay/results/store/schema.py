@@ -1,0 +1,81 @@
+"""The tables of a run's file.
+
+An outcome is a row of small numbers: what many outcomes share (check, subject, reason, document, limit) stands once in
+a table of its own. Its key is subject and check, so that what was judged of one node lies together.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from assay.model.outcome import CheckVerdict
+
+RUN_FILE_VERSION = 1
+VERDICTS: tuple[CheckVerdict, ...] = ("pass", "fail", "error", "skip")
+"""A verdict is written as its place here."""
+TWICE_REASON = "the check was judged twice in one run"
+"""The first of all texts, so that every statement can name it."""
+SHARED_TABLES: dict[str, tuple[str, ...]] = {
+    "check_": ("name", "fault", "phases", "active"),
+    "subject": ("name", "node"),
+    "text": ("text",),
+    "document": ("digest", "at"),
+    "gauge": ("name", "unit", "at_least", "at_most", "source"),
+}
+"""Tables of what outcomes share, each with the columns that tell its rows apart. `phases` is a JSON list."""
+
+RUN_FILE_SCHEMA = f"""
+CREATE TABLE about (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE check_ (id INTEGER PRIMARY KEY, name TEXT NOT NULL, fault TEXT NOT NULL, phases TEXT NOT NULL,
+  active INTEGER NOT NULL);
+CREATE TABLE subject (id INTEGER PRIMARY KEY, name TEXT NOT NULL, node TEXT NOT NULL);
+CREATE TABLE text (id INTEGER PRIMARY KEY, text TEXT NOT NULL);
+CREATE TABLE document (id INTEGER PRIMARY KEY, digest TEXT NOT NULL, at TEXT NOT NULL, name TEXT NOT NULL DEFAULT '');
+CREATE TABLE gauge (id INTEGER PRIMARY KEY, name TEXT NOT NULL, unit TEXT NOT NULL, at_least REAL, at_most REAL,
+  source TEXT NOT NULL);
+INSERT INTO text VALUES (1, '{TWICE_REASON}');
+CREATE TABLE outcome (subject INTEGER NOT NULL, check_ INTEGER NOT NULL, verdict INTEGER NOT NULL, reason INTEGER,
+  document INTEGER, micros INTEGER NOT NULL, known INTEGER, observed INTEGER,
+  PRIMARY KEY (subject, check_)) WITHOUT ROWID;
+CREATE TABLE measurement (subject INTEGER NOT NULL, check_ INTEGER NOT NULL, n INTEGER NOT NULL,
+  gauge INTEGER NOT NULL, value REAL NOT NULL, PRIMARY KEY (subject, check_, n)) WITHOUT ROWID;
+CREATE TABLE artefact (subject INTEGER NOT NULL, check_ INTEGER NOT NULL, name TEXT NOT NULL, digest TEXT NOT NULL,
+  bytes INTEGER NOT NULL, PRIMARY KEY (subject, check_, name)) WITHOUT ROWID;
+CREATE TABLE left_out (check_ TEXT NOT NULL, subject TEXT NOT NULL, PRIMARY KEY (check_, subject)) WITHOUT ROWID;
+PRAGMA user_version = {RUN_FILE_VERSION};
+"""
+
+
+def open_writable(path: Path) -> sqlite3.Connection:
+    """Return a connection to a run's file, which is made where there is none. Each statement is its own transaction.
+
+    What was written before a kill stays; a power cut may cost the last batches, never the file.
+    """
+    connection = sqlite3.connect(path, isolation_level=None, timeout=60)
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = NORMAL")
+    if connection.execute("PRAGMA user_version").fetchone()[0] == 0:
+        connection.executescript(f"BEGIN IMMEDIATE;{RUN_FILE_SCHEMA}COMMIT;")
+    return connection
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
+    """Make one transaction of what is done within; nothing of it stays when it raises."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield connection
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")
+
+
+def read_shared_rows(connection: sqlite3.Connection, table: str) -> dict[tuple[Any, ...], int]:
+    """Return the numbers of a shared table's rows, by what tells these apart."""
+    rows = connection.execute(f"SELECT {', '.join(SHARED_TABLES[table])}, id FROM main.{table}")
+    return {row[:-1]: row[-1] for row in rows}

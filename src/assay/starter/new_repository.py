@@ -1,0 +1,104 @@
+"""Makes a fleet repository of one's own: the example's specs, suites, playbooks and workflows, and four nodes."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from importlib.metadata import version
+from pathlib import Path
+
+from assay.fleet.json_schemas import write_schemas
+from assay.model.errors import AssayError
+
+HERE = Path(__file__).parent
+OWN_FILES = HERE / "own"
+SHARED_PATHS = (
+    "specs",
+    "suites",
+    "playbooks",
+    "firmware",
+    "ansible.cfg",
+    "package.json",
+    "package-lock.json",
+    ".github/actions/comment",
+    ".github/workflows/pull-request.yml",
+    ".github/workflows/merge.yml",
+    ".github/workflows/scheduled.yml",
+    ".github/workflows/report.yml",
+)
+"""What is taken from the example as it is. The wheel carries it (`carries` in pyproject.toml)."""
+
+EXCLUDED_PATHS = ("specs/fabrics", "specs/schemas")
+"""The example's cables are of its own nodes; schemas are written anew, as this version of assay has them."""
+
+RENAMED_FILES = {"gitignore": ".gitignore"}
+"""Files that would have an effect where they wait, under their true name."""
+
+
+def create_repository(folder: Path) -> None:
+    """Make a fleet repository in `folder`, which is empty or not there yet. Raises Trouble."""
+    _must_be_empty(folder)
+    try:
+        _fill(folder)
+    except OSError as error:
+        raise AssayError(
+            f"cannot be written: {error.strerror or error}", where=str(error.filename or folder)
+        ) from error
+    _init_git(folder)
+
+
+def find_example() -> Path:
+    """Return where the example's files are: in the wheel, or at the root of a checkout."""
+    packed = HERE / "example"
+    return packed if packed.is_dir() else HERE.parents[2]
+
+
+def _must_be_empty(folder: Path) -> None:
+    """Refuse what is no place for a new repository. A clone of an empty one, which holds `.git` only, is one."""
+    if folder.exists() and not folder.is_dir():
+        raise AssayError(f"{folder} is a file", fix="name a folder that is empty or not there yet")
+    held = sorted(each.name for each in folder.iterdir() if each.name != ".git") if folder.is_dir() else []
+    if held:
+        more = f" and {len(held) - 1} more" if len(held) > 1 else ""
+        fix = "name a folder that is empty or not there yet; nothing was written"
+        raise AssayError(f"{folder} is not empty: it holds {held[0]}{more}", fix=fix)
+
+
+def _fill(folder: Path) -> None:
+    for name in SHARED_PATHS:
+        _copy(find_example(), find_example() / name, folder)
+    _copy(OWN_FILES, OWN_FILES, folder)
+    for name, true_name in RENAMED_FILES.items():
+        (folder / name).rename(folder / true_name)
+    (folder / "requirements.txt").write_text(f"assay-fleet=={version('assay-fleet')}\n", encoding="utf-8")
+    write_schemas(folder)
+
+
+def _copy(root: Path, source: Path, folder: Path) -> None:
+    """Copy a file, or all files below a folder, from `root` to the same place below `folder`."""
+    for file in _list_files(root, source):
+        target = folder / file.relative_to(root)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(file, target)
+
+
+def _list_files(root: Path, source: Path) -> list[Path]:
+    found = sorted(source.rglob("*")) if source.is_dir() else [source]
+    return [file for file in found if file.is_file() and _is_included(file.relative_to(root), root)]
+
+
+def _is_included(path: Path, root: Path) -> bool:
+    left_out = root != OWN_FILES and any(path.is_relative_to(folder) for folder in EXCLUDED_PATHS)
+    return not left_out and "__pycache__" not in path.parts
+
+
+def _init_git(folder: Path) -> None:
+    """Make it a git repository, without a commit: the first one is its owner's. Without git it stays a folder."""
+    if (folder / ".git").exists() or not shutil.which("git"):
+        return
+    run = subprocess.run(
+        ["git", "init", "--quiet", "--initial-branch=main", str(folder)], capture_output=True, text=True, check=False
+    )
+    if run.returncode:
+        fix = "the files are there; run it yourself"
+        raise AssayError(f"git init failed: {run.stderr.strip()}", where=str(folder), fix=fix)

@@ -1,0 +1,120 @@
+"""Who plays: the nodes of the inventory, and those that only the history knows.
+
+What a replay goes by: a policy, the fault catalogue, the profiles, and how long things take.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from assay.model.errors import AssayError
+from assay.model.fleet import Node
+from assay.model.specs.check_catalog_and_gates import CheckDeclaration, Phase
+from assay.model.specs.fault_catalog import FaultCatalog
+from assay.model.specs.lifecycle_policy import LifecyclePolicy
+from assay.model.specs.management_profile_and_retries import ManagementProfile
+from assay.trends.replay.assumed_durations import AssumedDuration, ReplayDurations
+from assay.trends.replay.fault_history import HistoryEvent
+
+
+@dataclass(frozen=True)
+class ReplayRules:
+    """`lines` are those of `Fleet.lines`, with the policy's own, so that a decision names its rule's line."""
+
+    policy: LifecyclePolicy
+    catalog: FaultCatalog
+    profiles: Mapping[str, ManagementProfile]
+    durations: ReplayDurations
+    lines: Mapping[tuple[str, str], str] = field(default_factory=dict)
+
+    @cached_property
+    def default_state(self) -> str:
+        """Where a node starts that no inventory knows: `production`, or what the policy has in its place."""
+        serving = [name for name, state in self.policy.states.items() if state.in_service]
+        return "production" if "production" in serving else serving[0]
+
+    @cached_property
+    def checks(self) -> dict[Phase, CheckDeclaration]:
+        """One check for each phase that a state requires: the suites of a fleet, as far as a history can tell."""
+        wanted = [want for state in self.policy.states.values() for want in state.requires]
+        active = {want.phase for want in wanted if want.active}
+        return {phase: _check(phase, phase in active) for phase in sorted({want.phase for want in wanted})}
+
+    def suite_duration(self, phases: list[Phase]) -> AssumedDuration:
+        """Return how long the suites of these phases take."""
+        return self.durations.suites if any(self.checks[phase].active for phase in phases) else self.durations.look
+
+
+def _check(phase: Phase, active: bool) -> CheckDeclaration:
+    return CheckDeclaration(id=f"suites/{phase}/replayed.py::test_all", subject="node", phases=[phase], active=active)
+
+
+UNLISTED_POOL = "unlisted"
+"""The pool of nodes that no inventory knows, where the history does not say another."""
+
+
+@dataclass(frozen=True)
+class ReplayNodes:
+    """Every node by name; where one starts that is not in production; how many more a pool has, all of them quiet."""
+
+    nodes: Mapping[str, Node]
+    starts: Mapping[str, str]
+    unlisted_counts: Mapping[str, int]
+
+
+def collect_replay_nodes(listed: Mapping[str, Node], events: Iterable[HistoryEvent], rules: ReplayRules) -> ReplayNodes:
+    """Return who plays. A stranger stands where its first event says, else in a rack of its own.
+
+    Raises Trouble where no profile lets automation act on strangers, and where the inventory starts a node in a state
+    that the policy does not have.
+    """
+    nodes = _nodes(listed, events, rules)
+    return ReplayNodes(nodes, _starts(listed, rules), _count_unlisted(listed, nodes, rules))
+
+
+def _nodes(listed: Mapping[str, Node], events: Iterable[HistoryEvent], rules: ReplayRules) -> dict[str, Node]:
+    nodes = dict(listed)
+    for event in events:
+        if event.node not in nodes:
+            rack, pool = event.rack or event.node, event.pool or UNLISTED_POOL
+            nodes[event.node] = Node(event.node, pool, "", rack, 0, "", "", _profile(rules.profiles))
+    return nodes
+
+
+def _count_unlisted(listed: Mapping[str, Node], nodes: Mapping[str, Node], rules: ReplayRules) -> dict[str, int]:
+    """Return how many nodes more each pool is taken to have that no inventory knows.
+
+    A history names only nodes that something happened to. Such a pool is taken to be no smaller than the smallest for
+    which the breaker's share and its least number of nodes mean the same.
+    """
+    breaker, known = rules.policy.breaker, {node.pool for node in listed.values()}
+    named = Counter(node.pool for node in nodes.values() if node.pool not in known)
+    least = int(breaker.min_nodes * 100 / breaker.percent)
+    return {pool: least - count for pool, count in named.items() if count < least}
+
+
+def _starts(listed: Mapping[str, Node], rules: ReplayRules) -> dict[str, str]:
+    found = {name: str(node.variables.get("lifecycle_start", "onboard")) for name, node in listed.items()}
+    for name, state in found.items():
+        if state not in rules.policy.states:
+            raise AssayError(
+                f"lifecycle_start is {state!r}, which is no state of the policy {rules.policy.name}",
+                where=name,
+                fix=f"use one of {', '.join(rules.policy.states)}",
+            )
+    return found
+
+
+def _profile(profiles: Mapping[str, ManagementProfile]) -> str:
+    """Return the profile that allows the most."""
+    acting = [profile for profile in profiles.values() if profile.acts_on_faults]
+    if not acting:
+        raise AssayError(
+            "the history has nodes that the inventory does not know, and no profile lets automation act on them",
+            where="specs/profiles",
+            fix="write a profile with acts_on_faults: true, or list the nodes in the inventory",
+        )
+    return max(acting, key=lambda profile: (len(profile.actions), profile.name)).name

@@ -1,0 +1,315 @@
+"""Plays a history: at each event and each thing due, what the controller does in a pass, in a world without luck.
+
+Effects take their declared time and succeed. Suites pass on a node that nothing is wrong with; on another they say
+nothing until its fault is cleared, since a history that tells of no failed suite had none. A person certifies what was
+taken out and is whole again. Deciding, folding, limits, ladder and breaker are the real ones. Deadlines that move no
+node are left out: they tell people of what takes long, and how long things take is not the history's but assumed.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from assay.lifecycle import ledger_entries
+from assay.lifecycle.decisions import circuit_breaker, fault_remedies
+from assay.lifecycle.decisions.decide import decide
+from assay.lifecycle.decisions.pending_decisions import STILL_WAITING_RULE
+from assay.lifecycle.decisions.requirements import are_entry_actions_verified, list_due_phases
+from assay.lifecycle.decisions.transition_rules import propose_transitions
+from assay.lifecycle.faults.detection import find_alert_clearances
+from assay.lifecycle.faults.sightings import FaultSighting
+from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
+from assay.lifecycle.outstanding_effects import OutstandingEffect, list_outstanding_effects
+from assay.model.decision import RESTART_ACTIONS, Decision, DecisionCause
+from assay.model.ledger_entry import LedgerEntry, derive_id
+from assay.model.specs.check_catalog_and_gates import Phase
+from assay.model.specs.lifecycle_policy import LifecyclePolicy
+from assay.model.timestamps import format_time, hours, parse_time
+from assay.trends.replay.event_queue import EventQueue, ScheduledEvent
+from assay.trends.replay.fault_history import HISTORY_EPOCH, HistoryEvent
+from assay.trends.replay.replay_result import BreakerTrip, ReplayDecision, ReplayResult
+from assay.trends.replay.replay_setup import ReplayNodes, ReplayRules
+from assay.trends.replay.simulated_fleet import ONE_HOUR, SimulatedFleet
+
+MAX_PASSES = 12
+ONE_SECOND = timedelta(seconds=1)
+REPLAY_HORIZON = timedelta(days=90)
+"""So long after the last event a replay ends, even if something is still to come."""
+DRAIN_ACTIONS = frozenset({"drain", "drain-now"})
+TECHNICIAN_ACTIONS = frozenset({"ticket", "dossier"})
+
+
+def run_replay(rules: ReplayRules, cast: ReplayNodes, events: Sequence[HistoryEvent]) -> ReplayResult:
+    """Return what the policy does with these events, which are in the order of their times."""
+    return ReplaySimulator(replace(rules, policy=_without_tickets_for_time(rules.policy)), cast, events).run()
+
+
+def _without_tickets_for_time(policy: LifecyclePolicy) -> LifecyclePolicy:
+    states = {
+        name: state if state.deadline is None or state.deadline.to else state.model_copy(update={"deadline": None})
+        for name, state in policy.states.items()
+    }
+    return policy.model_copy(update={"states": states})
+
+
+class ReplaySimulator:
+    """One replay while it goes on."""
+
+    def __init__(self, rules: ReplayRules, cast: ReplayNodes, events: Sequence[HistoryEvent]) -> None:
+        self._rules, self._policy, self._pace = rules, rules.policy, rules.durations
+        self._events = deque(events)
+        self._start = self._now = self._until = events[0].at if events else HISTORY_EPOCH
+        self._end = (events[-1].at if events else HISTORY_EPOCH) + REPLAY_HORIZON
+        self._stage = SimulatedFleet(rules, cast, self._start)
+        self._agenda = EventQueue()
+        self._waiting: set[str] = set()
+        self._made: list[ReplayDecision] = []
+        self._trips: list[tuple[datetime, str, str, list[str]]] = []
+        self._open_breakers: dict[str, list[str]] = {}
+        self._pools_to_check: set[str] = set()
+        self._window = timedelta(minutes=self._policy.breaker.window_minutes) + ONE_SECOND
+        self._tickets = 0
+        for name in self._stage.simulated_nodes:
+            self._schedule_state_checks(name, self._stage.node_state(name).state)
+
+    def run(self) -> ReplayResult:
+        """Play to the end: until nothing more can come, or the horizon."""
+        while (now := self._next()) and now <= self._end:
+            self._now = now
+            stirred = {name for one in self._agenda.take(now) for name in self._handle(one)}
+            while self._events and self._events[0].at == now:
+                stirred |= self._apply_event(self._events.popleft())
+            if stirred or self._waiting:
+                self._settle(stirred | self._waiting)
+        stories = {name: self._stage.node_state(name) for name in self._stage.simulated_nodes}
+        trips = tuple(BreakerTrip(at, pool, said, tuple(names)) for at, pool, said, names in self._trips)
+        return ReplayResult(self._policy, self._start, self._until, tuple(self._made), trips, stories, self._tickets)
+
+    def _next(self) -> datetime | None:
+        if not self._events and self._agenda.only_reminders_left:
+            return None
+        times = [at for at in (self._events[0].at if self._events else None, self._agenda.next_at) if at]
+        return min(times, default=None)
+
+    def _apply_event(self, event: HistoryEvent) -> set[str]:
+        """Take in an event; return the nodes that something may have to be decided about."""
+        actor, self._until = self._stage.simulated_nodes[event.node], self._now
+        used = event.in_use not in (None, actor.in_use)
+        if used:
+            actor.in_use = not actor.in_use
+            self._stage.invalidate(event.node)
+        if event.kind == "fault":
+            return {event.node} if self._apply_fault(event) or used else set()
+        if event.kind == "clear":
+            story = self._stage.node_state(event.node)
+            for subject in actor.clear(event.fault, event.part):
+                ended = find_alert_clearances(story, event.fault, subject, f"cleared in the history, line {event.line}")
+                self._stage.apply(*(ledger_entries.make_cleared_entry(event.node, one, self._now) for one in ended))
+            self._stage.invalidate(event.node)
+            self._look_again_at(actor.node.pool, self._now)
+        return {event.node}
+
+    def _apply_fault(self, event: HistoryEvent) -> bool:
+        """Take in a fault that a node shows; return whether that is news."""
+        actor, at = self._stage.simulated_nodes[event.node], format_time(self._now)
+        actor.present_faults[event.fault, event.part] = None
+        sighting = FaultSighting(event.fault, event.part, at, event.detail, "alert", f"{at}|{event.line:012}")
+        seen = self._stage.add_sighting(event.node, sighting)
+        if any(fault.severity != "informational" for fault in seen):
+            actor.last_disturbed_at = self._now
+        if seen and actor.is_blocked(self._stage.node_state(event.node)):
+            actor.verifying = ""
+        return bool(seen)
+
+    def _handle(self, one: ScheduledEvent) -> set[str]:
+        """Let happen what was due; return the nodes that something may have to be decided about."""
+        match one.kind:
+            case "effect":
+                self._finish_effect(one.name, one.payload)
+            case "suites":
+                self._suites_end(one.name, *one.payload)
+            case "person":
+                self._certify(one.name, one.payload)
+            case "reset":
+                return self._close_breaker(one.name)
+        return {one.name} if one.name else set()
+
+    def _settle(self, asked: set[str]) -> None:
+        """Take the nodes round the loop until nothing more is decided at this moment."""
+        asked = asked | self._stage.rack_companions(asked)
+        for _ in range(MAX_PASSES):
+            for name in sorted(asked):
+                self._advance(name)
+            situation = self._stage.fleet_snapshot(self._now, asked)
+            made = decide(situation, asked)
+            if not made:
+                break
+            views = {view.name: view for view in situation.nodes}
+            for decision in made:
+                self._apply_decision(views[decision.node], decision)
+        self._waiting = {name for name in self._waiting if self._still_has_proposals(name)}
+
+    def _still_has_proposals(self, name: str) -> bool:
+        """Whether a node that lacked room wishes to move: it is asked again whenever anything changes."""
+        bare, view = self._empty_snapshot(), self._stage.node_snapshot(name)
+        return any(
+            wish.timing != "record"
+            for wish in (*fault_remedies.propose_fault_remedies(bare, view), *propose_transitions(bare, view))
+        )
+
+    def _apply_decision(self, view: NodeSnapshot, decision: Decision) -> None:
+        self._made.append(ReplayDecision(self._now, decision))
+        if decision.timing != "record":
+            self._until = self._now
+        if decision.timing == "pending" or decision.rule.endswith(STILL_WAITING_RULE):
+            self._agenda.add(self._now + hours(self._policy.waiting.remind_hours), "reminder", decision.node)
+        self._stage.apply(*ledger_entries.make_decision_entries(self._policy, view, decision, self._now))
+        if decision.remedy == "ticket":
+            self._tickets += 1
+        if decision.remedy == "wait":
+            self._record_refusal(decision.node, decision.causes[0])
+        if decision.timing == "immediate":
+            self._apply_transition(view, decision.to_state)
+
+    def _apply_transition(self, view: NodeSnapshot, to: str) -> None:
+        actor, state = self._stage.simulated_nodes[view.name], self._policy.states[to]
+        actor.verifying, actor.last_disturbed_at = "", self._now
+        if RESTART_ACTIONS & set(state.entry):
+            self._agenda.add(self._now + ONE_HOUR, "look", "")
+        if TECHNICIAN_ACTIONS & set(state.entry) and "ticket" in view.profile.actions:
+            self._tickets += 1
+        self._schedule_state_checks(view.name, to)
+
+    def _schedule_state_checks(self, name: str, where: str) -> None:
+        """Enter when the state that a node comes to will ask for a look: at the end of its soaking, at its deadline."""
+        state = self._policy.states[where]
+        if not state.in_service:
+            self._agenda.add(self._now + hours(state.soak_hours), "look", name)
+        if state.deadline:
+            self._agenda.add(self._now + hours(state.deadline.hours) + ONE_SECOND, "look", name)
+
+    def _record_refusal(self, name: str, why: DecisionCause) -> None:
+        """Remember a node that lacks room, and one that the breaker holds. What a profile forbids stays forbidden."""
+        if why.kind == "limit":
+            self._waiting.add(name)
+        if why.kind == "breaker":
+            if why.id not in self._open_breakers:
+                self._open_breakers[why.id] = []
+                self._trips.append((self._now, why.id, why.text.removeprefix("breaker: "), self._open_breakers[why.id]))
+            self._open_breakers[why.id].append(name)
+            self._look_again_at(why.id, self._now + self._window)
+
+    def _look_again_at(self, pool: str, at: datetime) -> None:
+        """Let the checks look again at a pool whose breaker is open, unless they will before."""
+        if pool in self._open_breakers and pool not in self._pools_to_check:
+            self._pools_to_check.add(pool)
+            self._agenda.add(at, "reset", pool)
+
+    def _close_breaker(self, pool: str) -> set[str]:
+        """Let the checks look again at what the breaker holds, which closes once that is no wave any more.
+
+        What only a log told is not replayed.
+        """
+        self._pools_to_check.discard(pool)
+        found = {
+            name
+            for name, actor in self._stage.simulated_nodes.items()
+            if actor.node.pool == pool and self._run_checks(name)
+        }
+        situation = self._stage.fleet_snapshot(self._now, found)
+        if pool not in circuit_breaker.find_new_waves(situation) and pool not in circuit_breaker.find_ongoing_waves(
+            situation
+        ):
+            del self._open_breakers[pool]
+            return found
+        if any(
+            self._now - self._stage.simulated_nodes[name].last_disturbed_at < self._window
+            for name in self._open_breakers[pool]
+        ):
+            self._look_again_at(pool, self._now + self._window)
+        return set()
+
+    def _run_checks(self, name: str) -> bool:
+        """Let the checks look at a node; return whether they find something."""
+        actor, known = self._stage.simulated_nodes[name], self._rules.catalog.find_class
+        here = [(fault, part) for fault, part in actor.present_faults if (rule := known(fault)) and rule.check]
+        news = [actor.still_fails(*one, self._now, self._now - self._window) for one in here]
+        if any(news):
+            self._stage.invalidate(name)
+        return bool(here)
+
+    def _advance(self, name: str) -> None:
+        """Do what is next for a node: its owed effects, else its suites, else a person."""
+        while waiting := list_outstanding_effects(self._policy, self._stage.node_state(name)):
+            if waiting[0].is_started or not self._start_effect(name, waiting[0]):
+                return
+        view, actor = self._stage.node_snapshot(name), self._stage.simulated_nodes[name]
+        if not actor.is_blocked(view.node_state) and are_entry_actions_verified(self._empty_snapshot(), view):
+            self._start_suites(view)
+            self._schedule_certification(view)
+
+    def _start_effect(self, name: str, one: OutstandingEffect) -> bool:
+        """Begin an effect; return whether it takes no time and is over."""
+        actor, effect = self._stage.simulated_nodes[name], derive_id(one.decision, one.action)
+        body = {"effect": effect, "action": one.action, "decision": one.decision, "before": {}, "params": {}}
+        self._stage.apply(LedgerEntry(effect, format_time(self._now), "effect.intent", name, body))
+        span = self._pace.actions.get(one.action)
+        lasts = span.as_timedelta if span and (actor.in_use or one.action not in DRAIN_ACTIONS) else timedelta()
+        if lasts:
+            self._agenda.add(self._now + lasts, "effect", name, (effect, one.action))
+            return False
+        self._finish_effect(name, (effect, one.action))
+        return True
+
+    def _finish_effect(self, name: str, about: tuple[str, str]) -> None:
+        effect, action = about
+        self._until = self._now
+        body = {"effect": effect, "reason": "as declared", "facts": {}}
+        self._stage.apply(
+            LedgerEntry(derive_id(effect, "verified"), format_time(self._now), "effect.verified", name, body)
+        )
+        if action in DRAIN_ACTIONS:
+            self._stage.simulated_nodes[name].in_use = False
+
+    def _start_suites(self, view: NodeSnapshot) -> None:
+        """Begin the suites that the node's state asks for, once a stay and again when its soaking is over."""
+        actor, state = self._stage.simulated_nodes[view.name], self._policy.states[view.node_state.state]
+        soaks = self._now - parse_time(view.node_state.since) < hours(state.soak_hours)
+        if actor.verifying or (soaks and actor.verified_stay_id == view.node_state.stay_id):
+            return
+        required = {want.phase for want in state.requires}
+        phases = [phase for phase in list_due_phases(self._empty_snapshot(), view) if phase in required]
+        if phases:
+            actor.verifying = f"{view.node_state.stay_id} {self._now}"
+            lasts = max(self._rules.suite_duration(phases).as_timedelta, ONE_SECOND)
+            self._agenda.add(self._now + lasts, "suites", view.name, (actor.verifying, phases))
+
+    def _suites_end(self, name: str, verification: str, phases: list[Phase]) -> None:
+        actor = self._stage.simulated_nodes[name]
+        if actor.verifying == verification:
+            actor.verifying, actor.verified_stay_id = "", self._stage.node_state(name).stay_id
+            actor.passes([self._rules.checks[phase] for phase in phases], self._now)
+            self._stage.invalidate(name)
+
+    def _schedule_certification(self, view: NodeSnapshot) -> None:
+        """Let a person certify, in time, what automation took out; what began elsewhere is nobody's to certify."""
+        actor, state = self._stage.simulated_nodes[view.name], self._policy.states[view.node_state.state]
+        if state.certified_to and not state.pass_to and view.node_state.transitions and not actor.verifying:
+            actor.verifying = f"{view.node_state.stay_id} {self._now}"
+            span = self._pace.vendor if "dossier" in state.entry else self._pace.person
+            self._agenda.add(self._now + max(span.as_timedelta, ONE_SECOND), "person", view.name, actor.verifying)
+
+    def _certify(self, name: str, call: str) -> None:
+        if self._stage.simulated_nodes[name].verifying == call:
+            self._stage.simulated_nodes[name].verifying = ""
+            said = {"who": "a person", "reason": "the fault is cleared"}
+            self._stage.apply(
+                LedgerEntry(derive_id("certified", name, call), format_time(self._now), "certified", name, said)
+            )
+
+    def _empty_snapshot(self) -> FleetSnapshot:
+        """Return the moment and the policy, for questions about one node."""
+        return FleetSnapshot(self._now, self._policy, (), self._rules.lines)

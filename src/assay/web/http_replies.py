@@ -1,0 +1,48 @@
+"""How the web answers: one JSON object, and for a refusal the reason in plain words."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+
+BODY_TIMEOUT_S = 30.0
+
+
+def make_refusal(status: int, reason: str, *, wait_s: float = 0.0) -> HTTPException:
+    """Return what to raise so that whoever asked is told why not, and when to ask again."""
+    headers = {"Retry-After": str(math.ceil(wait_s))} if wait_s else None
+    return HTTPException(status, reason, headers)
+
+
+async def reply_refusal(_request: Request, error: Exception) -> Response:
+    """Answer a refusal."""
+    assert isinstance(error, HTTPException)
+    return JSONResponse({"error": error.detail}, error.status_code, error.headers)
+
+
+async def reply_internal_error(_request: Request, _error: Exception) -> Response:
+    """Answer when we made a mistake: without a trace of it."""
+    return JSONResponse({"error": "a mistake of assay itself; its log says more"}, 500)
+
+
+async def read_body(request: Request, limit: int) -> bytes:
+    """Return the body, `limit` bytes at most. Raises a refusal."""
+    told = request.headers.get("content-length", "0")
+    if told.isdecimal() and int(told[:20]) > limit:
+        raise make_refusal(413, f"a body of more than {limit} bytes")
+    body = bytearray()
+    try:
+        async with asyncio.timeout(BODY_TIMEOUT_S):
+            async for piece in request.stream():
+                body += piece
+                if len(body) > limit:
+                    raise make_refusal(413, f"a body of more than {limit} bytes")
+    except ClientDisconnect:
+        raise make_refusal(400, "the body ended early") from None
+    except TimeoutError:
+        raise make_refusal(408, f"the body did not come within {BODY_TIMEOUT_S:g} s") from None
+    return bytes(body)

@@ -1,0 +1,141 @@
+"""`assay schedules run`, and what a single pass says of work by the clock: for those who call assay from cron or CI."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from by_hand import Hands
+from typer.testing import CliRunner, Result
+
+from assay.cli.app import app
+from assay.cli.verbs import reconcile
+from assay.cli.workspace import Workspace
+from assay.controller.reconcile_pass import PassReport
+from assay.controller.schedules import slot_runner
+from assay.controller.schedules.due_slots import SLOT_BEGUN, SLOT_RAN
+from assay.controller.schedules.slot_runner import SlotResult
+from assay.ledger.store import Ledger
+from assay.model.errors import AssayError
+
+
+@pytest.fixture
+def done(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return what was carried out, in place of discovering and judging a fleet."""
+    carried: list[str] = []
+
+    def work(_: object, task: object) -> SlotResult:
+        carried.append(str(task))
+        return SlotResult("done", "as it should be")
+
+    def trouble(*_: object) -> SlotResult:
+        raise AssayError("no answer from ibnetdiscover", where="head1")
+
+    works = {"fabric-scan": work, "staleness-sweep": work, "fabric-evaluation": trouble}
+    monkeypatch.setattr(slot_runner, "_load_jobs", lambda: works)
+    return carried
+
+
+@pytest.fixture
+def here(root):
+    return Workspace(root)
+
+
+@pytest.fixture
+def clock() -> Hands:
+    return Hands()
+
+
+@pytest.fixture
+def root(fleet, tmp_path, clock, monkeypatch):
+    monkeypatch.setattr(Workspace, "clock", clock)
+    for part in ("inventory", "specs"):
+        (tmp_path / part).symlink_to(fleet.root / part)
+    return tmp_path
+
+
+def typed(root, *words: str) -> Result:
+    return CliRunner().invoke(app, ["schedules", "run", *words, "--fleet", str(root)])
+
+
+def slots(root, kind: str) -> list[tuple[str, str]]:
+    ledger = Ledger.open(root / ".assay/ledger.sqlite")
+    return [(one.body["schedule"], one.body["part"]) for one in ledger.entries(kinds=[kind])]
+
+
+def test_what_is_due_is_carried_out_once_and_what_failed_is_told(root, done):
+    first = typed(root)
+    assert first.exit_code == 2, "the week could not be looked at"
+    assert "fabric-scan of compute done: as it should be" in first.stdout
+    assert "fabric-week of compute failed: head1: no answer from ibnetdiscover" in first.stdout
+    assert done == ["fabric-scan of compute", "stale of byo-b", "stale of h100-a"]
+    assert ("fabric-week", "compute") in slots(root, SLOT_RAN)
+    again = typed(root)
+    assert (again.exit_code, again.stdout) == (0, "nothing is due\n"), "the same slots are not due twice"
+
+
+def test_a_named_schedule_is_carried_out_now_due_or_not_and_the_clock_goes_on(root, done, clock):
+    typed(root)
+    done.clear()
+    clock.sleep(60)
+    one = typed(root, "stale", "--of", "byo-b", "--format", "json")
+    assert done == ["stale of byo-b"]
+    [ran] = json.loads(one.stdout)["ran"]
+    assert (ran["schedule"], ran["of"], ran["ended"], ran["reason"]) == ("stale", "byo-b", "done", "as it should be")
+    assert ran["slot"] == "2026-11-21T12:01:00+00:00"
+    assert typed(root).stdout == "nothing is due\n", "what was done out of turn stands for the slot before it"
+    clock.sleep(14 * 60)
+    assert "stale of byo-b done" in typed(root).stdout
+
+
+def test_a_slot_that_died_is_closed_and_its_schedule_carried_out_all_the_same(root, done, here):
+    desk = reconcile._controller_context(here)
+    [task] = slot_runner.select_tasks(desk, ["fabric-scan"])
+    slot = task.slot.replace(year=task.slot.year - 1)
+    dead = slot_runner._make_entry(SLOT_BEGUN, "dead", desk.now, slot_runner.SlotTask(task.line, slot))
+    here.ledger.append(dead)
+    told = typed(root, "fabric-scan")
+    assert told.exit_code == 0
+    assert "fabric-scan of compute lost" in told.stdout
+    assert "fabric-scan of compute done" in told.stdout
+    assert done == ["fabric-scan of compute"]
+
+
+def test_a_schedule_that_somebody_is_at_is_left_to_them(root, done, here):
+    desk = reconcile._controller_context(here)
+    [task] = slot_runner.select_tasks(desk, ["fabric-scan"])
+    here.ledger.append(slot_runner._make_entry(SLOT_BEGUN, "begun", desk.now, task))
+    here.ledger.claim_lease(slot_runner._lease_name(task), "another", 60)
+    assert typed(root, "fabric-scan").stdout == "nothing is due\n"
+    assert not done
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["stail"], "no schedule is called stail\n  → did you mean stale?"),
+        (["looks"], "looks is what each look of the loop does\n  → a look at every node: assay reconcile --once"),
+        (["idle-verification"], "idle-verification is for nothing in this fleet\n  → `assay schedules` says why"),
+        (["stale", "--of", "mars"], "no schedule is for mars\n  → they are for compute"),
+    ],
+)
+def test_what_cannot_be_carried_out_is_refused_with_the_reason(root, done, words, told):
+    refused = typed(root, *words)
+    assert str(refused.exception).startswith(told)
+    assert not done
+
+
+def test_a_pass_says_what_is_due_and_how_to_do_it(here, capsys):
+    left = reconcile._tasks_left_to_schedules(here)
+    assert "fabric-week of compute" in [str(task) for task in left]
+    assert "fabric-scan of compute" not in [str(task) for task in left], "a pass has just scanned it"
+    reconcile._print_passes([PassReport("")], left, "json")
+    out, err = capsys.readouterr()
+    assert {"schedule": "fabric-week", "of": "compute"}.items() <= json.loads(out)["due"][0].items()
+    assert "assay reconcile: due by the clock, which a pass leaves alone: fabric-week of compute" in err
+    assert "→ assay schedules run" in err
+
+
+def test_nothing_is_said_where_a_controller_goes_on_with_the_ledger(here):
+    here.ledger.claim_lease("controller/another", "another", 60)
+    assert reconcile._tasks_left_to_schedules(here) == []

@@ -1,0 +1,21 @@
+"""The repository's own fabric."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from assay.fleet.fleet_loader import load_fleet
+from assay.model.fabric.fabric_design import FabricDesign
+from assay.model.fleet import Fleet
+
+
+@pytest.fixture(scope="session")
+def fabric_fleet() -> Fleet:
+    return load_fleet(Path(__file__).parents[3])
+
+
+@pytest.fixture(scope="session")
+def fabric_design(fabric_fleet: Fleet) -> FabricDesign:
+    return fabric_fleet.designs["compute"]

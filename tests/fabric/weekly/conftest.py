@@ -1,0 +1,77 @@
+"""A week of the lab's fabric, scanned every six hours while hands and age work on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from assay.fabric.health.scan_facts import make_earlier_channel
+from assay.fabric.topology.adapters import map_adapter_rails
+from assay.fabric.topology.design_compiler import CompiledTopology, compile_topology
+from assay.fleet.fleet_loader import load_fleet
+from assay.lab.fabric import port_telemetry
+from assay.lab.fabric.cabling import lay_cables
+from assay.lab.world import LabWorld
+from assay.model.evidence import EvidenceDocument
+from assay.model.fleet import Fleet
+from assay.model.reading import absent, value
+from assay.observe.evidence_store import EvidenceStore
+
+START = datetime(2026, 11, 14, 6, tzinfo=UTC)
+EVERY = timedelta(hours=6)
+Change = Callable[[LabWorld, int], None]
+
+
+class Week:
+    """Scans a fabric again and again, and keeps the evidence as `assay fabric scan` does."""
+
+    def __init__(self, home: Path, fleet: Fleet) -> None:
+        self.fleet, self.design = fleet, fleet.designs["compute"]
+        self.plan: CompiledTopology = compile_topology(self.design, fleet)
+        self.world, self.store = LabWorld(home / "lab"), EvidenceStore(home / "evidence")
+        self.world.home.mkdir(parents=True, exist_ok=True)
+        lay_cables(self.world, self.plan)
+
+    def pass_by(self, change: Change, scans: int = 28) -> EvidenceDocument:
+        """Let `change(world, number)` work before each scan; return the last."""
+        last = None
+        for number in range(scans):
+            change(self.world, number)
+            last = self._scan(START + number * EVERY, last)
+        assert last is not None
+        return last
+
+    def _scan(self, at: datetime, before: EvidenceDocument | None) -> EvidenceDocument:
+        said = {
+            name: {"text": value(say(self.world)), "stderr": value("")}
+            for name, say in port_telemetry.TOOL_OUTPUTS.items()
+        }
+        previous = value(before.digest()) if before else absent("first")
+        channels = {"ports": said, "earlier": make_earlier_channel(before), "previous": previous}
+        scan = EvidenceDocument("fabric-compute", at, channels)
+        self.store.store_latest(scan)
+        return scan
+
+    @property
+    def rails(self) -> dict[str, int]:
+        """The rail of each adapter."""
+        return map_adapter_rails(self.fleet, self.design)
+
+
+@pytest.fixture(scope="session")
+def fleet() -> Fleet:
+    return load_fleet(Path(__file__).parents[3])
+
+
+@pytest.fixture(scope="module")
+def a_week(tmp_path_factory: pytest.TempPathFactory, fleet: Fleet) -> Week:
+    """One week that several tests look at."""
+    return Week(tmp_path_factory.mktemp("week"), fleet)
+
+
+@pytest.fixture
+def week(tmp_path: Path, fleet: Fleet) -> Week:
+    return Week(tmp_path, fleet)

@@ -1,0 +1,66 @@
+"""Groups that stand out by chance are told from those that do not; a week is kept and read back as it was."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from math import comb
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assay.fabric.weekly.transceiver_batches import compute_hypergeometric_tail
+from assay.fabric.weekly.week import FabricWeek, PortWeekSummary, ReadingTrend
+from assay.fabric.weekly.week_evidence import format_week_subject, make_week_evidence, read_week_evidence
+from assay.model.errors import AssayError
+from assay.model.evidence import EvidenceDocument
+from assay.model.fabric.ports_and_cables import PortId
+
+AT = datetime(2026, 11, 21, tzinfo=UTC)
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.data())
+def test_chance_is_that_of_drawing_from_an_urn(data):
+    of_all = data.draw(st.integers(1, 40))
+    of, bad_of_all = data.draw(st.integers(0, of_all)), data.draw(st.integers(0, of_all))
+    bad = data.draw(st.integers(max(0, of + bad_of_all - of_all), min(of, bad_of_all)))
+    ways = sum(comb(bad_of_all, one) * comb(of_all - bad_of_all, of - one) for one in range(bad, of + 1))
+    assert compute_hypergeometric_tail(bad, of, bad_of_all, of_all) == pytest.approx(ways / comb(of_all, of), rel=1e-6)
+
+
+def test_one_bad_cable_of_a_small_batch_is_chance_and_nine_of_ten_are_not():
+    assert compute_hypergeometric_tail(1, 10, 20, 1000) > 0.1
+    assert compute_hypergeometric_tail(9, 10, 20, 1000) < 1e-9
+
+
+numbers = st.floats(-100, 100).map(lambda value: round(value, 3))
+trends = st.builds(ReadingTrend, numbers, numbers, numbers, st.none() | numbers)
+tolds = st.builds(
+    PortWeekSummary,
+    errors=st.integers(0, 10**6),
+    downs_a_day=st.integers(0, 300),
+    ber=st.just({}) | st.just({"symbol": 1e-17}),
+    rx=st.just(()) | st.just((-1.0, 1.2)),
+    vendor=st.text(max_size=8),
+    trends=st.dictionaries(st.sampled_from(["light", "temperature"]), trends, max_size=2),
+)
+
+
+@given(st.dictionaries(st.builds(PortId, st.just("0x00000000000000aa"), st.integers(1, 64)), tolds, max_size=5))
+def test_what_was_kept_is_read_back_as_it_was(ports):
+    week = FabricWeek("compute", AT, AT, 28, 27, 6.0, 162.0, "ab", True, "", ("a scan was cut",), ports)
+    document = EvidenceDocument.from_json(json.loads(json.dumps(make_week_evidence(week).as_json())))
+    assert document.node == format_week_subject("compute")
+    assert read_week_evidence(document) == week
+
+
+@given(json_values, json_values)
+def test_any_other_document_is_refused_in_words(about, ports):
+    with pytest.raises(AssayError, match="no week of a fabric"):
+        read_week_evidence(EvidenceDocument("week-compute", AT, {"week": about, "ports": ports}))

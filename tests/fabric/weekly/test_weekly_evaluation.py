@@ -1,0 +1,142 @@
+"""The weekly evaluation finds each thing that was planted, in its place, and nothing beside it."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from assay.fabric.weekly.evaluation import WeeklyEvaluation, evaluate_fabric_week
+from assay.fabric.weekly.page import render_weekly_page
+from assay.fabric.weekly.text_report import format_weekly_json, format_weekly_text
+from assay.fabric.weekly.week_aggregation import aggregate_week
+from assay.fabric.weekly.week_evidence import make_week_evidence, read_week_evidence
+from assay.lab.fabric.port_telemetry import plant_port_facts
+
+SCANS = 12
+
+
+def quiet(world, number):
+    """Let nothing happen."""
+
+
+def evaluated(week, change, scans=SCANS, days=7) -> WeeklyEvaluation:
+    return looked_at(week, week.pass_by(change, scans), days)
+
+
+def looked_at(week, last, days=7.0) -> WeeklyEvaluation:
+    cables = list(week.plan.cables)
+    gathered = read_week_evidence(
+        make_week_evidence(aggregate_week("compute", cables, last, week.store.get, last.at, days))
+    )
+    return evaluate_fabric_week(gathered, cables, week.rails, week.design.limits)
+
+
+def found(one: WeeklyEvaluation) -> set[tuple[str, str, str]]:
+    return {
+        (str(ranked.port.end).partition(" (")[0], of.kind, of.what) for ranked in one.ranked for of in ranked.findings
+    }
+
+
+def test_a_quiet_week_says_so_in_one_line(week):
+    one = evaluated(week, quiet)
+    assert found(one) == set()
+    assert (
+        format_weekly_text(one)
+        .splitlines()[0]
+        .startswith("fabric compute: nothing stands out (416 links, 12 scans, 2026-11-14")
+    )
+    assert (format_weekly_json(one)["verdict"], format_weekly_json(one)["ports"]) == ("well", 832)
+
+
+def age(world, number):
+    plant_port_facts(world, "n0004/mlx5_3", temperature_c=71.0)
+    plant_port_facts(world, "leaf-su01-r2[7]", rx_power_dbm=[round(1.0 - 0.1 * number, 2), 1.0, 1.1, 1.0])
+    plant_port_facts(world, "n0011/mlx5_6", counters={"LinkDownedCounter": 3 * number})
+    plant_port_facts(world, "spine-02[12]", counters={"SymbolErrorCounter": 900 * number})
+    plant_port_facts(world, "leaf-su01-r5[40]", ber={"symbol": 3e-13})
+
+
+PLANTED = {
+    ("n0004 mlx5_3 port R3", "outlier", "module temperature"),
+    ("leaf-su01-r2 port 4/1", "drift", "received light"),
+    ("n0011 mlx5_6 port R6", "flap", "downs a day"),
+    ("spine-02 port 6/2", "outlier", "errors a day"),
+    ("spine-02 port 6/2", "limit", "symbol_errors"),
+    ("leaf-su01-r5 port 20/2", "limit", "symbol_ber"),
+    ("leaf-su01-r5 port 20/2", "outlier", "bit error ratio"),
+}
+
+
+@pytest.fixture(scope="module")
+def aged(a_week) -> WeeklyEvaluation:
+    return evaluated(a_week, age)
+
+
+def test_everything_planted_is_found_in_its_place_and_nothing_else(aged):
+    assert found(aged) == PLANTED
+    said = format_weekly_text(aged)
+    assert "n0011 mlx5_6 port R6 (r03 U24), cable to leaf-su01-r6 port 6/1 (r07 U34)" in said
+    assert "flap: went down 12 times within a day, more than 5" in said
+    assert "outlier: module temperature 71 °C, where the adapters of rail 3 have 46.5" in said
+
+
+def test_the_page_needs_nothing_beside_it_and_shows_each_worst_port(aged):
+    page = render_weekly_page(aged)
+    assert not re.search(r"(?:src|href)=|url\(|@import|<script", page)
+    assert page.count("<rect") > 600, "a cell for each port of the switches"
+    assert page.count("<polyline") == 1
+    for ranked in aged.worst:
+        assert f"<b>{ranked.port.end.device}</b>" in page
+        assert ranked.port.summary.serial in page
+
+
+def test_what_modules_call_themselves_is_escaped(week):
+    def hostile(world, number):
+        plant_port_facts(world, "n0004/mlx5_3", vendor="<script>alert(1)</script>", temperature_c=90.0)
+
+    page = render_weekly_page(evaluated(week, hostile, scans=2))
+    assert "<script>" not in page
+    assert "&lt;script&gt;alert(1)" in page
+
+
+def test_a_batch_whose_modules_fail_together_comes_first(week):
+    def hot_batch(world, number):
+        for node in range(1, 7):
+            plant_port_facts(
+                world, f"n{node:04}/mlx5_0", vendor="Third", part="T-1", serial=f"T25100{node:03}", temperature_c=80.0
+            )
+
+    first = evaluated(week, hot_batch, scans=2).batches[0]
+    assert (first.vendor, first.batch, first.ports, first.bad, first.share) == ("Third", "T25100", 6, 6, 1.0)
+
+
+def test_only_the_days_asked_for_are_looked_at(week):
+    assert evaluated(week, quiet, scans=12, days=1).scans == 5
+
+
+def test_a_scan_that_is_not_kept_any_more_ends_history_and_nothing_else(week):
+    last = week.pass_by(quiet, 5)
+    before = week.store.get(last.read("previous").value)
+    gone = before.read("previous").value
+    (week.store.folder / "objects" / gone[:2] / f"{gone}.json").unlink()
+    assert looked_at(week, last).scans == 2
+
+
+def test_what_a_scan_could_not_tell_is_said(week):
+    one = evaluated(week, quiet, scans=3)
+    assert "nothing can be told yet: 3 scans over 12 h tell too little" in format_weekly_text(one).splitlines()[0]
+    assert format_weekly_json(one)["verdict"] == "unknown", "what could not be seen is not well"
+    assert one.unseen == (
+        "3 scans over 12 h tell too little: a week takes 8 over 48 h",
+        "this is the first scan that counted: what grew since the one before cannot be told yet (1 of 3 scans)",
+    )
+
+
+def test_the_json_names_places_and_reasons(aged):
+    worst = json.loads(json.dumps(format_weekly_json(aged)))["worst"]
+    flap = next(one for one in worst if one["findings"][0]["kind"] == "flap")
+    place = {"device": "n0011 mlx5_6", "label": "R6", "rack": "r03", "u": 24, "node": "n0011"}
+    assert place.items() <= flap["port"].items()
+    assert (flap["rail"], flap["far"]["device"]) == (6, "leaf-su01-r6")

@@ -1,0 +1,73 @@
+"""The story that `make run` plays, chapter by chapter: every one must come out as declared.
+
+The fixture plays it once, with the same commands and the same lab, in a copy of the fleet repository.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from assay.fleet.fleet_loader import load_fleet
+from assay.lab import process_control
+from assay.lab.scenario import ExpectationResult, load_scenario
+from assay.lab.scenario_player import ScenarioPlayer, TourReporter
+from assay.lab.world import LabWorld
+
+ROOT = Path(__file__).parents[3]
+STORY = load_scenario(ROOT / "scenarios" / "the-loop.yaml")
+
+
+class Listener(TourReporter):
+    """Keeps what a tour says, by chapter."""
+
+    def __init__(self) -> None:
+        self.findings: dict[str, list[ExpectationResult]] = defaultdict(list)
+        self.lines: dict[str, list[str]] = defaultdict(list)
+        self.title = ""
+
+    def chapter(self, number: int, title: str) -> None:
+        self.title = title
+
+    def doing(self, text: str) -> None:
+        self.lines[self.title].append(text)
+
+    def said(self, text: str) -> None:
+        self.lines[self.title].append(text)
+
+    def found(self, finding: ExpectationResult) -> None:
+        self.findings[self.title].append(finding)
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Listener]:
+    fleet = tmp_path_factory.mktemp("story") / "fleet"
+    for folder in ("inventory", "specs", "suites", "playbooks", "firmware"):
+        shutil.copytree(ROOT / folder, fleet / folder)
+    world = LabWorld(fleet / ".assay" / "lab")
+    process_control.prepare_lab(load_fleet(fleet), world, STORY.starts_at, STORY.rate, STORY)
+    process_control.start_lab(world)
+    listener = Listener()
+    try:
+        ScenarioPlayer(fleet, load_fleet(fleet, [world.home / "inventory.yml"]), world, listener).play(STORY)
+        yield listener
+    finally:
+        process_control.stop_lab(world)
+
+
+@pytest.mark.parametrize("title", [chapter.title for chapter in STORY.chapters[1:]])
+def test_the_chapter_comes_out_as_declared(told: Listener, title: str) -> None:
+    findings = told.findings[title]
+    assert findings
+    assert [(f.expected, f.observed) for f in findings if not f.met] == []
+
+
+def test_this_machine_says_what_it_is_and_invents_nothing(told: Listener) -> None:
+    said = "\n".join(told.lines[STORY.chapters[0].title])
+    assert "boot_id" in said
+    if not Path("/dev/nvidia0").exists():
+        assert "absent" in said

@@ -1,0 +1,83 @@
+"""Cables that are exchanged again after the repair: the same ticket, reopened, with its history, at every sink."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from assay.cli.verbs.tickets_rma import tickets_app
+from assay.controller.context import ControllerContext
+from assay.controller.ingest.evidence_collection import scan_fabrics
+from assay.controller.ticket_updates import update_tickets
+from assay.fabric.topology.design_compiler import compile_topology
+from assay.fleet.fleet_loader import load_fleet
+from assay.lab.fabric.cabling import lay_cables, swap_cables
+from assay.lab.world import LabWorld
+from assay.ledger.store import Ledger
+from assay.observe.evidence_store import EvidenceStore
+from assay.tickets.ticket_delivery import deliver_tickets
+
+REPOSITORY = Path(__file__).parents[3]
+ENDS = ("n0005/mlx5_3", "n0006/mlx5_3")
+
+
+@dataclass
+class Clock:
+    at: datetime = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+    def now(self) -> datetime:
+        return self.at
+
+    def sleep(self, seconds: float) -> None:
+        self.at += timedelta(seconds=seconds)
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[ControllerContext]:
+    fleet, home = load_fleet(REPOSITORY), tmp_path / ".assay"
+    variables = {
+        "fabric": "compute",
+        "fabric_discover": [sys.executable, "-m", "assay.lab.fabric.ibnetdiscover", str(tmp_path)],
+    }
+    fleet = replace(fleet, nodes={name: replace(node, variables=variables) for name, node in fleet.nodes.items()})
+    lay_cables(LabWorld(tmp_path), compile_topology(fleet.designs["compute"], fleet))
+    ledger = Ledger.open(home / "ledger.sqlite")
+    yield ControllerContext(fleet, ledger, EvidenceStore(home / "evidence"), Clock(), home, tmp_path / "reports")
+    ledger.close()
+
+
+def look(desk: ControllerContext) -> list[str]:
+    """Scan, write the tickets and deliver them; return the kinds of the lines about tickets that it added."""
+    before = len(desk.ledger.entries())
+    desk.clock.sleep(3600)
+    scan_fabrics(desk, list(desk.fleet.nodes))
+    update_tickets(desk)
+    assert deliver_tickets(desk) == []
+    return [entry.kind for entry in desk.ledger.entries()[before:]]
+
+
+def test_a_swap_that_comes_back_is_its_old_ticket_with_its_history(desk: ControllerContext, tmp_path: Path) -> None:
+    world = LabWorld(tmp_path)
+    assert look(desk) == []
+    swap_cables(world, *ENDS)
+    assert look(desk) == ["ticket.opened", "ticket.delivered"]
+    assert look(desk) == []
+    swap_cables(world, *ENDS)
+    assert look(desk) == ["ticket.closed", "ticket.delivered"]
+    swap_cables(world, *ENDS)
+    assert look(desk) == ["ticket.reopened", "ticket.delivered"]
+    assert look(desk) == []
+
+    (file,) = (desk.home / "tickets").iterdir()
+    for words in (["--fleet", str(tmp_path)], ["--all", "--fleet", str(tmp_path)]):
+        shown = CliRunner().invoke(tickets_app, words).stdout
+        for text in (shown, file.read_text()):
+            assert "seen again 60 min after it was closed by fabric scan compute at" in text
+            assert "3/1" in text
+            assert "r06" in text

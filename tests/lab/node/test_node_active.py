@@ -1,0 +1,64 @@
+"""Burn-in on a virtual node: the probe runs the usual tools and reads what they print, good and bad."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from assay.lab.world import VirtualNodeState
+
+ALL = "all_reduce,gpu_burn,nvme_read,memory"
+
+
+def test_a_healthy_node_passes_all_four(node: Any) -> None:
+    before = node.world.clock().now()
+    active = node.document("--active", ALL)["active"]
+    state = node.world.load(node.name)
+    assert active["all_reduce"]["bus_bandwidth_gb_s"] == {"value": 470.0}
+    assert active["all_reduce"]["wrong"] == {"value": 0}
+    assert [gpu["ok"] for gpu in active["gpu_burn"]["devices"].values()] == [{"value": True}] * 8
+    assert active["nvme_read"]["drives"]["nvme3"] == {"mb_s": {"value": float(state["nvme"][3]["mb_s"])}}
+    assert active["memory"]["errors"] == {"value": 0}
+    for part in active.values():
+        started = datetime.fromisoformat(part["started_at"]["value"])
+        assert before <= started <= before + timedelta(hours=1), "counted in the lab's time"
+
+
+def test_what_is_wrong_with_a_node_comes_out_of_its_tools(node: Any) -> None:
+    def spoil(state: VirtualNodeState) -> None:
+        state["active"] |= {"bus_bandwidth_gb_s": 211.5, "wrong": 6, "memory_errors": 523}
+        state["gpus"][4]["burn_ok"] = False
+        state["nvme"][2]["mb_s"] = 900
+
+    node.change(spoil)
+    active = node.document("--active", ALL)["active"]
+    assert active["all_reduce"]["bus_bandwidth_gb_s"] == {"value": 211.5}
+    assert active["all_reduce"]["wrong"] == {"value": 6}
+    assert {gpu for gpu, burnt in active["gpu_burn"]["devices"].items() if not burnt["ok"]["value"]} == {"4"}
+    assert active["nvme_read"]["drives"]["nvme2"] == {"mb_s": {"value": 900.0}}
+    assert active["memory"]["errors"] == {"value": 523}
+
+
+def test_a_lost_gpu_stops_the_collective_run_and_that_is_no_number(node: Any) -> None:
+    node.change(lambda state: state["gpus"][0].update(lost=True))
+    active = node.document("--active", "all_reduce,gpu_burn")["active"]
+    assert "8 GPUs, 7 visible" in active["all_reduce"]["bus_bandwidth_gb_s"]["failed"]
+    assert len(active["gpu_burn"]["devices"]) == 7
+
+
+def test_the_active_channel_is_there_only_when_asked(node: Any) -> None:
+    assert list(node.document()) == ["probe"]
+
+
+def test_a_part_that_does_not_exist_failed_by_name(node: Any) -> None:
+    active = node.document("--active", "all_reduced")["active"]
+    assert "no active part is called 'all_reduced'" in active["all_reduced"]["failed"]
+
+
+def test_a_tool_that_is_not_installed_is_absent(node: Any) -> None:
+    hidden = (
+        "import os, runpy; os.environ['PATH'] = '/nonexistent'; runpy.run_module('assay.probe', run_name='__main__')"
+    )
+    done = node.run("python3", "-c", hidden, "--active", ALL)
+    assert '"all_reduce": {"absent": "all_reduce_perf is not installed"}' in done.stdout
+    assert '"memory": {"absent": "stress-ng is not installed"}' in done.stdout

@@ -1,6 +1,0 @@
-"""The fat trees of the fabric's own tests are simulated here."""
-
-import sys
-from pathlib import Path
-
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "fabric")]

@@ -1,0 +1,35 @@
+"""What the tests of logs share: the shipped catalogues, and a log's faults by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assay.cli.verbs.faults import classify_log, load_catalog_for
+from assay.model.specs.fault_catalog import FaultCatalog
+
+ROOT = Path(__file__).resolve().parents[3]
+RECORDINGS = Path(__file__).parent / "recordings"
+Tell = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture(scope="session")
+def catalog() -> FaultCatalog:
+    return load_catalog_for(ROOT)
+
+
+@pytest.fixture
+def tell(tmp_path: Path, catalog: FaultCatalog) -> Tell:
+    """Write lines to a log, or name a recording, and return what it tells; faults by (name, subject)."""
+
+    def read(*lines: str, recording: str = "", judge: FaultCatalog = catalog) -> dict[str, Any]:
+        path = RECORDINGS / recording if recording else tmp_path / "log"
+        if not recording:
+            path.write_text("".join(f"{line}\n" for line in lines))
+        document = classify_log(str(path), judge)
+        return {**document, "by": {(fault["fault"], fault["subject"]): fault for fault in document["faults"]}}
+
+    return read

@@ -1,0 +1,56 @@
+"""`assay faults` as a person or a script calls it: one document, and an exit code that says what it means."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from assay.cli.verbs.faults import faults_app
+from assay.model.errors import AssayError
+
+HERE = Path(__file__).parent / "recordings"
+ROOT = Path(__file__).resolve().parents[3]
+MINE = "[ 10.5] NVRM: Xid (PCI:0000:1b:00): 13, pid=1, name=train, Graphics Exception\n"
+
+
+def run(*words: str, told: str | None = None):
+    return CliRunner().invoke(faults_app, [*words], input=told)
+
+
+def test_json_is_one_document_with_what_was_promised():
+    result = run(str(HERE / "dmesg-T.log"), "--format", "json", "--fleet", str(ROOT))
+    document = json.loads(result.stdout)
+    assert result.exit_code == 1
+    assert document.keys() == {"faults", "lines", "unread"}
+    (fault,) = document["faults"]
+    assert (fault["fault"], fault["class"], fault["severity"]) == ("gpu.xid.79", "hardware", "catastrophic")
+    assert (fault["subject"], fault["count"], fault["action"]) == ("0000:9b:00", 1, "reboot")
+    assert "gpu.xid.74" in fault["because"]
+
+
+def test_an_application_s_own_fault_asks_for_nothing(tmp_path):
+    (tmp_path / "log").write_text(MINE)
+    result = run(str(tmp_path / "log"), "--fleet", str(ROOT))
+    assert result.exit_code == 0
+    assert "gpu.xid.13 on 0000:1b:00: asks for nothing (application, informational)" in result.stdout
+
+
+def test_without_a_fleet_around_assay_s_own_catalogues_judge(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("ASSAY_FLEET", raising=False)
+    assert run(str(HERE / "sel.log")).exit_code == 1
+
+
+@pytest.mark.parametrize("name", ["nothing-there.log", "."])
+def test_what_cannot_be_read_is_said_in_words(name, tmp_path):
+    result = run(str(tmp_path / name), "--fleet", str(ROOT))
+    assert isinstance(result.exception, AssayError), "which the command prints, with exit code 2"
+
+
+def test_a_fleet_without_a_catalogue_is_said_in_words(tmp_path):
+    result = run(str(HERE / "dmesg.log"), "--fleet", str(tmp_path))
+    assert isinstance(result.exception, AssayError)
+    assert "there is no fault catalogue" in str(result.exception)

@@ -1,0 +1,27 @@
+"""The table in docs/faults.md is what the catalogues say, and its example is what a site may write."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import yaml
+
+from assay.cli.render.fault_table import FAULT_TABLE_HEADER, format_fault_table
+from assay.model.specs.fault_catalog import FaultClass
+
+ROOT = Path(__file__).resolve().parents[3]
+TEXT = (ROOT / "docs" / "faults.md").read_text()
+
+
+def test_the_table_is_what_the_catalogues_say(catalog):
+    told = TEXT[TEXT.index(FAULT_TABLE_HEADER) :].splitlines()
+    assert told == format_fault_table(catalog), "run `python -m assay.cli.render.fault_table`"
+
+
+def test_the_example_of_a_site_lays_over_what_is_there(catalog):
+    site = yaml.safe_load(re.search(r"```yaml\n(.*?)```", TEXT, re.DOTALL)[1])
+    base = yaml.safe_load((ROOT / "specs" / "faults" / f"{site['extends']}.yaml").read_text())
+    assert site["classes"].keys() <= base["classes"].keys()
+    for name, changed in site["classes"].items():
+        assert FaultClass.model_validate({**base["classes"][name], **changed}) != catalog.classes[name]

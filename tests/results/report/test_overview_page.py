@@ -1,0 +1,174 @@
+"""The first page says what broke since yesterday and where, with everything excused and unseen apart."""
+
+from __future__ import annotations
+
+import html
+import re
+import shutil
+
+import pytest
+
+from assay.results.report.html_page import render_overview
+from assay.results.report.overview_phrases import headline, place, reach, where
+
+LINK = "suites/production/test_network.py::test_link_is_clean"
+MEMORY = "suites/seatrial/test_host.py::test_memory_size"
+NODES = [f"n{number:04}" for number in range(1, 17)]
+RACK = NODES[4:8]
+
+
+def text(page: str) -> str:
+    """Return what a person reads."""
+    body = re.sub(r"<style>.*?</style>", "", page, flags=re.DOTALL)
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", body)).split())
+
+
+def day(runs, hours: float, ill: dict[str, list[str]]) -> None:
+    """Store a run of every node, with checks that fail on some."""
+    heat = runs.outcome("n0001").check
+    runs.run(hours, *(
+        runs.outcome(node, check, verdict="fail" if node in ill.get(check, []) else "pass", hours=hours)
+        for node in NODES for check in (heat, MEMORY)
+    ))  # fmt: skip
+
+
+def test_a_rack_that_broke_is_the_first_thing_said(runs):
+    heat = runs.outcome("n0001").check
+    day(runs, -24, {MEMORY: ["n0002"]})
+    day(runs, 0, {MEMORY: ["n0002", *RACK], heat: RACK})
+    one = runs.overview()
+    assert headline(one) == "8 new failures on 4 nodes since yesterday 12:00 UTC"
+    assert where(one) == "rack r02 (4 of 4 nodes)"
+    (cluster,) = one.clusters
+    assert cluster.holders == tuple(RACK)
+    page = text(render_overview(one))
+    assert page.index("8 new failures") < page.index("rack r02") < page.index("The fleet, by pool and rack")
+    assert "1 still failing" in page
+
+
+def test_links_that_hang_on_one_switch_are_told_by_the_switch(runs):
+    ill = NODES[2:12]
+    for hours in (-24, 0):
+        outcomes = [
+            runs.outcome(node, LINK, f"mlx5_{rail}", hours,
+                         verdict="fail" if hours == 0 and rail == 3 and node in ill else "pass")
+            for node in NODES for rail in range(8)
+        ]  # fmt: skip
+        runs.run(hours, *outcomes)
+    (cluster,) = runs.overview().clusters
+    assert place(cluster.group) == "switch leaf-su01-r3"
+    assert reach(cluster) == "10 of 16 nodes"
+
+
+def test_several_checks_of_one_node_are_the_node_and_strays_have_nothing_in_common(runs):
+    heat = runs.outcome("n0001").check
+    day(runs, -24, {})
+    day(runs, 0, {MEMORY: ["n0002"], heat: ["n0002"]})
+    (cluster,) = runs.overview().clusters
+    assert (place(cluster.group), reach(cluster)) == ("n0002", "2 checks")
+    day(runs, 1, {MEMORY: ["n0002", "n0016"], heat: ["n0002"]})
+    assert [place(one.group) for one in runs.overview().clusters] == ["n0002", "n0016"]
+
+
+def test_specs_that_broke_what_they_judge_are_told(runs):
+    runs.run(-24, *(runs.outcome(node, MEMORY, hours=-24) for node in NODES))
+    ill = NODES[1::2]
+    failing = [runs.outcome(node, MEMORY, verdict="fail") for node in ill]
+    runs.run(0, *failing, spec_commit="b" * 40)
+    (cluster,) = runs.overview().clusters
+    assert place(cluster.group) == "specs at bbbbbbbbbbbb"
+
+
+def test_the_first_run_tells_what_fails_in_it(runs):
+    day(runs, 0, {MEMORY: RACK})
+    one = runs.overview()
+    assert headline(one) == "4 failures on 4 nodes in the first run"
+    assert where(one) == "rack r02 (4 of 4 nodes)"
+
+
+def test_nothing_broke_is_said_too(runs):
+    day(runs, -24, {MEMORY: ["n0002"]})
+    day(runs, 0, {})
+    one = runs.overview()
+    assert headline(one) == "Nothing broke since yesterday 12:00 UTC"
+    assert "1 fixed" in text(render_overview(one))
+
+
+def test_known_issues_and_checks_on_trial_stand_apart(runs):
+    known = runs.outcome("n0003", verdict="fail", known="https://example.net/issues/41")
+    runs.run(0, known, runs.outcome("n0004", MEMORY, verdict="fail", observed=True), runs.outcome("n0005"))
+    one = runs.overview()
+    assert headline(one) == "Nothing fails in the first run"
+    page = text(render_overview(one))
+    assert "https://example.net/issues/41 temperatures 1 place" in page
+    assert "memory_size fails on 1 of 1 place" in page
+
+
+def test_an_issue_s_link_that_is_no_https_address_is_no_link(runs):
+    runs.run(0, runs.outcome("n0003", verdict="fail", known="javascript:alert(1)"))
+    assert 'href="javascript' not in render_overview(runs.overview())
+
+
+def test_nodes_that_nobody_judged_for_long_are_told(runs):
+    runs.run(-96, *(runs.outcome(node, hours=-96) for node in NODES[:2]))
+    runs.run(0, *(runs.outcome(node) for node in NODES[2:]))
+    one = runs.overview()
+    assert [stood.name for stood in one.stale] == NODES[:2]
+    assert {stood.name for stood in one.never} == {"n0017", "n0018", "n0019", "n0020"}
+    assert "Never: n0017..n0020" in text(render_overview(one))
+
+
+def test_the_trend_of_each_pool_ends_with_what_stands_now(runs):
+    day(runs, -24, {})
+    day(runs, 0, {MEMORY: RACK})
+    (trend,) = runs.overview().trends
+    assert (trend.pool, trend.holders, trend.ill) == ("h100-a", 16, 4)
+    assert [share for _, share in trend.shares] == [1.0, 28 / 32]
+
+
+def test_every_node_is_in_the_map_and_says_why(runs):
+    day(runs, -24, {})
+    day(runs, 0, {MEMORY: RACK})
+    page = render_overview(runs.overview())
+    titles = {name: look for look, name in re.findall(r'class="(\w+)" title="r\d\d (n\d{4}): ', page)}
+    assert set(titles) == {*runs.fleet.nodes}
+    assert {name for name, look in titles.items() if look == "new"} == set(RACK)
+    assert "memory_size: fail as planted" in html.unescape(page)
+
+
+def test_what_comes_from_outside_is_escaped(runs):
+    runs.run(0, runs.outcome("n0003", verdict="fail", reason="<script>alert(1)</script>"))
+    assert "<script" not in render_overview(runs.overview())
+
+
+def test_the_page_needs_nothing_from_elsewhere(runs):
+    day(runs, 0, {MEMORY: RACK})
+    page = render_overview(runs.overview())
+    assert not re.search(r"""(src|href)=["'](https?:)?//|@import|url\(""", page)
+
+
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="chromium is not installed: `make system` installs it")
+def test_a_browser_shows_the_answer_without_scrolling(runs, tmp_path):
+    from playwright.sync_api import sync_playwright
+
+    day(runs, -24, {})
+    day(runs, 0, {MEMORY: RACK})
+    (tmp_path / "index.html").write_text(render_overview(runs.overview()))
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": 1280, "height": 800})
+        page.goto((tmp_path / "index.html").as_uri())
+        boxes = [
+            page.get_by_text(said).first.bounding_box() for said in ("4 new failures on 4 nodes", "rack r02", "n0016")
+        ]
+        browser.close()
+    assert all(box and box["y"] + box["height"] < 800 for box in boxes)
+
+
+def test_a_collector_that_died_is_no_quiet_day(runs):
+    day(runs, -24, {})
+    runs.run(0, *(runs.outcome(node, verdict="error", reason="no evidence") for node in NODES))
+    one = runs.overview()
+    assert headline(one) == "16 outcomes on 16 places cannot be judged any more since yesterday 12:00 UTC"
+    assert where(one) == "everywhere (16 of 16 nodes)"
+    assert "Nothing broke" not in text(render_overview(one))

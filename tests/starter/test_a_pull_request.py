@@ -1,0 +1,109 @@
+"""The scripts of the pull request's workflow, run here as a runner does: on a fleet of one's own, for a real change.
+
+The steps that are other people's actions (checkout, upload) and those that install assay are passed over.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from assay.starter.new_repository import create_repository
+
+
+class Runner:
+    """A fleet whose `origin/main` is its first commit, and a job's temporary folder."""
+
+    def __init__(self, home: Path) -> None:
+        self.fleet, self.temp = home / "fleet", home / "temp"
+        self.temp.mkdir()
+        create_repository(self.fleet)
+        self.summary = self.temp / "summary.md"
+        self.git("add", "--all")
+        self.git("commit", "--quiet", "--message", "Our fleet")
+        self.git("update-ref", "refs/remotes/origin/main", "HEAD")
+
+    def git(self, *words: str) -> None:
+        who = ("-c", "user.name=ann", "-c", "user.email=ann@example.org", "-c", "commit.gpgsign=false")
+        subprocess.run(["git", *who, *words], cwd=self.fleet, check=True)
+
+    def commit(self, path: str, old: str, new: str) -> None:
+        """Change a file as the pull request does."""
+        file = self.fleet / path
+        assert old in file.read_text()
+        file.write_text(file.read_text().replace(old, new))
+        self.git("commit", "--quiet", "--all", "--message", "A change")
+
+    def job(self, name: str) -> list[subprocess.CompletedProcess[str]]:
+        """Run a job's scripts, the one after the other, until one fails; those that say `always()` run all the same."""
+        workflow = yaml.safe_load((self.fleet / ".github/workflows/pull-request.yml").read_text())
+        runs: list[subprocess.CompletedProcess[str]] = []
+        for step in workflow["jobs"][name]["steps"]:
+            well = all(run.returncode == 0 for run in runs)
+            if "run" in step and (well or step.get("if") == "always()"):
+                runs.append(self.script(step["run"]))
+        return runs
+
+    def script(self, text: str) -> subprocess.CompletedProcess[str]:
+        """Run one script as a runner does, whose shell ends at the first command that fails."""
+        github = {
+            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "GITHUB_WORKSPACE": str(self.fleet),
+            "GITHUB_BASE_REF": "main",
+            "GITHUB_STEP_SUMMARY": str(self.summary),
+            "RUNNER_TEMP": str(self.temp),
+        }
+        command = ["bash", "-e", "-c", text]
+        environment = {**os.environ, **github}
+        return subprocess.run(command, cwd=self.fleet, env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture
+def runner(tmp_path: Path) -> Runner:
+    return Runner(tmp_path)
+
+
+def test_a_right_change_is_checked_and_planned(runner: Runner) -> None:
+    runner.commit("specs/nodes/hgx-h100.yaml", "gpu_temperature: {value: 85", "gpu_temperature: {value: 84")
+    assert [run.returncode for run in (*runner.job("check"), *runner.job("plan"))] == [0, 0]
+    plan = (runner.temp / "plan.md").read_text()
+    assert plan.startswith("<!-- assay plan -->\n")
+    assert "4 nodes" in plan
+    assert runner.summary.read_text() == plan
+
+
+def test_a_mistake_is_annotated_and_the_comment_says_that_there_is_no_plan(runner: Runner) -> None:
+    runner.commit("inventory/h100-a.yml", "u: 4\n", "u: four\n")
+    (check,) = runner.job("check")
+    assert check.returncode == 1
+    assert check.stdout.startswith("::error file=inventory/h100-a.yml,line=15,")
+    (plan,) = runner.job("plan")
+    assert plan.returncode == 2
+    comment = (runner.temp / "plan.md").read_text()
+    assert comment.startswith("<!-- assay plan -->\n### assay plan: there is none\n")
+    assert "inventory/h100-a.yml:15" in comment
+
+
+def test_a_change_that_touches_no_pool_rehearses_nothing(runner: Runner) -> None:
+    runner.commit("README.md", "# Our fleet", "# The fleet")
+    runs = runner.job("rehearse")
+    assert [run.returncode for run in runs] == [0] * len(runs)
+    assert "no pool is touched" in runs[1].stdout
+    assert not (runner.fleet / ".assay/lab").exists()
+
+
+@pytest.mark.slow
+def test_the_touched_pools_are_rehearsed_on_the_lab(runner: Runner) -> None:
+    runner.commit("specs/nodes/hgx-h100.yaml", "gpu_temperature: {value: 85", "gpu_temperature: {value: 84")
+    runs = runner.job("rehearse")
+    assert [run.returncode for run in runs] == [0] * len(runs), runs
+    assert runs[0].stdout == "h100-a\n"
+    assert re.search(r"\d+ passed, \d+ skipped$", runs[1].stdout.splitlines()[-2])  # a week takes more than a rehearsal
+    assert (runner.fleet / "reports/allure/index.html").is_file()
+    assert runs[-1].stdout == "the lab is down\n"

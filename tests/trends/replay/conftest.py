@@ -1,0 +1,67 @@
+"""Plays histories with the example's policy, catalogue and profiles."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assay.fleet.fleet_loader import load_fleet
+from assay.model.fleet import Node
+from assay.trends.replay.assumed_durations import AssumedDuration, ReplayDurations
+from assay.trends.replay.fault_history import FaultHistory, read_history
+from assay.trends.replay.replay_result import ReplayResult, format_replay_result
+from assay.trends.replay.replay_setup import ReplayRules, collect_replay_nodes
+from assay.trends.replay.simulator import run_replay
+
+sys.path.append(str(Path(__file__).parent))
+
+ROOT = Path(__file__).resolve().parents[3]
+PLANTED = "as planted"
+ACTIONS = {"drain-now": 0.25, "reboot": 0.5, "powercycle": 0.75, "zap": 2.0, "dossier": 0.1}
+
+
+@pytest.fixture(scope="session")
+def rules() -> ReplayRules:
+    fleet = load_fleet(ROOT)
+    spans = {name: AssumedDuration(hours, PLANTED) for name, hours in ACTIONS.items()}
+    pace = ReplayDurations(
+        spans,
+        suites=AssumedDuration(0.5, PLANTED),
+        person=AssumedDuration(1, PLANTED),
+        vendor=AssumedDuration(240, PLANTED),
+    )
+    return ReplayRules(fleet.policies["default"], fleet.fault_catalog, fleet.profiles, pace, fleet.lines)
+
+
+@pytest.fixture(scope="session")
+def played(rules: ReplayRules) -> Callable[..., ReplayResult]:
+    def of(
+        events: list[dict[str, Any]], listed: dict[str, Node] | None = None, by: ReplayRules = rules
+    ) -> ReplayResult:
+        return _played(_history(events), listed or {}, by)
+
+    return of
+
+
+@pytest.fixture(scope="session")
+def replayed(rules: ReplayRules) -> Callable[..., dict[str, Any]]:
+    def of(
+        events: list[dict[str, Any]], listed: dict[str, Node] | None = None, by: ReplayRules = rules
+    ) -> dict[str, Any]:
+        history = _history(events)
+        return format_replay_result(history, by, _played(history, listed or {}, by))
+
+    return of
+
+
+def _history(events: list[dict[str, Any]]) -> FaultHistory:
+    return read_history((json.dumps(event).encode() for event in events), "events")
+
+
+def _played(history: FaultHistory, listed: dict[str, Node], by: ReplayRules) -> ReplayResult:
+    return run_replay(by, collect_replay_nodes(listed, history.events, by), history.events)

@@ -1,0 +1,110 @@
+"""`assay replay` as a person runs it: in a fleet, without one, against another policy, with files that are wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from replay_world import clear, fault
+
+ROOT = Path(__file__).resolve().parents[3]
+DEFAULT = ROOT / "specs" / "lifecycle" / "default.yaml"
+
+
+def replay(*words, where=ROOT):
+    command = [sys.executable, "-m", "assay", "replay", *map(str, words)]
+    known = {name: value for name, value in os.environ.items() if name != "ASSAY_FLEET"}
+    return subprocess.run(command, cwd=where, env=known, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture
+def events(tmp_path):
+    file = tmp_path / "events.jsonl"
+    shown = [
+        fault(0, "n0003", "gpu.xid.79", in_use=True),
+        clear(60, "n0003", "gpu.xid.79"),
+        fault(90, "n0017", "gpu.odd"),
+    ]
+    file.write_text("".join(f"{json.dumps(event)}\n" for event in shown))
+    return file
+
+
+@pytest.fixture
+def careful(tmp_path):
+    file = tmp_path / "careful.yaml"
+    file.write_text(
+        "kind: LifecyclePolicy\nname: careful\nextends: default\n"
+        "faults: {catastrophic-in-production: {timing: pending}}\n"
+    )
+    return file
+
+
+def test_one_document_on_stdout_and_the_same_each_time(events):
+    answers = [replay("--policy", DEFAULT, "--events", events, "--format", "json") for _ in range(2)]
+    assert [answer.returncode for answer in answers] == [0, 0], answers[0].stderr
+    assert answers[0].stdout == answers[1].stdout
+    document = json.loads(answers[0].stdout)
+    assert {"decisions", "nodes", "totals", "breaker_trips"} <= document.keys()
+    first = document["decisions"][0]
+    assert (first["node"], first["from"], first["to"], first["timing"]) == (
+        "n0003",
+        "production",
+        "production-reboot",
+        "immediate",
+    )
+    line = int(first["rule"].split()[0].rpartition(":")[2])
+    assert "catastrophic-in-production" in DEFAULT.read_text().splitlines()[line - 1]
+    assert len(document["nodes"]) >= 18, "the whole inventory"
+    assert document["nodes"]["n0003"] == document["totals"]["seconds_out"] > 0
+    assert document["unknown_faults"] == ["gpu.odd"]
+    assert all(span["source"] for span in document["assumed"].values())
+
+
+def test_another_policy_is_compared_and_may_extend_the_fleets(events, careful):
+    answer = replay("--policy", DEFAULT, "--events", events, "--against", careful, "--format", "json")
+    assert answer.returncode == 0, answer.stderr
+    against = json.loads(answer.stdout)["against"]
+    assert against["policy"] == "careful"
+    assert against["totals"]["seconds_out"] == 0
+    assert against["seconds_out_more"] == json.loads(answer.stdout)["totals"]["seconds_out"]
+    assert [one["timing"] for one in against["decisions"]["only_there"]] == ["pending", "record"]
+    assert list(against["nodes"]) == ["n0003"]
+
+
+def test_it_needs_no_fleet_and_people_get_words(events, careful, tmp_path):
+    away = tmp_path / "away"
+    away.mkdir()
+    answer = replay("--policy", careful, "--events", events, "--against", DEFAULT, where=away)
+    assert answer.returncode == 0, answer.stderr
+    assert "n0003: production → production-reboot, when idle" in answer.stdout
+    assert "against policy default" in answer.stdout
+    assert "no catalogue knows: gpu.odd" in answer.stdout
+
+
+@pytest.mark.parametrize("wrong", ["no events", "no policy", "a line", "a folder", "another kind", "a bad limit"])
+def test_what_cannot_be_read_is_told_in_a_sentence(events, careful, tmp_path, wrong):
+    policy, history = DEFAULT, events
+    if wrong == "no events":
+        history = tmp_path / "none.jsonl"
+    elif wrong == "no policy":
+        policy = tmp_path / "none.yaml"
+    elif wrong == "a line":
+        history.write_text(history.read_text() + '{"time": 5}\n')
+    elif wrong == "a folder":
+        history = tmp_path
+    elif wrong == "another kind":
+        policy = ROOT / "specs" / "faults" / "gpu.yaml"
+    else:
+        careful.write_text(careful.read_text() + "limits: {pool_percent: 400}\n")
+        policy = careful
+    answer = replay("--policy", policy, "--events", history, "--format", "json")
+    assert (answer.returncode, answer.stdout) == (2, "")
+    assert answer.stderr.startswith("assay: ")
+    assert "Traceback" not in answer.stderr
+    assert "a mistake of assay" not in answer.stderr
+    if wrong == "a line":
+        assert f"{history}:4: event is missing" in answer.stderr
