@@ -1,0 +1,76 @@
+"""The source as a graph: modules, what they define, and whom they import, lazy and typing-only imports included."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCE = ROOT / "src"
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@dataclass(frozen=True)
+class SourceModule:
+    """One file of `src/assay`. `name` is its dotted name; a package has the name of its folder."""
+
+    path: Path
+    name: str
+
+    @property
+    def is_package(self) -> bool:
+        return self.path.name == "__init__.py"
+
+    @property
+    def room(self) -> str:
+        """The first folder below `assay`, or "" for the modules beside the rooms."""
+        parts = self.name.split(".")
+        return parts[1] if len(parts) > 2 or (self.is_package and len(parts) == 2) else ""
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        return ast.parse(self.path.read_text())
+
+    @property
+    def line_count(self) -> int:
+        return len(self.path.read_text().splitlines())
+
+    def public_classes(self) -> Iterator[str]:
+        for node in self.tree.body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                yield node.name
+
+    def functions(self) -> Iterator[FunctionNode]:
+        for node in ast.walk(self.tree):
+            if isinstance(node, FunctionNode):
+                yield node
+
+    def imported_modules(self, modules: frozenset[str]) -> Iterator[str]:
+        """Every module of assay that this one imports anywhere: on top, in a function, or for types only."""
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Import):
+                yield from (alias.name for alias in node.names if alias.name in modules)
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                for alias in node.names:
+                    submodule = f"{node.module}.{alias.name}"
+                    if submodule in modules:
+                        yield submodule
+                    elif node.module in modules:
+                        yield node.module
+
+
+def read_source_modules() -> list[SourceModule]:
+    found = []
+    for path in sorted((SOURCE / "assay").rglob("*.py")):
+        parts = path.relative_to(SOURCE).with_suffix("").parts
+        found.append(SourceModule(path, ".".join(parts[:-1] if parts[-1] == "__init__" else parts)))
+    return found
+
+
+def count_body_lines(function: FunctionNode) -> int:
+    """Lines from the first statement after the docstring to the end."""
+    body = function.body[1:] if ast.get_docstring(function) is not None else function.body
+    return (function.end_lineno or 0) - body[0].lineno + 1 if body else 0

@@ -1,0 +1,83 @@
+"""One name for one thing, small modules, no import circle: what CONTRIBUTING promises of `src/assay`."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+
+import networkx as nx
+import pytest
+from architecture.source_tree import SOURCE, SourceModule, count_body_lines, read_source_modules
+
+MAX_MODULE_LINES, MAX_FUNCTION_LINES, MAX_FOLDER_MODULES = 300, 43, 22
+FURNITURE = re.compile(
+    r"(?:^|_)(again|asked|begun|beside|calm|desk|errand|far|given|kept|misc|owed|sitting|shelf|telltale|told"
+    r"|unwatched|utils?|helpers?|whereabouts|wish|wishes)(?:$|_)"
+)
+"""Words that say nothing to a person who knows the field and not the project."""
+
+
+@pytest.fixture(scope="module")
+def modules() -> list[SourceModule]:
+    return read_source_modules()
+
+
+def test_a_public_class_name_is_used_once(modules: list[SourceModule]) -> None:
+    places = defaultdict(list)
+    for module in modules:
+        for name in module.public_classes():
+            places[name].append(module.name)
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}
+
+
+def test_a_module_name_is_used_once_in_its_room(modules: list[SourceModule]) -> None:
+    names = Counter((module.room, module.path.stem) for module in modules if not module.is_package and module.room)
+    assert [name for name, count in names.items() if count > 1] == []
+
+
+def test_names_of_modules_and_classes_are_words_of_the_field(modules: list[SourceModule]) -> None:
+    names = {module.name for module in modules if FURNITURE.search(module.name.rpartition(".")[2])}
+    classes = {
+        f"{module.name}.{name}"
+        for module in modules
+        for name in module.public_classes()
+        if FURNITURE.search(re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower())
+    }
+    assert names | classes == set()
+
+
+def test_no_modules_import_each_other_in_a_circle(modules: list[SourceModule]) -> None:
+    """Imports inside functions and for types only count as well: a circle of those is still one idea in two files."""
+    names = frozenset(module.name for module in modules)
+    packages = {module.name for module in modules if module.is_package}
+    graph = nx.DiGraph()
+    for module in modules:
+        graph.add_edges_from(
+            (module.name, target) for target in module.imported_modules(names) if target not in packages
+        )
+    circles = [sorted(part) for part in nx.strongly_connected_components(graph) if len(part) > 1]
+    assert circles == []
+
+
+def test_modules_functions_and_folders_stay_small(modules: list[SourceModule]) -> None:
+    long_modules = {m.name: m.line_count for m in modules if m.line_count > MAX_MODULE_LINES}
+    long_functions = {
+        f"{module.name}.{function.name}": count_body_lines(function)
+        for module in modules
+        for function in module.functions()
+        if count_body_lines(function) > MAX_FUNCTION_LINES
+    }
+    folders = Counter(module.path.parent.relative_to(SOURCE) for module in modules if not module.is_package)
+    full_folders = {str(folder): count for folder, count in folders.items() if count > MAX_FOLDER_MODULES}
+    assert (long_modules, long_functions, full_folders) == ({}, {}, {})
+
+
+def test_a_package_says_what_it_takes_does_and_gives(modules: list[SourceModule]) -> None:
+    import ast
+
+    silent = []
+    for module in modules:
+        text = ast.get_docstring(module.tree) or "" if module.is_package and module.name != "assay" else "Takes Gives"
+        if not ("Takes" in text and "Gives" in text):
+            silent.append(module.name)
+    assert silent == []
