@@ -78,7 +78,7 @@ def fat_trees(draw):
 
 def as_built(plan) -> list[DiscoveredCable]:
     """Every designed cable, as found."""
-    return [DiscoveredCable(cable.a.at, cable.b.at, cable.rate) for cable in plan.cables]
+    return [DiscoveredCable(cable.a.port_id, cable.b.port_id, cable.rate) for cable in plan.cables]
 
 
 def in_reach(plan, cables, extra=(), problems=()) -> FabricDiscovery:

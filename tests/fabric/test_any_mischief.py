@@ -38,7 +38,7 @@ def named(one):
     if one.device:
         return one.kind, one.device
     cables = [pair.observed if one.kind == "unexpected" else pair.expected for pair in one.cables]
-    edges = frozenset(frozenset((cable.a.at, cable.b.at)) for cable in cables if cable)
+    edges = frozenset(frozenset((cable.a.port_id, cable.b.port_id)) for cable in cables if cable)
     return one.kind, next(iter(edges)) if one.kind == "unexpected" else edges
 
 

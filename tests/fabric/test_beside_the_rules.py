@@ -18,12 +18,12 @@ def compiled(make_design, fleet):
 
 
 def cables(one):
-    return {frozenset(end.at for end in cable.ends) for cable in one.cables}
+    return {frozenset(end.port_id for end in cable.ends) for cable in one.cables}
 
 
 def test_an_override_moves_one_plug_and_nothing_else(compiled, small):
     moved = compiled(overrides=[BROKEN])
-    cable = moved.of_node("n03")[-1]
+    cable = moved.cables_of_node("n03")[-1]
     assert (str(cable.a), str(cable.b)) == ("n03 mlx5_2 port R2 (r01 U24)", "leaf-1-2 port 20/2 (r09 U12)")
     assert len(cables(small) - cables(moved)) == len(cables(moved) - cables(small)) == 1
 
@@ -37,7 +37,7 @@ def test_both_plugs_of_a_cable_may_be_elsewhere(compiled):
     up = {"device": "leaf-1-2", "port": 9, "to": {"device": "leaf-1-2", "port": 41}}
     far = {"device": "spine-1", "port": 9, "to": {"device": "spine-1", "port": 50}}
     cable = compiled(overrides=[up, far]).cable_at(PortId(LEAF, 41))
-    assert cable.b.at == PortId(SPINE, 50)
+    assert cable.b.port_id == PortId(SPINE, 50)
 
 
 def test_two_plugs_may_have_changed_places(compiled, small):
@@ -59,7 +59,7 @@ def test_a_cable_may_be_taken_out_and_another_laid(compiled, small):
 def test_a_design_with_overrides_is_compared_as_any_other(compiled):
     moved = compiled(overrides=[BROKEN, {"device": "leaf-1-2", "port": 9}])
     devices = {g: DiscoveredDevice(g, one.kind, one.ports, one.description) for g, one in moved.devices.items()}
-    found = FabricDiscovery([DiscoveredCable(c.a.at, c.b.at, c.rate) for c in moved.cables], devices)
+    found = FabricDiscovery([DiscoveredCable(c.a.port_id, c.b.port_id, c.rate) for c in moved.cables], devices)
     assert compare_cabling(moved, found).verdict == "match"
 
 
@@ -118,4 +118,4 @@ def test_a_split_port_reads_cage_port_part(compiled):
      (PortLabelling(0, 2), 34, range(33, 35))],
 )  # fmt: skip
 def test_ports_of_one_cage_go_down_together(labels, port, together):
-    assert labels.together(port) == together
+    assert labels.ports_sharing_cage(port) == together

@@ -25,12 +25,12 @@ def seen(plan, cables, problems=(), extra=()) -> FabricDiscovery:
 
 
 def as_built(plan) -> list[DiscoveredCable]:
-    return [DiscoveredCable(cable.a.at, cable.b.at, cable.rate) for cable in plan.cables]
+    return [DiscoveredCable(cable.a.port_id, cable.b.port_id, cable.rate) for cable in plan.cables]
 
 
 def ports_of(one, which="expected"):
     cables = [getattr(pair, which) for pair in one.cables] + (list(one.cut_off) if which == "expected" else [])
-    return frozenset(frozenset((c.a.at, c.b.at)) for c in cables if c)
+    return frozenset(frozenset((c.a.port_id, c.b.port_id)) for c in cables if c)
 
 
 def edges(cables):

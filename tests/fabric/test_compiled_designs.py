@@ -41,7 +41,7 @@ def kept(root: Path) -> list[Path]:
 
 
 def said(one):
-    return one.name, list(one), list(one.cables), one.rows, one.spare, [one.end(port) for port in one.mates]
+    return one.name, list(one), list(one.cables), one.rows, one.spare, [one.end(port) for port in one.cable_numbers]
 
 
 def edit(root: Path, file: str, old: str, new: str) -> None:

@@ -12,7 +12,7 @@ from assay.model.ticket import Ticket, TicketPlace
 
 
 def look(plan, change=lambda cables: cables, problems=()):
-    cables = change([DiscoveredCable(cable.a.at, cable.b.at, cable.rate) for cable in plan.cables])
+    cables = change([DiscoveredCable(cable.a.port_id, cable.b.port_id, cable.rate) for cable in plan.cables])
     devices = {g: DiscoveredDevice(g, d.kind, d.ports, d.description) for g, d in plan.devices.items()}
     return compare_cabling(plan, FabricDiscovery(cables, devices, problems))
 

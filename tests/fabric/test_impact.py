@@ -74,7 +74,7 @@ def test_rails_are_kept_apart_by_design_and_leaves_that_mix_them_are_named(tree)
     for number, (a, a_port, b, b_port) in enumerate(tree.links):
         leaf = {0: tree.links.b[1], 1: tree.links.b[0]}.get(number, b)
         links.add([a], [a_port], [leaf], [b_port])
-    links.alike("4xNDR", 5)
+    links.set_rate_and_length("4xNDR", 5)
     odd = tree.__class__("odd", tree.devices.values(), links)
     assert find_mixed_rail_switches(odd) == {guid(tree, "leaf-0-0"): [0, 1], guid(tree, "leaf-0-1"): [0, 1]}
     assert (

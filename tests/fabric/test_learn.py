@@ -77,14 +77,14 @@ def test_the_lab_s_recording_matches_what_was_learnt_from_it():
 def test_the_inventory_s_adapters_keep_their_places():
     design = superpod(2)
     fleet, discovery = fleet_of(design), as_found(compile_topology(design, fleet_of(design)))
-    cable = learnt(discovery, fleet).of_node("n0033")[5]
+    cable = learnt(discovery, fleet).cables_of_node("n0033")[5]
     assert (str(cable.a), cable.b.device) == ("n0033 mlx5_5 port 1 (r008 U1)", "leaf-su02-r5")
     assert compare_cabling(learnt(discovery, fleet), discovery).verdict == "match"
 
 
 def as_found(compiled) -> FabricDiscovery:
     devices = {g: DiscoveredDevice(g, one.kind, one.ports, one.description) for g, one in compiled.devices.items()}
-    return FabricDiscovery([DiscoveredCable(c.a.at, c.b.at, c.rate) for c in compiled.cables], devices)
+    return FabricDiscovery([DiscoveredCable(c.a.port_id, c.b.port_id, c.rate) for c in compiled.cables], devices)
 
 
 def test_names_are_hints_and_rates_are_what_most_run_at():

@@ -17,7 +17,9 @@ def found(compiled):
     devices = {
         one.guid: DiscoveredDevice(one.guid, one.kind, one.ports, one.description) for one in compiled.devices.values()
     }
-    return FabricDiscovery([DiscoveredCable(cable.a.at, cable.b.at, cable.rate) for cable in compiled.cables], devices)
+    return FabricDiscovery(
+        [DiscoveredCable(cable.a.port_id, cable.b.port_id, cable.rate) for cable in compiled.cables], devices
+    )
 
 
 @pytest.fixture

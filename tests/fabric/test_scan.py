@@ -15,7 +15,7 @@ from assay.model.evidence import EvidenceDocument
 
 
 def printed(plan, lost=0) -> str:
-    cables = [DiscoveredCable(cable.a.at, cable.b.at, cable.rate) for cable in plan.cables[lost:]]
+    cables = [DiscoveredCable(cable.a.port_id, cable.b.port_id, cable.rate) for cable in plan.cables[lost:]]
     return format_net_file(
         {g: DiscoveredDevice(g, d.kind, d.ports, d.description) for g, d in plan.devices.items()}, cables
     )

@@ -48,10 +48,10 @@ def test_the_rules_give_the_counts_of_the_table(units, compiled):
 @pytest.mark.parametrize("units", COUNTS)
 def test_every_port_of_every_switch_has_one_cable(units, compiled):
     pod = compiled(units)
-    assert len(pod.mates) == 2 * len(pod.cables)
-    used = Counter(port.guid for port in pod.mates)
+    assert len(pod.cable_numbers) == 2 * len(pod.cables)
+    used = Counter(port.guid for port in pod.cable_numbers)
     assert {used[one.guid] for one in pod.devices.values() if one.kind == "switch"} == {64}
-    assert max(port.number for port in pod.mates) == 64
+    assert max(port.number for port in pod.cable_numbers) == 64
 
 
 @pytest.mark.parametrize("units", THREE_TIERS)
@@ -87,7 +87,7 @@ def test_every_tier_has_as_much_up_as_down(units, compiled):
 def test_the_ports_that_a_switch_uses_are_those_that_are_cabled(units, compiled):
     design, pod = superpod(units), compiled(units)
     cabled = defaultdict(set)
-    for port in pod.mates:
+    for port in pod.cable_numbers:
         cabled[port.guid].add(port.number)
     assert all(design.used_ports(tier, at) == cabled[switch.guid] for tier, at, switch in design.list_switch_places())
 

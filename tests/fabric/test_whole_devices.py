@@ -168,7 +168,7 @@ def _only_node_cables(tree):
     links = tree.links.__class__()
     for a, a_port, b, b_port in list(tree.links)[:9]:
         links.add([a], [a_port], [b], [b_port])
-    links.alike("4xNDR", 5)
+    links.set_rate_and_length("4xNDR", 5)
     return links
 
 
