@@ -11,6 +11,7 @@ import pytest
 
 from assay.cli import app as cli
 from assay.cli.app import VERBS
+from assay.cli.render.command_reference import format_command_reference
 from assay.model.errors import AssayError
 
 ROOT = Path(__file__).parents[2]
@@ -68,9 +69,9 @@ def test_a_mistake_of_ours_is_said_plainly_and_its_traceback_kept(
     kept.unlink()
 
 
-def test_every_verb_is_documented() -> None:
-    documented = (ROOT / "docs" / "commands.md").read_text()
-    assert [verb for verb in VERBS if f"assay {verb}" not in documented] == []
+def test_the_command_reference_is_what_the_commands_say() -> None:
+    """Make it with `python -m assay.cli.render.command_reference > docs/commands.md`."""
+    assert (ROOT / "docs" / "commands.md").read_text() == format_command_reference()
 
 
 @pytest.mark.parametrize("words", [("status", "--help"), ("tickets", "--help"), ("hold", "--help")], ids=" ".join)
