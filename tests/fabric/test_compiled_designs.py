@@ -1,11 +1,14 @@
 """A kept plan gives the answer that compiling gives; what is stale, cut or garbled is compiled anew."""
 
 import shutil
+import subprocess
+import sys
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import pytest
 
+import assay
 from assay.fabric.topology import topology_cache as keeping
 from assay.fabric.topology.design_compiler import compile_topology
 from assay.fabric.topology.topology_cache import load_topology
@@ -114,6 +117,39 @@ def test_another_program_compiles_anew(repository, monkeypatch):
     monkeypatch.setattr(keeping, "_compiler", lambda: "another")
     load_topology(repository, "compute")
     assert len(kept(repository)) == 2
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        "fabric/topology/design_compiler.py",
+        "fabric/lazy_discovery.py",
+        "model/fabric/fat_tree.py",
+        "fleet/spec_reader.py",
+    ],
+)
+def test_a_changed_module_of_the_compiler_changes_the_cache_key(repository, monkeypatch, tmp_path_factory, module):
+    source = tmp_path_factory.mktemp("source")
+    for room in keeping.COMPILER_ROOMS:
+        shutil.copytree(Path(assay.__file__).parent / room, source / room, ignore=shutil.ignore_patterns("*.pyc"))
+    monkeypatch.setattr(assay, "__file__", str(source / "__init__.py"))
+    keys = []
+    for text in ("", "# changed\n"):
+        (source / module).write_text((source / module).read_text() + text)
+        keeping._compiler.cache_clear()
+        keys.append(keeping._cache_key(repository, "compute", (), None))
+    keeping._compiler.cache_clear()
+    assert keys[0] != keys[1]
+
+
+def test_compiling_imports_nothing_that_the_cache_key_leaves_out(repository):
+    code = (
+        "import sys; from pathlib import Path; from assay.fabric.topology.topology_cache import load_topology;"
+        f"load_topology(Path({str(repository)!r}), 'compute');"
+        "print(*{name.split('.')[1] for name in sys.modules if name.startswith('assay.')})"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert set(done.stdout.split()) <= set(keeping.COMPILER_ROOMS)
 
 
 def test_a_file_in_the_way_of_the_folder_costs_only_time(repository):

@@ -17,7 +17,7 @@ from assay.fabric.drafts.point_to_point_sheet import (
     SheetPortLabel,
     parse_port_label,
 )
-from assay.fabric.topology.design_compiler import list_adapter_names
+from assay.fabric.topology.adapters import list_adapter_names
 from assay.model.fabric.ports_and_cables import DeviceKind
 from assay.model.fleet import Fleet, Node
 

@@ -1,12 +1,31 @@
-"""On which rail each adapter of a fabric is."""
+"""The adapters (HCAs) of a fabric's nodes: one per rail, named as the node's spec names them."""
 
 from __future__ import annotations
 
+from assay.fabric.topology.compiled_topology import DesignedDevice
 from assay.model.fabric.fabric_design import FabricDesign
-from assay.model.fleet import Fleet
+from assay.model.fleet import Fleet, Node
+
+
+def list_adapters(design: FabricDesign, node: Node, fleet: Fleet) -> list[DesignedDevice]:
+    """Return a node's adapters in rail order, named as its spec names them."""
+    return [
+        DesignedDevice(
+            guid, name, "hca", 1, node.rack, node.u, node.site or design.site, node.name,
+            hca_label=design.hca_label.format(rail=rail),
+        )
+        for rail, (guid, name) in enumerate(zip(node.hca_guids, list_adapter_names(node, fleet), strict=True))
+    ]  # fmt: skip
+
+
+def list_adapter_names(node: Node, fleet: Fleet) -> list[str]:
+    """Return the names of a node's adapters in rail order, such as `n0001 mlx5_0`."""
+    spec = fleet.node_specs.get(node.spec)
+    names = {hca.rail: hca.name for hca in spec.hcas} if spec else {}
+    return [f"{node.name} {names.get(rail, f'mlx5_{rail}')}" for rail in range(len(node.hca_guids))]
 
 
 def map_adapter_rails(fleet: Fleet, design: FabricDesign) -> dict[str, int]:
-    """Return the rail of each adapter by its GUID."""
+    """Return the rail of each adapter of the design's nodes, by the adapter's GUID."""
     nodes = (fleet.nodes[name] for name in design.node_names() if name in fleet.nodes)
     return {guid: rail for node in nodes for rail, guid in enumerate(node.hca_guids)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import repeat
 
+from assay.fabric.topology.adapters import list_adapters
 from assay.fabric.topology.compiled_topology import CableTable, CompiledTopology, DesignedDevice
 from assay.model.errors import AssayError
 from assay.model.fabric.fabric_design import FabricDesign
@@ -73,24 +74,6 @@ def _hcas(design: FabricDesign, node: Node, fleet: Fleet) -> list[DesignedDevice
             fix="list the GUID of one adapter per rail, in rail order, in the host's hca_guids",
         )
     return list_adapters(design, node, fleet)
-
-
-def list_adapters(design: FabricDesign, node: Node, fleet: Fleet) -> list[DesignedDevice]:
-    """Return the node's adapters in rail order, named as its spec names them."""
-    return [
-        DesignedDevice(
-            guid, name, "hca", 1, node.rack, node.u, node.site or design.site, node.name,
-            hca_label=design.hca_label.format(rail=rail),
-        )
-        for rail, (guid, name) in enumerate(zip(node.hca_guids, list_adapter_names(node, fleet), strict=True))
-    ]  # fmt: skip
-
-
-def list_adapter_names(node: Node, fleet: Fleet) -> list[str]:
-    """Return what the node's adapters are called, in rail order: `n0001 mlx5_0`."""
-    spec = fleet.node_specs.get(node.spec)
-    names = {hca.rail: hca.name for hca in spec.hcas} if spec else {}
-    return [f"{node.name} {names.get(rail, f'mlx5_{rail}')}" for rail in range(len(node.hca_guids))]
 
 
 def _add_rule_cables(design: FabricDesign, wiring: FatTreeWiring, links: CableTable, hcas: int) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 
+from assay.fabric.topology.adapters import list_adapters
 from assay.fabric.topology.compiled_topology import CableTable, DesignedDevice
-from assay.fabric.topology.design_compiler import list_adapters
 from assay.model.errors import AssayError
 from assay.model.fabric.design_cables_and_partitions import CableOverride, ExplicitDevice, ExplicitEnd, parse_port_range
 from assay.model.fabric.fabric_design import FabricDesign
