@@ -33,17 +33,17 @@ DELIVERING = """
 import sys
 from itertools import count
 from pathlib import Path
-from assay.harness.runs.remote_shard import _deliver
-from assay.results.store.writer import Writer
-from assay.model.outcome import Outcome, Run
+from assay.harness.runs.remote_shard import _publish_store
+from assay.model.outcome import Outcome, SuiteRun
+from assay.results.store.writer import OutcomeWriter
 
 local, shared = map(Path, sys.argv[1:])
-writer = Writer(local, Run("r", "2026-11-21T20:51:04+00:00"))
+writer = OutcomeWriter(local, SuiteRun("r", "2026-11-21T20:51:04+00:00"))
 for number in count():
     for place in range(500):
         writer(Outcome(f"suites/a.py::test_{number}", f"a/n1/{place}", "n1", "fail", f"why {number} {place}"))
     writer.flush()
-    _deliver(local, shared)
+    _publish_store(local, shared)
 """
 
 

@@ -136,5 +136,5 @@ def test_runs_and_history_agree_what_flaps(both):
 def test_runs_and_history_agree_how_far_a_measurement_moved(both):
     compared, _, noises = both
     far = sorted((one.subject, one.value, one.median, one.noise, one.count) for one in noises if one.is_far)
-    assert sorted((one.subject, one.now, one.usual, one.noise, one.runs) for one in compared.moved) == far
+    assert sorted((one.subject, one.now, one.usual, one.noise, one.runs) for one in compared.shifted) == far
     assert [one[0] for one in far] == ["h100-a/n2"] * 2 + ["h100-a/n5"] * 2

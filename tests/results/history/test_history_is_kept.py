@@ -52,7 +52,7 @@ OUTCOMES_OF_ALL_KINDS = st.builds(
 MANY = st.lists(OUTCOMES_OF_ALL_KINDS, max_size=8, unique_by=lambda one: (one.check, one.subject))
 DYING = """
 import os, signal
-from assay.results.history import keep as module
+from assay.results.history import append as module
 steps = []
 def dying(does):
     def done(*given):
@@ -61,8 +61,8 @@ def dying(does):
         if len(steps) > {step}:
             os.kill(os.getpid(), signal.SIGKILL)
     return done
-module.place = dying(module.place)
-module.Poured.write = dying(module.Poured.write)
+module.move_into_place = dying(module.move_into_place)
+module.RunExport.write_table = dying(module.RunExport.write_table)
 """
 """Dies after so many files that were written or put in their place."""
 
@@ -177,7 +177,7 @@ def test_nodes_lie_apart_so_that_one_is_found_by_statistics(reports, said) -> No
 def test_a_kill_at_any_step_leaves_all_of_a_run_or_nothing_that_is_read(reports, said, step) -> None:
     many = [said(node=f"n{i:02}", value=i) for i in range(20)]
     file = reports.stored(many)
-    line = f"keep(Path({str(file)!r}), Path({str(reports.home)!r}))"
+    line = f"append_run(Path({str(file)!r}), Path({str(reports.home)!r}))"
     assert started(DYING.format(step=step) + line).wait(timeout=120) == -signal.SIGKILL
     assert len(everything(reports)) == (20 if step == 2 * len(HISTORY_TABLES) - 1 else 0)
     assert append_missing_runs(reports.reports) == []
@@ -204,7 +204,7 @@ def test_a_run_for_which_little_memory_does_not_do_gets_more(reports, said, monk
 
 def test_two_who_keep_the_same_runs_at_once_keep_each_once(reports, said) -> None:
     files = [reports.stored([said(node=f"n{i}") for i in range(50)], timedelta(hours=hours)) for hours in range(4)]
-    line = f"catch_up(Path({str(reports.reports)!r})) and sys.exit(1)"
+    line = f"append_missing_runs(Path({str(reports.reports)!r})) and sys.exit(1)"
     several = [started(line) for _ in range(2)]
     assert [one.wait(timeout=120) for one in several] == [0, 0]
     assert held(reports) == {file.parent.name for file in files}
@@ -332,5 +332,5 @@ def held(reports) -> set[str]:
 
 def started(line: str) -> subprocess.Popen[bytes]:
     """Run a line in a process of its own."""
-    imports = "import sys\nfrom pathlib import Path\nfrom assay.results.history.append import catch_up, keep\n"
+    imports = "import sys\nfrom pathlib import Path\nfrom assay.results.history.append import append_missing_runs, append_run\n"
     return subprocess.Popen([sys.executable, "-c", imports + line])

@@ -157,9 +157,9 @@ def test_a_killed_process_loses_at_most_its_last_batch(tmp_path: Path) -> None:
     program = f"""
 import sys
 from pathlib import Path
-from assay.results.store.writer import Writer
-from assay.model.outcome import Outcome, Run
-writer = Writer(Path(sys.argv[1]), Run("r", "2026-11-21T20:51:04+00:00"))
+from assay.results.store.writer import OutcomeWriter
+from assay.model.outcome import Outcome, SuiteRun
+writer = OutcomeWriter(Path(sys.argv[1]), SuiteRun("r", "2026-11-21T20:51:04+00:00"))
 for number in range({BATCH_OUTCOMES * 3 + 7}):
     writer(Outcome("suites/a.py::test_a", f"pool/n{{number}}", "", "pass"))
 print("there", flush=True)
