@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -17,7 +18,7 @@ from assay.fleet.check import check_repository
 from assay.fleet.fleet_loader import load_fleet
 from assay.fleet.json_schemas import build_schemas, format_schema
 from assay.harness.suite_verification.recordings import apply_case, read_check_recording, read_must_fail_cases
-from assay.starter.new_repository import OWN_FILES, SHARED_PATHS
+from assay.starter.new_repository import EXCLUDED_PATHS, OWN_FILES, SHARED_PATHS
 
 ROOT = Path(__file__).parents[2]
 WORKFLOWS = ("pull-request.yml", "merge.yml", "scheduled.yml")
@@ -142,6 +143,17 @@ def test_a_fresh_clone_of_an_empty_repository_is_a_place_for_it(tmp_path: Path) 
 def test_the_wheel_carries_what_init_takes_from_the_example() -> None:
     build = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
     assert build["hooks"]["custom"]["carries"] == list(SHARED_PATHS)
+
+
+def test_every_page_and_manifest_that_a_message_or_a_spec_names_is_there(made: Path) -> None:
+    texts = [*(ROOT / "src").rglob("*.py"), *made.rglob("*.yaml"), *made.rglob("*.md"), *(made / "deploy").iterdir()]
+    named = {
+        name
+        for file in texts
+        for name in re.findall(r"\b(?:docs|deploy)/[a-z-]+\.(?:md|yaml|service)", file.read_text())
+    }
+    assert {"docs/slurm.md", "deploy/kubernetes.yaml"} <= named
+    assert sorted(name for name in named.difference(EXCLUDED_PATHS) if not (made / name).is_file()) == []
 
 
 def test_no_file_of_the_starter_is_a_second_copy_of_one_of_the_example() -> None:

@@ -17,6 +17,8 @@ SHARED_PATHS = (
     "suites",
     "playbooks",
     "firmware",
+    "docs",
+    "deploy",
     "ansible.cfg",
     "package.json",
     "package-lock.json",
@@ -28,8 +30,9 @@ SHARED_PATHS = (
 )
 """What is taken from the example as it is. The wheel carries it (`carries` in pyproject.toml)."""
 
-EXCLUDED_PATHS = ("specs/fabrics", "specs/schemas")
-"""The example's cables are of its own nodes; schemas are written anew, as this version of assay has them."""
+EXCLUDED_PATHS = ("specs/fabrics", "specs/schemas", "docs/design.md", "docs/loop.svg", "docs/report.png")
+"""The example's cables belong to its own nodes. This version of assay writes the schemas. Pages on assay's own design
+stay out."""
 
 RENAMED_FILES = {"gitignore": ".gitignore"}
 """Files that would have an effect where they wait, under their true name."""
