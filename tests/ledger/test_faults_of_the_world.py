@@ -25,17 +25,17 @@ LEDGER = """
 import sys
 from pathlib import Path
 from ballast import fill
-from assay.model.errors import Trouble
+from assay.model.errors import AssayError
 from assay.ledger.store import Ledger
-from assay.model.ledger_entry import Entry
-from assay.model.outcome import Outcome, Run
+from assay.model.ledger_entry import LedgerEntry
+from assay.model.outcome import Outcome, SuiteRun
 disk = Path(sys.argv[1])
 ledger, at, acknowledged, runs, said = Ledger.open(disk / "ledger.sqlite"), "2026-11-21T12:00:00+00:00", [], [], []
 def append(name, times=1):
-    ledger.append(*(Entry(f"{name}-{i}", at, "hold", "n1", {"reason": "x" * 400}) for i in range(times)))
+    ledger.append(*(LedgerEntry(f"{name}-{i}", at, "hold", "n1", {"reason": "x" * 400}) for i in range(times)))
     acknowledged.extend(f"{name}-{i}" for i in range(times))
 def record(name):
-    ledger.record(Run(name, at), [Outcome("c", f"a/n{i}", f"n{i}", "fail", f"hot {name} {i}") for i in range(200)])
+    ledger.record(SuiteRun(name, at), [Outcome("c", f"a/n{i}", f"n{i}", "fail", f"hot {name} {i}") for i in range(200)])
     runs.append(name)
 append("first", 20)
 record("first")
@@ -44,7 +44,7 @@ for number in range(50):
     for deed in (append, record):
         try:
             deed(f"full-{number}")
-        except Trouble as trouble:
+        except AssayError as trouble:
             said.append(str(trouble))
     if len(said) > 4:
         break
@@ -64,29 +64,29 @@ EVIDENCE = """
 import sys
 from pathlib import Path
 from ballast import fill
-from assay.model.errors import Trouble
+from assay.model.errors import AssayError
 from datetime import UTC, datetime
-from assay.model.evidence import Evidence
+from assay.model.evidence import EvidenceDocument
 from assay.observe.evidence_store import EvidenceStore
 disk = Path(sys.argv[1])
 store = EvidenceStore(disk / "evidence")
 def document(number):
     at = datetime(2026, 11, 21, 12, number, tzinfo=UTC)
-    return Evidence("n1", at, {"probe": {"lines": {"value": [f"{number} {i}" for i in range(2000)]}}})
+    return EvidenceDocument("n1", at, {"probe": {"lines": {"value": [f"{number} {i}" for i in range(2000)]}}})
 first = document(0)
-digest = store.put(first)
+digest = store.store_latest(first)
 fill(disk)
 try:
-    store.put(document(1))
+    store.store_latest(document(1))
     raise SystemExit("the disk was not full")
-except Trouble as trouble:
+except AssayError as trouble:
     said = str(trouble)
 assert "No space left on device" in said, said
 assert store.latest("n1") == first == store.get(digest), "the newest that was kept is there, and whole"
 left = [path.name for path in disk.rglob("*.part")]
 assert not left, f"half-written files take up room: {left}"
 (disk / "ballast").unlink()
-assert store.get(store.put(document(2))) == document(2) == store.latest("n1")
+assert store.get(store.store_latest(document(2))) == document(2) == store.latest("n1")
 print(said)
 """
 

@@ -23,25 +23,25 @@ AT = "2026-11-21T12:00:00+00:00"
 WRITER = """
 import sys
 from assay.ledger.store import Ledger
-from assay.model.ledger_entry import Entry
-from assay.model.outcome import Outcome, Run
+from assay.model.ledger_entry import LedgerEntry
+from assay.model.outcome import Outcome, SuiteRun
 ledger, name, number = Ledger.open(sys.argv[1]), sys.argv[2], 0
 while True:
     number += 1
-    pair = [Entry(f"{name}-{number}-{half}", "2026-11-21T12:00:00+00:00", "hold", "n1") for half in "ab"]
+    pair = [LedgerEntry(f"{name}-{number}-{half}", "2026-11-21T12:00:00+00:00", "hold", "n1") for half in "ab"]
     ledger.append(*pair)
     judged = [Outcome("c", f"a/n{i}", f"n{i}", "pass") for i in range(3)]
-    ledger.record(Run(f"{name}-{number}", "2026-11-21T12:00:00+00:00"), judged)
+    ledger.record(SuiteRun(f"{name}-{number}", "2026-11-21T12:00:00+00:00"), judged)
     print(number, flush=True)
 """
 RACER = """
 import sys
 from assay.ledger.store import Ledger
-from assay.model.ledger_entry import Entry
+from assay.model.ledger_entry import LedgerEntry
 ledger = Ledger.open(sys.argv[1])
 print("ready", flush=True)
 sys.stdin.readline()
-new = [ledger.append(Entry(f"e{i}", "2026-11-21T12:00:00+00:00", "hold", sys.argv[2]))[0] for i in range(60)]
+new = [ledger.append(LedgerEntry(f"e{i}", "2026-11-21T12:00:00+00:00", "hold", sys.argv[2]))[0] for i in range(60)]
 print(sum(new))
 """
 

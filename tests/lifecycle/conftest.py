@@ -19,8 +19,8 @@ from assay.lifecycle.node_state import NodeState
 from assay.lifecycle.node_state_projection import NodeStateProjection
 from assay.lifecycle.outstanding_effects import list_outstanding_effects
 from assay.model.decision import Decision
-from assay.model.fleet import Node
 from assay.model.ledger_entry import LedgerEntry, derive_id
+from assay.model.node import Node
 from assay.model.outcome import CheckSubject, Outcome, RecordedOutcome
 from assay.model.specs.check_catalog_and_gates import CheckDeclaration
 from assay.model.specs.fault_catalog import FaultCatalog, merge_catalogs
@@ -112,7 +112,7 @@ class Paper:
 
     def situation(self, **lines: Any) -> FleetSnapshot:
         views = tuple(self.view(name) for name in self.nodes)
-        more = {"lines": self.lines, "known": self.known, "observed": self.observed, **lines}
+        more = {"lines": self.lines, "known_issues": self.known, "observing_checks": self.observed, **lines}
         return FleetSnapshot(self.now, self.policy, views, **more)
 
     @property

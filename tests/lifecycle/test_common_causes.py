@@ -92,7 +92,7 @@ def test_the_healthy_ones_count_where_they_rest_too(pool):
         pool.fault(f"n{index:02}", "ib.link.down", "mlx5_0")
     known = {f"n{index:02}": traits(index) for index in range(SIZE)}
     whole = pool.situation()
-    quiet = replace(whole, nodes=whole.nodes[:8], quiet={("a", "lab1", "r0"): 8}, traits=known)
+    quiet = replace(whole, nodes=whole.nodes[:8], quiet_counts={("a", "lab1", "r0"): 8}, traits=known)
     assert find_new_waves(quiet) == find_new_waves(replace(whole, traits=known))
 
 

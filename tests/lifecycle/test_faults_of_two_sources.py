@@ -134,4 +134,4 @@ def test_a_number_that_a_check_let_pass_is_a_fault_until_it_is_back_in_bounds(pa
     assert measured(83) == (["gpu.thermal.warning"], [])
     assert measured(84) == ([], []), "told once while it is open"
     _, (over,) = measured(75)
-    assert (over.fault, over.because) == (paper.story("n1").faults[0].id, "gpu_temperature is 75 °C")
+    assert (over.fault, over.reason) == (paper.story("n1").faults[0].id, "gpu_temperature is 75 °C")

@@ -57,10 +57,10 @@ def test_an_excused_failure_takes_no_node_out_and_history_says_so_once(hot):
     assert classify(hot, "n1") == []
     made = hot.step()
     assert [(one.timing, one.remedy, one.to_state) for one in made] == [("record", "none", "production")]
-    assert made[0].because[0].text == (
+    assert made[0].causes[0].text == (
         f"known: {LINK} until 2026-12-01: the sensor reads ten too much (followed by thermal)"
     )
-    assert made[0].because[1].text == "test_heat failed on a/n1: 98 °C"
+    assert made[0].causes[1].text == "test_heat failed on a/n1: 98 °C"
     hot.judge("n1", "production", "fail", "99 °C")
     assert hot.step() == []
     assert hot.story("n1").state == "production"
@@ -72,7 +72,7 @@ def test_at_the_expiry_it_counts_at_once(hot):
     hot.now = ENDS
     assert classify(hot, "n1") == ["gpu.thermal"]
     moves = [one for one in hot.step() if one.timing != "record"]
-    assert [(one.from_state, one.because[0].kind) for one in moves] == [("production", "fault")]
+    assert [(one.from_state, one.causes[0].kind) for one in moves] == [("production", "fault")]
 
 
 def test_a_fault_that_was_told_before_the_entry_came_waits_for_its_expiry_too(hot):
@@ -132,13 +132,13 @@ def of_test(paper):
 def test_an_excused_failure_blocks_no_admission_and_the_decision_names_the_issue(nearly):
     passes = [one for one in nearly.step() if one.to_state != "test"]
     assert [one.from_state for one in passes] == ["test"]
-    told = [cause.text for cause in passes[0].because if "phase test" in cause.text]
+    told = [cause.text for cause in passes[0].causes if "phase test" in cause.text]
     assert told[0].startswith(f"1 of 2 checks of phase test passed, 1 failed (known: {LINK} until 2026-12-01), on ")
 
 
 def test_at_the_expiry_it_blocks_again(nearly):
     nearly.now = BEFORE
-    assert of_test(nearly).met
+    assert of_test(nearly).is_met
     nearly.now = ENDS
     assert [one.outcome.check for one in of_test(nearly).failed] == ["suites/t.py::test_cold"]
 
@@ -146,13 +146,13 @@ def test_at_the_expiry_it_blocks_again(nearly):
 def test_excuses_alone_admit_nobody(nearly):
     nearly.known = (issue("suites/t.py::*"),)
     nearly.judge("n1", "test", "fail", "burnt")
-    assert (of_test(nearly).failed, of_test(nearly).lacks, of_test(nearly).met) == ((), (), False)
+    assert (of_test(nearly).failed, of_test(nearly).missing, of_test(nearly).is_met) == ((), (), False)
 
 
 def test_the_evidence_of_an_excused_failure_must_be_as_fresh_as_that_of_a_pass(nearly):
     most = of_test(nearly).requirement.fresh_hours
     nearly.judge("n1", "cold", "fail", "98 °C", age=timedelta(hours=most, seconds=1))
-    assert "its evidence is" in of_test(nearly).lacks[0]
+    assert "its evidence is" in of_test(nearly).missing[0]
 
 
 def observing(paper, phase: str) -> None:
@@ -204,25 +204,25 @@ def test_promoted_it_counts_at_once(hot):
 
 def test_a_check_that_observes_is_required_of_nobody(nearly):
     nearly.known = ()
-    assert not of_test(nearly).met
+    assert not of_test(nearly).is_met
     observing(nearly, "cold")
-    assert of_test(nearly).met
+    assert of_test(nearly).is_met
     observing(nearly, "test")
-    assert of_test(nearly).lacks == ("no active check is declared for phase test",)
+    assert of_test(nearly).missing == ("no active check is declared for phase test",)
 
 
 @pytest.mark.parametrize(("valid", "met"), [(2.0, True), (1.0, True), (0.99, False), (None, True)])
 def test_the_smaller_of_two_windows_counts(valid, met, nearly):
     nearly.checks["test"] = nearly.checks["test"].model_copy(update={"valid_hours": valid})
     nearly.judge("n1", "test", age=timedelta(hours=1))
-    assert of_test(nearly).met is met
+    assert of_test(nearly).is_met is met
     if not met:
         told = "its evidence is 60 min old, more than the 0.99 h for which a pass of this check is valid"
-        assert told in of_test(nearly).lacks[0]
+        assert told in of_test(nearly).missing[0]
 
 
 def test_a_window_longer_than_the_state_s_does_not_stretch_it(nearly):
     most = of_test(nearly).requirement.fresh_hours
     nearly.checks["test"] = nearly.checks["test"].model_copy(update={"valid_hours": most * 2})
     nearly.judge("n1", "test", age=timedelta(hours=most, seconds=1))
-    assert f"more than the {most:g} h that the state allows" in of_test(nearly).lacks[0]
+    assert f"more than the {most:g} h that the state allows" in of_test(nearly).missing[0]

@@ -12,7 +12,7 @@ def moved(made):
 
 
 def held_back(made):
-    return [one.because[0].text for one in made if one.remedy == "wait"]
+    return [one.causes[0].text for one in made if one.remedy == "wait"]
 
 
 def test_a_busy_node_is_drained_when_it_is_idle_and_then_flashed(paper):

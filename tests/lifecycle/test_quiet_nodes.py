@@ -14,7 +14,7 @@ def counted(situation, asked):
     """Return the situation with all but these nodes as a count."""
     quiet = [view.node for view in situation.nodes if view.name not in asked]
     places = Counter((node.pool, node.site, node.rack) for node in quiet)
-    return replace(situation, nodes=tuple(view for view in situation.nodes if view.name in asked), quiet=places)
+    return replace(situation, nodes=tuple(view for view in situation.nodes if view.name in asked), quiet_counts=places)
 
 
 @pytest.mark.parametrize("hit", [1, 3, 5, 12])

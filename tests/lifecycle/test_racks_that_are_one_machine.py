@@ -44,11 +44,11 @@ def test_two_nodes_out_leave_the_rack_alone_and_the_third_cordons_it(roomy):
     assert cordoned(made) == names[2:], "the third waits for room, and is broken all the same"
     one = next(one for one in made if one.node == names[9])
     said = "rack r1 lacks 3 of 18 nodes, 2 may be out: "
-    assert one.because[0].kind == "rack"
-    assert one.because[0].id == "lab1/rack-r1"
-    assert one.because[0].text.startswith(said + f"{names[0]} (production-reboot), {names[1]} (production-reboot)")
+    assert one.causes[0].kind == "rack"
+    assert one.causes[0].id == "lab1/rack-r1"
+    assert one.causes[0].text.startswith(said + f"{names[0]} (production-reboot), {names[1]} (production-reboot)")
     assert (one.from_state, one.to_state, one.rule) == ("production", "production", "racks.nvl72")
-    assert one.blockers == (one.because[0].text,)
+    assert one.blockers == (one.causes[0].text,)
     assert paper.settle(names[9]) == ["cordon"]
     assert paper.step() == [], "it is said once"
 
@@ -65,7 +65,7 @@ def test_a_node_keeps_its_jobs_and_is_uncordoned_when_the_rack_serves_again(room
     paper.later(minutes=1)
     made = [one for _ in range(3) for one in paper.step()]
     undone = [one for one in made if one.node == names[9]]
-    assert [(one.remedy, one.because[0].text) for one in undone] == [
+    assert [(one.remedy, one.causes[0].text) for one in undone] == [
         ("withdraw", "enough nodes of the rack serve again")
     ]
     assert paper.settle(names[9]) == ["uncordon"]

@@ -12,7 +12,7 @@ def moves(made):
 
 
 def records(made):
-    return [(one.remedy, one.because[0].kind) for one in made if one.timing == "record"]
+    return [(one.remedy, one.causes[0].kind) for one in made if one.timing == "record"]
 
 
 def quiet(paper, name):

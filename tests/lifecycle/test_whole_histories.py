@@ -247,15 +247,15 @@ class Histories(RuleBasedStateMachine):
 
     def _allowed(self, one, story, now):
         if one.timing == "record":
-            assert one.to_state != story.state or one.remedy != "withdraw" or not story.held, "acts on a held node"
+            assert one.to_state != story.state or one.remedy != "withdraw" or not story.hold, "acts on a held node"
             return
         profile, states = self.paper.profiles[self.paper.nodes[one.node].profile], self.paper.policy.states
         arrives = one.timing == "immediate"
-        assert not story.held, "acts on a held node"
+        assert not story.hold, "acts on a held node"
         assert one.from_state == story.state
         assert not arrives or self.paper.policy.has_edge(one.from_state, one.to_state), "there is no such edge"
         assert not arrives or set(states[one.to_state].entry) <= set(profile.actions), "beyond the profile"
-        kinds = {cause.kind for cause in one.because}
+        kinds = {cause.kind for cause in one.causes}
         moved = one.node in FOREIGN and "person" not in kinds
         assert not (moved and states[story.state].in_service), "beyond the profile: faults are only tracked"
         if arrives and states[one.to_state].in_service:
@@ -285,12 +285,12 @@ class Histories(RuleBasedStateMachine):
 
     def _broken(self, before):
         """Return the nodes that will leave because they broke, and not because a person moves them."""
-        told = {name: [known for known in story.faults if known.open] for name, story in before.items()}
+        told = {name: [known for known in story.faults if known.is_open] for name, story in before.items()}
         return {name for name, known in told.items() if any(one.severity == "catastrophic" for one in known)}
 
     def _cordoned(self, before):
         """Return the racks that were cordoned already. One that is held may be from long ago, and shows nothing."""
-        waits = {name for name, story in before.items() if story.pending and not story.held}
+        waits = {name for name, story in before.items() if story.pending and not story.hold}
         return {self.paper.nodes[name].rack for name in waits if before[name].pending.rule.startswith("racks.")}
 
     def _lacks(self, rack, out):
@@ -304,7 +304,8 @@ class Histories(RuleBasedStateMachine):
     def _blind(self, situation):
         """Take every outcome and every word of the schedulers away: what still moves, moves for another reason."""
         blind = tuple(replace(view, latest=(), jobs=None) for view in situation.nodes)
-        lost = {view.name: {k.id for k in view.story.faults if k.fault_class == "telemetry.lost"} for view in blind}
+        faults = {view.name: view.node_state.faults for view in blind}
+        lost = {name: {one.id for one in known if one.fault_class == "telemetry.lost"} for name, known in faults.items()}
         patient = {name for name, answer in self.paper.policy.faults.items() if answer.timing == "pending"}
         for one in type(self).decide(replace(situation, nodes=blind)):
             if one.timing != "record":
@@ -383,10 +384,10 @@ def lost_telemetry_drains(situation):
     """Drain who is silent, as no rule of the policy says."""
     made = decide(situation)
     for view in sorted(situation.nodes, key=lambda view: view.name):
-        told = [one for one in view.story.faults if one.fault_class == "telemetry.lost" and one.open]
+        told = [one for one in view.node_state.faults if one.fault_class == "telemetry.lost" and one.is_open]
         if (
             told
-            and view.story.state == "production"
+            and view.node_state.state == "production"
             and view.name not in {one.node for one in made if one.timing != "record"}
         ):
             because = (DecisionCause("fault", told[0].id, "silent"),)
@@ -405,7 +406,7 @@ def idle_where_nobody_answers(situation):
 
 def nobody_holds(situation):
     """Forget who holds what."""
-    free = (replace(view, story=replace(view.story, held=None)) for view in situation.nodes)
+    free = (replace(view, node_state=replace(view.node_state, hold=None)) for view in situation.nodes)
     return decide(replace(situation, nodes=tuple(free)))
 
 
@@ -418,21 +419,20 @@ def everything_is_allowed(situation):
 
 def any_edge(situation):
     """Send a node straight to where a person wants it."""
-    straight = (holds_and_manual_moves, "step_towards", lambda policy, _, to: to if to in policy.states else "")
-    return without(straight, (holds_and_manual_moves, "_why_not", lambda *given: "" if given[-1] else "no such state"))(
-        situation
-    )
+    straight = (holds_and_manual_moves, "find_next_step", lambda policy, _, to: to if to in policy.states else "")
+    no_obstacle = (holds_and_manual_moves, "_find_obstacle", lambda *given: "" if given[-1] else "no such state")
+    return without(straight, no_obstacle)(situation)
 
 
 def as_they_come(situation):
     """Give room to who is named first, and not to who needs it most."""
     order = {view.name: number for number, view in enumerate(situation.nodes)}
-    return without((fault_remedies, "urgency", lambda view: (order[view.name], "", "")))(situation)
+    return without((fault_remedies, "urgency_key", lambda view: (order[view.name], "", "")))(situation)
 
 
 DEFECTS = {
-    "stale passes count": ("admits without a proof", without((requirements, "_lack", lambda *_, **__: ""))),
-    "room without end": ("exceeds the limit", without((LimitCapacity, "refusal", lambda *_: None))),
+    "stale passes count": ("admits without a proof", without((requirements, "_find_shortcoming", lambda *_, **__: ""))),
+    "room without end": ("exceeds the limit", without((LimitCapacity, "find_refusal", lambda *_: None))),
     "any number of racks": ("exceeds the limit of racks", without((rack_cordons, "_is_cordoned", lambda _: True))),
     "holds are ignored": ("acts on a held node", nobody_holds),
     "profiles are ignored": ("beyond the profile", everything_is_allowed),

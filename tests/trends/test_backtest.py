@@ -80,8 +80,9 @@ def fault(node: str, name: str, days: float, severity: str = "degraded", ident: 
     return LedgerEntry(f"{ident} of {node}", at, "fault", node, body)
 
 
-def told(found) -> list[tuple[str, bool, bool, str, str, int]]:
-    return [(one.node, one.acts, one.still, one.then, one.now, one.times) for one in found.found]
+def told(report) -> list[tuple[str, bool, bool, str, str, int]]:
+    found = report.differences
+    return [(one.node, one.acts, one.still_holds, one.old_result, one.new_result, one.times) for one in found]
 
 
 def test_a_lower_limit_would_have_acted_on_the_nodes_that_ran_hotter(fleet) -> None:

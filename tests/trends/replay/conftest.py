@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from assay.fleet.fleet_loader import load_fleet
-from assay.model.fleet import Node
+from assay.model.node import Node
 from assay.trends.replay.assumed_durations import AssumedDuration, ReplayDurations
 from assay.trends.replay.fault_history import FaultHistory, read_history
 from assay.trends.replay.replay_result import ReplayResult, format_replay_result

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from assay.model.fleet import Node
+from assay.model.node import Node
+from assay.model.specs.node_settings import NodeSettings
 
 HOUR = 3600
 
@@ -25,5 +26,5 @@ def moves(document: dict[str, Any], node: str = "") -> list[tuple[Any, ...]]:
 
 def pool(*names: str, rack: str = "r1", profile: str = "managed") -> dict[str, Node]:
     """Return nodes of pool `a` that start in production."""
-    start = {"lifecycle_start": "production"}
-    return {name: Node(name, "a", "lab1", rack, 1, f"s-{name}", "hgx", profile, variables=start) for name in names}
+    start = NodeSettings(lifecycle_start="production")
+    return {name: Node(name, "a", "lab1", rack, 1, f"s-{name}", "hgx", profile, settings=start) for name in names}

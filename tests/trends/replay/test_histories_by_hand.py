@@ -6,6 +6,8 @@ from dataclasses import replace
 
 from replay_world import HOUR, clear, fault, moves, pool
 
+from assay.model.specs.node_settings import NodeSettings
+
 
 def test_what_is_catastrophic_is_answered_at_once_and_the_node_is_back_after_reboot_and_suites(replayed):
     story = replayed([fault(0, "n1", "gpu.xid.79", in_use=True), clear(600, "n1", "gpu.xid.79")])
@@ -153,7 +155,7 @@ def test_a_link_flaps_only_when_it_does_so_often_enough(replayed):
 
 
 def test_a_node_that_begins_in_a_persons_hands_stays_there_and_costs_nothing(replayed):
-    listed = {name: replace(node, variables={}) for name, node in pool("n1").items()}
+    listed = {name: replace(node, settings=NodeSettings()) for name, node in pool("n1").items()}
     story = replayed([fault(0, "n1", "gpu.xid.79"), clear(60, "n1", "gpu.xid.79")], listed)
     assert (moves(story), story["nodes"]) == ([], {"n1": 0})
 
@@ -172,7 +174,7 @@ def test_strangers_are_not_the_whole_of_their_pool_yet_four_of_them_at_once_are_
 
 
 def test_what_nothing_happened_to_asks_for_nobody_however_long_it_waits_for_people(replayed):
-    listed = {name: replace(node, variables={"lifecycle_start": "onboard"}) for name, node in pool("n1").items()}
+    listed = {name: replace(node, settings=NodeSettings()) for name, node in pool("n1").items()}
     story = replayed([fault(0, "n2", "gpu.missing"), fault(900 * HOUR, "n2", "gpu.xid.13")], listed)
     assert [one["remedy"] for one in story["decisions"]] == ["reboot", "none"]
     assert story["totals"]["tickets"] == 0

@@ -32,7 +32,7 @@ def test_events_are_sorted_by_time_and_those_of_one_moment_stay_in_their_order()
 def test_a_time_without_a_zone_is_utc_and_fields_of_others_are_named():
     history = read({**WHOLE, "time": "2026-11-21T12:00:00", "job": 7}, {**WHOLE, "time": "2026-11-21T13:00+01:00"})
     assert history.events[0].at == history.events[1].at
-    assert (history.in_seconds, history.unread) == (False, ("job",))
+    assert (history.in_seconds, history.unread_fields) == (False, ("job",))
 
 
 def test_nothing_is_a_history_of_nothing():

@@ -7,6 +7,8 @@ from dataclasses import replace
 import pytest
 from replay_world import HOUR, clear, fault, moves, pool
 
+from assay.model.specs.node_settings import NodeSettings
+
 
 def test_672_calls_for_support_out_of_one_xid_were_wrong_and_none_is_made_here(replayed):
     """NVIDIA NVSentinel issues 1710 and 1712: 168,924 XID 45 on three nodes of 288 within two days."""
@@ -107,8 +109,8 @@ def test_nothing_is_replayed_when_the_breaker_is_reset(replayed):
 
 
 def test_a_thousand_nodes_are_brought_up_at_once_and_trip_nothing(replayed):
-    start = {"lifecycle_start": "seatrial"}
-    listed = {name: replace(node, variables=start) for name, node in pool(*(f"n{i:04}" for i in range(1000))).items()}
+    start = NodeSettings.model_construct(lifecycle_start="seatrial")
+    listed = {name: replace(node, settings=start) for name, node in pool(*(f"n{i:04}" for i in range(1000))).items()}
     story = replayed([fault(0, "n0000", "gpu.xid.13"), clear(1, "n0000", "gpu.xid.13")], listed)
     assert story["breaker_trips"] == []
     last = {one["node"]: one["to"] for one in story["decisions"] if one["timing"] == "immediate"}
