@@ -14,7 +14,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from assay.model.fleet import Node
+from assay.model.backtest import BacktestReport
+from assay.model.node import Node
 from assay.model.text_lists import fold_names, format_list
 from assay.plan.change_plan import ChangePlan
 from assay.plan.check_reruns import CheckRerun
@@ -79,7 +80,7 @@ def plan_document(plan: ChangePlan) -> dict[str, Any]:
         "bundles": to_plain_json(plan.bundles),
         "fabrics": to_plain_json(plan.fabrics),
         "schedule": _schedule_json(plan),
-        "backtest": to_plain_json(plan.backtest),
+        "backtest": _backtest_json(plan.backtest),
         "notes": list(plan.notes),
     }
 
@@ -93,7 +94,7 @@ def to_plain_json(value: Any) -> Any:
             "spec": value.spec,
             "rack": value.rack,
             "u": value.u,
-            "start": value.variables.get("lifecycle_start", "onboard"),
+            "start": value.settings.lifecycle_start,
         }
     if is_dataclass(value):
         return {field.name: to_plain_json(getattr(value, field.name)) for field in fields(value)}
@@ -102,6 +103,18 @@ def to_plain_json(value: Any) -> Any:
     if isinstance(value, list | tuple | set | frozenset):
         return [to_plain_json(item) for item in value]
     return value
+
+
+def _backtest_json(report: BacktestReport | None) -> dict[str, Any] | None:
+    if report is None:
+        return None
+    plain: dict[str, Any] = to_plain_json(report)
+    found = plain.pop("differences")
+    return {**plain, "found": [{BACKTEST_KEYS.get(name, name): value for name, value in one.items()} for one in found]}
+
+
+BACKTEST_KEYS = {"still_holds": "still", "reason": "because", "old_result": "then", "new_result": "now"}
+"""JSON keys of a `BacktestDifference` that are not the names of its fields."""
 
 
 def _rerun_json(one: CheckRerun) -> dict[str, Any]:
