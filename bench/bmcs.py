@@ -20,7 +20,8 @@ from typing import Any
 import yaml
 
 from assay.fleet.fleet_loader import load_fleet
-from assay.model.fleet import Node
+from assay.model.node import Node
+from assay.model.specs.node_settings import make_node_settings
 from assay.observe.query_pool import NodeQuery, run_queries
 from assay.redfish.bmc_evidence import read_bmc_channel
 from bench.bmc_lab import PASSWORD, USER
@@ -90,8 +91,11 @@ def nodes_at(ports: Mapping[str, int], ca: Path) -> list[Node]:
     os.environ["ASSAY_BENCH_BMC"] = f"{USER}:{PASSWORD}"
     declared = load_fleet(ROOT).nodes["n0003"]
     credentials = {"env": "ASSAY_BENCH_BMC"}
-    plain: dict[str, Any] = {"bmc_address": "127.0.0.1", "bmc_ca": str(ca), "bmc_credentials": credentials}
-    return [replace(declared, name=name, variables={**plain, "bmc_port": port}) for name, port in ports.items()]
+    shared = make_node_settings({"bmc_ca": str(ca), "bmc_credentials": credentials})
+    return [
+        replace(declared, name=name, bmc_address="127.0.0.1", settings=shared.model_copy(update={"bmc_port": port}))
+        for name, port in ports.items()
+    ]
 
 
 def read_all(nodes: list[Node]) -> tuple[float, float, int]:

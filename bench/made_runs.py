@@ -14,7 +14,8 @@ from pathlib import Path
 
 from assay.fleet.fleet_loader import load_fleet
 from assay.harness.selection.declared_checks import NodeSelection, list_selected_outcomes
-from assay.model.fleet import Fleet, Node
+from assay.model.fleet import Fleet
+from assay.model.node import Node
 from assay.model.outcome import Measurement, Outcome, SuiteRun
 from assay.model.specs.check_catalog_and_gates import CheckDeclaration
 from assay.results.store.writer import OutcomeWriter

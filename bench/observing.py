@@ -15,8 +15,10 @@ from assay.fleet.fleet_loader import load_fleet
 from assay.lab.process_control import build_world
 from assay.lab.world import LabWorld
 from assay.model.clock import SystemClock
-from assay.model.fleet import Fleet, Node
+from assay.model.fleet import Fleet
+from assay.model.node import Node
 from assay.model.reading import value
+from assay.model.specs.node_settings import NodeSettings
 from assay.observe.evidence_collector import stream_evidence
 from assay.observe.transports.ssh_and_local import build_probe_script
 from assay.probe.isolated_reader import gather_isolated
@@ -74,7 +76,7 @@ def _wall_s(well: list[str], dead: int) -> tuple[float, float]:
     hung = ["sh", "-c", "sleep 60", "-"]
     ways = [hung if dead and number % (MANY // dead) == 0 else well for number in range(MANY)]
     nodes = {
-        f"n{number}": Node(f"n{number}", "p", "s", "r", 1, "x", "spec", "managed", variables={"reach": way})
+        f"n{number}": Node(f"n{number}", "p", "s", "r", 1, "x", "spec", "managed", settings=NodeSettings(reach=way))
         for number, way in enumerate(ways)
     }
     begun, before, answers = time.monotonic(), resource.getrusage(resource.RUSAGE_SELF), []

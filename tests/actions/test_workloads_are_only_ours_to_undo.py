@@ -10,6 +10,7 @@ from lab_room import Room, wish
 from assay.actions import cordon, drain, drain_now, uncordon
 from assay.actions.action import ACTION_NAMES, load_action
 from assay.model.errors import AssayError
+from assay.model.specs.node_settings import make_node_settings
 from assay.schedulers.scheduler_adapter import load_scheduler_adapter
 
 NODE = "n0008"
@@ -85,14 +86,14 @@ def test_only_our_own_cordon_is_undone(room: Room):
 
 def test_a_scheduler_that_does_not_answer_is_trouble_with_its_address(room: Room):
     gone = load_scheduler_adapter(
-        replace(room.fleet.nodes[NODE], variables={"workloads": "lab", "lab_scheduler": "http://127.0.0.1:9"})
+        replace(room.fleet.nodes[NODE], settings=make_node_settings({"workloads": "lab", "lab_scheduler": "http://127.0.0.1:9"}))
     )
     with pytest.raises(AssayError, match="does not answer"):
         gone.list_jobs(NODE)
 
 
 def test_a_node_without_a_scheduler_has_nothing_to_hold_back(room: Room):
-    node = replace(room.fleet.nodes[NODE], variables={})
+    node = replace(room.fleet.nodes[NODE], settings=make_node_settings({}))
     context = replace(room.context(), workloads=lambda _: load_scheduler_adapter(node))
 
     assert not load_scheduler_adapter(node).places_jobs
@@ -102,7 +103,7 @@ def test_a_node_without_a_scheduler_has_nothing_to_hold_back(room: Room):
 
 def test_an_unknown_adapter_is_trouble_that_names_the_known_ones(room: Room):
     with pytest.raises(AssayError, match="slurmish") as trouble:
-        load_scheduler_adapter(replace(room.fleet.nodes[NODE], variables={"workloads": "slurmish"}))
+        load_scheduler_adapter(replace(room.fleet.nodes[NODE], settings=make_node_settings({"workloads": "slurmish"})))
     assert "lab" in trouble.value.fix
     assert "none" in trouble.value.fix
 

@@ -14,6 +14,7 @@ from lab_room import Room, wish
 from assay.actions import zap
 from assay.actions.playbook_environment import pass_environment
 from assay.model.errors import AssayError
+from assay.model.specs.credential_reference import CredentialReference
 
 
 def test_old_firmware_is_brought_to_the_bundle_and_read_back(room: Room):
@@ -103,8 +104,9 @@ def test_a_run_that_finds_all_equal_changes_nothing_and_leaves_no_secret_behind(
 ):
     room.fresh("n0003")
     monkeypatch.setenv("LAB_SECRET", "operator:do-not-write-this-down")
-    reference = {"bmc_credentials": {"env": "LAB_SECRET"}}
-    spare = replace(room.fleet.nodes["n0004"], variables=room.fleet.nodes["n0004"].variables | reference)
+    settings = room.fleet.nodes["n0004"].settings
+    settings = settings.model_copy(update={"bmc_credentials": CredentialReference(env="LAB_SECRET")})
+    spare = replace(room.fleet.nodes["n0004"], settings=settings)
     context = replace(room.context(), fleet=replace(room.fleet, nodes={**room.fleet.nodes, "n0004": spare}))
 
     zap.run(context, wish("zap", "n0003"))

@@ -7,7 +7,9 @@ import pytest
 
 from assay.fabric.topology.design_compiler import CompiledTopology, compile_topology
 from assay.model.fabric.fabric_design import FabricDesign
-from assay.model.fleet import Fleet, Node
+from assay.model.fleet import Fleet
+from assay.model.node import Node
+from assay.model.specs.node_settings import make_node_settings
 
 sys.path.insert(0, str(Path(__file__).parent))
 NODES = [f"n{number:02}" for number in range(1, 7)]
@@ -35,7 +37,8 @@ def small_fleet(design: FabricDesign, **variables) -> Fleet:
     nodes = {
         name: Node(
             name, "pool", "lab1", f"r0{1 + index // 4}", 4 + 10 * (index % 4), f"s{index}", "spec", "managed",
-            tuple(f"0x{0xA000 + 16 * index + rail:016x}" for rail in range(design.rails)), variables,
+            tuple(f"0x{0xA000 + 16 * index + rail:016x}" for rail in range(design.rails)),
+            settings=make_node_settings(variables),
         )
         for index, name in enumerate(NODES)
     }  # fmt: skip

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from assay.fleet.check import check_repository
 from assay.fleet.fleet_loader import load_fleet
 from assay.model.errors import AssayError
-from assay.model.fleet import Node
+from assay.model.node import Node
 from assay.model.specs.known_issues import ExcuseCandidate, KnownIssue, find_excuse
 
 Write = Callable[[Mapping[str, "str | None"]], Path]

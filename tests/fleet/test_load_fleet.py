@@ -31,7 +31,7 @@ def test_an_example_node_knows_its_place_its_spec_and_its_rails(example: Path) -
     assert (fleet.spec_of("n0007").gpus.count, len(node.hca_guids)) == (8, 8)
     assert fleet.bundle_of("n0007").name == "hgx-h100-2026-10"
     assert (fleet.profile_of("n0007").name, fleet.profile_of("n0017").name) == ("managed", "unmanaged")
-    starts = {name: node.variables["lifecycle_start"] for name, node in fleet.nodes.items()}
+    starts = {name: node.settings.lifecycle_start for name, node in fleet.nodes.items()}
     assert [name for name, start in starts.items() if start == "onboard"] == ["n0001", "n0002"]
 
 
@@ -78,8 +78,8 @@ def test_an_overlay_changes_only_what_it_says(fleet_with: Write, tmp_path: Path)
     overlay.write_text("all:\n  hosts:\n    n1: {bmc_address: 127.0.0.1, bmc_port: 8443, reach: [python3, shell.py]}\n")
     fleet = load_fleet(fleet_with({}), [overlay])
     assert fleet.nodes["n1"].pool == "pool-a"
-    assert fleet.nodes["n1"].variables["bmc_port"] == 8443
-    assert "bmc_port" not in fleet.nodes["n2"].variables
+    assert fleet.nodes["n1"].settings.bmc_port == 8443
+    assert "bmc_port" not in fleet.nodes["n2"].settings.model_fields_set
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from assay.fleet.repository_tree import WorkingFolder
 from assay.fleet.spec_kinds import SPEC_KINDS
 from assay.fleet.spec_reader import RefusedSpec, read_specs
 from assay.fleet.yaml_document import parse_yaml
-from assay.model.specs.node_settings import NodeSettings
+from assay.model.specs.node_settings import NodeVariables
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "specs").rglob("*.yaml"))
@@ -200,7 +200,7 @@ def reads(variables: dict[str, Any], changed: dict[str, Any]) -> bool:
     from pydantic import ValidationError
 
     try:
-        NodeSettings.model_validate(variables)
+        NodeVariables.model_validate(variables)
     except ValidationError as error:
         return all(found["type"] == "value_error" for found in error.errors())
     return True

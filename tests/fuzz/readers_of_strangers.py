@@ -164,7 +164,7 @@ def prometheus() -> Read:
 
 def redfish() -> Read:
     """Read a whole tree, of which the bytes say what is changed: a property here and there into something odd."""
-    from assay.model.fleet import Node
+    from assay.model.node import Node
     from assay.redfish.bmc import BmcClient
     from assay.redfish.credentials import UserPassword
     from assay.redfish.quirks import BmcQuirkSet
@@ -179,7 +179,7 @@ def redfish() -> Read:
             found = self.tree.get(path.rstrip("/")) if isinstance(path, str) else None
             return SimpleNamespace(status=200 if found is not None else 404, dict=found or {}, text="", read="")
 
-    node = Node("n1", "a", "s", "r", 1, "S1", "hgx", "managed", variables={"bmc_address": "127.0.0.1"})
+    node = Node("n1", "a", "s", "r", 1, "S1", "hgx", "managed", bmc_address="127.0.0.1")
 
     def read(content: bytes) -> None:
         bmc = OnPaper(node, UserPassword("u", "p"), CertificateTrust(), BmcQuirkSet())

@@ -22,7 +22,9 @@ from assay.fleet.fleet_loader import load_fleet
 from assay.lab import process_control
 from assay.lab.process_control import build_world
 from assay.lab.world import LabWorld
-from assay.model.fleet import Fleet, Node
+from assay.model.fleet import Fleet
+from assay.model.node import Node
+from assay.model.specs.node_settings import make_node_settings
 
 REPOSITORY = Path(__file__).parents[2]
 NODES = ("n0001", "n0002", "n0003", "n0017")
@@ -93,8 +95,10 @@ class TinyBmc:
 
     def node(self, **variables: Any) -> Node:
         """Return the node that this BMC belongs to."""
-        plain = {"bmc_address": "127.0.0.1", "bmc_port": self.port, "bmc_credentials": {"env": "TINY_BMC"}, **variables}
-        return Node("n0042", "h100-a", "lab1", "r01", 7, "S42", "hgx-h100", "managed", variables=plain)
+        address = variables.pop("bmc_address", "127.0.0.1")
+        plain = {"bmc_port": self.port, "bmc_credentials": {"env": "TINY_BMC"}, **variables}
+        place = ("n0042", "h100-a", "lab1", "r01", 7, "S42", "hgx-h100", "managed")
+        return Node(*place, bmc_address=address, settings=make_node_settings(plain))
 
 
 def reply(call: BaseHTTPRequestHandler, code: int, body: bytes, **headers: str) -> None:

@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from assay.fleet import secret_lookup
 from assay.model.errors import AssayError
-from assay.model.fleet import Node
+from assay.model.node import Node
 from assay.model.secret_redaction import REDACTION, redact
+from assay.model.specs.node_settings import make_node_settings
 from assay.redfish.credentials import read_bmc_credentials
 
 SECRET = "watcher:tell-nobody-51c0"
@@ -24,7 +26,8 @@ PASSWORD = SECRET.partition(":")[2]
 
 
 def node(reference: Any) -> Node:
-    return Node("n1", "pool", "lab", "r1", 1, "S1", "spec", "managed", variables={"bmc_credentials": reference})
+    settings = make_node_settings({"bmc_credentials": reference})
+    return Node("n1", "pool", "lab", "r1", 1, "S1", "spec", "managed", settings=settings)
 
 
 def password(reference: Any, root: Path) -> str:
@@ -168,12 +171,17 @@ def test_a_command_that_fails_is_not_tried_for_every_bmc(root: Path) -> None:
     assert (root / "runs").read_text() == "x\n"
 
 
+def test_a_node_without_a_reference_has_no_credentials(root: Path) -> None:
+    assert "no credentials are declared" in trouble(None, root)
+
+
 @pytest.mark.parametrize(
     "reference",
-    [None, {}, "watcher:x", {"env": "A", "file": "b"}, {"command": []}, {"command": "cat x"}, {"vault": "x"}],
+    [{}, "watcher:x", {"env": "A", "file": "b"}, {"command": []}, {"command": "cat x"}, {"vault": "x"}],
 )
-def test_what_is_no_reference_is_refused(root: Path, reference: Any) -> None:
-    assert "no credentials are declared" in trouble(reference, root)
+def test_what_is_no_reference_is_refused(reference: Any) -> None:
+    with pytest.raises(ValidationError):
+        node(reference)
 
 
 def test_whoever_read_a_secret_hides_it_in_every_spelling(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

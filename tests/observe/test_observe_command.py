@@ -16,7 +16,8 @@ import pytest
 from assay.cli.app import main
 from assay.cli.render.collected_evidence import describe_collection, exit_code_of
 from assay.model.evidence import EvidenceDocument
-from assay.model.fleet import Fleet, Node
+from assay.model.fleet import Fleet
+from assay.model.node import Node
 from assay.observe.evidence_store import EvidenceStore
 
 

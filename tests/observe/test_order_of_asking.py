@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.model.fleet import Node
+from assay.model.node import Node
 from assay.observe import query_pool
 from assay.observe.evidence_collector import order_by_overdue
 from assay.observe.query_pool import NodeQuery, run_queries
@@ -104,10 +104,12 @@ def test_ctrl_c_ends_what_runs_and_leaves_no_orphan(tmp_path: Path) -> None:
     script = f"""
 from pathlib import Path
 from assay.model.clock import SystemClock
-from assay.model.fleet import Fleet, Node
+from assay.model.fleet import Fleet
+from assay.model.node import Node
 from assay.observe.evidence_collector import collect
+from assay.model.specs.node_settings import make_node_settings
 names = [f"n{{number}}" for number in range(6)]
-nodes = {{name: Node(name, "p", "s", "r", 1, "x", "sp", "m", variables={reach!r}) for name in names}}
+nodes = {{name: Node(name, "p", "s", "r", 1, "x", "sp", "m", settings=make_node_settings({reach!r})) for name in names}}
 collect(Fleet(Path("/"), nodes), list(nodes), clock=SystemClock(), deadline_s=120)
 """
     asking = subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.PIPE)

@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from assay.model.fleet import Node
+from assay.model.node import Node
+from assay.model.specs.node_settings import make_node_settings
 from assay.observe.json_command import run_json_command
 from assay.observe.transports.transport_choice import run_local_probe, run_remote_probe
 
@@ -28,7 +29,7 @@ def program(text: str) -> list[str]:
 
 def node(reach: Any = None) -> Node:
     variables = {} if reach is None else {"reach": reach}
-    return Node("n1", "p", "s", "r01", 1, "x", "spec", "managed", variables=variables)
+    return Node("n1", "p", "s", "r01", 1, "x", "spec", "managed", settings=make_node_settings(variables))
 
 
 @pytest.mark.parametrize("code", [0, 1, 255])

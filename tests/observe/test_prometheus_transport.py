@@ -17,7 +17,8 @@ import pytest
 import trustme
 
 from assay.fleet.fleet_loader import load_fleet
-from assay.model.fleet import Node
+from assay.model.node import Node
+from assay.model.specs.node_settings import make_node_settings
 from assay.observe.prometheus.prometheus_transport import PrometheusTransport
 from assay.observe.transports.transport_choice import TransportRegistry, run_remote_probe
 
@@ -92,7 +93,7 @@ def node(stand: Stand, ca: Path | None, name: str = "n0001", **more: Any) -> Nod
     if ca:
         metrics["ca"] = str(ca)
     variables = {"transport": "prometheus", "metrics": metrics}
-    return Node(name, "h100-a", "lab1", "r01", 7, "S42", "hgx-h100", "managed", variables=variables)
+    return Node(name, "h100-a", "lab1", "r01", 7, "S42", "hgx-h100", "managed", settings=make_node_settings(variables))
 
 
 def test_one_round_of_queries_answers_for_all_nodes(stand: Stand, ca_file: Path, maps: Any) -> None:

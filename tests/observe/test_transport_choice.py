@@ -12,7 +12,8 @@ from typing import Any, get_args
 import pytest
 
 from assay.model.errors import AssayError
-from assay.model.fleet import Node
+from assay.model.node import Node
+from assay.model.specs.node_settings import NodeSettings
 from assay.model.specs.node_settings import TransportName as Known
 from assay.observe.transports import ssh_and_local
 from assay.observe.transports.ssh_and_local import CommandTransport
@@ -21,7 +22,7 @@ from assay.probe.pack import build_pack
 
 
 def node(**variables: Any) -> Node:
-    return Node("n1", "p", "s", "r01", 1, "x", "spec", "managed", variables=variables)
+    return Node("n1", "p", "s", "r01", 1, "x", "spec", "managed", settings=NodeSettings().model_copy(update=variables))
 
 
 def test_a_reach_of_its_own_goes_before_any_transport() -> None:

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from assay.model.fleet import Node
+from assay.model.node import Node
+from assay.model.specs.node_settings import make_node_settings
 from assay.observe.transports.transport_choice import TransportRegistry, run_remote_probe
 
 STAND_IN = f"""#!{sys.executable}
@@ -50,7 +51,7 @@ QUICK = {"probe_command": ["sh", "-c", f"echo '{ANSWER}'", "-"]}
 
 def node(name: str = "n0001", *, quick: bool = True, **told: Any) -> Node:
     variables = {"transport": "kubernetes", "kubernetes_exec": told, **(QUICK if quick else {})}
-    return Node(name, "p", "s", "r01", 1, "x", "spec", "managed", variables=variables)
+    return Node(name, "p", "s", "r01", 1, "x", "spec", "managed", settings=make_node_settings(variables))
 
 
 def test_the_probe_goes_through_the_pod_on_the_node(kubectl: Path) -> None:

@@ -11,8 +11,10 @@ import pytest
 from assay.model.clock import SystemClock
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument
-from assay.model.fleet import Fleet, Node
+from assay.model.fleet import Fleet
+from assay.model.node import Node
 from assay.model.reading import absent, value
+from assay.model.specs.node_settings import make_node_settings
 from assay.observe.agent_delivery import store_pushed_document
 from assay.observe.evidence_collector import collect_evidence
 from assay.observe.evidence_store import EvidenceStore
@@ -23,7 +25,7 @@ TREE = {"host": {"hostname": value("n1")}}
 
 @pytest.fixture
 def fleet(tmp_path: Path) -> Fleet:
-    node = Node("n1", "p", "s", "r01", 1, "x", "spec", "managed", variables={"transport": "push"})
+    node = Node("n1", "p", "s", "r01", 1, "x", "spec", "managed", settings=make_node_settings({"transport": "push"}))
     return Fleet(tmp_path, {"n1": node})
 
 

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from slurm_cluster import cluster, needs_slurm, said, until
 
-from assay.model.fleet import Node
+from assay.model.node import Node
+from assay.model.specs.node_settings import make_node_settings
 from assay.observe.transports.slurm_and_kubernetes import wrap_srun
 from assay.observe.transports.transport_choice import run_remote_probe
 
@@ -22,7 +23,8 @@ def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 def node(**more: Any) -> Node:
-    return Node("n0001", "p", "s", "r01", 1, "x", "spec", "managed", variables={"transport": "slurm", **more})
+    settings = make_node_settings({"transport": "slurm", **more})
+    return Node("n0001", "p", "s", "r01", 1, "x", "spec", "managed", settings=settings)
 
 
 @pytest.fixture

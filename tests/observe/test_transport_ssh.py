@@ -16,7 +16,8 @@ import pytest
 from assay.lab.node.shell import _environment as lab_environment
 from assay.lab.nvml.stub_build import build_stub
 from assay.model.errors import AssayError
-from assay.model.fleet import Node
+from assay.model.node import Node
+from assay.model.specs.node_settings import make_node_settings
 from assay.observe.transports.ssh_and_local import wrap_ssh
 from assay.observe.transports.transport_choice import run_remote_probe
 
@@ -42,7 +43,7 @@ class Server:
             "ansible_ssh_common_args": common,
             **more,
         }
-        return Node("n0001", "p", "s", "r01", 1, "x", "spec", "managed", variables=variables)
+        return Node("n0001", "p", "s", "r01", 1, "x", "spec", "managed", settings=make_node_settings(variables))
 
 
 @pytest.fixture(scope="module")
@@ -193,21 +194,23 @@ def readers_of(root: str) -> list[str]:
 
 def test_what_ansible_is_told_of_a_host_counts() -> None:
     variables = {"ansible_host": "10.0.0.7", "ansible_port": 2222, "ansible_user": "ops", "ansible_become": True}
-    node = Node("n1", "p", "s", "r01", 1, "x", "spec", "managed", variables=variables)
+    node = Node("n1", "p", "s", "r01", 1, "x", "spec", "managed", settings=make_node_settings(variables))
     command = wrap_ssh(node, ["python3", "-c", "a b"])
     assert command[:4] == ["ssh", "-T", "-o", "BatchMode=yes"]
     assert command[6:] == ["-p", "2222", "-l", "ops", "--", "10.0.0.7", "sudo -n python3 -c 'a b'"]
-    assert wrap_ssh(replace(node, variables={}), ["true"])[6:] == ["--", "n1", "true"]
+    assert wrap_ssh(replace(node, settings=make_node_settings({})), ["true"])[6:] == ["--", "n1", "true"]
 
 
 def test_an_address_that_begins_like_an_option_is_no_option() -> None:
-    node = Node("n1", "p", "s", "r01", 1, "x", "spec", "managed", variables={"ansible_host": "-oProxyCommand=x"})
+    settings = make_node_settings({"ansible_host": "-oProxyCommand=x"})
+    node = Node("n1", "p", "s", "r01", 1, "x", "spec", "managed", settings=settings)
     command = wrap_ssh(node, ["true"])
     assert command.index("--") < command.index("-oProxyCommand=x")
 
 
 def test_a_template_of_ansible_s_is_refused_in_words() -> None:
-    node = Node("n1", "p", "s", "r01", 1, "x", "spec", "managed", variables={"ansible_host": "{{ address }}"})
+    settings = make_node_settings({"ansible_host": "{{ address }}"})
+    node = Node("n1", "p", "s", "r01", 1, "x", "spec", "managed", settings=settings)
     with pytest.raises(AssayError, match="ansible_host of n1 is a template"):
         wrap_ssh(node, ["true"])
     assert run_remote_probe(node, [], 60) == {

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from assay.actions.firmware_update import BmcConnector, FirmwareUpdateStatus
-from assay.model.fleet import Fleet, Node
+from assay.model.fleet import Fleet
+from assay.model.node import Node
 from assay.model.reading import parse_reading
 from assay.model.specs.firmware_bundle import FirmwareComponent, FirmwareReset
 from assay.redfish.bmc import SYSTEM_RESET, BmcClient, open_fleet_bmc

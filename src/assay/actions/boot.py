@@ -10,7 +10,8 @@ from assay.actions.action import ActionContext, EffectFacts, EffectIntent, Effec
 from assay.actions.polling import wait_until
 from assay.model.errors import AssayError
 from assay.model.evidence import read_at_path
-from assay.model.fleet import Fleet, Node
+from assay.model.fleet import Fleet
+from assay.model.node import Node
 from assay.observe.transports.transport_choice import run_remote_probe
 from assay.redfish.bmc import BmcClient, open_fleet_bmc
 

@@ -73,15 +73,8 @@ def format_fabric_subject(design: FabricDesign) -> str:
 def find_discover_command(fleet: Fleet, design: FabricDesign) -> list[str]:
     """Return the inventory's `fabric_discover` of the first of the fabric's nodes that has one, else ibnetdiscover."""
     for name in design.node_names():
-        command = fleet.nodes[name].variables.get("fabric_discover") if name in fleet.nodes else None
-        if isinstance(command, list) and command and all(isinstance(word, str) for word in command):
+        if name in fleet.nodes and (command := fleet.nodes[name].settings.fabric_discover):
             return command
-        if command:
-            raise AssayError(
-                f"fabric_discover of {name} is {command!r}, not a list of words",
-                where=f"inventory: {name}",
-                fix='write it as a list, ["ssh", "HOST", "ibnetdiscover"]',
-            )
     return list(DISCOVER_COMMAND)
 
 
@@ -91,11 +84,11 @@ def find_facts_commands(fleet: Fleet, design: FabricDesign) -> dict[str, list[st
     A fabric that is discovered by a command of its own, and has no `fabric_facts`, has none: what runs here might see
     another fabric.
     """
-    variables = [fleet.nodes[name].variables for name in design.node_names() if name in fleet.nodes]
-    for one in variables:
-        if isinstance(commands := one.get("fabric_facts"), dict) and commands:
-            return {str(name): [str(word) for word in words] for name, words in commands.items()}
-    elsewhere = any(one.get("fabric_discover") for one in variables)
+    settings = [fleet.nodes[name].settings for name in design.node_names() if name in fleet.nodes]
+    for node_settings in settings:
+        if node_settings.fabric_facts:
+            return node_settings.fabric_facts
+    elsewhere = any(node_settings.fabric_discover for node_settings in settings)
     return {} if elsewhere else {name: list(words) for name, words in FACTS_COMMANDS.items()}
 
 

@@ -15,7 +15,7 @@ from assay.fleet.spec_inheritance import DeclaredValue, walk_entries
 from assay.fleet.validation_problems import SECRET_NAME
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
-from assay.model.specs.node_settings import NodeSettings
+from assay.model.specs.node_settings import NodeVariables
 from assay.model.specs.spec_document import SpecDocument
 
 HIDDEN_VALUE = "(not shown)"
@@ -68,7 +68,7 @@ def _node_values(host: HostDeclaration) -> Iterator[EffectiveValue]:
             continue
         for path, data, where in walk_entries((name,), [_declared_value(layer, name)]):
             yield EffectiveValue(document, path, _redact_data(str(path[-1]), data), where)
-    yield from _default_values(document, NodeSettings, host.variables)
+    yield from _default_values(document, NodeVariables, host.variables)
 
 
 def _declared_value(layer: VariableLayer, name: str) -> DeclaredValue:

@@ -12,8 +12,9 @@ from assay.fleet.spec_reader import SpecLineIndex
 from assay.fleet.validation_problems import FleetProblem
 from assay.fleet.yaml_document import ParseCache
 from assay.model.errors import AssayError
-from assay.model.fleet import Fleet, Node
-from assay.model.specs.node_settings import NodeSettings
+from assay.model.fleet import Fleet
+from assay.model.node import Node
+from assay.model.specs.node_settings import NodeSettings, NodeVariables
 
 
 def load_fleet(
@@ -43,7 +44,11 @@ def build_fleet(draft: RepositoryDraft) -> Fleet:
     commit, dirty = (draft.tree.commit, False) if isinstance(draft.tree, CommitTree) else read_revision(draft.root)
     return Fleet(
         root=draft.root,
-        nodes={host.name: build_node(host, host.settings) for host in draft.hosts if host.settings},
+        nodes={
+            host.name: build_node(host, host.settings, host.shared_settings)
+            for host in draft.hosts
+            if host.settings and host.shared_settings
+        },
         node_specs=draft.specs_of_kind("NodeSpec"),
         bundles=draft.specs_of_kind("FirmwareBundle"),
         designs=draft.specs_of_kind("FabricDesign"),
@@ -64,7 +69,7 @@ def build_fleet(draft: RepositoryDraft) -> Fleet:
     )
 
 
-def build_node(host: HostDeclaration, read: NodeSettings) -> Node:
+def build_node(host: HostDeclaration, read: NodeVariables, settings: NodeSettings) -> Node:
     """Return the node that a host of the inventory is."""
     return Node(
         name=host.name,
@@ -76,7 +81,10 @@ def build_node(host: HostDeclaration, read: NodeSettings) -> Node:
         spec=read.node_spec,
         profile=read.profile,
         hca_guids=tuple(read.hca_guids),
-        variables=host.variables,
+        bmc_address=read.bmc_address,
+        mac=read.mac or "",
+        bmc_mac=read.bmc_mac or "",
+        settings=settings,
     )
 
 

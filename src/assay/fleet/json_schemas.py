@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.fleet.spec_kinds import SPEC_KINDS, load_spec_model
-from assay.model.specs.node_settings import NodeSettings
+from assay.model.specs.node_settings import NodeVariables
 from assay.model.specs.spec_document import SpecDocument
 
 NULL_SCHEMA = {"type": "null"}
@@ -74,7 +74,7 @@ def to_kebab_case(kind: str) -> str:
 
 def build_inventory_schema() -> dict[str, Any]:
     """Return the schema of an inventory file: groups, in which any variable may stand at any level."""
-    variables = NodeSettings.model_json_schema()
+    variables = NodeVariables.model_json_schema()
     defs = variables.pop("$defs", {})
     variables.pop("required")
     vars_, group = {"$ref": "#/$defs/NodeVariables"}, {"$ref": "#/$defs/Group"}

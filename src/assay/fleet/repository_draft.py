@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from assay.fleet.ansible_inventory.group_variables import (
     AnsibleInventory,
+    InventoryHost,
     VariableLayer,
     find_deciding_layer,
     merge_variables,
@@ -23,7 +24,7 @@ from assay.fleet.spec_reader import SpecFile, read_specs
 from assay.fleet.suite_source import SuiteSource, parse_suites
 from assay.fleet.validation_problems import FleetProblem, explain_violations
 from assay.fleet.yaml_document import ParseCache
-from assay.model.specs.node_settings import NodeSettings
+from assay.model.specs.node_settings import IDENTITY_VARIABLES, NodeSettings, NodeVariables, make_node_settings
 from assay.model.specs.spec_document import SpecDocument
 
 if TYPE_CHECKING:
@@ -34,11 +35,16 @@ S = TypeVar("S", bound=SpecDocument)
 
 @dataclass(frozen=True)
 class HostDeclaration:
-    """One host: its merged variables, what assay reads of them (None where they are wrong), its pools."""
+    """One host of the inventory: its merged variables, as written and as typed values, and its pools.
+
+    `settings` is None where a variable does not fit. `shared_settings` is what the Node gets: one object for all hosts
+    of the same groups whose own variables are alike.
+    """
 
     name: str
     variables: Mapping[str, Any]
-    settings: NodeSettings | None
+    settings: NodeVariables | None
+    shared_settings: NodeSettings | None
     pools: Sequence[str]
     layers: Sequence[VariableLayer]
     own: VariableLayer
@@ -83,6 +89,7 @@ class RepositoryDraft:
         self.inventory, wrong = self._inventory(overlays, shelf)
         self.problems += wrong
         self.all_hosts_read = not wrong
+        self._settings: dict[tuple[str, ...], NodeSettings] = {}
         self.hosts = self._hosts(shelf)
         self.problems = list(dict.fromkeys(self.problems))
 
@@ -121,17 +128,31 @@ class RepositoryDraft:
         variables = merge_variables(layers)
         pools = [group for group in host.groups if group not in ("all", "ungrouped")]
         try:
-            read = NodeSettings.model_validate(variables)
-            return HostDeclaration(name, variables, read, pools, layers, host.inline[0])
+            settings = NodeVariables.model_validate(variables)
+            shared = self._share_settings(host, variables)
+            return HostDeclaration(name, variables, settings, shared, pools, layers, host.inline[0])
         except ValidationError as error:
-            entry = HostDeclaration(name, variables, None, pools, layers, host.inline[0])
+            entry = HostDeclaration(name, variables, None, None, pools, layers, host.inline[0])
             self.problems += self._refused(entry, error)
             return entry
+
+    def _share_settings(self, host: InventoryHost, variables: Mapping[str, Any]) -> NodeSettings:
+        """Return the settings among the variables, the same object for hosts that differ in their identity only."""
+        own = [
+            item
+            for layer in (*host.inline, *host.files)
+            for item in layer.variables.items()
+            if item[0] not in IDENTITY_VARIABLES
+        ]
+        key = (*host.groups, repr(own))
+        if key not in self._settings:
+            self._settings[key] = make_node_settings(variables)
+        return self._settings[key]
 
     @staticmethod
     def _refused(entry: HostDeclaration, error: ValidationError) -> list[FleetProblem]:
         problems = []
-        for path, what, fix, code in explain_violations(error, NodeSettings):
+        for path, what, fix, code in explain_violations(error, NodeVariables):
             variable = str(path[0]) if path else ""
             said = f"{entry.name}: {what}" if entry.decides_itself(variable) else what
             problems.append(

@@ -32,8 +32,9 @@ import pydantic
 import assay
 from assay.fleet.git import read_revision
 from assay.fleet.repository_tree import WorkingFolder
-from assay.model.fleet import Fleet, Node
+from assay.model.fleet import Fleet
 from assay.model.gc_pause import pause_gc
+from assay.model.node import Node
 
 LineKey = tuple[str, str]
 

@@ -103,7 +103,7 @@ class ScenarioPlayer:
 
     def _job(self, wish: JobStep) -> None:
         self.reporter.begin_step(f"a customer's job {wish.name} starts on {wish.node} for {wish.hours:g} h")
-        scheduler = LabScheduler(self.fleet.nodes[wish.node].variables)
+        scheduler = LabScheduler(self.fleet.nodes[wish.node].settings)
         scheduler.place(wish.name, "customer", wish.node, wish.hours * 3600)
 
     def _certify(self, wish: CertifyStep) -> None:

@@ -14,6 +14,7 @@ from urllib.request import Request as Call
 from urllib.request import urlopen
 
 from assay.model.errors import AssayError
+from assay.model.specs.node_settings import NodeSettings
 from assay.schedulers.scheduler_adapter import (
     VERIFY_UNDRAIN,
     CustomerJob,
@@ -31,8 +32,8 @@ class LabScheduler:
 
     places_jobs = True
 
-    def __init__(self, variables: Mapping[str, Any]) -> None:
-        self.address = str(variables.get("lab_scheduler", ""))
+    def __init__(self, settings: NodeSettings) -> None:
+        self.address = str(settings.other_variables.get("lab_scheduler", ""))
         if not self.address:
             raise AssayError(
                 "workloads is `lab`, but the inventory variable `lab_scheduler` is not set",

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from assay.lifecycle.decisions.common_cause import NodeTraits
 from assay.lifecycle.node_state import NodeState
-from assay.model.fleet import Node
+from assay.model.node import Node
 from assay.model.outcome import CheckSubject, RecordedOutcome
 from assay.model.specs.check_catalog_and_gates import CheckDeclaration
 from assay.model.specs.known_issues import KnownIssue

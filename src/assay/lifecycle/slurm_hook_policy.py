@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from assay.lifecycle.policy_response import respond_to_class
-from assay.model.fleet import Fleet, Node
+from assay.model.fleet import Fleet
+from assay.model.node import Node
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 
 IN_SERVICE_STATE = "production"

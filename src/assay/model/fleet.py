@@ -6,14 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from assay.model.errors import AssayError
+from assay.model.node import Node
 
 if TYPE_CHECKING:  # a model is loaded when a document of its kind is read
     from assay.model.fabric.fabric_design import FabricDesign
     from assay.model.specs.bmc_quirks import BmcQuirks
     from assay.model.specs.check_catalog_and_gates import CheckCatalog, Gates
+    from assay.model.specs.checklists import Checklists, TechnicianInspection
     from assay.model.specs.fault_catalog import FaultCatalog
     from assay.model.specs.firmware_bundle import FirmwareBundle
     from assay.model.specs.known_issues import KnownIssue, KnownIssues
@@ -22,28 +24,7 @@ if TYPE_CHECKING:  # a model is loaded when a document of its kind is read
     from assay.model.specs.monitoring import Monitoring
     from assay.model.specs.node_spec import NodeSpec
     from assay.model.specs.schedules import Schedules
-    from assay.model.specs.ticket_routes_and_checklists import Checklists, TechnicianInspection, TicketRoute
-
-
-@dataclass(frozen=True, slots=True)
-class Node:
-    """One host of the inventory. `variables` are its Ansible host and group variables, merged as Ansible does."""
-
-    name: str
-    pool: str
-    site: str
-    rack: str
-    u: int
-    serial: str
-    spec: str
-    profile: str
-    hca_guids: tuple[str, ...] = ()
-    variables: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def subject(self) -> str:
-        """The node's subject id, `h100-a/n0007`."""
-        return f"{self.pool}/{self.name}"
+    from assay.model.specs.ticket_route import TicketRoute
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,8 @@ from assay.fabric.topology.compiled_topology import DesignedDevice
 from assay.fabric.topology.design_compiler import compile_topology
 from assay.model.fabric.design_cables_and_partitions import ExplicitCable, ExplicitEnd
 from assay.model.fabric.fabric_design import FabricDesign
-from assay.model.fleet import Fleet, Node
+from assay.model.fleet import Fleet
+from assay.model.node import Node
 from assay.plan.cable_moves import CablingJob, CablingJobKind, plan_cable_moves
 
 ListedEnds = tuple[tuple[str, int, str], tuple[str, int, str]]

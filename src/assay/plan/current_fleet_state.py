@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from assay.lifecycle.decisions.blast_radius_limits import is_out_of_service
 from assay.lifecycle.node_state import NodeState
 from assay.model.backtest import BacktestReport, MedianDuration
-from assay.model.fleet import Node
+from assay.model.node import Node
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.plan.known_issue_changes import CountingChange
 
@@ -41,7 +41,7 @@ def find_node_standing(policy: LifecyclePolicy, facts: FleetFacts, node: Node) -
     """Return where a node is; one that was never enrolled is where the inventory starts it."""
     story = facts.node_states.get(node.name)
     if story is None:
-        state = str(node.variables.get("lifecycle_start", "onboard"))
+        state = node.settings.lifecycle_start
         return NodeStanding(state, _serves(policy, state), False)
     known = story.state in policy.states
     held = f"held by {story.hold.who}: {story.hold.reason}" if story.hold else ""

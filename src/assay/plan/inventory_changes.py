@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from assay.model.fleet import Fleet, Node
+from assay.model.fleet import Fleet
+from assay.model.node import Node
 from assay.model.specs.node_settings import NodeSettings
 
 COMPARED_FIELDS = {"spec": "node_spec", "pool": "pool", "profile": "profile", "serial": "serial_number"}
 PLACE_FIELDS = ("site", "rack", "u")
-IGNORED_VARIABLES = {*COMPARED_FIELDS.values(), *PLACE_FIELDS, "hca_guids", "lifecycle_start"}
-COMPARED_VARIABLES = sorted(name for name in NodeSettings.model_fields if name not in IGNORED_VARIABLES)
+ADDRESSES = ("bmc_address", "bmc_mac", "mac")
+COMPARED_SETTINGS = sorted(NodeSettings.model_fields.keys() - {"lifecycle_start"})
+
+Change = tuple[str, str, str]
+"""What changed, the old value, the new value, for people."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +47,11 @@ class InventoryChanges:
 def compare_inventories(before: Fleet, after: Fleet) -> InventoryChanges:
     """Compare two inventories, node by node."""
     kept = tuple((old, after.nodes[name]) for name, old in before.nodes.items() if name in after.nodes)
-    groups: dict[tuple[str, str, str], list[str]] = defaultdict(list)
+    groups: dict[Change, list[str]] = defaultdict(list)
+    settings_changes: dict[tuple[int, int], list[Change]] = {}
     for old, new in kept:
         if old is not new:
-            for change in _differences(old, new):
+            for change in _differences(old, new, settings_changes):
                 groups[change].append(old.name)
     return InventoryChanges(
         added=tuple(node for name, node in after.nodes.items() if name not in before.nodes),
@@ -56,9 +61,10 @@ def compare_inventories(before: Fleet, after: Fleet) -> InventoryChanges:
     )
 
 
-def _differences(old: Node, new: Node) -> Iterator[tuple[str, str, str]]:
-    if old == new:
-        return
+def _differences(
+    old: Node, new: Node, settings_changes: dict[tuple[int, int], list[Change]]
+) -> Iterator[Change]:
+    """Yield what differs. `settings_changes` caches the settings' part: many nodes share one pair of objects."""
     for field, what in COMPARED_FIELDS.items():
         was, will = getattr(old, field), getattr(new, field)
         if was != will:
@@ -67,15 +73,25 @@ def _differences(old: Node, new: Node) -> Iterator[tuple[str, str, str]]:
         yield "place", _place(old), _place(new)
     if old.hca_guids != new.hca_guids:
         yield "hca_guids", *_guids(old.hca_guids, new.hca_guids)
-    yield from _variables(old.variables, new.variables)
+    pair = (id(old.settings), id(new.settings))
+    if pair not in settings_changes:
+        settings_changes[pair] = list(_settings_differences(old.settings, new.settings))
+    addresses = ((name, getattr(old, name), getattr(new, name)) for name in ADDRESSES)
+    changes = [(name, *_format_change(name, was or None, will or None)) for name, was, will in addresses if was != will]
+    yield from sorted([*changes, *settings_changes[pair]]) if changes else settings_changes[pair]
 
 
-def _variables(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-    if old == new:
+def _settings_differences(old: NodeSettings, new: NodeSettings) -> Iterator[Change]:
+    if old is new:
         return
-    for name in COMPARED_VARIABLES:
-        if old.get(name) != new.get(name):
-            yield name, *_format_change(name, old.get(name), new.get(name))
+    for name in COMPARED_SETTINGS:
+        was, will = _given_value(old, name), _given_value(new, name)
+        if was != will:
+            yield name, *_format_change(name, was, will)
+
+
+def _given_value(settings: NodeSettings, name: str) -> Any:
+    return getattr(settings, name) if name in settings.model_fields_set else None
 
 
 def _place(node: Node) -> str:

@@ -86,7 +86,7 @@ def _nodes(plan: ChangePlan) -> Iterator[str]:
     for what, some in (("added", plan.nodes.added), ("removed", plan.nodes.removed)):
         pools: dict[tuple[str, str], list[str]] = defaultdict(list)
         for node in some:
-            start = str(node.variables.get("lifecycle_start", "onboard"))
+            start = node.settings.lifecycle_start
             pools[node.pool, f", starts in {start}" if what == "added" else ""].append(node.name)
         yield from (f"{what}: {format_nodes(names)}, pool {pool}{start}" for (pool, start), names in pools.items())
     kinds: dict[str, list[NodeChange]] = defaultdict(list)

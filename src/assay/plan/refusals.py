@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from assay.lifecycle.decisions.blast_radius_limits import count_allowed_out
-from assay.model.fleet import Node
+from assay.model.node import Node
 from assay.model.text_lists import format_count, format_nodes
 from assay.plan.cable_moves import CablingJob, nodes_losing_links
 from assay.plan.current_fleet_state import FleetFacts, NodeStanding

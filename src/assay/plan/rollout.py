@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from assay.lifecycle.decisions.blast_radius_limits import count_allowed_out
-from assay.model.fleet import Fleet, Node
+from assay.model.fleet import Fleet
+from assay.model.node import Node
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.plan.current_fleet_state import FleetFacts, NodeStanding
 from assay.plan.repair_routes import ServiceRoute, StayEstimate, estimate_stays, find_repair_route

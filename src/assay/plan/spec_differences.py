@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from assay.model.fleet import Fleet, Node
+from assay.model.fleet import Fleet
+from assay.model.node import Node
 from assay.model.specs.firmware_bundle import FirmwareComponent, FirmwareReset
 from assay.model.specs.node_spec import NodeSpec
 from assay.plan.assumptions import APPLIED_SETTINGS

@@ -5,12 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from assay.fleet.secret_lookup import describe_reference, read_secret
 from assay.model.errors import AssayError
-from assay.model.fleet import Node
-from assay.model.specs.credential_reference import CredentialReference as Reference
+from assay.model.node import Node
 
 CREDENTIALS_FIX = "name them: {env: NAME}, {file: PATH}, {command: [PROGRAM, …]} or {vault: !vault …}"
 
@@ -26,21 +23,13 @@ class UserPassword:
 def read_bmc_credentials(node: Node, root: Path) -> UserPassword:
     """Return what `bmc_credentials` of a node lead to, which must hold `user:password`. Raises Trouble."""
     where = f"{node.name} bmc_credentials"
-    reference = find_credentials_reference(node)
+    reference = node.settings.bmc_credentials
     if reference is None:
         raise AssayError("no credentials are declared", where=where, fix=CREDENTIALS_FIX)
     try:
         return parse_user_password(read_secret(reference, root), describe_reference(reference))
     except AssayError as trouble:
         raise AssayError(trouble.what, where=where, fix=trouble.fix) from None
-
-
-def find_credentials_reference(node: Node) -> Reference | None:
-    """Return where the credentials of a node's BMC are, None where nobody says it in a way that can be followed."""
-    try:
-        return Reference.model_validate(node.variables.get("bmc_credentials"))
-    except ValidationError:
-        return None
 
 
 def parse_user_password(text: str, source: str) -> UserPassword:

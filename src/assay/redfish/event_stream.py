@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from assay.model.fleet import Node
+from assay.model.node import Node
 from assay.model.log_message import replace_unencodable
 from assay.redfish.bmc import BmcClient, open_bmc
 from assay.redfish.errors import BmcResourceMissing, BmcUnreachable

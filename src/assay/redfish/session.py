@@ -13,7 +13,7 @@ from redfish.messages.messages import RedfishPasswordChangeRequiredError
 from redfish.rest.v1 import InvalidCredentialsError, RestResponse, SessionCreationError
 
 from assay.model.errors import AssayError
-from assay.model.fleet import Node
+from assay.model.node import Node
 from assay.redfish.credentials import UserPassword
 from assay.redfish.errors import (
     BmcLoginRefused,
@@ -42,7 +42,7 @@ class RedfishSession:
         self, node: Node, credentials: UserPassword, trusted: CertificateTrust, quirks: BmcQuirkSet = NO_QUIRKS
     ) -> None:
         self.node = node
-        self.address = f"{node.variables['bmc_address']}:{node.variables.get('bmc_port', 443)}"
+        self.address = f"{node.bmc_address}:{node.settings.bmc_port}"
         self.where = f"{node.name} BMC {self.address}"
         self._connection = DeadlineHttpAdapter(_tls_context(trusted, self.where), trusted.fingerprint)
         self._authority = trusted.description

@@ -24,7 +24,7 @@ from requests.adapters import HTTPAdapter
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
-from assay.model.fleet import Node
+from assay.model.node import Node
 
 logging.getLogger("redfish.rest.v1").addFilter(lambda _: False)  # `disabled` is undone by whoever configures logging
 
@@ -152,7 +152,7 @@ class CertificateTrust:
 
 def read_bmc_trust(node: Node, root: Path) -> CertificateTrust:
     """Return whom the inventory trusts to be the BMC of `node`; relative paths start at `root`."""
-    if pin := str(node.variables.get("bmc_fingerprint") or ""):
+    if pin := node.settings.bmc_fingerprint:
         return CertificateTrust(fingerprint=pin.removeprefix("sha256:").replace(":", "").lower())
-    ca = node.variables.get("bmc_ca")
+    ca = node.settings.bmc_ca
     return CertificateTrust(ca=root / ca if ca else None)

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
-
-from pydantic import ValidationError
 
 from assay.model.errors import AssayError
-from assay.model.specs.node_settings import KubernetesClusterSettings
+from assay.model.specs.node_settings import KubernetesClusterSettings, NodeSettings
 from assay.schedulers.kubernetes_client import ApiRequest, KubernetesApi, KubernetesObject, connect_cluster
 from assay.schedulers.kubernetes_cordon import cordon_node, describe_node_cordon, read_node, uncordon_node
 from assay.schedulers.kubernetes_eviction import DisruptionBudgets, evict_pods
@@ -31,12 +28,8 @@ class KubernetesScheduler:
 
     places_jobs = True
 
-    def __init__(self, variables: Mapping[str, Any], patience_s: float = 20.0) -> None:
-        try:
-            self.settings = KubernetesClusterSettings.model_validate(variables.get("kubernetes") or {})
-        except ValidationError as wrong:
-            said = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in wrong.errors())
-            raise AssayError(f"the inventory variable `kubernetes` makes no sense: {said}") from None
+    def __init__(self, settings: NodeSettings, patience_s: float = 20.0) -> None:
+        self.settings = settings.kubernetes or KubernetesClusterSettings()
         self.patience_s = patience_s
 
     def __eq__(self, other: object) -> bool:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
 
 from assay.model.errors import AssayError
+from assay.model.specs.node_settings import NodeSettings
 from assay.schedulers.scheduler_adapter import CustomerJob, SchedulerNodeStatus, SpareRunResult
 
 
@@ -14,8 +14,8 @@ class NoScheduler:
 
     places_jobs = False
 
-    def __init__(self, variables: Mapping[str, Any]) -> None:
-        del variables
+    def __init__(self, settings: NodeSettings) -> None:
+        del settings
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, NoScheduler)

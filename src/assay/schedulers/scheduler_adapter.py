@@ -16,7 +16,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Protocol, runtime_checkable
 
 from assay.model.errors import AssayError
-from assay.model.fleet import Node
+from assay.model.node import Node
 from assay.model.slurm_reason import REASON_PREFIX
 
 ENTRY_POINT_GROUP = "assay.workloads"
@@ -152,16 +152,16 @@ def prefix_reason(text: str) -> str:
 def load_scheduler_adapter(node: Node) -> SchedulerAdapter:
     """Return the adapter that the node's inventory variable `workloads` names (default `none`).
 
-    An adapter is called with the node's variables, where it finds its address. Raises Trouble for an unknown name.
+    An adapter is called with the node's settings, where it finds its address. Raises Trouble for an unknown name.
     """
-    name = str(node.variables.get("workloads", "none"))
+    name = node.settings.workloads
     if name not in _list_adapters():
         raise AssayError(
             f"no workloads adapter is called {name!r}",
             where=node.name,
             fix=f"set the inventory variable `workloads` to one of: {', '.join(sorted(_list_adapters())) or 'none at all'}",
         )
-    adapter: SchedulerAdapter = _list_adapters()[name].load()(node.variables)
+    adapter: SchedulerAdapter = _list_adapters()[name].load()(node.settings)
     return adapter
 
 

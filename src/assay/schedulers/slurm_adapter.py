@@ -11,10 +11,10 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
 from assay.model.errors import AssayError
 from assay.model.slurm_reason import tag_reason
+from assay.model.specs.node_settings import NodeSettings
 from assay.schedulers import slurm_reservation
 from assay.schedulers.scheduler_adapter import (
     VERIFY_UNDRAIN,
@@ -158,10 +158,10 @@ class SlurmScheduler:
         return slurm_reservation.list_reserved_nodes(self.client) if asked else set()
 
 
-def make_slurm_scheduler(variables: Mapping[str, Any]) -> SlurmScheduler:
+def make_slurm_scheduler(settings: NodeSettings) -> SlurmScheduler:
     """Return the adapter for a node's inventory variables."""
-    partition, cordon = variables.get("slurm_spare_partition", ""), variables.get("slurm_cordon", "drain")
-    return SlurmScheduler(SlurmClient(str(variables.get("slurm_conf", ""))), str(partition), cordon == "reservation")
+    client = SlurmClient(settings.slurm_conf)
+    return SlurmScheduler(client, settings.slurm_spare_partition, settings.slurm_cordon == "reservation")
 
 
 def _make_status(node: SlurmNode, jobs: tuple[CustomerJob, ...], reserved: bool) -> SchedulerNodeStatus:

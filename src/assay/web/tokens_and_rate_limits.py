@@ -18,8 +18,7 @@ from starlette.requests import Request
 
 from assay.fleet.secret_lookup import read_secret
 from assay.model.errors import AssayError
-from assay.model.fleet import Node
-from assay.model.specs.credential_reference import TokenReference
+from assay.model.node import Node
 
 
 class TokenBucket(NamedTuple):
@@ -78,10 +77,10 @@ class AgentTokens:
         return time.monotonic() - kept[0] if kept else TOKEN_CACHE_S
 
     def _found(self, node: Node) -> str:
-        if not node.variables.get("agent_token"):
+        reference = node.settings.agent_token
+        if reference is None:
             return ""
         try:
-            reference = TokenReference.model_validate(node.variables["agent_token"])
             return reference.sha256 or token_digest(read_secret(reference, self._root))
         except (AssayError, ValueError) as error:
             self._tell(f"{node.name} agent_token: {error}")

@@ -19,8 +19,8 @@ from assay.controller.schedules.idle_load import NodeLoadResult, load_idle_node
 from assay.controller.schedules.idle_verification import VERIFICATION_MISSED, verify_idle
 from assay.controller.schedules.slot_runner import SlotResult
 from assay.ledger.store import Ledger
-from assay.model.fleet import Node
 from assay.model.ledger_entry import LedgerEntry
+from assay.model.node import Node
 from assay.model.specs.schedules import FleetSchedule, IdleVerificationSpec, find_previous_slot
 from assay.observe.evidence_store import EvidenceStore
 from assay.schedulers.scheduler_adapter import VERIFY_UNDRAIN

@@ -22,7 +22,7 @@ from assay.controller.schedules.idle_verification import verify_idle
 from assay.controller.schedules.slot_runner import SlotResult
 from assay.ledger.store import Ledger
 from assay.model.clock import SystemClock
-from assay.model.fleet import Node
+from assay.model.node import Node
 from assay.model.specs.schedules import FleetSchedule, IdleVerificationSpec, find_previous_slot
 from assay.observe.evidence_store import EvidenceStore
 from assay.schedulers.scheduler_adapter import VERIFY_UNDRAIN
@@ -64,7 +64,7 @@ def in_slurm(room: Room, node: Node) -> Node:
         "assay.probe",
     ]
     told = {"workloads": "slurm", "slurm_spare_partition": "assay", "probe_command": there, "transport": "local"}
-    return replace(node, variables={**node.variables, **told, "reach": []})
+    return replace(node, settings=node.settings.model_copy(update={**told, "reach": []}))
 
 
 def verified(desk: ControllerContext) -> SlotResult:

@@ -21,6 +21,7 @@ from assay.model.evidence import EvidenceDocument
 from assay.model.fabric.ports_and_cables import PortId
 from assay.model.fleet import Fleet
 from assay.model.reading import failed, unsupported, value
+from assay.model.specs.node_settings import make_node_settings
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 LEAF = "0x0000000000005000"
@@ -193,7 +194,8 @@ def test_a_fabric_that_is_discovered_elsewhere_is_not_asked_about_ports_here(sca
 @pytest.fixture
 def fleet_of(fabric_fleet):
     def make(**variables: object) -> Fleet:
-        nodes = {name: replace(node, variables=variables) for name, node in fabric_fleet.nodes.items()}
+        settings = make_node_settings(variables)
+        nodes = {name: replace(node, settings=settings) for name, node in fabric_fleet.nodes.items()}
         return replace(fabric_fleet, nodes=nodes)
 
     return make

@@ -43,9 +43,11 @@ from assay.lifecycle.node_state_projection import project_node_states
 from assay.model.clock import ScaledClock
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument
-from assay.model.fleet import Fleet, Node
+from assay.model.fleet import Fleet
+from assay.model.node import Node
 from assay.model.outcome import CheckSubject, Outcome, SuiteRun
 from assay.model.specs.check_catalog_and_gates import CheckCatalog, CheckDeclaration
+from assay.model.specs.node_settings import NodeSettings
 from assay.observe.evidence_store import EvidenceStore
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -72,11 +74,11 @@ def _repository() -> Fleet:
 def fleet_of(root: Path, nodes: int) -> Fleet:
     """Return this repository's policy over nodes in two pools and racks of ten, all in production."""
     real = _repository()
-    starts = {"lifecycle_start": "production"}
+    starts = NodeSettings(lifecycle_start="production")
     model = next(node for node in real.nodes.values() if node.profile == "managed")
     names = [f"n{number:04}" for number in range(nodes)]
     some = {
-        name: replace(model, name=name, pool=f"p{n % 2}", rack=f"r{n // RACK}", u=n % RACK, variables=starts)
+        name: replace(model, name=name, pool=f"p{n % 2}", rack=f"r{n // RACK}", u=n % RACK, settings=starts)
         for n, name in enumerate(names)
     }
     policy = next(iter(real.policies.values()))

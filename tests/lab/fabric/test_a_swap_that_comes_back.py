@@ -20,6 +20,7 @@ from assay.fleet.fleet_loader import load_fleet
 from assay.lab.fabric.cabling import lay_cables, swap_cables
 from assay.lab.world import LabWorld
 from assay.ledger.store import Ledger
+from assay.model.specs.node_settings import make_node_settings
 from assay.observe.evidence_store import EvidenceStore
 from assay.tickets.ticket_delivery import deliver_tickets
 
@@ -45,7 +46,8 @@ def desk(tmp_path: Path) -> Iterator[ControllerContext]:
         "fabric": "compute",
         "fabric_discover": [sys.executable, "-m", "assay.lab.fabric.ibnetdiscover", str(tmp_path)],
     }
-    fleet = replace(fleet, nodes={name: replace(node, variables=variables) for name, node in fleet.nodes.items()})
+    settings = make_node_settings(variables)
+    fleet = replace(fleet, nodes={name: replace(node, settings=settings) for name, node in fleet.nodes.items()})
     lay_cables(LabWorld(tmp_path), compile_topology(fleet.designs["compute"], fleet))
     ledger = Ledger.open(home / "ledger.sqlite")
     yield ControllerContext(fleet, ledger, EvidenceStore(home / "evidence"), Clock(), home, tmp_path / "reports")

@@ -20,6 +20,7 @@ from assay.fleet.fleet_loader import load_fleet
 from assay.lab.fabric import ibsim
 from assay.lab.fabric.ibnetdiscover import format_net_file
 from assay.model.fabric.ports_and_cables import PortId
+from assay.model.specs.node_settings import make_node_settings
 
 TOOLS = ibsim.find_ibsim_tools()
 SBIN = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin"])
@@ -119,7 +120,8 @@ def look(simulated):
     fleet = load_fleet(Path(__file__).parents[3])
     commands = {"errors": simulated.asking("ibqueryerrors"), "subnet": simulated.asking("sminfo")}
     variables = {"fabric_discover": simulated.asking("ibnetdiscover"), "fabric_facts": commands}
-    nodes = {name: replace(node, variables=variables) for name, node in fleet.nodes.items()}
+    settings = make_node_settings(variables)
+    nodes = {name: replace(node, settings=settings) for name, node in fleet.nodes.items()}
     asked = replace(fleet, nodes=nodes)
 
     def look(before=None, hours=4):

@@ -12,6 +12,7 @@ from assay.fabric.topology.design_compiler import compile_topology
 from assay.fleet.fleet_loader import load_fleet
 from assay.lab.fabric.cabling import lay_cables, swap_cables, unplug_cable
 from assay.lab.world import LabWorld
+from assay.model.specs.node_settings import make_node_settings
 
 REPOSITORY = Path(__file__).parents[3]
 
@@ -21,7 +22,8 @@ def lab(tmp_path):
     """The example fleet with its fabric in a lab; returns the world and what a scan says now."""
     fleet = load_fleet(REPOSITORY)
     variables = {"fabric_discover": [sys.executable, "-m", "assay.lab.fabric.ibnetdiscover", str(tmp_path)]}
-    fleet = replace(fleet, nodes={name: replace(node, variables=variables) for name, node in fleet.nodes.items()})
+    settings = make_node_settings(variables)
+    fleet = replace(fleet, nodes={name: replace(node, settings=settings) for name, node in fleet.nodes.items()})
     design, world = fleet.designs["compute"], LabWorld(tmp_path)
     lay_cables(world, compile_topology(design, fleet))
     return world, lambda: judge_scan(fleet, design, run_fabric_scan(fleet, design, deadline_s=60))

@@ -18,8 +18,8 @@ from assay.controller.reconcile_pass import PassReport, reconcile_once, repeat_u
 from assay.fleet.fleet_loader import load_fleet
 from assay.lab.faults.injection import inject_fault
 from assay.ledger.store import Ledger
-from assay.model.fleet import Node
 from assay.model.ledger_entry import LedgerEntry
+from assay.model.node import Node
 from assay.observe.evidence_store import EvidenceStore
 from assay.schedulers.kubernetes_adapter import KubernetesScheduler
 from assay.schedulers.scheduler_adapter import SchedulerAdapter, load_scheduler_adapter

@@ -21,6 +21,7 @@ from assay.lifecycle.faults.detection import FaultObservation
 from assay.model.clock import SystemClock
 from assay.model.errors import AssayError
 from assay.model.ledger_entry import LedgerEntry
+from assay.model.specs.node_settings import make_node_settings
 from assay.model.timestamps import format_time
 from assay.observe.evidence_store import EvidenceStore
 from assay.schedulers.scheduler_adapter import load_scheduler_adapter
@@ -40,7 +41,7 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 def memory(tmp_path: Path) -> FleetStateCache:
     """Have nodes of the example fleet serve, with Slurm as their scheduler."""
     fleet, clock = load_fleet(REPOSITORY), SystemClock()
-    nodes = {name: replace(fleet.nodes[name], variables={"workloads": "slurm"}) for name in NODES}
+    nodes = {name: replace(fleet.nodes[name], settings=make_node_settings({"workloads": "slurm"})) for name in NODES}
     ledger, store = Ledger.open(tmp_path / "ledger.sqlite"), EvidenceStore(tmp_path / "evidence")
     desk = ControllerContext(
         replace(fleet, nodes=nodes), ledger, store, clock, tmp_path, tmp_path / "reports", load_scheduler_adapter

@@ -27,7 +27,7 @@ def evaluate_weeks_of_nodes(desk: Workspace, nodes: Collection[str], *, anew: bo
 
     Unless `anew`, a week that ends with the newest scan is left as it is.
     """
-    names = dict.fromkeys(str(desk.fleet.nodes[node].variables.get("fabric", "")) for node in nodes)
+    names = dict.fromkeys(desk.fleet.nodes[node].settings.fabric or "" for node in nodes)
     for design in (desk.fleet.designs[name] for name in names if name in desk.fleet.designs):
         if _is_due(EvidenceStore(desk.evidence_dir), design, anew=anew):
             print(f"looking at a week of the fabric {design.name} …", file=sys.stderr)  # noqa: T201

@@ -69,7 +69,8 @@ def _read_policy(file: Path | None, fleet: Path) -> LifecyclePolicy:
 
 
 if TYPE_CHECKING:
-    from assay.model.fleet import Fleet, Node
+    from assay.model.fleet import Fleet
+    from assay.model.node import Node
     from assay.trends.replay.assumed_durations import ReplayDurations
     from assay.trends.replay.fault_history import FaultHistory
     from assay.trends.replay.replay_result import ReplayResult

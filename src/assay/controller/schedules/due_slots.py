@@ -11,8 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from assay.model.fleet import Fleet, Node
+from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry, derive_id
+from assay.model.node import Node
 from assay.model.specs.schedules import FleetSchedule, ScheduledWork, Schedules, find_next_slot, find_previous_slot
 
 SLOT_BEGUN, SLOT_RAN = SLOT_KINDS = "schedule.begun", "schedule.ran"
@@ -127,13 +128,13 @@ def list_schedule_targets(fleet: Fleet, schedule: FleetSchedule) -> list[str]:
     if schedule.does in ("fabric-scan", "fabric-evaluation"):
         return list(dict.fromkeys(fabric for node in nodes if (fabric := read_fabric_name(node)) in fleet.designs))
     if schedule.does == "idle-verification":
-        nodes = [node for node in nodes if str(node.variables.get("workloads", "none")) != "none"]
+        nodes = [node for node in nodes if node.settings.workloads != "none"]
     return list(dict.fromkeys(node.pool for node in nodes))
 
 
 def read_fabric_name(node: Node) -> str:
     """Return the fabric that a node hangs on, "" for none."""
-    return str(node.variables.get("fabric") or "")
+    return node.settings.fabric or ""
 
 
 def compute_due_tasks(timetable: Iterable[ScheduleLine], pasts: ScheduleHistory, now: datetime) -> list[SlotTask]:

@@ -9,7 +9,8 @@ import zlib
 from collections.abc import Collection, Mapping
 
 from assay.controller.schedules.due_slots import list_schedules
-from assay.model.fleet import Fleet, Node
+from assay.model.fleet import Fleet
+from assay.model.node import Node
 from assay.model.specs.lifecycle_policy import LifecycleState
 
 MIN_SLICE_NODES = 256
@@ -95,4 +96,4 @@ def find_unscheduled_fabrics(fleet: Fleet, nodes: Collection[Node]) -> set[str]:
     """Return the fabrics of these nodes that no schedule has scanned."""
     scanned = [one for _, one, _ in list_schedules(fleet.schedules) if one.does == "fabric-scan"]
     left = [node for node in nodes if not any(not one.pools or node.pool in one.pools for one in scanned)]
-    return {str(fabric) for node in left if (fabric := node.variables.get("fabric"))}
+    return {fabric for node in left if (fabric := node.settings.fabric)}

@@ -19,7 +19,8 @@ from assay.fabric.drafts.point_to_point_sheet import (
 )
 from assay.fabric.topology.adapters import list_adapter_names
 from assay.model.fabric.ports_and_cables import DeviceKind
-from assay.model.fleet import Fleet, Node
+from assay.model.fleet import Fleet
+from assay.model.node import Node
 
 PORT_COUNTS = (36, 40, 64, 128, 144)
 RATE = "4xNDR"

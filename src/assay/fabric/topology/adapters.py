@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from assay.fabric.topology.compiled_topology import DesignedDevice
 from assay.model.fabric.fabric_design import FabricDesign
-from assay.model.fleet import Fleet, Node
+from assay.model.fleet import Fleet
+from assay.model.node import Node
 
 
 def list_adapters(design: FabricDesign, node: Node, fleet: Fleet) -> list[DesignedDevice]:

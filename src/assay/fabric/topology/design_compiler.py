@@ -12,7 +12,8 @@ from assay.model.fabric.fabric_design import FabricDesign
 from assay.model.fabric.fat_tree import CableBundle, FatTreeWiring
 from assay.model.fabric.ports_and_cables import Cable
 from assay.model.fabric.switch_tiers import FabricSwitch, SwitchModel
-from assay.model.fleet import Fleet, Node
+from assay.model.fleet import Fleet
+from assay.model.node import Node
 
 
 def list_expected_cables(design: FabricDesign, fleet: Fleet) -> list[Cable]:

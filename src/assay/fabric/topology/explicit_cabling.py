@@ -11,7 +11,8 @@ from assay.model.errors import AssayError
 from assay.model.fabric.design_cables_and_partitions import CableOverride, ExplicitDevice, ExplicitEnd, parse_port_range
 from assay.model.fabric.fabric_design import FabricDesign
 from assay.model.fabric.ports_and_cables import PortId
-from assay.model.fleet import Fleet, Node
+from assay.model.fleet import Fleet
+from assay.model.node import Node
 
 DEVICE_NAME_HINT = "name a switch of the design or an adapter (`n0001 mlx5_0`), or give its `guid`"
 

@@ -11,11 +11,11 @@ from assay.fleet.ansible_inventory.group_variables import InventoryHost, Variabl
 from assay.fleet.check import FilePosition, RuleFinding, rule
 from assay.fleet.repository_draft import HostDeclaration, RepositoryDraft
 from assay.fleet.rules.dangling_names import format_few_names
-from assay.model.specs.node_settings import NodeSettings
+from assay.model.specs.node_settings import NodeVariables
 from assay.model.specs.node_spec import NodeSpec
 
-SETTING_NAMES = tuple(NodeSettings.model_fields)
-Keys = Callable[[NodeSettings], Iterable[str]]
+SETTING_NAMES = tuple(NodeVariables.model_fields)
+Keys = Callable[[NodeVariables], Iterable[str]]
 
 
 @rule("ASY0030", "two nodes share a serial number", why="History and RMA follow the serial number, not the name.")
@@ -139,7 +139,7 @@ def _meant(name: str) -> str:
     return next(iter(get_close_matches(name, SETTING_NAMES, n=1, cutoff=0.85)), "")
 
 
-def _token(node: NodeSettings) -> list[str]:
+def _token(node: NodeVariables) -> list[str]:
     """Return what the reference says, in a form that may be shown."""
     reference = node.agent_token
     if reference is None:
@@ -148,7 +148,7 @@ def _token(node: NodeSettings) -> list[str]:
     return [f"agent_token {where} {sha256(what.encode()).hexdigest()[:12] if reference.vault else what}"]
 
 
-def _bmc(node: NodeSettings) -> list[str]:
+def _bmc(node: NodeVariables) -> list[str]:
     return [f"{node.bmc_address}:{node.bmc_port}"] if node.bmc_address else []
 
 

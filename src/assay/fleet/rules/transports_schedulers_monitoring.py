@@ -14,7 +14,7 @@ from assay.fleet.repository_draft import HostDeclaration, RepositoryDraft
 from assay.fleet.rules.dangling_names import format_few_names, suggest_name
 from assay.model.specs.fault_catalog import FaultCatalog, select_active_catalogs
 from assay.model.specs.monitoring import Monitoring
-from assay.model.specs.node_settings import NodeSettings
+from assay.model.specs.node_settings import NodeVariables
 
 
 @rule("ASY0160", "a node read through a Prometheus that nobody names", why="It would never be read.")
@@ -137,7 +137,7 @@ def unused_scheduler_settings(draft: RepositoryDraft) -> Iterator[RuleFinding]:
 
 def _decides_setting(host: HostDeclaration, setting: str) -> bool:
     """Whether a host is given more than what counts without a word: that is how a group's setting is taken back."""
-    return host.settings is not None and getattr(host.settings, setting) != NodeSettings.model_fields[setting].default
+    return host.settings is not None and getattr(host.settings, setting) != NodeVariables.model_fields[setting].default
 
 
 def _uses_scheduler(host: HostDeclaration, scheduler: str) -> bool:

@@ -8,7 +8,8 @@ from functools import cached_property
 from typing import TypeVar
 
 from assay.harness.fixtures.spec_views import list_slots
-from assay.model.fleet import Fleet, Node
+from assay.model.fleet import Fleet
+from assay.model.node import Node
 from assay.model.outcome import CheckSubject
 from assay.model.specs.check_catalog_and_gates import CheckDeclaration
 
@@ -158,7 +159,7 @@ def _fabrics(nodes: Iterable[Node]) -> dict[str, set[str]]:
     """Return the names of the nodes by the fabric that they hang on."""
     groups: dict[str, set[str]] = {}
     for node in nodes:
-        if fabric := node.variables.get("fabric"):
+        if fabric := node.settings.fabric:
             groups.setdefault(fabric, set()).add(node.name)
     return groups
 

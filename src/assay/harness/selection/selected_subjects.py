@@ -9,7 +9,7 @@ from typing import NamedTuple
 from assay.harness.fixtures.spec_views import list_slots
 from assay.harness.selection.command_line_selection import ANY_SUBJECT, KeywordPattern
 from assay.harness.selection.declared_checks import PART_KINDS, NodeSelection, list_node_subjects
-from assay.model.fleet import Node
+from assay.model.node import Node
 from assay.model.outcome import CheckSubject
 from assay.model.specs.node_spec import NodeSpec
 

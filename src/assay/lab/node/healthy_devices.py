@@ -1,18 +1,18 @@
-"""The healthy parts of a virtual node, each list in slot order as the NodeSpec has it.
+"""The devices of a healthy virtual node: GPUs, HCAs, NICs, drives, power supplies, fans. Lists are in slot order.
 
-A healthy GPU of a virtual node: what its model is, what its state can be, and what a reboot makes good.
+Keys of a GPU:
 
 | key | meaning |
 |---|---|
-| present lost | whether it enumerates; whether it has fallen off the bus |
-| temperature_c, `*_c`; power_w, `*_w` | heat and power, with their thresholds |
-| `*_mhz`, throttle, throttled_ns | clocks, NVML's bits of what holds them down, and for how long each did |
-| ecc_… remap_… sram_threshold_exceeded repair_… | memory |
-| nvlink_up nvlink_errors | links that are up, from the first on; `{"4": {"recoveries": 12}}` by link |
-| fabric_… | NVML's numbers of state, status, clique, health |
-| recovery_action | NVML's number of what the driver asks for |
-| pids | processes on it |
-| xids | every XID so far: each comes once to whoever waits for NVML's events |
+| present lost | it enumerates; it has fallen off the bus |
+| temperature_c, `*_c`; power_w, `*_w` | temperature and power, with their thresholds |
+| `*_mhz`, throttle, throttled_ns | clocks, NVML's throttle reasons as bits, and the time spent in each |
+| ecc_… remap_… sram_threshold_exceeded repair_… | memory errors and repairs |
+| nvlink_up nvlink_errors | number of links up, counted from the first; errors by link: `{"4": {"recoveries": 12}}` |
+| fabric_… | NVML's numbers for state, status, clique and health |
+| recovery_action | NVML's number of the action that the driver asks for |
+| pids | processes on the GPU |
+| xids | all XIDs so far; each client of NVML's events gets each of them once |
 """
 
 from __future__ import annotations
@@ -21,19 +21,46 @@ import hashlib
 import uuid
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:  # the node's shell starts often and needs none of pydantic
+if TYPE_CHECKING:  # a node's shell starts often: it does without pydantic
     from collections.abc import Mapping
 
-    from assay.model.fleet import Node
+    from assay.model.node import Node
     from assay.model.specs.node_spec import NodeSpec
+
+DevicePart = dict[str, Any]
 
 MIB = 2**20
 COMPLETED = 3  # NVML_GPU_FABRIC_STATE_COMPLETED
 RACK_HEALTH = 0xAA  # NVML_GPU_FABRIC_HEALTH_MASK_…: none of the four is so
 HEALTHY_SUMMARY = 1  # NVML_GPU_FABRIC_HEALTH_SUMMARY_HEALTHY
 NVLINK_5 = ("B200", "GB200")
+HGX_NVLINKS = 18  # per GPU, from H100 to GB200
+NDR_GBPS = 400  # ConnectX-7, 4X NDR
+NIC_DOMAIN, NIC_BUS = "0000", 0x2A  # free in every spec; no spec names these addresses
+NVME_DOMAIN, NVME_BUS = "0000", 0x82
+HEALTHY_DRIVE = {
+    "critical_warning": 0,
+    "temperature_c": 38,
+    "avail_spare": 100,
+    "spare_thresh": 10,
+    "percent_used": 2,
+    "media_errors": 0,
+    "unsafe_shutdowns": 3,
+}
+ZERO_ERROR_COUNTERS = (
+    "pcie_replays",
+    "throttle",
+    "ecc_volatile_corrected",
+    "ecc_volatile_uncorrected",
+    "ecc_aggregate_corrected",
+    "ecc_aggregate_uncorrected",
+    "remap_correctable",
+    "remap_uncorrectable",
+    "remap_pending",
+    "remap_failed",
+)
 
-# As nvidia-smi -q shows an H100 SXM5 (NVIDIA/k8s-test-infra, testdata/hardware/qx-h100.xml).
+# Values of an H100 SXM5 as `nvidia-smi -q` shows them (NVIDIA/k8s-test-infra, testdata/hardware/qx-h100.xml).
 HEALTHY_GPU: Mapping[str, Any] = {
     "board_part": "692-2G520-0200-000",
     "inforom_image": "G520.0200.00.05",
@@ -89,8 +116,9 @@ HEALED_BY_BOOT = (
 
 
 def gpu_model(node: Node, spec: NodeSpec) -> dict[str, Any]:
-    """Return what every GPU of the node has because of its model: as the spec's limits ask for, else an H100's."""
-    clock, memory_clock = _gpu_spec_limit(spec, "gpu_clock", 1980), _gpu_spec_limit(spec, "gpu_memory_clock", 2619)
+    """Return the keys that follow from the GPU model: values from the spec's limits, else those of an H100."""
+    clock = round(spec_limit(spec, "gpu_clock", 1980))
+    memory_clock = round(spec_limit(spec, "gpu_memory_clock", 2619))
     fifth = spec.gpus.model.endswith(NVLINK_5)
     return {
         **HEALTHY_GPU,
@@ -99,8 +127,8 @@ def gpu_model(node: Node, spec: NodeSpec) -> dict[str, Any]:
         "memory_max_mhz": memory_clock,
         "application_mhz": clock,
         "application_default_mhz": clock,
-        "power_default_w": _gpu_spec_limit(spec, "gpu_power_limit", 700),
-        "memory_total_bytes": _gpu_spec_limit(spec, "gpu_memory", 81_559) * MIB,
+        "power_default_w": round(spec_limit(spec, "gpu_power_limit", 700)),
+        "memory_total_bytes": round(spec_limit(spec, "gpu_memory", 81_559)) * MIB,
         "nvlink_speed_mb_s": 53_125 if fifth else 26_562,
         "nvlink_generation": 5 if fifth else 4,
         **(_rack_domain(node) if spec.rack else {}),
@@ -108,53 +136,16 @@ def gpu_model(node: Node, spec: NodeSpec) -> dict[str, Any]:
 
 
 def _rack_domain(node: Node) -> dict[str, Any]:
-    """Return what tells the GPUs of one rack's NVLink domain: all of them have the same cluster and clique."""
+    """Return the keys of a rack-scale NVLink domain: all GPUs of a rack share one cluster and clique."""
     cluster = uuid.uuid5(uuid.NAMESPACE_DNS, f"{node.site}.{node.rack}")
     health = {"fabric_health": RACK_HEALTH, "fabric_summary": HEALTHY_SUMMARY}
     return {"fabric_cluster": str(cluster), "fabric_clique": 1, **health}
 
 
-def _gpu_spec_limit(spec: NodeSpec, name: str, otherwise: int) -> int:
-    return round(spec.limits[name].value) if name in spec.limits else otherwise
-
-
 def gpu_after_boot(gpu: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the GPU as a reboot leaves it: on the bus, its fabric joined, its waiting rows remapped."""
+    """Return the GPU after a reboot: on the bus, part of the fabric, with no row remapping pending."""
     healed = {key: HEALTHY_GPU[key] for key in HEALED_BY_BOOT if key in gpu}
     return {**gpu, **healed, "lost": False, "remap_pending": 0}
-
-
-if TYPE_CHECKING:  # the node's shell starts often and needs none of pydantic
-    from assay.model.fleet import Node
-    from assay.model.specs.node_spec import NodeSpec
-
-DevicePart = dict[str, Any]
-
-NDR_GBPS = 400  # ConnectX-7, 4X NDR
-NIC_DOMAIN, NIC_BUS = "0000", 0x2A  # free in every spec; nothing says where these sit
-NVME_DOMAIN, NVME_BUS = "0000", 0x82
-HEALTHY_DRIVE = {
-    "critical_warning": 0,
-    "temperature_c": 38,
-    "avail_spare": 100,
-    "spare_thresh": 10,
-    "percent_used": 2,
-    "media_errors": 0,
-    "unsafe_shutdowns": 3,
-}
-HGX_NVLINKS = 18  # per GPU, from H100 to GB200
-NOTHING_WRONG = (
-    "pcie_replays",
-    "throttle",
-    "ecc_volatile_corrected",
-    "ecc_volatile_uncorrected",
-    "ecc_aggregate_corrected",
-    "ecc_aggregate_uncorrected",
-    "remap_correctable",
-    "remap_uncorrectable",
-    "remap_pending",
-    "remap_failed",
-)
 
 
 def gpus(node: Node, spec: NodeSpec) -> list[DevicePart]:
@@ -178,14 +169,14 @@ def gpus(node: Node, spec: NodeSpec) -> list[DevicePart]:
             "nvlink_up": HGX_NVLINKS,
             "burn_ok": True,
             "burn_gflops": round(1.2 * spec_limit(spec, "gpu_burn_gflops", 40_000)),
-            **dict.fromkeys(NOTHING_WRONG, 0),
+            **dict.fromkeys(ZERO_ERROR_COUNTERS, 0),
         }
         for index, pci in enumerate(spec.gpus.pci)
     ]
 
 
 def hcas(node: Node, spec: NodeSpec) -> list[DevicePart]:
-    """Return the InfiniBand adapters: every port ACTIVE at NDR. GUIDs are the inventory's, by rail."""
+    """Return the InfiniBand adapters, every port ACTIVE at NDR. GUIDs come from the inventory, by rail."""
     return [
         {
             "name": hca.name,
@@ -207,7 +198,7 @@ def hcas(node: Node, spec: NodeSpec) -> list[DevicePart]:
 
 
 def numa_node_of(index: int, count: int) -> int:
-    """Return the NUMA node of one of so many devices: one half sits at either socket."""
+    """Return the NUMA node of device `index` of `count`: the first half is at socket 0, the rest at socket 1."""
     return int(index >= (count + 1) // 2)
 
 
@@ -218,7 +209,7 @@ def _guid(node: Node, rail: int) -> str:
 
 
 def nics(node: Node, spec: NodeSpec) -> list[DevicePart]:
-    """Return the front-end interfaces: carrier up at the spec's speed."""
+    """Return the front-end interfaces, with carrier, at the spec's speed."""
     return [
         {
             "name": nic.name,
@@ -272,15 +263,15 @@ def fans(spec: NodeSpec) -> list[DevicePart]:
 
 
 def spec_limit(spec: NodeSpec, name: str, otherwise: float) -> float:
-    """Return what the spec's limit of that name asks for, else a usual figure."""
+    """Return the value of the spec's limit `name`, else `otherwise`."""
     return spec.limits[name].value if name in spec.limits else otherwise
 
 
 def derive_number_below(node: str, what: str, bound: int) -> int:
-    """Return a number in [0, bound) that follows from the node and the thing it is for."""
+    """Return a number in [0, bound) derived from the node's name and `what`."""
     return int.from_bytes(hashlib.sha256(f"{node}/{what}".encode()).digest()[:8], "big") % bound
 
 
 def derive_serial_number(node: str, what: str, digits: int) -> str:
-    """Return a serial number of so many digits."""
+    """Return a serial number of `digits` digits, derived from the node's name and `what`."""
     return f"{derive_number_below(node, what, 10**digits):0{digits}}"

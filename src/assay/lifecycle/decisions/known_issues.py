@@ -13,7 +13,7 @@ from assay.lifecycle.decisions.proposals import Proposal
 from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.lifecycle.node_state import FaultRecord
 from assay.model.decision import DecisionCause
-from assay.model.fleet import Node
+from assay.model.node import Node
 from assay.model.outcome import Outcome, RecordedOutcome
 from assay.model.specs.known_issues import ExcuseCandidate, KnownIssue, find_excuse
 

@@ -10,7 +10,7 @@ from assay.lifecycle.decisions.blast_radius_limits import is_in_service, is_out_
 from assay.lifecycle.decisions.proposals import Proposal
 from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.model.decision import DecisionCause
-from assay.model.fleet import Node
+from assay.model.node import Node
 from assay.model.specs.lifecycle_policy import RACK_RULE_PREFIX, LifecyclePolicy, RackRule
 
 RackPlace = tuple[str, str]

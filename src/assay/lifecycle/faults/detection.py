@@ -22,8 +22,8 @@ from assay.lifecycle.faults.sightings import (
 )
 from assay.lifecycle.node_state import FaultRecord, NodeState
 from assay.model.evidence import EvidenceDocument
-from assay.model.fleet import Node
 from assay.model.ledger_entry import derive_id
+from assay.model.node import Node
 from assay.model.outcome import RecordedOutcome
 from assay.model.specs.fault_catalog import FaultBlame, FaultCatalog, FaultSeverity, Remedy
 from assay.model.specs.lifecycle_policy import LifecyclePolicy

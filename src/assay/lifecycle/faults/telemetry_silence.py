@@ -14,8 +14,8 @@ from datetime import datetime, timedelta
 from assay.lifecycle.faults.detection import FaultClearance, FaultObservation
 from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.lifecycle.node_state import FaultRecord
-from assay.model.fleet import Node
 from assay.model.ledger_entry import derive_id
+from assay.model.node import Node
 from assay.model.specs.fault_catalog import FaultCatalog
 from assay.model.specs.lifecycle_policy import SilenceLimits
 from assay.model.timestamps import format_duration, format_time, parse_time

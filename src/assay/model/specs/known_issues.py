@@ -9,15 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from datetime import UTC, date, datetime
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from assay.model.errors import ConflictError, FieldConflict
+from assay.model.node import Node
 from assay.model.specs.spec_document import SpecDocument, StrictModel
-
-if TYPE_CHECKING:
-    from assay.model.fleet import Node
 
 GlobPattern = Annotated[str, Field(min_length=1)]
 

@@ -1,16 +1,14 @@
-"""What assay reads of a host's Ansible variables. Everything else in an inventory is Ansible's own business.
+"""The Ansible variables of a node that assay reads, with their types and bounds.
 
-What an inventory may say of the Kubernetes cluster that places pods on a node.
-
-What an inventory may say of the Prometheus that scrapes a node already.
-
-What an inventory may say of the way to a node's readings.
+`NodeVariables` is all of them. It divides into `NodeIdentity`, which differs from node to node, and `NodeSettings`,
+which most nodes of a pool have in common.
 """
 
 from __future__ import annotations
 
 import ipaddress
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -102,30 +100,34 @@ class KubernetesExecSettings(StrictModel):
     node: str = ""
 
 
-SettingName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")]
 HcaGuid = Annotated[str, Field(pattern=r"^0x[0-9a-f]{16}$")]
 MacAddress = Annotated[str, Field(pattern=r"^([0-9A-Fa-f]{2}[:-]){5}[0-9A-Fa-f]{2}$")]
 
 
-class NodeSettings(BaseModel):
-    """The variables of one node, groups and host merged.
+class AnsibleConnection(NamedTuple):
+    """How Ansible reaches a node: its variables `ansible_<field>`, as written. A text may be a Jinja template."""
 
-    `serial_number` is not called `serial` because Ansible reserves that name and warns for every host.
-    `mac` is of the interface that the node boots from. `hca_guids` are in rail order. `workloads` names the adapter of
-    the node's scheduler (`kubernetes` is the setting of that one). `transport` is the way to the
-    node's readings (`slurm_step`, `kubernetes_exec` and `metrics` are settings of three of them), `reach` the argv
-    prefix of a remote command to use instead. `probe_command` is the argv of a probe that is installed on the node;
-    without one, ours goes along. `agent_token` is what its agent must show: a node with one is expected to have one.
-    `slurm_conf` is the slurm.conf of its Slurm, the environment's if "", `slurm_spare_partition` where work in spare
-    time goes, `slurm_cordon` how a node is closed: drained, or reserved so that our own jobs can still run.
-    `fabric_discover` is the command that discovers the fabric, `fabric_facts` those that describe its ports, by name
-    (`errors`: ibqueryerrors). `pool` is needed only where several groups list a host.
+    host: str = ""
+    port: str = ""
+    user: str = ""
+    ssh_private_key_file: str = ""
+    ssh_common_args: str = ""
+    ssh_extra_args: str = ""
+    python_interpreter: str = ""
+    become: bool = False
+
+
+class NodeIdentity(BaseModel):
+    """The variables that identify one machine, say where it stands and what it must be.
+
+    `serial_number` is not called `serial`: Ansible reserves that name and warns for every host. `mac` belongs to the
+    interface that the node boots from. `hca_guids` are in rail order.
     """
 
-    model_config = ConfigDict(extra="ignore", frozen=True, strict=True)
+    model_config = ConfigDict(extra="ignore", frozen=True, strict=True, defer_build=True)
 
-    node_spec: SettingName
-    profile: SettingName
+    node_spec: SpecName
+    profile: SpecName
     site: str
     rack: str
     u: int = Field(ge=1, le=60)
@@ -134,12 +136,32 @@ class NodeSettings(BaseModel):
     bmc_mac: MacAddress | None = None
     hca_guids: list[HcaGuid] = Field(default_factory=list)
     bmc_address: str = Field(default="", pattern=r"^[\w.:-]*$")
+
+
+class NodeSettings(BaseModel):
+    """The variables that say how assay reaches and treats a node. Most nodes of a pool have the same.
+
+    - `workloads`: the scheduler adapter. `kubernetes` and `slurm_*` are settings of two of them. `slurm_conf` is the
+      path of slurm.conf ("": from the environment), `slurm_spare_partition` the partition for work in spare time,
+      `slurm_cordon` whether a cordon drains the node or reserves it, so that assay's own jobs can still run.
+    - `transport`: how the node's readings arrive. `slurm_step`, `kubernetes_exec` and `metrics` are settings of three
+      transports. `reach`, the argv prefix of a remote command, takes precedence over `transport`. `probe_command` is
+      the argv of a probe installed on the node; by default assay sends its own.
+    - `agent_token`: what the node's agent must present. A node that declares one is expected to run an agent.
+    - `fabric_discover`: the argv that discovers the fabric. `fabric_facts`: the argv of each command that describes
+      the fabric's ports, by name (`errors`: ibqueryerrors).
+
+    Variables that are no field (of Ansible, of the site, of a scheduler plug-in) are in `other_variables`.
+    """
+
+    model_config = ConfigDict(extra="allow", frozen=True, strict=True, defer_build=True)
+
     bmc_port: int = Field(default=443, ge=1, le=65535)
     bmc_credentials: CredentialReference | None = None
     bmc_ca: str = ""
-    bmc_fingerprint: str = Field(default="", pattern=r"^(sha256:[0-9A-Fa-f]{2}(:?[0-9A-Fa-f]{2}){31})?$")
-    fabric: SettingName | None = None
-    workloads: SettingName = "none"
+    bmc_fingerprint: str = Field(default="", pattern=TLS_FINGERPRINT)
+    fabric: SpecName | None = None
+    workloads: SpecName = "none"
     slurm_conf: str = ""
     slurm_spare_partition: str = ""
     slurm_cordon: Literal["drain", "reservation"] = "drain"
@@ -154,4 +176,48 @@ class NodeSettings(BaseModel):
     agent_token: TokenReference | None = None
     fabric_discover: list[str] = Field(default_factory=list)
     fabric_facts: dict[str, list[str]] = Field(default_factory=dict)
+
+    @property
+    def other_variables(self) -> Mapping[str, Any]:
+        """The variables that assay itself does not read. A scheduler plug-in finds its own settings here."""
+        return self.model_extra or {}
+
+    @property
+    def ansible(self) -> AnsibleConnection:
+        """Ansible's connection variables."""
+        variables = self.other_variables
+
+        def text(name: str) -> str:
+            return str(variables.get(f"ansible_{name}", ""))
+
+        return AnsibleConnection(
+            host=text("host"),
+            port=text("port"),
+            user=text("user"),
+            ssh_private_key_file=text("ssh_private_key_file"),
+            ssh_common_args=text("ssh_common_args"),
+            ssh_extra_args=text("ssh_extra_args"),
+            python_interpreter=text("python_interpreter"),
+            become=variables.get("ansible_become") is True,
+        )
+
+
+class NodeVariables(NodeSettings, NodeIdentity):
+    """Every Ansible variable of a node that assay reads, groups and host merged.
+
+    `pool` is needed only for a host that several groups list.
+    """
+
+    model_config = ConfigDict(extra="ignore", frozen=True, strict=True, defer_build=True)
+
     pool: str = ""
+
+
+IDENTITY_VARIABLES = frozenset(NodeVariables.model_fields.keys() - NodeSettings.model_fields.keys())
+
+
+def make_node_settings(variables: Mapping[Any, Any]) -> NodeSettings:
+    """Return the settings among a host's merged variables. Raises ValidationError for a variable that does not fit."""
+    return NodeSettings.model_validate(
+        {name: value for name, value in variables.items() if isinstance(name, str) and name not in IDENTITY_VARIABLES}
+    )

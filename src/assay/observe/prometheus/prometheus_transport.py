@@ -14,13 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
 from requests.auth import HTTPBasicAuth
 
 from assay.fleet.secret_lookup import describe_reference, read_secret
 from assay.fleet.shared_cache import SharedAnswerCache
 from assay.model.errors import AssayError
-from assay.model.fleet import Node
+from assay.model.node import Node
 from assay.model.reading import failed, value
 from assay.model.specs.monitoring import Monitoring
 from assay.model.specs.node_settings import PrometheusSettings
@@ -115,10 +114,9 @@ class PrometheusTransport:
 
 
 def _declared(node: Node) -> PrometheusSettings:
-    try:
-        return PrometheusSettings.model_validate(node.variables.get("metrics"))
-    except ValidationError:
-        raise AssayError(f"{node.name} has no metrics that can be understood", fix="`assay check` says why") from None
+    if node.settings.metrics is None:
+        raise AssayError(f"{node.name} declares no `metrics`", fix="`assay check` says why")
+    return node.settings.metrics
 
 
 def _naming(metrics: PrometheusSettings) -> dict[str, str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from assay.model.evidence import EvidenceDocument
-from assay.model.fleet import Node
+from assay.model.node import Node
 from assay.model.reading import EvidenceReading, parse_reading
 from assay.model.specs.firmware_bundle import FirmwareBundle
 from assay.model.specs.node_spec import NodeSpec

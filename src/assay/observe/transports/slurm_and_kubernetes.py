@@ -14,13 +14,11 @@ import math
 import subprocess
 import threading
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from assay.model.errors import AssayError
-from assay.model.fleet import Node
+from assay.model.node import Node
+from assay.model.specs.node_settings import KubernetesExecSettings, SlurmStepSettings
 
-AGENT_NAMESPACE = "assay"
-AGENT_POD_SELECTOR = "app.kubernetes.io/name=assay-agent"
 KUBECTL_TIMEOUT_S = 10.0
 
 PodSelector = tuple[str, str, str]
@@ -36,17 +34,13 @@ class KubectlExecTransport:
 
     def wrap_kubectl_exec(self, node: Node, words: Sequence[str]) -> list[str]:
         """Return the command. Raises Trouble where no pod runs on the node, or the cluster does not say."""
-        told: dict[str, Any] = node.variables.get("kubernetes_exec") or {}
-        where = (
-            str(told.get("context", "")),
-            str(told.get("namespace", AGENT_NAMESPACE)),
-            str(told.get("pods", AGENT_POD_SELECTOR)),
-        )
-        name = str(told.get("node") or node.name)
+        settings = node.settings.kubernetes_exec or KubernetesExecSettings()
+        where = (settings.context, settings.namespace, settings.pods)
+        name = settings.node or node.name
         pod = self._on_nodes(where).get(name)
         if pod is None:
             raise AssayError(f"no pod {where[2]} runs on {name} in the namespace {where[1]}")
-        container = [f"--container={told['container']}"] if told.get("container") else []
+        container = [f"--container={settings.container}"] if settings.container else []
         return [*_kubectl(where), "exec", "--stdin", pod, *container, "--", *words]
 
     def _on_nodes(self, where: PodSelector) -> Mapping[str, str]:
@@ -84,12 +78,11 @@ SQUEUE_TIMEOUT_S = 5.0
 
 def wrap_srun(node: Node, words: Sequence[str]) -> list[str]:
     """Return the command. Raises Trouble where Slurm must be asked for the job that runs there, and is silent."""
-    told: dict[str, Any] = node.variables.get("slurm_step") or {}
-    name = str(told.get("node") or node.name)
-    job = _running_job(name) if told.get("join") else ""
+    settings = node.settings.slurm_step or SlurmStepSettings()
+    name = settings.node or node.name
+    job = _running_job(name) if settings.join else ""
     how = [f"--jobid={job}", *OVERLAP_OPTIONS] if job else [f"--time={_minutes(words)}", *OWN_JOB_OPTIONS]
-    options = [str(option) for option in told.get("options") or ()]
-    return ["srun", "--quiet", f"--nodelist={name}", *STEP_OPTIONS, *how, *options, "--", *words]
+    return ["srun", "--quiet", f"--nodelist={name}", *STEP_OPTIONS, *how, *settings.options, "--", *words]
 
 
 def _minutes(words: Sequence[str]) -> int:

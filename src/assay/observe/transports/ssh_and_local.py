@@ -23,7 +23,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from assay.model.errors import AssayError
-from assay.model.fleet import Node
+from assay.model.node import Node
+from assay.model.specs.node_settings import AnsibleConnection
 from assay.observe.json_command import RunningCommands, run_json_command
 from assay.probe.pack import ENTRY, OLDEST_PYTHON, build_pack
 
@@ -56,7 +57,6 @@ def _build_probe_script() -> bytes:
     return PROBE_SCRIPT.format(oldest=OLDEST_PYTHON, major=major, minor=minor, packed=text, entry=ENTRY).encode()
 
 
-INTERPRETER_VARIABLE = "ansible_python_interpreter"
 LAB_VARIABLES = ("ASSAY_ROOT", "ASSAY_AT", "NVML_STUB")
 """What makes a process live in a lab."""
 
@@ -82,14 +82,14 @@ class CommandTransport:
 
 def build_probe_command(node: Node, arguments: Sequence[str]) -> tuple[list[str], bytes]:
     """Return the words that run the probe on the node itself, and what they are given on standard input."""
-    if installed := node.variables.get("probe_command"):
-        return [*map(str, installed), *arguments], b""
+    if installed := node.settings.probe_command:
+        return [*installed, *arguments], b""
     return [_python(node), "-I", "-S", "-", *arguments], build_probe_script()
 
 
 def wrap_reach_prefix(node: Node, words: Sequence[str]) -> list[str]:
     """Put the argv prefix that the inventory gives before the words."""
-    return [*map(str, node.variables["reach"]), *words]
+    return [*node.settings.reach, *words]
 
 
 def wrap_local(node: Node, words: Sequence[str]) -> list[str]:
@@ -105,29 +105,26 @@ def environment_without_lab() -> dict[str, str]:
 
 def _python(node: Node) -> str:
     """Return the node's Python as Ansible is told it, where that is a path and not a way to find one."""
-    told = str(node.variables.get(INTERPRETER_VARIABLE, ""))
-    return told if told.startswith("/") else "python3"
+    interpreter = node.settings.ansible.python_interpreter
+    return interpreter if interpreter.startswith("/") else "python3"
 
 
 SSH_QUIET = ("-T", "-o", "BatchMode=yes", "-o", "LogLevel=ERROR")  # so that what it says is the reason
-SSH_OPTIONS = {"ansible_port": "-p", "ansible_user": "-l", "ansible_ssh_private_key_file": "-i"}
-SSH_ARGUMENT_VARIABLES = ("ansible_ssh_common_args", "ansible_ssh_extra_args")
 
 
 def wrap_ssh(node: Node, words: Sequence[str]) -> list[str]:
     """Return the command; the words go as one, quoted, since the login shell there takes them apart again."""
-    options = [
-        part for name, option in SSH_OPTIONS.items() if (said := _plain_variable(node, name)) for part in (option, said)
-    ]
-    more = [part for name in SSH_ARGUMENT_VARIABLES for part in shlex.split(_plain_variable(node, name))]
-    become = ["sudo", "-n"] if node.variables.get("ansible_become") is True else []
-    host = _plain_variable(node, "ansible_host") or node.name
-    return ["ssh", *SSH_QUIET, *options, *more, "--", host, shlex.join([*become, *words])]
+    ansible = node.settings.ansible
+    _refuse_templates(node, ansible)
+    options = [("-p", ansible.port), ("-l", ansible.user), ("-i", ansible.ssh_private_key_file)]
+    command = ["ssh", *SSH_QUIET, *(word for option, text in options if text for word in (option, text))]
+    command += [*shlex.split(ansible.ssh_common_args), *shlex.split(ansible.ssh_extra_args)]
+    become = ["sudo", "-n"] if ansible.become else []
+    return [*command, "--", ansible.host or node.name, shlex.join([*become, *words])]
 
 
-def _plain_variable(node: Node, variable: str) -> str:
-    said = str(node.variables.get(variable, ""))
-    if "{{" in said:
-        what = f"{variable} of {node.name} is a template, which only Ansible can fill in"
-        raise AssayError(what, where="inventory", fix="write it plainly, or name the node in ~/.ssh/config")
-    return said
+def _refuse_templates(node: Node, ansible: AnsibleConnection) -> None:
+    for name, text in ansible._replace(python_interpreter="", become=False)._asdict().items():
+        if text and "{{" in text:
+            what = f"ansible_{name} of {node.name} is a template, which only Ansible can fill in"
+            raise AssayError(what, where="inventory", fix="write it plainly, or name the node in ~/.ssh/config")

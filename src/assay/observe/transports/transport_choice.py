@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from assay.model.errors import AssayError
-from assay.model.fleet import Node
+from assay.model.node import Node
 from assay.model.reading import failed, parse_reading
 from assay.observe.evidence_store import EvidenceStore
 from assay.observe.json_command import RunningCommands, run_json_command
@@ -56,9 +56,6 @@ class ProbeTransport(Protocol):
         ...
 
 
-DEFAULT_TRANSPORT = "ssh"
-
-
 @dataclass(frozen=True)
 class TransportRegistry:
     """The transports of one pass: what runs for it, and what is asked once for all its nodes.
@@ -74,7 +71,7 @@ class TransportRegistry:
 
     def transport_for(self, node: Node) -> ProbeTransport:
         """Return the transport for a node: its `wrap_reach_prefix` where it has one, else its `transport`. Raises Trouble."""
-        name = "reach" if node.variables.get("reach") else str(node.variables.get("transport") or DEFAULT_TRANSPORT)
+        name = "reach" if node.settings.reach else node.settings.transport
         wraps = {
             "reach": wrap_reach_prefix,
             "ssh": wrap_ssh,

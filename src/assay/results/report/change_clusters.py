@@ -12,7 +12,8 @@ from functools import cached_property
 
 from assay.fabric.topology.design_compiler import compile_topology
 from assay.model.errors import AssayError
-from assay.model.fleet import Fleet, Node
+from assay.model.fleet import Fleet
+from assay.model.node import Node
 from assay.results.report.cluster_statistics import EVERYWHERE_GROUP, UNRELATED_GROUP, TraitGroup, explain_failures
 from assay.results.report.latest_outcomes import LatestOutcomes
 from assay.results.report.latest_outcomes_schema import FAILING, PASSING, UNKNOWN
@@ -31,7 +32,7 @@ class SubjectTraits:
     def __init__(self, fleet: Fleet, broken: Iterable[str]) -> None:
         self._fleet = fleet
         nodes = (fleet.nodes[name] for name in broken if name in fleet.nodes)
-        self._fabrics = {str(node.variables.get("fabric", "")) for node in nodes} & {*fleet.designs}
+        self._fabrics = {node.settings.fabric or "" for node in nodes} & {*fleet.designs}
         self._of: dict[str, tuple[TraitGroup, ...]] = {}
         self._nodes: dict[str, tuple[TraitGroup, ...]] = {}
         self._leaves: dict[str, Mapping[tuple[str, str], str]] = {}
@@ -69,7 +70,7 @@ class SubjectTraits:
         return len({node.site for node in self._fleet.nodes.values()})
 
     def _leaf(self, node: Node, part: str) -> str:
-        name = str(node.variables.get("fabric", ""))
+        name = node.settings.fabric or ""
         spec = self._fleet.node_specs.get(node.spec)
         if name not in self._fabrics or spec is None or all(part != hca.name for hca in spec.hcas):
             return ""

@@ -224,7 +224,7 @@ def _declared(fleet: Fleet) -> tuple[set[str], set[str]]:
     """Return the checks, and the nodes, racks and fabrics, of which something may stand."""
     checks = {check.id for catalogue in fleet.check_catalogs.values() for check in catalogue.checks}
     racks = {f"{node.pool}/rack-{node.rack}" for node in fleet.nodes.values()}
-    fabrics = {f"fabric/{node.variables['fabric']}" for node in fleet.nodes.values() if node.variables.get("fabric")}
+    fabrics = {f"fabric/{node.settings.fabric}" for node in fleet.nodes.values() if node.settings.fabric}
     return checks, {*fleet.nodes, *racks, *fabrics}
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from assay.model.errors import AssayError
-from assay.model.fleet import Node
+from assay.model.node import Node
 from assay.model.specs.check_catalog_and_gates import CheckDeclaration, Phase
 from assay.model.specs.fault_catalog import FaultCatalog
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
@@ -97,7 +97,7 @@ def _count_unlisted(listed: Mapping[str, Node], nodes: Mapping[str, Node], rules
 
 
 def _starts(listed: Mapping[str, Node], rules: ReplayRules) -> dict[str, str]:
-    found = {name: str(node.variables.get("lifecycle_start", "onboard")) for name, node in listed.items()}
+    found: dict[str, str] = {name: node.settings.lifecycle_start for name, node in listed.items()}
     for name, state in found.items():
         if state not in rules.policy.states:
             raise AssayError(

@@ -18,8 +18,8 @@ from assay.lifecycle.faults.telemetry_silence import TELEMETRY_LOST
 from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot, PoolRack
 from assay.lifecycle.node_state import FaultRecord, NodeState
 from assay.lifecycle.node_state_projection import NodeStateProjection
-from assay.model.fleet import Node
 from assay.model.ledger_entry import LedgerEntry
+from assay.model.node import Node
 from assay.model.outcome import CheckSubject, Outcome, RecordedOutcome
 from assay.model.specs.check_catalog_and_gates import CheckDeclaration
 from assay.model.specs.management_profile_and_retries import ManagementProfile
