@@ -62,8 +62,8 @@ def test_every_word_of_nvidia_smi_has_one_meaning(text, leaf):
 
 
 def test_what_an_older_version_does_not_print_is_unsupported():
-    assert device()["fabric"]["state"] == {"unsupported": "nvidia-smi says nothing of fabric/state"}
-    assert device()["nvlink"] == {"unsupported": "nvidia-smi says nothing of nvlink"}
+    assert device()["fabric"]["state"] == {"unsupported": "nvidia-smi prints no fabric/state"}
+    assert device()["nvlink"] == {"unsupported": "nvidia-smi prints no nvlink"}
 
 
 def test_units_are_the_branchs_own():

@@ -95,6 +95,6 @@ def test_pieces_never_part_a_function_from_its_decorator(tmp_path: Path) -> None
 
 
 def test_another_entry_brings_what_it_needs() -> None:
-    assert "assay.probe.pack" in find_needed_modules("assay.probe.pack")
-    names = zipfile.ZipFile(io.BytesIO(build_pack("assay.probe.isolated_reader"))).namelist()
-    assert names == ["__main__.py", "assay/__init__.py", "assay/probe/__init__.py", "assay/probe/isolated_reader.py"]
+    assert "assay.probe.kernel_log_filter" in find_needed_modules("assay.probe.kernel_log")
+    names = zipfile.ZipFile(io.BytesIO(build_pack("assay.probe.kernel_log_filter"))).namelist()
+    assert names == ["__main__.py", "assay/__init__.py", "assay/probe/__init__.py", "assay/probe/kernel_log_filter.py"]

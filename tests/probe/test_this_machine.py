@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from assay.model.reading import parse_reading
+from assay.model.reading import PROBE_AREAS, parse_reading
 
 AREAS = [
     *("host", "gpu", "hca", "nic", "bond", "nvme", "aer"),
@@ -36,7 +36,7 @@ def leaves(tree: Any) -> list[dict[str, Any]]:
 def test_one_document_with_every_area_and_nothing_on_standard_error() -> None:
     done = probe()
     assert (done.returncode, done.stderr) == (0, "")
-    assert list(json.loads(done.stdout)["probe"]) == AREAS
+    assert list(json.loads(done.stdout)["probe"]) == AREAS == list(PROBE_AREAS)
 
 
 def test_every_leaf_is_one_of_the_four_kinds_with_a_reason() -> None:

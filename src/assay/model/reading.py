@@ -8,6 +8,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
+ReadingTree = dict[str, Any]
+"""A branch of an evidence document, or one leaf: an object of one key, such as `{"value": 42}`."""
+
+PROBE_AREAS = (
+    "host", "gpu", "hca", "nic", "bond", "nvme", "aer", "pci", "memory", "file_systems", "kernel", "time", "services",
+    "kernel_log",
+)  # fmt: skip
+"""The first branches of the channel `probe`, in the order in which the probe prints them."""
+
 ReadingKind = Literal["value", "absent", "unsupported", "failed"]
 READING_KINDS: tuple[ReadingKind, ...] = get_args(ReadingKind)
 

@@ -15,14 +15,14 @@ from itertools import chain, zip_longest
 from assay.model.clock import Clock
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument
-from assay.model.fleet import Fleet, Node
-from assay.model.reading import failed
+from assay.model.fleet import Fleet
+from assay.model.node import Node
+from assay.model.reading import ReadingTree, failed
 from assay.observe.evidence_store import EvidenceStore
 from assay.observe.prometheus.prometheus_transport import PrometheusTransport
 from assay.observe.query_pool import WORKERS, NodeQuery, run_queries
 from assay.observe.transports.transport_choice import TransportRegistry, run_remote_probe
 from assay.redfish.bmc_evidence import read_bmc_channel
-from assay.redfish.property_readings import Tree
 from assay.redfish.quirks import BmcQuirkSet
 
 
@@ -137,7 +137,7 @@ class _CollectionPass:
         )
         yield NodeQuery((node.name, "probe"), lambda: self._probe(node), active_s + self.deadline_s)
 
-    def _bmc(self, node: Node) -> Tree:
+    def _bmc(self, node: Node) -> ReadingTree:
         self.begun.setdefault(node.name, self.clock.now())
         before = self.transports.store.latest(node.name) if self.transports.store else None
         return {
@@ -146,12 +146,12 @@ class _CollectionPass:
             )
         }
 
-    def _probe(self, node: Node) -> Tree:
+    def _probe(self, node: Node) -> ReadingTree:
         now = self.clock.now()
         self.begun.setdefault(node.name, now)
-        if node.variables.get("transport") == "push":
+        if node.settings.transport == "push":
             self._date_back(node)
-        made: Tree = {}
+        made: ReadingTree = {}
         if parts := ",".join(sorted(self.active.get(node.name, ()))):
             made = run_remote_probe(
                 node, ["--active", parts, "--at", now.isoformat()], self.active_deadline_s, self.transports
@@ -166,10 +166,10 @@ class _CollectionPass:
             self.begun[node.name] = min(last.at, self.clock.now())
 
 
-def _join_channels(questions: Sequence[NodeQuery], workers: int) -> Iterator[tuple[str, dict[str, Tree]]]:
+def _join_channels(questions: Sequence[NodeQuery], workers: int) -> Iterator[tuple[str, dict[str, ReadingTree]]]:
     """Yield each node with its channels when the last of them is in."""
     left = Counter(question.key[0] for question in questions)
-    channels: dict[str, dict[str, Tree]] = {name: {} for name in left}
+    channels: dict[str, dict[str, ReadingTree]] = {name: {} for name in left}
     for question, answer in run_queries(questions, workers):
         name, channel = question.key
         channels[name] |= {channel: failed(_reason(answer))} if isinstance(answer, BaseException) else answer

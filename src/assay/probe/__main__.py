@@ -1,4 +1,4 @@
-"""`python -m assay.probe`: print this node's readings as one JSON document, on time, whatever hangs."""
+"""`python -m assay.probe`: print this node's readings as one JSON document, on time even if a read hangs."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
+from assay.model.reading import ReadingTree
 from assay.probe.clock_sync import read_timekeeping
 from assay.probe.devices.hardware_error_counters import read_aer
 from assay.probe.devices.hca import read_hcas
@@ -26,31 +27,31 @@ from assay.probe.host import read_host
 from assay.probe.isolated_reader import gather_isolated
 from assay.probe.kernel_log import KernelLogCursor, read_kernel_log
 from assay.probe.kernel_settings import read_kernel
-from assay.probe.node_access import NodeRoot, TimedQuestion, Tree
+from assay.probe.node_access import NodeRoot, TimedQuestion
 from assay.probe.processes_and_services import SERVICES_S, read_services
 
 DEADLINE_S = 8.0
-SINGLE_QUESTION_S = 3.0  # for an area that is read as one question
+SINGLE_QUESTION_S = 3.0  # for an area that is one question
 MAX_MEMORY_BYTES = 512 * 2**20
-GPU_S = 6.0  # without persistence mode, NVML wakes eight GPUs first
+GPU_S = 6.0  # without persistence mode, NVML must first wake eight GPUs
 
 
 def main() -> None:
-    """Print `{"probe": TREE}`, with `--active` also `"active": TREE`, and leave."""
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # a caller that ignores its children must not make us ignore ours
-    asked = _arguments()
-    root = NodeRoot(asked.root)
-    document: Tree = {"probe": _read_areas(root, asked.since, asked.deadline)}
-    if asked.active:
+    """Print `{"probe": TREE}`, with `--active` also `"active": TREE`, and exit."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # a caller's SIG_IGN is inherited, and waitpid would then fail
+    arguments = _parse_arguments()
+    root = NodeRoot(arguments.root)
+    document: ReadingTree = {"probe": _read_areas(root, arguments.since, arguments.deadline)}
+    if arguments.active:
         from assay.probe.burn_in import run_burn_in
 
-        document["active"] = run_burn_in(root, asked.active.split(","), asked.seconds, asked.at)
-    sys.stdout.write(json.dumps(document, indent=1 if asked.pretty else None) + "\n")
+        document["active"] = run_burn_in(root, arguments.active.split(","), arguments.seconds, arguments.at)
+    sys.stdout.write(json.dumps(document, indent=1 if arguments.pretty else None) + "\n")
     sys.stdout.flush()
-    os._exit(0)
+    os._exit(0)  # no clean-up: a thread or a child may hang
 
 
-def _arguments() -> argparse.Namespace:
+def _parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser("python -m assay.probe", description=__doc__)
     parser.add_argument("--root", default=os.environ.get("ASSAY_ROOT", "/"), help="the node's file system")
     parser.add_argument(
@@ -62,13 +63,13 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--active", default="", metavar="LIST", help="all_reduce,gpu_burn,nvme_read,memory")
     parser.add_argument("--seconds", type=int, default=60, help="how long each active part loads the node")
-    parser.add_argument("--at", default=os.environ.get("ASSAY_AT", ""), help="the asker's time now, ISO 8601")
+    parser.add_argument("--at", default=os.environ.get("ASSAY_AT", ""), help="the caller's time now, ISO 8601")
     parser.add_argument("--deadline", type=float, default=DEADLINE_S, metavar="S", help="for the passive part")
     parser.add_argument("--pretty", action="store_true", help="indent the document")
     return parser.parse_args()
 
 
-def _read_areas(root: NodeRoot, since: KernelLogCursor, deadline_s: float) -> Tree:
+def _read_areas(root: NodeRoot, since: KernelLogCursor, deadline_s: float) -> ReadingTree:
     areas: dict[str, Callable[[], Any] | TimedQuestion] = {
         "host": TimedQuestion(SINGLE_QUESTION_S, partial(read_host, root)),
         "gpu": TimedQuestion(GPU_S, partial(read_gpus, root)),
@@ -91,7 +92,7 @@ def _read_areas(root: NodeRoot, since: KernelLogCursor, deadline_s: float) -> Tr
 
 @contextmanager
 def _memory_limit() -> Iterator[None]:
-    """Let no reader take more than `MAX_MEMORY_BYTES` of memory, whatever a file or a driver answers without end."""
+    """Limit readers to `MAX_MEMORY_BYTES`: a file or a driver may answer without end."""
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
     least = min((limit for limit in (soft, hard) if limit != resource.RLIM_INFINITY), default=MAX_MEMORY_BYTES)
     resource.setrlimit(resource.RLIMIT_DATA, (min(MAX_MEMORY_BYTES, least), hard))

@@ -1,8 +1,7 @@
-"""Load the node with the usual burn-in tools, one after the other, and read what they print.
+"""Loads the node with burn-in tools, one after the other, and parses what they print.
 
-Only ever on request. The tools are the node's own, found in its PATH.
-
-Read what burn-in tools print. Nothing here asks for an exit code: gpu_burn exits 0 on faulty GPUs.
+Runs only on request. The tools are the node's own, found in its PATH. Exit codes are ignored: gpu_burn exits 0 on
+faulty GPUs.
 """
 
 from __future__ import annotations
@@ -15,12 +14,18 @@ from datetime import datetime, timedelta, timezone
 from functools import partial
 from typing import Any
 
-from assay.model.reading import absent, failed, parse_reading, value
-from assay.probe.devices.nvme import NVME_CLASS as NVME
-from assay.probe.devices.nvme import list_namespaces
+from assay.model.reading import ReadingTree, absent, failed, parse_reading, value
+from assay.probe.devices.nvme import NVME_CLASS, list_namespaces
 from assay.probe.gpu.gpu_list import DRIVER_LIST
 from assay.probe.isolated_reader import gather_isolated
-from assay.probe.node_access import NodeRoot, TimedQuestion, Tree, leaf_for_error, run_tool
+from assay.probe.node_access import NodeRoot, TimedQuestion, leaf_for_error, run_tool
+
+TOOL_GRACE_S = 120  # to start, allocate and print
+NVME_READ_S = 5
+CUDA_SETTINGS = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}  # so that CUDA's index is NVML's
+
+BurnInPart = Callable[[NodeRoot, int], ReadingTree]
+"""(node, seconds of load) → branch."""
 
 RANK = re.compile(r"^\[\d+,\d+\]<std(?:out|err)>: ?", re.MULTILINE)  # mpirun --tag-output
 NCCL_ROW = re.compile(r"^\s*\d+\s+\d+\s+\w+\s+\w+\s+-?\d+((?:\s+\S+){8})\s*$", re.MULTILINE)
@@ -34,21 +39,111 @@ MEMORY_FAIL = re.compile(r"^stress-ng: fail:", re.MULTILINE)
 MEMORY_END = re.compile(r"\b(un)?successful run completed in")
 
 
-def parse_all_reduce(text: str) -> Tree:
-    """Read nccl-tests' table: average bus bandwidth in GB/s, and how many elements came out wrong.
+def run_burn_in(root: NodeRoot, parts: Sequence[str], seconds: int, at: str = "") -> ReadingTree:
+    """Run `parts` in order, each for about `seconds`, and return the `active` tree.
+
+    Each part has `started_at`, counted from `at` (the caller's time, ISO 8601) where given: a node's clock may be off.
+    """
+    now = datetime.now(timezone.utc)  # noqa: UP017  # Python 3.10 has no datetime.UTC
+    start, start_time = time.monotonic(), datetime.fromisoformat(at) if at else now
+    tree: ReadingTree = {}
+    for part in parts:
+        started = start_time + timedelta(seconds=time.monotonic() - start)
+        branch = _run_part(root, part, seconds)
+        is_leaf = parse_reading(branch) is not None
+        tree[part] = branch if is_leaf else {"started_at": value(started.isoformat()), **branch}
+    return tree
+
+
+def _run_part(root: NodeRoot, part: str, seconds: int) -> ReadingTree:
+    if part not in BURN_IN_PARTS:
+        return failed(f"no active part is called {part!r}; there are {', '.join(BURN_IN_PARTS)}")
+    limit_s = seconds + 2.0 * TOOL_GRACE_S
+    branch: ReadingTree = gather_isolated(
+        {part: TimedQuestion(limit_s, partial(BURN_IN_PARTS[part], root, seconds))}, limit_s
+    )[part]
+    return branch
+
+
+def _run_all_reduce(root: NodeRoot, seconds: int) -> ReadingTree:
+    del seconds  # nccl-tests counts iterations, not time
+    gpus = _gpu_count(root)
+    if gpus == 0:
+        return absent(f"no GPU in {DRIVER_LIST}")
+    sizes = ["-b", "1G", "-e", "8G", "-f", "2"]
+    return _run("all_reduce_perf", [*sizes, "-g", str(gpus), "-c", "1"], TOOL_GRACE_S, parse_all_reduce)
+
+
+def _gpu_count(root: NodeRoot) -> int:
+    try:
+        return len(root.list_names(DRIVER_LIST))
+    except OSError:
+        return 0
+
+
+def _run_gpu_burn(root: NodeRoot, seconds: int) -> ReadingTree:
+    if _gpu_count(root) == 0:
+        return absent(f"no GPU in {DRIVER_LIST}")
+    return _run("gpu_burn", ["-tc", str(seconds)], seconds, lambda text: {"devices": parse_gpu_burn(text)})
+
+
+def _run_nvme_read(root: NodeRoot, seconds: int) -> ReadingTree:
+    try:
+        drives = root.list_names(NVME_CLASS)
+    except OSError as error:
+        return leaf_for_error(NVME_CLASS, error)
+    each_s = min(seconds, NVME_READ_S)
+    return {"drives": {drive: _read_drive(root, drive, each_s) for drive in drives}}
+
+
+def _read_drive(root: NodeRoot, drive: str, seconds: int) -> ReadingTree:
+    try:
+        (namespace, *_) = list_namespaces(root, drive)
+    except (OSError, ValueError):
+        return absent(f"{NVME_CLASS}/{drive} has no namespace")
+    job = [f"--name={drive}", f"--filename=/dev/{namespace}", "--readonly", "--rw=read", "--bs=1M"]
+    how = ["--ioengine=libaio", "--iodepth=32", "--direct=1", f"--runtime={seconds}", "--time_based"]
+    arguments = [*job, *how, "--output-format=json"]
+    return _run("fio", arguments, seconds, lambda text: {"mb_s": parse_fio_read(text)})
+
+
+def _run_stress_ng(root: NodeRoot, seconds: int) -> ReadingTree:
+    del root
+    load = ["--vm", "4", "--vm-bytes", "60%", "--vm-method", "all", "--verify"]
+    return _run(
+        "stress-ng",
+        [*load, "--timeout", f"{seconds}s", "--metrics-brief"],
+        seconds,
+        lambda text: {"errors": parse_stress_ng(text)},
+    )
+
+
+BURN_IN_PARTS: dict[str, BurnInPart] = {
+    "all_reduce": _run_all_reduce,
+    "gpu_burn": _run_gpu_burn,
+    "nvme_read": _run_nvme_read,
+    "memory": _run_stress_ng,
+}
+
+
+def _run(tool: str, arguments: Sequence[str], seconds: int, parse: Callable[[str], ReadingTree]) -> ReadingTree:
+    return run_tool([tool, *arguments], seconds + TOOL_GRACE_S, parse, CUDA_SETTINGS)
+
+
+def parse_all_reduce(text: str) -> ReadingTree:
+    """Parse nccl-tests' table: the average bus bandwidth in GB/s, and the number of wrong elements.
 
     Columns of a row: size, count, type, redop, root, then time, algbw, busbw and #wrong out of place and in place.
     """
     text = RANK.sub("", text)
-    return {"bus_bandwidth_gb_s": _average(text), "wrong": _wrong(text)}
+    average = NCCL_AVERAGE.search(text)
+    bandwidth = (
+        value(float(average[1])) if average else failed(f"no average bus bandwidth in the output{_ending(text)}")
+    )
+    return {"bus_bandwidth_gb_s": bandwidth, "wrong": _count_wrong(text)}
 
 
-def _average(text: str) -> Tree:
-    found = NCCL_AVERAGE.search(text)
-    return value(float(found[1])) if found else failed(f"no average bus bandwidth in the output{_ending(text)}")
-
-
-def _wrong(text: str) -> Tree:
+def _count_wrong(text: str) -> ReadingTree:
     rows = [columns.split() for columns in NCCL_ROW.findall(text)]
     summary = NCCL_BAD.search(text)
     if not rows or summary is None:
@@ -59,11 +154,11 @@ def _wrong(text: str) -> Tree:
     return value(max(sum(map(int, counts)), int(summary[1])))
 
 
-def parse_gpu_burn(text: str) -> Tree:
-    """Read gpu_burn's verdicts and last progress line: each GPU's `ok` and `gflops`, by CUDA index.
+def parse_gpu_burn(text: str) -> ReadingTree:
+    """Parse gpu_burn's verdicts and last progress line: each GPU's `ok` and `gflops`, by CUDA index.
 
-    It says OK of a GPU that it could not even start on (wilicc/gpu-burn issues 14 and 124), so an OK counts
-    only with operations done.
+    gpu_burn reports OK for a GPU that it could not start on (wilicc/gpu-burn issues 14 and 124). So an OK counts only
+    where operations were done.
     """
     verdicts = BURN_VERDICT.findall(text)
     if not verdicts:
@@ -76,14 +171,14 @@ def parse_gpu_burn(text: str) -> Tree:
     return {gpu: _burned(verdict, int(work), float(rate)) for (gpu, verdict), (work, rate) in judged}
 
 
-def _burned(verdict: str, work: int, gflops: float) -> Tree:
+def _burned(verdict: str, work: int, gflops: float) -> ReadingTree:
     if verdict == "OK" and work <= 0:
         return failed("gpu_burn says OK but did no work on this GPU")
     return {"ok": value(verdict == "OK"), "gflops": value(gflops)}
 
 
-def parse_fio_read(text: str) -> Tree:
-    """Read `fio --output-format=json` of one read job: MB/s (10^6 bytes). Warnings before the JSON are skipped."""
+def parse_fio_read(text: str) -> ReadingTree:
+    """Parse `fio --output-format=json` of one read job: MB/s (10^6 bytes). Warnings before the JSON are skipped."""
     try:
         job: Any = json.loads(text[text.index("{") :])["jobs"][0]
         error, bytes_per_s = int(job["error"]), float(job["read"]["bw_bytes"])
@@ -94,8 +189,8 @@ def parse_fio_read(text: str) -> Tree:
     return value(round(bytes_per_s / 1e6, 1))
 
 
-def parse_stress_ng(text: str) -> Tree:
-    """Read `stress-ng --vm N --verify`: bits that came back wrong; a failure that names no bits counts as one."""
+def parse_stress_ng(text: str) -> ReadingTree:
+    """Parse `stress-ng --vm N --verify`: the number of wrong bits; a failure without a number counts as one."""
     end = MEMORY_END.search(text)
     if end is None:
         return failed(f"stress-ng did not complete{_ending(text)}")
@@ -107,104 +202,6 @@ def parse_stress_ng(text: str) -> Tree:
 
 
 def _ending(text: str) -> str:
-    """Return the last line that says something, to go into a reason."""
+    """Return the end of a reason: it quotes the last line of the output that is not blank."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return f"; it ended with {lines[-1][:120]!r}" if lines else "; it printed nothing"
-
-
-TOOL_GRACE_S = 120  # to start, to allocate, to print
-NVME_READ_S = 5
-CUDA_SETTINGS = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}  # so that CUDA's index is NVML's
-
-BurnInPart = Callable[[NodeRoot, int], Tree]
-
-
-def run_burn_in(root: NodeRoot, parts: Sequence[str], seconds: int, at: str = "") -> Tree:
-    """Run `parts` in order, each loading the node for about `seconds`; return the `active` tree.
-
-    `started_at` is counted from `at` (the asker's time, ISO 8601) where given: node clocks drift.
-    """
-    now = datetime.now(timezone.utc)  # noqa: UP017  # Python 3.10 has no datetime.UTC
-    begun, asked_at = time.monotonic(), datetime.fromisoformat(at) if at else now
-    tree: Tree = {}
-    for part in parts:
-        started = asked_at + timedelta(seconds=time.monotonic() - begun)
-        branch = _run_part(root, part, seconds)
-        is_leaf = parse_reading(branch) is not None
-        tree[part] = branch if is_leaf else {"started_at": value(started.isoformat()), **branch}
-    return tree
-
-
-def _run_part(root: NodeRoot, part: str, seconds: int) -> Tree:
-    if part not in BURN_IN_PARTS:
-        return failed(f"no active part is called {part!r}; there are {', '.join(BURN_IN_PARTS)}")
-    limit_s = seconds + 2.0 * TOOL_GRACE_S
-    branch: Tree = gather_isolated(
-        {part: TimedQuestion(limit_s, partial(BURN_IN_PARTS[part], root, seconds))}, limit_s
-    )[part]
-    return branch
-
-
-def _run_all_reduce(root: NodeRoot, seconds: int) -> Tree:
-    del seconds  # nccl-tests counts iterations, not time
-    gpus = _gpu_count(root)
-    if gpus == 0:
-        return absent(f"no GPU in {DRIVER_LIST}")
-    sizes = ["-b", "1G", "-e", "8G", "-f", "2"]
-    return _read("all_reduce_perf", [*sizes, "-g", str(gpus), "-c", "1"], TOOL_GRACE_S, parse_all_reduce)
-
-
-def _gpu_count(root: NodeRoot) -> int:
-    try:
-        return len(root.list_names(DRIVER_LIST))
-    except OSError:
-        return 0
-
-
-def _run_gpu_burn(root: NodeRoot, seconds: int) -> Tree:
-    if _gpu_count(root) == 0:
-        return absent(f"no GPU in {DRIVER_LIST}")
-    return _read("gpu_burn", ["-tc", str(seconds)], seconds, lambda text: {"devices": parse_gpu_burn(text)})
-
-
-def _nvme_read(root: NodeRoot, seconds: int) -> Tree:
-    try:
-        drives = root.list_names(NVME)
-    except OSError as error:
-        return leaf_for_error(NVME, error)
-    each_s = min(seconds, NVME_READ_S)
-    return {"drives": {drive: _read_drive(root, drive, each_s) for drive in drives}}
-
-
-def _read_drive(root: NodeRoot, drive: str, seconds: int) -> Tree:
-    try:
-        (namespace, *_) = list_namespaces(root, drive)
-    except (OSError, ValueError):
-        return absent(f"{NVME}/{drive} has no namespace")
-    job = [f"--name={drive}", f"--filename=/dev/{namespace}", "--readonly", "--rw=read", "--bs=1M"]
-    how = ["--ioengine=libaio", "--iodepth=32", "--direct=1", f"--runtime={seconds}", "--time_based"]
-    arguments = [*job, *how, "--output-format=json"]
-    return _read("fio", arguments, seconds, lambda text: {"mb_s": parse_fio_read(text)})
-
-
-def _run_stress_ng(root: NodeRoot, seconds: int) -> Tree:
-    del root
-    load = ["--vm", "4", "--vm-bytes", "60%", "--vm-method", "all", "--verify"]
-    return _read(
-        "stress-ng",
-        [*load, "--timeout", f"{seconds}s", "--metrics-brief"],
-        seconds,
-        lambda text: {"errors": parse_stress_ng(text)},
-    )
-
-
-BURN_IN_PARTS: dict[str, BurnInPart] = {
-    "all_reduce": _run_all_reduce,
-    "gpu_burn": _run_gpu_burn,
-    "nvme_read": _nvme_read,
-    "memory": _run_stress_ng,
-}
-
-
-def _read(tool: str, arguments: Sequence[str], seconds: int, understand: Callable[[str], Tree]) -> Tree:
-    return run_tool([tool, *arguments], seconds + TOOL_GRACE_S, understand, CUDA_SETTINGS)

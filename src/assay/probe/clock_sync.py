@@ -1,12 +1,12 @@
-"""Whether the node's clock follows another: what chrony, ntpd or systemd-timesyncd say, and PTP where it runs."""
+"""Reads whether the node's clock is synchronised: by chrony, ntpd or systemd-timesyncd, and by PTP where it runs."""
 
 from __future__ import annotations
 
 import re
 from functools import partial
 
-from assay.model.reading import absent, failed, value
-from assay.probe.node_access import LazyTree, NodeRoot, TimedQuestion, Tree, require_text, run_tool
+from assay.model.reading import ReadingTree, absent, failed, value
+from assay.probe.node_access import LazyTree, NodeRoot, TimedQuestion, require_text, run_tool
 
 TOOL_S = 1.8
 CHRONY_FIELDS = 14
@@ -30,52 +30,52 @@ def read_timekeeping(root: NodeRoot) -> LazyTree:
     }
 
 
-def _sync() -> Tree:
-    """Ask each daemon until one knows; of those that do not, the first one's reason."""
-    answers = (run_tool(command, TOOL_S, understand) for command, understand in DAEMONS)
-    silent: list[Tree] = []
-    for answer in answers:
+def _sync() -> ReadingTree:
+    """Return the first daemon's answer; where none answers, the first failure."""
+    failures: list[ReadingTree] = []
+    for command, parse in DAEMONS:
+        answer = run_tool(command, TOOL_S, parse)
         if "daemon" in answer:
             return answer
-        silent += [answer] if "failed" in answer else []
-    return silent[0] if silent else absent(NO_TIME_DAEMON)
+        failures += [answer] if "failed" in answer else []
+    return failures[0] if failures else absent(NO_TIME_DAEMON)
 
 
-def parse_chrony(text: str) -> Tree:
-    """Read `chronyc -c tracking`: comma separated, seconds; a positive system time is slow of true time."""
+def parse_chrony(text: str) -> ReadingTree:
+    """Parse `chronyc -c tracking`: comma separated, in seconds. A positive system time is behind true time."""
     fields = text.strip().splitlines()[-1].split(",") if text.strip() else []
     if len(fields) != CHRONY_FIELDS:
-        return _nothing("chronyc", text)
+        return _no_answer("chronyc", text)
     try:
-        return _tracked("chrony", fields[13] == "Normal", -float(fields[4]), fields[1] or fields[0], int(fields[2]))
+        return _sync_branch("chrony", fields[13] == "Normal", -float(fields[4]), fields[1] or fields[0], int(fields[2]))
     except ValueError:
-        return _nothing("chronyc", text)
+        return _no_answer("chronyc", text)
 
 
-def parse_ntpq(text: str) -> Tree:
-    """Read `ntpq -c rv`: the offset is in milliseconds; leap 11 (or 3) is the alarm of an unsynchronised clock."""
-    said = dict(NTP_PAIR.findall(text))
+def parse_ntpq(text: str) -> ReadingTree:
+    """Parse `ntpq -c rv`: the offset is in milliseconds; leap 11 (or 3) is the alarm of an unsynchronised clock."""
+    pairs = dict(NTP_PAIR.findall(text))
     try:
-        alarmed = said["leap"] in ("11", "3")
-        return _tracked("ntpd", not alarmed, float(said["offset"]) / 1e3, said["refid"], int(said["stratum"]))
+        alarmed = pairs["leap"] in ("11", "3")
+        return _sync_branch("ntpd", not alarmed, float(pairs["offset"]) / 1e3, pairs["refid"], int(pairs["stratum"]))
     except (KeyError, ValueError):
-        return _nothing("ntpq", text)
+        return _no_answer("ntpq", text)
 
 
-def parse_timesyncd(text: str) -> Tree:
-    """Read `timedatectl timesync-status`; without a packet of a server it names no offset, and has no synchronism."""
+def parse_timesyncd(text: str) -> ReadingTree:
+    """Parse `timedatectl timesync-status`. It names no offset before a server's first packet: not synchronised."""
     server, stratum, offset = SERVER.search(text), STRATUM.search(text), OFFSET.search(text)
     if server is None:
-        return _nothing("timedatectl", text)
+        return _no_answer("timedatectl", text)
     if offset is None or stratum is None:
         unknown = absent("no server has answered yet")
         return {"daemon": value("timesyncd"), "synchronised": value(False), "offset_s": unknown, "stratum": unknown}
     offset_s = float(offset[1]) * UNIT_S[offset[2]]
-    return _tracked("timesyncd", True, offset_s, server[1], int(stratum[1]))
+    return _sync_branch("timesyncd", True, offset_s, server[1], int(stratum[1]))
 
 
-def parse_pmc(text: str) -> Tree:
-    """Read linuxptp's `pmc GET CURRENT_DATA_SET`: the offset from the master is in nanoseconds."""
+def parse_pmc(text: str) -> ReadingTree:
+    """Parse linuxptp's `pmc GET CURRENT_DATA_SET`: the offset from the master is in nanoseconds."""
     found = FROM_MASTER.search(text)
     return {"offset_s": value(float(found[1]) / 1e9)} if found else absent("ptp4l does not answer: no PTP here")
 
@@ -88,7 +88,7 @@ DAEMONS = (
 PTP = ("pmc", "-u", "-b", "0", "GET CURRENT_DATA_SET")
 
 
-def _tracked(daemon: str, synchronised: bool, offset_s: float, source: str, stratum: int) -> Tree:
+def _sync_branch(daemon: str, synchronised: bool, offset_s: float, source: str, stratum: int) -> ReadingTree:
     return {
         "daemon": value(daemon),
         "synchronised": value(synchronised),
@@ -98,6 +98,6 @@ def _tracked(daemon: str, synchronised: bool, offset_s: float, source: str, stra
     }
 
 
-def _nothing(tool: str, text: str) -> Tree:
-    said = [line.strip() for line in text.splitlines() if line.strip()]
-    return failed(f"{tool}: {said[-1][:120]}" if said else f"{tool} printed nothing")
+def _no_answer(tool: str, text: str) -> ReadingTree:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return failed(f"{tool}: {lines[-1][:120]}" if lines else f"{tool} printed nothing")

@@ -1,4 +1,4 @@
-"""File systems that hold files: each real mount, how full it is, and whether it can be written."""
+"""Reads the mounted file systems on disks and servers: how full each is, and whether it is read-only."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from functools import partial
 from typing import NamedTuple
 
-from assay.model.reading import absent, failed, value
-from assay.probe.node_access import LazyTree, NodeRoot, TimedQuestion, Tree, leaf_for_error, run_tool
+from assay.model.reading import ReadingTree, absent, failed, value
+from assay.probe.node_access import LazyTree, NodeRoot, TimedQuestion, leaf_for_error, run_tool
 
 MOUNTS = "/proc/mounts"
 DF_S = 2.0
@@ -32,7 +32,7 @@ class MountEntry(NamedTuple):
 
 
 def read_file_systems(root: NodeRoot) -> LazyTree:
-    """Return the `file_systems` branch by name of the mount; a server that does not answer hides no other."""
+    """Return the `file_systems` branch by name of the mount. A server that hangs delays only its own mount."""
     try:
         mounts = list(find_real_mounts(root.read_text(MOUNTS)))
     except OSError as error:
@@ -52,9 +52,9 @@ def _mount(root: NodeRoot, mount: MountEntry) -> LazyTree:
 
 
 def find_real_mounts(mounts: str) -> Iterator[MountEntry]:
-    """Yield the root, whatever it lies on, and each disk's or server's file system where it is mounted first."""
+    """Yield the root of any type, and every file system of a disk or server at its first mount point."""
     seen: set[tuple[str, str]] = set()
-    listed = [_parsed(line.split()) for line in mounts.splitlines() if len(line.split()) > 3]
+    listed = [_parse_mount(line.split()) for line in mounts.splitlines() if len(line.split()) > 3]
     last_root = next((mount for mount in reversed(listed) if mount.point == "/"), None)
     for mount in ([last_root] if last_root else []) + [mount for mount in listed if mount.point != "/"]:
         key = (mount.source, mount.type)
@@ -63,19 +63,19 @@ def find_real_mounts(mounts: str) -> Iterator[MountEntry]:
             yield mount
 
 
-def _parsed(fields: list[str]) -> MountEntry:
+def _parse_mount(fields: list[str]) -> MountEntry:
     source, point = (OCTAL.sub(lambda code: chr(int(code[1], 8)), field) for field in fields[:2])
     return MountEntry(source, point, fields[2], fields[3].split(","))
 
 
-def read_space(root: NodeRoot, point: str) -> Tree:
-    """Ask df, as a person would: `size_bytes`, and `used_percent` and `inodes_used_percent` of what anyone may use."""
+def read_space(root: NodeRoot, point: str) -> ReadingTree:
+    """Run df for a mount point: `size_bytes`, and `used_percent` and `inodes_used_percent` of what users may use."""
     columns = "--output=size,used,avail,itotal,iused"
     return run_tool(["df", "-B1", columns, root.local_path(point)], DF_S, parse_df)
 
 
-def parse_df(text: str) -> Tree:
-    """Read the last row of `df -B1 --output=size,used,avail,itotal,iused`; `-` and 0 are said of no inodes at all."""
+def parse_df(text: str) -> ReadingTree:
+    """Parse the last row of `df -B1 --output=size,used,avail,itotal,iused`; `-` or 0 inodes means that none count."""
     rows = [line.split() for line in text.splitlines()]
     if not rows or len(rows[-1]) != 5 or not all(part.isdecimal() for part in rows[-1][:3]):
         return failed(f"df: cannot make sense of {text[-80:]!r}")
@@ -87,11 +87,11 @@ def parse_df(text: str) -> Tree:
     }
 
 
-def _inodes(total: str, used: str) -> Tree:
+def _inodes(total: str, used: str) -> ReadingTree:
     if not (total.isdecimal() and used.isdecimal() and int(total)):
         return absent("this file system does not count inodes")
     return _share(int(used), int(total))
 
 
-def _share(used: int, total: int) -> Tree:
+def _share(used: int, total: int) -> ReadingTree:
     return value(round(100 * used / total, 1)) if total else absent("the file system has no size")

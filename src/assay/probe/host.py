@@ -1,6 +1,6 @@
-"""Processors, from sysfs: x86 and Arm say the same there, while /proc/cpuinfo differs and takes long on many CPUs.
+"""Reads the host: its identity, uptime, processors, memory, load and root file system.
 
-The host: who it is, how big, how long up, how busy, and whether its root file system is well.
+Processors are read from sysfs, which is alike on x86 and Arm; /proc/cpuinfo differs and is slow on many CPUs.
 """
 
 from __future__ import annotations
@@ -8,96 +8,27 @@ from __future__ import annotations
 import re
 from functools import partial
 
-from assay.model.reading import absent, failed, value
+from assay.model.reading import ReadingTree, absent, failed, value
 from assay.probe.file_systems import read_space
-from assay.probe.node_access import LazyTree, NodeRoot, TimedQuestion, Tree, convert_leaf, leaf_for_error, require_text
+from assay.probe.node_access import (
+    BOOT_ID_FILE,
+    LazyTree,
+    NodeRoot,
+    TimedQuestion,
+    convert_leaf,
+    leaf_for_error,
+    require_text,
+)
 from assay.probe.processes_and_services import PROCESSES_S, read_processes
-
-CPU = "/sys/devices/system/cpu"
-CPUINFO = "/proc/cpuinfo"
-FIRST_BLOCK = 4096  # bytes: what /proc/cpuinfo says of the first CPU, and no more
-MOST_CPUS = 65_536
-
-
-def read_cpu(root: NodeRoot) -> LazyTree:
-    """Return the `host.cpu` branch. `model` and `microcode` are x86's: Arm's /proc/cpuinfo names neither."""
-    return {
-        "model": partial(_cpuinfo_line, root, "model name"),
-        "microcode": partial(_cpuinfo_line, root, "microcode"),
-        "present": root.defer_read(f"{CPU}/present", count_cpu_list),
-        "online": root.defer_read(f"{CPU}/online", count_cpu_list),
-        "threads_per_core": root.defer_read(f"{CPU}/cpu0/topology/thread_siblings_list", count_cpu_list),
-        "governors": partial(_governors, root),
-    }
-
-
-def count_online_cpus(root: NodeRoot) -> Tree:
-    """Return how many logical CPUs are online."""
-    return root.read_leaf(f"{CPU}/online", count_cpu_list)
-
-
-def count_sockets(root: NodeRoot) -> Tree:
-    """Count the packages that the online CPUs sit in, with one read a package."""
-    listed = root.read_leaf(f"{CPU}/online", parse_cpu_list)
-    left, found = set(listed.get("value", ())), 0
-    while left:
-        first = min(left)
-        package = root.read_leaf(f"{CPU}/cpu{first}/topology/core_siblings_list", parse_cpu_list)
-        if "value" not in package:
-            return package
-        left -= {first, *package["value"]}
-        found += 1
-    return value(found) if found else listed
-
-
-def parse_cpu_list(text: str) -> list[int]:
-    """Turn the kernel's `0-2,8` into `[0, 1, 2, 8]`. Raises ValueError for none, or for more than there can be."""
-    found: list[int] = []
-    for part in require_text(text).split(","):
-        first, _, last = part.partition("-")
-        ends = (int(first), int(last or first))
-        if not 0 <= ends[0] <= ends[1] < MOST_CPUS:
-            raise ValueError(part)
-        found += range(ends[0], ends[1] + 1)
-    return found
-
-
-def count_cpu_list(text: str) -> int:
-    """Turn `0-2,8` into 4. Raises ValueError."""
-    return len(parse_cpu_list(text))
-
-
-def _cpuinfo_line(root: NodeRoot, name: str) -> Tree:
-    """Return a line of the first CPU's block."""
-    try:
-        block = root.read_start(CPUINFO, FIRST_BLOCK).decode(errors="replace")
-    except OSError as error:
-        return leaf_for_error(CPUINFO, error)
-    found = re.search(rf"^{name}\s*: *(.+)$", block, re.MULTILINE)
-    return convert_leaf(CPUINFO, found[1].strip(), require_text) if found else absent(f"{CPUINFO} names no {name}")
-
-
-def _governors(root: NodeRoot) -> Tree:
-    """Return the different frequency governors, sorted; one governor should rule all CPUs."""
-    folder = f"{CPU}/cpufreq"
-    try:
-        policies = [name for name in root.list_names(folder) if name.startswith("policy")]
-        found = {root.read_text(f"{folder}/{policy}/scaling_governor") for policy in policies}
-    except OSError as error:
-        return leaf_for_error(folder, error)
-    if "" in found:
-        return failed(f"{folder}: a policy names no governor")
-    return value(sorted(found)) if found else absent(f"{folder} has no policy: the firmware rules the frequency")
-
 
 DMI = "/sys/class/dmi/id"
 
 
 def read_host(root: NodeRoot) -> LazyTree:
-    """Return the `host` branch. What DMI says of serial numbers needs root to read."""
+    """Return the `host` branch. Only root can read the serial numbers in DMI."""
     return {
         "hostname": root.defer_read("/proc/sys/kernel/hostname", require_text),
-        "boot_id": root.defer_read("/proc/sys/kernel/random/boot_id", require_text),
+        "boot_id": root.defer_read(BOOT_ID_FILE, require_text),
         "uptime_s": root.defer_read("/proc/uptime", lambda text: float(text.split()[0])),
         "kernel": root.defer_read("/proc/sys/kernel/osrelease", require_text),
         "cmdline": root.defer_read("/proc/cmdline"),
@@ -108,7 +39,7 @@ def read_host(root: NodeRoot) -> LazyTree:
         "memory_bytes": root.defer_read("/proc/meminfo", parse_memory_bytes),
         "root_fs": {
             "read_only": root.defer_read("/proc/mounts", root_is_read_only),
-            "used_percent": lambda: used_percent(read_space(root, "/")),
+            "used_percent": lambda: _used_percent(read_space(root, "/")),
         },
         "load": partial(_load, root),
         "processes": TimedQuestion(PROCESSES_S, partial(read_processes, root)),
@@ -128,28 +59,105 @@ def _identity(root: NodeRoot) -> LazyTree:
     }
 
 
+CPU = "/sys/devices/system/cpu"
+CPUINFO = "/proc/cpuinfo"
+FIRST_BLOCK = 4096  # bytes: enough for the first CPU's block of /proc/cpuinfo
+MOST_CPUS = 65_536
+
+
+def read_cpu(root: NodeRoot) -> LazyTree:
+    """Return the `host.cpu` branch. Only x86 has `model` and `microcode`: Arm's /proc/cpuinfo names neither."""
+    return {
+        "model": partial(_cpuinfo_line, root, "model name"),
+        "microcode": partial(_cpuinfo_line, root, "microcode"),
+        "present": root.defer_read(f"{CPU}/present", count_cpu_list),
+        "online": root.defer_read(f"{CPU}/online", count_cpu_list),
+        "threads_per_core": root.defer_read(f"{CPU}/cpu0/topology/thread_siblings_list", count_cpu_list),
+        "governors": partial(_governors, root),
+    }
+
+
+def count_online_cpus(root: NodeRoot) -> ReadingTree:
+    """Return the leaf with the number of logical CPUs that are online."""
+    return root.read_leaf(f"{CPU}/online", count_cpu_list)
+
+
+def count_sockets(root: NodeRoot) -> ReadingTree:
+    """Count the packages of the online CPUs, with one read a package."""
+    online = root.read_leaf(f"{CPU}/online", parse_cpu_list)
+    left, sockets = set(online.get("value", ())), 0
+    while left:
+        first = min(left)
+        package = root.read_leaf(f"{CPU}/cpu{first}/topology/core_siblings_list", parse_cpu_list)
+        if "value" not in package:
+            return package
+        left -= {first, *package["value"]}
+        sockets += 1
+    return value(sockets) if sockets else online
+
+
+def parse_cpu_list(text: str) -> list[int]:
+    """Turn the kernel's `0-2,8` into `[0, 1, 2, 8]`. Raises ValueError for an empty list or a CPU above the limit."""
+    found: list[int] = []
+    for part in require_text(text).split(","):
+        first, _, last = part.partition("-")
+        ends = (int(first), int(last or first))
+        if not 0 <= ends[0] <= ends[1] < MOST_CPUS:
+            raise ValueError(part)
+        found += range(ends[0], ends[1] + 1)
+    return found
+
+
+def count_cpu_list(text: str) -> int:
+    """Turn `0-2,8` into 4. Raises ValueError."""
+    return len(parse_cpu_list(text))
+
+
+def _cpuinfo_line(root: NodeRoot, name: str) -> ReadingTree:
+    """Return the value of one line of the first CPU's block."""
+    try:
+        block = root.read_start(CPUINFO, FIRST_BLOCK).decode(errors="replace")
+    except OSError as error:
+        return leaf_for_error(CPUINFO, error)
+    found = re.search(rf"^{name}\s*: *(.+)$", block, re.MULTILINE)
+    return convert_leaf(CPUINFO, found[1].strip(), require_text) if found else absent(f"{CPUINFO} names no {name}")
+
+
+def _governors(root: NodeRoot) -> ReadingTree:
+    """Return the distinct frequency governors, sorted. All CPUs should have the same one."""
+    folder = f"{CPU}/cpufreq"
+    try:
+        policies = [name for name in root.list_names(folder) if name.startswith("policy")]
+        found = {root.read_text(f"{folder}/{policy}/scaling_governor") for policy in policies}
+    except OSError as error:
+        return leaf_for_error(folder, error)
+    if "" in found:
+        return failed(f"{folder}: a policy names no governor")
+    return value(sorted(found)) if found else absent(f"{folder} has no policy: the firmware rules the frequency")
+
+
 def parse_memory_bytes(meminfo: str) -> int:
-    """Return what the kernel has to give out, in bytes: a little less than the DIMMs hold."""
+    """Return the memory that the kernel manages, in bytes: a little less than the DIMMs hold."""
     (kib,) = re.findall(r"^MemTotal:\s*(\d+) kB", meminfo, re.MULTILINE)
     return int(kib) * 1024
 
 
 def root_is_read_only(mounts: str) -> bool:
-    """Say whether `/` is mounted read-only: the last mount on it counts. Raises ValueError when none is listed."""
+    """Return whether `/` is mounted read-only; the last mount on it counts. Raises ValueError where none is listed."""
     options = [fields[3] for fields in map(str.split, mounts.splitlines()) if len(fields) > 3 and fields[1] == "/"]
     if not options:
         raise ValueError("no / among the mounts")
     return "ro" in options[-1].split(",")
 
 
-def used_percent(space: Tree) -> Tree:
-    """Return the one leaf, or the reason why df gave none."""
-    leaf: Tree = space.get("used_percent", space)
+def _used_percent(space: ReadingTree) -> ReadingTree:
+    """Return df's leaf `used_percent`, or the leaf that says why df gave none."""
+    leaf: ReadingTree = space.get("used_percent", space)
     return leaf
 
 
-def _load(root: NodeRoot) -> Tree:
-    """Return the averages over one, five and fifteen minutes of processes that ran, wanted to, or waited for a disk."""
+def _load(root: NodeRoot) -> ReadingTree:
+    """Return the load averages over one, five and fifteen minutes."""
     averages = root.read_leaf("/proc/loadavg", parse_load)
     if "value" not in averages:
         return averages

@@ -1,13 +1,8 @@
-"""Ask the questions of each area in a process of its own, so that one that hangs or dies takes nothing else along.
+"""Reads each area in a process of its own, so that a read that hangs or dies takes nothing else along.
 
-A read that the kernel never answers (state D) cannot be interrupted, and a thread in it would keep the whole
-process alive; a process in it is left behind, and a successor goes on with the next question. The successor gets
-to where the other was by asking again what led to branches; what was answered it does not ask twice.
-
-What a process that gives no answer is doing, as far as /proc tells.
-
-Only files that the kernel answers whatever the process is stuck in: never its command line or its memory, for which
-a process in state D may hold the lock.
+A read that the kernel never answers (state D) cannot be interrupted, and a thread in it would keep the whole process
+alive. Such a process is left behind, and a successor goes on with the next question. The successor asks again the
+questions that lead to branches; answered leaves are not asked twice.
 """
 
 from __future__ import annotations
@@ -20,65 +15,23 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NoReturn
 
-from assay.model.reading import failed
+from assay.model.reading import ReadingTree, failed
 from assay.probe.answer_journal import AnswerJournal, AnswerTree, LeafPath, walk_questions
-from assay.probe.node_access import DEFAULT_QUESTION_S, TimedQuestion, Tree
-
-
-def describe_process(pid: int) -> str:
-    """Return `state D in nfs_wait_bit_killable, system call 257`; of the tool that it waits for where it runs one."""
-    own = _describe_one(pid)
-    if not own.startswith("state D"):
-        for child in find_children(pid):
-            return f"{_read_proc(child, 'comm')} in {_describe_one(child)}"
-    return own
-
-
-def is_starved(pid: int, lived_s: float) -> bool:
-    """Say whether a process that has lived so long could go on, but gets less than half of a CPU to do it."""
-    fields = _read_proc(pid, "stat").rpartition(")")[2].split()
-    if fields[:1] != ["R"]:
-        return any(_describe_one(child).startswith("state R") for child in find_children(pid))
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") < lived_s / 2
-
-
-def find_children(pid: int) -> Iterator[int]:
-    """Yield the processes that `pid` has started and not yet taken leave of."""
-    yield from map(int, _read_proc(pid, f"task/{pid}/children").split())
-
-
-def _describe_one(pid: int) -> str:
-    state = _read_proc(pid, "stat").rpartition(")")[2].split()[:1]
-    where, call = _read_proc(pid, "wchan"), _read_proc(pid, "syscall").split()[:1]
-    words = f"state {state[0] if state else '?'}"
-    if where not in ("", "0"):
-        words += f" in {where}"
-    if call and call[0].isdecimal():
-        words += f", system call {call[0]}"
-    return words
-
-
-def _read_proc(pid: int, name: str) -> str:
-    try:
-        with open(f"/proc/{pid}/{name}", encoding="utf-8", errors="replace") as file:  # noqa: PTH123  # pathlib costs 10 ms to import
-            return file.read().strip()
-    except OSError:
-        return ""
-
+from assay.probe.node_access import DEFAULT_QUESTION_S, TimedQuestion
 
 MAX_LOST_READERS = 3
-"""Readers that one area may lose: where three questions hang, so would the rest, two seconds each."""
+"""Readers that one area may lose. Where three questions hang, the rest would hang too, two seconds each."""
 
-POLL_S = 0.1  # how often deadlines are looked at: the next question may have a nearer one than this
+POLL_S = 0.1  # how often deadlines are checked: the next question may have a nearer one than this
 REAP_S = 0.05
 STARVED_GRACE_S = 4.0
-"""What a question may take longer while its process could run, but the node's jobs leave it no CPU: that is no hang."""
+"""Extra time for a question whose process could run but gets no CPU because of the node's jobs: that is no hang."""
 
 
-def gather_isolated(areas: Mapping[str, Callable[[], Any] | TimedQuestion], within_s: float) -> Tree:
-    """Return each area's branch within about `within_s`, all areas at once. An area is a question itself.
+def gather_isolated(areas: Mapping[str, Callable[[], Any] | TimedQuestion], within_s: float) -> ReadingTree:
+    """Read all areas at once and return each area's branch, within about `within_s`. An area is itself a question.
 
-    What hung, died or could not be asked any more is a failed leaf that says so.
+    A question that hung, killed its reader or came too late is a failed leaf with the reason.
     """
     ends_at = time.monotonic() + within_s
     readers = {area: AreaReader(read, ends_at) for area, read in areas.items()}
@@ -92,7 +45,7 @@ def gather_isolated(areas: Mapping[str, Callable[[], Any] | TimedQuestion], with
 
 
 def _poll_readers(pipes: selectors.BaseSelector, ends_at: float) -> None:
-    """Wait for a reader to end or a deadline to pass, and let successors go on where time is left."""
+    """Wait until a reader ends or a deadline passes; start successors where time is left."""
     waiting: list[AreaReader] = [key.data for key in pipes.get_map().values()]
     now = time.monotonic()
     coming = [due for due in (ends_at, *(reader.journal.question_deadline for reader in waiting)) if due > now]
@@ -109,19 +62,19 @@ def _poll_readers(pipes: selectors.BaseSelector, ends_at: float) -> None:
 
 
 class AreaReader:
-    """Reads one area: its present process, what is known so far, and why it was given up, where it was."""
+    """Reads one area: its present process, the answers so far and, once it is given up, the reason."""
 
     def __init__(self, read: Callable[[], Any] | TimedQuestion, ends_at: float) -> None:
         self.read = read
         self.ends_at = ends_at
         self.answers = AnswerTree()
-        self.given_up: Tree | None = None
+        self.given_up: ReadingTree | None = None
         self.lost = 0
 
     def start(self) -> int:
-        """Start a process that goes on from here; return the pipe that closes when it ends."""
+        """Start a process that asks what is not answered yet; return the pipe that closes when it ends."""
         self.journal = AnswerJournal(DEFAULT_QUESTION_S)
-        self.begun = time.monotonic()
+        self.started_at = time.monotonic()
         self.pipe, into = os.pipe()
         self.pid = os.fork()
         if self.pid == 0:
@@ -130,43 +83,43 @@ class AreaReader:
         return self.pipe
 
     def is_overdue(self, now: float) -> bool:
-        """Say whether the present question has taken too long, or all have."""
+        """Return whether the present question, or the area as a whole, has run out of time."""
         if now >= self.ends_at:
             return True
         late_s = now - self.journal.question_deadline
-        return late_s >= 0 and not (late_s < STARVED_GRACE_S and is_starved(self.pid, now - self.begun))
+        return late_s >= 0 and not (late_s < STARVED_GRACE_S and is_starved(self.pid, now - self.started_at))
 
     def finish_process(self, *, hung: bool) -> None:
-        """Take what the process has said, note what became of its last question, and let go of it."""
+        """Take over the answers of the process, record why its last question has none, and let go of the process."""
         state = describe_process(self.pid) if hung else ""
-        ended = _kill(self.pid) if hung else _how_ended(self.pid)
-        asked = self._take()
+        exit_text = _kill(self.pid) if hung else _describe_exit(self.pid)
+        unanswered = self._take_answers()
         if not self.answers.is_complete(()):
-            self._record_loss(asked, state, ended)
+            self._record_loss(unanswered, state, exit_text)
         os.close(self.pipe)
         self.journal.close()
 
-    def _take(self) -> tuple[LeafPath, float] | None:
-        """Take the journal; return the question that has no answer in it, and the seconds that it was given."""
-        asked: tuple[LeafPath, float] | None = None
+    def _take_answers(self) -> tuple[LeafPath, float] | None:
+        """Take over the journal; return its unanswered question, if any, with that question's limit in seconds."""
+        unanswered: tuple[LeafPath, float] | None = None
         for path, kind, content in self.journal.records():
             if kind == "asked":
-                asked = (tuple(path), content)
+                unanswered = (tuple(path), content)
             else:
-                asked = None
+                unanswered = None
                 self.answers.add(tuple(path), kind, content)
-        return asked
+        return unanswered
 
-    def _record_loss(self, asked: tuple[LeafPath, float] | None, state: str, ended: str) -> None:
-        """Note what became of the question that the process ended in, and whether the area is given up."""
+    def _record_loss(self, unanswered: tuple[LeafPath, float] | None, state: str, exit_text: str) -> None:
+        """Give the unanswered question a failed leaf; give the area up after `MAX_LOST_READERS` lost readers."""
         self.lost += 1
-        path, seconds = asked or ((), DEFAULT_QUESTION_S)
+        path, seconds = unanswered or ((), DEFAULT_QUESTION_S)
         patience = (
             f"within {seconds:g} s"
             if self.journal.question_deadline < self.ends_at
             else "before the probe's time was over"
         )
-        reason = f"no answer {patience} ({state})" if state else f"the reader died ({ended})"
+        reason = f"no answer {patience} ({state})" if state else f"the reader died ({exit_text})"
         self.answers.leaves.setdefault(path, failed(reason))
         if self.lost == MAX_LOST_READERS:
             self.given_up = failed(f"not asked: {MAX_LOST_READERS} readings of this area hung or killed their reader")
@@ -175,13 +128,13 @@ class AreaReader:
 def _run_child(
     read: Callable[[], Any] | TimedQuestion, known: AnswerTree, journal: AnswerJournal, alarm_s: int
 ) -> NoReturn:
-    """Be the child: ask, write the answers down, and end.
+    """Run the child: ask, record the answers, and exit.
 
-    It lets go of the terminal's files, so that nobody waits for the end of output of a child left behind.
+    It closes the standard files, so that nobody waits for the end of output of a child that is left behind.
     """
     try:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        signal.alarm(alarm_s)  # the end of a child whose parent was killed
+        signal.alarm(alarm_s)  # ends a child whose parent was killed
         nothing = os.open(os.devnull, os.O_RDWR)
         for standard in (0, 1, 2):
             os.dup2(nothing, standard)
@@ -193,24 +146,25 @@ def _run_child(
 
 
 def _kill(pid: int) -> str:
-    """Kill a reader with the tools that it runs; one in state D is left behind, not waited for."""
-    for one in [pid, *find_children(pid)]:  # it first: with the end of its tool it would go on
+    """Kill a reader and the tools that it runs. A process in state D is left behind, not waited for."""
+    for target in [pid, *find_children(pid)]:  # the reader first: it would go on once its tool ends
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(one, signal.SIGKILL)
-    _reaped(pid)
+            os.kill(target, signal.SIGKILL)
+    _reap(pid)
     return "killed"
 
 
-def _how_ended(pid: int) -> str:
-    """Say how a reader ended whose pipe is closed; one that lives on without it is killed."""
-    status = _reaped(pid)
+def _describe_exit(pid: int) -> str:
+    """Return how a reader with a closed pipe ended, `SIGBUS` or `exit 1`; kill it if it still lives."""
+    status = _reap(pid)
     if status is None:
         return _kill(pid)
     code = os.waitstatus_to_exitcode(status)
     return signal.Signals(-code).name if code < 0 else f"exit {code}"
 
 
-def _reaped(pid: int) -> int | None:
+def _reap(pid: int) -> int | None:
+    """Return the wait status of a process, None where it does not end within `REAP_S`."""
     until = time.monotonic() + REAP_S
     while time.monotonic() < until:
         done, status = os.waitpid(pid, os.WNOHANG)
@@ -218,3 +172,48 @@ def _reaped(pid: int) -> int | None:
             return status
         time.sleep(0.001)
     return None
+
+
+def describe_process(pid: int) -> str:
+    """Describe what a process without an answer does: `state D in nfs_wait_bit_killable, system call 257`.
+
+    Where it waits for a tool, the text is about the tool. Reads only files of /proc that the kernel always answers: for
+    a command line or a memory map it may need a lock that the process in state D holds.
+    """
+    own = _describe_state(pid)
+    if not own.startswith("state D"):
+        for child in find_children(pid):
+            return f"{_read_proc(child, 'comm')} in {_describe_state(child)}"
+    return own
+
+
+def is_starved(pid: int, lived_s: float) -> bool:
+    """Return whether a process (or its tool) is runnable but got less than half a CPU in its `lived_s` seconds."""
+    fields = _read_proc(pid, "stat").rpartition(")")[2].split()
+    if fields[:1] != ["R"]:
+        return any(_describe_state(child).startswith("state R") for child in find_children(pid))
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") < lived_s / 2
+
+
+def find_children(pid: int) -> Iterator[int]:
+    """Yield the children of `pid` that it has not yet waited for."""
+    yield from map(int, _read_proc(pid, f"task/{pid}/children").split())
+
+
+def _describe_state(pid: int) -> str:
+    state = _read_proc(pid, "stat").rpartition(")")[2].split()[:1]
+    where, call = _read_proc(pid, "wchan"), _read_proc(pid, "syscall").split()[:1]
+    words = f"state {state[0] if state else '?'}"
+    if where not in ("", "0"):
+        words += f" in {where}"
+    if call and call[0].isdecimal():
+        words += f", system call {call[0]}"
+    return words
+
+
+def _read_proc(pid: int, name: str) -> str:
+    try:
+        with open(f"/proc/{pid}/{name}", encoding="utf-8", errors="replace") as file:  # noqa: PTH123  # pathlib costs 10 ms to import
+            return file.read().strip()
+    except OSError:
+        return ""

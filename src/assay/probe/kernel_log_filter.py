@@ -1,16 +1,16 @@
-"""Which kernel lines are worth bringing: a cheap look at the raw record, before anything is parsed.
+"""Rates raw kernel records by priority, to choose those worth sending before anything is parsed.
 
-Sent is every line at level warning or worse, every line with one of these words, and every line with one of the words
-that the controller draws from its own patterns and tells us in its answers. So its catalogue may grow as it likes, and
-no node needs a new agent for that.
+Worth sending are lines at level warning or worse, and lines with a built-in word or one of the controller's words. The
+controller derives its words from its fault patterns and sends them in its answers, so a larger catalogue needs no new
+agent.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from enum import IntEnum
 
-KNOWN_WORTH = 2  # what a record is worth that tells of a known thing
 WARNING_LEVEL = 4  # of the kernel's levels, include/linux/kern_levels.h; lower is worse
 BUILT_IN_WORDS = (
     "NVRM",
@@ -34,24 +34,36 @@ BUILT_IN_WORDS = (
     "link down",
     "thermal",
 )
-"""Drivers and subsystems whose informational lines tell of faults too: a link that goes down is told at level info."""
+"""Drivers and subsystems that report faults at level info too: a link that goes down, for one."""
+
+
+class RecordPriority(IntEnum):
+    """How much a record matters. Where space is short, records of a lower priority go first."""
+
+    ROUTINE = 0
+    """Neither of the others; the agent keeps its own probe readings at this priority too."""
+    WARNING = 1
+    """The kernel's level is warning or worse."""
+    KNOWN = 2
+    """The record has a word of the filter."""
 
 
 class KernelLogFilter:
-    """The words looked for now. An empty word in `told` means: every line."""
+    """Looks for the built-in words and for `controller_words`. An empty word among these matches every line."""
 
-    def __init__(self, told: Sequence[str] = ()) -> None:
-        self.controller_words = tuple(told)
-        self._sought = re.compile("|".join(map(re.escape, (*BUILT_IN_WORDS, *told))).encode(), re.IGNORECASE)
+    def __init__(self, controller_words: Sequence[str] = ()) -> None:
+        self.controller_words = tuple(controller_words)
+        words = (*BUILT_IN_WORDS, *controller_words)
+        self._words = re.compile("|".join(map(re.escape, words)).encode(), re.IGNORECASE)
 
-    def rate_record(self, record: bytes) -> int:
-        """Return what a raw record is worth: 2 when it tells of a known thing, 1 when it only warns, 0 else."""
-        if self._sought.search(record):
-            return KNOWN_WORTH
-        return 1 if parse_level(record) <= WARNING_LEVEL else 0
+    def rate_record(self, record: bytes) -> RecordPriority:
+        """Return the priority of a raw record."""
+        if self._words.search(record):
+            return RecordPriority.KNOWN
+        return RecordPriority.WARNING if parse_level(record) <= WARNING_LEVEL else RecordPriority.ROUTINE
 
 
 def parse_level(record: bytes) -> int:
-    """Return the kernel's level of a record, `prio,seq,…`: the low three bits of its priority."""
+    """Return the kernel's level of a record `prio,seq,…`: the low three bits of `prio`."""
     priority = record.partition(b",")[0]
     return int(priority) & 7 if priority.isdigit() else WARNING_LEVEL

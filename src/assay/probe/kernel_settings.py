@@ -1,12 +1,12 @@
-"""How the kernel is set up and what it has been through: modules, sysctls, memory pages, swap, taints."""
+"""Reads the kernel's settings and taints: modules, sysctls, huge pages, swap, IOMMU groups."""
 
 from __future__ import annotations
 
 from functools import partial
 
-from assay.model.reading import absent, value
+from assay.model.reading import ReadingTree, absent, value
 from assay.probe.host import count_cpu_list
-from assay.probe.node_access import LazyTree, NodeRoot, Tree, leaf_for_error
+from assay.probe.node_access import LazyTree, NodeRoot, leaf_for_error
 
 HUGE = "/sys/kernel/mm/hugepages"
 VERSIONED = ("nvidia", "mlx5_core", "gdrdrv")
@@ -39,7 +39,7 @@ SYSCTLS = (
     "vm.swappiness",
     "vm.zone_reclaim_mode",
 )
-TAINTS = {  # Documentation/admin-guide/tainted-kernels.rst; those that tell of something gone wrong
+TAINTS = {  # Documentation/admin-guide/tainted-kernels.rst; those that mean that something went wrong
     2: "a processor out of its specification",
     4: "a machine check",
     5: "a bad page",
@@ -58,7 +58,7 @@ def read_kernel(root: NodeRoot) -> LazyTree:
         "transparent_hugepages": root.defer_read("/sys/kernel/mm/transparent_hugepage/enabled", parse_bracketed_choice),
         "swap_bytes": root.defer_read("/proc/swaps", parse_swap_bytes),
         "numa_nodes": root.defer_read("/sys/devices/system/node/has_cpu", count_cpu_list),
-        "iommu_groups": partial(_groups, root),
+        "iommu_groups": partial(_count_iommu_groups, root),
         "taints": root.defer_read("/proc/sys/kernel/tainted", describe_taints),
     }
 
@@ -72,7 +72,7 @@ def parse_modules(text: str) -> list[str]:
 
 
 def normalize_spaces(text: str) -> str:
-    """Return a sysctl's value as sysctl(8) prints it: numbers apart by one blank."""
+    """Return a sysctl's value with one blank between numbers, as sysctl(8) prints it."""
     return " ".join(text.split())
 
 
@@ -90,13 +90,13 @@ def parse_swap_bytes(text: str) -> int:
 
 
 def describe_taints(text: str) -> list[str]:
-    """Return what went wrong since boot, by the bits of the kernel's taint. Raises ValueError."""
+    """Return what went wrong since boot, from the bits of the kernel's taint. Raises ValueError."""
     bits = int(text)
     return [what for bit, what in TAINTS.items() if bits >> bit & 1]
 
 
-def _hugepages(root: NodeRoot) -> Tree | LazyTree:
-    """Return the huge pages that are set aside, by the size of one, `2048kB`."""
+def _hugepages(root: NodeRoot) -> ReadingTree | LazyTree:
+    """Return the reserved huge pages by page size, `2048kB`."""
     try:
         sizes = root.list_names(HUGE)
     except OSError as error:
@@ -111,8 +111,8 @@ def _hugepages(root: NodeRoot) -> Tree | LazyTree:
     return found or absent(f"{HUGE} is empty")
 
 
-def _groups(root: NodeRoot) -> Tree:
-    """Count the IOMMU groups; none where no IOMMU translates."""
+def _count_iommu_groups(root: NodeRoot) -> ReadingTree:
+    """Count the IOMMU groups; there are none where no IOMMU translates addresses."""
     folder = "/sys/kernel/iommu_groups"
     try:
         return value(len(root.list_names(folder)))

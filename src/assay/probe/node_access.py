@@ -1,8 +1,6 @@
-"""Small files of the node, read below a root and told apart by why they cannot be read.
+"""Access to the node: its small files, its own tools, and trees of questions that are answered later.
 
-Readings still to be taken: a tree whose leaves are questions, so that each can have a deadline of its own.
-
-Run one of the node's own tools and understand what it prints, whatever it says by its exit code.
+A file or a tool that cannot be read gives a leaf that says why: absent, unsupported or failed.
 """
 
 from __future__ import annotations
@@ -14,27 +12,25 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from assay.model.reading import absent, failed, parse_reading, unsupported, value
+from assay.model.reading import ReadingTree, absent, failed, parse_reading, unsupported, value
 
-Tree = dict[str, Any]
-"""A branch of an evidence document; its leaves are one-key readings."""
-
+BOOT_ID_FILE = "/proc/sys/kernel/random/boot_id"
 ABSENT_ERRNOS = {errno.ENOENT, errno.ENOTDIR, errno.ENODEV, errno.ENXIO}
 UNSUPPORTED_ERRNOS = {errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS, errno.ENOTTY}
 
 
 class NodeRoot:
-    """The file system of the node, at `path` here (`/` on the node itself). Paths given are as on the node."""
+    """The file system of the node, which is at `path` here (`/` on the node itself). Methods take the node's paths."""
 
     def __init__(self, path: str = "/") -> None:
         self.path = path.rstrip("/")
 
     def local_path(self, path: str) -> str:
-        """Return where the node's `path` is on this machine."""
+        """Return the path on this machine of the node's `path`."""
         return self.path + path
 
     def read_text(self, path: str) -> str:
-        """Return the stripped content of a file. Raises OSError; bytes that are no UTF-8 are replaced."""
+        """Return the stripped text of a file; bytes that are not UTF-8 are replaced. Raises OSError."""
         with open(self.local_path(path), encoding="utf-8", errors="replace") as file:  # noqa: PTH123  # pathlib costs 10 ms to import
             return file.read().strip()
 
@@ -48,34 +44,34 @@ class NodeRoot:
 
     def list_names(self, path: str) -> list[str]:
         """Return the sorted names in a folder. Raises OSError."""
-        return sorted(os.listdir(self.local_path(path)))  # noqa: PTH208  # see text
+        return sorted(os.listdir(self.local_path(path)))  # noqa: PTH208  # as in read_text
 
     def exists(self, path: str) -> bool:
-        """Say whether there is something at `path`."""
-        return os.path.exists(self.local_path(path))  # noqa: PTH110  # see text
+        """Return whether there is something at `path`."""
+        return os.path.exists(self.local_path(path))  # noqa: PTH110  # as in read_text
 
-    def read_leaf(self, path: str, convert: Callable[[str], Any] = str) -> Tree:
-        """Return the leaf for a file's content as `convert` understands it; ValueError there means not understood."""
+    def read_leaf(self, path: str, convert: Callable[[str], Any] = str) -> ReadingTree:
+        """Return the leaf for a file's text, passed through `convert`, which raises ValueError for what it rejects."""
         try:
             content = self.read_text(path)
         except OSError as error:
             return leaf_for_error(path, error)
         return convert_leaf(path, content, convert)
 
-    def defer_read(self, path: str, convert: Callable[[str], Any] = str) -> Callable[[], Tree]:
-        """Return the question that `read` answers at once."""
+    def defer_read(self, path: str, convert: Callable[[str], Any] = str) -> Callable[[], ReadingTree]:
+        """Return the question that calls `read_leaf` with these arguments."""
         return partial(self.read_leaf, path, convert)
 
 
 def require_text(text: str) -> str:
-    """Return a text that says something. Raises ValueError for one that does not."""
+    """Return `text`. Raises ValueError where it is empty."""
     if not text:
         raise ValueError("empty")
     return text
 
 
-def leaf_for_error(path: str, error: OSError) -> Tree:
-    """Return the leaf for a file that could not be read: absent, unsupported (the driver refuses it), or failed."""
+def leaf_for_error(path: str, error: OSError) -> ReadingTree:
+    """Return the leaf for a file that could not be read: absent, unsupported (the driver refuses) or failed."""
     reason = f"{path}: {error.strerror or error}"
     if error.errno in ABSENT_ERRNOS:
         return absent(reason)
@@ -84,8 +80,8 @@ def leaf_for_error(path: str, error: OSError) -> Tree:
     return failed(reason)
 
 
-def convert_leaf(what: str, content: str, convert: Callable[[str], Any]) -> Tree:
-    """Return `content` converted as a leaf; failed with the content quoted where it makes no sense."""
+def convert_leaf(what: str, content: str, convert: Callable[[str], Any]) -> ReadingTree:
+    """Return the leaf for `content` after `convert`; a failed leaf quotes content that `convert` rejects."""
     try:
         return value(convert(content))
     except (ValueError, IndexError, ArithmeticError):
@@ -93,29 +89,29 @@ def convert_leaf(what: str, content: str, convert: Callable[[str], Any]) -> Tree
 
 
 LazyTree = Mapping[str, Any]
-"""Name → reading, branch, or a callable that takes one look at the machine and returns any of these three."""
+"""Name → reading, branch or question. A question is a callable that reads the machine and returns one of the three."""
 
 DEFAULT_QUESTION_S = 2.0
 
 
 class TimedQuestion(NamedTuple):
-    """A question that may take longer, or less long, than `DEFAULT_QUESTION_S`."""
+    """A question with a time limit of its own in place of `DEFAULT_QUESTION_S`."""
 
     seconds: float
     read: Callable[[], Any]
 
     def __call__(self) -> Any:
-        """Ask it."""
+        """Answer the question."""
         return self.read()
 
 
-def resolve_lazy(what: Any) -> Tree:
-    """Return what a lazy tree reads now, all questions asked one after the other in this process."""
+def resolve_lazy(what: Any) -> ReadingTree:
+    """Answer every question of a lazy tree in this process, one after the other, and return the whole tree."""
     while callable(what):
         what = what()
     if parse_reading(what) is None and isinstance(what, Mapping):
         return {name: resolve_lazy(branch) for name, branch in what.items()}
-    found: Tree = what
+    found: ReadingTree = what
     return found
 
 
@@ -125,12 +121,13 @@ NO_SETTINGS: Mapping[str, str] = {}
 def run_tool(
     command: Sequence[str],
     allowed_s: float,
-    understand: Callable[[str], Tree],
+    understand: Callable[[str], ReadingTree],
     settings: Mapping[str, str] = NO_SETTINGS,
-) -> Tree:
-    """Run `command`, found in PATH, and return what `understand` makes of its output (standard error among it).
+) -> ReadingTree:
+    """Run `command`, found in PATH, and return what `understand` makes of its output and standard error together.
 
-    `settings` are added to the environment. Absent where the tool is not installed, failed where it does not end.
+    The exit code is ignored. `settings` are added to the environment. The leaf is absent where the tool is not
+    installed, and failed where it does not start or does not end within `allowed_s`.
     """
     try:
         done = subprocess.run(

@@ -1,11 +1,7 @@
-"""`python -m assay.probe.pack OUT`: the probe as one file to copy, `python3 -I OUT` on the node runs it.
+"""`python -m assay.probe.pack OUT`: writes the probe as one file; `python3 -I OUT` runs it on a node.
 
-It holds the modules that the probe imports, found by reading the imports, and nothing else of assay; NVML's bindings
-only with `--with-nvml`. The same sources give the same bytes. Needs Python 3.10 on the node (`make lint` holds that).
-
-A large module in pieces that are compiled one after the other.
-
-Compiling NVML's bindings at once takes 17 MB for a moment, in pieces 3 MB; the probe may take 60 on a node in all.
+The file is a zip of the modules that the probe imports, and nothing else of assay; NVML's bindings are in it with
+`--with-nvml`. The same sources give the same bytes. The node needs Python 3.10 or newer (`make lint` checks that).
 """
 
 from __future__ import annotations
@@ -21,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 PIECE_CHARACTERS = 30_000
-"""Characters of source, at least, in all pieces but the last."""
+"""Minimum characters of source in a piece, except in the last."""
 
 PIECES_LOADER = """\
 import os
@@ -29,26 +25,6 @@ for _piece in range({count}):
     _path = os.path.join(os.path.dirname(__file__), "{name}_pieces", "%02d" % _piece)
     exec(compile(__loader__.get_data(_path), _path, "exec"))
 """
-
-
-def split_module(name: str, source: str) -> dict[str, bytes]:
-    """Return the files of an archive that are the module `name`, which must not import from __future__."""
-    pieces = list(_pieces(source))
-    files = {f"{name}_pieces/{number:02}": piece.encode() for number, piece in enumerate(pieces)}
-    return {f"{name}.py": PIECES_LOADER.format(count=len(pieces), name=name).encode(), **files}
-
-
-def _pieces(source: str) -> Iterator[str]:
-    """Yield the source cut between statements of the module."""
-    lines, begun = source.splitlines(keepends=True), 0
-    for statement in ast.parse(source).body:
-        decorators = [one.lineno for one in getattr(statement, "decorator_list", ())]
-        first = min([statement.lineno, *decorators]) - 1
-        if sum(map(len, lines[begun:first])) >= PIECE_CHARACTERS:
-            yield "".join(lines[begun:first])
-            begun = first
-    yield "".join(lines[begun:])
-
 
 ENTRY = "assay.probe.__main__"
 BINDINGS = "pynvml"
@@ -60,21 +36,21 @@ if sys.version_info < {OLDEST_PYTHON}:
 from {{entry}} import main
 main()
 """
-_LONG_AGO = (1980, 1, 1, 0, 0, 0)  # the first moment that a zip can hold
+_ZIP_EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip can hold
 
 
 def main() -> None:
-    """Write the file, whole or not at all, and say how large it is."""
+    """Write the file, whole or not at all, and print its size."""
     parser = argparse.ArgumentParser("python -m assay.probe.pack", description="Write the probe as one file.")
     parser.add_argument("out", type=Path, metavar="OUT")
     parser.add_argument("--with-nvml", action="store_true", help="for nodes that have no nvidia-ml-py")
-    asked = parser.parse_args()
-    content = build_pack(with_nvml=asked.with_nvml)
-    scratch = asked.out.with_name(f".{asked.out.name}.{os.getpid()}")
+    arguments = parser.parse_args()
+    content = build_pack(with_nvml=arguments.with_nvml)
+    scratch = arguments.out.with_name(f".{arguments.out.name}.{os.getpid()}")
     scratch.write_bytes(content)
     scratch.chmod(0o755)
-    scratch.replace(asked.out)
-    print(f"{asked.out}: {len(content)} bytes")  # noqa: T201 — the answer
+    scratch.replace(arguments.out)
+    print(f"{arguments.out}: {len(content)} bytes")  # noqa: T201 — the answer
 
 
 @functools.cache
@@ -88,12 +64,12 @@ def build_pack(entry: str = ENTRY, *, with_nvml: bool = False) -> bytes:
     out.seek(0, io.SEEK_END)
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
         for name, source in sorted(files.items()):
-            archive.writestr(_entry(name), source)
+            archive.writestr(_zip_entry(name), source)
     return out.getvalue()
 
 
 def find_needed_modules(entry: str) -> dict[str, tuple[str, bytes]]:
-    """Return every module of assay that `entry` leads to, with the end of its path and its source."""
+    """Return every module of assay that `entry` imports, directly or not: name → (end of its path, source)."""
     found: dict[str, tuple[str, bytes]] = {}
     waiting = [entry]
     while waiting:
@@ -107,7 +83,7 @@ def find_needed_modules(entry: str) -> dict[str, tuple[str, bytes]]:
 
 
 def _imports(source: bytes) -> Iterator[str]:
-    """Yield the modules of assay that a source imports, wherever in it."""
+    """Yield the modules of assay that a source imports at any place in it."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name.startswith("assay."))
@@ -130,8 +106,31 @@ def _source(name: str) -> Path:
     return Path(spec.origin)
 
 
-def _entry(name: str) -> zipfile.ZipInfo:
-    entry = zipfile.ZipInfo(name, _LONG_AGO)
+def split_module(name: str, source: str) -> dict[str, bytes]:
+    """Return the module `name` as files of an archive: pieces that are compiled one after the other.
+
+    Compiling NVML's bindings at once takes 17 MB of memory, in pieces 3 MB; the whole probe may take 60 MB on a node.
+    The module must not import from __future__.
+    """
+    pieces = list(_pieces(source))
+    files = {f"{name}_pieces/{number:02}": piece.encode() for number, piece in enumerate(pieces)}
+    return {f"{name}.py": PIECES_LOADER.format(count=len(pieces), name=name).encode(), **files}
+
+
+def _pieces(source: str) -> Iterator[str]:
+    """Yield the source cut between statements of the module."""
+    lines, start = source.splitlines(keepends=True), 0
+    for statement in ast.parse(source).body:
+        decorators = [decorator.lineno for decorator in getattr(statement, "decorator_list", ())]
+        first = min([statement.lineno, *decorators]) - 1
+        if sum(map(len, lines[start:first])) >= PIECE_CHARACTERS:
+            yield "".join(lines[start:first])
+            start = first
+    yield "".join(lines[start:])
+
+
+def _zip_entry(name: str) -> zipfile.ZipInfo:
+    entry = zipfile.ZipInfo(name, _ZIP_EPOCH)
     entry.compress_type = zipfile.ZIP_DEFLATED
     entry.external_attr = 0o644 << 16
     entry.create_system = 3  # Unix, wherever this runs

@@ -1,7 +1,4 @@
-"""Processes that are stuck: zombies that nobody collects, and sleepers that no signal reaches (state D).
-
-What systemd runs: the state of every unit that matters, and those that failed.
-"""
+"""Reads processes that are stuck (zombies, and state D, which no signal reaches), and the states of systemd's units."""
 
 from __future__ import annotations
 
@@ -9,39 +6,39 @@ import re
 import time
 from typing import NamedTuple
 
-from assay.model.reading import absent, failed, value
-from assay.probe.node_access import NodeRoot, Tree, leaf_for_error, run_tool
+from assay.model.reading import ReadingTree, absent, failed, value
+from assay.probe.node_access import NodeRoot, leaf_for_error, run_tool
 
 STUCK_RECHECK_S = 1.0
-PROCESSES_S = 4.0  # a node under load has ten thousand, and one look may be followed by another
+PROCESSES_S = 4.0  # a node under load has ten thousand, and some are read twice
 STAT_SIZE = 1024
 STAT = re.compile(rb"(\d+) \((.*)\) (\S) ", re.DOTALL)
 SWITCHES = re.compile(r"^(?:non)?voluntary_ctxt_switches:\s*(\d+)$", re.MULTILINE)
 
 
 class ProcessStat(NamedTuple):
-    """What /proc/PID/stat begins with; `name` may hold anything, brackets and line ends too."""
+    """The first fields of /proc/PID/stat; `name` may hold any byte, brackets and line ends too."""
 
     pid: int
     name: str
     state: str
 
 
-def read_processes(root: NodeRoot) -> Tree:
-    """Return the `host.processes` branch: how many there are, how many zombies, and which are stuck in state D.
+def read_processes(root: NodeRoot) -> ReadingTree:
+    """Return the `host.processes` branch: `count`, the number of `zombies`, and the names of those `stuck` in state D.
 
-    Stuck is who did not run at all for a second; nothing is waited for where nobody is in state D.
+    A process is stuck if it did not run at all for `STUCK_RECHECK_S`. Where none is in state D, this does not wait.
     """
     try:
         pids = [name for name in root.list_names("/proc") if name.isdecimal()]
     except OSError as error:
         return leaf_for_error("/proc", error)
-    found = [process for process in (_look(root, pid) for pid in pids) if process]
+    found = [process for process in (_read_process(root, pid) for pid in pids) if process]
     if not found:
         return absent("/proc lists no process")
-    waiting = {process: _switches(root, process.pid) for process in found if process.state == "D"}
+    waiting = {process: _context_switches(root, process.pid) for process in found if process.state == "D"}
     time.sleep(STUCK_RECHECK_S if waiting else 0)
-    stuck = [process for process, before in waiting.items() if before and _switches(root, process.pid) == before]
+    stuck = [process for process, old in waiting.items() if old and _context_switches(root, process.pid) == old]
     return {
         "count": value(len(found)),
         "zombies": value(sum(process.state == "Z" for process in found)),
@@ -49,8 +46,8 @@ def read_processes(root: NodeRoot) -> Tree:
     }
 
 
-def _look(root: NodeRoot, pid: str) -> ProcessStat | None:
-    """Return the process, None for one that ended meanwhile."""
+def _read_process(root: NodeRoot, pid: str) -> ProcessStat | None:
+    """Return the process, None where it has ended."""
     try:
         return parse_process_stat(root.read_start(f"/proc/{pid}/stat", STAT_SIZE))
     except OSError:
@@ -58,15 +55,15 @@ def _look(root: NodeRoot, pid: str) -> ProcessStat | None:
 
 
 def parse_process_stat(stat: bytes) -> ProcessStat | None:
-    """Return what /proc/PID/stat says, None where it makes no sense."""
+    """Parse /proc/PID/stat; None where it does not have that form."""
     found = STAT.match(stat)
     if found is None:
         return None
     return ProcessStat(int(found[1]), found[2].decode(errors="replace"), found[3].decode(errors="replace"))
 
 
-def _switches(root: NodeRoot, pid: int) -> list[str]:
-    """Return how often a process was given and lost a CPU, nothing for one that ended."""
+def _context_switches(root: NodeRoot, pid: int) -> list[str]:
+    """Return a process's counts of context switches, none where it has ended."""
     try:
         return SWITCHES.findall(root.read_text(f"/proc/{pid}/status"))
     except OSError:
@@ -80,21 +77,21 @@ LIST_UNITS = ["systemctl", "list-units", "--all", "--plain", "--no-legend", "--n
 UNIT_STATES = {"active", "activating", "deactivating", "failed", "inactive", "maintenance", "reloading", "refreshing"}
 
 
-def read_services() -> Tree:
-    """Return the `services` branch: `parse_units` (state of each service by name, `active`) and `failed_units` (names)."""
+def read_services() -> ReadingTree:
+    """Return the `services` branch: `units` (each service's state by name, `active`) and `failed_units` (names)."""
     return run_tool(LIST_UNITS, SYSTEMCTL_S, parse_units)
 
 
-def parse_units(text: str) -> Tree:
-    """Read `systemctl list-units --plain --no-legend`: unit, load, active, sub and description in columns.
+def parse_units(text: str) -> ReadingTree:
+    """Parse `systemctl list-units --plain --no-legend`: columns unit, load, active, sub and description.
 
-    Units that are not installed, and only wanted by others, are left out.
+    Units that others want but that are not installed are left out.
     """
     rows = [fields for fields in map(str.split, text.splitlines()) if len(fields) > 3 and "." in fields[0]]
     known = {unit: state for unit, load, state, *_ in rows if load == "loaded" and state in UNIT_STATES}
     if not known:
-        said = text.strip().splitlines()
-        return failed(f"systemctl: {said[-1][:120]}" if said else "systemctl printed nothing")
+        lines = text.strip().splitlines()
+        return failed(f"systemctl: {lines[-1][:120]}" if lines else "systemctl printed nothing")
     names = {unit: unit.removesuffix(".service") for unit in known if unit.endswith(".service")}
     return {
         "units": {name: value(known[unit]) for unit, name in names.items()},

@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from assay.model.reading import failed, value
+from assay.model.reading import ReadingTree, failed, value
 from assay.redfish.errors import BmcResourceMissing
-from assay.redfish.property_readings import Resource, Tree, read_by_id, read_property
+from assay.redfish.property_readings import Resource, read_by_id, read_property
 from assay.redfish.session import RedfishSession
 
 
-def read_processors(bmc: RedfishSession, systems: Iterable[Resource]) -> Tree:
+def read_processors(bmc: RedfishSession, systems: Iterable[Resource]) -> ReadingTree:
     """Return kind (`cpu`, `gpu`, …) → id → readings, over the host and the board of the GPUs."""
-    tree: Tree = {}
+    tree: ReadingTree = {}
     for system in systems:
         if "Processors" in system:
             for one in bmc.members(bmc.follow(system, "Processors", 1)):
@@ -25,16 +25,16 @@ def read_processors(bmc: RedfishSession, systems: Iterable[Resource]) -> Tree:
     return tree
 
 
-def read_memory_modules(bmc: RedfishSession, system: Resource) -> Tree:
+def read_memory_modules(bmc: RedfishSession, system: Resource) -> ReadingTree:
     """Return slot → readings of the memory module in it."""
     return read_by_id(bmc.members(bmc.follow(system, "Memory", 1)), _module)
 
 
-def _processor(one: Resource) -> Tree:
+def _processor(one: Resource) -> ReadingTree:
     return {"model": read_property(one, "Model"), "health": read_property(one, "Status", "Health")}
 
 
-def _module(one: Resource) -> Tree:
+def _module(one: Resource) -> ReadingTree:
     return {"gib": _gib(one), "health": read_property(one, "Status", "Health")}
 
 
@@ -43,7 +43,7 @@ def _gib(one: Resource) -> dict[str, Any]:
     return value(size["value"] / 1024) if "value" in size else size
 
 
-def read_bios(bmc: RedfishSession, system: Resource) -> Tree:
+def read_bios(bmc: RedfishSession, system: Resource) -> ReadingTree:
     """Return attribute → reading of its value. What is called a password is not even looked at."""
     attributes = bmc.follow(system, "Bios").get("Attributes")
     if not isinstance(attributes, dict):
@@ -55,7 +55,7 @@ def read_bios(bmc: RedfishSession, system: Resource) -> Tree:
     }
 
 
-def read_pending_bios(bmc: RedfishSession, system: Resource) -> Tree:
+def read_pending_bios(bmc: RedfishSession, system: Resource) -> ReadingTree:
     """Return attribute → reading of the value that waits for a reset; empty where nothing waits."""
     now = bmc.follow(system, "Bios")
     place = now.get("@Redfish.Settings", {}).get("SettingsObject")
@@ -70,7 +70,7 @@ def read_pending_bios(bmc: RedfishSession, system: Resource) -> Tree:
     }
 
 
-def read_boot(bmc: RedfishSession, system: Resource) -> Tree:
+def read_boot(bmc: RedfishSession, system: Resource) -> ReadingTree:
     """Return order (names of what is booted from, first first), override, mode and whether secure boot is in force."""
     return {
         "order": _order(bmc, system),

@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from assay.model.errors import AssayError
-from assay.model.fleet import Fleet, Node
+from assay.model.fleet import Fleet
+from assay.model.node import Node
+from assay.model.reading import ReadingTree
 from assay.model.specs.firmware_bundle import FirmwarePush
 from assay.redfish.bmc_readings import UtcClock, read_bmc_tree, read_utc_now
 from assay.redfish.credentials import read_bmc_credentials
 from assay.redfish.errors import BmcResourceMissing, BmcUnreachable
 from assay.redfish.firmware_inventory import read_firmware_inventory
 from assay.redfish.firmware_update import RedfishTask, parse_task, push_image
-from assay.redfish.property_readings import Tree
 from assay.redfish.quirks import BmcQuirkSet
 from assay.redfish.session import NO_QUIRKS, RedfishSession, Resource
 from assay.redfish.tls_connection import read_bmc_trust
@@ -30,7 +31,9 @@ class BmcClient(RedfishSession):
 
     _system_path = ""
 
-    def read_channel(self, deadline_s: float = float("inf"), *, since: str = "", now: UtcClock = read_utc_now) -> Tree:
+    def read_channel(
+        self, deadline_s: float = float("inf"), *, since: str = "", now: UtcClock = read_utc_now
+    ) -> ReadingTree:
         """Return the tree of the channel `bmc`. Raises nothing: on the deadline, what is missing reads failed.
 
         `since` is the cursor of its event log as an earlier tree gave it, `now` our time, to which its clock is held.
@@ -56,7 +59,7 @@ class BmcClient(RedfishSession):
         """Return the system's PowerState: On, Off, PoweringOn, PoweringOff or Paused."""
         return str(self.system().get("PowerState"))
 
-    def read_running_firmware(self) -> Tree:
+    def read_running_firmware(self) -> ReadingTree:
         """Return inventory id → reading of the version that runs now."""
         return read_firmware_inventory(self).running
 
@@ -140,7 +143,7 @@ def open_bmc(
     `bmc_credentials`) start at `root`, the fleet repository.
     Raises Trouble: no address, no credentials, no trust, refused, silent.
     """
-    if not node.variables.get("bmc_address"):
+    if not node.bmc_address:
         raise BmcResourceMissing(f"no bmc_address is declared for {node.name}", where=node.name)
     bmc = BmcClient(node, read_bmc_credentials(node, root), read_bmc_trust(node, root), quirks)
     began = time.monotonic()

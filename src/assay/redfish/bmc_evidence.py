@@ -8,11 +8,10 @@ from typing import Any
 
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument, encode_canonical_json
-from assay.model.fleet import Node
-from assay.model.reading import EvidenceReading, absent, failed, parse_reading, value
+from assay.model.node import Node
+from assay.model.reading import EvidenceReading, ReadingTree, absent, failed, parse_reading, value
 from assay.redfish.bmc import open_bmc
 from assay.redfish.bmc_readings import UtcClock, read_utc_now
-from assay.redfish.property_readings import Tree
 from assay.redfish.quirks import BmcQuirkSet
 from assay.redfish.session import NO_QUIRKS
 
@@ -28,13 +27,13 @@ def read_bmc_channel(
     quirks: BmcQuirkSet = NO_QUIRKS,
     before: EvidenceDocument | None = None,
     now: UtcClock = read_utc_now,
-) -> Tree:
+) -> ReadingTree:
     """Return the tree of a node's BMC; one leaf where it has none, or where nothing at all was answered.
 
     Of its event log only what is newer than in `before`, the node's last document, is read; the rest is taken from
     there, as entries of a log do not change.
     """
-    if not node.variables.get("bmc_address"):
+    if not node.bmc_address:
         return absent(f"no bmc_address is declared for {node.name}")
     since, known = _read_before(before)
     try:
@@ -60,14 +59,14 @@ def _to_keep(tree: Any) -> Any:
     return tree
 
 
-def _only_reason(tree: Tree) -> str:
+def _only_reason(tree: ReadingTree) -> str:
     """Return the one reason for which nothing was answered, "" where something was or the reasons are several."""
     found = [reading for reading in _leaves(tree) if reading.kind != "unsupported"]
     reasons = {reading.reason for reading in found if reading.kind == "failed"}
     return reasons.pop() if len(reasons) == 1 and all(reading.kind == "failed" for reading in found) else ""
 
 
-def _leaves(tree: Tree) -> Iterator[EvidenceReading]:
+def _leaves(tree: ReadingTree) -> Iterator[EvidenceReading]:
     for branch in tree.values():
         reading = parse_reading(branch)
         if reading is not None:

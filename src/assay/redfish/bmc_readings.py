@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from assay.model.reading import failed, value
+from assay.model.reading import ReadingTree, failed, value
 from assay.redfish.bios_boot_components import (
     read_bios,
     read_boot,
@@ -18,20 +18,20 @@ from assay.redfish.errors import BmcResourceMissing
 from assay.redfish.event_log import read_event_log
 from assay.redfish.firmware_inventory import FirmwareInventory, read_firmware_inventory
 from assay.redfish.power_cooling_sensors import ChassisCooling, ChassisPower, read_sensors
-from assay.redfish.property_readings import Resource, Tree, read_branch, read_health, read_once, read_property
+from assay.redfish.property_readings import Resource, read_branch, read_health, read_once, read_property
 from assay.redfish.session import RedfishSession
 
 UtcClock = Callable[[], datetime]
 
 
-def read_bmc_tree(bmc: RedfishSession, systems: Callable[[], list[Resource]], since: str, now: UtcClock) -> Tree:
+def read_bmc_tree(bmc: RedfishSession, systems: Callable[[], list[Resource]], since: str, now: UtcClock) -> ReadingTree:
     """Return the tree of the channel `bmc`: the host's system first among `systems`, its log since the cursor `since`.
 
     `now` is our own time, to which the BMC's is held. Raises nothing: what could not be read says why.
     """
     look = _BmcReader(bmc, systems, now)
     read_branch(look.manager)  # its version first: quirks may hang on it
-    tree: Tree = {name: read_branch(read) for name, read in look.branches().items()}
+    tree: ReadingTree = {name: read_branch(read) for name, read in look.branches().items()}
     said = read_branch(lambda: read_event_log(bmc, look.system(), since))
     return {**tree, **(said if "events" in said else {"events": said, "event_log": said})}
 
@@ -91,7 +91,7 @@ class _BmcReader:
         self.bmc.identify(bmc_version=found.get("FirmwareVersion"))
         return {**found, "clock_off_s": off}
 
-    def _manager(self) -> Tree:
+    def _manager(self) -> ReadingTree:
         manager = self.manager()
         return {
             "version": read_property(manager, "FirmwareVersion"),
@@ -99,7 +99,7 @@ class _BmcReader:
             "clock_off_s": manager["clock_off_s"],
         }
 
-    def _health(self) -> Tree:
+    def _health(self) -> ReadingTree:
         """Return area → health, each rolled up by the BMC from what is below it."""
         return {
             "system": read_branch(lambda: read_health(self.system())),
@@ -110,20 +110,20 @@ class _BmcReader:
             "memory": read_branch(lambda: read_health(self.system().get("MemorySummary") or {})),
         }
 
-    def _redundancy(self) -> Tree:
+    def _redundancy(self) -> ReadingTree:
         return {
             "psu": read_branch(lambda: self.power().redundancy()),
             "fan": read_branch(lambda: self.air().redundancy()),
         }
 
-    def _sensor(self) -> Tree:
+    def _sensor(self) -> ReadingTree:
         """Return every sensor; `inlet_c` besides, since air that comes in is asked for by all."""
         found = read_branch(self.sensor)
         known = self.bmc.dialect.inlet_sensor
         inlet = read_branch(lambda: self._by_name(known, "temperature", "c") if known else self.air().inlet())
         return {"inlet_c": inlet, **(found if "offline" in found else dict.fromkeys(_KINDS, found))}
 
-    def _power(self) -> Tree:
+    def _power(self) -> ReadingTree:
         known = self.bmc.dialect.power_sensor
         return self.power().read_draw(self._by_name(known, "power", "w") if known else None)
 
@@ -145,7 +145,7 @@ class _BmcReader:
             if "Sensors" in box:
                 yield from self.bmc.members(self.bmc.follow(box, "Sensors", 1))
 
-    def _tasks(self) -> Tree:
+    def _tasks(self) -> ReadingTree:
         service = self.bmc.follow(self.bmc.root, "Tasks", 2, 1)
         found = self.bmc.members(self.bmc.follow(service, "Tasks", 1))
         return {
@@ -157,7 +157,7 @@ class _BmcReader:
 _KINDS = ("temperature", "voltage", "power", "offline")
 
 
-def _system(system: Resource) -> Tree:
+def _system(system: Resource) -> ReadingTree:
     return {
         "power": read_property(system, "PowerState"),
         "health": read_property(system, "Status", "Health"),

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from assay.model.errors import AssayError
 from assay.model.log_message import replace_unencodable
-from assay.model.reading import value
+from assay.model.reading import ReadingTree, value
 from assay.redfish.errors import BmcResourceMissing
-from assay.redfish.property_readings import Resource, Tree
+from assay.redfish.property_readings import Resource
 from assay.redfish.session import RedfishSession
 
 PAGE_SIZE = 50
@@ -58,7 +58,7 @@ class EventLogCursor:
         )
 
 
-def read_event_log(bmc: RedfishSession, system: Resource, since: str = "") -> Tree:
+def read_event_log(bmc: RedfishSession, system: Resource, since: str = "") -> ReadingTree:
     """Return `events` (new ones, oldest first) and `event_log` (cursor, critical and warning: how many, ever).
 
     Raises Trouble where the log cannot be read.

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from assay.model.reading import failed, value
+from assay.model.reading import ReadingTree, failed, value
 from assay.model.specs.bmc_quirks import FirmwareSpellingRule
-from assay.redfish.property_readings import Resource, Tree
+from assay.redfish.property_readings import Resource
 from assay.redfish.session import RedfishSession
 
 _SLOT = re.compile(r"\{(\w+?)(\+1)?\}")
@@ -63,8 +63,8 @@ def _version(rule: FirmwareSpellingRule, text: str) -> str:
 class FirmwareInventory(NamedTuple):
     """What runs, id → reading of its version; what waits for a reset, id → reading; id → the BMC's own resource."""
 
-    running: Tree
-    pending: Tree
+    running: ReadingTree
+    pending: ReadingTree
     paths: dict[str, str]
 
 

@@ -11,16 +11,8 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
 
-from assay.model.reading import absent, failed, unsupported, value
-from assay.redfish.property_readings import (
-    Resource,
-    Tree,
-    read_branch,
-    read_by_bay,
-    read_by_id,
-    read_health,
-    read_property,
-)
+from assay.model.reading import ReadingTree, absent, failed, unsupported, value
+from assay.redfish.property_readings import Resource, read_branch, read_by_bay, read_by_id, read_health, read_property
 from assay.redfish.session import RedfishSession
 
 
@@ -35,14 +27,14 @@ class ChassisPower:
         self._power = bmc.follow(chassis, place, *((3,) if self._newer else ()))
         self._chassis = chassis
 
-    def supplies(self) -> Tree:
+    def supplies(self) -> ReadingTree:
         """Return bay → readings of its supply: volts in, watts out, its serial number."""
         if not self._newer:
             return read_by_bay(self._power.get("PowerSupplies", []), _old_supply)
         units = self._bmc.members(self._bmc.follow(self._power, "PowerSupplies", 2, 1))
         return read_by_bay(units, self._supply)
 
-    def redundancy(self) -> Tree:
+    def redundancy(self) -> ReadingTree:
         """Return group → readings: its health, and how many of it are needed."""
         return read_redundancy(self._power.get("PowerSupplyRedundancy" if self._newer else "Redundancy", []))
 
@@ -50,7 +42,7 @@ class ChassisPower:
         """Return the reading of the area's health."""
         return read_health(self._power)
 
-    def read_draw(self, watts: dict[str, Any] | None) -> Tree:
+    def read_draw(self, watts: dict[str, Any] | None) -> ReadingTree:
         """Return what the whole box draws and may draw; `watts` is the reading of a sensor that is known to mean it."""
         if "EnvironmentMetrics" in self._chassis:
             metrics = self._bmc.follow(self._chassis, "EnvironmentMetrics")
@@ -68,7 +60,7 @@ class ChassisPower:
             for one in self._power.get("Voltages", [])
         ]
 
-    def _supply(self, unit: Resource) -> Tree:
+    def _supply(self, unit: Resource) -> ReadingTree:
         metrics = self._bmc.follow(unit, "Metrics") if "Metrics" in unit else {"@odata.id": unit.get("@odata.id")}
         return {
             **_common(unit),
@@ -77,7 +69,7 @@ class ChassisPower:
         }
 
 
-def read_redundancy(groups: list[Resource]) -> Tree:
+def read_redundancy(groups: list[Resource]) -> ReadingTree:
     """Return the readings of redundancy groups by their number."""
     return {
         str(number): {"health": read_property(group, "Status", "Health"), "needed": _needed(group)}
@@ -89,11 +81,11 @@ def _needed(group: Resource) -> dict[str, Any]:
     return read_property(group, "MinNeededInGroup" if "MinNeededInGroup" in group else "MinNumNeeded")
 
 
-def _cap(limit: Any) -> Tree:
+def _cap(limit: Any) -> ReadingTree:
     return {"capped": value(bool(limit)), "cap_w": value(limit) if limit else absent("no cap is set")}
 
 
-def _common(unit: Resource) -> Tree:
+def _common(unit: Resource) -> ReadingTree:
     return {
         "state": read_property(unit, "Status", "State"),
         "health": read_property(unit, "Status", "Health"),
@@ -102,7 +94,7 @@ def _common(unit: Resource) -> Tree:
     }
 
 
-def _old_supply(unit: Resource) -> Tree:
+def _old_supply(unit: Resource) -> ReadingTree:
     return {
         **_common(unit),
         "input_v": read_property(unit, "LineInputVoltage"),
@@ -124,14 +116,14 @@ class ChassisCooling:
         else:
             self._thermal = bmc.follow(chassis, "Thermal")
 
-    def fans(self) -> Tree:
+    def fans(self) -> ReadingTree:
         """Return place → readings of its fan."""
         if isinstance(self._thermal.get("Fans"), list):
             return read_by_bay(self._thermal["Fans"], lambda fan: _fan(fan, read_property(fan, "Reading")))
         fans = self._bmc.members(self._bmc.follow(self._thermal, "Fans", 1))
         return read_by_bay(fans, lambda fan: _fan(fan, read_property(fan, "SpeedPercent", "SpeedRPM")))
 
-    def redundancy(self) -> Tree:
+    def redundancy(self) -> ReadingTree:
         """Return group → readings: its health, and how many of it are needed."""
         return read_redundancy(self._thermal.get("FanRedundancy") or self._thermal.get("Redundancy") or [])
 
@@ -139,7 +131,7 @@ class ChassisCooling:
         """Return the reading of the area's health."""
         return read_health(self._thermal)
 
-    def leaks(self) -> Tree:
+    def leaks(self) -> ReadingTree:
         """Return detector → readings: OK, Warning or Critical. None are there where no water flows."""
         if "LeakDetection" not in self._thermal:
             return {}
@@ -171,7 +163,7 @@ class ChassisCooling:
         ]
 
 
-def _fan(fan: Resource, rpm: Mapping[str, Any]) -> Tree:
+def _fan(fan: Resource, rpm: Mapping[str, Any]) -> ReadingTree:
     return {"health": read_property(fan, "Status", "Health"), "rpm": rpm}
 
 
@@ -185,12 +177,12 @@ _OLD_LOWER = ("LowerThresholdNonCritical", "LowerThresholdCritical", "LowerThres
 _GONE = ("Absent", "Disabled", "StandbyOffline", "UnavailableOffline")
 
 
-def read_sensors(found: Iterable[Resource]) -> Tree:
+def read_sensors(found: Iterable[Resource]) -> ReadingTree:
     """Return kind → id → readings, and `offline`: the ids of those that measure nothing now.
 
     `high_c` is the lowest upper threshold that a sensor has, `low_v` the highest lower one; a sensor without has none.
     """
-    tree: Tree = {name: {} for name, _ in SENSOR_KINDS.values()}
+    tree: ReadingTree = {name: {} for name, _ in SENSOR_KINDS.values()}
     offline: list[str] = []
     for one in found:
         kind, unit = SENSOR_KINDS.get(str(one.get("ReadingType")), ("", ""))
@@ -201,9 +193,9 @@ def read_sensors(found: Iterable[Resource]) -> Tree:
     return {**tree, "offline": value(sorted(offline))}
 
 
-def _sensor(one: Resource, unit: str) -> Tree:
+def _sensor(one: Resource, unit: str) -> ReadingTree:
     number = one.get("Reading")
-    readings: Tree = {unit: value(number) if number is not None else failed("the sensor reads nothing (null)")}
+    readings: ReadingTree = {unit: value(number) if number is not None else failed("the sensor reads nothing (null)")}
     if (high := _bound(one, (*_UPPER, *_OLD_UPPER))) is not None:
         readings[f"high_{unit}"] = value(high)
     if (low := _bound(one, (*_LOWER, *_OLD_LOWER))) is not None and unit != "c":

@@ -11,10 +11,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from assay.model.errors import AssayError
-from assay.model.reading import absent, failed, unsupported, value
+from assay.model.reading import ReadingTree, absent, failed, unsupported, value
 from assay.redfish.errors import BmcResourceMissing
 
-Tree = dict[str, Any]
 Resource = dict[str, Any]
 T = TypeVar("T")
 
@@ -64,7 +63,7 @@ def read_health(resource: Mapping[str, Any]) -> dict[str, Any]:
     return rolled if "value" in rolled else read_property(resource, "Status", "Health")
 
 
-def read_by_bay(units: Iterable[Resource], read: Callable[[Resource], Tree]) -> Tree:
+def read_by_bay(units: Iterable[Resource], read: Callable[[Resource], ReadingTree]) -> ReadingTree:
     """Return readings by bay number: the number that ends each unit's id, else its place in the list."""
     units = list(units)
     names = [re.search(r"\d+$", str(unit.get("Id") or unit.get("MemberId") or "")) for unit in units]
@@ -74,12 +73,12 @@ def read_by_bay(units: Iterable[Resource], read: Callable[[Resource], Tree]) -> 
     return {number: read_bay(unit, read) for number, unit in zip(numbers, units, strict=True)}
 
 
-def read_by_id(units: Iterable[Resource], read: Callable[[Resource], Tree]) -> Tree:
+def read_by_id(units: Iterable[Resource], read: Callable[[Resource], ReadingTree]) -> ReadingTree:
     """Return readings by the id of each unit."""
     return {str(unit.get("Id") or unit.get("MemberId")): read_bay(unit, read) for unit in units}
 
 
-def read_bay(unit: Resource, read: Callable[[Resource], Tree]) -> Any:
+def read_bay(unit: Resource, read: Callable[[Resource], ReadingTree]) -> Any:
     """Return the readings of one unit, or that its bay is empty."""
     if (unit.get("Status") or {}).get("State") == "Absent":
         return absent("the bay is empty")

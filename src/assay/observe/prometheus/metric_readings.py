@@ -10,16 +10,15 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from assay.model.reading import absent, failed, unsupported, value
+from assay.model.reading import ReadingTree, absent, failed, unsupported, value
 from assay.model.specs.monitoring import LabelSpelling, MetricGroup, MetricReading, Monitoring
 from assay.observe.prometheus.prometheus_client import MetricSeries
 
 AREAS = ("host", "gpu", "hca", "nic", "nvme", "aer", "pci", "memory", "file_systems", "kernel", "time", "services")
 NOT_MAPPED = unsupported("no metric of the monitoring map tells it")
 BUS = re.compile(r"(?P<domain>[0-9a-fA-F]{4,8}):(?P<place>[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])")
-Tree = dict[str, Any]
 
 
 class ScrapeContext(NamedTuple):
@@ -44,19 +43,19 @@ def list_labels(monitoring: Monitoring) -> set[str]:
     return {"__name__"} | {label for label in found if label} | ({monitoring.xid.by} if monitoring.xid else set())
 
 
-def build_probe_readings(monitoring: Monitoring, series: Iterable[MetricSeries], look: ScrapeContext) -> Tree:
+def build_probe_readings(monitoring: Monitoring, series: Iterable[MetricSeries], look: ScrapeContext) -> ReadingTree:
     """Return the `probe` channel of one node, of its series."""
     by_metric: dict[str, list[MetricSeries]] = defaultdict(list)
     for one in series:
         by_metric[one.labels.get("__name__", "")].append(one)
-    tree: Tree = {}
+    tree: ReadingTree = {}
     for group in monitoring.groups.values():
         _put(tree, group.under, _group(group, by_metric, look))
     areas = {area: tree.get(area, NOT_MAPPED) for area in AREAS}
     return {**areas, "kernel_log": unsupported("no metric holds the kernel's log"), **tree}
 
 
-def _group(group: MetricGroup, by_metric: Mapping[str, Sequence[MetricSeries]], look: ScrapeContext) -> Tree:
+def _group(group: MetricGroup, by_metric: Mapping[str, Sequence[MetricSeries]], look: ScrapeContext) -> ReadingTree:
     if group.by is None:
         return _part(group, by_metric, look)
     parts: dict[str, dict[str, list[MetricSeries]]] = {}
@@ -68,14 +67,14 @@ def _group(group: MetricGroup, by_metric: Mapping[str, Sequence[MetricSeries]], 
     return {name: _part(group, parts[name], look) for name in sorted(parts)} or _missing_leaf(f"any {group.by}", look)
 
 
-def _part(group: MetricGroup, by_metric: Mapping[str, Sequence[MetricSeries]], look: ScrapeContext) -> Tree:
-    tree: Tree = {}
+def _part(group: MetricGroup, by_metric: Mapping[str, Sequence[MetricSeries]], look: ScrapeContext) -> ReadingTree:
+    tree: ReadingTree = {}
     for path, wanted in group.readings.items():
         _put(tree, path, _reading(wanted, by_metric.get(wanted.metric, ()), look))
     return tree
 
 
-def _reading(wanted: MetricReading, series: Sequence[MetricSeries], look: ScrapeContext) -> Tree:
+def _reading(wanted: MetricReading, series: Sequence[MetricSeries], look: ScrapeContext) -> ReadingTree:
     fitting = [one for one in series if wanted.where.items() <= one.labels.items() and one.samples]
     if not fitting:
         return _missing_leaf(wanted.metric, look)
@@ -91,7 +90,7 @@ def _reading(wanted: MetricReading, series: Sequence[MetricSeries], look: Scrape
     return _convert_sample(wanted, number, look)
 
 
-def _convert_sample(wanted: MetricReading, number: float, look: ScrapeContext) -> Tree:
+def _convert_sample(wanted: MetricReading, number: float, look: ScrapeContext) -> ReadingTree:
     if wanted.words:
         word = wanted.words.get(f"{number:g}")
         return value(word) if word else failed(f"{wanted.metric} is {number:g}, which has no meaning here")
@@ -101,7 +100,7 @@ def _convert_sample(wanted: MetricReading, number: float, look: ScrapeContext) -
     return value(int(plain) if plain.is_integer() and abs(plain) < 2**63 else plain)
 
 
-def _missing_leaf(what: str, look: ScrapeContext) -> Tree:
+def _missing_leaf(what: str, look: ScrapeContext) -> ReadingTree:
     return failed(f"{what}: {look.warnings}") if look.warnings else absent(f"Prometheus has no sample of {what} here")
 
 
@@ -115,7 +114,7 @@ def normalize_part_name(text: str, how: LabelSpelling) -> str:
     return f"{int(found['domain'], 16):04x}:{found['place'].lower()}" if found else ""
 
 
-def _put(tree: Tree, path: str, branch: Tree) -> None:
+def _put(tree: ReadingTree, path: str, branch: ReadingTree) -> None:
     *way, last = path.split(".")
     for step in way:
         tree = tree.setdefault(step, {})

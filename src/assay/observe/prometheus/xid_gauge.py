@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from assay.model.reading import absent, unsupported, value
+from assay.model.reading import ReadingTree, absent, unsupported, value
 from assay.observe.prometheus.metric_readings import normalize_part_name
 from assay.observe.prometheus.prometheus_client import MetricSeries
 
@@ -21,7 +21,6 @@ BEFORE_WINDOW = absent("it changed before the window that was looked at")
 NO_XID_YET = absent("it is 0: no XID since the exporter started")
 GRID_S, MOST_POINTS = 15.0, 10_000
 BASELINE_DAYS = 7
-Tree = dict[str, Any]
 
 
 class XidGaugeChange(NamedTuple):
@@ -75,7 +74,9 @@ def find_xid_changes(within: Iterable[MetricSeries], before: Iterable[MetricSeri
     return sorted(found, key=lambda change: (change.at, change.place))
 
 
-def build_xid_readings(now: Iterable[MetricSeries], changes: Sequence[XidGaugeChange], by: str) -> dict[str, Tree]:
+def build_xid_readings(
+    now: Iterable[MetricSeries], changes: Sequence[XidGaugeChange], by: str
+) -> dict[str, ReadingTree]:
     """Return the reading `xid` of each GPU by its place: the last `code`, `since` when, and that repeats are unseen."""
     newest: dict[str, tuple[float, float]] = {}
     for place, one in _series_by_gpu(now, by):
@@ -83,7 +84,7 @@ def build_xid_readings(now: Iterable[MetricSeries], changes: Sequence[XidGaugeCh
     return {place: _tree(place, code, changes) for place, (_, code) in newest.items()}
 
 
-def build_xid_lines(changes: Iterable[XidGaugeChange], booted: float | None) -> list[Tree]:
+def build_xid_lines(changes: Iterable[XidGaugeChange], booted: float | None) -> list[ReadingTree]:
     """Return changes in the shape and the words of kernel lines, numbered by their time; `source` is `metrics`.
 
     `t_s` counts from the boot (seconds since 1970), or from 1970 where nobody knows that.
@@ -116,7 +117,7 @@ def _changes(place: str, samples: Sequence[tuple[float, float]], stood: Collecti
         last = (code,)
 
 
-def _tree(place: str, code: float, changes: Sequence[XidGaugeChange]) -> Tree:
+def _tree(place: str, code: float, changes: Sequence[XidGaugeChange]) -> ReadingTree:
     mine = [change for change in changes if change.place == place and change.code == code]
     since = (
         value(datetime.fromtimestamp(mine[-1].at, UTC).isoformat()) if mine else BEFORE_WINDOW if code else NO_XID_YET

@@ -1,1 +1,4 @@
-"""Takes sysfs and the firmware tables; reads PCI, HCA, NIC, NVMe, DIMMs and hardware error counters; gives a branch for each."""
+"""Takes sysfs, /proc and the firmware's tables. Reads PCI, HCAs, NICs, NVMe drives, DIMMs and error counters.
+
+Gives one lazy branch for each.
+"""

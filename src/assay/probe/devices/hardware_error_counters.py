@@ -1,11 +1,4 @@
-"""Machine checks that the processors raised since boot, as /proc/interrupts counts them.
-
-That file has a column a CPU and a line an interrupt, megabytes on a large node, so it is read line by line.
-
-PCIe errors that the kernel has counted since boot (Advanced Error Reporting).
-
-Memory errors that the memory controllers corrected, or could not, since boot (EDAC), by module.
-"""
+"""Reads the hardware errors that the kernel counts since boot: PCIe (AER), memory (EDAC) and machine checks."""
 
 from __future__ import annotations
 
@@ -13,22 +6,34 @@ import re
 from collections.abc import Iterable
 from functools import partial
 
-from assay.model.reading import absent, value
-from assay.probe.node_access import LazyTree, NodeRoot, Tree, leaf_for_error
+from assay.model.reading import ReadingTree, absent, value
+from assay.probe.devices.pci import PCI_DEVICES
+from assay.probe.node_access import LazyTree, NodeRoot, leaf_for_error
 
-AER_DEVICES = "/sys/bus/pci/devices"
 SEVERITIES = ("correctable", "nonfatal", "fatal")
+
+EDAC = "/sys/devices/system/edac/mc"
+
+INTERRUPTS = "/proc/interrupts"
+ARM = (b"Err:", b"IPI0")
+X86 = b"LOC:"  # the local timers, which every x86 kernel counts
+MACHINE_CHECK_LINES = {  # arch/x86/kernel/irq.c
+    "exceptions": b"MCE:",
+    "polls": b"MCP:",
+    "thresholds": b"THR:",
+    "deferred": b"DFR:",
+}
 
 
 def read_aer(root: NodeRoot) -> LazyTree:
-    """Return the `aer` branch: every PCI device that reports errors, by address."""
+    """Return the `aer` branch: every PCI device that counts errors, by address."""
     try:
-        addresses = root.list_names(AER_DEVICES)
+        addresses = root.list_names(PCI_DEVICES)
     except OSError as error:
-        return leaf_for_error(AER_DEVICES, error)
-    counting = [pci for pci in addresses if root.exists(f"{AER_DEVICES}/{pci}/aer_dev_fatal")]
-    return {pci.lower(): _device(root, f"{AER_DEVICES}/{pci}") for pci in counting} or absent(
-        f"no device in {AER_DEVICES} reports errors"
+        return leaf_for_error(PCI_DEVICES, error)
+    counting = [pci for pci in addresses if root.exists(f"{PCI_DEVICES}/{pci}/aer_dev_fatal")]
+    return {pci.lower(): _device(root, f"{PCI_DEVICES}/{pci}") for pci in counting} or absent(
+        f"no device in {PCI_DEVICES} reports errors"
     )
 
 
@@ -42,17 +47,14 @@ def parse_aer_total(text: str) -> int:
     return int(count)
 
 
-CONTROLLERS = "/sys/devices/system/edac/mc"
-
-
 def read_edac(root: NodeRoot) -> LazyTree:
-    """Return the `memory.edac` branch by controller; `unplaced` are errors of no known module."""
+    """Return the `memory.edac` branch by controller; `unplaced` counts errors that name no module."""
     try:
-        names = [name for name in root.list_names(CONTROLLERS) if name.startswith("mc") and name[2:].isdecimal()]
+        names = [name for name in root.list_names(EDAC) if name.startswith("mc") and name[2:].isdecimal()]
     except OSError as error:
-        return leaf_for_error(CONTROLLERS, error)
-    none = absent(f"{CONTROLLERS} has no controller: no EDAC driver took the memory controllers")
-    return {name: _controller(root, f"{CONTROLLERS}/{name}") for name in names} or none
+        return leaf_for_error(EDAC, error)
+    none = absent(f"{EDAC} has no controller: no EDAC driver took the memory controllers")
+    return {name: _controller(root, f"{EDAC}/{name}") for name in names} or none
 
 
 def _controller(root: NodeRoot, folder: str) -> LazyTree:
@@ -81,25 +83,14 @@ def _module(root: NodeRoot, folder: str) -> LazyTree:
     }
 
 
-INTERRUPTS = "/proc/interrupts"
-ARM = (b"Err:", b"IPI0")
-X86 = b"LOC:"  # the local timers, which every x86 kernel counts
-MACHINE_CHECK_LINES = {  # arch/x86/kernel/irq.c
-    "exceptions": b"MCE:",
-    "polls": b"MCP:",
-    "thresholds": b"THR:",
-    "deferred": b"DFR:",
-}
+def read_machine_checks(root: NodeRoot) -> ReadingTree:
+    """Return the `memory.machine_checks` branch, summed over all CPUs; it is empty on Arm, whose kernel counts none.
 
-
-def read_machine_checks(root: NodeRoot) -> Tree:
-    """Return the `memory.machine_checks` branch, counted over all CPUs; an empty one on Arm, whose kernel counts none.
-
-    `exceptions` were raised, `polls` only looked, `thresholds` tell of many corrected errors, `deferred` (AMD) of data
-    that was found bad before anyone used it.
+    `exceptions` counts machine checks that were raised, `polls` the kernel's polls for them. `thresholds` counts
+    interrupts for many corrected errors, `deferred` (AMD) those for bad data that nothing has used yet.
     """
     try:
-        with open(root.local_path(INTERRUPTS), "rb") as file:  # noqa: PTH123  # see files.py
+        with open(root.local_path(INTERRUPTS), "rb") as file:  # noqa: PTH123  # as in node_access
             found = sum_interrupts(file)
     except OSError as error:
         return leaf_for_error(INTERRUPTS, error)
@@ -114,7 +105,10 @@ def read_machine_checks(root: NodeRoot) -> Tree:
 
 
 def sum_interrupts(lines: Iterable[bytes]) -> dict[bytes, int]:
-    """Return the sums of the lines of interest, by their mark."""
+    """Return the sum over all CPUs of each line of interest, by its mark.
+
+    /proc/interrupts has a column for each CPU, megabytes on a large node, so `lines` is read one line at a time.
+    """
     marks = {X86, *ARM, *MACHINE_CHECK_LINES.values()}
     found = (line for line in lines if line.lstrip()[:4] in marks)
     return {line.split()[0]: sum(int(word) for word in line.split()[1:] if word.isdigit()) for line in found}

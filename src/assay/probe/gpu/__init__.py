@@ -1,1 +1,1 @@
-"""Takes NVML, or nvidia-smi's XML; asks each GPU every reading by itself; gives the `gpu` branch."""
+"""Takes NVML, or nvidia-smi's XML. Asks each GPU for each reading by itself. Gives the `gpu` branch."""

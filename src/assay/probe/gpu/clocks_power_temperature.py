@@ -1,15 +1,10 @@
-"""Clocks, what holds them down now, and for how long each reason has done so since the driver started.
-
-What holds a GPU's clocks down, by name.
-
-How warm a GPU is and how warm it may become; what it draws and what it may draw.
-"""
+"""Reads a GPU's clocks, throttle reasons and throttled times, its temperatures and its power, with their limits."""
 
 from __future__ import annotations
 
-from assay.model.reading import value
+from assay.model.reading import ReadingTree, value
 from assay.probe.gpu.nvml import NvmlGpu, NvmlQuestion
-from assay.probe.node_access import LazyTree, Tree
+from assay.probe.node_access import LazyTree
 
 THROTTLE_REASONS = (  # nvmlClocksEventReason…, by bit
     "gpu_idle",
@@ -25,16 +20,6 @@ THROTTLE_REASONS = (  # nvmlClocksEventReason…, by bit
     "reliability",
 )
 
-
-def name_throttle_reasons(bits: int) -> list[str]:
-    """Return the name of every reason that is set; `bit 11` for one that is newer than this list."""
-    return [
-        THROTTLE_REASONS[bit] if bit < len(THROTTLE_REASONS) else f"bit {bit}"
-        for bit in range(bits.bit_length())
-        if bits >> bit & 1
-    ]
-
-
 GRAPHICS, SM, MEMORY = 0, 1, 2  # nvmlClockType_t
 THROTTLE_TIME_FIELDS = {  # NVML_FI_DEV_PERF_POLICY_… and, from driver 575 on, NVML_FI_DEV_CLOCKS_EVENT_REASON_…, in ns
     "thermal_us": 75,
@@ -44,9 +29,13 @@ THROTTLE_TIME_FIELDS = {  # NVML_FI_DEV_PERF_POLICY_… and, from driver 575 on,
     "power_brake_us": 271,
 }
 
+SENSOR = 0  # NVML_TEMPERATURE_GPU
+MEMORY_TEMPERATURE = 82  # NVML_FI_DEV_MEMORY_TEMP
+SHUTDOWN, SLOWDOWN, MEMORY_MAX, GPU_MAX = range(4)  # nvmlTemperatureThresholds_t
+
 
 def read_clocks(gpu: NvmlGpu) -> LazyTree:
-    """Return the branch `clocks`: MHz, now and at most; the application clock set and its default."""
+    """Return the branch `clocks`: MHz, now and at most, and the application clock as set and by default."""
     return {
         "sm_mhz": gpu.ask_later("nvmlDeviceGetClockInfo", SM),
         "sm_max_mhz": gpu.ask_later("nvmlDeviceGetMaxClockInfo", SM),
@@ -58,15 +47,15 @@ def read_clocks(gpu: NvmlGpu) -> LazyTree:
 
 
 def read_throttle(gpu: NvmlGpu) -> NvmlQuestion:
-    """Return the question for the reasons in force, by name; drivers before 535 know the call by its older name."""
+    """Return the question for the names of the active reasons. Drivers before 535 have the call's older name."""
     return gpu.ask_first_supported(
         gpu.ask_later("nvmlDeviceGetCurrentClocksEventReasons", then=name_throttle_reasons),
         gpu.ask_later("nvmlDeviceGetCurrentClocksThrottleReasons", then=name_throttle_reasons),
     )
 
 
-def read_throttled(gpu: NvmlGpu) -> Tree:
-    """Return the branch `throttled`: microseconds that each reason has held the clocks down."""
+def read_throttled(gpu: NvmlGpu) -> ReadingTree:
+    """Return the branch `throttled`: microseconds of each reason since the driver started."""
     leaves = gpu.read_fields([(field, 0) for field in THROTTLE_TIME_FIELDS.values()])
     return {
         name: value(leaf["value"] // 1000) if "value" in leaf else leaf
@@ -74,9 +63,13 @@ def read_throttled(gpu: NvmlGpu) -> Tree:
     }
 
 
-SENSOR = 0  # NVML_TEMPERATURE_GPU
-MEMORY_TEMPERATURE = 82  # NVML_FI_DEV_MEMORY_TEMP
-SHUTDOWN, SLOWDOWN, MEMORY_MAX, GPU_MAX = range(4)  # nvmlTemperatureThresholds_t
+def name_throttle_reasons(bits: int) -> list[str]:
+    """Return the name of every reason that is set; a reason that is newer than this list is `bit 11`."""
+    return [
+        THROTTLE_REASONS[bit] if bit < len(THROTTLE_REASONS) else f"bit {bit}"
+        for bit in range(bits.bit_length())
+        if bits >> bit & 1
+    ]
 
 
 def ask_gpu_temperature(gpu: NvmlGpu) -> NvmlQuestion:
@@ -87,8 +80,8 @@ def ask_gpu_temperature(gpu: NvmlGpu) -> NvmlQuestion:
     )
 
 
-def read_temperature(gpu: NvmlGpu, now: Tree) -> LazyTree:
-    """Return the branch `temperature`, °C; `now` is the core's, `margin_c` what is left until the GPU slows down."""
+def read_temperature(gpu: NvmlGpu, now: ReadingTree) -> LazyTree:
+    """Return the branch `temperature`, °C; `now` is the core's leaf, `margin_c` the distance to slowdown."""
     return {
         "gpu_c": now,
         "memory_c": lambda: gpu.read_fields([(MEMORY_TEMPERATURE, 0)])[0],
@@ -101,7 +94,7 @@ def read_temperature(gpu: NvmlGpu, now: Tree) -> LazyTree:
 
 
 def read_power(gpu: NvmlGpu) -> LazyTree:
-    """Return the branch `power`, W: the draw, and the limits in force, asked for, usual and highest."""
+    """Return the branch `power`, W: the draw, and the limits: in force, requested, default and highest."""
     return {
         "draw_w": gpu.ask_later("nvmlDeviceGetPowerUsage", then=_watts),
         "limit_w": gpu.ask_later("nvmlDeviceGetEnforcedPowerLimit", then=_watts),

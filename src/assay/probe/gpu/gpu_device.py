@@ -1,13 +1,13 @@
-"""One GPU's readings, each asked for by itself so that one refusal hides nothing else.
+"""Reads one GPU: identity, PCIe link, settings, processes and load, with the branches of the modules beside this one.
 
-How a GPU is set up and used: partitions, modes, processes, load; and what the driver asks to have done with it.
+Each reading is its own question, so that one refusal hides nothing else.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from assay.model.reading import value
+from assay.model.reading import ReadingTree, value
 from assay.probe.gpu.clocks_power_temperature import (
     ask_gpu_temperature,
     read_clocks,
@@ -19,7 +19,9 @@ from assay.probe.gpu.clocks_power_temperature import (
 from assay.probe.gpu.memory_ecc_remap import read_ecc, read_frame_buffer, read_remap, read_repair, read_retired_pages
 from assay.probe.gpu.nvlink_and_fabric import read_fabric, read_nvlink
 from assay.probe.gpu.nvml import GPU_LOST, NvmlGpu, NvmlQuestion
-from assay.probe.node_access import LazyTree, Tree
+from assay.probe.node_access import LazyTree
+
+OEM, ECC, POWER = 0, 1, 2  # nvmlInforomObject_t
 
 COMPUTE_MODES = ("default", "exclusive_thread", "prohibited", "exclusive_process")  # nvmlComputeMode_t
 RECOVERY_ACTION = 230  # NVML_FI_DEV_GET_GPU_RECOVERY_ACTION
@@ -36,63 +38,12 @@ RECOVERY_ACTIONS = (  # nvmlDeviceGpuRecoveryAction_t, as nvidia-smi writes them
 PROCESS_KINDS = ("Compute", "Graphics", "MPSCompute")
 
 
-def read_use(gpu: NvmlGpu) -> LazyTree:
-    """Return `mig`, `persistence`, `compute_mode`, `processes`, `utilisation` and `recovery_action`."""
-    return {
-        "mig": gpu.ask_branch_later(_mig, "nvmlDeviceGetMigMode"),
-        "persistence": gpu.ask_later("nvmlDeviceGetPersistenceMode", then=bool),
-        "compute_mode": gpu.ask_later("nvmlDeviceGetComputeMode", then=lambda mode: _word(COMPUTE_MODES, mode)),
-        "processes": lambda: _processes(gpu),
-        "utilisation": gpu.ask_branch_later(_utilisation, "nvmlDeviceGetUtilizationRates"),
-        "recovery_action": lambda: _recovery_action(gpu),
-    }
-
-
-def _word(words: tuple[str, ...], number: int) -> str:
-    return words[number] if number < len(words) else f"number {number}"
-
-
-def _mig(modes: list[int]) -> Tree:
-    return {"enabled": value(bool(modes[0])), "pending": value(bool(modes[1]))}
-
-
-def _utilisation(rates: Any) -> Tree:
-    return {"gpu_percent": value(rates.gpu), "memory_percent": value(rates.memory)}
-
-
-def _recovery_action(gpu: NvmlGpu) -> Tree:
-    (leaf,) = gpu.read_fields([(RECOVERY_ACTION, 0)])
-    return value(_word(RECOVERY_ACTIONS, leaf["value"])) if "value" in leaf else leaf
-
-
-def _processes(gpu: NvmlGpu) -> Tree:
-    """Return how many processes hold the GPU, and which; a kind that this driver cannot list counts none."""
-    pids: set[int] = set()
-    answers: list[Tree] = [_pids(gpu, kind)() for kind in PROCESS_KINDS]
-    for answer in answers:
-        if "value" not in answer and ("failed" in answer or answer is answers[0]):
-            return answer
-        pids |= set(answer.get("value", ()))
-    return {"count": value(len(pids)), "pids": value(sorted(pids))}
-
-
-def _pids(gpu: NvmlGpu, kind: str) -> NvmlQuestion:
-    def numbers(processes: Any) -> list[int]:
-        return [process.pid for process in processes]
-
-    name = f"nvmlDeviceGet{kind}RunningProcesses"
-    return gpu.ask_first_supported(gpu.ask_later(f"{name}_v3", then=numbers), gpu.ask_later(f"{name}_v2", then=numbers))
-
-
-OEM, ECC, POWER = 0, 1, 2  # nvmlInforomObject_t
-
-
 def read_device(gpu: NvmlGpu) -> LazyTree:
-    """Return the branch of one GPU, or one leaf for a GPU that is lost.
+    """Return the branch of one GPU, or one leaf where it is lost.
 
-    The temperature is asked for first and at once: it comes from the GPU itself, so it tells whether one answers.
+    The temperature is read at once: it comes from the GPU itself, so it shows whether the GPU answers.
     """
-    temperature: Tree = ask_gpu_temperature(gpu)()
+    temperature: ReadingTree = ask_gpu_temperature(gpu)()
     if temperature == GPU_LOST:
         return temperature
     return {
@@ -133,10 +84,10 @@ def _identity(gpu: NvmlGpu) -> LazyTree:
     }
 
 
-def _inforom_is_valid(gpu: NvmlGpu) -> Tree:
-    """Have the driver compare the InfoROM with its checksums; it reads the flash and writes nothing."""
+def _inforom_is_valid(gpu: NvmlGpu) -> ReadingTree:
+    """Let the driver check the InfoROM against its checksums; this reads the flash and writes nothing."""
     corrupted = str(gpu.nvml.Error(gpu.nvml.bindings.NVML_ERROR_CORRUPTED_INFOROM))
-    leaf: Tree = gpu.ask("nvmlDeviceValidateInforom", into=lambda _: value(True))
+    leaf: ReadingTree = gpu.ask("nvmlDeviceValidateInforom", into=lambda _: value(True))
     return value(False) if leaf.get("failed") == corrupted else leaf
 
 
@@ -148,3 +99,51 @@ def _pcie(gpu: NvmlGpu) -> LazyTree:
         "width_max": gpu.ask_later("nvmlDeviceGetMaxPcieLinkWidth"),
         "replays": gpu.ask_later("nvmlDeviceGetPcieReplayCounter"),
     }
+
+
+def read_use(gpu: NvmlGpu) -> LazyTree:
+    """Return the branches `mig`, `processes`, `utilisation` and the leaves of modes and the recovery action."""
+    return {
+        "mig": gpu.ask_branch_later(_mig, "nvmlDeviceGetMigMode"),
+        "persistence": gpu.ask_later("nvmlDeviceGetPersistenceMode", then=bool),
+        "compute_mode": gpu.ask_later("nvmlDeviceGetComputeMode", then=lambda mode: _name(COMPUTE_MODES, mode)),
+        "processes": lambda: _processes(gpu),
+        "utilisation": gpu.ask_branch_later(_utilisation, "nvmlDeviceGetUtilizationRates"),
+        "recovery_action": lambda: _recovery_action(gpu),
+    }
+
+
+def _name(names: tuple[str, ...], number: int) -> str:
+    return names[number] if number < len(names) else f"number {number}"
+
+
+def _mig(modes: list[int]) -> ReadingTree:
+    return {"enabled": value(bool(modes[0])), "pending": value(bool(modes[1]))}
+
+
+def _utilisation(rates: Any) -> ReadingTree:
+    return {"gpu_percent": value(rates.gpu), "memory_percent": value(rates.memory)}
+
+
+def _recovery_action(gpu: NvmlGpu) -> ReadingTree:
+    (leaf,) = gpu.read_fields([(RECOVERY_ACTION, 0)])
+    return value(_name(RECOVERY_ACTIONS, leaf["value"])) if "value" in leaf else leaf
+
+
+def _processes(gpu: NvmlGpu) -> ReadingTree:
+    """Return the `count` and the `pids` of the GPU's processes; a kind that this driver cannot list counts as none."""
+    pids: set[int] = set()
+    answers: list[ReadingTree] = [_ask_pids(gpu, kind)() for kind in PROCESS_KINDS]
+    for answer in answers:
+        if "value" not in answer and ("failed" in answer or answer is answers[0]):
+            return answer
+        pids |= set(answer.get("value", ()))
+    return {"count": value(len(pids)), "pids": value(sorted(pids))}
+
+
+def _ask_pids(gpu: NvmlGpu, kind: str) -> NvmlQuestion:
+    def numbers(processes: Any) -> list[int]:
+        return [process.pid for process in processes]
+
+    name = f"nvmlDeviceGet{kind}RunningProcesses"
+    return gpu.ask_first_supported(gpu.ask_later(f"{name}_v3", then=numbers), gpu.ask_later(f"{name}_v2", then=numbers))

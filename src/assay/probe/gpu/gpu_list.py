@@ -1,7 +1,7 @@
-"""GPUs through NVML, with NVIDIA's own bindings (pynvml); through nvidia-smi where these cannot be loaded.
+"""Reads all GPUs through NVML, with NVIDIA's bindings (pynvml), or through nvidia-smi where these cannot be loaded.
 
-Devices are known by PCI address: NVML's index moves when a GPU is missing. The kernel driver lists the addresses,
-those of lost GPUs too, so each GPU is a question of its own and none waits for another.
+GPUs are named by PCI address: NVML's index moves when a GPU is missing. The kernel driver lists the addresses, also
+of lost GPUs, so each GPU is a question of its own and none waits for another.
 """
 
 from __future__ import annotations
@@ -9,17 +9,17 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from assay.model.reading import absent, failed, value
+from assay.model.reading import ReadingTree, absent, failed, value
 from assay.probe.gpu.gpu_device import read_device
 from assay.probe.gpu.nvidia_smi import DEADLINE_S, read_nvidia_smi
 from assay.probe.gpu.nvml import NvmlGpu, NvmlLibrary
-from assay.probe.node_access import LazyTree, NodeRoot, TimedQuestion, Tree
+from assay.probe.node_access import LazyTree, NodeRoot, TimedQuestion
 
 DRIVER_LIST = "/proc/driver/nvidia/gpus"
 
 
 def read_gpus(root: NodeRoot) -> Any:
-    """Return the `gpu` branch, still to be asked; or one leaf where neither NVML nor nvidia-smi answers at all."""
+    """Return the lazy `gpu` branch, or one leaf where neither NVML nor nvidia-smi is there."""
     try:
         import pynvml
     except ImportError:
@@ -33,10 +33,10 @@ def read_gpus(root: NodeRoot) -> Any:
     return build_nvml_branch(NvmlLibrary(pynvml), root)
 
 
-def _ask_nvidia_smi_or(reason: Tree) -> TimedQuestion:
-    """Return the question for what nvidia-smi says; where there is none either, `reason` is why nothing is known."""
+def _ask_nvidia_smi_or(reason: ReadingTree) -> TimedQuestion:
+    """Return the question for nvidia-smi's branch; `reason` is its answer where nvidia-smi is missing too."""
 
-    def ask() -> Tree:
+    def ask() -> ReadingTree:
         branch = read_nvidia_smi()
         return reason if "absent" in branch else branch
 
@@ -44,7 +44,7 @@ def _ask_nvidia_smi_or(reason: Tree) -> TimedQuestion:
 
 
 def build_nvml_branch(nvml: NvmlLibrary, root: NodeRoot) -> LazyTree:
-    """Return the branch as NVML answers it."""
+    """Return the lazy `gpu` branch of NVML."""
     return {
         "source": value("nvml"),
         "driver": partial(nvml.ask, "nvmlSystemGetDriverVersion"),
@@ -55,27 +55,29 @@ def build_nvml_branch(nvml: NvmlLibrary, root: NodeRoot) -> LazyTree:
     }
 
 
-def _cuda(version: int) -> Tree:
+def _cuda(version: int) -> ReadingTree:
     return value(f"{version // 1000}.{version % 1000 // 10}")
 
 
 def _devices(nvml: NvmlLibrary, root: NodeRoot) -> LazyTree:
-    listed = _listed(root)
-    if listed:
-        return {address: partial(_device, nvml, "nvmlDeviceGetHandleByPciBusId", address) for address in listed}
-    count: Tree = nvml.ask("nvmlDeviceGetCount")
+    addresses = _list_addresses(root)
+    if addresses:
+        return {address: partial(_device_at_address, nvml, address) for address in addresses}
+    count: ReadingTree = nvml.ask("nvmlDeviceGetCount")
     if "value" not in count:
         return count
-    return dict(_counted(nvml, index) for index in range(count["value"])) or absent("NVML counts no GPU")
+    return dict(_device_at_index(nvml, index) for index in range(count["value"])) or absent("NVML counts no GPU")
 
 
-def _device(nvml: NvmlLibrary, how: str, which: str | int) -> LazyTree:
-    found: LazyTree = nvml.ask(how, which, into=lambda handle: read_device(NvmlGpu(nvml, handle)))
-    return found
+def _device_at_address(nvml: NvmlLibrary, address: str) -> LazyTree:
+    branch: LazyTree = nvml.ask(
+        "nvmlDeviceGetHandleByPciBusId", address, into=lambda handle: read_device(NvmlGpu(nvml, handle))
+    )
+    return branch
 
 
-def _counted(nvml: NvmlLibrary, index: int) -> tuple[str, Any]:
-    """Return the GPU at an index, by its address where that can be told: no list of the driver's names it."""
+def _device_at_index(nvml: NvmlLibrary, index: int) -> tuple[str, Any]:
+    """Return the name and the question of the GPU at an index; its name is the address where NVML knows it."""
     try:
         handle = nvml.call("nvmlDeviceGetHandleByIndex", index)
         address = format_pci_address(nvml.call("nvmlDeviceGetPciInfo", handle))
@@ -89,8 +91,8 @@ def format_pci_address(info: Any) -> str:
     return f"{info.domain:04x}:{info.bus:02x}:{info.device:02x}.0"
 
 
-def _listed(root: NodeRoot) -> list[str]:
-    """Return the addresses of the GPUs that the kernel driver holds, lost ones too; none where it does not say."""
+def _list_addresses(root: NodeRoot) -> list[str]:
+    """Return the addresses of the kernel driver's GPUs, lost ones too; none where it does not list them."""
     try:
         return [name.lower() for name in root.list_names(DRIVER_LIST)]
     except OSError:

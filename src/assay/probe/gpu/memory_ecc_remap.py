@@ -1,13 +1,13 @@
-"""A GPU's memory: its size, its errors by place, and what was done about them (retired pages, remapped rows)."""
+"""Reads a GPU's memory: its size, its ECC errors by place, and the repairs (retired pages, remapped rows)."""
 
 from __future__ import annotations
 
 from ctypes import byref
 from typing import Any
 
-from assay.model.reading import value
+from assay.model.reading import ReadingTree, value
 from assay.probe.gpu.nvml import NvmlGpu, NvmlQuestion
-from assay.probe.node_access import LazyTree, Tree
+from assay.probe.node_access import LazyTree
 
 CORRECTED, UNCORRECTED = 0, 1  # nvmlMemoryErrorType_t
 VOLATILE, AGGREGATE = 0, 1  # nvmlEccCounterType_t
@@ -16,7 +16,7 @@ SINGLE_BIT, DOUBLE_BIT = 0, 1  # nvmlPageRetirementCause_t
 
 
 def read_ecc(gpu: NvmlGpu) -> LazyTree:
-    """Return the branch `ecc`: the mode, now and after the next reset, and errors since boot and ever."""
+    """Return the branch `ecc`: the mode, now and after the next reset, and the errors since boot and in total."""
     return {
         "enabled": gpu.ask_later("nvmlDeviceGetCurrentEccMode", then=bool),
         "pending": gpu.ask_later("nvmlDeviceGetPendingEccMode", then=bool),
@@ -41,12 +41,12 @@ def _errors(gpu: NvmlGpu, counter: int) -> LazyTree:
 
 
 def _sram_threshold(gpu: NvmlGpu) -> NvmlQuestion:
-    def ask() -> Tree:
+    def ask() -> ReadingTree:
         status = gpu.nvml.bindings.c_nvmlEccSramErrorStatus_v1_t()
-        told: Tree = gpu.ask(
+        leaf: ReadingTree = gpu.ask(
             "nvmlDeviceGetSramEccErrorStatus", byref(status), into=lambda _: value(bool(status.bThresholdExceeded))
         )
-        return told
+        return leaf
 
     return ask
 
@@ -61,7 +61,7 @@ def read_retired_pages(gpu: NvmlGpu) -> LazyTree:
 
 
 def read_remap(gpu: NvmlGpu) -> NvmlQuestion:
-    """Return the question for the branch `remap`: rows remapped, whether one waits or failed, and what is left."""
+    """Return the question for the branch `remap`: remapped rows, whether one is pending or failed, and spare rows."""
 
     def branch(rows: tuple[int, int, int, int]) -> LazyTree:
         correctable, uncorrectable, pending, failure = rows
@@ -76,24 +76,24 @@ def read_remap(gpu: NvmlGpu) -> NvmlQuestion:
     return gpu.ask_branch_later(branch, "nvmlDeviceGetRemappedRows")
 
 
-def _histogram(banks: Any) -> Tree:
-    """Return how many banks have all, many, some, few and no spare rows left."""
+def _histogram(banks: Any) -> ReadingTree:
+    """Return how many banks have all, many, some, few or no spare rows left."""
     return {left: value(getattr(banks, left)) for left in ("max", "high", "partial", "low", "none")}
 
 
 def read_repair(gpu: NvmlGpu) -> NvmlQuestion:
-    """Return the question for the branch `repair`: a memory channel or a core cluster to be repaired at the reset."""
+    """Return the question for the branch `repair`: whether the next reset repairs a memory channel or a TPC."""
 
-    def branch(pending: list[int]) -> Tree:
+    def branch(pending: list[int]) -> ReadingTree:
         return {"channel_pending": value(bool(pending[0])), "tpc_pending": value(bool(pending[1]))}
 
     return gpu.ask_branch_later(branch, "nvmlDeviceGetRepairStatus")
 
 
 def read_frame_buffer(gpu: NvmlGpu) -> NvmlQuestion:
-    """Return the question for the branch `memory`, bytes of the frame buffer; asking allocates nothing."""
+    """Return the question for the branch `memory`: bytes of the frame buffer. The call allocates no memory."""
 
-    def branch(memory: Any) -> Tree:
+    def branch(memory: Any) -> ReadingTree:
         return {f"{part}_bytes": value(getattr(memory, part)) for part in ("total", "used", "free")}
 
     return gpu.ask_branch_later(branch, "nvmlDeviceGetMemoryInfo")

@@ -1,6 +1,6 @@
-"""The element names of `nvidia-smi -q -x`, and under which name of the `gpu` branch each stands.
+"""Maps each reading of the `gpu` branch to the element of `nvidia-smi -q -x` that holds it.
 
-The one place that knows them. Older versions have other names: nvsmi_device_v11.dtd to v13.dtd are covered.
+Covers nvsmi_device_v11.dtd to v13.dtd, which differ in some names.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ SYSTEM: Names = {
 }
 
 
-def _counted(which: str) -> Names:
+def _ecc_errors(which: str) -> Names:
+    """Return the error counts since boot (`volatile`) or in total (`aggregate`)."""
     sram, dram = f"ecc_errors/{which}/sram_", f"ecc_errors/{which}/dram_"
     split = (
         read_element(f"{sram}uncorrectable_parity", parse_whole),
@@ -142,8 +143,8 @@ DEVICE: Names = {
     "ecc": {
         "enabled": read_element("ecc_mode/current_ecc", parse_switch),
         "pending": read_element("ecc_mode/pending_ecc", parse_switch),
-        "volatile": _counted("volatile"),
-        "aggregate": _counted("aggregate"),
+        "volatile": _ecc_errors("volatile"),
+        "aggregate": _ecc_errors("aggregate"),
         "sram_threshold_exceeded": read_element("ecc_errors/aggregate/sram_threshold_exceeded", parse_switch),
     },
     "retired_pages": {

@@ -1,4 +1,4 @@
-"""What the words of nvidia-smi mean: a value, something that this GPU lacks, or something that went wrong."""
+"""Turns the text of nvidia-smi's elements into leaves: a value, unsupported by this GPU, or failed."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from math import isfinite
 from typing import Any
 from xml.etree.ElementTree import Element
 
-from assay.model.reading import failed, unsupported, value
-from assay.probe.node_access import Tree
+from assay.model.reading import ReadingTree, failed, unsupported, value
 
-ElementQuestion = Callable[[Element], Tree]
+ElementQuestion = Callable[[Element], ReadingTree]
 
 UNSUPPORTED_WORDS = {"n/a", "not supported", "function not found", "requested functionality has been deprecated"}
 FAILURE_WORDS = (
@@ -26,30 +25,30 @@ FAILURE_WORDS = (
 MIB = 2**20
 
 
-def read_value(name: str, text: str | None, convert: Callable[[str], Any]) -> Tree:
-    """Return what an element's text says, as `convert` understands it."""
-    said = " ".join((text or "").split()).strip("[]")
+def read_value(name: str, text: str | None, convert: Callable[[str], Any]) -> ReadingTree:
+    """Return the leaf for an element's text (None: no such element), passed through `convert`."""
+    words = " ".join((text or "").split()).strip("[]")
     if text is None:
-        return unsupported(f"nvidia-smi says nothing of {name}")
-    if said.casefold() in UNSUPPORTED_WORDS:
-        return unsupported(f"nvidia-smi says {said}")
-    if not said or any(word in said.casefold() for word in FAILURE_WORDS):
-        return failed(said or f"nvidia-smi leaves {name} empty")
+        return unsupported(f"nvidia-smi prints no {name}")
+    if words.casefold() in UNSUPPORTED_WORDS:
+        return unsupported(f"nvidia-smi says {words}")
+    if not words or any(failure in words.casefold() for failure in FAILURE_WORDS):
+        return failed(words or f"nvidia-smi leaves {name} empty")
     try:
-        return value(convert(said))
+        return value(convert(words))
     except (ValueError, LookupError, ArithmeticError):
-        return failed(f"{name}: cannot make sense of {said[:80]!r}")
+        return failed(f"{name}: cannot make sense of {words[:80]!r}")
 
 
 def read_element(path: str, convert: Callable[[str], Any] = str) -> ElementQuestion:
-    """Ask for the element at `path` below a GPU's own."""
+    """Return the question for the element at `path` below a GPU's element."""
     return lambda gpu: read_value(path, gpu.findtext(path), convert)
 
 
 def read_first(*questions: ElementQuestion) -> ElementQuestion:
-    """Ask each until one is answered: the same thing has other names in older versions."""
+    """Return the question that asks each in turn until one is supported: older versions have other element names."""
 
-    def ask(gpu: Element) -> Tree:
+    def ask(gpu: Element) -> ReadingTree:
         answers = [question(gpu) for question in questions]
         return next((answer for answer in answers if "unsupported" not in answer), answers[0])
 
@@ -57,72 +56,74 @@ def read_first(*questions: ElementQuestion) -> ElementQuestion:
 
 
 def read_sum(*questions: ElementQuestion) -> ElementQuestion:
-    """Ask for a sum; what cannot be told of one part cannot be told of the whole."""
+    """Return the question for a sum; where one part has no value, the answer is that part's leaf."""
 
-    def ask(gpu: Element) -> Tree:
+    def ask(gpu: Element) -> ReadingTree:
         answers = [question(gpu) for question in questions]
-        silent = [answer for answer in answers if "value" not in answer]
-        return silent[0] if silent else value(sum(answer["value"] for answer in answers))
+        unread = [answer for answer in answers if "value" not in answer]
+        return unread[0] if unread else value(sum(answer["value"] for answer in answers))
 
     return ask
 
 
 def read_active_names(prefixes: Sequence[str], names: Mapping[str, str]) -> ElementQuestion:
-    """Ask which of several elements say Active: our name → theirs, after whichever of the prefixes is used."""
+    """Return the question for the names of the elements that are Active.
 
-    def ask(gpu: Element) -> Tree:
+    `names` maps our names to nvidia-smi's, without the prefix. The first of `prefixes` with elements counts.
+    """
+
+    def ask(gpu: Element) -> ReadingTree:
         for prefix in prefixes:
-            said = {
+            answers = {
                 ours: read_value(ours, gpu.findtext(prefix + theirs), parse_switch) for ours, theirs in names.items()
             }
-            told = [name for name, answer in said.items() if "value" in answer]
-            if told:
-                return value([name for name in told if said[name]["value"]])
-            if wrong := next((answer for answer in said.values() if "failed" in answer), None):
-                return wrong
+            if any("value" in answer for answer in answers.values()):
+                return value([name for name, answer in answers.items() if answer.get("value")])
+            if failure := next((answer for answer in answers.values() if "failed" in answer), None):
+                return failure
         return unsupported(f"nvidia-smi prints no {prefixes[0]}")
 
     return ask
 
 
-def parse_amount(said: str) -> float:
-    """Return the number before a unit: 68.57 of `68.57 W`. Raises ValueError, also for no finite number."""
-    amount = float(said.split(maxsplit=1)[0])
+def parse_amount(text: str) -> float:
+    """Return the number before a unit: 68.57 of `68.57 W`. Raises ValueError, also where it is not finite."""
+    amount = float(text.split(maxsplit=1)[0])
     if not isfinite(amount):
-        raise ValueError(said)
+        raise ValueError(text)
     return amount
 
 
-def parse_whole(said: str) -> int:
+def parse_whole(text: str) -> int:
     """Return the whole number before a unit: 16 of `16x`, 2560 of `2560 bank(s)`."""
-    return int(said.split(maxsplit=1)[0].removesuffix("x"))
+    return int(text.split(maxsplit=1)[0].removesuffix("x"))
 
 
-def parse_mebibytes(said: str) -> int:
+def parse_mebibytes(text: str) -> int:
     """Return bytes of `81559 MiB`."""
-    amount, unit = said.split()
+    amount, unit = text.split()
     return int(amount) * {"MiB": MIB}[unit]
 
 
-def parse_microseconds(said: str) -> int:
+def parse_microseconds(text: str) -> int:
     """Return microseconds of `7015 us`."""
-    amount, unit = said.split()
+    amount, unit = text.split()
     return int(amount) * {"us": 1}[unit]
 
 
-def parse_switch(said: str) -> bool:
+def parse_switch(text: str) -> bool:
     """Return whether a switch is on."""
     return {
         "enabled": True, "yes": True, "active": True, "true": True,
         "disabled": False, "no": False, "not active": False, "false": False,
-    }[said.casefold()]  # fmt: skip
+    }[text.casefold()]  # fmt: skip
 
 
-def parse_degraded(said: str) -> bool:
+def parse_degraded(text: str) -> bool:
     """Return whether a bandwidth is less than full."""
-    return {"degraded": True, "full": False}[said.casefold()]
+    return {"degraded": True, "full": False}[text.casefold()]
 
 
-def parse_word(said: str) -> str:
-    """Return a word of a closed list as the probe writes it: `drain_and_reset` of `Drain and Reset`."""
-    return said.casefold().replace(" ", "_")
+def parse_word(text: str) -> str:
+    """Return a word of a closed list in the probe's form: `drain_and_reset` for `Drain and Reset`."""
+    return text.casefold().replace(" ", "_")

@@ -1,7 +1,4 @@
-"""Whether the fabric manager has made a GPU part of its NVLink fabric, of which one, and how well that is.
-
-A GPU's NVLinks: how many there are and are up, and each link's speed and errors.
-"""
+"""Reads a GPU's NVLinks (how many are up, each link's speed and errors), and its place in the NVLink fabric."""
 
 from __future__ import annotations
 
@@ -10,9 +7,20 @@ from collections.abc import Callable
 from ctypes import byref
 from typing import Any
 
-from assay.model.reading import failed, unsupported, value
+from assay.model.reading import ReadingTree, failed, unsupported, value
 from assay.probe.gpu.nvml import NvmlGpu, NvmlQuestion
-from assay.probe.node_access import LazyTree, Tree
+from assay.probe.node_access import LazyTree
+
+MAX_LINKS = 36  # NVML_NVLINK_MAX_LINKS
+# NVML_FI_DEV_NVLINK_…, scope: the link. From NVLink 5 on the errors have other counters.
+NVLINK_FIELDS = {
+    "speed_gb_s": (164, 90),  # GET_SPEED, SPEED_MBPS_COMMON: MB/s each way
+    "replays": (161,),  # ERROR_DL_REPLAY
+    "recoveries": (162, 215),  # ERROR_DL_RECOVERY, COUNT_LINK_RECOVERY_EVENTS
+    "crc_errors": (163, 219),  # ERROR_DL_CRC, COUNT_EFFECTIVE_ERRORS: left after forward error correction
+}
+FIELD_LIST = [(name, field) for name, fields in NVLINK_FIELDS.items() for field in fields]
+NVLINK_COUNTERS = {"replays": 0, "recoveries": 1, "crc_errors": 2}  # NVML_NVLINK_ERROR_DL_…, before NVLink 4
 
 FABRIC_STATES = ("not_supported", "not_started", "in_progress", "completed")  # NVML_GPU_FABRIC_STATE_…
 HEALTH_SUMMARIES = ("", "healthy", "unhealthy", "limited_capacity")  # NVML_GPU_FABRIC_HEALTH_SUMMARY_…
@@ -27,84 +35,16 @@ CONFIGURATION_ERRORS = (  # NVML_GPU_FABRIC_HEALTH_MASK_INCORRECT_CONFIGURATION_
     "invalid_location",
     "gpu_state_invalid",
 )
-TRUTHS = (None, True, False)  # as the two bits of the health mask say it; None: not supported
-BITS = {"degraded_bandwidth": 0, "route_recovery": 2, "route_unhealthy": 4, "access_timeout_recovery": 6}
-MISTAKE_BIT, MISTAKE_WIDTH = 8, 0xF
-
-
-def read_fabric(gpu: NvmlGpu) -> NvmlQuestion:
-    """Return the question for the branch `fabric`; the newest form of the call that this driver knows answers it."""
-    bindings = gpu.nvml.bindings
-    return gpu.ask_first_supported(
-        _asks(gpu, "nvmlDeviceGetGpuFabricInfoV", bindings.c_nvmlGpuFabricInfo_v3_t),
-        _asks(gpu, "nvmlDeviceGetGpuFabricInfoV", bindings.c_nvmlGpuFabricInfo_v2_t),
-        _asks(gpu, "nvmlDeviceGetGpuFabricInfo", bindings.c_nvmlGpuFabricInfo_t),
-    )
-
-
-def _asks(gpu: NvmlGpu, name: str, made: Callable[[], Any]) -> NvmlQuestion:
-    def ask() -> Tree:
-        info = made()
-        told: Tree = gpu.ask(name, byref(info), into=lambda _: _branch(gpu, info))
-        return told
-
-    return ask
-
-
-def _branch(gpu: NvmlGpu, info: Any) -> Tree:
-    cluster = str(uuid.UUID(bytes=bytes(info.clusterUuid)))
-    health, summary = getattr(info, "healthMask", 0), getattr(info, "healthSummary", 0)
-    why = str(gpu.nvml.Error(info.status)) if info.status else ""
-    return build_fabric_branch(info.state, info.status, info.cliqueId, cluster, health, summary, why)
-
-
-def build_fabric_branch(
-    state: int, status: int, clique: int, cluster: str, health: int, summary: int, why: str = "Unknown Error"
-) -> Tree:
-    """Return the branch for NVML's numbers; `why` is the text of a status that is not 0."""
-    if not state:
-        return unsupported("this GPU is part of no NVLink fabric")
-    return {
-        "state": _word(FABRIC_STATES, state),
-        "status": value(why.casefold().replace(" ", "_") if status else "success"),
-        "clique": value(clique),
-        "cluster": value(cluster),
-        "health": _health(health, summary),
-    }
-
-
-def _health(mask: int, summary: int) -> Tree:
-    return {
-        "summary": _word(HEALTH_SUMMARIES, summary),
-        **{name: _word(TRUTHS, mask >> bit & 0x3) for name, bit in BITS.items()},
-        "incorrect_configuration": _word(CONFIGURATION_ERRORS, mask >> MISTAKE_BIT & MISTAKE_WIDTH),
-    }
-
-
-def _word(words: tuple[Any, ...], number: int) -> Tree:
-    """Return the leaf for a number's word; the first that says nothing is unsupported, a newer one its number."""
-    if number < len(words) and words[number] in (None, ""):
-        return unsupported("this driver does not say")
-    return value(words[number] if number < len(words) else f"number {number}")
-
-
-MAX_LINKS = 36  # NVML_NVLINK_MAX_LINKS
-# NVML_FI_DEV_NVLINK_…, scope: the link. From NVLink 5 on the errors have other counters.
-NVLINK_FIELDS = {
-    "speed_gb_s": (164, 90),  # GET_SPEED, SPEED_MBPS_COMMON: MB/s each way
-    "replays": (161,),  # ERROR_DL_REPLAY
-    "recoveries": (162, 215),  # ERROR_DL_RECOVERY, COUNT_LINK_RECOVERY_EVENTS
-    "crc_errors": (163, 219),  # ERROR_DL_CRC, COUNT_EFFECTIVE_ERRORS: left after forward error correction
-}
-FIELD_LIST = [(name, field) for name, fields in NVLINK_FIELDS.items() for field in fields]
-NVLINK_COUNTERS = {"replays": 0, "recoveries": 1, "crc_errors": 2}  # NVML_NVLINK_ERROR_DL_…, before NVLink 4
+HEALTH_STATES = (None, True, False)  # by the two bits of each question in the health mask; None: not supported
+HEALTH_BITS = {"degraded_bandwidth": 0, "route_recovery": 2, "route_unhealthy": 4, "access_timeout_recovery": 6}
+CONFIGURATION_SHIFT, CONFIGURATION_MASK = 8, 0xF
 
 
 def read_nvlink(gpu: NvmlGpu) -> Callable[[], LazyTree]:
     """Return the question for the branch `nvlink`."""
 
     def ask() -> LazyTree:
-        states, refusal = _states(gpu)
+        states, refusal = _link_states(gpu)
         if states:
             return {
                 "links": value(len(states)),
@@ -116,8 +56,8 @@ def read_nvlink(gpu: NvmlGpu) -> Callable[[], LazyTree]:
     return ask
 
 
-def _states(gpu: NvmlGpu) -> tuple[list[int], Tree]:
-    """Return the state of every link, and what was said to the first that is none: NVML refuses its number."""
+def _link_states(gpu: NvmlGpu) -> tuple[list[int], ReadingTree]:
+    """Return the state of every link, and NVML's refusal of the first number that is no link."""
     states: list[int] = []
     for link in range(MAX_LINKS):
         leaf = gpu.ask("nvmlDeviceGetNvLinkState", link)
@@ -127,23 +67,23 @@ def _states(gpu: NvmlGpu) -> tuple[list[int], Tree]:
     return states, {}
 
 
-def _links(gpu: NvmlGpu, states: list[int]) -> Tree:
+def _links(gpu: NvmlGpu, states: list[int]) -> ReadingTree:
     leaves = gpu.read_fields([(field, link) for link in range(len(states)) for _, field in FIELD_LIST])
     share = len(FIELD_LIST)
     links = {}
     for link, state in enumerate(states):
-        named = _named(leaves[link * share : (link + 1) * share])
-        if "unsupported" in named["recoveries"]:
-            named |= {
+        branch = _link_fields(leaves[link * share : (link + 1) * share])
+        if "unsupported" in branch["recoveries"]:
+            branch |= {
                 name: gpu.ask("nvmlDeviceGetNvLinkErrorCounter", link, number)
                 for name, number in NVLINK_COUNTERS.items()
             }
-        links[str(link)] = {"up": value(bool(state)), **named}
+        links[str(link)] = {"up": value(bool(state)), **branch}
     return links
 
 
-def _named(leaves: list[Tree]) -> Tree:
-    """Return one link's fields by name, of each the first that this GPU has."""
+def _link_fields(leaves: list[ReadingTree]) -> ReadingTree:
+    """Return one link's readings by name, each from the first field that this GPU supports."""
     found: dict[str, Any] = {}
     for (name, _), leaf in zip(FIELD_LIST, leaves, strict=True):
         if name not in found or "unsupported" in found[name]:
@@ -151,3 +91,59 @@ def _named(leaves: list[Tree]) -> Tree:
     if "value" in found["speed_gb_s"]:
         found["speed_gb_s"] = value(found["speed_gb_s"]["value"] / 1000)
     return found
+
+
+def read_fabric(gpu: NvmlGpu) -> NvmlQuestion:
+    """Return the question for the branch `fabric`; it uses the newest form of the call that this driver knows."""
+    bindings = gpu.nvml.bindings
+    return gpu.ask_first_supported(
+        _ask_fabric_info(gpu, "nvmlDeviceGetGpuFabricInfoV", bindings.c_nvmlGpuFabricInfo_v3_t),
+        _ask_fabric_info(gpu, "nvmlDeviceGetGpuFabricInfoV", bindings.c_nvmlGpuFabricInfo_v2_t),
+        _ask_fabric_info(gpu, "nvmlDeviceGetGpuFabricInfo", bindings.c_nvmlGpuFabricInfo_t),
+    )
+
+
+def _ask_fabric_info(gpu: NvmlGpu, name: str, make_info: Callable[[], Any]) -> NvmlQuestion:
+    def ask() -> ReadingTree:
+        info = make_info()
+        branch: ReadingTree = gpu.ask(name, byref(info), into=lambda _: _fabric_branch(gpu, info))
+        return branch
+
+    return ask
+
+
+def _fabric_branch(gpu: NvmlGpu, info: Any) -> ReadingTree:
+    cluster = str(uuid.UUID(bytes=bytes(info.clusterUuid)))
+    health, summary = getattr(info, "healthMask", 0), getattr(info, "healthSummary", 0)
+    error = str(gpu.nvml.Error(info.status)) if info.status else ""
+    return build_fabric_branch(info.state, info.status, info.cliqueId, cluster, health, summary, error)
+
+
+def build_fabric_branch(
+    state: int, status: int, clique: int, cluster: str, health: int, summary: int, error: str = "Unknown Error"
+) -> ReadingTree:
+    """Return the branch for NVML's numbers; `error` is the text of a status other than 0."""
+    if not state:
+        return unsupported("this GPU is part of no NVLink fabric")
+    return {
+        "state": _name(FABRIC_STATES, state),
+        "status": value(error.casefold().replace(" ", "_") if status else "success"),
+        "clique": value(clique),
+        "cluster": value(cluster),
+        "health": _health(health, summary),
+    }
+
+
+def _health(mask: int, summary: int) -> ReadingTree:
+    return {
+        "summary": _name(HEALTH_SUMMARIES, summary),
+        **{name: _name(HEALTH_STATES, mask >> bit & 0x3) for name, bit in HEALTH_BITS.items()},
+        "incorrect_configuration": _name(CONFIGURATION_ERRORS, mask >> CONFIGURATION_SHIFT & CONFIGURATION_MASK),
+    }
+
+
+def _name(names: tuple[Any, ...], number: int) -> ReadingTree:
+    """Return the leaf for a number's name: unsupported where the name is empty, `number 9` where it is newer."""
+    if number < len(names) and names[number] in (None, ""):
+        return unsupported("this driver does not say")
+    return value(names[number] if number < len(names) else f"number {number}")

@@ -1,4 +1,4 @@
-"""Ask NVML one thing and get one leaf; put it off, and get the question."""
+"""Calls NVML: one call gives one leaf, now or, as a question, later."""
 
 from __future__ import annotations
 
@@ -7,19 +7,18 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
-from assay.model.reading import failed, unsupported, value
-from assay.probe.node_access import Tree
+from assay.model.reading import ReadingTree, failed, unsupported, value
 
 NvmlQuestion = Callable[[], Any]
 Field = tuple[int, int]
-"""A field id of NVML and its scope: a link, or 0."""
+"""(field id of NVML, scope); the scope is a link's number, or 0."""
 
-GPU_LOST: Tree = failed("GPU is lost")
+GPU_LOST: ReadingTree = failed("GPU is lost")
 VALUE_FIELDS = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")  # by nvmlValueType_t
 
 
 class NvmlLibrary:
-    """The bindings, with every error told apart: a call that this driver lacks is unsupported, not failed."""
+    """NVML's bindings. Errors become leaves; a call that this driver lacks is unsupported, not failed."""
 
     def __init__(self, bindings: ModuleType) -> None:
         self.bindings: Any = bindings
@@ -32,14 +31,14 @@ class NvmlLibrary:
         }
 
     def call(self, name: str, *arguments: Any) -> Any:
-        """Call a function of the bindings. Raises `self.Error`, also for a function that these bindings lack."""
+        """Call a function of the bindings. Raises `self.Error`, also where these bindings lack the function."""
         function = getattr(self.bindings, name, None)
         if function is None:
             raise self.Error(self.bindings.NVML_ERROR_FUNCTION_NOT_FOUND)
         return function(*arguments)
 
     def ask(self, name: str, *arguments: Any, into: Callable[[Any], Any] = value) -> Any:
-        """Return what `into` makes of the answer, a leaf if not told otherwise; the leaf for why there is none."""
+        """Call a function and return `into` of its answer, by default a value leaf; for an error, its leaf."""
         try:
             return into(self.call(name, *arguments))
         except self.Error as error:
@@ -47,7 +46,7 @@ class NvmlLibrary:
         except UnicodeDecodeError:
             return failed(f"{name}: the answer is not text")
 
-    def leaf_for_error(self, error: Any) -> Tree:
+    def leaf_for_error(self, error: Any) -> ReadingTree:
         """Return the leaf for an NVML error."""
         if error.value in self.lacking:
             return unsupported(str(error))
@@ -56,26 +55,26 @@ class NvmlLibrary:
 
 @dataclass(frozen=True)
 class NvmlGpu:
-    """One GPU that can be asked."""
+    """One GPU and the questions that NVML answers about it."""
 
     nvml: NvmlLibrary
     handle: Any
 
     def ask(self, name: str, *arguments: Any, into: Callable[[Any], Any] = value) -> Any:
-        """Ask now, with the device's handle as the first argument."""
+        """Call a function now, with the GPU's handle as its first argument."""
         return self.nvml.ask(name, self.handle, *arguments, into=into)
 
     def ask_later(self, name: str, *arguments: Any, then: Callable[[Any], Any] | None = None) -> NvmlQuestion:
-        """Return the question for one leaf, `then` of its answer."""
+        """Return the question for a leaf; its value is `then` of the answer."""
         into = (lambda answer: value(then(answer))) if then else value
         return lambda: self.ask(name, *arguments, into=into)
 
     def ask_branch_later(self, branch: Callable[[Any], Any], name: str, *arguments: Any) -> NvmlQuestion:
-        """Return the question for a branch, made of one answer."""
+        """Return the question for `branch` of one answer."""
         return lambda: self.ask(name, *arguments, into=branch)
 
     def ask_first_supported(self, *questions: NvmlQuestion) -> NvmlQuestion:
-        """Return the question that asks each until one is supported: newer calls first, older names after them."""
+        """Return the question that asks each in turn until one is supported. Name newer calls first."""
 
         def ask() -> Any:
             answers = []
@@ -87,12 +86,12 @@ class NvmlGpu:
 
         return ask
 
-    def read_fields(self, wanted: Sequence[Field]) -> list[Tree]:
-        """Return a leaf for each field value, all asked for at once."""
+    def read_fields(self, wanted: Sequence[Field]) -> list[ReadingTree]:
+        """Return a leaf for each field, read with one call."""
         answer = self.ask("nvmlDeviceGetFieldValues", list(wanted), into=lambda fields: [*map(self._field, fields)])
         return answer if isinstance(answer, list) else [answer] * len(wanted)
 
-    def _field(self, field: Any) -> Tree:
+    def _field(self, field: Any) -> ReadingTree:
         if field.nvmlReturn == self.nvml.bindings.NVML_ERROR_INVALID_ARGUMENT:
             return unsupported(f"field {field.fieldId} is not known to this driver")
         if field.nvmlReturn:
