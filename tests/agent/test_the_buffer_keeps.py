@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.agent.delivery_buffer import KNOWN_WORTH, READINGS_WORTH, WARNING_WORTH, BufferItem, DeliveryBuffer
+from assay.agent.delivery_buffer import BufferItem, DeliveryBuffer
+from assay.probe.kernel_log_filter import RecordPriority
 
 ROOMY = 10**9
 
@@ -16,8 +17,8 @@ def path(tmp_path):
     return tmp_path / "state" / "buffer.sqlite"
 
 
-def line(text: str, worth: int = KNOWN_WORTH) -> BufferItem:
-    return BufferItem("probe" if worth == READINGS_WORTH else "kernel", 1.0, worth, {"text": text})
+def line(text: str, priority: RecordPriority = RecordPriority.KNOWN) -> BufferItem:
+    return BufferItem("probe" if priority == RecordPriority.ROUTINE else "kernel", 1.0, priority, {"text": text})
 
 
 def texts(buffer: DeliveryBuffer) -> list[str]:
@@ -69,8 +70,8 @@ def test_a_batch_is_bounded_in_items_and_bytes_but_never_empty(path):
 
 def test_readings_make_room_first_then_warnings_the_oldest_first(path):
     buffer = DeliveryBuffer(path, 900)
-    buffer.add([line("readings " + "r" * 150, READINGS_WORTH)])
-    buffer.add([line(f"warns {number} " + "w" * 100, WARNING_WORTH) for number in range(3)])
+    buffer.add([line("readings " + "r" * 150, RecordPriority.ROUTINE)])
+    buffer.add([line(f"warns {number} " + "w" * 100, RecordPriority.WARNING) for number in range(3)])
     buffer.add([line("tells " + "t" * 100)])
     assert buffer.dropped == {"readings": 1}
     buffer.add([line("tells too " + "t" * 100)])
@@ -88,7 +89,7 @@ def test_of_lines_that_tell_of_known_things_the_first_are_kept(path):
 
 def test_what_is_being_sent_is_not_dropped_meanwhile(path):
     buffer = DeliveryBuffer(path, 500)
-    buffer.add([line("w" * 100, WARNING_WORTH)])
+    buffer.add([line("w" * 100, RecordPriority.WARNING)])
     (sent,) = buffer.next_batch(1, ROOMY)
     buffer.add([line("t" * 100) for _ in range(5)])
     assert [one.seq for one in buffer.next_batch(1, ROOMY)] == [sent.seq]
@@ -108,20 +109,20 @@ def test_a_transaction_that_fails_changes_nothing(path):
     buffer = DeliveryBuffer(path, ROOMY)
     buffer.add([line("a")], cursor="1@b")
     with pytest.raises(TypeError):
-        buffer.add([line("b"), BufferItem("kernel", 1.0, KNOWN_WORTH, {"text": object()})], cursor="2@b")
+        buffer.add([line("b"), BufferItem("kernel", 1.0, RecordPriority.KNOWN, {"text": object()})], cursor="2@b")
     assert (buffer.count, buffer.read_fact("cursor"), len(texts(buffer))) == (1, "1@b", 1)
 
 
-WORTHS = st.sampled_from([READINGS_WORTH, WARNING_WORTH, KNOWN_WORTH])
+PRIORITIES = st.sampled_from(RecordPriority)
 
 
 @settings(max_examples=40)
-@given(st.lists(st.lists(st.tuples(WORTHS, st.integers(0, 400)), max_size=6), max_size=12), st.integers(0, 30))
+@given(st.lists(st.lists(st.tuples(PRIORITIES, st.integers(0, 400)), max_size=6), max_size=12), st.integers(0, 30))
 def test_the_bound_holds_and_nothing_vanishes_uncounted(tmp_path_factory, steps, deliver):
     buffer = DeliveryBuffer(tmp_path_factory.mktemp("b") / "buffer.sqlite", 1500)
     added = 0
     for number, step in enumerate(steps):
-        buffer.add([line("x" * size, worth) for worth, size in step])
+        buffer.add([line("x" * size, priority) for priority, size in step])
         added += len(step)
         if number == deliver:
             buffer.mark_delivered(max([one.seq for one in buffer.next_batch(5, ROOMY)], default=0))

@@ -1,1 +1,4 @@
-"""Runs on a node: follows its kernel log and its GPUs' events, and delivers what they say, once and in order."""
+"""Takes a node's kernel log, its GPUs' events and, on request, the probe's readings. Buffers them on disk.
+
+Gives batches to the controller, each item once and in order. Also holds Slurm's hooks. Standard library and NVML only.
+"""

@@ -1,6 +1,7 @@
 """`assay agent`, or `python -m assay.agent`: follow this node's kernel log and GPU events, and deliver them.
 
-Standard library only (and nvidia-ml-py, where it is installed). Exit 0: told to end; 2: cannot work.
+Standard library only, and nvidia-ml-py where it is installed. Exit codes: 0 after SIGTERM or SIGINT, 2 if the agent
+cannot start.
 """
 
 from __future__ import annotations
@@ -23,46 +24,46 @@ STATE_FOLDER = "/var/lib/assay-agent"
 
 
 class AgentHelpFormatter(argparse.HelpFormatter):
-    """Help as assay's other verbs give it."""
+    """Prints help in the form of assay's other verbs."""
 
     def add_usage(self, usage: str | None, actions: Any, groups: Any, prefix: str | None = None) -> None:
-        """Begin as they do."""
+        """Add the usage line, with their prefix."""
         super().add_usage(usage, actions, groups, prefix or "Usage: ")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the agent until SIGTERM. Raises SystemExit where it cannot work."""
-    asked = _parse_arguments(arguments)
+    """Run the agent until SIGTERM. Raises SystemExit where it cannot start."""
+    options = _parse_arguments(arguments)
     try:
-        with _lock_state_folder(asked.state):
-            NodeAgent(
-                _agent_options(asked),
-                ControllerConnection(asked.server, _token(asked), ca=asked.ca, pin=asked.fingerprint),
-            ).run()
+        with _lock_state_folder(options.state):
+            connection = ControllerConnection(
+                options.server, _token_reader(options), ca=options.ca, pin=options.fingerprint
+            )
+            NodeAgent(_agent_options(options), connection).run()
     except (ValueError, OSError) as error:
         print(f"assay: the agent cannot work: {error}", file=sys.stderr)  # noqa: T201 — for a person
         sys.exit(2)
     sys.stderr.flush()
-    os._exit(0)  # a thread that NVML holds is not waited for
+    os._exit(0)  # do not wait for a thread that hangs in NVML
 
 
-def _agent_options(asked: argparse.Namespace) -> AgentOptions:
+def _agent_options(options: argparse.Namespace) -> AgentOptions:
     return AgentOptions(
-        node=asked.node or _host(asked.root),
-        state=asked.state,
-        root=asked.root.rstrip("/"),
-        log=asked.log,
-        buffer_bytes=int(asked.buffer_mib * 1024 * 1024),
-        probe_s=asked.probe_every,
-        events=not asked.no_events,
-        pace=DeliveryPace(asked.linger, asked.beat),
+        node=options.node or _host_name(options.root),
+        state=options.state,
+        root=options.root.rstrip("/"),
+        log=options.log,
+        buffer_bytes=int(options.buffer_mib * 1024 * 1024),
+        probe_s=options.probe_every,
+        events=not options.no_events,
+        pace=DeliveryPace(options.linger, options.beat),
     )
 
 
 def _parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
-    said = (__doc__ or "").partition("\n")[0]
-    parser = argparse.ArgumentParser("assay agent", description=said, formatter_class=AgentHelpFormatter)
-    state = Path(os.environ.get("STATE_DIRECTORY", STATE_FOLDER))  # as systemd hands it over
+    summary = (__doc__ or "").partition("\n")[0]
+    parser = argparse.ArgumentParser("assay agent", description=summary, formatter_class=AgentHelpFormatter)
+    state = Path(os.environ.get("STATE_DIRECTORY", STATE_FOLDER))  # systemd sets STATE_DIRECTORY
     parser.add_argument("--server", required=True, help="the controller, https://HOST[:PORT]")
     parser.add_argument("--node", default="", help="this node's name in the inventory; its host name by default")
     token = parser.add_mutually_exclusive_group(required=True)
@@ -75,30 +76,33 @@ def _parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--log", default=KMSG, metavar="FILE", help=f"the kernel log (default: {KMSG})")
     parser.add_argument("--root", default=os.environ.get("ASSAY_ROOT", "/"), help="the node's file system")
     parser.add_argument("--probe-every", type=float, default=0.0, metavar="S", help="also push the probe's readings")
-    parser.add_argument("--no-events", action="store_true", help="leave NVML's events alone")
+    parser.add_argument("--no-events", action="store_true", help="do not follow NVML's events")
     parser.add_argument("--beat", type=float, default=15.0, metavar="S", help="longest silence (default: 15)")
     parser.add_argument("--linger", type=float, default=0.05, metavar="S", help="least time between two deliveries")
     return parser.parse_args(arguments)
 
 
-def _token(asked: argparse.Namespace) -> Callable[[], str]:
-    """Return how to read the token: anew for each connection, so that it can be changed."""
+def _token_reader(options: argparse.Namespace) -> Callable[[], str]:
+    """Return the function that reads the token. It runs for each request, so that the token can be changed.
+
+    Raises ValueError or OSError where the token cannot be used now.
+    """
 
     def read() -> str:
-        if asked.token_env:
-            token = os.environ.get(asked.token_env, "")
+        if options.token_env:
+            token = os.environ.get(options.token_env, "")
         else:
-            with Path(asked.token_file).open(encoding="utf-8") as file:
+            with Path(options.token_file).open(encoding="utf-8") as file:
                 token = file.readline().strip()
         if not token.isascii() or not token.isprintable() or not token:
-            raise ValueError("the token is empty or no plain text")
+            raise ValueError("the token is empty or not printable ASCII")
         return token
 
     read()
     return read
 
 
-def _host(root: str) -> str:
+def _host_name(root: str) -> str:
     try:
         return Path(root, "proc/sys/kernel/hostname").read_text(encoding="utf-8").strip()
     except OSError:
@@ -106,14 +110,14 @@ def _host(root: str) -> str:
 
 
 def _lock_state_folder(state: Path) -> IO[str]:
-    """Return the lock of a state folder. Raises OSError where another agent holds it."""
+    """Lock a state folder and return the lock's file. Raises OSError where another agent holds it."""
     state.mkdir(parents=True, exist_ok=True)
     lock = (state / "lock").open("a")
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         lock.close()
-        raise BlockingIOError(f"another agent works in {state}") from None
+        raise BlockingIOError(f"another agent uses {state}") from None
     return lock
 
 

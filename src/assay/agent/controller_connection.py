@@ -1,7 +1,7 @@
-"""The line to the controller: HTTPS, verified by an authority's certificates or by one pinned certificate.
+"""The connection to the controller: HTTPS, verified by a CA's certificates or by one pinned certificate.
 
-Plain HTTP goes to this machine only. The token is read anew for each connection, so that it can be changed under us;
-it is never said.
+Plain HTTP is allowed to this machine only. The token is read for each request, so that it can be changed; no message
+shows it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 
 
 class ControllerResponse(NamedTuple):
-    """What the controller said: HTTP status, seconds to wait where it asked for that, its JSON object ({} for none)."""
+    """The controller's answer: HTTP status, seconds of `Retry-After` (0 for none), JSON object ({} for none)."""
 
     status: int
     wait_s: float
@@ -29,36 +29,40 @@ class ControllerResponse(NamedTuple):
 
 
 class ControllerUnreachable(Exception):
-    """The controller did not answer, or is not who it should be; the text says why, in plain words."""
+    """The controller does not answer, or its certificate is not trusted; the text says why."""
 
 
 class ControllerConnection:
-    """One kept connection to `server`. `ca` is a PEM file ("": the system's), `pin` the SHA-256 of one certificate."""
+    """One persistent connection to `server`.
+
+    `ca` is a PEM file ("": the system's certificates), `pin` the SHA-256 of one certificate ("": none). Raises
+    ValueError for an address, a PEM file or a fingerprint that cannot be used.
+    """
 
     def __init__(self, server: str, token: Callable[[], str], *, ca: str = "", pin: str = "") -> None:
-        at = urlsplit(server)
-        if at.scheme not in ("https", "http") or not at.hostname:
-            raise ValueError(f"{server!r} is no address of a controller; it reads https://HOST[:PORT]")
-        if at.scheme == "http" and at.hostname not in LOOPBACK:
-            raise ValueError("plain http goes to this machine only; use https")
-        self._secure, self._host, self._port = at.scheme == "https", at.hostname, at.port
-        self._path, self._token = at.path.rstrip("/"), token
+        url = urlsplit(server)
+        if url.scheme not in ("https", "http") or not url.hostname:
+            raise ValueError(f"{server!r} is not the address of a controller; write https://HOST[:PORT]")
+        if url.scheme == "http" and url.hostname not in LOOPBACK:
+            raise ValueError("plain http is allowed to this machine only; use https")
+        self._secure, self._host, self._port = url.scheme == "https", url.hostname, url.port
+        self._path, self._token = url.path.rstrip("/"), token
         self._pin = _normalize_fingerprint(pin)
-        self._context = _context(ca, pinned=bool(pin)) if self._secure else None
+        self._context = _make_tls_context(ca, pinned=bool(pin)) if self._secure else None
         self._connection: http.client.HTTPConnection | None = None
 
     def post(self, path: str, body: bytes) -> ControllerResponse:
-        """Send a JSON body. Raises Unreachable. A kept connection that the far end had closed is made anew once."""
-        kept = self._connection is not None
+        """Send a JSON body. A persistent connection that the controller has closed is opened again, once.
+
+        Raises ControllerUnreachable.
+        """
+        is_reused = self._connection is not None
         try:
             return self._post(path, body)
-        except (ConnectionError, http.client.RemoteDisconnected, BrokenPipeError) as error:
-            self.close()
-            if not kept:
-                raise ControllerUnreachable(_describe_error(error)) from None
         except (OSError, http.client.HTTPException, ValueError) as error:
             self.close()
-            raise ControllerUnreachable(_describe_error(error)) from None
+            if not (is_reused and isinstance(error, ConnectionError)):
+                raise ControllerUnreachable(_describe_error(error)) from None
         try:
             return self._post(path, body)
         except (OSError, http.client.HTTPException, ValueError) as error:
@@ -66,23 +70,26 @@ class ControllerConnection:
             raise ControllerUnreachable(_describe_error(error)) from None
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection; the next request opens a new one."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
 
     def _post(self, path: str, body: bytes) -> ControllerResponse:
         if self._connection is None:
-            self._connection = self._connected()
+            self._connection = self._connect()
         headers = {"Content-Type": "application/json", "Authorization": f"Bearer {self._token()}"}
         self._connection.request("POST", self._path + path, body, headers)
         answer = self._connection.getresponse()
-        said = answer.read(MAX_RESPONSE_BYTES + 1)
-        if len(said) > MAX_RESPONSE_BYTES:
+        content = answer.read(MAX_RESPONSE_BYTES + 1)
+        if len(content) > MAX_RESPONSE_BYTES:
             raise ValueError("an answer of more than 1 MiB")
-        return ControllerResponse(answer.status, _seconds(answer.headers.get("Retry-After", "")), _object(said))
+        retry_after = answer.headers.get("Retry-After", "")
+        return ControllerResponse(
+            answer.status, float(retry_after) if retry_after.isdecimal() else 0.0, _parse_object(content)
+        )
 
-    def _connected(self) -> http.client.HTTPConnection:
+    def _connect(self) -> http.client.HTTPConnection:
         if self._context is None:
             return http.client.HTTPConnection(self._host, self._port, timeout=TIMEOUT_S)
         connection = http.client.HTTPSConnection(self._host, self._port, timeout=TIMEOUT_S, context=self._context)
@@ -93,13 +100,13 @@ class ControllerConnection:
         return connection
 
 
-def _context(ca: str, *, pinned: bool) -> ssl.SSLContext:
+def _make_tls_context(ca: str, *, pinned: bool) -> ssl.SSLContext:
     try:
         context = ssl.create_default_context(cafile=ca or None)
     except OSError as error:
-        why = "it holds no certificate" if isinstance(error, ssl.SSLError) else error.strerror
-        raise ValueError(f"{ca}: {why}") from None
-    if pinned:  # the pin says more than any name or authority; it is compared before anything is sent
+        reason = "it holds no certificate" if isinstance(error, ssl.SSLError) else error.strerror
+        raise ValueError(f"{ca}: {reason}") from None
+    if pinned:  # the pin is stricter than names and CAs; it is compared before anything is sent
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     return context
 
@@ -110,7 +117,7 @@ def _certificate_digest(connection: http.client.HTTPSConnection) -> str:
 
 
 def _normalize_fingerprint(pin: str) -> str:
-    plain = pin.rpartition("=")[2].removeprefix("sha256:").replace(":", "").lower()  # openssl says `Fingerprint=`
+    plain = pin.rpartition("=")[2].removeprefix("sha256:").replace(":", "").lower()  # openssl prints `Fingerprint=`
     if pin and (len(plain) != 64 or set(plain) - set("0123456789abcdef")):
         raise ValueError("a fingerprint is a SHA-256: 64 hexadecimal digits, with or without colons")
     return plain
@@ -126,13 +133,9 @@ def _describe_error(error: Exception) -> str:
     return str(getattr(error, "strerror", None) or error) or type(error).__name__
 
 
-def _seconds(text: str) -> float:
-    return float(text) if text.isdecimal() else 0.0
-
-
-def _object(said: bytes) -> dict[str, Any]:
+def _parse_object(content: bytes) -> dict[str, Any]:
     try:
-        document = json.loads(said or b"{}")
+        document = json.loads(content or b"{}")
     except (ValueError, RecursionError):
         return {}
     return document if isinstance(document, dict) else {}

@@ -1,9 +1,8 @@
-"""What waits to be delivered: numbered items in an SQLite file, bounded in bytes, whole after any kill.
+"""Buffers items until they are delivered: numbered, in an SQLite file, bounded in bytes.
 
-An item and the cursor that it moves are one transaction, so a line is neither lost nor taken twice, whenever the agent
-is killed. When the buffer is full, readings of the whole node go first (the next probe replaces them), then lines that
-only warn, the oldest first; of lines that tell of known things the newest are refused, since the first ones tell the
-cause. What was dropped is counted by kind, and told with every delivery.
+An item and the cursor that it moves are one transaction, so no line is lost or taken twice if the agent is killed. A
+full buffer drops the probe's readings first (the next probe replaces them), then warnings, the oldest first. Of lines
+with a known word it drops the newest, since the first ones show the cause. Drops are counted and reported.
 """
 
 from __future__ import annotations
@@ -17,10 +16,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-READINGS_WORTH, WARNING_WORTH, KNOWN_WORTH = 0, 1, 2
-WORTH_NAMES = {READINGS_WORTH: "readings", WARNING_WORTH: "warnings", KNOWN_WORTH: "known"}
-OVERHEAD = 64
-_encoded = json.JSONEncoder(separators=(",", ":")).encode  # made once: json.dumps makes one a call
+from assay.probe.kernel_log_filter import RecordPriority
+
+DROP_ORDER = (  # what a full buffer drops first: priority, order by number, name in the counts of drops
+    (RecordPriority.ROUTINE, "ASC", "readings"),
+    (RecordPriority.WARNING, "ASC", "warnings"),
+    (RecordPriority.KNOWN, "DESC", "known"),
+)
+ITEM_OVERHEAD_BYTES = 64
+_encode_json = json.JSONEncoder(separators=(",", ":")).encode  # made once: json.dumps makes one for each call
 TABLES = (
     """CREATE TABLE IF NOT EXISTS item (
         seq INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL, at REAL NOT NULL,
@@ -31,16 +35,16 @@ TABLES = (
 
 
 class BufferItem(NamedTuple):
-    """Something to deliver: `kernel`, `nvml` or `probe`, when it was (seconds since 1970, this node's clock), what."""
+    """An item to deliver: `kind` is kernel, nvml or probe; `at` is in seconds since 1970, by this node's clock."""
 
     kind: str
     at: float
-    worth: int
+    priority: RecordPriority
     body: Mapping[str, Any]
 
 
 class QueuedItem(NamedTuple):
-    """An item with its number, as JSON text."""
+    """A buffered item with its number; `body` is JSON text."""
 
     seq: int
     kind: str
@@ -49,7 +53,11 @@ class QueuedItem(NamedTuple):
 
 
 class DeliveryBuffer:
-    """The items in the file at `path`, `limit` bytes at most. May be used from several threads."""
+    """The items in the SQLite file at `path`, `limit` bytes at most. Threads may share it. Raises sqlite3.Error.
+
+    `buffer_id` names this buffer; a damaged file gets a successor with a new one. `acked` is the last number that the
+    controller has taken.
+    """
 
     def __init__(self, path: Path, limit: int) -> None:
         self.limit, self._lock = limit, threading.RLock()
@@ -62,35 +70,35 @@ class DeliveryBuffer:
         ((self.count, self.bytes),) = self._data.execute("SELECT count(*), coalesce(sum(size), 0) FROM item")
 
     def read_fact(self, name: str) -> str:
-        """Return what was remembered under a name, "" for nothing."""
+        """Return the fact that is stored under a name, "" where there is none."""
         with self._lock:
             row = self._data.execute("SELECT said FROM fact WHERE name = ?", (name,)).fetchone()
         return str(row[0]) if row else ""
 
     def store_facts(self, **facts: str) -> None:
-        """Remember facts by name."""
+        """Store facts by name."""
         with self._change() as data:
-            _remember(data, facts)
+            _write_facts(data, facts)
 
     def add(self, items: Sequence[BufferItem], **facts: str) -> None:
-        """Take items in, in their order, together with facts such as the cursor that they moved."""
+        """Add items in their order and, in the same transaction, store facts such as the cursor that they moved."""
         with self._change() as data:
-            rows = [(one.kind, one.at, one.worth, *_sized(one.body)) for one in items]
+            rows = [(item.kind, item.at, int(item.priority), *_encode_with_size(item.body)) for item in items]
             data.executemany("INSERT INTO item (kind, at, worth, size, body) VALUES (?, ?, ?, ?, ?)", rows)
             self.count += len(rows)
             self.bytes += sum(row[3] for row in rows)
             if self.bytes > self.limit:
                 self._drop_to_limit(data)
                 facts["dropped"] = json.dumps(self.dropped)
-            _remember(data, facts)
+            _write_facts(data, facts)
 
     def next_batch(self, items: int, size: int) -> list[QueuedItem]:
-        """Return the oldest items, `items` and about `size` bytes at most, and keep them from being dropped."""
+        """Return the oldest items, at most `items` and about `size` bytes. They cannot be dropped while in transit."""
         with self._lock:
             query = "SELECT seq, kind, at, body, size FROM item ORDER BY seq LIMIT ?"
             taken: list[QueuedItem] = []
-            for seq, kind, at, body, one in self._data.execute(query, (items,)):
-                size -= one
+            for seq, kind, at, body, item_size in self._data.execute(query, (items,)):
+                size -= item_size
                 if taken and size < 0:
                     break
                 taken.append(QueuedItem(seq, kind, at, body))
@@ -98,34 +106,35 @@ class DeliveryBuffer:
             return taken
 
     def mark_delivered(self, up_to: int) -> None:
-        """Let go of the items up to a number: the controller has them."""
+        """Delete the items up to a number, which the controller has taken."""
         with self._change() as data:
-            gone = data.execute("SELECT count(*), coalesce(sum(size), 0) FROM item WHERE seq <= ?", (up_to,)).fetchone()
+            query = "SELECT count(*), coalesce(sum(size), 0) FROM item WHERE seq <= ?"
+            count, size = data.execute(query, (up_to,)).fetchone()
             data.execute("DELETE FROM item WHERE seq <= ?", (up_to,))
-            self.count, self.bytes = self.count - gone[0], self.bytes - gone[1]
+            self.count, self.bytes = self.count - count, self.bytes - size
             self.acked, self.sending = max(self.acked, up_to), 0
-            _remember(data, {"acked": str(self.acked)})
+            _write_facts(data, {"acked": str(self.acked)})
 
-    def drop_refused(self, waiting: QueuedItem) -> None:
+    def drop_refused(self, item: QueuedItem) -> None:
         """Drop an item that the controller will never take."""
         with self._change() as data:
-            self._drop(data, [(waiting.seq, len(waiting.body) + OVERHEAD)], "refused")
-            _remember(data, {"dropped": json.dumps(self.dropped)})
+            self._drop(data, [(item.seq, len(item.body) + ITEM_OVERHEAD_BYTES)], "refused")
+            _write_facts(data, {"dropped": json.dumps(self.dropped)})
 
     def close(self) -> None:
         """Close the file."""
         with self._lock:
             self._data.close()
 
-    def _store_buffer_id(self, life: str) -> str:
-        self.store_facts(life=life)
-        return life
+    def _store_buffer_id(self, buffer_id: str) -> str:
+        self.store_facts(life=buffer_id)
+        return buffer_id
 
     def _drop_to_limit(self, data: sqlite3.Connection) -> None:
-        for worth, order in ((READINGS_WORTH, "ASC"), (WARNING_WORTH, "ASC"), (KNOWN_WORTH, "DESC")):
+        for priority, order, name in DROP_ORDER:
             query = f"SELECT seq, size FROM item WHERE worth = ? AND seq > ? ORDER BY seq {order} LIMIT 500"  # noqa: S608  # a constant
-            while self.bytes > self.limit and (rows := data.execute(query, (worth, self.sending)).fetchall()):
-                self._drop(data, _enough(rows, self.bytes - self.limit), WORTH_NAMES[worth])
+            while self.bytes > self.limit and (rows := data.execute(query, (int(priority), self.sending)).fetchall()):
+                self._drop(data, _take_bytes(rows, self.bytes - self.limit), name)
 
     def _drop(self, data: sqlite3.Connection, rows: Sequence[tuple[int, int]], name: str) -> None:
         data.executemany("DELETE FROM item WHERE seq = ?", [(seq,) for seq, _ in rows])
@@ -134,7 +143,7 @@ class DeliveryBuffer:
 
     @contextlib.contextmanager
     def _change(self) -> Iterator[sqlite3.Connection]:
-        """Yield the file inside one transaction; what is counted in memory goes back with it when it fails."""
+        """Yield the file inside one transaction; if that fails, the counts in memory are restored as well."""
         with self._lock:
             before = (self.count, self.bytes, self.acked, dict(self.dropped))
             self._data.execute("BEGIN IMMEDIATE")
@@ -149,7 +158,7 @@ class DeliveryBuffer:
 
 
 def _open_or_replace(path: Path) -> sqlite3.Connection:
-    """Open the file; one that is damaged is set aside, and counting begins a new life."""
+    """Open the file. A damaged file is renamed to `….damaged`, and a new one takes its place."""
     try:
         return _open(path)
     except sqlite3.DatabaseError as error:
@@ -172,16 +181,17 @@ def _open(path: Path) -> sqlite3.Connection:
     return data
 
 
-def _sized(body: Mapping[str, Any]) -> tuple[int, str]:
-    text = _encoded(body)
-    return len(text) + OVERHEAD, text
+def _encode_with_size(body: Mapping[str, Any]) -> tuple[int, str]:
+    text = _encode_json(body)
+    return len(text) + ITEM_OVERHEAD_BYTES, text
 
 
-def _remember(data: sqlite3.Connection, facts: Mapping[str, str]) -> None:
+def _write_facts(data: sqlite3.Connection, facts: Mapping[str, str]) -> None:
     data.executemany("INSERT OR REPLACE INTO fact (name, said) VALUES (?, ?)", list(facts.items()))
 
 
-def _enough(rows: Sequence[tuple[int, int]], wanted: int) -> list[tuple[int, int]]:
+def _take_bytes(rows: Sequence[tuple[int, int]], wanted: int) -> list[tuple[int, int]]:
+    """Return the first rows (number, size) that together have at least `wanted` bytes."""
     taken: list[tuple[int, int]] = []
     for row in rows:
         if wanted <= 0:

@@ -1,7 +1,7 @@
-"""Follows a kernel log: /dev/kmsg itself, or a file of its records that grows, is rotated, or is written anew.
+"""Follows a kernel log: /dev/kmsg, or a file of its records that may grow, be rotated or be replaced.
 
-What was overwritten before it was read is counted, never guessed. A cursor is SEQ@BOOT: numbers start anew with each
-boot.
+Records that were overwritten before they were read are counted. A cursor is SEQ@BOOT_ID, since the numbers restart
+with each boot.
 """
 
 from __future__ import annotations
@@ -14,65 +14,65 @@ from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
 from assay.probe.kernel_log import KERNEL_RECORD, KMSG, MAX_RECORD_BYTES, KernelLogCursor
-from assay.probe.node_access import NodeRoot
+from assay.probe.node_access import BOOT_ID_FILE, NodeRoot
 
 CHUNK_BYTES = 64 * 1024
 TAIL_BYTES = 64 * 1024
 MAX_RECORDS_PER_READ = 500
 FILE_POLL_S = 0.02
-BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 
 class RawKernelRecord(NamedTuple):
-    """One record as the kernel wrote it, with its number."""
+    """One record as the kernel wrote it, with its sequence number."""
 
     seq: int
     raw: bytes
 
 
 class KernelLogSource(Protocol):
-    """Where records come from."""
+    """A source of raw kernel records."""
 
     def wait(self, seconds: float) -> None:
-        """Wait until there may be more, `seconds` at most."""
+        """Wait until there may be new records, `seconds` at most."""
 
     def read(self) -> list[bytes]:
-        """Return the next raw records, none where there are none yet. Raises OSError."""
+        """Return the next raw records, none where there are no new ones. Raises OSError."""
 
-    def restarted(self) -> int | None:
-        """Return the number of the last record of a log that was begun anew since it was asked last, None if not."""
+    def take_restart(self) -> int | None:
+        """Return the last record's number of a log that was opened since the last call, None where none was."""
 
 
 class KernelLogFollower:
-    """The records after `since`, each once. `missed` counts those that were overwritten before they were read."""
+    """Reads the records after `since`, each once. `missed` counts records that were overwritten before that."""
 
     def __init__(self, root: NodeRoot, since: KernelLogCursor, path: str = KMSG) -> None:
         self._root, self.missed = root, 0
         self._log = _open_source(root.local_path(path))
-        self.boot, self.seq = self._boot(), since.seq if since.boot_id == self._boot() else -1
+        self.boot = self._read_boot_id()
+        self.seq = since.seq if since.boot_id == self.boot else -1
 
     @property
     def cursor(self) -> str:
-        """How far the log has been read, as SEQ@BOOT."""
+        """The last record that was read, as SEQ@BOOT_ID."""
         return f"{self.seq}@{self.boot}"
 
     def read_new(self, seconds: float) -> list[RawKernelRecord]:
-        """Return the records that are new, waiting for them `seconds` at most. Raises OSError."""
+        """Return the new records; wait for them `seconds` at most. Raises OSError."""
         raw = self._log.read()
         if not raw:
             self._log.wait(seconds)
             raw = self._log.read()
-        if (last := self._log.restarted()) is not None:
-            self._begun_anew(last)
-        return list(self._fresh(raw))
+        if (last := self._log.take_restart()) is not None:
+            self._handle_restart(last)
+        return list(self._take_unseen(raw))
 
-    def _begun_anew(self, last: int) -> None:
-        """A log that ends before the cursor, or of another boot, has nothing that was seen."""
-        boot, was = self._boot(), self.boot
+    def _handle_restart(self, last: int) -> None:
+        """Restart the cursor where the log is of another boot or ends before the cursor: all its records are new."""
+        boot, was = self._read_boot_id(), self.boot
         if boot != was or last < self.seq:
             self.boot, self.seq = boot, -1
 
-    def _fresh(self, raw: list[bytes]) -> Iterator[RawKernelRecord]:
+    def _take_unseen(self, raw: list[bytes]) -> Iterator[RawKernelRecord]:
         for record in raw:
             match = KERNEL_RECORD.match(record)
             if match is None or (seq := int(match[2])) <= self.seq:
@@ -82,19 +82,19 @@ class KernelLogFollower:
             self.seq = seq
             yield RawKernelRecord(seq, record)
 
-    def _boot(self) -> str:
+    def _read_boot_id(self) -> str:
         try:
-            return self._root.read_text(BOOT_ID)
+            return self._root.read_text(BOOT_ID_FILE)
         except OSError:
             return ""
 
 
 def _open_source(path: str) -> KernelLogSource:
-    return KmsgDevice(path) if stat.S_ISCHR(os.stat(path).st_mode) else KmsgFile(path)  # noqa: PTH116  # see probe.files
+    return KmsgDevice(path) if stat.S_ISCHR(os.stat(path).st_mode) else KmsgFile(path)  # noqa: PTH116  # as in node_access
 
 
 class KmsgDevice:
-    """/dev/kmsg: one record a read; it wakes us."""
+    """/dev/kmsg, which gives one record a read and can be polled."""
 
     def __init__(self, path: str) -> None:
         self._fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
@@ -102,11 +102,11 @@ class KmsgDevice:
         self._poll.register(self._fd, select.POLLIN)
 
     def wait(self, seconds: float) -> None:
-        """Sleep until the kernel says more."""
+        """Sleep until the kernel has a new record, `seconds` at most."""
         self._poll.poll(seconds * 1000)
 
     def read(self) -> list[bytes]:
-        """Return what there is. A record that was overwritten (EPIPE) shows as a gap in the numbers."""
+        """Return the records that are there. A record that was overwritten (EPIPE) leaves a gap in the numbers."""
         records: list[bytes] = []
         while len(records) < MAX_RECORDS_PER_READ:
             try:
@@ -117,13 +117,13 @@ class KmsgDevice:
                 continue
         return records
 
-    def restarted(self) -> int | None:
-        """Return None: it lives as long as its boot."""
+    def take_restart(self) -> int | None:
+        """Return None: the device lasts as long as its boot."""
         return None
 
 
 class KmsgFile:
-    """A file of records, one a line. It is looked at fifty times a second, since plain files wake nobody."""
+    """A file of records, one a line. A file cannot be polled, so it is read fifty times a second."""
 
     def __init__(self, path: str) -> None:
         self._path, self._fd, self._rest = path, -1, b""
@@ -131,21 +131,21 @@ class KmsgFile:
         self._open()
 
     def wait(self, seconds: float) -> None:
-        """Sleep a little."""
+        """Sleep `FILE_POLL_S`, `seconds` at most."""
         time.sleep(min(seconds, FILE_POLL_S))
 
     def read(self) -> list[bytes]:
-        """Return the whole lines that were added; at the end of a file that was replaced, go on with the new one."""
+        """Return the whole lines that were added. At the end of a file that was replaced, open the new one."""
         piece = os.read(self._fd, CHUNK_BYTES)
-        if not piece and self._replaced():
+        if not piece and self._is_replaced():
             self._open()
             piece = os.read(self._fd, CHUNK_BYTES)
         *lines, self._rest = (self._rest + piece).split(b"\n")
         self._rest = self._rest[-MAX_RECORD_BYTES:]
         return [line for line in lines if line and not line.startswith(b" ")]
 
-    def restarted(self) -> int | None:
-        """Return the last number of the file that was opened since this was asked last."""
+    def take_restart(self) -> int | None:
+        """Return the last record's number of the file if it was opened since the last call, else None."""
         last, self._last = self._last, None
         return last
 
@@ -153,12 +153,12 @@ class KmsgFile:
         if self._fd >= 0:
             os.close(self._fd)
         self._fd, self._rest = os.open(self._path, os.O_RDONLY), b""
-        self._last = _last_number(self._fd)
+        self._last = _last_record_number(self._fd)
 
-    def _replaced(self) -> bool:
-        """Whether another file has taken this one's place, or this one was cut. A moment without any is neither."""
+    def _is_replaced(self) -> bool:
+        """Return whether another file is in this one's place, or this one was truncated. False while there is none."""
         try:
-            there = os.stat(self._path)  # noqa: PTH116  # see probe.files
+            there = os.stat(self._path)  # noqa: PTH116  # as in node_access
         except FileNotFoundError:
             return False
         here = os.fstat(self._fd)
@@ -167,7 +167,8 @@ class KmsgFile:
         )
 
 
-def _last_number(fd: int) -> int:
+def _last_record_number(fd: int) -> int:
+    """Return the number of the last record in a file, -1 where its end has none."""
     size = os.fstat(fd).st_size
     tail = os.pread(fd, TAIL_BYTES, max(0, size - TAIL_BYTES))
     numbers = [

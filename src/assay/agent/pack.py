@@ -1,4 +1,4 @@
-"""`python -m assay.agent.pack OUT`: the agent and the probe as one file to copy; `python3 -I OUT` runs it on a node."""
+"""`python -m assay.agent.pack OUT`: writes the agent and the probe as one file; `python3 -I OUT` runs it on a node."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ SLURM_HOOK = "assay.agent.slurm_hook"
 
 
 def main() -> None:
-    """Write the file, and say how large it is."""
+    """Write the file and print its size."""
     parser = argparse.ArgumentParser("python -m assay.agent.pack", description="Write the agent as one file.")
     parser.add_argument("out", type=Path, metavar="OUT")
     parser.add_argument("--with-nvml", action="store_true", help="for nodes that have no nvidia-ml-py")
     parser.add_argument("--slurm-hook", action="store_true", help="Slurm's hooks instead of the agent")
-    asked = parser.parse_args()
-    content = SHEBANG + build_pack(SLURM_HOOK if asked.slurm_hook else ENTRY, with_nvml=asked.with_nvml)
-    asked.out.write_bytes(content)
-    print(f"{asked.out}: {len(content)} bytes")  # noqa: T201 — the answer
+    arguments = parser.parse_args()
+    content = SHEBANG + build_pack(SLURM_HOOK if arguments.slurm_hook else ENTRY, with_nvml=arguments.with_nvml)
+    arguments.out.write_bytes(content)
+    print(f"{arguments.out}: {len(content)} bytes")  # noqa: T201 — the answer
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Runs the probe now and then, as a process of its own: what hangs in it does not hang the agent."""
+"""Runs the probe at intervals, in a process of its own, so that a probe that hangs does not stop the agent."""
 
 from __future__ import annotations
 
@@ -15,28 +15,31 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    import assay.probe.__main__  # noqa: F401 — never imported, but run: what packs the agent must take it along
+    import assay.probe.__main__  # noqa: F401 — runs as a process; the import makes the packer include the probe
 
 DEADLINE_S = 60.0
 MAX_OUTPUT_BYTES = 4 * 1024 * 1024
 
 
 class PeriodicProbe:
-    """Hands what the probe reads to `heard`, every `seconds`, the first time at a moment of chance within them."""
+    """Runs the probe every `seconds` and passes its tree to `on_readings`; the first run is at a random time.
 
-    def __init__(self, root: str, seconds: float, since: Callable[[], str], heard: Callable[[Any], None]) -> None:
-        self._root, self._seconds, self._since, self._heard = root, seconds, since, heard
+    `since` gives the kernel log cursor from which the probe reads.
+    """
+
+    def __init__(self, root: str, seconds: float, since: Callable[[], str], on_readings: Callable[[Any], None]) -> None:
+        self._root, self._seconds, self._since, self._on_readings = root, seconds, since, on_readings
 
     def run(self, over: threading.Event) -> None:
         """Probe until `over` is set."""
-        pause = random.uniform(0, min(self._seconds, 60.0))  # noqa: S311  # so that nodes do not all come at once
+        pause = random.uniform(0, min(self._seconds, 60.0))  # noqa: S311  # spreads the nodes over time
         while not over.wait(pause):
-            self._heard(run_probe_process(self._root, self._since()))
+            self._on_readings(run_probe_process(self._root, self._since()))
             pause = self._seconds
 
 
 def run_probe_process(root: str, since: str) -> dict[str, Any]:
-    """Return the probe's tree of this node, or a failed leaf."""
+    """Run the probe and return its tree of this node, or a failed leaf."""
     command = [sys.executable, "-m", "assay.probe", "--root", root or "/", f"--since={since}"]
     try:
         child = subprocess.Popen(
@@ -50,20 +53,20 @@ def run_probe_process(root: str, since: str) -> dict[str, Any]:
     except OSError as error:
         return {"failed": f"the probe cannot be started: {error.strerror}"}
     try:
-        said, _ = child.communicate(timeout=DEADLINE_S)
+        output, _ = child.communicate(timeout=DEADLINE_S)
     except subprocess.TimeoutExpired:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(child.pid, signal.SIGKILL)
         return {"failed": f"no answer within {DEADLINE_S:g} s"}
-    if len(said) > MAX_OUTPUT_BYTES:
+    if len(output) > MAX_OUTPUT_BYTES:
         return {"failed": f"the probe printed more than {MAX_OUTPUT_BYTES >> 20} MiB"}
     try:
-        tree = json.loads(said)["probe"]
+        tree = json.loads(output)["probe"]
     except (ValueError, KeyError, TypeError):
         return {"failed": f"the probe printed no document and ended with exit code {child.returncode}"}
     return tree if isinstance(tree, dict) else {"failed": "the probe printed no readings"}
 
 
 def _package_root() -> Path:
-    """Return the folder, or the zipapp, that holds this package."""
+    """Return the folder or zip file that holds the package assay."""
     return Path(__file__).resolve().parents[2]

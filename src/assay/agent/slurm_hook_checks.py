@@ -1,6 +1,6 @@
-"""What a Slurm hook sees of a node in a fraction of a second: small files of the kernel, no driver is asked.
+"""The checks of a Slurm hook: a fraction of a second, from small files of the kernel, without calls to a driver.
 
-Every finding is a fault of the catalogue, or says what could not be told.
+A finding is a fault of the catalogue, or says what could not be checked.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from assay.probe.node_access import NodeRoot
 
 UNKNOWN_FAULT = ""
 OFF_THE_BUS = b"\xff\xff"
-"""What a device that fell off the bus answers for its vendor (PCI Local Bus Specification)."""
+"""The vendor ID that reads from a device that fell off the bus (PCI Local Bus Specification)."""
 PORT_ACTIVE = "4: ACTIVE"
 PORT_IDLE_STATES = ("1: DOWN", "2: INIT", "3: ARMED")
 """States of a port that carries nothing (InfiniBand Architecture Specification, PortInfo), in the kernel's words."""
@@ -23,40 +23,40 @@ JOB_VARIABLE = b"SLURM_JOB_ID="
 
 
 class HookFinding(NamedTuple):
-    """One thing that is wrong: its fault class, NOT_TOLD where it could not be told, and in words."""
+    """One finding: its fault class (`UNKNOWN_FAULT` where a check could not be made) and its description."""
 
     fault: str
     description: str
 
 
 def find_hardware_faults(root: NodeRoot, orders: Mapping[str, Any]) -> Iterator[HookFinding]:
-    """Yield what is not as the orders say: GPUs on the bus, adapters there, their links active."""
+    """Yield a finding for each GPU of the orders that is not on the bus, and each HCA that is missing or not active."""
     for name, address in orders["gpus"].items():
-        yield from _gpu(root, name, f"{PCI_DEVICES}/{address}")
+        yield from _check_gpu(root, name, f"{PCI_DEVICES}/{address}")
     for name in orders["hcas"]:
-        yield from _hca(root, name)
+        yield from _check_hca(root, name)
 
 
 def find_leftover_processes(root: NodeRoot, job: str) -> Iterator[HookFinding]:
-    """Yield the processes of a job that is over and that still hold a GPU open."""
-    closed = []
+    """Yield a finding for each process of an ended job that still holds a GPU open."""
+    unreadable = []
     for pid in [name for name in root.list_names("/proc") if name.isdecimal()]:
         try:
-            devices = _devices(root, pid)
-            if devices and _of_job(root, pid, job):
+            devices = _open_gpus(root, pid)
+            if devices and _is_of_job(root, pid, job):
                 yield HookFinding(
                     "gpu.process.left", f"{root.read_text(f'/proc/{pid}/comm')} ({pid}) holds {devices} open"
                 )
         except (FileNotFoundError, ProcessLookupError):
-            continue  # it ended meanwhile
+            continue  # it has ended
         except OSError:
-            closed.append(pid)
-    if closed:
-        many = f"whether {len(closed)} processes, such as {closed[0]}, hold a GPU"
-        yield HookFinding(UNKNOWN_FAULT, f"{many}: they let nobody look")
+            unreadable.append(pid)
+    if unreadable:
+        question = f"whether {len(unreadable)} processes, such as {unreadable[0]}, hold a GPU"
+        yield HookFinding(UNKNOWN_FAULT, f"{question}: their files cannot be read")
 
 
-def _gpu(root: NodeRoot, name: str, device: str) -> Iterator[HookFinding]:
+def _check_gpu(root: NodeRoot, name: str, device: str) -> Iterator[HookFinding]:
     address = device.rpartition("/")[2]
     try:
         vendor = root.read_start(f"{device}/config", 2)
@@ -74,7 +74,7 @@ def _gpu(root: NodeRoot, name: str, device: str) -> Iterator[HookFinding]:
             yield HookFinding(UNKNOWN_FAULT, f"whether {name} at {address} answers: its configuration is empty")
 
 
-def _hca(root: NodeRoot, name: str) -> Iterator[HookFinding]:
+def _check_hca(root: NodeRoot, name: str) -> Iterator[HookFinding]:
     folder = f"{INFINIBAND_CLASS}/{name}"
     try:
         state = root.read_text(f"{folder}/ports/1/state")
@@ -94,14 +94,14 @@ def _hca(root: NodeRoot, name: str) -> Iterator[HookFinding]:
             yield HookFinding(UNKNOWN_FAULT, f"the state of {name}: cannot make sense of {state[:40]!r}")
 
 
-def _devices(root: NodeRoot, pid: str) -> str:
-    """Return the GPUs whose device files a process has open, "" for none."""
+def _open_gpus(root: NodeRoot, pid: str) -> str:
+    """Return the names of the GPU devices that a process has open, `nvidia0, nvidia3`, "" for none."""
     folder = root.local_path(f"/proc/{pid}/fd")
-    opened = {os.readlink(f"{folder}/{one}") for one in root.list_names(f"/proc/{pid}/fd")}  # noqa: PTH115
+    opened = {os.readlink(f"{folder}/{name}") for name in root.list_names(f"/proc/{pid}/fd")}  # noqa: PTH115
     names = {path.rpartition("/")[2] for path in opened if path.rpartition("/")[0].endswith("/dev")}
     return ", ".join(sorted(name for name in names if name.startswith("nvidia") and name[6:].isdecimal()))
 
 
-def _of_job(root: NodeRoot, pid: str, job: str) -> bool:
+def _is_of_job(root: NodeRoot, pid: str, job: str) -> bool:
     with open(root.local_path(f"/proc/{pid}/environ"), "rb") as file:  # noqa: PTH123
         return JOB_VARIABLE + job.encode() in file.read().split(b"\0")
