@@ -80,7 +80,7 @@ class Site:
         words = ["--server", f"https://127.0.0.1:{port}", "--node", NODE, "--token-file", str(self.home / "token")]
         words += ["--ca", str(self.home / "ca.pem"), "--root", str(self.home / "root"), "--no-events"]
         self._run([sys.executable, "-m", "assay.agent", *words, "--state", str(self.home / "state")], "agent")
-        self._said("agent", "takes what we send")
+        self._said("agent", "accepts the items")
         self._ledger = sqlite3.connect(self.home / "fleet/.assay/ledger.sqlite")
 
     def steady(self) -> None:

@@ -117,7 +117,7 @@ def test_at_the_end_what_is_left_is_delivered(site):
     site.serve()
     node = site.node()
     agent = site.agent(node, "--linger", "30")
-    site.wait_for(lambda: "takes what we send" in site.log("agent-n0003"), "the agent was heard once, and lingers now")
+    site.wait_for(lambda: "accepts the items" in site.log("agent-n0003"), "the agent was heard once, and lingers now")
     node.says(*places(3))
     site.wait_for(lambda: node.waiting() == 3, "the lines are kept")
     assert site.kill(agent, signal.SIGTERM) == 0
@@ -208,7 +208,7 @@ def test_a_full_disk_ends_no_agent_and_what_the_kernel_still_has_comes_later(sit
     site.kill(site.server)
     small = site.agent(node, before=["bash", "-c", 'ulimit -f 100; exec "$@"', "-"])
     node.says(*places(1500))
-    site.wait_for(lambda: "nothing can be kept now" in site.log("agent-n0003"), "the agent says so")
+    site.wait_for(lambda: "the buffer cannot be written" in site.log("agent-n0003"), "the agent says so")
     assert small.poll() is None
     site.kill(small)
     site.serve()
