@@ -1,6 +1,6 @@
 """Fabric designs: ports that are cabled twice or not there, rails that mix, bandwidth other than declared.
 
-What needs nothing but the design's own rules, it refuses itself: see assay.model.fabric.design_validation.
+What needs nothing but the design's own rules, it refuses itself: see assay.model.fabric.fabric_design.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Takes a FabricDesign's YAML. Knows ports, cables and the geometry of a fat tree, and refuses impossible designs. Gives the typed design."""
+"""Takes a fabric design as parsed YAML; knows the geometry of a fat tree. Gives a typed FabricDesign, or conflicts."""

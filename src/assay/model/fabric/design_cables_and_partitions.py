@@ -1,8 +1,6 @@
-"""What a design says one by one: devices and cables beside its rules, cables that differ from them, ports left free.
+"""Parts of a fabric design that are written one by one: devices, cables, overrides, spare ports and partitions.
 
-Ranges, as a design writes them: ports `1..32`, nodes `n0001..n0020`.
-
-Partitions of a fabric: which P_Keys the adapters of which nodes carry, as full or as limited members.
+Ranges are written as ports `1..32` and nodes `n0001..n0020`.
 """
 
 from __future__ import annotations
@@ -18,11 +16,11 @@ from assay.model.fabric.ports_and_cables import RATE_PATTERN, DeviceKind
 from assay.model.specs.spec_document import StrictModel
 
 MAX_DESIGN_NODES = 200_000
-"""Nodes of one design: more is a slip of the pen."""
+"""Nodes of one design. A longer range is taken for a typing error."""
 
 
 def parse_port_range(text: str) -> range:
-    """Return the numbers of `first..last`, both included."""
+    """Return the port numbers of `first..last`, both included."""
     first, last = text.split("..")
     return range(int(first), int(last) + 1)
 
@@ -37,11 +35,13 @@ PortRange = Annotated[str, Field(pattern=r"^\d{1,5}\.\.\d{1,5}$"), AfterValidato
 
 
 def expand_node_names(entry: str) -> list[str]:
-    """Return the names of `n0001..n0020`, or the entry itself. Raises ValueError for ends that do not match."""
+    """Return the names of the range `n0001..n0020`, or the entry itself if it is no range.
+
+    Raises ValueError if the ends have different prefixes, the last number is the smaller one, or the range is too long.
+    """
     if ".." not in entry:
         return [entry]
-    ends = [re.fullmatch(r"(.*?)(\d{1,9})", end) for end in entry.split("..", 1)]
-    first, last = ends[0], ends[1]
+    first, last = (re.fullmatch(r"(.*?)(\d{1,9})", end) for end in entry.split("..", 1))
     if not first or not last or first[1] != last[1] or int(first[2]) > int(last[2]):
         raise ValueError(f"{entry!r} is no range of names; write it as n0001..n0020")
     if int(last[2]) - int(first[2]) >= MAX_DESIGN_NODES:
@@ -57,10 +57,9 @@ _CABLE_LINE = re.compile(r"(.+?)/(\d+) - (.+?)/(\d+)(?: (\d+x\w+))?(?: ([\d.]+)m
 
 
 class ExplicitDevice(StrictModel):
-    """A device that the rules do not give. A switch that does not tell its `ports` is of the design's model.
+    """A device that the rules do not include. A switch without `ports` is of the design's switch model.
 
-    `node` is the machine that an adapter is in, which is carried as one with all of its adapters. The inventory says it
-    of the adapters that it knows.
+    `node` is the machine that holds an adapter. It is needed only for adapters that the inventory does not list.
     """
 
     guid: DeviceGuid
@@ -75,8 +74,8 @@ class ExplicitDevice(StrictModel):
 class ExplicitEnd(StrictModel):
     """One end of a cable.
 
-    `device` names a switch of the design or the adapter of a node (`n0001 mlx5_0`), or is a GUID. A device that is
-    neither, and is not in `devices`, carries its `guid` and `kind`, and the place where hands find it.
+    `device` names a switch of the design, an adapter of a node (`n0001 mlx5_0`), or is a GUID. For any other device
+    that is not in `devices`, give its `guid`, `kind` and place (`rack`, `u`) here.
     """
 
     device: str = Field(min_length=1)
@@ -88,14 +87,14 @@ class ExplicitEnd(StrictModel):
 
     @property
     def guid_or_device_guid(self) -> str | None:
-        """The GUID, however it is given."""
+        """The field `guid`, or `device` where that is a GUID."""
         return self.guid or (self.device if re.match(GUID_PATTERN, self.device) else None)
 
 
 class ExplicitCable(StrictModel):
-    """A cable between two ends. `rate` is the design's where it is left out.
+    """A cable between two ends. Without `rate`, the design's rate applies.
 
-    May be written in one line, `n0001 mlx5_0/1 - leaf-su01-r0/1 4xNDR 10m`; rate and length may be left out.
+    It may also be one line, `n0001 mlx5_0/1 - leaf-su01-r0/1 4xNDR 10m`, with rate and length optional.
     """
 
     a: ExplicitEnd
@@ -105,12 +104,12 @@ class ExplicitCable(StrictModel):
 
     @property
     def ends(self) -> tuple[tuple[str, ExplicitEnd], tuple[str, ExplicitEnd]]:
-        """Both ends, each with its key."""
+        """Both ends, each with its key `a` or `b`."""
         return ("a", self.a), ("b", self.b)
 
 
 def _parse_cable_line(cable: Any) -> Any:
-    """Return what a cable in one line says; anything else as it is."""
+    """Return a cable written in one line as a mapping; anything else unchanged."""
     if not isinstance(cable, str):
         return cable
     found = _CABLE_LINE.fullmatch(cable) if re.match(CABLE_LINE_PATTERN, cable) else None
@@ -135,9 +134,9 @@ class DevicePort(StrictModel):
 
 
 class CableOverride(StrictModel):
-    """A cable of the rules that is not as they have it: the plug at `device`, `port` is in the port `to` instead.
+    """A cable that differs from the rules: the plug at `device`, `port` is in the port `to` instead.
 
-    Without `to` there is no such cable. `why` is for whoever wonders later.
+    Without `to`, the cable does not exist. `why` records the reason.
     """
 
     device: str = Field(min_length=1)
@@ -149,7 +148,7 @@ class CableOverride(StrictModel):
 
 
 class SparePorts(StrictModel):
-    """Ports, or all ports of a device, that are there and free on purpose. A cable in one of them is unexpected."""
+    """Ports of a device (all without `ports`) that are free on purpose. A cable in one of them is unexpected."""
 
     device: str = Field(min_length=1)
     ports: PortRange | None = None
@@ -157,17 +156,18 @@ class SparePorts(StrictModel):
 
 
 FULL_MEMBER_BIT = 0x8000
-"""The bit of a P_Key that makes its port a full member of the partition that the other 15 bits name: limited members
-talk with full ones only (InfiniBand Architecture Specification, partitioning)."""
+"""The bit of a P_Key that makes its port a full member. The other 15 bits name the partition. Limited members reach
+full members only (InfiniBand Architecture Specification, partitioning)."""
 
 PartitionMembership = Literal["full", "limited"]
 PkeyText = Annotated[str, Field(pattern=r"^0x(000[1-9a-f]|00[1-9a-f][0-9a-f]|0[1-9a-f][0-9a-f]{2}|[1-7][0-9a-f]{3})$")]
 
 
 class FabricPartition(StrictModel):
-    """Members of one partition: the adapters of `nodes` (names or ranges), or of every node where none is named.
+    """Members of one partition: the adapters of `nodes` (names or ranges), or of every node if `nodes` is empty.
 
-    `pkey` has 15 bits, `0x7fff` is the default partition. A node that is a member in both ways takes two entries.
+    `pkey` has 15 bits; `0x7fff` is the default partition. A node that is both a full and a limited member needs two
+    entries.
     """
 
     pkey: PkeyText
@@ -177,11 +177,11 @@ class FabricPartition(StrictModel):
 
     @property
     def pkey_value(self) -> int:
-        """The P_Key as it stands in a port's table, with the bit of membership."""
+        """The 16-bit P_Key as in a port's P_Key table, membership bit included."""
         return int(self.pkey, 16) | (FULL_MEMBER_BIT if self.membership == "full" else 0)
 
     def includes_node(self, node: str) -> bool:
-        """Whether a node's adapters are such members."""
+        """Whether a node's adapters are members."""
         return not self.nodes or node in self._node_names
 
     @cached_property

@@ -1,13 +1,8 @@
-"""FabricDesign: the cabling of an InfiniBand fabric, as the few rules that it follows.
+"""FabricDesign: the cabling of an InfiniBand fabric, as rules or as listed cables.
 
-A rail-optimised fat tree of two or three tiers. Nodes are taken in order and fill scalable units as large as a leaf
-has `down` ports. Unit `s` has one leaf per rail; node `n` of the unit is on port `down[n]` of each, so that rail `r`
-of every node meets on leaf `r`. Leaf `l` of a group of spines has `per_pair` cables to every spine `s` of it: leaf
-port `up[s × per_pair + k]` to spine port `down[l × per_pair + k]`. Spine `s` of group `g` has `per_pair` cables to
-every core `c` of plane `s`: spine port `up[c × per_pair + k]` to core port `g × per_pair + k + 1`.
-
-What is not as the rules have it stands in `overrides`, what they do not give in `devices` and `cables`, and what is
-free on purpose in `spares`. A design may also do without rules, and list every cable.
+The rules describe a rail-optimised fat tree of two or three tiers. Nodes fill scalable units in order; a unit has as
+many nodes as a leaf has `down` ports. Unit `s` has one leaf per rail, and node `n` uses port `down[n]` of each leaf, so
+rail `r` of every node meets on leaf `r`. The class docstrings in switch_tiers.py describe the tiers above.
 """
 
 from __future__ import annotations
@@ -18,8 +13,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from assay.model.errors import ConflictError
+from assay.model.errors import ConflictError, FieldConflict
 from assay.model.fabric.design_cables_and_partitions import (
+    MAX_DESIGN_NODES,
     CableOverride,
     ExplicitDevice,
     FabricPartition,
@@ -28,9 +24,9 @@ from assay.model.fabric.design_cables_and_partitions import (
     SparePorts,
     expand_node_names,
 )
-from assay.model.fabric.design_validation import find_design_conflicts
-from assay.model.fabric.fat_tree import FatTreeWiring
+from assay.model.fabric.fat_tree import FatTreeWiring, find_wiring_conflicts
 from assay.model.fabric.switch_tiers import (
+    PLACEHOLDER,
     CableLengths,
     CableRates,
     CoreTier,
@@ -39,20 +35,27 @@ from assay.model.fabric.switch_tiers import (
     SpineTier,
     SwitchModel,
     TierName,
+    parse_switch_position,
 )
 from assay.model.specs.node_spec import MetricLimit
 from assay.model.specs.spec_document import SpecDocument
 
+EntryPath = tuple[str | int, ...]
 HcaLabel = Annotated[str, Field(pattern=r"^([^{}]|\{rail(:0?\d)?\})*$")]
 
 
 class FabricDesign(SpecDocument):
-    """The rules of one fabric. `nodes` are names or ranges (`n0001..n0020`), in the order of the leaf ports.
+    """The cabling of one fabric. `nodes` are names or ranges (`n0001..n0020`), in the order of the leaf ports.
 
-    `hca_label` is what is printed at a node's port and may use `{rail}`; `rate` is width and speed, `4xNDR`.
-    `oversubscription` is a leaf's bandwidth down to nodes divided by that up to spines, where down is more.
-    `limits` are what links, optics and switches are held to; `partitions`, where there are any, are all that adapters
-    may be members of. Without `leaves`, the `cables` are all there is.
+    - Leaf `l` of a spine group has `per_pair` cables to every spine `s` of it: leaf port `up[s × per_pair + k]` to
+      spine port `down[l × per_pair + k]`.
+    - Spine `s` of group `g` has `per_pair` cables to every core `c` of plane `s`: spine port `up[c × per_pair + k]` to
+      core port `g × per_pair + k + 1`.
+    - `overrides` change cables of the rules, `devices` and `cables` add to them, `spares` are free on purpose. Without
+      `leaves`, `cables` lists every cable.
+    - `hca_label` is the label at a node's port and may use `{rail}`. `rate` is width and speed, `4xNDR`.
+      `oversubscription` is a leaf's bandwidth down to nodes divided by its bandwidth up to spines, at least 1.
+    - `limits` apply to links, optics and switches. If there are `partitions`, adapters may be members of no other.
     """
 
     kind: Literal["FabricDesign"]
@@ -76,7 +79,7 @@ class FabricDesign(SpecDocument):
     partitions: list[FabricPartition] = Field(default=[])
 
     def node_names(self) -> list[str]:
-        """Return the nodes, ranges written out."""
+        """Return the names of all nodes, with ranges expanded."""
         return self._names
 
     @cached_property
@@ -84,19 +87,19 @@ class FabricDesign(SpecDocument):
         return [name for entry in self.nodes for name in expand_node_names(entry)]
 
     def pkeys_of(self, node: str) -> frozenset[int]:
-        """Return the P_Keys that the adapters of a node carry, each of 16 bits."""
-        return frozenset(one.pkey_value for one in self.partitions if one.includes_node(node))
+        """Return the 16-bit P_Keys of a node's adapters."""
+        return frozenset(partition.pkey_value for partition in self.partitions if partition.includes_node(node))
 
     @cached_property
     def fat_tree(self) -> FatTreeWiring | None:
-        """The rules; None where every cable is listed."""
+        """The wiring that the rules describe, None if every cable is listed."""
         if self.leaves is None or self.spines is None or not self.rails:
             return None
         return FatTreeWiring(len(self.node_names()), self.rails, self.leaves, self.spines, self.cores)
 
     @property
     def tiers(self) -> list[tuple[TierName, LeafTier | SpineTier | CoreTier]]:
-        """The tiers that there are, from the nodes up."""
+        """The tiers of this design, from the nodes upwards."""
         every: tuple[tuple[TierName, LeafTier | SpineTier | CoreTier | None], ...] = (
             ("leaves", self.leaves),
             ("spines", self.spines),
@@ -109,12 +112,12 @@ class FabricDesign(SpecDocument):
         return getattr(self.rates, cables) or self.rate
 
     def list_switch_places(self) -> Iterator[tuple[TierName, int, FabricSwitch]]:
-        """Yield every switch of the rules: its tier, and its number there."""
+        """Yield tier, number in the tier, and switch, for every switch of the rules."""
         for name, tier in self.tiers:
             yield from ((name, number, switch) for number, switch in enumerate(tier.at))
 
     def switches(self) -> Iterator[tuple[str, TierName, int, FabricSwitch]]:
-        """Yield every switch of the rules: its name, its tier, and its number there."""
+        """Yield name, tier, number in the tier, and switch, for every switch of the rules."""
         wiring = self.fat_tree
         for tier, rules in self.tiers if wiring else ():
             for number, switch in enumerate(rules.at):
@@ -122,12 +125,114 @@ class FabricDesign(SpecDocument):
                 yield name, tier, number, switch
 
     def used_ports(self, tier: TierName, number: int) -> set[int]:
-        """Return the ports of a switch that the rules cable."""
+        """Return the ports of a switch that have a cable by the rules."""
         return self.fat_tree.used_ports(tier, number) if self.fat_tree else set()
 
     @model_validator(mode="after")
     def _rules_that_fit_together(self) -> FabricDesign:
-        """Refuse rules that would need a port twice, or a port or switch that is not there."""
-        if found := find_design_conflicts(self):
+        """Refuse rules that need a port twice, or a port or switch that does not exist."""
+        if found := _find_design_conflicts(self):
             raise ConflictError(*found)
         return self
+
+
+def _find_design_conflicts(design: FabricDesign) -> list[FieldConflict]:
+    """Return what contradicts itself. Where a range or part is missing, nothing that depends on it is reported."""
+    if unfit := list(_unreadable_ranges(design)) or list(_missing_parts(design)):
+        return unfit
+    wiring = design.fat_tree
+    rules = find_wiring_conflicts(wiring, design.switch) if wiring and design.switch else []
+    return [*rules, *_misplaced_names(design), *_unknown_partition_nodes(design), *_duplicates(design)]
+
+
+def _unreadable_ranges(design: FabricDesign) -> Iterator[FieldConflict]:
+    for at, partition in enumerate(design.partitions):
+        for number, entry in enumerate(partition.nodes):
+            try:
+                expand_node_names(entry)
+            except ValueError as wrong:
+                place = ("partitions", at, "nodes", number)
+                yield FieldConflict("ASY0084", place, str(wrong), "write a name, or a range as n0001..n0020")
+    count = 0
+    for number, entry in enumerate(design.nodes):
+        try:
+            count += len(expand_node_names(entry))
+        except ValueError as wrong:
+            yield FieldConflict("ASY0084", ("nodes", number), str(wrong), "write a name, or a range as n0001..n0020")
+        if count > MAX_DESIGN_NODES:
+            message = f"more than {MAX_DESIGN_NODES} nodes"
+            yield FieldConflict("ASY0084", ("nodes", number), message, "split the fabric, or correct the range")
+            return
+
+
+def _missing_parts(design: FabricDesign) -> Iterator[FieldConflict]:
+    """Find rules with a missing part, and designs without any cable."""
+    parts = {name: bool(getattr(design, name)) for name in ("leaves", "spines", "nodes", "rails", "switch")}
+    given = [name for name in ("leaves", "spines", "nodes", "cores") if getattr(design, name)]
+    if given:
+        for name in (name for name, is_given in parts.items() if not is_given):
+            yield FieldConflict(
+                "ASY0084", (name,), f"{given[0]} need {name}", f"add {name}, or list every cable in `cables`"
+            )
+    elif not design.cables and not design.devices:
+        yield FieldConflict(
+            "ASY0084", (), "a design without leaves and without cables", "add rules, or list the `cables`"
+        )
+    elif design.overrides:
+        yield FieldConflict(
+            "ASY0084", ("overrides",), "there are no rules to override", "correct the `cables` themselves"
+        )
+
+
+def _misplaced_names(design: FabricDesign) -> Iterator[FieldConflict]:
+    """Find the first switch of each tier whose name belongs, by the tier's pattern, to another place."""
+    reported: set[str] = set()
+    for name, tier, number, switch in design.switches():
+        pattern = dict(design.tiers)[tier].name
+        if tier in reported or not switch.name or parse_switch_position(pattern, name) is None or not design.fat_tree:
+            continue
+        expected = pattern.format(**design.fat_tree.switch_name_fields(tier, number))
+        if expected != name and PLACEHOLDER.search(pattern):
+            reported.add(tier)
+            message = f"{name} stands where {expected} belongs"
+            yield FieldConflict("ASY0084", (tier, "at", number), message, f"add {expected}, or correct a name")
+
+
+def _unknown_partition_nodes(design: FabricDesign) -> Iterator[FieldConflict]:
+    """Find partition members that are not nodes of the design. A design of listed cables only has no nodes."""
+    known = set(design.node_names())
+    for at, partition in enumerate(design.partitions if known else ()):
+        for number, entry in enumerate(partition.nodes):
+            if unknown := [name for name in expand_node_names(entry) if name not in known]:
+                message = f"{unknown[0]} is a member of {partition.pkey}, and no node of this design"
+                fix = "add it to `nodes`, or correct the name"
+                yield FieldConflict("ASY0084", ("partitions", at, "nodes", number), message, fix)
+
+
+def _duplicates(design: FabricDesign) -> Iterator[FieldConflict]:
+    seen: set[tuple[str, str]] = set()
+    for path, what, name in _unique_entries(design):
+        if (what, name) in seen:
+            yield FieldConflict("ASY0085", path, f"{what} {name} is given twice", "keep one of the two")
+        seen.add((what, name))
+
+
+def _unique_entries(design: FabricDesign) -> Iterator[tuple[EntryPath, str, str]]:
+    """Yield path, kind and name of everything that may occur only once."""
+    for number, entry in enumerate(design.nodes):
+        yield from ((("nodes", number), "node", name) for name in expand_node_names(entry))
+    for name, tier, number, switch in design.switches():
+        entry_path = (tier, "at", number)
+        yield (*entry_path, "guid"), "guid", switch.guid
+        yield (*entry_path, "u"), "place", f"{switch.rack} U{switch.u}"
+        yield ((*entry_path, "name") if switch.name else (tier, "name")), "name", name
+    for number, device in enumerate(design.devices):
+        yield ("devices", number, "guid"), "guid", device.guid
+    for number, partition in enumerate(design.partitions):
+        kind = f"{partition.membership} membership in {partition.pkey}, of"
+        if not partition.nodes:
+            yield ("partitions", number), kind, "every node"
+        for place, entry in enumerate(partition.nodes):
+            yield from ((("partitions", number, "nodes", place), kind, name) for name in expand_node_names(entry))
+    for number, override in enumerate(design.overrides):
+        yield ("overrides", number), "override of", f"port {override.port} of {override.device}"

@@ -1,9 +1,4 @@
-"""Cables and their ends: what a design promises and what a discovery finds, in one form.
-
-What is printed at the ports of a switch, and which of them share a cage.
-
-How fast a link of some width and speed is: `4xNDR` is 400 Gb/s.
-"""
+"""Ports, cables and link rates, in one form for designs and discoveries. Also the labels printed at switch ports."""
 
 from __future__ import annotations
 
@@ -14,7 +9,7 @@ DeviceKind = Literal["hca", "switch", "router"]
 
 
 class PortId(NamedTuple):
-    """The identity of a port: the device's node GUID (`0x` + 16 lower-case hex) and the port's number."""
+    """The identity of a port: the device's node GUID (`0x` and 16 lower-case hex digits) and the port number."""
 
     guid: str
     number: int
@@ -22,7 +17,7 @@ class PortId(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CableEnd:
-    """One end of a cable as hands find it. `label` is what is printed at the port; `u` 0 means not known."""
+    """One end of a cable, as a technician finds it. `label` is printed at the port. `u` is 0 where it is not known."""
 
     device: str
     guid: str
@@ -39,7 +34,7 @@ class CableEnd:
         return PortId(self.guid, self.port)
 
     def as_json(self) -> dict[str, Any]:
-        """Return device, guid and port, and of the rest what is known."""
+        """Return device, guid and port, and those other fields that are known."""
         known = {"label": self.label, "rack": self.rack, "u": self.u, "site": self.site, "node": self.node}
         return {"device": self.device, "guid": self.guid, "port": self.port} | {k: v for k, v in known.items() if v}
 
@@ -51,7 +46,7 @@ class CableEnd:
 
 @dataclass(frozen=True, slots=True)
 class Cable:
-    """Two ends and the rate between them (`4xNDR`). `length_m` is of the design, 0 where it does not say."""
+    """Two ends and the rate between them (`4xNDR`). `length_m` comes from the design; 0 means not given."""
 
     a: CableEnd
     b: CableEnd
@@ -69,9 +64,9 @@ class Cable:
 
 
 def normalize_guid(digits: str) -> str:
-    """Return the canonical form of a GUID, with or without `0x`. Raises ValueError for anything but 1 to 16 hex digits.
+    """Return the canonical form of a GUID that may lack `0x` or leading zeros, as some tools print it.
 
-    Tools drop leading zeros in some places and keep them in others; identity must not depend on that.
+    Raises ValueError for anything but 1 to 16 hex digits.
     """
     number = int(digits, 16)
     if not 0 <= number < 1 << 64:
@@ -80,23 +75,23 @@ def normalize_guid(digits: str) -> str:
 
 
 class PortLabelling(NamedTuple):
-    """How a switch counts. `cage` ports share a cage (0: it has none that matter); each may be split into `split`.
+    """How a switch labels its ports. `cage` ports share a cage (0: labels without cages); `split` ports share a port.
 
-    Ports are numbered as InfiniBand does, split ones singly: port 5 of a switch with two ports a cage reads `3/1`; if
-    its ports are split in two, `2/1/1`.
+    Port numbers are InfiniBand's, and split ports count singly. With two ports a cage, port 5 reads `3/1`. If each
+    port is also split in two, it reads `2/1/1`.
     """
 
     cage: int = 0
     split: int = 1
 
     def label(self, port: int) -> str:
-        """Return what is printed at a port."""
+        """Return the label printed at a port."""
         whole, part = divmod(port - 1, self.split)
         printed = f"{whole // self.cage + 1}/{whole % self.cage + 1}" if self.cage else str(whole + 1)
         return f"{printed}/{part + 1}" if self.split > 1 else printed
 
     def ports_sharing_cage(self, port: int) -> range:
-        """Return the ports whose links go down when the plug of this one is pulled."""
+        """Return the ports that lose their link when the plug of this port is pulled."""
         each = max(self.cage, 1) * self.split
         first = (port - 1) // each * each + 1
         return range(first, first + each)
@@ -105,7 +100,7 @@ class PortLabelling(NamedTuple):
 LANE_GBPS = {
     "SDR": 2.5, "DDR": 5, "QDR": 10, "FDR10": 10, "FDR": 14, "EDR": 25, "HDR": 50, "NDR": 100, "XDR": 200,
 }  # fmt: skip
-"""Gb/s of one lane by its speed, slowest first, as the kernel's `rate` of a port counts them (rate_show in sysfs.c)."""
+"""Gb/s of one lane by speed, slowest first. Source: rate_show in the kernel's drivers/infiniband/core/sysfs.c."""
 LINK_WIDTHS = (1, 2, 4, 8, 12)
 RATE_PATTERN = rf"^({'|'.join(map(str, LINK_WIDTHS))})x({'|'.join(LANE_GBPS)})$"
 
@@ -117,7 +112,7 @@ def rate_to_gbps(rate: str) -> float:
 
 
 def find_next_slower_gbps(rate: str) -> float:
-    """Return the Gb/s of the best link that lacks lanes or speed against a rate; 0 where there is none."""
+    """Return the Gb/s of the fastest link that has fewer lanes or a lower speed than `rate`; 0 if there is none."""
     width, full = int(rate.partition("x")[0]), rate_to_gbps(rate)
-    every = (lanes * lane for lanes in LINK_WIDTHS if lanes <= width for lane in LANE_GBPS.values())
-    return max((one for one in every if one < full), default=0)
+    candidates = (lanes * lane for lanes in LINK_WIDTHS if lanes <= width for lane in LANE_GBPS.values())
+    return max((gbps for gbps in candidates if gbps < full), default=0)

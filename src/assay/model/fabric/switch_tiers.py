@@ -1,7 +1,4 @@
-"""The switches of a design: what they are, and where each stands.
-
-The tiers of a fat tree: leaves, spines, cores; and how their switches are named.
-"""
+"""The switches of a fabric design: their model, the tiers of the fat tree, where each switch stands, and its name."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ RackName = Annotated[str, Field(pattern=r"^([^{}]|\{rack(:0?\d)?\})+$")]
 
 
 class FabricSwitch(StrictModel):
-    """One switch: its GUID and its place. `name` where the tier's pattern does not give it."""
+    """One switch: its GUID and its place. `name` is needed only where the tier's pattern does not give it."""
 
     guid: DeviceGuid
     rack: str
@@ -31,9 +28,10 @@ class FabricSwitch(StrictModel):
 
 
 class SwitchModel(StrictModel):
-    """The switch of the fabric. Label rule `cage/port`: `cage` ports a cage, so port 33 reads `17/1` (QM9700).
+    """The model of the fabric's switches.
 
-    `split` 2 makes two ports of each of its `ports`, numbered and labelled one by one: port 65 then reads `17/1/1`.
+    With the label rule `cage/port` and two ports a `cage`, port 33 reads `17/1` (QM9700). `split: 2` turns each of the
+    `ports` into two, each with its own number and label: port 65 then reads `17/1/1`.
     """
 
     product: str
@@ -43,40 +41,40 @@ class SwitchModel(StrictModel):
     split: int = Field(default=1, gt=0, le=8)
 
     def label(self, port: int) -> str:
-        """Return what is printed at a port."""
+        """Return the label printed at a port."""
         return self.port_labelling.label(port)
 
     @property
     def port_labelling(self) -> PortLabelling:
-        """How its ports are labelled."""
+        """How the ports are labelled."""
         return PortLabelling(self.cage if self.labels == "cage/port" else 0, self.split)
 
     @property
     def port_count(self) -> int:
-        """How many ports it has, split ones counted singly."""
+        """The number of ports; split ports count singly."""
         return self.ports * self.split
 
 
 class SwitchListFile(StrictModel):
-    """A CSV file of the repository: one switch a line, with the columns name, rack, u, guid, and any others.
+    """A CSV file of the repository with one switch a line and the columns name, rack, u, guid; others are ignored.
 
-    Those whose names follow the tier's pattern are taken, in the order that the pattern gives them.
+    Only switches whose names follow the tier's pattern are read. The numbers in their names give the order.
     """
 
     file: CsvPath
 
 
 class GuidSequence(StrictModel):
-    """GUIDs that count: `first`, `first` + `step` and so on."""
+    """Consecutive GUIDs: `first`, `first` + `step` and so on."""
 
     first: DeviceGuid
     step: int = Field(default=1, gt=0)
 
 
 class SwitchSpread(StrictModel):
-    """Switches that stand regularly: `count` of them, `per_rack` in each rack, `u_step` units apart from `u` on.
+    """Switches at regular places: `count` switches, `per_rack` in each rack, `u_step` units apart, from `u` upwards.
 
-    `rack` may use `{rack}`, counted from `first_rack`. `guids` lists them in order, or counts.
+    `rack` may use `{rack}`, a number that starts at `first_rack`. `guids` is a list in order, or a sequence.
     """
 
     count: int = Field(gt=0, le=MAX_SWITCHES)
@@ -88,7 +86,7 @@ class SwitchSpread(StrictModel):
     guids: list[DeviceGuid] | GuidSequence
 
     def switches(self) -> list[FabricSwitch]:
-        """Return the switches, in order."""
+        """Return the switches in order. Raises ValueError if the number of listed GUIDs is not `count`."""
         if isinstance(self.guids, list) and len(self.guids) != self.count:
             raise ValueError(f"guids: {len(self.guids)} GUIDs for {self.count} switches")
         return [self._switch(number) for number in range(self.count)]
@@ -105,7 +103,10 @@ class SwitchSpread(StrictModel):
 
 
 def expand_switches(at: Any) -> Any:
-    """Return the switches that stand regularly one by one; anything else as it is."""
+    """Return a SwitchSpread as a list of switches; anything that is no mapping unchanged.
+
+    Raises ValueError for a mapping that is no valid spread, and for a SwitchListFile: the repository reader expands it.
+    """
     if not isinstance(at, dict):
         return at
     try:
@@ -122,7 +123,7 @@ SwitchList = Annotated[list[FabricSwitch], Field(min_length=1)]
 SwitchPlaces = Annotated[
     SwitchList, BeforeValidator(expand_switches, json_schema_input_type=SwitchList | SwitchSpread | SwitchListFile)
 ]
-"""Where a tier's switches stand: listed, regular, or in a file, whose lines the reader of the repository puts here."""
+"""The places of a tier's switches: a list, a SwitchSpread, or a SwitchListFile (read by fleet/switch_lists.py)."""
 
 
 TierName = Literal["leaves", "spines", "cores"]
@@ -145,10 +146,10 @@ class LeafTier(StrictModel):
 class SpineTier(StrictModel):
     """The second tier; `per_pair` cables join a spine and each leaf of its group.
 
-    All spines are one group, with all leaves; or, where `group` is `rail`, each rail has a group of its own in each
-    pod of `pod` units (0: all units). `down` and `up` are told where there are cores. `name` may use `{index}`, or
-    `{pod}`, `{rail}` and `{number}` within the group; all but the rail count from 1. `at` lists group by group, pods
-    first, then rails. `oversubscription` is a spine's bandwidth down divided by that up, where down is more.
+    With `group: all`, all spines and leaves form one group. With `group: rail`, each rail has a group in each pod of
+    `pod` units (0: one pod of all units). `down` and `up` are needed where there are cores. `name` may use `{index}`,
+    or `{pod}`, `{rail}` and `{number}` within the group; all but the rail count from 1. `at` lists group by group,
+    pods first, then rails. `oversubscription` is a spine's bandwidth down divided by its bandwidth up, at least 1.
     """
 
     name: SpineName
@@ -164,9 +165,9 @@ class SpineTier(StrictModel):
 class CoreTier(StrictModel):
     """The third tier; `per_pair` cables join a core and each spine of its plane.
 
-    Plane 1 has the first spine of each group, plane 2 the second, and so on; where `plane` is `all`, there is one
-    plane, with all spines. `name` may use `{index}`, or `{plane}` and `{number}` within the plane, all counted from 1.
-    `at` lists plane by plane.
+    Plane 1 has the first spine of each group, plane 2 the second, and so on. With `plane: all`, one plane has all
+    spines. `name` may use `{index}`, or `{plane}` and `{number}` within the plane, all counted from 1. `at` lists plane
+    by plane.
     """
 
     name: CoreName
@@ -176,7 +177,7 @@ class CoreTier(StrictModel):
 
 
 class CableLengths(StrictModel):
-    """Cable lengths in metres, where the design fixes them."""
+    """Cable lengths in metres, by tier; 0 means not given."""
 
     node_leaf: float = Field(default=0, ge=0)
     leaf_spine: float = Field(default=0, ge=0)
@@ -184,7 +185,7 @@ class CableLengths(StrictModel):
 
 
 class CableRates(StrictModel):
-    """The rate of one tier's cables, where it is not the design's."""
+    """The rates of each tier's cables; None means the design's rate."""
 
     node_leaf: LinkRate | None = None
     leaf_spine: LinkRate | None = None
@@ -192,14 +193,14 @@ class CableRates(StrictModel):
 
 
 def parse_switch_position(pattern: str, name: str) -> tuple[int, ...] | None:
-    """Return what orders a name that follows a tier's pattern among its like; None for any other name."""
+    """Return the numbers in a name that follows a tier's pattern, as a sort key; None for any other name."""
     found = _compile_name_pattern(pattern).fullmatch(name)
-    return tuple(int(found.groupdict().get(one) or 0) for one in PLACEHOLDER_ORDER) if found else None
+    return tuple(int(found.groupdict().get(number) or 0) for number in PLACEHOLDER_ORDER) if found else None
 
 
 @lru_cache(64)
 def _compile_name_pattern(pattern: str) -> re.Pattern[str]:
-    """Return what the names match that follow a pattern. One that stands twice is read the first time."""
+    """Return the regular expression of a tier's name pattern. The first of two equal placeholders is captured."""
     steps = PLACEHOLDER.split(pattern)
     pieces = [re.escape(step) if number % 2 == 0 else r"\d+" for number, step in enumerate(steps)]
     for number in range(1, len(steps), 2):
