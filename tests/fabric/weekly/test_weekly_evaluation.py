@@ -6,6 +6,7 @@ import json
 import re
 
 import pytest
+from browser import measure_overflow, needs_browser
 
 from assay.fabric.weekly.evaluation import WeeklyEvaluation, evaluate_fabric_week
 from assay.fabric.weekly.page import render_weekly_page
@@ -90,6 +91,11 @@ def test_the_page_needs_nothing_beside_it_and_shows_each_worst_port(aged):
     for ranked in aged.worst:
         assert f"<b>{ranked.port.end.device}</b>" in page
         assert ranked.port.summary.serial in page
+
+
+@needs_browser
+def test_the_page_fits_the_window_of_a_phone(aged):
+    assert measure_overflow(render_weekly_page(aged), 360) == 0
 
 
 def test_what_modules_call_themselves_is_escaped(week):

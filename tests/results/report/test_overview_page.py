@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import html
 import re
-import shutil
 
-import pytest
+from browser import measure_overflow, needs_browser, show
 
 from assay.results.report.html_page import render_overview
 from assay.results.report.overview_phrases import headline, place, reach, where
@@ -147,22 +146,22 @@ def test_the_page_needs_nothing_from_elsewhere(runs):
     assert not re.search(r"""(src|href)=["'](https?:)?//|@import|url\(""", page)
 
 
-@pytest.mark.skipif(shutil.which("chromium") is None, reason="chromium is not installed: `make system` installs it")
-def test_a_browser_shows_the_answer_without_scrolling(runs, tmp_path):
-    from playwright.sync_api import sync_playwright
-
+@needs_browser
+def test_a_browser_shows_the_answer_without_scrolling(runs):
     day(runs, -24, {})
     day(runs, 0, {MEMORY: RACK})
-    (tmp_path / "index.html").write_text(render_overview(runs.overview()))
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": 1280, "height": 800})
-        page.goto((tmp_path / "index.html").as_uri())
+    with show(render_overview(runs.overview())) as page:
         boxes = [
             page.get_by_text(said).first.bounding_box() for said in ("4 new failures on 4 nodes", "rack r02", "n0016")
         ]
-        browser.close()
     assert all(box and box["y"] + box["height"] < 800 for box in boxes)
+
+
+@needs_browser
+def test_the_page_fits_the_window_of_a_phone(runs):
+    day(runs, -24, {})
+    day(runs, 0, {MEMORY: RACK})
+    assert measure_overflow(render_overview(runs.overview()), 360) == 0
 
 
 def test_a_collector_that_died_is_no_quiet_day(runs):

@@ -1,17 +1,11 @@
-"""Makes the dossier of a node, and reads it back. Where it lies follows from the effect that asked for it.
-
-The page in front of a dossier: one file that needs nothing beside it but the photos. Every text is escaped.
-"""
+"""Writes the dossier of a node as one archive with a page in front, and reads it back."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from importlib import resources
 from pathlib import Path
 from typing import Any
-
-from jinja2 import Environment, StrictUndefined
 
 from assay.actions.action import ActionContext, EffectIntent
 from assay.actions.rma.dossier_archive import build_zip, locate_dossier, locate_photo_folder, read_zip
@@ -27,24 +21,25 @@ from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument, encode_canonical_json
 from assay.model.secret_redaction import redact_bytes
 from assay.observe.evidence_store import write_atomically
+from assay.pages.rendering import render_page
 from assay.redfish.credentials import read_bmc_credentials
 
 
 def render_dossier_page(
-    told: Mapping[str, Any], documents: Mapping[str, str], photos: DossierPhotos, pictures: Sequence[Mapping[str, Any]]
+    dossier: DossierJson,
+    documents: Mapping[str, str],
+    photos: DossierPhotos,
+    photo_records: Sequence[Mapping[str, Any]],
 ) -> str:
-    """Return the HTML; `documents` are the digests of the evidence, each with "" or why it is missing.
+    """Return the page in front of a dossier: one file whose links lead into the archive. All text is escaped.
 
-    `pictures` are the photos as `listed`.
+    `documents` has, by digest, "" for evidence that is in the archive, else why it is missing. `photo_records` come
+    from `list_photos`.
     """
-    by_file = {each["file"]: each for each in pictures}
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    template = environment.from_string((resources.files(__package__) / "page.html.j2").read_text())
-    return template.render(one=told, documents=documents, photos=photos, pictures=by_file, when=_format_time)
-
-
-def _format_time(at: str) -> str:
-    return f"{at[:10]} {at[11:16]} UTC" if at else ""
+    pictures = {record["file"]: record for record in photo_records}
+    return render_page(
+        __package__, "dossier.html.j2", dossier=dossier, documents=documents, photos=photos, pictures=pictures
+    )
 
 
 def write_dossier(ctx: ActionContext, intent: EffectIntent) -> DossierPhotos:

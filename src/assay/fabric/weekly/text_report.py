@@ -7,12 +7,14 @@ from typing import Any
 
 from assay.fabric.weekly.evaluation import RankedPort, WeeklyEvaluation
 from assay.fabric.weekly.findings import PortFinding
+from assay.model.text_lists import format_count
 
 
 def format_weekly_verdict(one: WeeklyEvaluation) -> str:
     """Say in one line how the fabric is."""
-    links = _many(len(one.ports) // 2, "link")
-    return f"fabric {one.fabric}: {describe_ports_to_check(one)} ({links}, {_many(one.scans, 'scan')}, {format_week_span(one)})"
+    links = format_count(len(one.ports) // 2, "link")
+    scans = format_count(one.scans, "scan")
+    return f"fabric {one.fabric}: {describe_ports_to_check(one)} ({links}, {scans}, {format_week_span(one)})"
 
 
 def describe_ports_to_check(one: WeeklyEvaluation) -> str:
@@ -87,7 +89,3 @@ def _ranked(ranked: RankedPort) -> dict[str, Any]:
 
 def _found(found: PortFinding) -> dict[str, Any]:
     return {"kind": found.kind, "what": found.what, "value": found.value, "unit": found.unit, "says": found.text}
-
-
-def _many(count: int, thing: str) -> str:
-    return f"{count} {thing}{'' if count == 1 else 's'}"

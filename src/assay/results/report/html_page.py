@@ -1,19 +1,18 @@
-"""What the overview draws, as plain data: the cells of the map by pool and rack, and the lines of the trend.
-
-The overview as one page that needs nothing beside it: style and pictures are inside, there is no script.
-"""
+"""Renders the overview of the fleet as a page: the map by pool and rack, the trend lines, and the template's words."""
 
 from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial
-from importlib import resources
 
-from jinja2 import Environment, StrictUndefined
-
+from assay.model.timestamps import format_duration
+from assay.pages.drawing import draw_polyline
+from assay.pages.formatting import format_quantity
+from assay.pages.rendering import render_page
 from assay.results.report import overview_phrases
 from assay.results.report.allure_results import result_uuid
 from assay.results.report.overview_model import (
@@ -23,19 +22,21 @@ from assay.results.report.overview_model import (
     PoolTrend,
     group_by_pool_and_rack,
 )
-from assay.results.report.overview_phrases import age, many, percent
 
-TREND_WIDTH, TREND_HEIGHT = 220, 36
+TREND_SIZE = (220, 36)
+MIN_TREND_SPAN = 1e-4
+MAX_ROOMY_NODES, MIN_DENSE_NODES = 120, 2500
+"""Up to the first number, each cell of the map shows the node's name. From the second number on, cells are small."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeCell:
-    """One node of the map: how many checks are amiss, how it stands (a class of the style), and where its result is."""
+    """One cell of the map: how many checks are not well, its CSS class, its tooltip, and the link to its result."""
 
     name: str
     ill: int
     look: str
-    says: str
+    description: str
     link: str
 
 
@@ -49,7 +50,7 @@ class RackCells:
 
 @dataclass(frozen=True, slots=True)
 class PoolMap:
-    """A pool as the map shows it: how many of its nodes (of fabrics: of these) do not stand well, and its racks."""
+    """A pool in the map: its racks, its number of nodes (of fabrics, for a pool of fabrics), how many are not well."""
 
     name: str
     nodes: int
@@ -59,107 +60,105 @@ class PoolMap:
 
 @dataclass(frozen=True, slots=True)
 class TrendLine:
-    """The trend of a pool: points of a polyline, the share now, and the range that the line is drawn in."""
+    """The trend of a pool: the points of a SVG polyline, the share that passes now, and the lowest share drawn."""
 
     pool: str
     points: str
     now: str
     low: str
-    says: str
+    description: str
     falling: bool
 
 
-def draw_pool_maps(one: FleetOverview, by_pool: Mapping[str, Mapping[str, Sequence[HolderSummary]]]) -> list[PoolMap]:
-    """Return the map, pool by pool."""
-    made = []
-    for pool, racks in by_pool.items():
-        drawn = tuple(RackCells(name, tuple(_cell(one, stood) for stood in held)) for name, held in racks.items())
-        every = [stood for held in racks.values() for stood in held]
-        counted = [stood for stood in every if stood.node] or every
-        ill = sum(stood.failing + stood.unknown > 0 for stood in counted)
-        made.append(PoolMap(pool, len(counted), ill, drawn))
-    return made
-
-
-def allure_link(holder: str, run: str) -> str:
-    """Return where a holder's result is in the Allure report of a run."""
-    return f"allure/index.html#{hashlib.md5(result_uuid(holder, run).encode(), usedforsecurity=False).hexdigest()}"
-
-
-def draw_trends(trends: Iterable[PoolTrend]) -> list[TrendLine]:
-    """Return the trend of each pool as a line from left to right: at the top all pass, at the bottom the fewest did."""
-    return [_line(trend) for trend in trends]
-
-
-def _cell(one: FleetOverview, stood: HolderSummary) -> NodeCell:
-    if stood.measured is None:
-        return NodeCell(stood.label, 0, "never", f"{stood.name}: never judged", "allure/index.html")
-    told = [many(stood.failing, "failure")] if stood.failing else []
-    told += [f"{stood.unknown} cannot be judged"] if stood.unknown else []
-    told += [f"{stood.newly} of them new"] if stood.newly and not one.first else []
-    told += [f"{stood.excused} excused"] if stood.excused else []
-    more = [f"and {stood.left_out} more"] if stood.left_out else []
-    late = one.newest.at - stood.measured
-    told += [f"judged {age(late)} before the newest run"] if late > STALE_AFTER_S else []
-    head = f"{stood.name}: {', '.join(told) or many(stood.judged, 'check') + ' well'}"
-    says, ill = "\n".join([head, *stood.says, *more]), stood.failing + stood.unknown
-    return NodeCell(stood.label, ill, _cell_style(stood, late), says, allure_link(stood.name, one.newest.run))
-
-
-def _cell_style(stood: HolderSummary, late: float) -> str:
-    if stood.failing:
-        return "new" if stood.newly else "old"
-    if stood.unknown:
-        return "lost" if stood.newly else "unknown"
-    if late > STALE_AFTER_S:
-        return "stale"
-    return "excused" if stood.excused else "well"
-
-
-def _line(trend: PoolTrend) -> TrendLine:
-    known = [share for _, share in trend.shares if share is not None]
-    low = min(known, default=0.0)
-    span = max(1 - low, 1e-4)
-    step = TREND_WIDTH / max(1, len(trend.shares) - 1)
-    points = [
-        f"{at * step:.1f},{(1 - share) / span * TREND_HEIGHT:.1f}"
-        for at, (_, share) in enumerate(trend.shares)
-        if share is not None
-    ]
-    falling = len(known) > 1 and known[-1] < known[-2]
-    says = f"{many(trend.ill, 'place')} of {trend.holders:,} not well"
-    return TrendLine(trend.pool, " ".join(points), percent(known[-1] if known else None), percent(low), says, falling)
-
-
-MAX_ROOMY_NODES, MIN_DENSE_NODES = 120, 2500
-"""Up to so many nodes, each cell of the map has the node's name in it; from so many on, cells are small."""
-
-
-def render_overview(one: FleetOverview) -> str:
-    """Return the HTML. Every text in it is escaped: names and reasons come from outside."""
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    template = environment.from_string((resources.files(__package__) / "page.html.j2").read_text())
-    newly, lost = (0, 0) if one.first else (len(one.broke), len(one.lost))
-    nodes = [stood for stood in one.stood if stood.node]
-    return template.render(
-        one=one,
+def render_overview(overview: FleetOverview) -> str:
+    """Return the HTML, in one file whose links lead to the Allure report beside it. All text is escaped."""
+    newly, lost = (0, 0) if overview.first else (len(overview.broke), len(overview.lost))
+    nodes = [holder for holder in overview.stood if holder.node]
+    size = len(overview.stood)
+    return render_page(
+        __package__,
+        "overview.html.j2",
+        overview=overview,
         words=overview_phrases,
-        link=partial(allure_link, run=one.newest.run),
-        map=draw_pool_maps(one, group_by_pool_and_rack(one.stood)),
-        room="roomy" if len(one.stood) <= MAX_ROOMY_NODES else "dense" if len(one.stood) >= MIN_DENSE_NODES else "",
-        lines=draw_trends(one.trends),
-        mended=_by_holder(one),
+        link=partial(allure_link, run=overview.newest.run),
+        pools=draw_pool_maps(overview, group_by_pool_and_rack(overview.stood)),
+        density="roomy" if size <= MAX_ROOMY_NODES else "dense" if size >= MIN_DENSE_NODES else "",
+        trends=[draw_trend(trend) for trend in overview.trends],
+        trend_size=TREND_SIZE,
+        mended=_group_fixed_by_holder(overview),
         nodes=len(nodes),
-        lost_on=len({change.holder for change in one.lost}),
-        ill=sum(stood.failing + stood.unknown > 0 for stood in nodes),
-        still=sum(stood.failing for stood in one.stood) - newly,
-        still_unknown=sum(stood.unknown for stood in one.stood) - lost,
+        lost_on=len({change.holder for change in overview.lost}),
+        ill=sum(holder.failing + holder.unknown > 0 for holder in nodes),
+        still=sum(holder.failing for holder in overview.stood) - newly,
+        still_unknown=sum(holder.unknown for holder in overview.stood) - lost,
     )
 
 
-def _by_holder(one: FleetOverview) -> list[tuple[str, list[str]]]:
-    """Return what was fixed, by node, the node with most first."""
+def _group_fixed_by_holder(overview: FleetOverview) -> list[tuple[str, list[str]]]:
+    """Return the fixed checks by holder, the holder with the most first."""
     found: dict[str, dict[str, None]] = defaultdict(dict)
-    for change in one.mended:
+    for change in overview.mended:
         found[change.holder][change.check] = None
     return sorted(((holder, list(checks)) for holder, checks in found.items()), key=lambda each: -len(each[1]))
+
+
+def allure_link(holder: str, run: str) -> str:
+    """Return the relative link to a holder's result in the Allure report of a run."""
+    return f"allure/index.html#{hashlib.md5(result_uuid(holder, run).encode(), usedforsecurity=False).hexdigest()}"
+
+
+def draw_pool_maps(
+    overview: FleetOverview, by_pool: Mapping[str, Mapping[str, Sequence[HolderSummary]]]
+) -> list[PoolMap]:
+    """Return the map, pool by pool. `by_pool` has the holders by pool and rack."""
+    maps = []
+    for pool, by_rack in by_pool.items():
+        racks = tuple(
+            RackCells(rack, tuple(_draw_cell(overview, one) for one in held)) for rack, held in by_rack.items()
+        )
+        every = [holder for held in by_rack.values() for holder in held]
+        counted = [holder for holder in every if holder.node] or every
+        ill = sum(holder.failing + holder.unknown > 0 for holder in counted)
+        maps.append(PoolMap(pool, len(counted), ill, racks))
+    return maps
+
+
+def _draw_cell(overview: FleetOverview, holder: HolderSummary) -> NodeCell:
+    if holder.measured is None:
+        return NodeCell(holder.label, 0, "never", f"{holder.name}: never judged", "allure/index.html")
+    age_s = overview.newest.at - holder.measured
+    facts = [format_quantity(holder.failing, "failure")] if holder.failing else []
+    facts += [f"{holder.unknown} cannot be judged"] if holder.unknown else []
+    facts += [f"{holder.newly} of them new"] if holder.newly and not overview.first else []
+    facts += [f"{holder.excused} excused"] if holder.excused else []
+    if age_s > STALE_AFTER_S:
+        facts.append(f"judged {format_duration(timedelta(seconds=age_s))} before the newest run")
+    head = f"{holder.name}: {', '.join(facts) or format_quantity(holder.judged, 'check') + ' well'}"
+    lines = [head, *holder.says, *([f"and {holder.left_out} more"] if holder.left_out else [])]
+    link = allure_link(holder.name, overview.newest.run)
+    return NodeCell(holder.label, holder.failing + holder.unknown, _find_look(holder, age_s), "\n".join(lines), link)
+
+
+def _find_look(holder: HolderSummary, age_s: float) -> str:
+    if holder.failing:
+        return "new" if holder.newly else "old"
+    if holder.unknown:
+        return "lost" if holder.newly else "unknown"
+    if age_s > STALE_AFTER_S:
+        return "stale"
+    return "excused" if holder.excused else "well"
+
+
+def draw_trend(trend: PoolTrend) -> TrendLine:
+    """Return the trend of a pool, a point a run. At the top all checks pass, at the bottom the lowest share of all."""
+    points = [(float(run), share) for run, (_, share) in enumerate(trend.shares) if share is not None]
+    shares = [share for _, share in points]
+    low = min(shares, default=0.0)
+    return TrendLine(
+        trend.pool,
+        draw_polyline(points, TREND_SIZE, (0, len(trend.shares) - 1), (min(low, 1 - MIN_TREND_SPAN), 1)),
+        overview_phrases.percent(shares[-1] if shares else None),
+        overview_phrases.percent(low),
+        f"{format_quantity(trend.ill, 'place')} of {trend.holders:,} not well",
+        falling=len(shares) > 1 and shares[-1] < shares[-2],
+    )

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from assay.model.text_lists import fold_names, format_list
+from assay.pages.formatting import format_quantity
 from assay.results.report.change_clusters import ChangeCluster
 from assay.results.report.cluster_statistics import EVERYWHERE_GROUP, UNRELATED_GROUP, TraitGroup
 from assay.results.report.overview_model import ExcusedChecks, FleetOverview, HolderSummary
-from assay.results.report.status_changes import DAY_S
 
 _KINDS = {
     "rack": "rack {}",
@@ -29,13 +29,13 @@ _KINDS = {
 
 def headline(one: FleetOverview) -> str:
     """Return what broke, in one sentence."""
-    where = many(len({change.holder for change in one.broke}), "place" if _beyond_nodes(one) else "node")
-    count = many(len(one.broke), "failure" if one.first else "new failure")
+    where = format_quantity(len({change.holder for change in one.broke}), "place" if _beyond_nodes(one) else "node")
+    count = format_quantity(len(one.broke), "failure" if one.first else "new failure")
     if one.first:
         return f"{count} on {where} in the first run" if one.broke else "Nothing fails in the first run"
     if not one.broke and one.lost:
-        on = many(len({change.holder for change in one.lost}), "place")
-        return f"{many(len(one.lost), 'outcome')} on {on} cannot be judged any more {since(one)}"
+        on = format_quantity(len({change.holder for change in one.lost}), "place")
+        return f"{format_quantity(len(one.lost), 'outcome')} on {on} cannot be judged any more {since(one)}"
     if not one.broke:
         return f"Nothing broke {since(one)}"
     return f"{count} on {where} {since(one)}"
@@ -46,7 +46,7 @@ def where(one: FleetOverview) -> str:
     told = one.clusters or one.unknown_clusters
     named = [f"{place(each.group)} ({reach(each)})" for each in told if each.group != UNRELATED_GROUP]
     scattered = sum(len(each.holders) for each in told if each.group == UNRELATED_GROUP)
-    named += [f"{many(scattered, 'node')} with nothing in common"] if scattered else []
+    named += [f"{format_quantity(scattered, 'node')} with nothing in common"] if scattered else []
     return _few(named, 3)
 
 
@@ -58,16 +58,6 @@ def since(one: FleetOverview) -> str:
     return f"since {day}{then:%H:%M} UTC"
 
 
-def clock(at: float | None) -> str:
-    """Return a time in full, `never` for none."""
-    return "never" if at is None else f"{_time(at):%-d %b %Y %H:%M} UTC"
-
-
-def age(seconds: float) -> str:
-    """Return how long ago something was: `5 h`, `3 days`."""
-    return f"{seconds / 3600:.0f} h" if seconds < 2 * DAY_S else f"{seconds / DAY_S:.0f} days"
-
-
 def place(group: TraitGroup) -> str:
     """Return a group as people call it."""
     return _KINDS[group[0]].format(group[1]) if group[0] else group[1]
@@ -77,10 +67,10 @@ def reach(cluster: ChangeCluster) -> str:
     """Return how much of its place a cluster takes in."""
     held = len(cluster.holders)
     if cluster.group[0] == "node":
-        return many(len(cluster.checks), "check")
+        return format_quantity(len(cluster.checks), "check")
     if cluster.group == UNRELATED_GROUP:
-        return many(held, "node")
-    return f"{held} of {many(cluster.judged, 'node')}"
+        return format_quantity(held, "node")
+    return f"{held} of {format_quantity(cluster.judged, 'node')}"
 
 
 def certainty(cluster: ChangeCluster) -> str:
@@ -103,7 +93,7 @@ def short(check: str) -> str:
 
 def trial(one: ExcusedChecks) -> str:
     """Return how a check on trial does."""
-    of = many(one.judged, "place")
+    of = format_quantity(one.judged, "place")
     return f"fails on {len(one.holders)} of {of}" if one.holders else f"fails on none of {of}"
 
 
@@ -117,11 +107,6 @@ def percent(share: float | None) -> str:
     if share is None:
         return "nothing decided"
     return "100 %" if share == 1 else f"{min(100 * share, 99.99):.2f} %".replace(".00 %", " %")
-
-
-def many(count: int, noun: str) -> str:
-    """Return a count with its noun."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _few(names: Sequence[str], shown: int) -> str:

@@ -1,0 +1,35 @@
+"""Renders a page: the template of one package inside the base template that all pages share."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import resources
+
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+
+from assay.pages.formatting import format_number, format_quantity, format_utc
+
+SHARED_TEMPLATES = frozenset({"base.html.j2", "macros.html.j2", "style.css"})
+"""The templates of this package. Every other template belongs to the package that renders it."""
+
+
+def render_page(package: str, template: str, **values: object) -> str:
+    """Return the HTML of a page. `template` is a file of `package`; it extends `base.html.j2`.
+
+    Every value is escaped, because names and reasons come from outside. A value that the template names and
+    `values` lacks raises jinja2.UndefinedError. Filters: `number`, `quantity` and `utc`, from `assay.pages.formatting`.
+    """
+    return _environment(package).get_template(template).render(values)
+
+
+@cache
+def _environment(package: str) -> Environment:
+    def read(name: str) -> str:
+        folder = resources.files(__package__ if name in SHARED_TEMPLATES else package)
+        return (folder / name).read_text(encoding="utf-8")
+
+    environment = Environment(
+        loader=FunctionLoader(read), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters |= {"number": format_number, "quantity": format_quantity, "utc": format_utc}
+    return environment
