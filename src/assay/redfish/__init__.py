@@ -1,1 +1,4 @@
-"""Takes a node's inventory entry, its credentials and the quirks; logs in to its BMC, reads the `bmc` channel and the event log, resets, and pushes firmware; gives readings, tasks and typed errors."""
+"""Takes a node, its credentials and the fleet's BMC quirks. Logs in to the BMC and reads, resets or updates it.
+
+Gives the readings of the channel `bmc`, firmware tasks, and typed errors.
+"""

@@ -1,4 +1,4 @@
-"""One node's BMC: what observing reads of it and what acting asks of it."""
+"""The client of one node's BMC: it reads the channel `bmc` and firmware tasks, resets, and pushes firmware."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from assay.redfish.bmc_readings import UtcClock, read_bmc_tree, read_utc_now
 from assay.redfish.credentials import read_bmc_credentials
 from assay.redfish.errors import BmcResourceMissing, BmcUnreachable
 from assay.redfish.firmware_inventory import read_firmware_inventory
-from assay.redfish.firmware_update import RedfishTask, parse_task, push_image
+from assay.redfish.firmware_update import RedfishTask, parse_task, push_image, read_task
 from assay.redfish.quirks import BmcQuirkSet
 from assay.redfish.session import NO_QUIRKS, RedfishSession, Resource
 from assay.redfish.tls_connection import read_bmc_trust
@@ -27,26 +27,26 @@ MANAGER_RESET = "#Manager.Reset"
 
 
 class BmcClient(RedfishSession):
-    """The BMC of one node. What is asked of it raises Trouble that names the node and the address."""
+    """The BMC of one node. Its methods raise AssayError, whose `where` names the node and the address."""
 
     _system_path = ""
 
     def read_channel(
         self, deadline_s: float = float("inf"), *, since: str = "", now: UtcClock = read_utc_now
     ) -> ReadingTree:
-        """Return the tree of the channel `bmc`. Raises nothing: on the deadline, what is missing reads failed.
+        """Return the tree of the channel `bmc`. Raises nothing: what is unread by the deadline is a failed leaf.
 
-        `since` is the cursor of its event log as an earlier tree gave it, `now` our time, to which its clock is held.
+        `since` is the event log's cursor in an earlier tree. `now` gives our time, with which the BMC's is compared.
         """
         with self.deadline(deadline_s), self.cached_reads():
             return read_bmc_tree(self, self.systems, since, now)
 
     def system(self) -> Resource:
-        """Return the system that the node's operating system runs on, as it is now."""
+        """Read the system that the node's operating system runs on."""
         return self.get(self._system_path) if self._system_path else self.systems()[0]
 
     def systems(self) -> list[Resource]:
-        """Return every system that the BMC shows, the one that the operating system runs on first."""
+        """Read every system of the BMC; the one that the operating system runs on comes first."""
         found = self.members(self.follow(self.root, "Systems", 1))
         if not found:
             raise BmcResourceMissing("the BMC shows no system", where=self.where)
@@ -60,15 +60,15 @@ class BmcClient(RedfishSession):
         return str(self.system().get("PowerState"))
 
     def read_running_firmware(self) -> ReadingTree:
-        """Return inventory id → reading of the version that runs now."""
+        """Return inventory id → reading of the running version."""
         return read_firmware_inventory(self).running
 
     def reset_system(self, reset_type: str) -> None:
-        """Ask for a reset of the system. That it happened is seen only by reading the world again."""
+        """Request a reset of the system. Only a later read shows whether it happened."""
         self._post_reset(self.system(), SYSTEM_RESET, reset_type)
 
     def reset_bmc(self, reset_type: str = "GracefulRestart") -> None:
-        """Ask the BMC to restart itself; its sessions and running tasks may be gone afterwards."""
+        """Request a restart of the BMC itself. Its sessions and running tasks may be gone afterwards."""
         managers = self.system().get("Links", {}).get("ManagedBy", [])
         if not managers:
             raise BmcResourceMissing("the system links to no Manager", where=self.where)
@@ -77,33 +77,30 @@ class BmcClient(RedfishSession):
     def push_firmware(
         self, image: Path, how: FirmwarePush, targets: Sequence[str] = (), *, uri: str = "", deadline_s: float = 600.0
     ) -> RedfishTask | None:
-        """Bring an image to the update service and return the task that writes it, None where the BMC names none.
+        """Push a firmware image; return the task that writes it, None where the BMC names none.
 
-        `how` is the component's wish; where the service does not offer it, the other way is taken. `targets`
-        are inventory ids, none meaning what the image is made for. A simple update is fetched by the BMC from
-        `uri`, or, where that is empty, from us over HTTP for as long as it takes.
+        `how` is the preferred method; where the service does not offer it, the other one is used. `targets` are
+        inventory ids; with none, the BMC chooses by the image. For a simple update the BMC fetches the image from
+        `uri`, or from a server in this process where `uri` is empty.
         """
         with self.deadline(deadline_s):
             return push_image(self, image, how, targets, uri)
 
     def list_tasks(self) -> list[RedfishTask]:
-        """Return every task that the BMC remembers."""
+        """Return every task that the BMC lists."""
         service = self.follow(self.root, "Tasks")
         return [parse_task(task) for task in self.members(self.follow(service, "Tasks", 1))]
 
     def read_task(self, path: str) -> RedfishTask:
-        """Return one task as it is now; its state is Gone where the BMC forgot it."""
-        try:
-            return parse_task(self.get(path))
-        except BmcResourceMissing:
-            return RedfishTask(path=path, state="Gone", message="the BMC no longer knows this task")
+        """Read one task; its state is Gone where the BMC no longer knows it."""
+        return read_task(self, path)
 
     def wait_for_task(
         self, task: RedfishTask, deadline_s: float, poll_s: float = 1.0, sleep: Callable[[float], None] = time.sleep
     ) -> RedfishTask:
-        """Return the task when it is over. A BMC that is away for a while (it may restart) is waited for.
+        """Wait until the task is over and return it. A BMC that does not answer may restart, so it is polled on.
 
-        Raises Trouble when the task is not over within `deadline_s` real seconds.
+        Raises AssayError where the task is not over within `deadline_s` real seconds.
         """
         ends_at = time.monotonic() + deadline_s
         while not task.is_over:
@@ -118,18 +115,18 @@ class BmcClient(RedfishSession):
         offer = resource.get("Actions", {}).get(action)
         if not offer or "target" not in offer:
             raise BmcResourceMissing(f"{resource['@odata.id']} offers no {action[1:]}", where=self.where)
-        allowed = offer.get("ResetType@Redfish.AllowableValues") or self._allowed(offer)
+        allowed = offer.get("ResetType@Redfish.AllowableValues") or self._read_allowed_values(offer)
         if allowed and reset_type not in allowed:
             raise AssayError(
                 f"{action[1:]} does not know {reset_type}", where=self.where, fix=f"use one of {', '.join(allowed)}"
             )
         self.post(offer["target"], {"ResetType": reset_type})
 
-    def _allowed(self, offer: Resource) -> list[str]:
+    def _read_allowed_values(self, offer: Resource) -> list[str]:
         if "@Redfish.ActionInfo" not in offer:
             return []
         parameters: list[dict[str, Any]] = self.get(offer["@Redfish.ActionInfo"]).get("Parameters", [])
-        values = [one.get("AllowableValues") for one in parameters if one.get("Name") == "ResetType"]
+        values = [entry.get("AllowableValues") for entry in parameters if entry.get("Name") == "ResetType"]
         return values[0] or [] if values else []
 
 
@@ -137,38 +134,38 @@ class BmcClient(RedfishSession):
 def open_bmc(
     node: Node, *, root: Path = Path(), deadline_s: float = float("inf"), quirks: BmcQuirkSet = NO_QUIRKS
 ) -> Iterator[BmcClient]:
-    """Log in to the BMC of `node` and log out at the end; all in between is held to `deadline_s`.
+    """Log in to the BMC of `node`, and log out at the end of the block. All of it is bounded by `deadline_s`.
 
-    A BMC that is known (`quirks`) to be slow has that many times as long. Relative paths of the inventory (`bmc_ca`,
-    `bmc_credentials`) start at `root`, the fleet repository.
-    Raises Trouble: no address, no credentials, no trust, refused, silent.
+    For a slow BMC, its quirk's factor lengthens the deadline. Relative paths of the inventory (`bmc_ca`,
+    `bmc_credentials`) start at `root`, the fleet repository. Raises AssayError where no address or credentials are
+    declared, where the certificate is not trusted, and where the BMC refuses or does not answer.
     """
     if not node.bmc_address:
         raise BmcResourceMissing(f"no bmc_address is declared for {node.name}", where=node.name)
     bmc = BmcClient(node, read_bmc_credentials(node, root), read_bmc_trust(node, root), quirks)
-    began = time.monotonic()
+    start = time.monotonic()
 
-    def rest() -> contextlib.AbstractContextManager[None]:
+    def remaining_time() -> contextlib.AbstractContextManager[None]:
         whole_s = deadline_s * bmc.dialect.slow
-        return bmc.deadline(began + whole_s - time.monotonic(), of=whole_s)
+        return bmc.deadline(start + whole_s - time.monotonic(), of=whole_s)
 
     try:
         with bmc.deadline(deadline_s):
             bmc.login()
-        with rest():
+        with remaining_time():
             yield bmc
     finally:
-        with rest():
+        with remaining_time():
             bmc.logout()
 
 
 def open_fleet_bmc(
     fleet: Fleet, node: Node, deadline_s: float = float("inf")
 ) -> contextlib.AbstractContextManager[BmcClient]:
-    """Log in to the BMC of a node of the fleet, with the fleet's quirks; as `open_bmc`."""
+    """Open the BMC of a node with the fleet's quirks and paths; see `open_bmc`."""
     return open_bmc(node, root=fleet.root, deadline_s=deadline_s, quirks=BmcQuirkSet(fleet.quirks.values()))
 
 
 def _host_system_rank(system: Resource) -> tuple[bool, bool]:
-    """HGX boards show a second system, of the GPU baseboard, without a BIOS."""
+    """Return a sort key that is highest for the host. HGX boards show the GPU baseboard as a system without a BIOS."""
     return "Bios" in system or "BiosVersion" in system, SYSTEM_RESET in system.get("Actions", {})

@@ -1,4 +1,4 @@
-"""The channel `bmc` of a node's evidence, read through its BMC."""
+"""Reads the channel `bmc` of a node's evidence: logs in, reads the BMC, and joins the events to the known ones."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from assay.redfish.quirks import BmcQuirkSet
 from assay.redfish.session import NO_QUIRKS
 
 MAX_KEPT_EVENTS = 500
-"""Events that a document keeps: those of the document before, and what is new."""
+"""Events in one document: those of the previous document, and new ones."""
 
 
 def read_bmc_channel(
@@ -28,42 +28,45 @@ def read_bmc_channel(
     before: EvidenceDocument | None = None,
     now: UtcClock = read_utc_now,
 ) -> ReadingTree:
-    """Return the tree of a node's BMC; one leaf where it has none, or where nothing at all was answered.
+    """Return the tree of a node's BMC; one leaf where the node has none, or where it answers nothing.
 
-    Of its event log only what is newer than in `before`, the node's last document, is read; the rest is taken from
-    there, as entries of a log do not change.
+    `before` is the node's last document. Only newer entries of the event log are read; older ones come from there,
+    since entries of a log do not change. `root` is the fleet repository.
     """
     if not node.bmc_address:
         return absent(f"no bmc_address is declared for {node.name}")
-    since, known = _read_before(before)
+    since, known_events = _read_before(before)
     try:
         with open_bmc(node, root=root, deadline_s=deadline_s, quirks=quirks) as bmc:
             tree = bmc.read_channel(since=since, now=now)
-    except AssayError as trouble:
-        return failed(trouble.what)
-    if reason := _only_reason(tree):
+    except AssayError as error:
+        return failed(error.what)
+    if reason := _common_failure(tree):
         return failed(reason)
     if "value" in tree["events"]:
-        tree["events"] = value([*known, *tree["events"]["value"]][-MAX_KEPT_EVENTS:])
-    return {name: _to_keep(branch) for name, branch in tree.items()}
+        tree["events"] = value([*known_events, *tree["events"]["value"]][-MAX_KEPT_EVENTS:])
+    return {name: _replace_unencodable_leaves(branch) for name, branch in tree.items()}
 
 
-def _to_keep(tree: Any) -> Any:
-    """Return a branch as it can be kept: what JSON cannot say becomes a failed leaf."""
+def _replace_unencodable_leaves(tree: Any) -> Any:
+    """Return a branch in which every leaf that JSON cannot hold is failed."""
     try:
         encode_canonical_json(tree)
     except ValueError:
         if not isinstance(tree, dict) or parse_reading(tree) is not None:
-            return failed("the BMC answered a number without an end, or half a letter")
-        return {name.encode(errors="backslashreplace").decode(): _to_keep(below) for name, below in tree.items()}
+            return failed("the BMC answered with an infinite number or with invalid Unicode")
+        return {
+            name.encode(errors="backslashreplace").decode(): _replace_unencodable_leaves(branch)
+            for name, branch in tree.items()
+        }
     return tree
 
 
-def _only_reason(tree: ReadingTree) -> str:
-    """Return the one reason for which nothing was answered, "" where something was or the reasons are several."""
-    found = [reading for reading in _leaves(tree) if reading.kind != "unsupported"]
-    reasons = {reading.reason for reading in found if reading.kind == "failed"}
-    return reasons.pop() if len(reasons) == 1 and all(reading.kind == "failed" for reading in found) else ""
+def _common_failure(tree: ReadingTree) -> str:
+    """Return the reason where every leaf failed for the same one, else "". Unsupported leaves do not count."""
+    readings = [reading for reading in _leaves(tree) if reading.kind != "unsupported"]
+    reasons = {reading.reason for reading in readings if reading.kind == "failed"}
+    return reasons.pop() if len(reasons) == 1 and all(reading.kind == "failed" for reading in readings) else ""
 
 
 def _leaves(tree: ReadingTree) -> Iterator[EvidenceReading]:
@@ -76,9 +79,9 @@ def _leaves(tree: ReadingTree) -> Iterator[EvidenceReading]:
 
 
 def _read_before(before: EvidenceDocument | None) -> tuple[str, list[dict[str, str]]]:
-    """Return the cursor of the last document, and the events that it holds; nothing where it has not both."""
+    """Return the cursor and the events of the last document; "" and none where it does not have both."""
     if before is None:
         return "", []
     cursor, events = before.read("bmc", "event_log", "cursor"), before.read("bmc", "events")
-    fits = isinstance(cursor.value, str) and isinstance(events.value, list)
-    return (cursor.value, events.value) if fits else ("", [])
+    has_both = isinstance(cursor.value, str) and isinstance(events.value, list)
+    return (cursor.value, events.value) if has_both else ("", [])

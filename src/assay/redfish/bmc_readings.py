@@ -1,4 +1,4 @@
-"""The `bmc` channel: what a BMC says about its node, as a tree of readings. Each branch fails alone."""
+"""Reads the channel `bmc` from a BMC: a tree of readings, each branch of which fails alone."""
 
 from __future__ import annotations
 
@@ -18,34 +18,36 @@ from assay.redfish.errors import BmcResourceMissing
 from assay.redfish.event_log import read_event_log
 from assay.redfish.firmware_inventory import FirmwareInventory, read_firmware_inventory
 from assay.redfish.power_cooling_sensors import ChassisCooling, ChassisPower, read_sensors
-from assay.redfish.property_readings import Resource, read_branch, read_health, read_once, read_property
-from assay.redfish.session import RedfishSession
+from assay.redfish.property_readings import read_branch, read_health, read_once, read_property
+from assay.redfish.session import RedfishSession, Resource
 
 UtcClock = Callable[[], datetime]
+_SENSOR_BRANCHES = ("temperature", "voltage", "power", "offline")
 
 
 def read_bmc_tree(bmc: RedfishSession, systems: Callable[[], list[Resource]], since: str, now: UtcClock) -> ReadingTree:
-    """Return the tree of the channel `bmc`: the host's system first among `systems`, its log since the cursor `since`.
+    """Return the tree of the channel `bmc`. Raises nothing: what cannot be read is a leaf with the reason.
 
-    `now` is our own time, to which the BMC's is held. Raises nothing: what could not be read says why.
+    `systems` reads the systems, the host's first. `since` is the cursor of the event log. `now` gives our time, with
+    which the BMC's is compared.
     """
-    look = _BmcReader(bmc, systems, now)
-    read_branch(look.manager)  # its version first: quirks may hang on it
-    tree: ReadingTree = {name: read_branch(read) for name, read in look.branches().items()}
-    said = read_branch(lambda: read_event_log(bmc, look.system(), since))
-    return {**tree, **(said if "events" in said else {"events": said, "event_log": said})}
+    reader = _BmcReader(bmc, systems, now)
+    read_branch(reader.manager)  # first, since quirks may depend on its version
+    tree: ReadingTree = {name: read_branch(read) for name, read in reader.branches().items()}
+    log = read_branch(lambda: read_event_log(bmc, reader.system(), since))
+    return {**tree, **(log if "events" in log else {"events": log, "event_log": log})}
 
 
 class _BmcReader:
-    """One look at a BMC: what several branches need is read once."""
+    """Reads one BMC's branches; what several of them need is read once."""
 
     def __init__(self, bmc: RedfishSession, systems: Callable[[], list[Resource]], now: UtcClock) -> None:
         self.bmc, self.now = bmc, now
         self.systems = read_once(systems)
-        self.manager = read_once(self._managing)
+        self.manager = read_once(self._read_manager)
         self.chassis = read_once(lambda: self._linked("Chassis", "Chassis"))
         self.power = read_once(lambda: ChassisPower(bmc, self.chassis()))
-        self.air = read_once(lambda: ChassisCooling(bmc, self.chassis()))
+        self.cooling = read_once(lambda: ChassisCooling(bmc, self.chassis()))
         self.firmware: Callable[[], FirmwareInventory] = read_once(lambda: read_firmware_inventory(bmc))
         self.sensor = read_once(lambda: read_sensors(self._sensors()))
 
@@ -54,15 +56,15 @@ class _BmcReader:
         return self.systems()[0]
 
     def branches(self) -> dict[str, Callable[[], Any]]:
-        """Return what is read, by name, in the order of reading: first what is missed most when time runs out."""
+        """Return the branches by name, in the order of reading: if time runs out, the least important are missing."""
         bmc, system = self.bmc, self.system
         return {
             "system": lambda: _system(system()),
             "manager": self._manager,
             "health": self._health,
             "psu": lambda: self.power().supplies(),
-            "fan": lambda: self.air().fans(),
-            "leak": lambda: self.air().leaks(),
+            "fan": lambda: self.cooling().fans(),
+            "leak": lambda: self.cooling().leaks(),
             "redundancy": self._redundancy,
             "sensor": self._sensor,
             "power": self._power,
@@ -78,18 +80,18 @@ class _BmcReader:
         }
 
     def _linked(self, link: str, kind: str) -> Resource:
-        places = self.system().get("Links", {}).get(link, [])
-        if not places:
+        links = self.system().get("Links", {}).get(link, [])
+        if not links:
             raise BmcResourceMissing(f"the system links to no {kind}", where=self.bmc.where)
-        return self.bmc.get(places[0]["@odata.id"])
+        return self.bmc.get(links[0]["@odata.id"])
 
-    def _managing(self) -> Resource:
-        """Return the manager, with what its clock is off by; whose quirks a BMC has may hang on its version."""
+    def _read_manager(self) -> Resource:
+        """Return the manager with the reading `clock_off_s`, and apply the quirks of its version."""
         before = self.now()
-        found = self._linked("ManagedBy", "Manager")
-        off = _clock_off(read_property(found, "DateTime"), before, self.now())
-        self.bmc.identify(bmc_version=found.get("FirmwareVersion"))
-        return {**found, "clock_off_s": off}
+        manager = self._linked("ManagedBy", "Manager")
+        off = _clock_off(read_property(manager, "DateTime"), before, self.now())
+        self.bmc.identify(bmc_version=manager.get("FirmwareVersion"))
+        return {**manager, "clock_off_s": off}
 
     def _manager(self) -> ReadingTree:
         manager = self.manager()
@@ -100,12 +102,12 @@ class _BmcReader:
         }
 
     def _health(self) -> ReadingTree:
-        """Return area → health, each rolled up by the BMC from what is below it."""
+        """Return area → health, which the BMC rolls up from the area's parts."""
         return {
             "system": read_branch(lambda: read_health(self.system())),
             "chassis": read_branch(lambda: read_health(self.chassis())),
             "power": read_branch(lambda: self.power().read_health()),
-            "cooling": read_branch(lambda: self.air().read_health()),
+            "cooling": read_branch(lambda: self.cooling().read_health()),
             "processors": read_branch(lambda: read_health(self.system().get("ProcessorSummary") or {})),
             "memory": read_branch(lambda: read_health(self.system().get("MemorySummary") or {})),
         }
@@ -113,48 +115,48 @@ class _BmcReader:
     def _redundancy(self) -> ReadingTree:
         return {
             "psu": read_branch(lambda: self.power().redundancy()),
-            "fan": read_branch(lambda: self.air().redundancy()),
+            "fan": read_branch(lambda: self.cooling().redundancy()),
         }
 
     def _sensor(self) -> ReadingTree:
-        """Return every sensor; `inlet_c` besides, since air that comes in is asked for by all."""
-        found = read_branch(self.sensor)
-        known = self.bmc.dialect.inlet_sensor
-        inlet = read_branch(lambda: self._by_name(known, "temperature", "c") if known else self.air().inlet())
-        return {"inlet_c": inlet, **(found if "offline" in found else dict.fromkeys(_KINDS, found))}
+        """Return every sensor, and `inlet_c`, the temperature of the air at the inlet."""
+        sensors = read_branch(self.sensor)
+        name = self.bmc.dialect.inlet_sensor
+        inlet = read_branch(lambda: self._named_sensor(name, "temperature", "c") if name else self.cooling().inlet())
+        return {"inlet_c": inlet, **(sensors if "offline" in sensors else dict.fromkeys(_SENSOR_BRANCHES, sensors))}
 
     def _power(self) -> ReadingTree:
-        known = self.bmc.dialect.power_sensor
-        return self.power().read_draw(self._by_name(known, "power", "w") if known else None)
+        name = self.bmc.dialect.power_sensor
+        return self.power().read_draw(self._named_sensor(name, "power", "w") if name else None)
 
-    def _by_name(self, name: str, kind: str, unit: str) -> dict[str, Any]:
-        one = self.sensor()[kind].get(name)
-        if one is None:
+    def _named_sensor(self, name: str, kind: str, unit: str) -> dict[str, Any]:
+        sensor = self.sensor()[kind].get(name)
+        if sensor is None:
             raise BmcResourceMissing(f"the chassis has no sensor {name}", where=self.bmc.where)
-        found: dict[str, Any] = one.get(unit, one)
-        return found
+        reading: dict[str, Any] = sensor.get(unit, sensor)
+        return reading
 
     def _sensors(self) -> Iterator[Resource]:
-        """Yield the sensors of every chassis that a system of this BMC sits in."""
+        """Yield the sensors of every chassis that holds a system of this BMC."""
         if "Sensors" not in self.chassis() or self.bmc.dialect.readings == "thermal-power":
-            yield from (*self.air().temperatures(), *self.power().voltages())
+            yield from (*self.cooling().temperatures(), *self.power().voltages())
             return
-        places = [one for system in self.systems() for one in system.get("Links", {}).get("Chassis", [])]
-        for place in dict.fromkeys(one["@odata.id"] for one in places):
-            box = self.chassis() if place == self.chassis().get("@odata.id") else self.bmc.get(place)
-            if "Sensors" in box:
-                yield from self.bmc.members(self.bmc.follow(box, "Sensors", 1))
+        links = [link for system in self.systems() for link in system.get("Links", {}).get("Chassis", [])]
+        for path in dict.fromkeys(link["@odata.id"] for link in links):
+            chassis = self.chassis() if path == self.chassis().get("@odata.id") else self.bmc.get(path)
+            if "Sensors" in chassis:
+                yield from self.bmc.members(self.bmc.follow(chassis, "Sensors", 1))
 
     def _tasks(self) -> ReadingTree:
         service = self.bmc.follow(self.bmc.root, "Tasks", 2, 1)
-        found = self.bmc.members(self.bmc.follow(service, "Tasks", 1))
+        tasks = self.bmc.members(self.bmc.follow(service, "Tasks", 1))
         return {
-            str(one.get("Id")): {"state": read_property(one, "TaskState"), "status": read_property(one, "TaskStatus")}
-            for one in found
+            str(task.get("Id")): {
+                "state": read_property(task, "TaskState"),
+                "status": read_property(task, "TaskStatus"),
+            }
+            for task in tasks
         }
-
-
-_KINDS = ("temperature", "voltage", "power", "offline")
 
 
 def _system(system: Resource) -> ReadingTree:
@@ -170,19 +172,22 @@ def _system(system: Resource) -> ReadingTree:
     }
 
 
-def _clock_off(said: dict[str, Any], before: datetime, after: datetime) -> dict[str, Any]:
-    """Return the seconds that the BMC's clock is ahead of ours (behind: negative), less what asking itself took."""
-    if "value" not in said:
-        return said
-    at = datetime.fromisoformat(said["value"])
-    if at.tzinfo is None:
-        return failed(f"the BMC's time {said['value']} names no zone")
-    early, late = (at - before).total_seconds(), (at - after).total_seconds()
-    if early < -1:  # it tells whole seconds
-        return value(round(early, 1))
-    return value(round(late, 1) if late > 0 else 0)
+def _clock_off(reading: dict[str, Any], before: datetime, after: datetime) -> dict[str, Any]:
+    """Return how many seconds the BMC's clock is ahead of ours (negative: behind), without the time of the request.
+
+    `before` and `after` are our times around the request.
+    """
+    if "value" not in reading:
+        return reading
+    bmc_time = datetime.fromisoformat(reading["value"])
+    if bmc_time.tzinfo is None:
+        return failed(f"the BMC's time {reading['value']} names no zone")
+    behind_s, ahead_s = (bmc_time - before).total_seconds(), (bmc_time - after).total_seconds()
+    if behind_s < -1:  # the BMC's time is in whole seconds
+        return value(round(behind_s, 1))
+    return value(round(ahead_s, 1) if ahead_s > 0 else 0)
 
 
 def read_utc_now() -> datetime:
-    """Return our own time."""
+    """Return this machine's time in UTC."""
     return datetime.now(UTC)

@@ -1,4 +1,4 @@
-"""Who we are to a BMC. Inventories name where the secret is; it is read when needed and shown nowhere."""
+"""Reads the user and password for a BMC. The inventory names the place of the secret; it is shown nowhere."""
 
 from __future__ import annotations
 
@@ -14,26 +14,29 @@ CREDENTIALS_FIX = "name them: {env: NAME}, {file: PATH}, {command: [PROGRAM, …
 
 @dataclass(frozen=True, slots=True)
 class UserPassword:
-    """A user and a password, both kept out of every representation."""
+    """A user and a password; neither appears in `repr`."""
 
     user: str = field(repr=False)
     password: str = field(repr=False)
 
 
 def read_bmc_credentials(node: Node, root: Path) -> UserPassword:
-    """Return what `bmc_credentials` of a node lead to, which must hold `user:password`. Raises Trouble."""
+    """Return the credentials that `bmc_credentials` of a node refers to.
+
+    Raises AssayError where none are declared, or where the place does not hold `user:password`.
+    """
     where = f"{node.name} bmc_credentials"
     reference = node.settings.bmc_credentials
     if reference is None:
         raise AssayError("no credentials are declared", where=where, fix=CREDENTIALS_FIX)
     try:
         return parse_user_password(read_secret(reference, root), describe_reference(reference))
-    except AssayError as trouble:
-        raise AssayError(trouble.what, where=where, fix=trouble.fix) from None
+    except AssayError as error:
+        raise AssayError(error.what, where=where, fix=error.fix) from None
 
 
 def parse_user_password(text: str, source: str) -> UserPassword:
-    """Return the user and the password of a text, which `source` names. Raises Trouble."""
+    """Split `user:password`. Raises AssayError, which names `source`, where the text has another form."""
     user, colon, password = text.partition(":")
     if not (user and colon and password):
         state = 'does not hold "user:password"' if text else "is not set" if "variable" in source else "gives nothing"

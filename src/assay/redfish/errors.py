@@ -1,4 +1,4 @@
-"""What a BMC's silence or refusal means, in words for people, with nothing in them that must stay secret."""
+"""Turns a BMC's silence or refusal into typed errors with plain messages that hold no secret."""
 
 from __future__ import annotations
 
@@ -12,28 +12,32 @@ from assay.model.errors import AssayError
 
 
 class BmcUnreachable(AssayError):
-    """Nothing came back: no route, no trust, no time left, or only that the service is away for a while (503)."""
+    """No answer: no route, no trust, no time left, or a service that is away for a while (503)."""
 
 
 class BmcLoginRefused(AssayError):
-    """The service does not accept who we say we are. Some do not for a moment while they start."""
+    """The service refuses the user or the password. Some BMCs do so for a moment while they start."""
 
 
 class BmcResourceMissing(AssayError):
-    """The service says that it has no such resource."""
+    """The service has no such resource."""
 
 
 def error_for_response(response: RestResponse, method: str, path: str, where: str) -> AssayError:
-    """Return the Trouble for a response that is no success."""
+    """Return the error for a response whose status is no success."""
     if response.status == 404:
         return BmcResourceMissing(f"the BMC has no {path}", where=where)
-    said = _message(response)
-    what = f"{method} {path} answered {response.status}{': ' + said if said else ''}"
+    message = _message(response)
+    what = f"{method} {path} answered {response.status}{': ' + message if message else ''}"
     return {503: BmcUnreachable, 401: BmcLoginRefused}.get(response.status, AssayError)(what, where=where)
 
 
 def describe_request_error(error: BaseException, limit_s: float, authority: str, *, late: bool) -> str:
-    """Say why a request came to nothing. `late` where the line was cut on the deadline, whatever error that gave."""
+    """Return why a request failed, in words.
+
+    `authority` names who decides on the certificate, `limit_s` the time limit of the request. `late` says that the
+    connection was cut on the deadline: then that is the reason, whatever the error.
+    """
     chain = list(_causes(error))
     for cause in chain:
         if isinstance(cause, ssl.SSLCertVerificationError):
@@ -49,29 +53,29 @@ def describe_request_error(error: BaseException, limit_s: float, authority: str,
             return cause.strerror.lower()
     if isinstance(error, JsonDecodingError):
         return "its answer is no JSON"
-    return f"the line broke ({type(chain[-1]).__name__})"
+    return f"the connection broke ({type(chain[-1]).__name__})"
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error and everything it came from, however the libraries below wrapped it."""
+    """Yield an error and all errors inside it: its cause, context, reason and arguments, at any depth."""
     seen: set[int] = set()
     queue: list[BaseException] = [error]
     while queue:
-        one = queue.pop(0)
-        if id(one) in seen:
+        outer = queue.pop(0)
+        if id(outer) in seen:
             continue
-        seen.add(id(one))
-        yield one
-        nested = [one.__cause__, one.__context__, getattr(one, "reason", None), *one.args]
+        seen.add(id(outer))
+        yield outer
+        nested = [outer.__cause__, outer.__context__, getattr(outer, "reason", None), *outer.args]
         queue += [inner for inner in nested if isinstance(inner, BaseException)]
 
 
 def _message(response: RestResponse) -> str:
-    """Return the first message of a Redfish error body, one line."""
+    """Return the first message of a Redfish error body in one line, "" where there is none."""
     try:
         error = response.dict["error"]
         extended = error.get("@Message.ExtendedInfo") or [{}]
-        said = extended[0].get("Message") or error.get("message") or ""
-    except Exception:  # a BMC in trouble answers with anything; the status says enough
+        message = extended[0].get("Message") or error.get("message") or ""
+    except Exception:  # a broken BMC answers with anything; the status is enough
         return ""
-    return " ".join(str(said).split())[:200]
+    return " ".join(str(message).split())[:200]

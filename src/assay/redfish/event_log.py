@@ -1,4 +1,4 @@
-"""A BMC's event log since a cursor: only what is new is read, where the BMC lets itself be asked for that."""
+"""Reads a BMC's event log since a cursor: only the new entries, where the BMC supports such a query."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from assay.model.errors import AssayError
 from assay.model.log_message import replace_unencodable
 from assay.model.reading import ReadingTree, value
 from assay.redfish.errors import BmcResourceMissing
-from assay.redfish.property_readings import Resource
-from assay.redfish.session import RedfishSession
+from assay.redfish.session import RedfishSession, Resource
 
 PAGE_SIZE = 50
 _HOLDERS = {"managers": "ManagedBy", "chassis": "Chassis"}
@@ -18,10 +17,10 @@ _HOLDERS = {"managers": "ManagedBy", "chassis": "Chassis"}
 
 @dataclass(frozen=True)
 class EventLogCursor:
-    """How far a log was read: the newest entry, and how many of each severity were seen by then, ever.
+    """How far a log was read: the newest entry (its id and time), and how many entries of each severity ever came.
 
-    As text `ID@TIME#CRITICAL,WARNING`. The counts go on when the log is cleared or its oldest entries go, so that
-    what a check counts since its last pass is right however the log was kept.
+    As text `ID@TIME#CRITICAL,WARNING`. The counts never fall, also where the log is cleared or drops its oldest
+    entries. So a check can count entries since its last pass.
     """
 
     ident: str = ""
@@ -31,7 +30,7 @@ class EventLogCursor:
 
     @classmethod
     def parse(cls, text: str) -> EventLogCursor:
-        """Return what a text says; a text that is none is where every log begins."""
+        """Parse a cursor's text; any other text gives the cursor before the first entry."""
         head, _, tail = text.rpartition("#")
         ident, _, at = head.partition("@")
         critical, _, warning = tail.partition(",")
@@ -43,7 +42,7 @@ class EventLogCursor:
         return f"{self.ident}@{self.at}#{self.critical},{self.warning}"
 
     def after(self, events: list[dict[str, str]]) -> EventLogCursor:
-        """Return the cursor that stands behind these events."""
+        """Return the cursor after these new events."""
         levels = [event["severity"] for event in events]
         ident, at = (events[-1]["id"], events[-1]["at"]) if events else (self.ident, self.at)
         return EventLogCursor(
@@ -51,7 +50,7 @@ class EventLogCursor:
         )
 
     def matches(self, entry: Resource) -> bool:
-        """Whether an entry is the one that was read last; its time tells it from another of a log that was cleared."""
+        """Return whether an entry is the one that was read last. A cleared log reuses ids, so its time counts too."""
         return (replace_unencodable(entry.get("Id", "")), replace_unencodable(entry.get("Created") or "")) == (
             self.ident,
             self.at,
@@ -59,19 +58,20 @@ class EventLogCursor:
 
 
 def read_event_log(bmc: RedfishSession, system: Resource, since: str = "") -> ReadingTree:
-    """Return `events` (new ones, oldest first) and `event_log` (cursor, critical and warning: how many, ever).
+    """Return the new `events`, oldest first, and `event_log`: the cursor, and the counts `critical` and `warning`.
 
-    Raises Trouble where the log cannot be read.
+    Raises AssayError where the log cannot be read.
     """
     cursor = EventLogCursor.parse(since)
-    events = [parse_log_entry(entry) for entry in _entries_after(cursor, _entries(bmc, _log(bmc, system), cursor))]
+    entries = _read_entries(bmc, _find_log(bmc, system), cursor)
+    events = [parse_log_entry(entry) for entry in _entries_after(cursor, entries)]
     now = cursor.after(events)
-    counted = {"critical": value(now.critical), "warning": value(now.warning)}
-    return {"events": value(events), "event_log": {"cursor": value(str(now)), **counted}}
+    counts = {"critical": value(now.critical), "warning": value(now.warning)}
+    return {"events": value(events), "event_log": {"cursor": value(str(now)), **counts}}
 
 
-def _log(bmc: RedfishSession, system: Resource) -> str:
-    """Return the path of the log's entries, where this vendor keeps it."""
+def _find_log(bmc: RedfishSession, system: Resource) -> str:
+    """Return the path of the log's entries, at the place that this BMC's dialect names."""
     for holder in _holders(bmc, system):
         services = bmc.members(bmc.follow(holder, "LogServices", 1)) if "LogServices" in holder else []
         for name in bmc.dialect.event_log:
@@ -90,12 +90,12 @@ def _holders(bmc: RedfishSession, system: Resource) -> Iterator[Resource]:
                 yield bmc.get(link["@odata.id"])
 
 
-def _entries(bmc: RedfishSession, path: str, cursor: EventLogCursor) -> list[Resource]:
-    """Return the entries from the cursor on, and perhaps older ones, oldest first."""
+def _read_entries(bmc: RedfishSession, path: str, cursor: EventLogCursor) -> list[Resource]:
+    """Return the entries from the cursor on, oldest first; older ones may be among them."""
     if cursor.at and bmc.dialect.log_filter and bmc.has_feature("FilterQuery"):
         try:
             return _oldest_first(bmc.members(bmc.get_with(path, {"$filter": f"Created ge '{cursor.at}'"})))
-        except AssayError:  # said to be offered, and refused: read it plainly
+        except AssayError:  # announced but refused: read without the filter
             pass
     first = bmc.get(path, 1)
     if not cursor.ident or "Members@odata.nextLink" not in first:
@@ -108,7 +108,7 @@ def _entries(bmc: RedfishSession, path: str, cursor: EventLogCursor) -> list[Res
 
 
 def _read_pages_to_cursor(bmc: RedfishSession, page: Resource, cursor: EventLogCursor) -> list[Resource]:
-    """Read page by page; where the newest come first, no further than the cursor."""
+    """Read page by page; where the newest entries come first, stop at the cursor."""
     found: list[Resource] = []
     for entries in bmc.pages(page):
         found += entries
@@ -118,12 +118,12 @@ def _read_pages_to_cursor(bmc: RedfishSession, page: Resource, cursor: EventLogC
 
 
 def _read_backwards_to_cursor(bmc: RedfishSession, path: str, cursor: EventLogCursor) -> list[Resource]:
-    """Read backwards, page by page, no further than the cursor."""
-    counted = int(bmc.get_with(path, {"$top": "1"}).get("Members@odata.count", 0))
+    """Read backwards from the end, page by page, and stop at the cursor."""
+    count = int(bmc.get_with(path, {"$top": "1"}).get("Members@odata.count", 0))
     found: list[Resource] = []
-    for end in range(counted, 0, -PAGE_SIZE):
-        begin = max(0, end - PAGE_SIZE)
-        page = bmc.get_with(path, {"$skip": str(begin), "$top": str(end - begin)})
+    for end in range(count, 0, -PAGE_SIZE):
+        start = max(0, end - PAGE_SIZE)
+        page = bmc.get_with(path, {"$skip": str(start), "$top": str(end - start)})
         entries = page.get("Members", [])
         found = entries + found
         if any(cursor.matches(entry) for entry in entries):
@@ -141,12 +141,12 @@ def _newest_first(entries: list[Resource]) -> bool:
 
 
 def _entries_after(cursor: EventLogCursor, entries: list[Resource]) -> list[Resource]:
-    met = next((place for place, entry in enumerate(entries) if cursor.matches(entry)), -1)
-    return entries[met + 1 :]
+    last_seen = next((index for index, entry in enumerate(entries) if cursor.matches(entry)), -1)
+    return entries[last_seen + 1 :]
 
 
 def parse_log_entry(entry: Resource) -> dict[str, str]:
-    """Return an entry of a log as evidence has it; what it does not say is ""."""
+    """Return a LogEntry resource as an event of evidence; properties that it lacks are ""."""
     return {
         "id": replace_unencodable(entry.get("Id", "")),
         "at": replace_unencodable(entry.get("Created") or ""),

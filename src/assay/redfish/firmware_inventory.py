@@ -1,7 +1,4 @@
-"""The one place where vendors' ids and versions of firmware become ours, so that equal firmware reads equal.
-
-The firmware inventory of a BMC, in our ids and spelling.
-"""
+"""Reads a BMC's firmware inventory, with vendors' ids and versions normalized so that equal firmware compares equal."""
 
 from __future__ import annotations
 
@@ -12,17 +9,27 @@ from typing import NamedTuple
 
 from assay.model.reading import ReadingTree, failed, value
 from assay.model.specs.bmc_quirks import FirmwareSpellingRule
-from assay.redfish.property_readings import Resource
-from assay.redfish.session import RedfishSession
+from assay.redfish.session import RedfishSession, Resource
 
-_SLOT = re.compile(r"\{(\w+?)(\+1)?\}")
-_BYTE = re.compile(r"(?:0x)?([0-9a-fA-F]{2})(?=[\s.:-]|$)")
-_PLAIN = FirmwareSpellingRule(id=".*")
+_PLACEHOLDER = re.compile(r"\{(\w+?)(\+1)?\}")
+_HEX_BYTE = re.compile(r"(?:0x)?([0-9a-fA-F]{2})(?=[\s.:-]|$)")
+_NO_RULE = FirmwareSpellingRule(id=".*")
+
+
+class FirmwareInventory(NamedTuple):
+    """`running` and `pending` (until a reset): id → reading of the version. `paths`: id → path of the resource."""
+
+    running: ReadingTree
+    pending: ReadingTree
+    paths: dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class FirmwareEntry:
-    """One entry of a firmware inventory: our id of the part, its version ("" where none is told), what it is."""
+    """One entry of a firmware inventory: our id of the part and its version, "" where the BMC gives none.
+
+    `pending` marks a version that the next reset activates, `leave_out` an entry that is no firmware of a part.
+    """
 
     part: str
     version: str
@@ -30,13 +37,45 @@ class FirmwareEntry:
     leave_out: bool = False
 
 
+def read_firmware_inventory(bmc: RedfishSession) -> FirmwareInventory:
+    """Return the inventory. Raises AssayError where the BMC shows none.
+
+    A part that is listed twice has one reading; it is failed where the two versions differ.
+    """
+    service = bmc.follow(bmc.root, "UpdateService")
+    inventory = FirmwareInventory({}, {}, {})
+    for item in bmc.members(bmc.follow(service, "FirmwareInventory", 1)):
+        _add_item(inventory, item, bmc)
+    return inventory
+
+
+def _add_item(inventory: FirmwareInventory, item: Resource, bmc: RedfishSession) -> None:
+    entry = normalize_firmware_entry(str(item.get("Id")), item.get("Version"), bmc.dialect.firmware)
+    if entry.leave_out or (entry.pending and not entry.version):  # a pending entry without a version: none is pending
+        return
+    if entry.pending:
+        inventory.pending[entry.part] = value(entry.version)
+        return
+    reading = value(entry.version) if entry.version else failed("the BMC lists this part without a version")
+    other = inventory.running.get(entry.part)
+    if other is not None and other != reading and "value" in other and "value" in reading:
+        reading = failed(f"the BMC lists {entry.part} twice, as {other['value']} and as {entry.version}")
+    elif other is not None and "value" in other:
+        reading = other
+    inventory.running[entry.part] = reading
+    inventory.paths.setdefault(entry.part, str(item.get("@odata.id")))
+
+
 def normalize_firmware_entry(ident: str, version: object, rules: Sequence[FirmwareSpellingRule]) -> FirmwareEntry:
-    """Return an entry by the first rule that fits its whole id; by none, the id and the version without blanks."""
+    """Return an entry by the first rule whose pattern matches its whole id, else with its id unchanged.
+
+    Blanks around and between the words of a version are normalized.
+    """
     for rule in rules:
         if match := re.fullmatch(rule.id, ident):
             text = _text(ident if rule.version_in == "id" else version)
             return FirmwareEntry(_part(rule, match), _version(rule, text), rule.pending, rule.leave_out)
-    return FirmwareEntry(ident, _version(_PLAIN, _text(version)))
+    return FirmwareEntry(ident, _version(_NO_RULE, _text(version)))
 
 
 def _text(version: object) -> str:
@@ -44,55 +83,19 @@ def _text(version: object) -> str:
 
 
 def _part(rule: FirmwareSpellingRule, match: re.Match[str]) -> str:
-    def filled(slot: re.Match[str]) -> str:
-        found = match[slot[1]]
-        return str(int(found) + 1) if slot[2] else found
+    """Return the rule's part, its placeholders filled: `{n}` by the id's group n, `{n+1}` by that number plus one."""
 
-    return _SLOT.sub(filled, rule.part) if rule.part else match[0]
+    def fill(placeholder: re.Match[str]) -> str:
+        group = match[placeholder[1]]
+        return str(int(group) + 1) if placeholder[2] else group
+
+    return _PLACEHOLDER.sub(fill, rule.part) if rule.part else match[0]
 
 
 def _version(rule: FirmwareSpellingRule, text: str) -> str:
     if rule.version:
         found = re.search(rule.version, text)
         text = found["version"] if found else ""
-    if rule.hex_bytes and (found_bytes := _BYTE.findall(text)):
-        text = ".".join(str(int(byte, 16)) for byte in found_bytes)
+    if rule.hex_bytes and (hex_bytes := _HEX_BYTE.findall(text)):
+        text = ".".join(str(int(byte, 16)) for byte in hex_bytes)
     return re.sub(r"(?<![0-9A-Za-z])0+(?=[0-9])", "", text) if rule.unpadded else text
-
-
-class FirmwareInventory(NamedTuple):
-    """What runs, id → reading of its version; what waits for a reset, id → reading; id → the BMC's own resource."""
-
-    running: ReadingTree
-    pending: ReadingTree
-    paths: dict[str, str]
-
-
-def read_firmware_inventory(bmc: RedfishSession) -> FirmwareInventory:
-    """Return the inventory. Raises Trouble where there is none to read.
-
-    A part that is listed twice is read once where both say the same; where they do not, that is what it reads.
-    """
-    service = bmc.follow(bmc.root, "UpdateService")
-    found = FirmwareInventory({}, {}, {})
-    for item in bmc.members(bmc.follow(service, "FirmwareInventory", 1)):
-        _take(found, item, bmc)
-    return found
-
-
-def _take(found: FirmwareInventory, item: Resource, bmc: RedfishSession) -> None:
-    ident = str(item.get("Id"))
-    one = normalize_firmware_entry(ident, item.get("Version"), bmc.dialect.firmware)
-    if one.leave_out or (one.pending and not one.version):  # an empty entry for what could wait says that nothing does
-        return
-    if one.pending:
-        found.pending[one.part] = value(one.version)
-        return
-    reading = value(one.version) if one.version else failed("the BMC lists this part without a version")
-    other = found.running.get(one.part)
-    if other is not None and other != reading and "value" in other and "value" in reading:
-        reading = failed(f"the BMC lists {one.part} twice, as {other['value']} and as {one.version}")
-    elif other is not None and "value" in other:
-        reading = other
-    found.running[one.part] = reading
-    found.paths.setdefault(one.part, str(item.get("@odata.id")))

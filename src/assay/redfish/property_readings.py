@@ -1,7 +1,7 @@
-"""From what a BMC answers to readings: one property, one bay, one branch that fails alone.
+"""Turns Redfish properties into readings: one property, one bay, or one branch that fails alone.
 
-Redfish lets a service leave out what it does not implement and answer null for what it does not know just now:
-the first reads unsupported, the second failed. A bay that the service lists as empty reads absent.
+A property that the service leaves out is unsupported; one that is null, which means unknown just now, is failed. A bay
+that the service lists as empty is absent.
 """
 
 from __future__ import annotations
@@ -13,63 +13,63 @@ from typing import Any, TypeVar
 from assay.model.errors import AssayError
 from assay.model.reading import ReadingTree, absent, failed, unsupported, value
 from assay.redfish.errors import BmcResourceMissing
+from assay.redfish.session import Resource
 
-Resource = dict[str, Any]
 T = TypeVar("T")
 
 
 def read_branch(read: Callable[[], Any]) -> Any:
-    """Return what `read` gives; what keeps it from that becomes the branch's one leaf."""
+    """Return what `read` returns; if it raises, the branch is one leaf with the reason."""
     try:
         return read()
-    except BmcResourceMissing as trouble:
-        return unsupported(trouble.what)
-    except AssayError as trouble:
-        return failed(trouble.what)
+    except BmcResourceMissing as error:
+        return unsupported(error.what)
+    except AssayError as error:
+        return failed(error.what)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         return failed(f"the BMC answered something that is not Redfish: {type(error).__name__} {error}")
 
 
 def read_once(read: Callable[[], T]) -> Callable[[], T]:
-    """Return `read`, asked once: its answer, or the Trouble that it came to, stays."""
-    kept: list[T | AssayError] = []
+    """Return a function that calls `read` once, then always returns its result or raises its AssayError."""
+    results: list[T | AssayError] = []
 
-    def answer() -> T:
-        if not kept:
+    def read_cached() -> T:
+        if not results:
             try:
-                kept.append(read())
-            except AssayError as trouble:
-                kept.append(trouble)
-        if isinstance(kept[0], AssayError):
-            raise kept[0]
-        return kept[0]
+                results.append(read())
+            except AssayError as error:
+                results.append(error)
+        if isinstance(results[0], AssayError):
+            raise results[0]
+        return results[0]
 
-    return answer
+    return read_cached
 
 
 def read_property(resource: Mapping[str, Any], *path: str) -> dict[str, Any]:
-    """Return the reading of one property."""
-    found: Any = resource
+    """Return the reading of the property at a path."""
+    content: Any = resource
     for step in path:
-        if not isinstance(found, Mapping) or step not in found:
+        if not isinstance(content, Mapping) or step not in content:
             return unsupported(f"{resource.get('@odata.id', 'the resource')} has no {'.'.join(path)}")
-        found = found[step]
-    return failed(f"the BMC does not know {'.'.join(path)} (null)") if found is None else value(found)
+        content = content[step]
+    return failed(f"the BMC does not know {'.'.join(path)} (null)") if content is None else value(content)
 
 
 def read_health(resource: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the reading of a resource's health, rolled up from what is below it where the BMC does that."""
+    """Return the reading of a resource's health, with that of its parts where the BMC rolls it up."""
     rolled = read_property(resource, "Status", "HealthRollup")
     return rolled if "value" in rolled else read_property(resource, "Status", "Health")
 
 
 def read_by_bay(units: Iterable[Resource], read: Callable[[Resource], ReadingTree]) -> ReadingTree:
-    """Return readings by bay number: the number that ends each unit's id, else its place in the list."""
+    """Return readings by bay number: the number at the end of each unit's id, else its place in the list."""
     units = list(units)
     names = [re.search(r"\d+$", str(unit.get("Id") or unit.get("MemberId") or "")) for unit in units]
     numbers = [str(int(found[0])) for found in names if found]
     if len(set(numbers)) < len(units):
-        numbers = [str(place) for place in range(len(units))]
+        numbers = [str(index) for index in range(len(units))]
     return {number: read_bay(unit, read) for number, unit in zip(numbers, units, strict=True)}
 
 
@@ -79,7 +79,7 @@ def read_by_id(units: Iterable[Resource], read: Callable[[Resource], ReadingTree
 
 
 def read_bay(unit: Resource, read: Callable[[Resource], ReadingTree]) -> Any:
-    """Return the readings of one unit, or that its bay is empty."""
+    """Return the readings of one unit; one absent leaf where its bay is empty."""
     if (unit.get("Status") or {}).get("State") == "Absent":
         return absent("the bay is empty")
     return read_branch(lambda: read(unit))

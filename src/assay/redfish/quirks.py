@@ -1,4 +1,4 @@
-"""Which ways a BMC goes: the standard's, but for what the quirks say that fit what it tells of itself."""
+"""Decides how to read one BMC: by the Redfish standard, changed by the quirks that match its identity."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STANDARD_FIRMWARE_RULES = (FirmwareSpellingRule(id=r"(?P<part>.+)_[Pp]ending", p
 
 @dataclass(frozen=True)
 class BmcDialect:
-    """How to read one BMC. The defaults are the standard's; `because` names the quirks that changed some."""
+    """How to read one BMC. The defaults are the standard's; `applied_quirks` names the quirks that changed some."""
 
     event_log: tuple[str, ...] = ("SEL", "EventLog", "Event", "Log1")
     event_log_at: tuple[EventLogHolder, ...] = ("system", "managers", "chassis")
@@ -40,37 +40,42 @@ STANDARD_DIALECT = BmcDialect()
 
 
 class BmcQuirkSet:
-    """The quirks of a fleet, in the order in which they count."""
+    """The quirks of a fleet: documents by name, later quirks over earlier ones. Extended documents are left out."""
 
     def __init__(self, documents: Iterable[BmcQuirks] = ()) -> None:
-        found = sorted(documents, key=lambda one: one.name)
-        replaced = {one.extends for one in found}
-        self._quirks = [pair for one in found if one.name not in replaced for pair in one.quirks.items()]
+        by_name = sorted(documents, key=lambda document: document.name)
+        extended = {document.extends for document in by_name}
+        self._quirks = [
+            item for document in by_name if document.name not in extended for item in document.quirks.items()
+        ]
 
     @property
     def largest_deadline_factor(self) -> float:
-        """The largest factor on deadlines that any of them asks for."""
+        """The largest factor on deadlines in any quirk, 1 where there is none."""
         return max((quirk.slow or 1.0 for _, quirk in self._quirks), default=1.0)
 
-    def dialect_of(self, said: Mapping[str, Any]) -> BmcDialect:
-        """Return the ways of a BMC that says so much of itself; a quirk that asks for what is not said does not fit."""
-        ways = STANDARD_DIALECT
+    def dialect_of(self, identity: Mapping[str, Any]) -> BmcDialect:
+        """Return the dialect of a BMC with this identity."""
+        dialect = STANDARD_DIALECT
         for name, quirk in self._quirks:
-            if quirk_applies(quirk, said):
-                ways = _apply_quirk(ways, name, quirk)
-        return ways
+            if quirk_applies(quirk, identity):
+                dialect = _apply_quirk(dialect, name, quirk)
+        return dialect
 
 
-def quirk_applies(quirk: BmcQuirk, said: Mapping[str, Any]) -> bool:
-    """Whether a quirk is one of a BMC that says so of itself. Upper and lower case count alike."""
+def quirk_applies(quirk: BmcQuirk, identity: Mapping[str, Any]) -> bool:
+    """Return whether all patterns of a quirk match. Case is ignored; a part that is unknown matches no pattern."""
     patterns = quirk.applies.patterns()
-    texts = {name: str(said.get(name) or "").strip().lower() for name in patterns}
+    texts = {name: str(identity.get(name) or "").strip().lower() for name in patterns}
     return bool(patterns) and all(texts[name] and fnmatchcase(texts[name], patterns[name].lower()) for name in patterns)
 
 
-def _apply_quirk(ways: BmcDialect, name: str, quirk: BmcQuirk) -> BmcDialect:
-    plain = quirk.model_dump(exclude={"applies", "why", "owner", "source", "firmware"}, exclude_none=True)
-    given: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in plain.items()}
+def _apply_quirk(dialect: BmcDialect, name: str, quirk: BmcQuirk) -> BmcDialect:
+    settings = quirk.model_dump(exclude={"applies", "why", "owner", "source", "firmware"}, exclude_none=True)
+    changes: dict[str, Any] = {key: tuple(new) if isinstance(new, list) else new for key, new in settings.items()}
     return replace(
-        ways, **given, firmware=(*quirk.firmware, *ways.firmware), applied_quirks=(*ways.applied_quirks, name)
+        dialect,
+        **changes,
+        firmware=(*quirk.firmware, *dialect.firmware),
+        applied_quirks=(*dialect.applied_quirks, name),
     )

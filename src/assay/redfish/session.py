@@ -1,4 +1,4 @@
-"""A session with one BMC through the `redfish` library: links are followed, time is bounded, no secret is shown."""
+"""A session with one BMC through the `redfish` library: it follows links, bounds time and shows no secret."""
 
 from __future__ import annotations
 
@@ -26,8 +26,10 @@ from assay.redfish.quirks import BmcDialect, BmcQuirkSet
 from assay.redfish.tls_connection import CertificateTrust, DeadlineHttpAdapter
 
 Resource = dict[str, Any]
+"""The JSON object of one Redfish resource."""
+
 REQUEST_TIMEOUT_S = 10.0
-"""How long one request of an action may take; a read has one deadline for all of its requests."""
+"""Limit on one request of an action. A read has one deadline for all of its requests."""
 
 NO_QUIRKS = BmcQuirkSet()
 _MAX_PAGES = 100
@@ -36,16 +38,19 @@ _SESSIONS = "/redfish/v1/SessionService/Sessions"
 
 
 class RedfishSession:
-    """A session with the BMC of `node`. Every method raises Trouble that names the node and the address."""
+    """A session with the BMC of `node`. Its methods raise AssayError, whose `where` names the node and the address.
+
+    `dialect` is how to read this BMC; quirks change it as the BMC identifies itself. `root` is the service root.
+    """
 
     def __init__(
-        self, node: Node, credentials: UserPassword, trusted: CertificateTrust, quirks: BmcQuirkSet = NO_QUIRKS
+        self, node: Node, credentials: UserPassword, trust: CertificateTrust, quirks: BmcQuirkSet = NO_QUIRKS
     ) -> None:
         self.node = node
         self.address = f"{node.bmc_address}:{node.settings.bmc_port}"
         self.where = f"{node.name} BMC {self.address}"
-        self._connection = DeadlineHttpAdapter(_tls_context(trusted, self.where), trusted.fingerprint)
-        self._authority = trusted.description
+        self._connection = DeadlineHttpAdapter(_tls_context(trust, self.where), trust.fingerprint)
+        self._authority = trust.description
         self._quirks = quirks
         self._identity: dict[str, Any] = {}
         self.dialect: BmcDialect = quirks.dialect_of({})
@@ -56,12 +61,12 @@ class RedfishSession:
         self._login_refused = False
         self._client: Any = None
         self.root: Resource = {}
-        self._levels = 0
+        self._expand_levels = 0
         self._cache: dict[tuple[str, tuple[int, ...]], Resource] | None = None
 
     @contextlib.contextmanager
     def cached_reads(self) -> Iterator[None]:
-        """Ask for each resource once while the block runs: what several readings need is of one moment, and cheaper."""
+        """Read each resource at most once while the block runs: cheaper, and readings share one moment."""
         self._cache = {}
         try:
             yield
@@ -70,9 +75,9 @@ class RedfishSession:
 
     @contextlib.contextmanager
     def deadline(self, seconds: float, of: float | None = None) -> Iterator[None]:
-        """Hold everything that the block asks to one deadline; past it, what waits is cut and the rest is refused.
+        """Bound all requests of the block by one deadline. Past it, a waiting request is cut and new ones are refused.
 
-        `of` is what people are told of as the limit, where the block has what is left of it.
+        `of` is the limit in seconds that messages name, where `seconds` is only the rest of it.
         """
         ends_at, before = time.monotonic() + seconds, (self._ends_at, self._limit_s)
         if ends_at < self._ends_at:
@@ -93,7 +98,7 @@ class RedfishSession:
             check_connectivity=False,
             https_adapter=self._connection,
         )
-        self._client._session.trust_env = False  # neither proxies nor ~/.netrc stand between us and a BMC
+        self._client._session.trust_env = False  # use neither proxies nor ~/.netrc for a BMC
         self.root = self._service_root()
         self.identify(vendor=self.root.get("Vendor"), product=self.root.get("Product"))
         self._client.root, self._client.root_resp = self.root, True
@@ -102,19 +107,19 @@ class RedfishSession:
         if not self.root:
             self.root = self.get(_ROOT)
             self.identify(vendor=self.root.get("Vendor"), product=self.root.get("Product"))
-        self._levels = _expand_levels(self.root)
+        self._expand_levels = _find_expand_levels(self.root)
 
-    def identify(self, **said: Any) -> None:
-        """Take in what the BMC says of itself, which may bring quirks with it."""
-        self._identity.update({name: text for name, text in said.items() if text})
+    def identify(self, **identity: Any) -> None:
+        """Add to the BMC's identity (vendor, product, manufacturer, model, bmc_version) and apply the quirks for it."""
+        self._identity.update({name: text for name, text in identity.items() if text})
         self.dialect = self._quirks.dialect_of(self._identity)
 
     def has_feature(self, feature: str) -> bool:
-        """Whether the service root says that it has a feature of the protocol, `FilterQuery`."""
+        """Return whether the service root announces a feature of the protocol, such as `FilterQuery`."""
         return bool((self.root.get("ProtocolFeaturesSupported") or {}).get(feature))
 
     def logout(self) -> None:
-        """Close the session, as BMCs hold few. One that fell silent is not asked again and forgets it by itself."""
+        """Close the session, since BMCs hold few. A BMC that fell silent is not asked; it lets the session time out."""
         left = min(2.0, self._ends_at - time.monotonic())
         if self._client is None or self._unreachable or left <= 0:
             self._connection.cut()
@@ -124,7 +129,7 @@ class RedfishSession:
             self._client.logout()
 
     def get(self, path: str, *levels: int) -> Resource:
-        """Return a resource; `levels` are depths to read along with `$expand`, best first, where it is offered."""
+        """Return a resource, with subordinate ones expanded where offered; `levels` are depths, the best first."""
         if self._cache is None:
             return self._get(path, levels)
         if (path, levels) not in self._cache:
@@ -132,17 +137,17 @@ class RedfishSession:
         return self._cache[path, levels]
 
     def _get(self, path: str, levels: tuple[int, ...]) -> Resource:
-        most = self._levels if self.dialect.expand else 0
+        most = self._expand_levels if self.dialect.expand else 0
         depth = next((wanted for wanted in levels if wanted <= most), 0)
         response = self.request("get", path, args={"$expand": f".($levels={depth})"} if depth else None)
-        if depth and response.status in (400, 500, 501):  # offered, but not here: ask plainly
+        if depth and response.status in (400, 500, 501):  # offered, but not for this resource
             response = self.request("get", path)
         if response.status != 200:
             raise error_for_response(response, "GET", path, self.where)
         return self.read_body(response, path)
 
     def get_with(self, path: str, query: Mapping[str, str]) -> Resource:
-        """Return a resource as it is asked for with query options."""
+        """Return a resource, read with query options."""
         response = self.request("get", path, args=dict(query))
         if response.status != 200:
             raise error_for_response(response, "GET", path, self.where)
@@ -151,21 +156,21 @@ class RedfishSession:
     def post(
         self, path: str, body: Any, headers: Mapping[str, str] | None = None, timeout_s: float = REQUEST_TIMEOUT_S
     ) -> RestResponse:
-        """Post `body` and return the response, which is a success (2xx)."""
+        """Post `body` and return the response. Raises AssayError unless its status is 2xx."""
         response = self.request("post", path, timeout_s, body=body, headers=dict(headers or {}))
         if not 200 <= response.status < 300:
             raise error_for_response(response, "POST", path, self.where)
         return response
 
     def follow(self, resource: Resource, link: str, *levels: int) -> Resource:
-        """Return what `resource` links to as `link`, without a request where it came expanded."""
+        """Return the resource behind a link; no request is needed where it came expanded."""
         target = resource.get(link)
         if not isinstance(target, dict) or "@odata.id" not in target:
             raise BmcResourceMissing(f"{resource.get('@odata.id', 'the service')} links to no {link}", where=self.where)
         return target if len(target) > 1 else self.get(target["@odata.id"], *levels)
 
     def members(self, collection: Resource) -> list[Resource]:
-        """Return the members of a collection, over all its pages, each read where it did not come expanded."""
+        """Return the members of a collection, from all its pages. Members that did not come expanded are read."""
         return [member for page in self.pages(collection) for member in page]
 
     def pages(self, collection: Resource) -> Iterator[list[Resource]]:
@@ -180,7 +185,7 @@ class RedfishSession:
         raise AssayError(f"a collection of more than {_MAX_PAGES} pages", where=self.where)
 
     def request(self, method: str, path: str, timeout_s: float = REQUEST_TIMEOUT_S, **request: Any) -> RestResponse:
-        """Send one request, with a new session where the old one is no longer known. Raises NoAnswer in words."""
+        """Send one request; where the BMC no longer knows the session, log in again. Raises BmcUnreachable."""
         response = self._send(method, path, timeout_s, request)
         if response.status == 401 and (self._client.get_session_key() or self._login_refused):
             self._open_session()
@@ -191,7 +196,7 @@ class RedfishSession:
         limit_s = self._time_left(timeout_s)
         try:
             response: RestResponse = getattr(self._client, method)(path, timeout=limit_s, **request)
-        except Exception as error:  # the library raises a dozen kinds, some of them bare
+        except Exception as error:  # the library raises a dozen classes, some of them bare Exception
             raise self._no_answer(error, limit_s) from None
         self._unreachable = False
         return response
@@ -218,38 +223,15 @@ class RedfishSession:
         except Exception:  # JsonDecodingError carries the whole body; it is not repeated here
             content = None
         if not isinstance(content, dict):
-            raise AssayError(f"{path} answered with something that is no JSON object", where=self.where)
+            raise AssayError(f"{path} answered with something other than a JSON object", where=self.where)
         return content
 
-    @contextlib.contextmanager
-    def stream_lines(self, path: str, headers: Mapping[str, str], idle_s: float) -> Iterator[Iterator[str]]:
-        """Give the lines of a stream as they come; it ends with the deadline, and raises NoAnswer where it breaks.
-
-        The library reads a body to its end before it hands it over, so the stream goes past it, on its line.
-        """
-        asked = {**self._client._get_req_headers(), **headers, "Accept": "text/event-stream"}
-        limit_s = self._time_left(idle_s)
-        try:
-            with self._client._session.get(
-                f"https://{self.address}{path}", headers=asked, timeout=limit_s, stream=True, allow_redirects=False
-            ) as answer:
-                if answer.status_code != 200:
-                    raise AssayError(f"GET {path} answered {answer.status_code}", where=self.where)
-                yield answer.iter_lines(chunk_size=1, decode_unicode=True)
-        except AssayError:
-            raise
-        except Exception as error:
-            trouble = self._no_answer(error, limit_s)
-            self._unreachable = False  # a stream that was cut says nothing of the BMC: it is still to be logged out
-            raise trouble from None
-        raise BmcUnreachable("the stream ended", where=self.where)
-
     def own_address(self) -> str:
-        """Return our own address as the BMC sees it."""
+        """Return this machine's address on the connection to the BMC."""
         return self._connection.own_address
 
     def _service_root(self) -> Resource:
-        """Return the service root, empty where it is shown to those only who are logged in (against the standard)."""
+        """Return the service root; {} where the BMC shows it only after login, against the standard."""
         response = self.request("get", _ROOT)
         if response.status == 401:
             return {}
@@ -268,31 +250,31 @@ class RedfishSession:
             raise BmcLoginRefused(
                 "the BMC refuses the user or the password",
                 where=self.where,
-                fix="correct what bmc_credentials refers to",
+                fix="correct the credentials that bmc_credentials refers to",
             ) from None
         except RedfishPasswordChangeRequiredError:
             raise AssayError(
                 "the BMC wants its password changed before it answers anything",
                 where=self.where,
-                fix="change it there, and where bmc_credentials refers to",
+                fix="change it on the BMC, and at the place that bmc_credentials refers to",
             ) from None
-        except SessionCreationError as error:  # its second line is the BMC's own and may repeat what we sent
+        except SessionCreationError as error:  # its second line is the BMC's and may repeat the password
             raise AssayError(f"the BMC opens no session: {str(error).splitlines()[0]}", where=self.where) from None
         except Exception as error:
             raise self._no_answer(error, limit_s) from None
 
 
-def _expand_levels(root: Resource) -> int:
-    """Return how deep the service expands subordinate resources, 0 where it does not offer it."""
+def _find_expand_levels(root: Resource) -> int:
+    """Return how deep the service expands subordinate resources, 0 where it does not."""
     offer = root.get("ProtocolFeaturesSupported", {}).get("ExpandQuery", {})
     if not offer.get("NoLinks"):
         return 0
     return int(offer.get("MaxLevels", 1)) if offer.get("Levels") else 1
 
 
-def _tls_context(trusted: CertificateTrust, where: str) -> ssl.SSLContext:
+def _tls_context(trust: CertificateTrust, where: str) -> ssl.SSLContext:
     try:
-        return trusted.context()
+        return trust.context()
     except OSError as error:
         reason = "it holds no certificate" if isinstance(error, ssl.SSLError) else error.strerror
-        raise AssayError(f"bmc_ca {trusted.ca} cannot be used: {reason}", where=where) from None
+        raise AssayError(f"bmc_ca {trust.ca} cannot be used: {reason}", where=where) from None

@@ -1,10 +1,7 @@
-"""The line to one BMC (under the redfish library) or other service: verified, shared trust, and cut on the deadline.
+"""HTTPS connections to BMCs and other services: verified by a CA or a pinned certificate, and cut on a deadline.
 
-The library's own limits are not enough for a pass: by default it retries ten times with a pause (`max_retry`),
-its timeout starts anew with every piece received, so a BMC that sends a byte a second outlives any of it, and
-without a `cafile` it verifies nothing. It also logs session tokens at level DEBUG.
-
-Whom we believe to be a node's BMC: the holder of a certificate of one authority, or of one very certificate.
+They replace those of the redfish library. That retries ten times by default, its timeout restarts with each piece
+received, it verifies nothing without a `cafile`, and it logs session tokens at level DEBUG.
 """
 
 from __future__ import annotations
@@ -26,21 +23,21 @@ from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
 from assay.model.node import Node
 
-logging.getLogger("redfish.rest.v1").addFilter(lambda _: False)  # `disabled` is undone by whoever configures logging
+logging.getLogger("redfish.rest.v1").addFilter(lambda _: False)  # a filter: configuring logging would reset `disabled`
 
 
 @lru_cache(maxsize=64)
 def make_ca_context(ca: Path | None) -> ssl.SSLContext:
-    """Return the TLS context that trusts `ca` alone, or the system's authorities where none is named.
+    """Return the TLS context that trusts the CA certificates in the file `ca`, or the system's for None.
 
-    Raises OSError (`ssl.SSLError` among them) where the file holds no certificate.
+    Raises OSError where the file cannot be read, ssl.SSLError (an OSError) where it holds no certificate.
     """
     return ssl.create_default_context(cafile=None if ca is None else str(ca))
 
 
 @lru_cache(maxsize=1)
 def make_pinned_context() -> ssl.SSLContext:
-    """Return the TLS context of lines that accept one certificate by its fingerprint, whoever signed it."""
+    """Return the TLS context for a pinned certificate: the connection then checks the fingerprint, not the signer."""
     context = ssl.create_default_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -48,47 +45,47 @@ def make_pinned_context() -> ssl.SSLContext:
 
 
 class DeadlineHttpAdapter(HTTPAdapter):
-    """The connections of one client to one service; `cut` ends whatever they wait for, from any thread.
+    """The connections of one client to one service. Any thread can `cut` them, which ends their requests.
 
-    `fingerprint` is the SHA-256 of the only certificate that they accept, where trust goes by that.
+    `fingerprint` is the SHA-256 of the only certificate to accept, "" where the context decides.
     """
 
     def __init__(self, context: ssl.SSLContext, fingerprint: str = "") -> None:
         self._context, self._fingerprint = context, fingerprint
         self._sockets: list[socket.socket] = []
         self.own_address = ""
-        """Our own address as the far end of the newest connection sees it."""
+        """This machine's address on the newest connection."""
         super().__init__(pool_connections=1, pool_maxsize=1, max_retries=0)
 
     def init_poolmanager(self, *arguments: Any, **options: Any) -> None:
-        """Make connections that use our trust and can be found again."""
+        """Make pools whose connections use our TLS context and are recorded."""
         super().init_poolmanager(*arguments, ssl_context=self._context, **options)
-        self.poolmanager.pool_classes_by_scheme = _pools(self._connected)
+        self.poolmanager.pool_classes_by_scheme = _make_pools(self._record_connection)
 
     def build_connection_pool_key_attributes(self, request: Any, verify: Any, cert: Any = None) -> Any:  # noqa: ARG002 — the signature is requests'
-        """Leave trust to our context: nothing is loaded beside it, and verifying cannot be turned off."""
+        """Use our TLS context only: requests loads no CAs of its own, and cannot turn verification off."""
         return super().build_connection_pool_key_attributes(request, True, cert)
 
     def cert_verify(self, conn: Any, url: str, verify: Any, cert: Any) -> None:  # noqa: ARG002 — the signature is requests'
-        """Require a certificate that our context accepts, or the one that is pinned."""
+        """Require a certificate that our context accepts, or the pinned one."""
         conn.cert_reqs = "CERT_NONE" if self._fingerprint else "CERT_REQUIRED"
         conn.assert_fingerprint = self._fingerprint or None
 
     def cut(self) -> None:
         """Shut every connection; a thread that waits on one gets an error at once."""
-        for line in self._sockets:
+        for open_socket in self._sockets:
             with contextlib.suppress(OSError):
-                socket.socket.shutdown(line, socket.SHUT_RDWR)
+                socket.socket.shutdown(open_socket, socket.SHUT_RDWR)
 
-    def _connected(self, line: socket.socket) -> None:
-        self._sockets.append(line)
-        self.own_address = str(line.getsockname()[0])
+    def _record_connection(self, new_socket: socket.socket) -> None:
+        self._sockets.append(new_socket)
+        self.own_address = str(new_socket.getsockname()[0])
 
     @contextlib.contextmanager
     def cut_after(self, seconds: float) -> Iterator[Event]:
-        """Cut the line when the block takes longer than `seconds`, and set what this yields before that.
+        """Cut the connections when the block takes longer than `seconds`; yield an event that is set before the cut.
 
-        A broken line says by it whether it was cut: on a virtual machine a timer may end before a clock says so.
+        The event tells a cut from other errors. Clocks cannot: on a virtual machine a timer may end before they say so.
         """
         late = Event()
 
@@ -103,21 +100,21 @@ class DeadlineHttpAdapter(HTTPAdapter):
             yield late
         finally:
             timer.cancel()
-            timer.join()  # what has begun to cut would else cut the next request
+            timer.join()  # a cut in progress would otherwise hit the next request
 
 
-def _pools(connected: Callable[[socket.socket], None]) -> dict[str, type[HTTPConnectionPool]]:
-    """Return pools whose connections are told of. Plain HTTP is for services on this machine."""
+def _make_pools(on_connect: Callable[[socket.socket], None]) -> dict[str, type[HTTPConnectionPool]]:
+    """Return pool classes whose connections call `on_connect`. Plain HTTP is for services on this machine."""
 
     class Secure(HTTPSConnection):
         def connect(self) -> None:
             super().connect()
-            connected(self.sock)
+            on_connect(self.sock)
 
     class Plain(HTTPConnection):
         def connect(self) -> None:
             super().connect()
-            connected(self.sock)
+            on_connect(self.sock)
 
     class SecurePool(HTTPSConnectionPool):
         ConnectionCls = Secure
@@ -128,11 +125,17 @@ def _pools(connected: Callable[[socket.socket], None]) -> dict[str, type[HTTPCon
     return {"https": SecurePool, "http": PlainPool}
 
 
+def normalize_fingerprint(text: str) -> str:
+    """Turn `sha256:AB:CD:…` into the 64 lower-case digits of `CertificateTrust.fingerprint`."""
+    return text.removeprefix("sha256:").replace(":", "").lower()
+
+
 @dataclass(frozen=True)
 class CertificateTrust:
-    """`ca` is a file of authorities; `fingerprint` the SHA-256 of the one certificate that is accepted (64 digits).
+    """How a service proves who it is: `ca` is a PEM file, `fingerprint` the SHA-256 of the only accepted certificate.
 
-    With neither, the system's authorities decide. A pin is checked right after the handshake, before a byte is sent.
+    With neither, the system's CAs decide. A fingerprint has 64 hexadecimal digits and is checked right after the
+    handshake, before a request is sent.
     """
 
     ca: Path | None = None
@@ -140,19 +143,19 @@ class CertificateTrust:
 
     @property
     def description(self) -> str:
-        """Who decides, in words."""
+        """What decides on the certificate, in words."""
         if self.fingerprint:
             return "bmc_fingerprint"
         return f"bmc_ca {self.ca.name}" if self.ca else "the system's authorities"
 
     def context(self) -> ssl.SSLContext:
-        """Return the TLS context. Raises OSError where the file of authorities cannot be used."""
+        """Return the TLS context. Raises OSError where the PEM file cannot be used."""
         return make_pinned_context() if self.fingerprint else make_ca_context(self.ca)
 
 
 def read_bmc_trust(node: Node, root: Path) -> CertificateTrust:
-    """Return whom the inventory trusts to be the BMC of `node`; relative paths start at `root`."""
+    """Return the trust that the inventory declares for the BMC of `node`; a relative `bmc_ca` starts at `root`."""
     if pin := node.settings.bmc_fingerprint:
-        return CertificateTrust(fingerprint=pin.removeprefix("sha256:").replace(":", "").lower())
+        return CertificateTrust(fingerprint=normalize_fingerprint(pin))
     ca = node.settings.bmc_ca
     return CertificateTrust(ca=root / ca if ca else None)

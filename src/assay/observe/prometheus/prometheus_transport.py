@@ -39,7 +39,7 @@ from assay.observe.prometheus.xid_gauge import (
     find_xid_changes,
 )
 from assay.redfish.credentials import parse_user_password
-from assay.redfish.tls_connection import CertificateTrust
+from assay.redfish.tls_connection import CertificateTrust, normalize_fingerprint
 
 ROUND_CACHE_S = 600.0
 LOOK_BACK = 2
@@ -100,8 +100,8 @@ class PrometheusTransport:
         return QueryRound(now, found, within, before, warned)
 
     def _service(self, metrics: PrometheusSettings, timeout_s: float) -> PrometheusClient:
-        pin = metrics.fingerprint.removeprefix("sha256:").replace(":", "").lower()
-        trust = CertificateTrust(self._root / metrics.ca if metrics.ca else None, pin)
+        ca = self._root / metrics.ca if metrics.ca else None
+        trust = CertificateTrust(ca, normalize_fingerprint(metrics.fingerprint))
         return PrometheusClient(metrics.url, trust, self._signed(metrics), timeout_s)
 
     def _signed(self, metrics: PrometheusSettings) -> RequestSigner:

@@ -1,0 +1,7 @@
+"""The lab of four nodes and the small BMC, as fixtures."""
+
+from __future__ import annotations
+
+from bmc_rehearsal import authority, ca_file, rehearsal, tiny
+
+__all__ = ["authority", "ca_file", "rehearsal", "tiny"]
