@@ -18,7 +18,7 @@ from assay.fleet.fault_rule_coverage import (
     list_target_states,
 )
 from assay.fleet.fleet_loader import load_fleet
-from assay.model.specs.lifecycle_policy import FaultRule
+from assay.model.specs.policy_sections import FaultRule
 
 Write = Callable[[Mapping[str, "str | None"]], Path]
 ROOT = Path(__file__).parents[2]

@@ -26,7 +26,7 @@ from assay.model.specs.check_catalog_and_gates import CheckDeclaration
 from assay.model.specs.fault_catalog import FaultCatalog, merge_catalogs
 from assay.model.specs.known_issues import KnownIssue
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
-from assay.model.specs.management_profile_and_retries import ManagementProfile
+from assay.model.specs.management_profile import ManagementProfile
 
 ROOT = Path(__file__).resolve().parents[2]
 START = datetime(2026, 11, 21, 12, tzinfo=UTC)

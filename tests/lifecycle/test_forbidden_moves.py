@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assay.model.specs.management_profile_and_retries import ManagementProfile
+from assay.model.specs.management_profile import ManagementProfile
 
 
 @pytest.fixture

@@ -29,7 +29,7 @@ from assay.lifecycle.decisions.proposals import Proposal, grant_proposal
 from assay.lifecycle.faults.detection import FaultClearance
 from assay.lifecycle.outstanding_effects import list_outstanding_effects
 from assay.model.decision import DecisionCause
-from assay.model.specs.lifecycle_policy import RackRule
+from assay.model.specs.policy_sections import RackRule
 
 HGX = [f"h{i}" for i in range(8)]
 FOREIGN = ["u0", "u1"]

@@ -21,7 +21,7 @@ from assay.fleet.validation_problems import explain_violations
 from assay.fleet.yaml_builder import UnreadableYaml
 from assay.fleet.yaml_document import parse_yaml
 from assay.model.errors import AssayError
-from assay.model.specs.lifecycle_policy import CommitTrust
+from assay.model.specs.policy_sections import CommitTrust
 
 SIGNED_PATHS = (*DECLARED_FOLDERS, "ansible.cfg")
 CACHE_PATHS = re.compile(r"(^|/)(__pycache__|\.\w+_cache)/|\.pyc$")

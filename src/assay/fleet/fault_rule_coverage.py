@@ -14,7 +14,8 @@ from assay.model.specs.fault_catalog import (
     Remedy,
     select_active_catalogs,
 )
-from assay.model.specs.lifecycle_policy import FaultRule, LifecyclePolicy
+from assay.model.specs.lifecycle_policy import LifecyclePolicy
+from assay.model.specs.policy_sections import FaultRule
 
 StateAndUse = tuple[str, bool]
 """Where a fault meets a node: the node's state, and whether it is in use."""

@@ -12,8 +12,9 @@ from assay.model.node import Node
 from assay.model.outcome import CheckSubject, RecordedOutcome
 from assay.model.specs.check_catalog_and_gates import CheckDeclaration
 from assay.model.specs.known_issues import KnownIssue
-from assay.model.specs.lifecycle_policy import LifecyclePolicy, LifecycleState
-from assay.model.specs.management_profile_and_retries import ManagementProfile
+from assay.model.specs.lifecycle_policy import LifecyclePolicy
+from assay.model.specs.management_profile import ManagementProfile
+from assay.model.specs.policy_sections import LifecycleState
 
 PoolRack = tuple[str, str, str]
 """Pool, site and rack."""

@@ -6,7 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from assay.model.specs.lifecycle_policy import FaultRule, LifecyclePolicy, LifecycleState
+from assay.model.specs.lifecycle_policy import LifecyclePolicy
+from assay.model.specs.policy_sections import FaultRule, LifecycleState
 
 EDGE_LABELS = {"fail_to": "fails", "effect_failed_to": "an action fails", "certified_to": "certified"}
 MANUAL_LABEL = "by hand"

@@ -9,7 +9,8 @@ from html import escape
 import networkx as nx
 
 from assay.lifecycle.policy_graph import MANUAL_LABEL, PolicyEdge, list_policy_edges
-from assay.model.specs.lifecycle_policy import LifecyclePolicy, LifecycleState
+from assay.model.specs.lifecycle_policy import LifecyclePolicy
+from assay.model.specs.policy_sections import LifecycleState
 
 BOX, HIGH, ROW, GAP = 210, 40, 118, 70
 LANE, LINE, MARGIN, CORNER = 30, 15, 24, 10

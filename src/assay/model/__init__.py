@@ -1,1 +1,1 @@
-"""The nouns: plain data, no I/O. Imports nothing of assay."""
+"""Takes nothing and does no I/O. Names fleet, evidence, outcomes, decisions and specs. Gives all rooms their types."""

@@ -1,4 +1,4 @@
-"""What stored history says: how long things took, and on whom a change would have acted."""
+"""How long repairs took, and on which nodes a change would have acted: what recorded history says about a plan."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class MedianDuration:
-    """How long something took: the median of `count` times."""
+    """The median of `count` recorded durations."""
 
     hours: float
     count: int
@@ -15,10 +15,11 @@ class MedianDuration:
 
 @dataclass(frozen=True, slots=True)
 class BacktestDifference:
-    """One node on which two revisions differ, for one reason. `then` is what the old one says to it, `now` the new one.
+    """One node that two revisions treat differently, for one reason.
 
-    `acts`: the new revision moves the node and the old one does not; otherwise it is the reverse. `still`: what is
-    known last of the node says so too, so that merging acts at the next look. `times`: how often in the history.
+    - `acts`: the new revision moves the node and the old one does not; False means the reverse.
+    - `still_holds`: the node's newest evidence says the same, so merging the change acts at once.
+    - `old_result`, `new_result`: what each revision says. `times`: how often this happened in the history.
     """
 
     node: str
@@ -33,9 +34,9 @@ class BacktestDifference:
 
 @dataclass(frozen=True, slots=True)
 class BacktestReport:
-    """The nodes that are seen otherwise, and how much history that rests on.
+    """The nodes that two revisions treat differently, and how much history was compared.
 
-    `measurements` were held to a limit that changed; of `unmapped` ones nobody could say to which limit they were.
+    `measurements` counts those with a changed limit; `unmapped` counts those whose limit could not be found.
     """
 
     days: float

@@ -1,4 +1,4 @@
-"""Time as something that is handed in, so that a rehearsal can compress it without touching the logic."""
+"""Clocks: the machine's own, and a scaled one for rehearsals. Logic takes a Clock and never reads the time itself."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 MAX_CLOCK_SKEW = timedelta(minutes=5)
-"""How far clocks that are kept right may be apart; what is dated further ahead was dated by a wrong one."""
+"""The largest difference between two synchronised clocks. A time further ahead comes from a wrong clock."""
 
 
 class Clock(Protocol):
-    """The fleet's time. Deadlines of real I/O use `time.monotonic`; everything that policy counts uses this."""
+    """The fleet's time. Everything that a policy counts uses it; deadlines of I/O use `time.monotonic`."""
 
     def now(self) -> datetime:
         """Return the current time, in UTC."""
@@ -21,7 +21,7 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """The machine's own time."""
+    """The time of this machine."""
 
     def now(self) -> datetime:
         """Return the current time, in UTC."""
@@ -33,15 +33,15 @@ class SystemClock:
 
 
 class ScaledClock:
-    """`rate` seconds of this clock pass in one real second, counted from `origin` at the real time `anchor`."""
+    """A clock that runs `rate` times as fast as real time. At the Unix time `anchor` it showed `origin`."""
 
     def __init__(self, origin: datetime, anchor: float, rate: float) -> None:
         self.origin, self.anchor, self.rate = origin, anchor, rate
 
     def now(self) -> datetime:
-        """Return the compressed time, in UTC."""
+        """Return the scaled time, in UTC."""
         return self.origin + timedelta(seconds=(time.time() - self.anchor) * self.rate)
 
     def sleep(self, seconds: float) -> None:
-        """Wait for `seconds` of compressed time."""
+        """Wait for `seconds` of scaled time."""
         time.sleep(seconds / self.rate)

@@ -1,7 +1,4 @@
-"""What should happen to a node, and why.
-
-What automation can do to a node, by name. Plain names, so that history can be read without the specs' machinery.
-"""
+"""Decisions and actions: what should happen to a node, and why. Without pydantic, for readers of history."""
 
 from __future__ import annotations
 
@@ -10,9 +7,9 @@ from typing import Any, Literal
 
 ActionName = Literal["cordon", "uncordon", "drain", "drain-now", "reboot", "powercycle", "zap", "ticket", "dossier"]
 REPAIR_ACTIONS: frozenset[ActionName] = frozenset({"reboot", "powercycle", "zap"})
-"""Actions after which earlier passes no longer count."""
+"""Actions after which earlier passes of checks no longer count."""
 RESTART_ACTIONS: frozenset[ActionName] = frozenset({"reboot", "powercycle"})
-"""Actions that count against the restarts of an hour."""
+"""Actions that count against the policy's `reboots_per_hour`."""
 
 
 DecisionTiming = Literal["immediate", "pending", "record"]
@@ -20,11 +17,11 @@ DecisionTiming = Literal["immediate", "pending", "record"]
 
 @dataclass(frozen=True, slots=True)
 class DecisionCause:
-    """One link of the chain; `id` finds it again and `text` says it in one line for people.
+    """One reason of a decision. `id` refers to its record; `text` describes it in one line for people.
 
-    `kind` is outcome (`<run>/<check>[<subject>]`, for a phase that passed whole `<run>/<phase>`), fault, deadline,
-    certified, effect, decision, known (the issue that excuses a failure) or, for what stood in the way, person,
-    profile, limit and breaker.
+    `kind` is one of: outcome (id `<run>/<check>[<subject>]`, or `<run>/<phase>` for a phase that passed), fault,
+    deadline, certified, effect, decision, known (the issue that excuses a failure). Reasons that held a move back have
+    the kind person, profile, limit or breaker.
     """
 
     kind: str
@@ -38,11 +35,11 @@ class DecisionCause:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """`node` goes `from_state` → `to_state`, by `rule` (`file:line name`), because of `because`.
+    """`node` goes from `from_state` to `to_state` by `rule` (`file:line name`), for the reasons in `causes`.
 
-    `id` derives from the node, its stay in `from_state` and the reasons, not from the time: the same reasons give the
-    same decision, once. `pending` waits for the node to be idle; `record` moves nothing. `blockers` names what a
-    pending one waits for, or (remedy `wait`) what held a move back. `remedy` `ticket` asks for a technician.
+    `id` derives from the node, its stay in `from_state` and the causes, not from the time: the same causes give one
+    decision. `timing: pending` waits for the node to be idle, `record` moves nothing. `blockers` lists what a pending
+    decision waits for, or (remedy `wait`) what held a move back. Remedy `ticket` asks for a technician.
     """
 
     id: str
@@ -56,7 +53,7 @@ class Decision:
     blockers: tuple[str, ...] = ()
 
     def as_entry_body(self) -> dict[str, Any]:
-        """Return the body of its ledger entry."""
+        """Return the body of the ledger entry `decision`."""
         return {
             "decision": self.id,
             "from": self.from_state,

@@ -1,4 +1,4 @@
-"""How a person is told that something could not be done, or does not fit together."""
+"""Errors for people: what happened, where, and what to do."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class AssayError(Exception):
-    """What happened, where (file:line, node, port), and what to do about it. The CLI prints it and exits with 2."""
+    """What happened, `where` (file:line, node, port), and the `fix`. The CLI prints it and exits with 2."""
 
     def __init__(self, what: str, *, where: str = "", fix: str = "") -> None:
         super().__init__(what)
@@ -19,8 +19,13 @@ class AssayError(Exception):
         return "\n".join(lines)
 
 
+def describe_error(error: Exception) -> str:
+    """Return what went wrong, for people: an AssayError as it is, anything else as an internal error."""
+    return str(error) if isinstance(error, AssayError) else f"internal error: {type(error).__name__}: {error}"
+
+
 class FieldConflict(NamedTuple):
-    """One entry of a spec that contradicts another: the rule's code, the entry's path, what is wrong, the way out."""
+    """One entry of a spec that contradicts another: the rule's code, the entry's path, a message and a fix."""
 
     code: str
     path: tuple[str | int, ...]
@@ -29,8 +34,8 @@ class FieldConflict(NamedTuple):
 
 
 class ConflictError(ValueError):
-    """A spec whose parts fit their schema, but not each other. Models raise it, so that none can be used wrongly."""
+    """A spec whose parts fit their schema, but not each other. Models raise it when they are validated."""
 
-    def __init__(self, *found: FieldConflict) -> None:
-        super().__init__("; ".join(f"{'.'.join(map(str, one.path))}: {one.message}" for one in found))
-        self.conflicts = found
+    def __init__(self, *conflicts: FieldConflict) -> None:
+        super().__init__("; ".join(f"{'.'.join(map(str, found.path))}: {found.message}" for found in conflicts))
+        self.conflicts = conflicts

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from assay.model.errors import AssayError
 from assay.model.node import Node
 
-if TYPE_CHECKING:  # a model is loaded when a document of its kind is read
+if TYPE_CHECKING:  # each model is loaded when a document of its kind is read
     from assay.model.fabric.fabric_design import FabricDesign
     from assay.model.specs.bmc_quirks import BmcQuirks
     from assay.model.specs.check_catalog_and_gates import CheckCatalog, Gates
@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # a model is loaded when a document of its kind is read
     from assay.model.specs.firmware_bundle import FirmwareBundle
     from assay.model.specs.known_issues import KnownIssue, KnownIssues
     from assay.model.specs.lifecycle_policy import LifecyclePolicy
-    from assay.model.specs.management_profile_and_retries import ManagementProfile
+    from assay.model.specs.management_profile import ManagementProfile
     from assay.model.specs.monitoring import Monitoring
     from assay.model.specs.node_spec import NodeSpec
     from assay.model.specs.schedules import Schedules
@@ -29,10 +29,10 @@ if TYPE_CHECKING:  # a model is loaded when a document of its kind is read
 
 @dataclass(frozen=True)
 class Fleet:
-    """Everything that the repository says, each kind by name.
+    """Everything that the repository declares, each kind of spec by name.
 
-    `lines` gives the file and line of a value: `lines["NodeSpec/hgx-h100", "limits.gpu_temperature"]`
-    is `"specs/nodes/hgx-h100.yaml:41"`; the path `""` is the document itself.
+    `lines` gives the file and line of a value: `lines["NodeSpec/hgx-h100", "limits.gpu_temperature"]` is
+    `"specs/nodes/hgx-h100.yaml:41"`; the path `""` is the document itself. `dirty`: the files differ from `commit`.
     """
 
     root: Path
@@ -57,7 +57,7 @@ class Fleet:
 
     @cached_property
     def fault_catalog(self) -> FaultCatalog:
-        """What all fault catalogues say together. Raises Trouble where there is none, or where they overlap."""
+        """All fault catalogues merged. Raises AssayError if there is none, or if two define the same fault."""
         from assay.model.specs.fault_catalog import merge_catalogs
 
         where = str(self.root / "specs" / "faults")
@@ -70,24 +70,24 @@ class Fleet:
 
     @cached_property
     def known_issues(self) -> tuple[KnownIssue, ...]:
-        """Every known issue of every list, expired ones too."""
-        return tuple(issue for listed in self.known_issue_lists.values() for issue in listed.issues)
+        """Every known issue of every list, including expired ones."""
+        return tuple(issue for issues in self.known_issue_lists.values() for issue in issues.issues)
 
     @cached_property
     def observed_checks(self) -> frozenset[str]:
-        """The ids of the checks that are at stage `observe`."""
+        """The ids of the checks at stage `observe`."""
         return frozenset(
-            check.id for listed in self.check_catalogs.values() for check in listed.checks if check.is_observe_only
+            check.id for catalog in self.check_catalogs.values() for check in catalog.checks if check.is_observe_only
         )
 
     def find_inspection(self, state: str) -> TechnicianInspection | None:
-        """Return what technicians do in a state, None where nobody wrote it down."""
-        return next((listed.states[state] for listed in self.checklists.values() if state in listed.states), None)
+        """Return the inspection that technicians do in a state, None if no checklist has one."""
+        return next((lists.states[state] for lists in self.checklists.values() if state in lists.states), None)
 
     @property
     def required_photos(self) -> dict[str, str]:
-        """The photos that the dossier of a returned node wants, each with what must be seen on it."""
-        return {name: shows for listed in self.checklists.values() for name, shows in listed.photos.items()}
+        """The photos that the dossier of a returned node needs: name → what must be visible."""
+        return {name: visible for lists in self.checklists.values() for name, visible in lists.photos.items()}
 
     def spec_of(self, node: str) -> NodeSpec:
         """Return the NodeSpec of a node."""

@@ -1,4 +1,4 @@
-"""Holds Python's collector still while very many objects are made that stay: it would look through them each time."""
+"""Pauses Python's garbage collector while many long-lived objects are created: it would scan them again and again."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from contextlib import contextmanager
 
 @contextmanager
 def pause_gc() -> Iterator[None]:
-    """Make objects without a search for circles among them. Afterwards they count as old, and are rarely looked at."""
-    was = gc.isenabled()
+    """Create objects without collections. Afterwards they are in the oldest generation, which is scanned rarely."""
+    was_enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        if was:
-            gc.freeze()  # both together put all that there is into the oldest generation, at no cost
+        if was_enabled:
+            gc.freeze()  # freeze and unfreeze together move all objects into the oldest generation, at no cost
             gc.unfreeze()
             gc.enable()

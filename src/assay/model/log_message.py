@@ -1,4 +1,4 @@
-"""One message of a log, and what was met on the way to it."""
+"""One message of a log, and the count of lines that could not be read."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from typing import Any, NamedTuple
 
 
 class LogMessage(NamedTuple):
-    """What a log says once. `at`: seconds on the log's own clock, None where it has none; `stamp`: that for people.
+    """One message of a log.
 
-    `uptime_s`: seconds since the boot, where the log counts from there. `part`: what an event log names, "" else;
-    `message_id`: that of a Redfish entry.
+    `at`: seconds on the log's own clock, None without one. `stamp`: the same time as the log prints it. `uptime_s`:
+    seconds since boot, if the log counts from there. `part`: the part that an event log names. `message_id`: the
+    MessageId of a Redfish entry.
     """
 
     text: str
@@ -21,14 +22,14 @@ class LogMessage(NamedTuple):
     message_id: str = ""
 
 
-def replace_unencodable(said: Any) -> str:
-    """Return a text that can be kept and printed: half a letter, which JSON can write, becomes a question mark."""
-    return str(said).encode(errors="replace").decode()
+def replace_unencodable(text: Any) -> str:
+    """Return text that can be stored and printed: an unpaired surrogate, possible in JSON, becomes a question mark."""
+    return str(text).encode(errors="replace").decode()
 
 
 @dataclass(slots=True)
 class LineTally:
-    """How many lines were looked at, and how many of them are no line of such a log, or say too little."""
+    """The number of lines read, and how many of them are not a complete line of such a log."""
 
     lines: int = 0
     unreadable: int = 0

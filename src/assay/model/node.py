@@ -1,4 +1,4 @@
-"""One host of the inventory, as the rest of assay sees it. Plain data, without pydantic."""
+"""One host of the inventory. Plain data: pydantic is loaded only with a node's settings."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:  # loads pydantic, which nothing needs that only passes nodes on
+if TYPE_CHECKING:  # loads pydantic: modules that only pass nodes on start faster without it
     from assay.model.specs.node_settings import NodeSettings
 
 
@@ -19,10 +19,10 @@ def _default_settings() -> NodeSettings:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One host: what identifies the machine and where it stands, and the settings that it shares with its pool.
+    """One host: what identifies the machine, where it stands, what it must be, and its settings.
 
-    `spec` names its NodeSpec, `profile` its ManagementProfile. `hca_guids` are in rail order. `bmc_address` is a host
-    name or IP address without port, "" where the node has no BMC. Nodes with equal settings share one object.
+    `spec` names a NodeSpec, `profile` a ManagementProfile. `hca_guids` are in rail order. `bmc_address` is a host name
+    or IP address without port, "" if the node has no BMC. Nodes of one pool with equal settings share one object.
     """
 
     name: str

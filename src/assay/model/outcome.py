@@ -1,6 +1,6 @@
-"""What judging says: exactly one outcome for every declared check and subject.
+"""Outcomes: exactly one verdict for every declared check on every subject, with its measurements.
 
-What a check judges. The id is stable from run to run: `h100-a/n0017/gpu3`.
+A subject's id, such as `h100-a/n0017/gpu3`, is the same in every run.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ VERDICTS: tuple[CheckVerdict, ...] = get_args(CheckVerdict)
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """A number that a check looked at, with the limit it was held to and where that limit is written."""
+    """A number that a check compared with a limit. `source` is the file and line of the limit."""
 
     name: str
     value: float
@@ -29,7 +29,7 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True)
 class FailureArtefact:
-    """What was kept to look at beside a failure: its name, the sha256 of its content, and how many bytes it has."""
+    """A file stored with a failure: its name, the SHA-256 of its content, and its size in bytes."""
 
     name: str
     digest: str
@@ -40,10 +40,11 @@ class FailureArtefact:
 class Outcome:
     """One check on one subject. `reason` is never empty unless the verdict is `pass`.
 
-    `check` is the pytest id without its parameters (`suites/seatrial/test_gpu.py::test_gpu_count`);
-    `fault` the fault class that a failure means; `evidence` the hash of the document that was judged and
-    `evidence_at` when that was collected (ISO 8601 UTC); `phases` the check's phase marks. `known` is the issue that
-    excuses a failure, `observed` says that the check is on trial itself: both are reported and decide nothing.
+    - `check`: the pytest id without parameters (`suites/seatrial/test_gpu.py::test_gpu_count`).
+    - `fault`: the fault class that a failure means. `phases`: the check's phase marks.
+    - `evidence`: the hash of the judged document; `evidence_at`: when it was collected (ISO 8601 UTC).
+    - `known`: the known issue that excuses this failure. `observed`: the check is at stage `observe`. Such an outcome
+      is reported and decides nothing.
     """
 
     check: str
@@ -64,7 +65,7 @@ class Outcome:
 
     @property
     def counts_against_subject(self) -> bool:
-        """Whether this counts against its subject: it failed or could not be judged, and nothing excuses that."""
+        """Whether the check failed or could not be judged, and no known issue or stage `observe` excuses that."""
         return self.verdict in ("fail", "error") and not self.known and not self.observed
 
     def as_json(self) -> dict[str, Any]:
@@ -77,7 +78,7 @@ class Outcome:
 
     @classmethod
     def from_json(cls, plain: dict[str, Any]) -> Outcome:
-        """Read `as_json` back."""
+        """Return the outcome that `as_json` gave."""
         return cls(
             **{
                 **plain,
@@ -90,9 +91,9 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class RecordedOutcome:
-    """An outcome as history holds it: in which run, and when that run was (ISO 8601 UTC).
+    """An outcome in the ledger, with the id and the time of its run (ISO 8601 UTC).
 
-    `kept_at` is when it was recorded, where its evidence says to be of later ("" else): nothing is seen in the future.
+    `recorded_at` is set only if the evidence is dated later than it was recorded: a wrong clock dated it.
     """
 
     run: str
@@ -102,12 +103,12 @@ class RecordedOutcome:
 
     @property
     def id(self) -> str:
-        """What a Cause of kind outcome names: `<run>/<check>[<subject>]`."""
+        """The id in a DecisionCause of kind outcome: `<run>/<check>[<subject>]`."""
         return f"{self.run}/{self.outcome.check}[{self.outcome.subject}]"
 
     @property
     def is_dated_ahead(self) -> bool:
-        """Whether a wrong clock dated its evidence, so that nobody can tell how old that is: no pass on it counts."""
+        """Whether a wrong clock dated the evidence. Its age is unknown then, so a pass on it does not count."""
         return (
             bool(self.recorded_at)
             and _parse_time(self.outcome.evidence_at) - _parse_time(self.recorded_at) > MAX_CLOCK_SKEW
@@ -115,23 +116,23 @@ class RecordedOutcome:
 
     @property
     def seen_at(self) -> str:
-        """When the judged evidence was collected, at the latest when it was recorded; "" where there was none."""
+        """When the judged evidence was collected, never later than it was recorded; "" without evidence."""
         return self.outcome.evidence_at and (self.recorded_at or self.outcome.evidence_at)
 
     @property
     def measured_at(self) -> str:
-        """When the judged evidence was collected; where there was none (an error), when the run was."""
+        """When the judged evidence was collected; without evidence (an error), the time of the run."""
         return self.seen_at or self.at
 
 
 def _parse_time(at: str) -> datetime:
-    read = datetime.fromisoformat(at)
-    return read if read.tzinfo else read.replace(tzinfo=UTC)
+    moment = datetime.fromisoformat(at)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
 class SuiteRun:
-    """One run of the suites: what was asked, of which specs, by whom."""
+    """One run of the suites: the phases and nodes selected, the revision of specs and suites, and who started it."""
 
     id: str
     at: str
@@ -145,9 +146,10 @@ class SuiteRun:
 
 @dataclass(frozen=True, slots=True, order=True)
 class CheckSubject:
-    """A pool's node, a part of it, a rack (`h100-a/rack-r01`), or a fabric (`fabric/compute`) with its parts.
+    """What a check judges: a node (`h100-a/n0017`), a part of it, a rack (`h100-a/rack-r01`) or a fabric.
 
-    The parts of a fabric are its switches (`fabric/compute/leaf-su01-r0`) and rails (`fabric/compute/rail-0`).
+    A fabric is `fabric/compute`. Its parts are switches (`fabric/compute/leaf-su01-r0`) and rails
+    (`fabric/compute/rail-0`).
     """
 
     scope: str
@@ -155,13 +157,13 @@ class CheckSubject:
     part: str = ""
 
     def __str__(self) -> str:
-        if self.scope and self.name:  # nearly always, and often
+        if self.scope and self.name:  # nearly always: a fast path, since this is called very often
             return f"{self.scope}/{self.name}/{self.part}" if self.part else f"{self.scope}/{self.name}"
         return "/".join(piece for piece in (self.scope, self.name, self.part) if piece)
 
     @classmethod
     def parse(cls, text: str) -> CheckSubject:
-        """Read an id back. Raises ValueError unless it has two or three parts."""
+        """Return the subject of an id. Raises ValueError unless the id has two or three parts."""
         pieces = text.split("/", 2)
         if len(pieces) < 2 or not all(pieces):
             raise ValueError(f"{text!r} is no subject id; expected pool/node or pool/node/part")

@@ -1,7 +1,4 @@
-"""Times as the ledger writes them (ISO 8601 UTC) and as policy counts them (hours).
-
-Times as numbers, and numbers as times.
-"""
+"""Times as the ledger writes them (ISO 8601 UTC), as numbers, and as text for people."""
 
 from __future__ import annotations
 
@@ -10,13 +7,13 @@ from functools import lru_cache
 
 
 def parse_epoch_seconds(at: str) -> float:
-    """Return an ISO 8601 time as seconds since 1970, so that times written differently still sort."""
+    """Return an ISO 8601 time as seconds since 1970, by which times in different notations sort correctly."""
     moment = datetime.fromisoformat(at)
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
 parse_epoch_seconds_cached = lru_cache(parse_epoch_seconds)
-"""`parse_epoch_seconds`, for times that come again and again."""
+"""`parse_epoch_seconds` with a cache, for times that recur."""
 
 
 def format_epoch_seconds(at_s: float) -> str:
@@ -28,27 +25,27 @@ NEVER = datetime.min.replace(tzinfo=UTC)
 
 
 def parse_time(at: str) -> datetime:
-    """Return a written time in UTC; "" is before everything."""
+    """Return an ISO 8601 time in UTC; "" is earlier than every other time."""
     if not at:
         return NEVER
-    read = datetime.fromisoformat(at)
-    if read.tzinfo is UTC:
-        return read
-    return read.replace(tzinfo=UTC) if read.tzinfo is None else read.astimezone(UTC)
+    moment = datetime.fromisoformat(at)
+    if moment.tzinfo is UTC:
+        return moment
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
 def format_time(at: datetime | str) -> str:
-    """Return a time in the one form that stories use, in which later is greater."""
+    """Return a time as ISO 8601 UTC with microseconds: in this form, later times sort after earlier ones."""
     return (parse_time(at) if isinstance(at, str) else at.astimezone(UTC)).isoformat(timespec="microseconds")
 
 
 def hours(count: float) -> timedelta:
-    """Return `count` hours."""
+    """Return `count` hours as a timedelta."""
     return timedelta(hours=count)
 
 
 def format_duration(span: timedelta) -> str:
-    """Return a span for people: `40 min`, `6 h`, `3 days`."""
+    """Return a duration for people: `40 min`, `6 h`, `3 days`."""
     minutes = span.total_seconds() / 60
     if minutes < 1:
         return f"{span.total_seconds():.0f} s"

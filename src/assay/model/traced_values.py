@@ -1,4 +1,4 @@
-"""Plain values that remember where they were told: a reading its path, a spec's value its line."""
+"""Plain values that know their origin: a reading its path in the evidence, a spec's value its file and line."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Any
 
 
 class TracedValue:
-    """What every remembered value carries beside its value.
+    """The origin of a value.
 
-    `path` is where it was read (document, channel, …), `source` the file and line of a spec, `unit` its unit.
+    `path` leads to a reading (document, channel, …), `source` is the file and line in a spec, `unit` the value's unit.
     """
 
     path: tuple[str, ...] = ()
@@ -17,41 +17,41 @@ class TracedValue:
 
 
 class TracedInt(TracedValue, int):
-    """An int that remembers."""
+    """An int with its origin."""
 
 
 class TracedFloat(TracedValue, float):
-    """A float that remembers."""
+    """A float with its origin."""
 
 
 class TracedStr(TracedValue, str):
-    """A str that remembers."""
+    """A str with its origin."""
 
 
 class TracedList(TracedValue, list[Any]):
-    """A list that remembers."""
+    """A list with its origin."""
 
 
 _KINDS: dict[type, type[TracedValue]] = {int: TracedInt, float: TracedFloat, str: TracedStr, list: TracedList}
 
 
 def trace_value(value: Any, path: tuple[str, ...] = (), source: str = "", unit: str = "") -> Any:
-    """Return `value` as one that remembers. Booleans and objects come back as they are: they cannot."""
+    """Return `value` with its origin. Booleans and other types cannot carry one and are returned unchanged."""
     kind = _KINDS.get(type(value))
     if kind is None:
         return value
-    remembered = kind(value)  # type: ignore[call-arg]  # each kind takes the value of its own type
-    if path:  # what is not given is as the class has it
-        remembered.path = path
+    traced = kind(value)  # type: ignore[call-arg]  # each kind takes the value of its own type
+    if path:  # the class has the empty defaults: setting an attribute costs memory
+        traced.path = path
     if source:
-        remembered.source = source
+        traced.source = source
     if unit:
-        remembered.unit = unit
-    return remembered
+        traced.unit = unit
+    return traced
 
 
 def format_value(value: Any) -> str:
-    """Return a value as people write it: 16 and not 16.0, 0.1 and not 0.10000000000000001."""
+    """Return a value as people write it: 16 instead of 16.0, 0.1 instead of 0.10000000000000001."""
     if isinstance(value, float):
         return f"{value:.0f}" if value.is_integer() else f"{value:.6g}"
     return str(value)

@@ -1,4 +1,4 @@
-"""The units that numbers may stand in: a closed vocabulary, so that GB/s and Gb/s cannot be taken for each other."""
+"""The units of measurements and limits: a closed vocabulary, so that GB/s cannot be confused with Gb/s."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class MeasurementUnit(NamedTuple):
-    """One unit: what it measures, and how much of that dimension's smallest unit it is."""
+    """One unit: the dimension that it measures, and its factor to the dimension's base unit."""
 
     symbol: str
     dimension: str
@@ -54,7 +54,7 @@ UNITS = {
     for symbol, factor in symbols.items()
 }
 
-# How the names of readings end, as the probe and the BMC's tree have them: `bus_bandwidth_gb_s`, `limit_w`.
+# The last words in the names of readings, such as `bus_bandwidth_gb_s` and `limit_w`, and the units that they mean.
 READING_SUFFIXES = {
     "gb_s": "GB/s", "mb_s": "MB/s", "gib_s": "GiB/s", "gbps": "Gb/s", "mbps": "Mb/s",
     "bytes": "B", "gb": "GB", "gib": "GiB", "tb": "TB", "gflops": "Gflop/s", "tflops": "Tflop/s",
@@ -75,14 +75,14 @@ _PER_SECOND = (("bits/s", "b/s"), ("bit/s", "b/s"), ("bytes/s", "B/s"), ("byte/s
 
 @lru_cache(4096)
 def find_unit_in_name(name: str) -> str:
-    """Return the unit that ends a reading's name: `W` for `limit_w`; "" where the name has none."""
-    parts = name.split("_")
-    ends = ("_".join(parts[-2:]), parts[-1])
-    return next((READING_SUFFIXES[end] for end in ends if end in READING_SUFFIXES), "")
+    """Return the unit at the end of a reading's name: `W` for `limit_w`; "" if it has none."""
+    words = name.split("_")
+    suffixes = ("_".join(words[-2:]), words[-1])
+    return next((READING_SUFFIXES[suffix] for suffix in suffixes if suffix in READING_SUFFIXES), "")
 
 
 def suggest_units(symbol: str) -> list[str]:
-    """Return the units that someone who wrote `symbol` may have meant, best first; none where nothing is near."""
+    """Return the units that an unknown `symbol` may stand for, best first; an empty list if none is close."""
     written = symbol.strip()
     for long, short in _PER_SECOND:
         written = written.removesuffix(long) + short if written.endswith(long) else written
@@ -95,14 +95,14 @@ def suggest_units(symbol: str) -> list[str]:
 
 
 def describe_unit_fix(symbol: str) -> str:
-    """Return how to write a unit that is not in the vocabulary, as a piece of advice."""
+    """Return the advice for a unit that is not in the vocabulary: what to write instead."""
     near = suggest_units(symbol)
     if len(near) > 1 and near[0].endswith("/s"):
-        return "write " + " or ".join(f"{one} ({'bytes' if 'B' in one else 'bits'})" for one in near)
+        return "write " + " or ".join(f"{unit} ({'bytes' if 'B' in unit else 'bits'})" for unit in near)
     return f"write {' or '.join(near)}" if near else f"use one of {', '.join(UNITS)}"
 
 
 def convert_unit(value: float, unit: str, into: str) -> float | None:
-    """Return a value in another unit, None where the two do not measure the same thing."""
-    given, wanted = UNITS[unit], UNITS[into]
-    return value * given.factor / wanted.factor if given.dimension == wanted.dimension else None
+    """Return a value in another unit, None if the two units measure different dimensions."""
+    source, target = UNITS[unit], UNITS[into]
+    return value * source.factor / target.factor if source.dimension == target.dimension else None

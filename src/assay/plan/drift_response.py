@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from assay.lifecycle.policy_response import PolicyResponse, respond_to_class
-from assay.model.specs.lifecycle_policy import LifecycleState
-from assay.model.specs.management_profile_and_retries import ManagementProfile
+from assay.model.specs.management_profile import ManagementProfile
+from assay.model.specs.policy_sections import LifecycleState
 from assay.plan.check_reruns import StaleCheck
 from assay.plan.fleet_revision import FleetRevision
 

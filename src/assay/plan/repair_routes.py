@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from assay.model.decision import RESTART_ACTIONS
-from assay.model.specs.lifecycle_policy import LifecyclePolicy, LifecycleState
+from assay.model.specs.lifecycle_policy import LifecyclePolicy
+from assay.model.specs.policy_sections import LifecycleState
 from assay.plan.assumptions import ACTION_HOURS, PERSON_HOURS, SUITE_HOURS, AssumedHours
 from assay.plan.current_fleet_state import FleetFacts
 from assay.plan.spec_differences import SpecPair

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from difflib import get_close_matches
-from importlib.metadata import entry_points
+
+from pydantic import BaseModel, ValidationError
 
 from assay.fleet.check import RuleFinding, rule
 from assay.fleet.repository_draft import HostDeclaration, RepositoryDraft
+from assay.fleet.validation_problems import explain_violations
+from assay.model.errors import AssayError
 from assay.model.fabric.fabric_design import FabricDesign
+from assay.model.plugins import SCHEDULERS
 from assay.model.specs.firmware_bundle import FirmwareBundle
-from assay.model.specs.management_profile_and_retries import ManagementProfile
+from assay.model.specs.management_profile import ManagementProfile
 from assay.model.specs.node_spec import NodeSpec
 from assay.model.specs.spec_document import SpecDocument
 
@@ -69,12 +73,40 @@ def unknown_fabric_node(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             )
 
 
-@rule("ASY0026", "a workloads adapter that is not installed", why="Nobody could tell whether the node is in use.")
-def unknown_adapter(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find nodes whose `workloads` is no entry point of the group `assay.workloads`."""
-    if any(host.settings and host.settings.workloads != "none" for host in draft.hosts):
-        installed = {"none", *entry_points(group="assay.workloads").names}
-        yield from _dangling(draft, "workloads", installed, "workloads adapter")
+@rule("ASY0026", "a scheduler that cannot be used", why="Nobody could tell whether the node is in use.")
+def unusable_scheduler(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find nodes whose `workloads` names no installed scheduler, or a plug-in that cannot be loaded or set up."""
+    used = {host.settings.workloads for host in draft.hosts if host.settings} - {"none"}
+    if not used:
+        return
+    names = SCHEDULERS.names()
+    yield from _dangling(draft, "workloads", names, "scheduler")
+    for name in sorted(used.intersection(names)):
+        if not SCHEDULERS.is_own(name):
+            yield from _check_scheduler_plugin(draft, name)
+
+
+def _check_scheduler_plugin(draft: RepositoryDraft, name: str) -> Iterator[RuleFinding]:
+    """Yield why a scheduler from outside cannot be loaded, or which variables its `settings_model` refuses."""
+    hosts = [host for host in draft.hosts if host.settings and host.settings.workloads == name]
+    try:
+        model: type[BaseModel] | None = getattr(SCHEDULERS.load(name), "settings_model", None)
+    except AssayError as error:
+        yield RuleFinding(hosts[0].find_position("workloads"), error.what, error.fix)
+        return
+    if model is None:
+        return
+    places = set()
+    for host in hosts:
+        variables = {field: host.variables[field] for field in model.model_fields if field in host.variables}
+        try:
+            model.model_validate(variables)
+        except ValidationError as error:
+            for violation in explain_violations(error, model):
+                place = host.find_position(str(violation.path[0]) if violation.path else "workloads")
+                if place not in places:
+                    places.add(place)
+                    yield RuleFinding(place, f"{host.name}: {violation.message}", violation.fix)
 
 
 def suggest_name(name: str, known: Collection[str]) -> str:

@@ -23,7 +23,8 @@ from assay.fleet.fault_rule_coverage import (
 from assay.fleet.repository_draft import RepositoryDraft
 from assay.fleet.rules.dangling_names import suggest_name
 from assay.model.specs.fault_catalog import FaultCatalog, select_active_catalogs
-from assay.model.specs.lifecycle_policy import FaultRule, LifecyclePolicy
+from assay.model.specs.lifecycle_policy import LifecyclePolicy
+from assay.model.specs.policy_sections import FaultRule
 
 
 @rule("ASY0072", "a rule for an unknown fault class", why="The rule would never match.", needs=(FaultCatalog,))

@@ -18,7 +18,7 @@ from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.lifecycle.node_state import FaultRecord, NodeState
 from assay.model.decision import REPAIR_ACTIONS, DecisionCause
 from assay.model.specs.fault_catalog import FaultSeverity
-from assay.model.specs.lifecycle_policy import FaultRule, LadderRung, RemedyLadder
+from assay.model.specs.policy_sections import FaultRule, LadderRung, RemedyLadder
 from assay.model.timestamps import hours, parse_time
 
 

@@ -11,7 +11,8 @@ from assay.lifecycle.decisions.proposals import Proposal
 from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.model.decision import DecisionCause
 from assay.model.node import Node
-from assay.model.specs.lifecycle_policy import RACK_RULE_PREFIX, LifecyclePolicy, RackRule
+from assay.model.specs.lifecycle_policy import RACK_RULE_PREFIX, LifecyclePolicy
+from assay.model.specs.policy_sections import RackRule
 
 RackPlace = tuple[str, str]
 """Site and rack."""

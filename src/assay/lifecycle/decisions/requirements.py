@@ -12,7 +12,8 @@ from assay.model.clock import MAX_CLOCK_SKEW
 from assay.model.outcome import RecordedOutcome
 from assay.model.specs.check_catalog_and_gates import CheckDeclaration, Phase
 from assay.model.specs.known_issues import KnownIssue
-from assay.model.specs.lifecycle_policy import LifecyclePolicy, PhaseRequirement
+from assay.model.specs.lifecycle_policy import LifecyclePolicy
+from assay.model.specs.policy_sections import PhaseRequirement
 from assay.model.timestamps import format_duration, hours, parse_time
 
 

@@ -17,7 +17,7 @@ from assay.lifecycle.node_state import FaultRecord
 from assay.model.ledger_entry import derive_id
 from assay.model.node import Node
 from assay.model.specs.fault_catalog import FaultCatalog
-from assay.model.specs.lifecycle_policy import SilenceLimits
+from assay.model.specs.policy_sections import SilenceLimits
 from assay.model.timestamps import format_duration, format_time, parse_time
 
 TELEMETRY_LOST = "telemetry.lost"

@@ -1,1 +1,1 @@
-"""Takes parsed YAML. Says what a spec document of each kind may hold and what it may not contradict. Gives typed, frozen models."""
+"""Takes parsed YAML; checks each kind of spec document against its model. Gives typed, frozen models, or conflicts."""

@@ -1,4 +1,4 @@
-"""BmcQuirks: in what the BMCs of vendors differ from the standard and from each other, as data."""
+"""BmcQuirks: how BMCs deviate from the Redfish standard and from each other, as data."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ EventLogHolder = Literal["system", "managers", "chassis"]
 
 
 class QuirkScope(StrictModel):
-    """Whose quirk it is: shell patterns over what a BMC says of itself; all that are given must fit.
+    """The BMCs that have a quirk: shell patterns over what a BMC reports. All patterns given must match.
 
-    `vendor` and `product` stand in the service root, which is read before the login; `manufacturer` and `model` at
-    the system, `bmc_version` at its manager.
+    `vendor` and `product` are in the service root, which is read before login. `manufacturer` and `model` are
+    properties of the system, `bmc_version` of its manager.
     """
 
     vendor: str = ""
@@ -28,17 +28,18 @@ class QuirkScope(StrictModel):
     bmc_version: str = ""
 
     def patterns(self) -> dict[str, str]:
-        """Return the patterns that are given, by name."""
+        """Return the patterns that are not empty, by name."""
         return {name: pattern for name, pattern in self.model_dump().items() if pattern}
 
 
 class FirmwareSpellingRule(StrictModel):
-    """How some entries of the firmware inventory are spelled: those whose whole Id fits the expression `id`.
+    """How to read firmware inventory entries whose whole Id matches the regular expression `id`.
 
-    `part` is our id for them; `{NAME}` in it is a named group of `id`, `{NAME+1}` the number in it and one more.
-    `version` finds the version in the text around it, as a group of that name; `version_in` says where to look.
-    `hex_bytes`: written as bytes (`0x01 0x0B`), read as numbers with dots. `unpadded`: zeros that fill up a number do
-    not count. `pending`: the entry only waits for a reset. `leave_out`: it repeats another.
+    - `part`: assay's id for the entry. `{NAME}` is a named group of `id`, `{NAME+1}` its number plus one.
+    - `version`: a regular expression with a group `version`. It is applied to the entry's version or Id (`version_in`).
+    - `hex_bytes`: the version is written as bytes (`0x01 0x0B`) and read as numbers with dots. `unpadded`: leading
+      zeros do not count.
+    - `pending`: the entry waits for a reset. `leave_out`: the entry repeats another one.
     """
 
     id: str
@@ -52,23 +53,23 @@ class FirmwareSpellingRule(StrictModel):
 
     @field_validator("id", "version")
     @classmethod
-    def _an_expression(cls, text: str) -> str:
+    def _check_expression(cls, text: str) -> str:
         try:
             groups = re.compile(text).groupindex
         except re.error as error:
-            raise ValueError(f"no regular expression: {error}") from None
+            raise ValueError(f"not a regular expression: {error}") from None
         if text and text.count("(?P<version>") != ("version" in groups):
             raise ValueError("one group `version` at most")
         return text
 
 
 class BmcQuirk(StrictModel):
-    """One difference, who looks after it, and where it was seen.
+    """One deviation: the BMCs that have it, its owner, and where it was observed.
 
-    `event_log`: the Ids of its event log, best first; `event_log_at`: who holds it. `log_filter`: whether `$filter`
-    on it can be trusted. `firmware`: how ids and versions are spelled. `expand`: whether `$expand` can be asked for.
-    `login`: session or basic. `slow`: what deadlines are multiplied by. `readings`: in which schema power and air are
-    told. `inlet_sensor` and `power_sensor`: the sensors that mean the whole box.
+    - `event_log`: Ids of the event log, best first. `event_log_at`: the resources that hold it. `log_filter`: whether
+      `$filter` works on it. `expand`: whether `$expand` works. `login`: session or basic authentication.
+    - `firmware`: how Ids and versions are written. `slow`: the factor by which deadlines grow.
+    - `readings`: the schema of power and cooling. `inlet_sensor`, `power_sensor`: the sensors for the whole chassis.
     """
 
     applies: QuirkScope
@@ -88,9 +89,9 @@ class BmcQuirk(StrictModel):
 
 
 class BmcQuirks(SpecDocument):
-    """Quirks by name. All that fit a BMC are laid over each other in this order; a later one has the last word.
+    """Quirks by name. All that match a BMC are merged in this order; later ones win.
 
-    A site overrides one in a document of its own that `extends` this, which then stands in its place.
+    To override a quirk, write a document that `extends` this one. It then replaces this one.
     """
 
     kind: Literal["BmcQuirks"]

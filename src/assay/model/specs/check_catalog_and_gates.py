@@ -1,7 +1,4 @@
-"""Gates: what a run must come to before people go on. Bounds on outcomes that decide, pool by pool.
-
-CheckCatalog: the checks that a fleet declares, so that one that vanishes is missed.
-"""
+"""CheckCatalog: the checks that a fleet declares, so that a missing one is noticed. Gates: bounds for a run."""
 
 from __future__ import annotations
 
@@ -17,12 +14,12 @@ SubjectKind = Literal["node", "gpu", "hca", "nic", "psu", "nvme", "rack", "whole
 
 
 class CheckDeclaration(StrictModel):
-    """One test function. `id` is its pytest id without parameters; `subject` what it is repeated over.
+    """One test function. `id` is its pytest id without parameters; `subject` is the kind of subject that it judges.
 
-    `stage` says how far its word is trusted: what it finds at `observe` is reported and kept, and decides nothing (no
-    exit code, gate, fault or requirement); deleting that line promotes it. `report_only` says where it is at home: no
-    state of any node asks for it, people do, and a run that they ask for fails with it. `valid_hours`: how old the
-    evidence of a pass may be, where that is less than the state that requires it allows.
+    - `stage: observe`: its outcomes are reported and stored, and decide nothing: no exit code, gate, fault or
+      requirement. Delete the line to promote the check.
+    - `report_only`: no lifecycle state asks for the check. It counts in runs that people start.
+    - `valid_hours`: the greatest age of the evidence of a pass, if less than the requiring state allows.
     """
 
     id: str = Field(pattern=r"^suites/[\w/]+\.py::test_\w+$")
@@ -36,12 +33,12 @@ class CheckDeclaration(StrictModel):
 
     @property
     def is_observe_only(self) -> bool:
-        """Whether what it finds decides nothing yet."""
+        """Whether its outcomes decide nothing yet."""
         return self.stage == "observe"
 
 
 class CheckCatalog(SpecDocument):
-    """Every check of the fleet. Each check × subject of its kind must end in exactly one outcome."""
+    """Every check of the fleet. A run must have exactly one outcome for each check and each subject of its kind."""
 
     kind: Literal["CheckCatalog"]
     checks: list[CheckDeclaration] = Field(min_length=1)
@@ -53,9 +50,9 @@ UnknownShare = Annotated[float, Field(ge=0, lt=100)]
 
 
 class PoolGate(StrictModel):
-    """Bounds on a pool's outcomes, in per cent of those that decide: passed at least, not to be judged at most.
+    """Bounds on a pool's outcomes: the least share of passes, and the greatest share of `error` outcomes.
 
-    A failure that a known issue excuses, and what a check on trial says, decide nothing and count nowhere.
+    Shares are in per cent of the outcomes that decide. Excused failures and checks at stage `observe` do not count.
     """
 
     success_percent: Percent | None = None
@@ -69,9 +66,9 @@ class PoolGate(StrictModel):
 
 
 class Gates(SpecDocument):
-    """What `assay gate` holds a run to. A bound of a pool stands in place of the same bound of `any`.
+    """The bounds of `assay gate`. A pool's bound replaces the same bound of the pool `any`.
 
-    `new_failures` is how many outcomes may fail that did not in the last run of the same selection.
+    `new_failures`: how many outcomes may fail that did not fail in the last run of the same selection.
     """
 
     kind: Literal["Gates"]

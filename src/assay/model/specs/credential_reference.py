@@ -1,4 +1,4 @@
-"""Where a secret is found. Files that git keeps hold such references, never the secret."""
+"""References to secrets. Files in git hold such references, never the secret itself."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from assay.model.specs.spec_document import StrictModel
 
 
 def _read_vault_text(value: Any) -> Any:
-    """Return the text of a `!vault` scalar, as our reader and Ansible's JSON give it."""
+    """Return the text of a `!vault` scalar; assay's YAML reader and Ansible's JSON both give a mapping of one key."""
     return value["__ansible_vault"] if isinstance(value, dict) and list(value) == ["__ansible_vault"] else value
 
 
 VAULT_TEXT_SCHEMA: dict[str, Any] = {"type": "string", "pattern": r"^\$ANSIBLE_VAULT;"}
-"""The text that `ansible-vault encrypt_string` prints after the tag `!vault`."""
+"""What `ansible-vault encrypt_string` prints after the tag `!vault`."""
 
 VaultText = Annotated[
     str,
@@ -38,10 +38,10 @@ VaultText = Annotated[
 
 
 class CredentialReference(StrictModel):
-    """Where a secret is found (of a BMC: `user:password`): exactly one of four places.
+    """Where a secret is: exactly one of four places. A BMC's secret is `user:password`.
 
     `env`: an environment variable. `file`: the first line of a file. `command`: the first line that a program prints
-    (its argv, no shell). `vault`: Ansible's vault, inline, as `!vault`.
+    (argv, no shell). `vault`: an inline value encrypted with Ansible Vault, written as `!vault`.
     """
 
     model_config = ConfigDict(json_schema_extra={"minProperties": 1, "maxProperties": 1})
@@ -59,9 +59,9 @@ class CredentialReference(StrictModel):
 
 
 class TokenReference(CredentialReference):
-    """What a node's agent must show: where the token is found, or `sha256`, the digest of it, which is no secret.
+    """The token that an agent must present: where it is, or its SHA-256 digest, which is no secret.
 
-    The place may hold `sha256:DIGEST` as well, so that no token is ever on the controller.
+    The place itself may hold `sha256:DIGEST` too, so that the controller never holds a token.
     """
 
     sha256: str = Field(default="", pattern=r"^[0-9a-f]{64}$")

@@ -1,4 +1,4 @@
-"""FaultCatalog: how faults are recognised, how bad they are, whose they are, and what is to be done."""
+"""FaultCatalog: how faults are recognised, how severe they are, who is to blame, and the first remedy."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Remedy = Literal["none", "ticket", "reset", "reboot", "powercycle", "zap", "tria
 
 
 class SelPattern(StrictModel):
-    """An entry of the BMC's event log: by its message id, by its text, or by both."""
+    """Entries of a BMC's event log, by MessageId, by text, or by both."""
 
     message_id: str | None = None
     message: RegexText | None = None
@@ -31,14 +31,14 @@ class SelPattern(StrictModel):
         return self
 
     def matches(self, message_id: str, message: str) -> bool:
-        """Whether such an entry is meant."""
+        """Whether an event log entry matches. The pattern's `message_id` may omit the registry prefix."""
         if self.message_id is not None and not message_id.endswith(self.message_id):
             return False
         return self.message is None or re.search(self.message, message) is not None
 
 
 class MeasurementThreshold(StrictModel):
-    """A measurement of any outcome, passed or not, beyond a bound."""
+    """A measurement beyond a bound, in any outcome, passed or failed."""
 
     name: str
     above: float | None = None
@@ -51,16 +51,16 @@ class MeasurementThreshold(StrictModel):
         return self
 
     def is_exceeded(self, name: str, value: float) -> bool:
-        """Whether a measurement of that name is beyond the bound."""
+        """Whether a measurement has this name and is beyond the bound."""
         if name != self.name:
             return False
         return (self.above is not None and value > self.above) or (self.below is not None and value < self.below)
 
 
 class SecondaryFaultRule(StrictModel):
-    """Faults of which this one is only the echo, when it comes within so many seconds after one of them.
+    """The primary faults of a secondary one: a fault within `within_seconds` after one of `classes` follows from it.
 
-    `where` says on what: the same part, or anywhere on the node.
+    `where`: the primary fault must be on the same part, or anywhere on the node.
     """
 
     classes: list[str] = Field(min_length=1)
@@ -69,7 +69,7 @@ class SecondaryFaultRule(StrictModel):
 
 
 class FaultTreatment(StrictModel):
-    """How bad, whose fault, and the remedy that the ladder starts with."""
+    """The severity of a fault, who is to blame, and the remedy with which the ladder starts."""
 
     severity: FaultSeverity
     blame: FaultBlame
@@ -79,13 +79,14 @@ class FaultTreatment(StrictModel):
 class FaultClass(FaultTreatment):
     """One class of faults.
 
-    Recognised by any of: `xid` and `sxid` numbers, `kernel_log` (a regular expression, or a KernelLine), `sel`,
-    `measurement`, or a failed check that carries the class's name (`check: true` says that one does).
-    It becomes a fault of its severity at `count` sightings within `window_minutes` and is informational before;
-    sightings within `burst_seconds` of each other are one. What comes within `settle_seconds` after the boot belongs
-    to the boot, and what `follows` another fault to that one. One that only logs told is over after `recover_hours`
-    without another sighting; without that, silence is no cure. `units` decode the sub-codes of an NVLink XID.
-    `investigate` says what a person looks at; `source` says where the judgement comes from.
+    - Recognised by any of: `xid` and `sxid` numbers, `kernel_log` (a regular expression or a KernelLogPattern), `sel`,
+      `measurement`, or a failed check with this fault class (`check: true`).
+    - It has its severity from `count` sightings within `window_minutes`; before, it is informational. Sightings within
+      `burst_seconds` of each other count once.
+    - A sighting within `settle_seconds` after boot belongs to the boot. One that `follows` another fault belongs to it.
+    - A fault seen only in logs ends after `recover_hours` without a sighting. Without `recover_hours`, it stays open.
+    - `units` decode the sub-codes of an NVLink XID. `investigate`: what a person should look at. `source`: where the
+      judgement comes from.
     """
 
     summary: str
@@ -115,23 +116,23 @@ class FaultClass(FaultTreatment):
 
     @property
     def has_own_name(self) -> bool:
-        """Whether faults come under the class's own name, and not only under that of a number."""
+        """Whether faults can have the class's own name, not only that of an XID or SXID."""
         return bool(self.kernel_log or self.sel or self.measurement or self.check)
 
     @property
     def kernel_log_pattern(self) -> KernelLogPattern | None:
-        """How the kernel tells of it."""
+        """The kernel log messages of this class."""
         return KernelLogPattern(pattern=self.kernel_log) if isinstance(self.kernel_log, str) else self.kernel_log
 
     def list_xid_names(self) -> list[str]:
-        """Return the names under which its XIDs and SXIDs come."""
+        """Return the fault names of its XIDs and SXIDs."""
         return [*(f"gpu.xid.{xid}" for xid in self.xid), *(f"nvswitch.sxid.{sxid}" for sxid in self.sxid)]
 
 
 class FaultCatalog(SpecDocument):
-    """Fault classes by name. A class with several `xid` treats each as `gpu.xid.N`, each `sxid` as `nvswitch.sxid.N`.
+    """Fault classes by name. Each `xid` of a class is a fault `gpu.xid.N`, each `sxid` a fault `nvswitch.sxid.N`.
 
-    `unknown` treats all others; one catalogue of a fleet says so.
+    `unknown` is the treatment of all other faults. One catalogue of a fleet has it.
     """
 
     kind: Literal["FaultCatalog"]
@@ -155,32 +156,32 @@ class FaultCatalog(SpecDocument):
 
     @cached_property
     def kernel_log_matcher(self) -> KernelLogMatcher:
-        """How the kernel's messages of these classes are found."""
+        """Finds the kernel messages of these classes."""
         return KernelLogMatcher(
             {name: fault.kernel_log_pattern for name, fault in self.classes.items() if fault.kernel_log_pattern}
         )
 
     @cached_property
     def primary_faults(self) -> frozenset[str]:
-        """The faults of which others may be an echo."""
+        """The faults that others may follow from."""
         return frozenset(name for fault in self.classes.values() if fault.follows for name in fault.follows.classes)
 
     @cached_property
     def longest_follow_seconds(self) -> float:
-        """How many seconds after its cause an echo may still come."""
+        """The longest time in seconds between a primary fault and one that follows from it."""
         return max((fault.follows.within_seconds for fault in self.classes.values() if fault.follows), default=0)
 
     @property
     def default_treatment(self) -> FaultTreatment:
-        """How a fault is treated that no class has: noted, until somebody says otherwise."""
+        """The treatment of a fault without a class; by default it is only recorded."""
         return self.unknown or DEFAULT_TREATMENT
 
     def find_class(self, name: str) -> FaultClass | None:
-        """Return the class of that name; `gpu.xid.13` is found in the class that lists XID 13."""
+        """Return the class of a fault; `gpu.xid.13` belongs to the class that lists XID 13."""
         return self._by_name.get(name)
 
     def find_treatment(self, name: str) -> FaultTreatment:
-        """Return how a fault of that name is treated."""
+        """Return the treatment of a fault."""
         return self.find_class(name) or self.default_treatment
 
 
@@ -188,21 +189,21 @@ DEFAULT_TREATMENT = FaultTreatment(severity="informational", blame="operator", r
 
 
 def select_active_catalogs(catalogs: Iterable[FaultCatalog]) -> list[FaultCatalog]:
-    """Return the catalogues that count: one that another extends speaks through that other only."""
+    """Return the catalogues that no other catalogue extends: an extended one counts only through the other."""
     every = list(catalogs)
-    under = {catalog.extends for catalog in every}
-    return [catalog for catalog in every if catalog.name not in under]
+    extended = {catalog.extends for catalog in every}
+    return [catalog for catalog in every if catalog.name not in extended]
 
 
 def merge_catalogs(catalogs: Iterable[FaultCatalog]) -> FaultCatalog:
-    """Return what several catalogues say together. Raises ValueError where two speak of the same fault."""
+    """Return all active catalogues as one. Raises ValueError if two define the same fault."""
     every = select_active_catalogs(catalogs)
     if len(every) == 1:
         return every[0]
     classes: dict[str, FaultClass] = {}
     for catalog in every:
-        if twice := classes.keys() & catalog.classes.keys():
-            raise ValueError(f"{min(twice)} stands in two fault catalogues, one of them {catalog.name}")
+        if shared := classes.keys() & catalog.classes.keys():
+            raise ValueError(f"{min(shared)} stands in two fault catalogues, one of them {catalog.name}")
         classes |= catalog.classes
     return FaultCatalog(
         kind="FaultCatalog",

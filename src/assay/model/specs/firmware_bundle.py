@@ -1,4 +1,4 @@
-"""FirmwareBundle: the versions that belong together, and how each is brought onto a node."""
+"""FirmwareBundle: the firmware versions that belong together, and how each is installed on a node."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ FirmwarePush = Literal["simple", "multipart"]
 
 def _require_digest(digest: Any) -> Any:
     if digest in (None, ""):
-        said = "an artifact without its sha256: nobody could tell whether it is the image that was qualified"
-        raise ConflictError(FieldConflict("ASY0048", (), said, "add `sha256:`, as `sha256sum FILE` prints it"))
+        message = "an artifact without its sha256: nobody could tell whether it is the image that was qualified"
+        raise ConflictError(FieldConflict("ASY0048", (), message, "add `sha256:`, as `sha256sum FILE` prints it"))
     return digest
 
 
@@ -26,9 +26,9 @@ ImageDigest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$"), BeforeValidator(_
 class FirmwareComponent(StrictModel):
     """One component of the bundle.
 
-    `inventory` lists every id under the BMC's `UpdateService/FirmwareInventory` that must read `version`;
-    `artifact` is a path below the fleet repository; `reset` what must restart before the version counts.
-    `after` names components that must be on the node before this one is pushed.
+    `inventory` lists the ids below the BMC's `UpdateService/FirmwareInventory` that must read `version`. `artifact` is
+    a path below the fleet repository. `reset`: what must restart before the new version is active. `after`: components
+    that must be installed before this one.
     """
 
     name: str
@@ -44,13 +44,13 @@ class FirmwareComponent(StrictModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _a_digest_that_is_left_out_is_missing(cls, data: Any) -> Any:
-        """Hand a digest that is left out to the field's own validator, which says what is lacking and why."""
+    def _missing_digest_as_none(cls, data: Any) -> Any:
+        """Pass a missing digest to the field's validator, which explains why it is needed."""
         return {"sha256": None, **data} if isinstance(data, dict) else data
 
 
 class FirmwareBundle(SpecDocument):
-    """Component → version. Applied in `order`; read back after each reset."""
+    """Components and their versions. They are installed in `order` and read back after each reset."""
 
     kind: Literal["FirmwareBundle"]
     components: list[FirmwareComponent] = Field(min_length=1)

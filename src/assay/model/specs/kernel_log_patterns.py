@@ -1,6 +1,6 @@
-"""Which fault classes a message of the kernel speaks of, found by its first word or by a word that it holds.
+"""Patterns of kernel log messages, compiled so that a log of a million lines is searched fast.
 
-KernelLine: a message of the kernel as a regular expression, with the literal text by which it is found quickly.
+A message is found by how it begins or by a word that it contains; only then is its regular expression applied.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ def _check_regex(pattern: str) -> str:
     try:
         re.compile(pattern)
     except re.error as error:
-        raise ValueError(f"{pattern!r} is no regular expression: {error}") from None
+        raise ValueError(f"{pattern!r} is not a regular expression: {error}") from None
     return pattern
 
 
@@ -27,10 +27,10 @@ LiteralText = Annotated[str, Field(min_length=3)]
 
 
 class KernelLogPattern(StrictModel):
-    """Messages that `pattern` matches; its groups `pci` or `part` say which part of the node they speak of.
+    """Messages that match the regular expression `pattern`. Its groups `pci` or `part` name the affected part.
 
-    Every such message begins with one of `begins`, or holds one of `holds`: a log of a million lines is searched for
-    these first. A class without either is looked for in every line, which is right and slow.
+    Every such message must begin with one of `begins`, or contain one of `holds`: logs are searched for these first.
+    Without either, every line is matched, which is correct and slow.
     """
 
     pattern: RegexText
@@ -38,9 +38,9 @@ class KernelLogPattern(StrictModel):
     holds: list[LiteralText] = Field(default=[])
 
     @model_validator(mode="after")
-    def _one_way(self) -> KernelLogPattern:
+    def _begins_or_holds(self) -> KernelLogPattern:
         if self.begins and self.holds:
-            raise ValueError("give begins or holds, not both: a line is looked for in one way")
+            raise ValueError("give begins or holds, not both: a line is searched for in one way")
         return self
 
 
@@ -52,7 +52,7 @@ _XID_NUMBER = re.compile(
 
 
 class FaultMention(NamedTuple):
-    """A fault by the name under which it comes, and where: at a PCI place, or on a named part; "" for neither."""
+    """A fault that a message names, and where: at a PCI address, or on a named part; "" if not given."""
 
     name: str
     pci: str = ""
@@ -60,9 +60,9 @@ class FaultMention(NamedTuple):
 
 
 class KernelLogMatcher:
-    """The kernel's side of a catalogue, compiled. `begins` and `holds` are what logs are searched for first.
+    """The kernel log patterns of a catalogue, compiled. Logs are searched for `begins` and `holds` first.
 
-    `patterns` are those of classes that say neither: they are to be looked for in every line.
+    `patterns` belong to classes without `begins` and `holds` and must be matched with every line.
     """
 
     def __init__(self, lines: Mapping[str, KernelLogPattern]) -> None:
@@ -82,7 +82,7 @@ class KernelLogMatcher:
         ]
 
     def prefix_regex(self) -> str:
-        """Return a regular expression for how messages begin that are looked for by that, first letter by letter."""
+        """Return a regular expression for the beginnings of messages, grouped by first letter for speed."""
         first: dict[str, list[str]] = {}
         for head in self.begins:
             first.setdefault(re.escape(head[0]), []).append(re.escape(head[1:]))
@@ -91,7 +91,7 @@ class KernelLogMatcher:
         return f"(?=[{''.join(first)}])(?:{alternatives})"
 
     def find_faults(self, text: str) -> list[FaultMention]:
-        """Return what a message speaks of. It stands without its time, its host and its level."""
+        """Return the faults that a message names. `text` is without time, host and level."""
         found = []
         if "Xid (" in text and (number := _XID_NUMBER.search(text)):
             found.append(_xid_mention(number))
@@ -105,7 +105,7 @@ class KernelLogMatcher:
 
 
 def is_truncated_xid(text: str) -> bool:
-    """Whether a message began to tell of a XID or SXID and does not say which."""
+    """Whether a message announces an XID or SXID without its number."""
     return ("NVRM: Xid" in text or ": SXid" in text) and _XID_NUMBER.search(text) is None
 
 

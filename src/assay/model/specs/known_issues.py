@@ -1,7 +1,6 @@
-"""KnownIssues: failures that somebody looks after already, as data. They stay failures, and decide nothing until a day.
+"""KnownIssues: failures that somebody already owns, as data. Until its date, such a failure decides nothing.
 
-An entry excuses what *fails*; what could not be judged is never excused. From 00:00 UTC of `expires` on it excuses
-nothing, and what it excused counts at once.
+An entry excuses a `fail`, never an `error`. From 00:00 UTC of `expires` on it excuses nothing, and the failures count.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ GlobPattern = Annotated[str, Field(min_length=1)]
 
 
 def _date_to_text(day: Any) -> Any:
-    """Return a day as text: YAML makes a date of it where it has no quotes."""
+    """Return a day as text. YAML reads a day without quotes as a date."""
     return day.isoformat() if type(day) is date else day
 
 
@@ -29,7 +28,7 @@ def _check_day(day: str) -> str:
     try:
         date.fromisoformat(day)
     except ValueError as error:
-        raise ValueError(f"{day} is no day: {error}") from None
+        raise ValueError(f"{day} is not a day: {error}") from None
     return day
 
 
@@ -39,7 +38,7 @@ IsoDay = Annotated[
 
 
 class ExcuseCandidate(NamedTuple):
-    """What an entry is held against: a check and its subject, and where that is ("" for what is nowhere)."""
+    """A failure that an entry may excuse: a check and its subject, with node, pool and rack ("" if there is none)."""
 
     check: str
     subject: str
@@ -49,7 +48,7 @@ class ExcuseCandidate(NamedTuple):
 
     @classmethod
     def from_node(cls, check: str, subject: str, node: Node | None) -> ExcuseCandidate:
-        """Return it for a node's subject, or (None) for a rack's or a fabric's, which is on no one node."""
+        """Return the candidate for a subject of `node`; None for a rack or fabric, which belongs to no single node."""
         if node is not None:
             return cls(check, subject, node.name, node.pool, node.rack)
         scope, _, name = subject.partition("/")
@@ -58,9 +57,9 @@ class ExcuseCandidate(NamedTuple):
 
 
 class KnownIssueMatch(StrictModel):
-    """Which failures an entry is about: shell patterns (`*`, `?`, `[...]`), of which all must fit.
+    """The failures that an entry excuses: shell patterns (`*`, `?`, `[...]`), all of which must match.
 
-    `check` is a pytest id without its subject, `subject` an id such as `h100-a/n0007/gpu3`. Nothing else can be said.
+    `check` is a pytest id without parameters, `subject` an id such as `h100-a/n0007/gpu3`.
     """
 
     check: GlobPattern
@@ -69,16 +68,16 @@ class KnownIssueMatch(StrictModel):
     pool: GlobPattern = "*"
     rack: GlobPattern = "*"
 
-    def matches(self, judged: ExcuseCandidate) -> bool:
-        """Whether this is about that check on that subject."""
+    def matches(self, failure: ExcuseCandidate) -> bool:
+        """Whether all patterns match a failure."""
         return (
-            fnmatchcase(judged.check, self.check)
-            and fnmatchcase(judged.subject, self.subject)
-            and self.may_match_place(judged.node, judged.pool, judged.rack)
+            fnmatchcase(failure.check, self.check)
+            and fnmatchcase(failure.subject, self.subject)
+            and self.may_match_place(failure.node, failure.pool, failure.rack)
         )
 
     def may_match_place(self, node: str, pool: str, rack: str) -> bool:
-        """Whether this may be about something on that node."""
+        """Whether the patterns of node, pool and rack match."""
         return fnmatchcase(node, self.node) and fnmatchcase(pool, self.pool) and fnmatchcase(rack, self.rack)
 
     @property
@@ -88,12 +87,12 @@ class KnownIssueMatch(StrictModel):
 
     @property
     def matches_everything(self) -> bool:
-        """Whether no failure at all is left out."""
+        """Whether every failure matches."""
         return all(set(pattern) == {"*"} for pattern in self.sort_key)
 
 
 class KnownIssue(StrictModel):
-    """One issue that somebody looks after: what it makes fail, where it is followed, why, who, and until when.
+    """One issue that somebody owns: its URL, the failures that it causes, the reason, the owner, and its last day.
 
     From 00:00 UTC of `expires` (YYYY-MM-DD) on it excuses nothing.
     """
@@ -106,29 +105,29 @@ class KnownIssue(StrictModel):
 
     @property
     def expires_at(self) -> datetime:
-        """The moment from which it excuses nothing, UTC."""
+        """The time (UTC) from which it excuses nothing."""
         return datetime.fromisoformat(self.expires).replace(tzinfo=UTC)
 
     @property
     def sort_key(self) -> tuple[str, ...]:
-        """What entries are sorted by: the issue, then what they match."""
+        """The key by which entries are sorted: the issue, then its patterns."""
         return (self.issue, *self.match.sort_key)
 
     @property
     def annotation(self) -> str:
-        """What people read beside a failure that it excuses."""
+        """The remark in reports beside a failure that it excuses."""
         return f"known: {self.issue} until {self.expires}"
 
 
 class KnownIssues(SpecDocument):
-    """A list of known issues. It may be empty; one that cannot be read fails every run."""
+    """A list of known issues. It may be empty. A list that cannot be read makes every run fail."""
 
     kind: Literal["KnownIssues"]
     issues: list[KnownIssue] = Field(default=[])
 
     @model_validator(mode="after")
-    def _says_what_it_excuses(self) -> KnownIssues:
-        if found := list(_excusing_all(self.issues)):
+    def _excuses_something_specific(self) -> KnownIssues:
+        if found := list(_find_catch_all(self.issues)):
             raise ConflictError(*found)
         return self
 
@@ -139,10 +138,9 @@ def find_excuse(issues: Iterable[KnownIssue], judged: ExcuseCandidate, now: date
     return max(standing, key=lambda one: one.expires, default=None)
 
 
-def _excusing_all(issues: Iterable[KnownIssue]) -> Iterator[FieldConflict]:
-    for number, one in enumerate(issues):
-        if one.match.matches_everything:
-            said = "this excuses every failure of the fleet"
-            yield FieldConflict(
-                "ASY0173", ("issues", number, "match"), said, "name the checks, or the nodes, that it is about"
-            )
+def _find_catch_all(issues: Iterable[KnownIssue]) -> Iterator[FieldConflict]:
+    for number, issue in enumerate(issues):
+        if issue.match.matches_everything:
+            message = "this excuses every failure of the fleet"
+            fix = "name the checks, or the nodes, that it is about"
+            yield FieldConflict("ASY0173", ("issues", number, "match"), message, fix)

@@ -1,4 +1,4 @@
-"""Monitoring: what Prometheus and Alertmanager call the things that assay reads and the faults that it knows."""
+"""Monitoring: how the metrics and alerts of a site map to assay's readings and faults."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ LabelSpelling = Literal["plain", "pci", "index"]
 
 
 class MetricReading(StrictModel):
-    """From which metric a reading comes, and how.
+    """The metric of a reading, and how its value is read.
 
-    `reads` its number as it is, as a `truth` (0 is false), or as the seconds `since` a time; or the text of `label`.
-    `factor` brings it to the reading's unit. `words` say what numbers mean, `unknown` which number means none.
-    `where` narrows the series by labels.
+    - `reads`: the number itself, a `truth` (0 is false), or the seconds `since` a Unix time. With `label`, the reading
+      is that label's text.
+    - `factor`: multiplies the number into the reading's unit. `words`: number → text. `unknown`: the number that means
+      "no value". `where`: labels that the series must have.
     """
 
     metric: MetricName
@@ -36,9 +37,10 @@ class MetricReading(StrictModel):
 
 
 class MetricGroup(StrictModel):
-    """Readings of the node itself, or of each part that the label `by` names, below the branch `under` of the probe.
+    """Readings below the probe's branch `under`: of the node, or of each part that the label `by` names.
 
-    `spelled`: `pci` turns DCGM's `00000000:1B:00.0` into Linux's `0000:1b:00.0`. `parts`: which of them are meant.
+    `spelled: pci` turns DCGM's `00000000:1B:00.0` into Linux's `0000:1b:00.0`. `parts`: a regular expression for the
+    parts that belong to the group.
     """
 
     under: ReadingPath
@@ -49,17 +51,17 @@ class MetricGroup(StrictModel):
 
 
 class XidGauge(StrictModel):
-    """A gauge that holds the last error code of a GPU, for ever: 0 before there was one. `by` names the GPU's place."""
+    """A gauge that keeps the last XID of a GPU, 0 before the first. The label `by` says which GPU."""
 
     metric: MetricName
     by: MetricLabel
 
 
 class AlertRule(StrictModel):
-    """Which fault an alert is. All labels of `match` must be there; "*" stands for any text.
+    """The fault that an alert means. The alert must have all labels of `match`; "*" matches any text.
 
-    `{LABEL}` in `fault` is that label's text. `over`: the fault ends when the alert is resolved; without it, silence is
-    no cure.
+    `{LABEL}` in `fault` is replaced by that label's text. `over`: the fault ends when the alert is resolved; otherwise
+    it stays open.
     """
 
     match: dict[MetricLabel, str] = Field(min_length=1)
@@ -69,9 +71,9 @@ class AlertRule(StrictModel):
 
 
 class AlertMapping(StrictModel):
-    """How alerts name a node, and a part of it (`index`: 3 is gpu3): the first of these labels that the alert has.
+    """The labels that name a node, and a part of it (`index`: 3 is gpu3). The first label that an alert has counts.
 
-    `token` is what Alertmanager must show; without one, nothing is taken from it.
+    `token`: what Alertmanager must present. Without it, all alerts are refused.
     """
 
     node: list[MetricLabel] = Field(min_length=1)
@@ -81,7 +83,7 @@ class AlertMapping(StrictModel):
 
 
 class Monitoring(SpecDocument):
-    """Metrics → readings, alerts → faults. A site with other names writes a document that `extends` this."""
+    """Maps metrics to readings and alerts to faults. A site with other names writes a document that `extends` this."""
 
     kind: Literal["Monitoring"]
     sources: list[str] = Field(min_length=1)

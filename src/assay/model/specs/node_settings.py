@@ -19,11 +19,11 @@ from assay.model.specs.spec_document import SpecName, StrictModel
 
 
 class KubernetesClusterSettings(StrictModel):
-    """Where the API server is, and what there is ours.
+    """The API server of a Kubernetes cluster, and assay's namespace in it.
 
-    `kubeconfig` is a file, which holds or leads to the credentials, `context` one of its contexts (by default its
-    current one). Without `kubeconfig`, a pod uses its own service account, anything else the file that kubectl would
-    use. `namespace` is ours alone; `spare` names the PodTemplate in it from which pods for spare time are made.
+    `kubeconfig` is a file with, or with references to, credentials; `context` is one of its contexts (default: the
+    current one). Without `kubeconfig`, a pod uses its service account; elsewhere kubectl's default file is used. Only
+    assay uses `namespace`. `spare` names the PodTemplate in it for pods that run in spare time.
     """
 
     kubeconfig: str = ""
@@ -38,12 +38,13 @@ TLS_FINGERPRINT = r"^(sha256:[0-9A-Fa-f]{2}(:?[0-9A-Fa-f]{2}){31})?$"
 
 
 class PrometheusSettings(StrictModel):
-    """Which Prometheus knows the node, and by which labels.
+    """The Prometheus that scrapes the node, and the labels of the node's series.
 
-    `match`: a series is the node's when one of the labels with `{name}` reads so, filled with the node's name; labels
-    without it narrow every query (`cluster: hall1`). `credentials` hold `user:password`, `token` a bearer's. A sample
-    may be `stale_s` old. XIDs are looked for over `xid_hours`, which must be longer than from pass to pass.
-    `monitoring` names the document that maps metrics to readings.
+    - `match`: labels by name. A series belongs to the node if a label with `{name}`, filled with the node's name,
+      matches. Labels without `{name}` narrow every query (`cluster: hall1`).
+    - `credentials`: `user:password`. `token`: a bearer token. `ca`, `fingerprint`: whom to trust for HTTPS.
+    - `stale_s`: the greatest age of a sample. `xid_hours`: how far back XIDs are searched; it must be longer than the
+      time between two observations. `monitoring`: the Monitoring document that maps metrics to readings.
     """
 
     url: PrometheusUrl
@@ -57,7 +58,7 @@ class PrometheusSettings(StrictModel):
     monitoring: SpecName = "exporters"
 
     @model_validator(mode="after")
-    def _makes_sense(self) -> PrometheusSettings:
+    def _is_consistent(self) -> PrometheusSettings:
         if not any("{name}" in text for text in self.match.values()):
             raise ValueError("no label of `match` names the node: write {name} where its name stands")
         if self.credentials and self.token:
@@ -81,8 +82,8 @@ TransportName = Literal["ssh", "local", "slurm", "kubernetes", "push", "promethe
 class SlurmStepSettings(StrictModel):
     """How Slurm runs the probe on the node.
 
-    `node` is its name there where that is another. `join`: overlap the job that runs there, if any. `options` are more
-    of srun's, such as a partition or an account.
+    `node`: its name in Slurm, if that differs. `join`: overlap a job that runs there. `options`: more options of srun,
+    such as a partition or an account.
     """
 
     node: str = ""
@@ -91,7 +92,10 @@ class SlurmStepSettings(StrictModel):
 
 
 class KubernetesExecSettings(StrictModel):
-    """Which pod sees the node: one of `namespace` with the labels `pods`, on the cluster's `node` of that name."""
+    """The pod that runs the probe: one in `namespace` with the labels `pods`, on the cluster's node `node`.
+
+    `node` is needed only where the cluster has another name for it.
+    """
 
     context: str = ""
     namespace: str = Field(default="assay", min_length=1)

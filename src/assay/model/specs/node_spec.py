@@ -1,7 +1,4 @@
-"""NodeSpec: what a node of one kind must be.
-
-What a node's host must be, beyond its size: memory modules, kernel, services. What is not said is not asked for.
-"""
+"""NodeSpec: what a node of one kind must be: its parts, its host settings, and the limits of its measurements."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ from assay.model.units import UNITS, describe_unit_fix
 
 
 class DimmSpec(StrictModel):
-    """Memory modules, all alike. `speed_mts` is what they run at, in millions of transfers a second."""
+    """Memory modules, all alike. `speed_mts` is their configured speed in millions of transfers a second."""
 
     count: int = Field(gt=0)
     size_gib: int = Field(gt=0)
@@ -23,11 +20,11 @@ class DimmSpec(StrictModel):
 
 
 class HostSpec(StrictModel):
-    """How a host is built and set up.
+    """The memory, kernel and services of a host. A field that is not given is not checked.
 
-    `kernel` is a version as `uname -r` prints it; `iommu` the type of the GPUs' IOMMU groups (`identity` is what
-    `iommu=pt` gives, `none` no IOMMU); `services` are systemd's, without `.service`; `modules` are written with `_`;
-    `sysctls` are values by name, as text.
+    `kernel`: a version as `uname -r` prints it. `iommu`: the type of the GPUs' IOMMU groups (`identity` results from
+    `iommu=pt`, `none` means no IOMMU). `services`: systemd units without `.service`. `modules`: kernel modules, written
+    with `_`. `sysctls`: values by name, as text.
     """
 
     dimms: DimmSpec | None = None
@@ -42,19 +39,19 @@ class HostSpec(StrictModel):
 
 
 class GpuSpec(StrictModel):
-    """GPUs by slot: `pci[3]` is the place of `gpu3`, whether or not a GPU answers there."""
+    """GPUs by slot: `pci[3]` is the PCI address of `gpu3`, whether or not a GPU answers there."""
 
     model: str
     pci: list[str] = Field(min_length=1)
 
     @property
     def count(self) -> int:
-        """How many GPUs the node must have."""
+        """The number of GPUs that the node must have."""
         return len(self.pci)
 
 
 class HcaSpec(StrictModel):
-    """One InfiniBand adapter, by its kernel name and the rail it serves (counted from 0)."""
+    """One InfiniBand adapter: its kernel name, its rail (counted from 0) and its PCI address."""
 
     name: str
     rail: int = Field(ge=0)
@@ -62,7 +59,7 @@ class HcaSpec(StrictModel):
 
 
 class NicSpec(StrictModel):
-    """One front-end network interface; `mtu` in bytes, None where any will do."""
+    """One front-end network interface. `mtu` is in bytes; None means any."""
 
     name: str
     speed_mbps: int = Field(gt=0)
@@ -77,7 +74,7 @@ class NvmeSpec(StrictModel):
 
 
 class PsuSpec(StrictModel):
-    """Power supplies; `needed` of them must carry the load. None where the rack feeds the node by a busbar."""
+    """Power supplies; `needed` of them carry the load. `count` is 0 where the rack feeds the node by a busbar."""
 
     count: int = Field(ge=0)
     needed: int = Field(ge=0)
@@ -90,7 +87,7 @@ class PsuSpec(StrictModel):
 
 
 class BootSpec(StrictModel):
-    """How the node starts: `first` is a pattern (`UEFI: PXE*`) of its first boot option. None asks for nothing."""
+    """How the node boots. `first` is a shell pattern of its first boot option (`UEFI: PXE*`). None is not checked."""
 
     mode: Literal["UEFI", "Legacy"] = "UEFI"
     secure: bool | None = None
@@ -98,7 +95,7 @@ class BootSpec(StrictModel):
 
 
 class MetricLimit(StrictModel):
-    """One threshold. `source` names where the number comes from (a document, a measurement)."""
+    """One threshold. `source` says where the number comes from (a document, a measurement)."""
 
     value: float
     unit: str = Field(json_schema_extra={"enum": list(UNITS)})
@@ -116,7 +113,7 @@ class MetricLimit(StrictModel):
 
 
 class RackScale(StrictModel):
-    """What one whole rack of such nodes holds, where its nodes work as one machine (one NVLink domain)."""
+    """The parts of one rack of such nodes, where the rack is one machine (one NVLink domain)."""
 
     nodes: int = Field(gt=0)
     gpus: int = Field(gt=0)
@@ -125,9 +122,9 @@ class RackScale(StrictModel):
 
 
 class NodeSpec(SpecDocument):
-    """What a node of one kind must be. `firmware` names a FirmwareBundle; `limits` are per metric.
+    """What a node of one kind must be. `firmware` names a FirmwareBundle; `limits` are by metric.
 
-    `height_u` says how many rack units a node fills, upwards from its own; `rack` that a rack of them is one machine.
+    `height_u`: how many rack units a node fills, from its own upwards. `rack`: given if a rack of them is one machine.
     """
 
     kind: Literal["NodeSpec"]
@@ -151,3 +148,10 @@ class NodeSpec(SpecDocument):
     leak_detectors: int = Field(default=0, ge=0)
     kernel_cmdline: list[str] = Field(default=[])
     limits: dict[str, MetricLimit] = Field(default={})
+
+    def slot_names(self, kind: str) -> list[str]:
+        """Return the names of the slots of a kind (gpu, hca, nic, nvme, psu or fan) that the node must have, in order."""
+        counts = {"gpu": self.gpus.count, "nvme": self.nvme.count, "psu": self.psus.count, "fan": self.fans}
+        if kind in counts:
+            return [f"{kind}{index}" for index in range(counts[kind])]
+        return [part.name for part in (self.hcas if kind == "hca" else self.nics)]

@@ -1,10 +1,9 @@
-"""Sub-codes of the NVLink XIDs 144 to 150: which unit reported what, from the words in brackets of such a line.
+"""Sub-codes of the NVLink XIDs 144 to 150: which unit reported which error, from two words of the kernel line.
 
     145, RLW_REMAP Nonfatal XC0 i0 Link 08 (0x00000004 0x00000040 0x00000000 …)
 
-The first word says which unit interrupted: in its low ten bits before driver R575, in its low seven since, and a
-sub-code in bits 20 to 25. The second is that unit's error status. Source: NVIDIA, Analyzing Xid Errors with the Xid
-Catalog, "Xid 144-150 Decode".
+The first word names the unit (low ten bits before driver R575, low seven since) and a sub-code (bits 20 to 25). The
+second word is the unit's error status. Source: NVIDIA, Analyzing Xid Errors with the Xid Catalog, "Xid 144-150 Decode".
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from pydantic import Field
 from assay.model.specs.spec_document import StrictModel
 
 NvlinkResolution = Literal["reset", "ignore", "wait"]
-"""What a sub-code asks for: a GPU reset, nothing, or whatever the XID 154 says that follows."""
+"""What a sub-code asks for: a GPU reset, nothing, or what the XID 154 that follows says."""
 
 NVLINK_XID_LINE = re.compile(
     r": (?P<xid>14[4-9]|150),.*?\b(?P<unit>[A-Z][A-Z0-9_]+(?:/[A-Z0-9_]+)?) (?P<fatal>Fatal|Nonfatal|Degraded)\b.*?"
@@ -27,9 +26,10 @@ NVLINK_XID_LINE = re.compile(
 
 
 class NvlinkUnit(StrictModel):
-    """One unit: its names, and its number before and since driver R575. Unlisted sub-codes of it are for `otherwise`.
+    """One unit: its names, and its number before and since driver R575.
 
-    A status is a bit of the unit's error status; `sub` are sub-codes that it may have, none for 0.
+    `reset`, `wait` and `ignore` list error statuses; `otherwise` applies to all others. `sub`: the sub-codes of this
+    unit (empty: only 0).
     """
 
     names: list[str] = Field(min_length=1)
@@ -42,7 +42,7 @@ class NvlinkUnit(StrictModel):
     otherwise: NvlinkResolution | None = None
 
     def resolve(self, info: int, status: int) -> NvlinkResolution | None:
-        """Return what the two words ask for, None where they are not of this unit or not listed."""
+        """Return what the two words ask for, None if they belong to another unit or are not listed."""
         if self.before_r575 != info & 0x3FF and self.since_r575 != info & 0x7F:
             return None
         if (info >> 20 & 0x3F) not in (self.sub or [0]):
@@ -54,9 +54,9 @@ class NvlinkUnit(StrictModel):
 
 
 class NvlinkCode(NamedTuple):
-    """What one line says: the unit by name, its link ("" where it names none), both words, what they ask for.
+    """One decoded line: the unit, its link ("" if not given), both words, and what they ask for.
 
-    `info` is None where the line breaks off before its words.
+    `info` is None if the line breaks off before its words. `resolution` is None if the catalogue does not list it.
     """
 
     unit: str
@@ -68,21 +68,21 @@ class NvlinkCode(NamedTuple):
 
     @property
     def needs_action(self) -> bool:
-        """Whether it asks for something: as the catalogue says, else as the driver does, who calls it fatal or not."""
+        """Whether a GPU reset is needed: by the catalogue if it lists the code, else if the driver calls it fatal."""
         return self.fatal if self.resolution is None else self.resolution == "reset"
 
     def __str__(self) -> str:
         where = f", link {self.link}" if self.link else ""
         asks = {"reset": "asks for a reset", "ignore": "needs nothing", "wait": "leaves it to the XID 154 that follows"}
-        strange = f"{'fatal' if self.fatal else 'not fatal'}, and not in the catalogue"
-        said = asks[self.resolution] if self.resolution else strange
-        return f"{self.unit}{where}, status {self.status:#010x}: {said}"
+        unlisted = f"{'fatal' if self.fatal else 'not fatal'}, and not in the catalogue"
+        advice = asks[self.resolution] if self.resolution else unlisted
+        return f"{self.unit}{where}, status {self.status:#010x}: {advice}"
 
 
 def decode_nvlink_xid(text: str, units: Iterable[NvlinkUnit]) -> NvlinkCode | None:
-    """Return the sub-code of an NVLink XID's line, None where the line carries none.
+    """Return the decoded line of an NVLink XID, None for any other line.
 
-    Units whose name the line gives are asked first; numbers mean the same in no two of them.
+    Only the units that the line names are considered: the same number means something else in another unit.
     """
     found = NVLINK_XID_LINE.search(text)
     if found is None:
@@ -92,5 +92,5 @@ def decode_nvlink_xid(text: str, units: Iterable[NvlinkUnit]) -> NvlinkCode | No
         return NvlinkCode(found["unit"], link, fatal, None, 0, None)
     info, status = int(found["info"], 16), int(found["status"] or "0", 16)
     named = [unit for unit in units if set(found["unit"].split("/")) & set(unit.names)]
-    meant = next((means for unit in named if (means := unit.resolve(info, status))), None)
-    return NvlinkCode(found["unit"], link, fatal, info, status, meant)
+    resolution = next((known for unit in named if (known := unit.resolve(info, status))), None)
+    return NvlinkCode(found["unit"], link, fatal, info, status, resolution)

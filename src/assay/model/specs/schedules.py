@@ -1,8 +1,7 @@
-"""Schedules: what is done to the fleet by the clock, how often, and to which pools.
+"""Schedules: what the controller does by the clock, how often, and for which pools; and the due times (slots).
 
-The slots of a schedule: the moments at which it asks for something. Pure; all times are in UTC.
-
-In an hour that a time zone leaves out, a cron's slot is at its end; in one that comes twice it has both.
+All times are UTC. In an hour that a time zone skips, a cron's slot is at the end of the hour. In an hour that occurs
+twice, it has both slots.
 """
 
 from __future__ import annotations
@@ -23,10 +22,11 @@ CronText = Annotated[str, Field(pattern=r"^[0-9A-Za-z*,/-]+( [0-9A-Za-z*,/-]+){4
 
 
 class IdleVerificationSpec(StrictModel):
-    """How idle nodes are verified: by the checks of `phase` that load the hardware.
+    """How idle nodes are verified: by the active checks of `phase`.
 
-    `parts` each load a node for about `seconds`, one after the other, all of them within `within_minutes`. `at_once`
-    nodes of a pool are loaded at a time. A node that was in use in `told_after` slots one after the other is told.
+    Each of `parts` loads a node for about `seconds`, one after the other, all within `within_minutes`. At most
+    `at_once` nodes of a pool are loaded at the same time. A node that was in use in `told_after` slots in a row is
+    reported.
     """
 
     phase: Phase
@@ -38,12 +38,12 @@ class IdleVerificationSpec(StrictModel):
 
 
 class FleetSchedule(StrictModel):
-    """What is done, and when: by `cron` (five fields, in `time_zone`) or `every_minutes`, counted from midnight UTC.
+    """What to do, and when: by `cron` (five fields, in `time_zone`) or `every_minutes`, counted from midnight UTC.
 
-    `observe` is how often the running loop looks at nodes; the others have slots, each of which is carried out once.
-    `pools` are all where none is named. `spread_minutes`: each pool or fabric begins later by a time of its own, always
-    the same, up to so long. `catch_up`: slots that nobody was there for are made up for, once for all; without it they
-    are left out. `stale_minutes`: how old what was judged in a phase may be before a staleness sweep tells of it.
+    - `does: observe` is the interval at which the loop observes nodes. All other work has slots; each slot runs once.
+    - `pools`: empty means all. `spread_minutes`: each pool or fabric starts later by a fixed delay of up to this long.
+    - `catch_up`: missed slots are made up for by one run; without it they are skipped.
+    - `stale_minutes`: the age by phase at which the staleness sweep reports an outcome.
     """
 
     does: ScheduledWork
@@ -57,7 +57,7 @@ class FleetSchedule(StrictModel):
     stale_minutes: dict[Phase, Minutes] = Field(default={})
 
     @model_validator(mode="after")
-    def _makes_sense(self) -> FleetSchedule:
+    def _is_consistent(self) -> FleetSchedule:
         if (self.cron is None) == (self.every_minutes is None):
             raise ValueError("give cron or every_minutes, and not both")
         if self.does == "observe" and self.every_minutes is None:
@@ -72,7 +72,7 @@ class FleetSchedule(StrictModel):
 
 
 class Schedules(SpecDocument):
-    """What the controller does by the clock. `time_zone` is that of crons which name none, by its IANA name."""
+    """What the controller does by the clock. `time_zone` is the IANA name for crons that name none themselves."""
 
     kind: Literal["Schedules"]
     sources: list[str] = Field(min_length=1)
@@ -86,7 +86,7 @@ class Schedules(SpecDocument):
 
 
 def find_time_zone(name: str) -> tzinfo:
-    """Return a time zone by its IANA name, UTC for "". Raises ValueError for one that is not known here."""
+    """Return a time zone by its IANA name, UTC for "". Raises ValueError if this machine does not know it."""
     if name in ("", "UTC"):
         return UTC
     try:
@@ -96,10 +96,10 @@ def find_time_zone(name: str) -> tzinfo:
 
 
 def _check_cron(cron: str | None) -> None:
-    """Raise ValueError for five words that are no cron."""
+    """Raise ValueError if a cron is not valid."""
     if cron is None:
         return
-    from croniter import croniter  # a tenth of a second to load, and few commands have use for it
+    from croniter import croniter  # takes a tenth of a second to load, and few commands need it
 
     if not croniter.is_valid(cron):
         raise ValueError(f"cron {cron!r} says no time; write minute, hour, day, month and weekday as crontab(5) does")
@@ -110,7 +110,7 @@ SMALLEST_STEP = timedelta(microseconds=1)
 
 
 def find_previous_slot(schedule: FleetSchedule, zone: str, at: datetime) -> datetime | None:
-    """Return the newest slot up to and with `at`; None where a cron has none. `zone` is that of the document."""
+    """Return the newest slot not later than `at`, None if a cron has none. `zone` is the document's time zone."""
     if schedule.every_minutes is not None:
         step = timedelta(minutes=schedule.every_minutes)
         return at - (at - SLOT_ORIGIN) % step
@@ -120,7 +120,7 @@ def find_previous_slot(schedule: FleetSchedule, zone: str, at: datetime) -> date
 
 
 def find_next_slot(schedule: FleetSchedule, zone: str, at: datetime) -> datetime | None:
-    """Return the first slot later than `at`; None where a cron has none."""
+    """Return the first slot later than `at`, None if a cron has none."""
     if schedule.every_minutes is not None:
         step = timedelta(minutes=schedule.every_minutes)
         return at - (at - SLOT_ORIGIN) % step + step

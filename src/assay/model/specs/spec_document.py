@@ -1,4 +1,4 @@
-"""What every spec document has in common."""
+"""The base models of every spec document."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 
 class StrictModel(BaseModel):
-    """A part of a spec: unknown keys are mistakes, nothing is coerced, nothing changes after loading."""
+    """A part of a spec: unknown keys are refused, values are not converted, instances are frozen."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
 
@@ -17,10 +17,10 @@ SpecName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")]
 
 
 class SpecDocument(StrictModel):
-    """A whole spec document: `kind` says which, `name` is how others refer to it.
+    """A whole spec document of one `kind`. Others refer to it by `name`.
 
-    It may be laid over one other of its kind, which it `extends`: mappings merge key by key, `null` takes a key out,
-    anything else stands in place of what was there (JSON Merge Patch, RFC 7396).
+    It may extend one other document of its kind: mappings merge key by key, `null` removes a key, and any other value
+    replaces the extended one (JSON Merge Patch, RFC 7396).
     """
 
     kind: str

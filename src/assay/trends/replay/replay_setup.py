@@ -15,7 +15,7 @@ from assay.model.node import Node
 from assay.model.specs.check_catalog_and_gates import CheckDeclaration, Phase
 from assay.model.specs.fault_catalog import FaultCatalog
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
-from assay.model.specs.management_profile_and_retries import ManagementProfile
+from assay.model.specs.management_profile import ManagementProfile
 from assay.trends.replay.assumed_durations import AssumedDuration, ReplayDurations
 from assay.trends.replay.fault_history import HistoryEvent
 

@@ -22,7 +22,7 @@ from assay.model.ledger_entry import LedgerEntry
 from assay.model.node import Node
 from assay.model.outcome import CheckSubject, Outcome, RecordedOutcome
 from assay.model.specs.check_catalog_and_gates import CheckDeclaration
-from assay.model.specs.management_profile_and_retries import ManagementProfile
+from assay.model.specs.management_profile import ManagementProfile
 from assay.model.timestamps import NEVER, format_time, parse_time
 from assay.trends.replay.replay_setup import ReplayNodes, ReplayRules
 

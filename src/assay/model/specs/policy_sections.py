@@ -1,0 +1,255 @@
+"""The sections of a LifecyclePolicy: states, fault rules, the remedy ladder, limits, reminders and retries.
+
+The vocabulary is closed: nothing in a policy is evaluated as an expression.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+from pydantic import Field
+
+from assay.model.backoff import Backoff
+from assay.model.decision import ActionName, DecisionTiming
+from assay.model.specs.check_catalog_and_gates import Phase
+from assay.model.specs.fault_catalog import FaultBlame, FaultSeverity, Remedy
+from assay.model.specs.spec_document import StrictModel
+
+
+class PhaseRequirement(StrictModel):
+    """Every check declared for `phase` must have passed, on evidence at most `fresh_hours` old.
+
+    `active`: at least one of these checks must load the hardware. `newer_than_repair`: the evidence must be newer than
+    the last verified repair or certification.
+    """
+
+    phase: Phase
+    active: bool = False
+    fresh_hours: float = Field(gt=0)
+    newer_than_repair: bool = True
+
+
+class StateDeadline(StrictModel):
+    """After `hours` in the state, the node goes `to` another state, whatever else is known.
+
+    Without `to`, the node stays and a ticket asks a person to look. Slow alone does not mean broken.
+    """
+
+    hours: float = Field(gt=0)
+    to: str | None = None
+    source: str = ""
+
+
+class FaultEscalation(StrictModel):
+    """A node with an open fault of this `blame` goes `to` a state. `recurred`: only if a repair did not help."""
+
+    blame: FaultBlame
+    recurred: bool = True
+    to: str
+
+
+class LifecycleState(StrictModel):
+    """One state of the lifecycle.
+
+    - `in_service`: customers use the node. `counts_out`: the node counts against the blast-radius limit.
+    - `entry`: actions on arrival, in order. All must be verified before the node may leave.
+    - `watch`: phases that are judged at every observation; their failures are faults.
+    - `requires`: what must pass before `pass_to`. If it fails, the node goes to `fail_to`. Without `fail_to`, the node
+      stays and a ticket is opened.
+    - `soak_hours`: the shortest stay. `until_idle`: the node leaves only when it runs no job.
+    - `certified_to`: where a person's certification leads. `final`: the state needs no way out.
+    """
+
+    summary: str
+    in_service: bool = False
+    counts_out: bool = False
+    entry: list[ActionName] = Field(default=[])
+    watch: list[Phase] = Field(default=[])
+    requires: list[PhaseRequirement] = Field(default=[])
+    soak_hours: float = Field(default=0, ge=0)
+    until_idle: bool = False
+    pass_to: str | None = None
+    fail_to: str | None = None
+    effect_failed_to: str | None = None
+    certified_to: str | None = None
+    deadline: StateDeadline | None = None
+    escalate: list[FaultEscalation] = Field(default=[])
+    final: bool = False
+
+    def list_exits(self) -> Iterator[tuple[str, str]]:
+        """Yield field and target of every way out that the state names, such as `pass_to` or `escalate.0`."""
+        for field in ("pass_to", "fail_to", "effect_failed_to", "certified_to"):
+            if target := getattr(self, field):
+                yield field, target
+        if self.deadline and self.deadline.to:
+            yield "deadline", self.deadline.to
+        for number, escalation in enumerate(self.escalate):
+            yield f"escalate.{number}", escalation.to
+
+
+class FaultRule(StrictModel):
+    """What a fault leads to; the first rule that matches wins. An empty list or null matches everything.
+
+    `remedy: class` starts the ladder with the remedy of the fault's class. `to` names a state instead of the ladder.
+    `while_pending`: actions taken at once while a pending decision waits for the node to be idle.
+    """
+
+    severity: list[FaultSeverity] = Field(default=[])
+    classes: list[str] = Field(default=[])
+    states: list[str] = Field(default=[])
+    blame: list[FaultBlame] = Field(default=[])
+    in_use: bool | None = None
+    timing: DecisionTiming
+    remedy: Remedy | Literal["class"] = "class"
+    to: str | None = None
+    while_pending: list[Literal["cordon"]] = Field(default=[])
+
+    @property
+    def matches_everything(self) -> bool:
+        """Whether the rule matches every fault."""
+        return not (self.severity or self.classes or self.states or self.blame) and self.in_use is None
+
+    def matches(self, state: str, fault_class: str, severity: FaultSeverity, blame: FaultBlame, in_use: bool) -> bool:
+        """Whether the rule matches such a fault on a node in `state`."""
+        return (
+            (not self.severity or severity in self.severity)
+            and (not self.classes or fault_class in self.classes)
+            and (not self.states or state in self.states)
+            and (not self.blame or blame in self.blame)
+            and self.in_use in (None, in_use)
+        )
+
+
+class LadderRung(StrictModel):
+    """One rung of the ladder: `to` this state, at most `times` per node within the window, `then` the next rung."""
+
+    to: str
+    times: int = Field(default=1, ge=1)
+    then: Remedy | None = None
+
+
+class RemedyLadder(StrictModel):
+    """Remedies by name. Uses are counted per node over `window_hours`, and from the last certification only."""
+
+    window_hours: float = Field(gt=0)
+    rungs: dict[Remedy, LadderRung]
+
+
+class EffectConcurrency(StrictModel):
+    """How many effects may run at the same time in one `pool`, and in one `rack`."""
+
+    pool: int = Field(default=64, ge=1)
+    rack: int = Field(default=18, ge=1)
+
+
+class AutomationLimits(StrictModel):
+    """Limits on what automation may do at once.
+
+    - `pool_percent`: the share of a pool that may be out of service. One node of a pool may always be out.
+    - `rack_concurrent`: nodes of one rack that may be out at once. `reboots_per_hour`: restarts of the whole fleet.
+    - `effects_at_once`: effects that run at the same time. `per_minute`: effects that may start per pool and minute.
+      Cordon and uncordon take no time and do not count here.
+    """
+
+    pool_percent: float = Field(gt=0, le=100)
+    rack_concurrent: int = Field(ge=1)
+    reboots_per_hour: int = Field(ge=1)
+    effects_at_once: EffectConcurrency = Field(default_factory=EffectConcurrency)
+    per_minute: int = Field(default=60, ge=1)
+
+
+class RackRule(StrictModel):
+    """A rack of such nodes is one machine of `of` nodes. With more than `more_than` of them out, the rack is cordoned.
+
+    The nodes keep their jobs and their state. They are uncordoned when enough of them serve again. One rule cordons at
+    most `at_once` racks of a pool: more racks at the same time suggest a cause outside the racks.
+    """
+
+    node_specs: list[str] = Field(min_length=1)
+    of: int = Field(ge=2)
+    more_than: int = Field(ge=0)
+    at_once: int = Field(default=2, ge=1)
+
+
+class FaultBreakerLimits(StrictModel):
+    """Faults on this share of a pool's nodes in service, and on at least `min_nodes`, stop all moves of the pool.
+
+    Faults count that occur within `window_minutes`.
+    """
+
+    percent: float = Field(gt=0, le=100)
+    min_nodes: int = Field(ge=2)
+    window_minutes: float = Field(gt=0)
+
+
+class HoldReminder(StrictModel):
+    """A reminder of a person's hold is sent every `remind_hours`."""
+
+    remind_hours: float = Field(gt=0)
+
+
+class PendingReminder(StrictModel):
+    """A reminder of a pending decision, with the jobs that block it, is sent every `remind_hours`.
+
+    `by_hand`: actions taken at once while a person's move waits.
+    """
+
+    remind_hours: float = Field(default=24, gt=0)
+    by_hand: list[Literal["cordon"]] = Field(default=["cordon"])
+
+
+class CordonReassertion(StrictModel):
+    """If somebody uncordons a node that is out, it is cordoned again, at most `again` times in `window_hours`.
+
+    After that, the node stays uncordoned and a ticket asks people, until the window allows it again.
+    """
+
+    again: int = Field(default=3, ge=1)
+    window_hours: float = Field(default=24, gt=0)
+    source: str = ""
+
+
+class SilenceLimits(StrictModel):
+    """How long a node may be silent before the fault `telemetry.lost` is recorded.
+
+    `agent_minutes`: no batch from the agent, where the inventory declares one. `readings_minutes`: no answer from the
+    probe or the BMC. Time without `assay serve` (for agents) or without polls (for readings) does not count.
+    """
+
+    agent_minutes: float = Field(default=5, gt=0)
+    readings_minutes: float = Field(default=60, gt=0)
+
+
+class CommitTrust(StrictModel):
+    """Which commits of the fleet repository the controller accepts.
+
+    `signed`: only commits with an SSH signature by a key in the file `allowed_signers` (see ssh-keygen(1)).
+    """
+
+    signed: bool
+    allowed_signers: str = Field(default="specs/allowed_signers", pattern=r"^\w[\w-]*([./]\w[\w-]*)*$")
+
+
+class EffectRetryPolicy(StrictModel):
+    """How often one action is attempted.
+
+    An attempt that raised an error is repeated after `waits_minutes` of the fleet's time; the last wait applies to all
+    further attempts. An action that ran without error and did not help has failed and is not repeated. After
+    `deadline_minutes` of real time, nothing of an attempt still runs, even if its controller died.
+    """
+
+    attempts: int = Field(default=3, ge=1, le=10)
+    waits_minutes: list[float] = Field(default=[1, 5], min_length=1)
+    deadline_minutes: float = Field(default=60, gt=0, le=1440)
+    source: str = ""
+
+    @property
+    def backoff(self) -> Backoff:
+        """The waits between attempts, in seconds of the fleet's clock."""
+        return Backoff(tuple(minutes * 60 for minutes in self.waits_minutes), factor=1.0)
+
+    @property
+    def deadline_s(self) -> float:
+        """The deadline in seconds."""
+        return self.deadline_minutes * 60
