@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class TicketPlace:
-    """Where hands must go. `port` and `label` as printed on the hardware; `u` counts from the bottom."""
+    """Where a technician must go. `port` and `label` are as printed on the hardware; `u` counts from the bottom."""
 
     device: str
     site: str = ""
@@ -20,10 +20,11 @@ class TicketPlace:
 
 @dataclass(frozen=True, slots=True)
 class Ticket:
-    """Opened once per `key`, updated, closed by the check or scan named in `verify` when it passes, reopened.
+    """Work for a technician. There is one ticket per `key`; the check or scan in `verify` closes it when it passes.
 
-    `cause` is the likely one, `steps` are what to do, one a line, `beside` is what else the work interrupts. `files`
-    go along, or say where to put something: one a line, a path below the fleet's root, two spaces, what it is.
+    - `expected`, `seen`: what should be there, and what was read. `cause`: the likely cause.
+    - `steps`: what to do, one step a line. `beside`: what else the work interrupts.
+    - `files`: files to take along or to deliver, one a line: path below the fleet's root, two spaces, description.
     """
 
     id: str
@@ -41,20 +42,20 @@ class Ticket:
     files: str = ""
 
     def as_json(self) -> dict[str, Any]:
-        """Return plain JSON data; `from_json` reads it back. Without files it is as it was before there were any."""
+        """Return plain JSON data; `from_json` reads it back. An empty `files` is left out."""
         plain = {name: getattr(self, name) for name in self.__slots__ if name != "files" or self.files}
         plain["places"] = [{k: getattr(p, k) for k in p.__slots__} for p in self.places]
         return plain
 
     @classmethod
     def from_json(cls, plain: dict[str, Any]) -> Ticket:
-        """Read `as_json` back."""
+        """Return the ticket that `as_json` gave."""
         return cls(**{**plain, "places": tuple(TicketPlace(**p) for p in plain["places"])})
 
 
 @dataclass(frozen=True, slots=True)
 class TicketEvent:
-    """One line of a ticket's history. `what`: opened, updated, closed, reopened; `why`: what was seen, or proved it."""
+    """One line of a ticket's history. `what` is opened, updated, closed or reopened; `why` gives the reason."""
 
     at: str
     what: str
@@ -63,7 +64,7 @@ class TicketEvent:
 
 @dataclass(frozen=True, slots=True)
 class TicketRecord:
-    """One ticket and its history; times are ISO 8601 UTC, "" for what did not happen (or not since it reopened)."""
+    """One ticket and its history. Times are ISO 8601 UTC, "" for an event that has not happened since it (re)opened."""
 
     ticket: Ticket
     opened_at: str
@@ -74,5 +75,5 @@ class TicketRecord:
 
     @property
     def reopen_count(self) -> int:
-        """How often it was reopened."""
-        return sum(one.what == "reopened" for one in self.history)
+        """How often the ticket was reopened."""
+        return sum(event.what == "reopened" for event in self.history)
