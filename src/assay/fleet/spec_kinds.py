@@ -12,18 +12,18 @@ from assay.model.specs.spec_document import SpecDocument
 SPEC_KINDS = {
     "BmcQuirks": "assay.model.specs.bmc_quirks",
     "CheckCatalog": "assay.model.specs.check_catalog_and_gates",
-    "Checklists": "assay.model.specs.ticket_routes_and_checklists",
+    "Checklists": "assay.model.specs.checklists",
     "FabricDesign": "assay.model.fabric.fabric_design",
     "FaultCatalog": "assay.model.specs.fault_catalog",
     "FirmwareBundle": "assay.model.specs.firmware_bundle",
     "Gates": "assay.model.specs.check_catalog_and_gates",
     "KnownIssues": "assay.model.specs.known_issues",
     "LifecyclePolicy": "assay.model.specs.lifecycle_policy",
-    "ManagementProfile": "assay.model.specs.management_profile_and_retries",
+    "ManagementProfile": "assay.model.specs.management_profile",
     "Monitoring": "assay.model.specs.monitoring",
     "NodeSpec": "assay.model.specs.node_spec",
     "Schedules": "assay.model.specs.schedules",
-    "TicketRoute": "assay.model.specs.ticket_routes_and_checklists",
+    "TicketRoute": "assay.model.specs.ticket_route",
 }
 """Where each kind's model is, which is called as the kind is."""
 

@@ -1,6 +1,4 @@
-"""The adapter `kubernetes`: nodes on which Kubernetes places pods, through its official client.
+"""Takes a node's settings and orders to cordon, drain or release it; speaks to Slurm, Kubernetes or no scheduler.
 
-Where Slurm places the jobs: its own programs are asked and told, and nothing of it is linked.
+Gives the customers' jobs on a node, the reason of its cordon, and the results of work in its spare time.
 """
-
-from __future__ import annotations

@@ -1,8 +1,6 @@
-"""The way to an API server: by kubeconfig or as a pod of the cluster, over TLS that is verified.
+"""Speaks to a Kubernetes API server: by kubeconfig or as a pod of the cluster, over verified TLS only.
 
-What an API server's refusal means, in words.
-
-One API server. Answers are read as JSON: the client's models refuse what a newer or older server says otherwise.
+Answers are read as JSON. The official client's models would reject answers of newer or older servers.
 """
 
 from __future__ import annotations
@@ -21,98 +19,24 @@ from assay.model.specs.node_settings import KubernetesClusterSettings
 
 if TYPE_CHECKING:
     from kubernetes.client import Configuration
+    from pydantic import ValidationError
 
 IN_CLUSTER_VARIABLE = "KUBERNETES_SERVICE_HOST"
 DEFAULT_KUBECONFIG = "~/.kube/config"
 READ_RETRIES = 2
-
-
-def load_client_configuration(settings: KubernetesClusterSettings) -> Configuration:
-    """Return the client's configuration. Raises Trouble where it cannot be had, or where TLS would not be verified."""
-    from kubernetes import client
-    from urllib3 import Retry
-
-    told = client.Configuration()
-    _load(settings, told)
-    if not told.verify_ssl:
-        fix = "give the cluster's certificate-authority-data in place of insecure-skip-tls-verify"
-        raise AssayError(
-            "the kubeconfig switches the check of the API server's certificate off", where=told.host, fix=fix
-        )
-    if not told.host.startswith("https://"):
-        raise AssayError("the API server is not reached over TLS", where=told.host, fix="give an https:// address")
-    for token in told.api_key.values():
-        register_secret(str(token).rpartition(" ")[2])
-    told.retries = Retry(
-        total=READ_RETRIES,
-        connect=0,
-        redirect=0,
-        status_forcelist=(429, 503),  # the server asks for patience; an eviction's 429 is an answer, and no GET
-        allowed_methods={"GET"},
-        raise_on_status=False,
-    )
-    return told
-
-
-def read_kubeconfig_stamp(settings: KubernetesClusterSettings) -> tuple[Any, ...]:
-    """Return what changes when a kubeconfig is replaced, so that its new credentials are read."""
-    return os.environ.get(IN_CLUSTER_VARIABLE), *(_read_mtime(path) for path in _files(settings))
-
-
-def _files(settings: KubernetesClusterSettings) -> list[Path]:
-    told = settings.kubeconfig or os.environ.get("KUBECONFIG") or DEFAULT_KUBECONFIG
-    return [Path(name).expanduser() for name in told.split(os.pathsep) if name]
-
-
-def _read_mtime(path: Path) -> tuple[str, int]:
-    try:
-        return str(path), path.stat().st_mtime_ns
-    except OSError:
-        return str(path), 0
-
-
-def _load(settings: KubernetesClusterSettings, told: Configuration) -> None:
-    from kubernetes import config
-
-    if not settings.kubeconfig and not os.environ.get("KUBECONFIG") and os.environ.get(IN_CLUSTER_VARIABLE):
-        return _load_in_cluster(told)
-    files = [path for path in _files(settings) if path.is_file()]
-    where = os.pathsep.join(map(str, files or _files(settings)))
-    if not files:
-        fix = "set `kubernetes: {kubeconfig: PATH}` in the inventory, or KUBECONFIG"
-        raise AssayError("there is no kubeconfig", where=where, fix=fix)
-    try:
-        load: Callable[..., None] = config.load_kube_config
-        load(os.pathsep.join(map(str, files)), settings.context or None, told, persist_config=False)
-    except Exception as error:  # the library lets through what its YAML reader and its credential plugins raise
-        fix = "`kubectl config get-contexts` lists what it holds"
-        raise AssayError(f"the kubeconfig cannot be used: {_first_line(error)}", where=where, fix=fix) from None
-
-
-def _load_in_cluster(told: Configuration) -> None:
-    from kubernetes import config
-
-    try:
-        load: Callable[..., None] = config.load_incluster_config
-        load(client_configuration=told)
-    except (config.ConfigException, OSError) as error:
-        fix = "give the pod a service account whose token is mounted (deploy/kubernetes.yaml)"
-        raise AssayError(f"this pod has no credentials: {_first_line(error)}", fix=fix) from None
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).partition("\n")[0][:200] or type(error).__name__
-
-
-if TYPE_CHECKING:
-    from pydantic import ValidationError
-
+REQUEST_TIMEOUTS_S = (5.0, 30.0)
+"""The limits for a connection, and for the silence before or within an answer."""
+LIST_CHUNK = 500
 MAX_MESSAGE_LENGTH = 300
+HTTP_UNAUTHORIZED, HTTP_FORBIDDEN, HTTP_NOT_FOUND, HTTP_CONFLICT = 401, 403, 404, 409
+HTTP_GONE, HTTP_TOO_MANY_REQUESTS, HTTP_UNAVAILABLE = 410, 429, 503
+STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
+KubernetesObject = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class ApiRequest:
-    """What was asked for: a verb and a resource as RBAC calls them, and the object's name and namespace, if any."""
+    """A request in the words of RBAC: a verb and a resource, and the object's name and namespace, if any."""
 
     verb: str
     resource: str
@@ -120,135 +44,212 @@ class ApiRequest:
     namespace: str = ""
 
     def __str__(self) -> str:
-        named = f" {self.name}" if self.name else ""
-        return f"{self.verb} {self.resource}{named}{f' in {self.namespace}' if self.namespace else ''}"
+        name = f" {self.name}" if self.name else ""
+        return f"{self.verb} {self.resource}{name}{f' in {self.namespace}' if self.namespace else ''}"
 
 
 class ApiRefusal(AssayError):
-    """An API server that said no. `status` is HTTP's."""
+    """The API server refused a request. `status` is the HTTP status."""
 
     def __init__(self, what: str, *, where: str, fix: str, status: int) -> None:
         super().__init__(what, where=where, fix=fix)
         self.status = status
 
 
-def make_api_refusal(question: ApiRequest, server: str, status: int, body: Any) -> ApiRefusal:
-    """Return the refusal of a question by a `server`, whose answer had this HTTP `status` and `body`."""
-    told = _parse_status(body)
-    said = redact(str(told.get("message") or "no reason given"))[:MAX_MESSAGE_LENGTH]
-    what, fix = _explain(question, status, said)
-    return ApiRefusal(what, where=server, fix=fix, status=status)
+def connect_cluster(settings: KubernetesClusterSettings) -> KubernetesApi:
+    """Return the API of the cluster of these settings. Its connections are reused until its kubeconfig changes."""
+    return _cached_cluster(settings, read_kubeconfig_stamp(settings))
 
 
-def make_no_answer_error(server: str, error: Exception) -> AssayError:
-    """Return what a server that gives no answer comes to."""
-    reason = error.__cause__ or getattr(error, "reason", None) or error
-    said = redact(str(reason)).strip().rpartition("\n")[2][:MAX_MESSAGE_LENGTH]
-    if "certificate" in said.lower():
-        fix = "the kubeconfig's certificate-authority-data must be of this cluster"
-        return AssayError(f"the API server's certificate is not trusted: {said}", where=server, fix=fix)
-    return AssayError(
-        f"the API server does not answer: {said}", where=server, fix="`kubectl get --raw /readyz` asks it too"
-    )
-
-
-def make_invalid_body_error(question: ApiRequest, server: str, error: ValidationError) -> AssayError:
-    """Return what a body comes to that the client does not let out."""
-    fields = ", ".join(".".join(map(str, one["loc"][1:])) for one in error.errors(include_input=False))
-    fix = "leave it out, or use an assay whose client is as new as the cluster"
-    return AssayError(f"the client that should {question} takes no such body: {fields}", where=server, fix=fix)
-
-
-def _explain(question: ApiRequest, status: int, said: str) -> tuple[str, str]:
-    if status == 401:
-        return "the API server does not know us (401)", "the kubeconfig's credentials are wrong or have expired"
-    if status == 403:
-        scope = f" in the namespace {question.namespace}" if question.namespace else ""
-        lacks = f"RBAC does not let us `{question.verb}` `{question.resource}`{scope}"
-        return f"{lacks}: {said}", "`kubectl apply -f deploy/kubernetes.yaml` grants it"
-    if status == 404 and question.resource.startswith("nodes"):
-        fix = "a node has one name, in the inventory and in the cluster: see `kubectl get nodes`"
-        return f"the cluster does not know the node {question.name}", fix
-    return f"the API server refused to {question} ({status}): {said}", ""
-
-
-def _parse_status(body: Any) -> dict[str, Any]:
-    """Return the Status object of an answer's body, empty for a body that is none."""
-    try:
-        told = json.loads(body)
-    except (TypeError, ValueError):
-        return {"message": str(body).strip().partition("\n")[0]} if body else {}
-    return told if isinstance(told, dict) else {}
-
-
-REQUEST_TIMEOUTS_S = (5.0, 30.0)
-"""How long a connection may take, and then the silence before or within an answer."""
-
-LIST_CHUNK = 500
-HTTP_GONE = 410
-HTTP_UNAUTHORIZED = 401
-STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
-KubernetesObject = dict[str, Any]
+@lru_cache(maxsize=64)
+def _cached_cluster(settings: KubernetesClusterSettings, stamp: tuple[Any, ...]) -> KubernetesApi:
+    del stamp
+    return KubernetesApi(settings)
 
 
 class KubernetesApi:
-    """The client's APIs, and the way to ask them."""
+    """One API server. `core` and `policy` are the official client's APIs, whose methods `request` calls."""
 
     def __init__(self, settings: KubernetesClusterSettings) -> None:
         from kubernetes import client
 
-        told = load_client_configuration(settings)
-        self.server = str(told.host)
-        channel = client.ApiClient(told)
-        self.core, self.policy = client.CoreV1Api(channel), client.PolicyV1Api(channel)
+        configuration = load_client_configuration(settings)
+        self.server = str(configuration.host)
+        api = client.ApiClient(configuration)
+        self.core, self.policy = client.CoreV1Api(api), client.PolicyV1Api(api)
 
-    def request(self, question: ApiRequest, call: Callable[..., Any], *given: Any, **options: Any) -> Any:
-        """Return the JSON that a call answers. Raises Refused, or Trouble where there is no answer."""
-        return json.loads(self.request_bytes(question, call, *given, **options))
+    def request(self, request: ApiRequest, call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        """Return the JSON that a call answers. Raises ApiRefusal, or AssayError if there is no answer."""
+        return json.loads(self.request_bytes(request, call, *arguments, **options))
 
-    def request_bytes(self, question: ApiRequest, call: Callable[..., Any], *given: Any, **options: Any) -> bytes:
-        """Return what a call answers, as it came."""
+    def request_bytes(self, request: ApiRequest, call: Callable[..., Any], *arguments: Any, **options: Any) -> bytes:
+        """Return the body that a call answers. Raises as `request` does."""
         from kubernetes.client import ApiException
         from pydantic import ValidationError
         from urllib3.exceptions import HTTPError
 
         try:
-            answer = call(*given, _preload_content=False, _request_timeout=REQUEST_TIMEOUTS_S, **options)
+            answer = call(*arguments, _preload_content=False, _request_timeout=REQUEST_TIMEOUTS_S, **options)
             return bytes(answer.data)
         except ApiException as error:
             if not error.status:
                 raise make_no_answer_error(self.server, error) from None
             if error.status == HTTP_UNAUTHORIZED:
-                _cached_cluster.cache_clear()
-            raise make_api_refusal(question, self.server, error.status, error.body) from None
+                _cached_cluster.cache_clear()  # the next request reads the credentials anew
+            raise make_api_refusal(request, self.server, error.status, error.body) from None
         except HTTPError as error:
             raise make_no_answer_error(self.server, error) from None
         except ValidationError as error:
-            raise make_invalid_body_error(question, self.server, error) from None
+            raise make_invalid_body_error(request, self.server, error) from None
 
-    def list_all(self, question: ApiRequest, call: Callable[..., Any], **options: Any) -> list[KubernetesObject]:
-        """Return the items of a list, asked for in chunks; all at once where the list went stale in between."""
+    def list_all(self, request: ApiRequest, call: Callable[..., Any], **options: Any) -> list[KubernetesObject]:
+        """Return the items of a list, read in chunks. If the list expires in between, read it in one piece."""
         items: list[KubernetesObject] = []
-        more: dict[str, Any] = {"limit": LIST_CHUNK}
-        while more:
+        chunk: dict[str, Any] = {"limit": LIST_CHUNK}
+        while chunk:
             try:
-                page = self.request(question, call, **more, **options)
-            except ApiRefusal as refused:
-                if refused.status != HTTP_GONE:
+                page = self.request(request, call, **chunk, **options)
+            except ApiRefusal as refusal:
+                if refusal.status != HTTP_GONE:
                     raise
-                return list(self.request(question, call, **options)["items"])
+                return list(self.request(request, call, **options)["items"])
             items += page["items"]
             token = page["metadata"].get("continue")
-            more = {"limit": LIST_CHUNK, "_continue": token} if token else {}
+            chunk = {"limit": LIST_CHUNK, "_continue": token} if token else {}
         return items
 
 
-def connect_cluster(settings: KubernetesClusterSettings) -> KubernetesApi:
-    """Return the cluster of these settings; its connections are kept until its kubeconfig changes."""
-    return _cached_cluster(settings, read_kubeconfig_stamp(settings))
+def list_running_pods(context: str, namespace: str, labels: str) -> dict[str, str]:
+    """Return node → pod of the running pods that a label selector selects.
+
+    `context` is one of the kubeconfig, "" for its current one. Raises AssayError if the cluster does not answer.
+    """
+    cluster = connect_cluster(KubernetesClusterSettings(context=context))
+    options = {"namespace": namespace, "label_selector": labels, "field_selector": "status.phase=Running"}
+    request = ApiRequest("list", "pods", namespace=namespace)
+    pods = cluster.list_all(request, cluster.core.list_namespaced_pod, **options)
+    return {pod["spec"]["nodeName"]: pod["metadata"]["name"] for pod in pods}
 
 
-@lru_cache(maxsize=64)
-def _cached_cluster(settings: KubernetesClusterSettings, changed: tuple[Any, ...]) -> KubernetesApi:
-    del changed
-    return KubernetesApi(settings)
+def make_api_refusal(request: ApiRequest, server: str, status: int, body: Any) -> ApiRefusal:
+    """Return the error for a refused request, from the HTTP status and body of the answer."""
+    message = redact(_read_status_message(body) or "no reason given")[:MAX_MESSAGE_LENGTH]
+    what, fix = f"the API server refused to {request} ({status}): {message}", ""
+    if status == HTTP_UNAUTHORIZED:
+        what, fix = "the API server does not know us (401)", "the kubeconfig's credentials are wrong or have expired"
+    elif status == HTTP_FORBIDDEN:
+        scope = f" in the namespace {request.namespace}" if request.namespace else ""
+        what = f"RBAC does not let us `{request.verb}` `{request.resource}`{scope}: {message}"
+        fix = "`kubectl apply -f deploy/kubernetes.yaml` grants it"
+    elif status == HTTP_NOT_FOUND and request.resource.startswith("nodes"):
+        what = f"the cluster does not know the node {request.name}"
+        fix = "give the node the same name in the inventory and in the cluster: see `kubectl get nodes`"
+    return ApiRefusal(what, where=server, fix=fix, status=status)
+
+
+def make_no_answer_error(server: str, error: Exception) -> AssayError:
+    """Return the error for a server that gives no answer."""
+    reason = error.__cause__ or getattr(error, "reason", None) or error
+    message = redact(str(reason)).strip().rpartition("\n")[2][:MAX_MESSAGE_LENGTH]
+    if "certificate" in message.lower():
+        fix = "the kubeconfig's certificate-authority-data must be this cluster's"
+        return AssayError(f"the API server's certificate is not trusted: {message}", where=server, fix=fix)
+    fix = "`kubectl get --raw /readyz` asks it too"
+    return AssayError(f"the API server does not answer: {message}", where=server, fix=fix)
+
+
+def make_invalid_body_error(request: ApiRequest, server: str, error: ValidationError) -> AssayError:
+    """Return the error for a body that the client refuses to send."""
+    fields = ", ".join(".".join(map(str, one["loc"][1:])) for one in error.errors(include_input=False))
+    what = f"the Kubernetes client cannot {request}: it does not know these fields of the body: {fields}"
+    return AssayError(what, where=server, fix="remove the fields, or install a client as new as the cluster")
+
+
+def _read_status_message(body: Any) -> str:
+    """Return the message of a Status object, else the first line of the body."""
+    try:
+        status = json.loads(body)
+    except (TypeError, ValueError):
+        return str(body).strip().partition("\n")[0] if body else ""
+    return str(status.get("message") or "") if isinstance(status, dict) else ""
+
+
+def load_client_configuration(settings: KubernetesClusterSettings) -> Configuration:
+    """Return the official client's configuration.
+
+    Raises AssayError if there is none, or if it would not verify the server's certificate.
+    """
+    from kubernetes import client
+    from urllib3 import Retry
+
+    configuration = client.Configuration()
+    if not settings.kubeconfig and not os.environ.get("KUBECONFIG") and os.environ.get(IN_CLUSTER_VARIABLE):
+        _load_in_cluster(configuration)
+    else:
+        _load_kubeconfig(settings, configuration)
+    if not configuration.verify_ssl:
+        what = "the kubeconfig turns off the verification of the API server's certificate"
+        fix = "give the cluster's certificate-authority-data in place of insecure-skip-tls-verify"
+        raise AssayError(what, where=configuration.host, fix=fix)
+    if not configuration.host.startswith("https://"):
+        what = "the API server is not reached over TLS"
+        raise AssayError(what, where=configuration.host, fix="give an https:// address")
+    for token in configuration.api_key.values():
+        register_secret(str(token).rpartition(" ")[2])
+    configuration.retries = Retry(
+        total=READ_RETRIES,
+        connect=0,
+        redirect=0,
+        status_forcelist=(HTTP_TOO_MANY_REQUESTS, HTTP_UNAVAILABLE),  # of a GET; an eviction's 429 is an answer
+        allowed_methods={"GET"},
+        raise_on_status=False,
+    )
+    return configuration
+
+
+def read_kubeconfig_stamp(settings: KubernetesClusterSettings) -> tuple[Any, ...]:
+    """Return a value that changes when a kubeconfig is replaced, so that its new credentials are read."""
+    stamps = []
+    for path in _list_kubeconfigs(settings):
+        try:
+            stamps.append((str(path), path.stat().st_mtime_ns))
+        except OSError:
+            stamps.append((str(path), 0))
+    return os.environ.get(IN_CLUSTER_VARIABLE), *stamps
+
+
+def _list_kubeconfigs(settings: KubernetesClusterSettings) -> list[Path]:
+    names = settings.kubeconfig or os.environ.get("KUBECONFIG") or DEFAULT_KUBECONFIG
+    return [Path(name).expanduser() for name in names.split(os.pathsep) if name]
+
+
+def _load_kubeconfig(settings: KubernetesClusterSettings, configuration: Configuration) -> None:
+    from kubernetes import config
+
+    paths = _list_kubeconfigs(settings)
+    files = [path for path in paths if path.is_file()]
+    where = os.pathsep.join(map(str, files or paths))
+    if not files:
+        fix = "set `kubernetes: {kubeconfig: PATH}` in the inventory, or KUBECONFIG"
+        raise AssayError("there is no kubeconfig", where=where, fix=fix)
+    try:
+        load: Callable[..., None] = config.load_kube_config
+        load(where, settings.context or None, configuration, persist_config=False)
+    except Exception as error:  # the library passes on what its YAML reader and its credential plugins raise
+        fix = "`kubectl config get-contexts` lists what it holds"
+        raise AssayError(f"the kubeconfig cannot be used: {_first_line(error)}", where=where, fix=fix) from None
+
+
+def _load_in_cluster(configuration: Configuration) -> None:
+    from kubernetes import config
+
+    try:
+        load: Callable[..., None] = config.load_incluster_config
+        load(client_configuration=configuration)
+    except (config.ConfigException, OSError) as error:
+        fix = "give the pod a service account whose token is mounted (deploy/kubernetes.yaml)"
+        raise AssayError(f"this pod has no credentials: {_first_line(error)}", fix=fix) from None
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0][:200] or type(error).__name__

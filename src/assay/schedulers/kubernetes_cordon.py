@@ -1,15 +1,17 @@
-"""How a node stands, and what is written on it. Nothing but our own keys is ever changed.
+"""Writes our cordon on a Kubernetes node and takes it off again, and says why no pod may be placed on a node.
 
-Writing a cordon of ours on a node and taking it off again, however many others write on it too.
+Only our own keys are changed. A write is repeated if somebody else writes to the node at the same time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from assay.model.cordon_reason import prefix_reason
 from assay.model.errors import AssayError
 from assay.schedulers.kubernetes_client import (
+    HTTP_CONFLICT,
     STRATEGIC_MERGE_PATCH,
     ApiRefusal,
     ApiRequest,
@@ -25,28 +27,49 @@ from assay.schedulers.kubernetes_labels import (
     UNSCHEDULABLE_ANNOTATION,
     format_kubernetes_now,
 )
-from assay.schedulers.scheduler_adapter import prefix_reason
 
 MAX_TAINT_VALUE = 63
-"""Of a taint's value, which holds letters, digits, `-`, `_` and `.`."""
+"""The API server's limit for a taint's value, of letters, digits, `-`, `_` and `.`."""
+MAX_PATCH_TRIES = 5
+
+
+def read_node(cluster: KubernetesApi, name: str) -> KubernetesObject:
+    """Return a node as it is now. Raises ApiRefusal for an unknown node."""
+    return dict(cluster.request(ApiRequest("get", "nodes", name), cluster.core.read_node, name))
+
+
+def cordon_node(cluster: KubernetesApi, node: KubernetesObject, reason: str, state: str, waits_for: str = "") -> None:
+    """Cordon a node, which was read as `node`. `state` is `cordoned` or `draining`."""
+    patched = _patch_with_retries(
+        cluster, node, lambda seen: build_cordon_patch(seen, reason, state, format_kubernetes_now())
+    )
+    message = f"{prefix_reason(reason)}{f'; waits for {waits_for}' if waits_for else ''}"
+    _write_condition(cluster, patched, "True", state.capitalize(), message)
+
+
+def uncordon_node(cluster: KubernetesApi, node: KubernetesObject) -> None:
+    """Undo our cordon of a node, which was read as `node`. A node without anything of ours is not written to."""
+    if has_our_marks(node):
+        patched = _patch_with_retries(cluster, node, build_uncordon_patch)
+        _write_condition(cluster, patched, "False", "InService", "assay keeps no pod from this node")
 
 
 def describe_node_cordon(node: KubernetesObject) -> str:
-    """Return why no pod may be placed on the node, "" where one may: our reason, and who else has closed it."""
+    """Return why no pod may be placed on the node, "" if pods may: our reason, and who else has closed it."""
     theirs = _describe_writer(node) if is_foreign_cordon(node) else ""
     if _has_our_taint(node) or (node["spec"].get("unschedulable") and not theirs):
-        mine = prefix_reason(read_annotations(node).get(CORDON_KEY) or "the reason was taken off the node")
-        return f"{mine}; also {theirs}" if theirs else mine
+        ours = prefix_reason(read_annotations(node).get(CORDON_KEY) or "the reason was taken off the node")
+        return f"{ours}; also {theirs}" if theirs else ours
     return theirs
 
 
 def is_foreign_cordon(node: KubernetesObject) -> bool:
     """Say whether somebody else made the node unschedulable."""
-    mine = (
+    is_ours = (
         read_annotations(node).get(UNSCHEDULABLE_ANNOTATION) == "true"
         and _find_writer(node).get("manager", FIELD_MANAGER) == FIELD_MANAGER
     )
-    return bool(node["spec"].get("unschedulable")) and not mine
+    return bool(node["spec"].get("unschedulable")) and not is_ours
 
 
 def has_our_marks(node: KubernetesObject) -> bool:
@@ -60,47 +83,49 @@ def has_our_marks(node: KubernetesObject) -> bool:
 
 
 def build_cordon_patch(node: KubernetesObject, reason: str, state: str, moment: str) -> KubernetesObject | None:
-    """Return the patch that cordons the node, None where it says all of this already.
+    """Return the patch that cordons the node, None if the node has all of it already.
 
-    Taints are one list, which a patch replaces whole: `resourceVersion` makes sure that it is still the one we read.
+    A patch replaces the whole list of taints. With `resourceVersion`, the API server refuses it if the list changed.
     """
-    told = read_annotations(node)
-    mine = not is_foreign_cordon(node)
-    standing = _has_our_taint(node) and bool(node["spec"].get("unschedulable"))
-    if standing and told.get(CORDON_KEY) == prefix_reason(reason) and _has_label(node, state):
+    annotations = read_annotations(node)
+    is_ours = not is_foreign_cordon(node)
+    is_closed = _has_our_taint(node) and bool(node["spec"].get("unschedulable"))
+    has_label = (node["metadata"].get("labels") or {}).get(STATE_LABEL) == state
+    if is_closed and annotations.get(CORDON_KEY) == prefix_reason(reason) and has_label:
         return None
-    since = told.get(SINCE_ANNOTATION, moment) if _has_our_taint(node) else moment
-    words = {
+    since = annotations.get(SINCE_ANNOTATION, moment) if _has_our_taint(node) else moment
+    wanted = {
         CORDON_KEY: prefix_reason(reason),
         SINCE_ANNOTATION: since,
-        UNSCHEDULABLE_ANNOTATION: "true" if mine else None,
+        UNSCHEDULABLE_ANNOTATION: "true" if is_ours else None,
     }
     taint = {"key": CORDON_KEY, "value": format_taint_value(reason), "effect": "NoSchedule"}
-    spec: KubernetesObject = {"taints": [*_list_other_taints(node), taint], **({"unschedulable": True} if mine else {})}
-    return {"metadata": {**_resource_version(node), "annotations": words, "labels": {STATE_LABEL: state}}, "spec": spec}
+    spec: KubernetesObject = {"taints": [*_list_other_taints(node), taint]}
+    if is_ours:
+        spec["unschedulable"] = True
+    return _build_patch(node, wanted, state, spec)
 
 
 def build_uncordon_patch(node: KubernetesObject) -> KubernetesObject | None:
-    """Return the patch that undoes our cordon, None where there is none. Another's stays."""
+    """Return the patch that undoes our cordon, None if there is none. Somebody else's cordon stays."""
     if not has_our_marks(node):
         return None
-    words = {CORDON_KEY: None, SINCE_ANNOTATION: None, UNSCHEDULABLE_ANNOTATION: None}
     spec: KubernetesObject = {"taints": _list_other_taints(node) or None}
     if not is_foreign_cordon(node):
         spec["unschedulable"] = None
-    return {"metadata": {**_resource_version(node), "annotations": words, "labels": {STATE_LABEL: None}}, "spec": spec}
+    annotations = {CORDON_KEY: None, SINCE_ANNOTATION: None, UNSCHEDULABLE_ANNOTATION: None}
+    return _build_patch(node, annotations, None, spec)
 
 
 def build_condition_patch(
     node: KubernetesObject, status: str, reason: str, message: str, moment: str
 ) -> KubernetesObject:
-    """Return the patch of the node's status that tells customers how it stands with us."""
-    known: KubernetesObject = next(
-        (one for one in node["status"].get("conditions") or [] if one["type"] == CONDITION_TYPE), {}
-    )
+    """Return the patch of the node's status that shows customers whether assay keeps pods from it."""
+    conditions = node["status"].get("conditions") or []
+    known: KubernetesObject = next((one for one in conditions if one["type"] == CONDITION_TYPE), {})
     since = known["lastTransitionTime"] if known.get("status") == status else moment
-    told = {"type": CONDITION_TYPE, "status": status, "reason": reason, "message": message}
-    return {"status": {"conditions": [{**told, "lastHeartbeatTime": moment, "lastTransitionTime": since}]}}
+    condition = {"type": CONDITION_TYPE, "status": status, "reason": reason, "message": message}
+    return {"status": {"conditions": [{**condition, "lastHeartbeatTime": moment, "lastTransitionTime": since}]}}
 
 
 def read_annotations(thing: KubernetesObject) -> dict[str, str]:
@@ -109,14 +134,18 @@ def read_annotations(thing: KubernetesObject) -> dict[str, str]:
 
 
 def format_taint_value(reason: str) -> str:
-    """Return a reason as a taint's value may hold it."""
+    """Return a reason as a taint's value can hold it."""
     plain = "".join(sign if sign.isascii() and (sign.isalnum() or sign in "._") else "-" for sign in reason)
     words = "-".join(word for word in plain.split("-") if word)
     return words[:MAX_TAINT_VALUE].strip("-._")
 
 
-def _resource_version(node: KubernetesObject) -> KubernetesObject:
-    return {"resourceVersion": node["metadata"]["resourceVersion"]}
+def _build_patch(
+    node: KubernetesObject, annotations: Mapping[str, str | None], state: str | None, spec: KubernetesObject
+) -> KubernetesObject:
+    version = node["metadata"]["resourceVersion"]
+    metadata = {"resourceVersion": version, "annotations": annotations, "labels": {STATE_LABEL: state}}
+    return {"metadata": metadata, "spec": spec}
 
 
 def _has_our_taint(node: KubernetesObject) -> bool:
@@ -127,12 +156,8 @@ def _list_other_taints(node: KubernetesObject) -> list[Any]:
     return [taint for taint in node["spec"].get("taints") or [] if taint["key"] != CORDON_KEY]
 
 
-def _has_label(node: KubernetesObject, state: str) -> bool:
-    return bool((node["metadata"].get("labels") or {}).get(STATE_LABEL) == state)
-
-
 def _find_writer(node: KubernetesObject) -> dict[str, str]:
-    """Return the entry of whoever wrote `unschedulable` last, as the API server keeps it."""
+    """Return the entry of the last writer of `unschedulable`, as the API server records it."""
     for entry in node["metadata"].get("managedFields") or []:
         if "f:unschedulable" in (entry.get("fieldsV1") or {}).get("f:spec", {}):
             return dict(entry)
@@ -141,66 +166,39 @@ def _find_writer(node: KubernetesObject) -> dict[str, str]:
 
 def _describe_writer(node: KubernetesObject) -> str:
     writer = _find_writer(node)
-    told = f" by {writer['manager']}" if writer.get("manager") else ""
+    manager = f" by {writer['manager']}" if writer.get("manager") else ""
     since = f" since {writer['time']}" if writer.get("time") else ""
-    return f"made unschedulable{told}{since}, not by assay"
-
-
-MAX_PATCH_TRIES = 5
-HTTP_CONFLICT = 409
-
-
-def read_node(cluster: KubernetesApi, name: str) -> KubernetesObject:
-    """Return a node as it is now. Raises Trouble for one that the cluster does not know."""
-    return dict(cluster.request(ApiRequest("get", "nodes", name), cluster.core.read_node, name))
-
-
-def cordon_node(cluster: KubernetesApi, node: KubernetesObject, reason: str, state: str, waits_for: str = "") -> None:
-    """Cordon a node, which was read as `node`; `state` is `cordoned` or `draining`."""
-    written = _patch_with_retries(
-        cluster, node, lambda seen: build_cordon_patch(seen, reason, state, format_kubernetes_now())
-    )
-    message = f"{prefix_reason(reason)}{f'; waits for {waits_for}' if waits_for else ''}"
-    _write_condition(cluster, written, "True", state.capitalize(), message)
-
-
-def uncordon_node(cluster: KubernetesApi, node: KubernetesObject) -> None:
-    """Undo our own cordon of a node, which was read as `node`. A node that has nothing of ours is not written to."""
-    if has_our_marks(node):
-        written = _patch_with_retries(cluster, node, build_uncordon_patch)
-        _write_condition(cluster, written, "False", "InService", "assay keeps no pod from this node")
+    return f"made unschedulable{manager}{since}, not by assay"
 
 
 def _patch_with_retries(
-    cluster: KubernetesApi, node: KubernetesObject, patch_of: Callable[[KubernetesObject], KubernetesObject | None]
+    cluster: KubernetesApi, node: KubernetesObject, build: Callable[[KubernetesObject], KubernetesObject | None]
 ) -> KubernetesObject:
-    """Return the node after our patch, made anew from what is there for as long as others write in between."""
+    """Return the node after our patch. If somebody wrote to it in between, build the patch anew."""
     name = node["metadata"]["name"]
     for _ in range(MAX_PATCH_TRIES):
-        patch = patch_of(node)
+        patch = build(node)
         if patch is None:
             return node
         try:
             return _patch(cluster, ApiRequest("patch", "nodes", name), cluster.core.patch_node, name, patch)
-        except ApiRefusal as refused:
-            if refused.status != HTTP_CONFLICT:
+        except ApiRefusal as refusal:
+            if refusal.status != HTTP_CONFLICT:
                 raise
         node = read_node(cluster, name)
-    raise AssayError(
-        f"the node was changed by others {MAX_PATCH_TRIES} times while we wrote to it", where=name, fix="try again"
-    )
+    what = f"others changed the node {MAX_PATCH_TRIES} times while we wrote to it"
+    raise AssayError(what, where=name, fix="try again")
 
 
 def _write_condition(cluster: KubernetesApi, node: KubernetesObject, status: str, reason: str, message: str) -> None:
-    """Write our condition of the node."""
     name = node["metadata"]["name"]
     patch = build_condition_patch(node, status, reason, message, format_kubernetes_now())
     _patch(cluster, ApiRequest("patch", "nodes/status", name), cluster.core.patch_node_status, name, patch)
 
 
 def _patch(
-    cluster: KubernetesApi, question: ApiRequest, call: Callable[..., object], name: str, patch: KubernetesObject
+    cluster: KubernetesApi, request: ApiRequest, call: Callable[..., object], name: str, patch: KubernetesObject
 ) -> KubernetesObject:
     return dict(
-        cluster.request(question, call, name, patch, field_manager=FIELD_MANAGER, _content_type=STRATEGIC_MERGE_PATCH)
+        cluster.request(request, call, name, patch, field_manager=FIELD_MANAGER, _content_type=STRATEGIC_MERGE_PATCH)
     )

@@ -1,7 +1,4 @@
-"""The names that are ours in a cluster. What carries none of them is somebody else's, and stays as it is.
-
-Times as Kubernetes writes them.
-"""
+"""The names that assay writes in a cluster, and the form of its times. Anything without them is somebody else's."""
 
 from __future__ import annotations
 
@@ -9,43 +6,35 @@ from datetime import UTC, datetime
 
 DOMAIN = "assay.dev"
 FIELD_MANAGER = "assay"
-"""Our field manager: who the API server says has written a field."""
-
+"""Our field manager: the API server records it as the writer of a field."""
 CORDON_KEY = f"{DOMAIN}/cordon"
-"""Of a node: the key of our taint, and the annotation that holds the reason."""
-
+"""Of a node: the key of our taint, and of the annotation that holds the reason."""
 SINCE_ANNOTATION = f"{DOMAIN}/since"
-"""Annotation of a node: since when our cordon stands."""
-
+"""Annotation of a node: when our cordon was set."""
 UNSCHEDULABLE_ANNOTATION = f"{DOMAIN}/unschedulable"
-"""Annotation of a node: "true" where it was us who made it unschedulable."""
-
+"""Annotation of a node: "true" if it was us who made it unschedulable."""
 STATE_LABEL = f"{DOMAIN}/state"
-"""Label of a node: `cordoned` or `draining` while a cordon of ours stands."""
-
+"""Label of a node: `cordoned` or `draining` while it has our cordon."""
 CONDITION_TYPE = "AssayCordoned"
 """Type of our condition of a node."""
-
 SPARE_LABEL = f"{DOMAIN}/spare"
-"""Label of a pod of ours that runs in a node's spare time, and of what belongs to it."""
-
+"""Label of our pod in a node's spare time, and of what belongs to that pod."""
 NODE_ANNOTATION = f"{DOMAIN}/node"
-"""Annotation of such a pod: the node that it is meant for."""
-
+"""Annotation of that pod: its node."""
 WATCHED_ANNOTATION = f"{DOMAIN}/watched"
-"""Annotation of such a pod: when somebody last watched over it."""
+"""Annotation of that pod: when a controller last watched it."""
 
 
 def format_kubernetes_time(moment: datetime) -> str:
-    """Return a time in RFC 3339, to the second."""
+    """Return a time as RFC 3339, to the second."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def format_kubernetes_now() -> str:
-    """Return this moment as Kubernetes would write it."""
+    """Return the current time as RFC 3339."""
     return format_kubernetes_time(datetime.now(UTC))
 
 
 def measure_age_s(text: str) -> float:
-    """Return how many seconds ago a written time was."""
+    """Return how many seconds ago a time was."""
     return (datetime.now(UTC) - datetime.fromisoformat(text)).total_seconds()

@@ -1,10 +1,8 @@
-"""The pod that runs in a node's spare time: the site's PodTemplate, and what makes it run our command on that node.
+"""Builds the pod for a node's spare time, and finds customers' pods that wait for the resources it holds.
 
-The input travels as a ConfigMap and not through `attach`: a broken connection cannot cut it short, a restarted kubelet
-finds it again, and it ends with the pod that owns it. Output is the pod's log; what goes to standard error is its
-termination message, of which the kubelet keeps the last 4 KiB.
-
-Customers' pods that wait for what our pod holds: not every scheduler preempts (Volcano, Kueue).
+The pod is the site's PodTemplate with our command. Its input is a ConfigMap, not `attach`: no broken connection cuts it
+short, a restarted kubelet finds it again, and it ends with the pod. Its output is the pod's log. Its standard error is
+the termination message, of which the kubelet keeps the last 4 KiB.
 """
 
 from __future__ import annotations
@@ -22,8 +20,7 @@ from assay.schedulers.kubernetes_labels import CORDON_KEY, NODE_ANNOTATION, SPAR
 from assay.schedulers.kubernetes_pods import is_customer_pod
 
 MAX_INPUT_BYTES = 1_000_000
-"""Bytes. The API server takes a ConfigMap of 1 MiB (`MaxSecretSize`)."""
-
+"""The API server takes a ConfigMap of up to 1 MiB (`MaxSecretSize`)."""
 GRACE_S = 1
 STDERR_PATH = "/dev/termination-log"
 INPUT_FOLDER, INPUT_FILE = "/assay", "given"
@@ -32,25 +29,25 @@ TOLERATED_TAINTS = (CORDON_KEY, "node.kubernetes.io/unschedulable")
 
 
 def format_spare_pod_name(node: str) -> str:
-    """Return the name of a node's pod: two controllers cannot both have one on the same node."""
+    """Return the name of a node's pod. It is the same for all controllers, so that a node has one at most."""
     return f"assay-spare-{node}"
 
 
 def build_spare_pod(
     template: KubernetesObject, node: str, command: Sequence[str], deadline_s: float, moment: str
 ) -> KubernetesObject:
-    """Return the pod. It ends by itself after `deadline_s` even if nobody is left who watches."""
+    """Return the pod. It ends after `deadline_s` by itself, even if no controller watches it any more."""
     spec: KubernetesObject = copy.deepcopy(template["template"]["spec"])
     meta = template["template"].get("metadata") or {}
     first = spec["containers"][0]
     first["command"] = ["sh", "-c", RUN_SCRIPT, "sh", *command]
     first.pop("args", None)
     first["terminationMessagePath"] = STDERR_PATH
-    given = [
+    streams = [
         {"name": "ASSAY_GIVEN", "value": f"{INPUT_FOLDER}/{INPUT_FILE}"},
         {"name": "ASSAY_SAID", "value": STDERR_PATH},
     ]
-    first["env"] = [*(first.get("env") or []), *given]
+    first["env"] = [*(first.get("env") or []), *streams]
     mount = {"name": "assay-given", "mountPath": INPUT_FOLDER, "readOnly": True}
     first["volumeMounts"] = [*(first.get("volumeMounts") or []), mount]
     volume = {"name": "assay-given", "configMap": {"name": format_spare_pod_name(node)}}
@@ -62,50 +59,45 @@ def build_spare_pod(
     spec["affinity"] = {**(spec.get("affinity") or {}), "nodeAffinity": _build_node_affinity(node)}
     limits = {"activeDeadlineSeconds": max(1, math.ceil(deadline_s)), "terminationGracePeriodSeconds": GRACE_S}
     spec |= {"restartPolicy": "Never", **limits}
-    told = {**(meta.get("annotations") or {}), NODE_ANNOTATION: node, WATCHED_ANNOTATION: moment}
+    annotations = {**(meta.get("annotations") or {}), NODE_ANNOTATION: node, WATCHED_ANNOTATION: moment}
     labels = {**(meta.get("labels") or {}), SPARE_LABEL: "true"}
-    named = {"name": format_spare_pod_name(node), "labels": labels, "annotations": told}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": named, "spec": spec}
+    metadata = {"name": format_spare_pod_name(node), "labels": labels, "annotations": annotations}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
 def build_input_config_map(pod: KubernetesObject, given: bytes) -> KubernetesObject:
-    """Return the ConfigMap that holds a pod's input, and ends with the pod. Raises Trouble for too large an input."""
+    """Return the ConfigMap with a pod's input, which ends with the pod. Raises AssayError for too large an input."""
     meta = pod["metadata"]
     if len(given) > MAX_INPUT_BYTES:
-        raise AssayError(
-            f"the input has {len(given)} bytes, and a pod's may have {MAX_INPUT_BYTES}", where=meta["name"]
-        )
+        what = f"the input has {len(given)} bytes, more than the {MAX_INPUT_BYTES} of a pod's input"
+        raise AssayError(what, where=meta["name"])
     owner = {"apiVersion": "v1", "kind": "Pod", "name": meta["name"], "uid": meta["uid"]}
-    named = {"name": meta["name"], "labels": {SPARE_LABEL: "true"}, "ownerReferences": [owner]}
+    metadata = {"name": meta["name"], "labels": {SPARE_LABEL: "true"}, "ownerReferences": [owner]}
     content = {"binaryData": {INPUT_FILE: base64.b64encode(given).decode()}, "immutable": True}
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": named, **content}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, **content}
 
 
 def is_preemptible(pod: KubernetesObject) -> bool:
-    """Say whether a pod, as it was admitted, makes room for any customer's and takes room from none."""
+    """Say whether a pod, as it was admitted, gives way to every customer's pod and displaces none."""
     spec = pod["spec"]
     return bool(spec.get("priority", 0) < 0 and spec.get("preemptionPolicy") == "Never")
 
 
 def read_resource_requests(pod: KubernetesObject) -> dict[str, Any]:
-    """Return what the pod's containers ask for, each resource with the first quantity; empty for a pod that takes none.
+    """Return what the pod's containers request: of each resource the first quantity.
 
-    A limit without a request asks as well: admission makes it one.
+    A limit without a request counts as a request: admission makes it one.
     """
-    asked: dict[str, Any] = {}
-    for resources in _list_resources(pod):
-        for name, quantity in {**(resources.get("limits") or {}), **(resources.get("requests") or {})}.items():
-            asked.setdefault(name, quantity)
-    return asked
-
-
-def _list_resources(pod: KubernetesObject) -> Iterator[KubernetesObject]:
+    requests: dict[str, Any] = {}
     for container in pod["spec"]["containers"]:
-        yield container.get("resources") or {}
+        resources = container.get("resources") or {}
+        for name, quantity in {**(resources.get("limits") or {}), **(resources.get("requests") or {})}.items():
+            requests.setdefault(name, quantity)
+    return requests
 
 
 def _build_node_affinity(node: str) -> KubernetesObject:
-    """Return the affinity that lets the scheduler place a pod on one node only, as DaemonSets do it."""
+    """Return the affinity by which the scheduler places a pod on one node only, as for DaemonSets."""
     field = {"key": "metadata.name", "operator": "In", "values": [node]}
     return {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchFields": [field]}]}}
 
@@ -113,22 +105,26 @@ def _build_node_affinity(node: str) -> KubernetesObject:
 def find_waiting_pods(
     node: KubernetesObject, ours: KubernetesObject, pods: Iterable[KubernetesObject], namespace: str
 ) -> Iterator[KubernetesObject]:
-    """Yield the pods without a node that ask for a resource that our pod holds, and that could run on this node."""
+    """Yield the customers' pods without a node that need a resource of our pod and could run on this node.
+
+    Not every scheduler preempts our pod for them (Volcano, Kueue).
+    """
     held = set(read_resource_requests(ours))
     for pod in pods:
-        waits = not pod["spec"].get("nodeName") and is_customer_pod(pod, namespace)
-        if waits and held & set(read_resource_requests(pod)) and _fits(pod, node):
+        is_waiting = not pod["spec"].get("nodeName") and is_customer_pod(pod, namespace)
+        if is_waiting and held & set(read_resource_requests(pod)) and _fits(pod, node):
             yield pod
 
 
 def _fits(pod: KubernetesObject, node: KubernetesObject) -> bool:
-    """Say whether the empty node could hold the pod, as far as its node selector and its size tell."""
+    """Say whether the pod's node selector and size fit the node, if that were empty."""
     from kubernetes.utils.quantity import parse_quantity
 
     labels = node["metadata"].get("labels") or {}
-    has = node["status"].get("allocatable") or {}
-    wanted = (pod["spec"].get("nodeSelector") or {}).items()
-    size = read_resource_requests(pod).items()
-    right = all(labels.get(key) == value for key, value in wanted)
-    parsed: Callable[[str], Decimal] = parse_quantity
-    return right and all(parsed(much) <= parsed(has.get(name, "0")) for name, much in size)
+    allocatable = node["status"].get("allocatable") or {}
+    selector = (pod["spec"].get("nodeSelector") or {}).items()
+    requests = read_resource_requests(pod).items()
+    parse: Callable[[str], Decimal] = parse_quantity
+    return all(labels.get(key) == value for key, value in selector) and all(
+        parse(quantity) <= parse(allocatable.get(name, "0")) for name, quantity in requests
+    )

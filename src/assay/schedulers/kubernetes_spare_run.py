@@ -1,6 +1,6 @@
-"""Work in a node's spare time: a pod that anything of a customer's puts out, watched for as long as it is there.
+"""Runs a command in a node's spare time on Kubernetes, in a pod that gives way to every customer's pod.
 
-How a pod of ours ended, and for whom it made room.
+A controller watches the pod as long as it exists. A pod that nobody watches is deleted by the next controller.
 """
 
 from __future__ import annotations
@@ -12,13 +12,15 @@ from contextlib import contextmanager, suppress
 from assay.model.errors import AssayError
 from assay.model.specs.node_settings import KubernetesClusterSettings
 from assay.schedulers.kubernetes_client import (
+    HTTP_CONFLICT,
+    HTTP_NOT_FOUND,
     STRATEGIC_MERGE_PATCH,
     ApiRefusal,
     ApiRequest,
     KubernetesApi,
     KubernetesObject,
 )
-from assay.schedulers.kubernetes_cordon import read_node
+from assay.schedulers.kubernetes_cordon import read_annotations, read_node
 from assay.schedulers.kubernetes_labels import FIELD_MANAGER, WATCHED_ANNOTATION, format_kubernetes_now, measure_age_s
 from assay.schedulers.kubernetes_pods import is_customer_pod, is_spare_pod, make_customer_job
 from assay.schedulers.kubernetes_spare_pod import (
@@ -33,10 +35,144 @@ from assay.schedulers.kubernetes_spare_pod import (
 from assay.schedulers.scheduler_adapter import SpareRunResult, format_jobs
 
 DEADLINE_EXCEEDED = "DeadlineExceeded"
+POLL_S = 0.5
+WATCH_INTERVAL_S = 3.0
+UNWATCHED_AFTER_S = 15.0
+"""A pod that was not watched for this long is a leftover of a killed controller."""
+DELETE_TIMEOUT_S = 30.0
+
+
+class KubernetesSpareRun:
+    """The spare time of one node."""
+
+    def __init__(self, cluster: KubernetesApi, settings: KubernetesClusterSettings, node: str) -> None:
+        self._cluster, self._core, self._settings, self._node = cluster, cluster.core, settings, node
+        self._namespace, self._name = settings.namespace, format_spare_pod_name(node)
+
+    def run(self, command: Sequence[str], given: bytes, deadline_s: float) -> SpareRunResult:
+        """Run a command in a pod of its own, with `given` as its input. The pod is deleted in every case."""
+        ends_at = time.monotonic() + deadline_s
+        with self._pod(command, given, deadline_s) as pod:
+            return self._watch(pod, ends_at)
+
+    @contextmanager
+    def _pod(self, command: Sequence[str], given: bytes, deadline_s: float) -> Iterator[KubernetesObject]:
+        wanted = build_spare_pod(self._read_template(), self._node, command, deadline_s, format_kubernetes_now())
+        pod = self._create(wanted)
+        try:
+            if not is_preemptible(pod):
+                fix = "give it a priorityClassName with a value below 0 and preemptionPolicy Never"
+                raise AssayError("the PodTemplate's pods would not give way to customers", where=self._node, fix=fix)
+            body = build_input_config_map(pod, given)
+            self._request("create", "configmaps", self._core.create_namespaced_config_map, self._namespace, body)
+            yield pod
+        except BaseException:
+            with suppress(AssayError):  # the first error counts; the next reading deletes what is left
+                delete_pod(self._cluster, pod)
+            raise
+        delete_pod(self._cluster, pod)
+
+    def _read_template(self) -> KubernetesObject:
+        name, read = self._settings.spare, self._core.read_namespaced_pod_template
+        try:
+            return self._request("get", "podtemplates", read, name, self._namespace, name=name)
+        except ApiRefusal as refusal:
+            if refusal.status != HTTP_NOT_FOUND:
+                raise
+            what = f"there is no PodTemplate {name} in the namespace {self._namespace}"
+            fix = "`kubectl apply -f deploy/kubernetes.yaml` creates one"
+            raise AssayError(what, where=self._cluster.server, fix=fix) from None
+
+    def _create(self, wanted: KubernetesObject) -> KubernetesObject:
+        """Create the pod. A pod of that name is another controller's, or a leftover that is deleted first."""
+        ends_at = time.monotonic() + DELETE_TIMEOUT_S
+        while True:
+            try:
+                return self._request("create", "pods", self._core.create_namespaced_pod, self._namespace, wanted)
+            except ApiRefusal as refusal:
+                if refusal.status != HTTP_CONFLICT:
+                    raise
+            there = self._read_pod()
+            is_ending = there is None or bool(there["metadata"].get("deletionTimestamp"))
+            if there and not is_ending and not delete_unwatched_pods(self._cluster, [there]):
+                raise AssayError("another controller uses its spare time now", where=self._node)
+            if time.monotonic() > ends_at:
+                what = f"the last pod of its spare time was not deleted within {DELETE_TIMEOUT_S:g} s"
+                raise AssayError(what, where=self._node)
+            time.sleep(POLL_S)
+
+    def _watch(self, pod: KubernetesObject, ends_at: float) -> SpareRunResult:
+        renewed_at = time.monotonic()
+        while True:
+            seen = self._read_pod()
+            if seen is None or seen["metadata"]["uid"] != pod["metadata"]["uid"]:
+                return SpareRunResult(None, preempted_by=self._find_customers() or "whoever deleted our pod")
+            if ended := read_exit(seen):
+                return SpareRunResult(ended[0], self._read_log(seen), ended[1])
+            if preemptor := self._find_preemptor(seen):
+                return SpareRunResult(None, preempted_by=preemptor)
+            if time.monotonic() > ends_at or seen["status"].get("phase") == "Failed":
+                return make_unplaced_result(seen)
+            if time.monotonic() - renewed_at > WATCH_INTERVAL_S:
+                self._renew_watch()
+                renewed_at = time.monotonic()
+            time.sleep(POLL_S)
+
+    def _find_preemptor(self, seen: KubernetesObject) -> str:
+        """Return who needs the place of our pod, or took it; "" while nobody does."""
+        if disrupted := describe_preemption(seen, self._list_nominated):
+            return disrupted
+        return self._find_customers() or format_jobs(make_customer_job(pod) for pod in self._list_waiting(seen))
+
+    def _find_customers(self) -> str:
+        """Return the customers that are on the node."""
+        pods = self._list_pods(f"spec.nodeName={self._node}")
+        return format_jobs(make_customer_job(pod) for pod in pods if is_customer_pod(pod, self._namespace))
+
+    def _list_nominated(self) -> list[KubernetesObject]:
+        """Return the pods for which the scheduler makes room on the node."""
+        return self._list_pods(f"status.nominatedNodeName={self._node}")
+
+    def _list_waiting(self, seen: KubernetesObject) -> Iterable[KubernetesObject]:
+        if not read_resource_requests(seen):
+            return []
+        node = read_node(self._cluster, self._node)
+        return find_waiting_pods(node, seen, self._list_pods("spec.nodeName=,status.phase=Pending"), self._namespace)
+
+    def _list_pods(self, fields: str) -> list[KubernetesObject]:
+        """Return pods from the API server's cache (`resourceVersion` 0): this is asked often, and again soon."""
+        call, request = self._core.list_pod_for_all_namespaces, ApiRequest("list", "pods")
+        return list(self._cluster.request(request, call, field_selector=fields, resource_version="0")["items"])
+
+    def _read_pod(self) -> KubernetesObject | None:
+        try:
+            return self._request("get", "pods", self._core.read_namespaced_pod, self._name, self._namespace)
+        except ApiRefusal as refusal:
+            if refusal.status == HTTP_NOT_FOUND:
+                return None
+            raise
+
+    def _read_log(self, seen: KubernetesObject) -> bytes:
+        request = ApiRequest("get", "pods/log", self._name, self._namespace)
+        call, first = self._core.read_namespaced_pod_log, seen["spec"]["containers"][0]["name"]
+        return self._cluster.request_bytes(request, call, self._name, self._namespace, container=first)
+
+    def _renew_watch(self) -> None:
+        patch = {"metadata": {"annotations": {WATCHED_ANNOTATION: format_kubernetes_now()}}}
+        options = {"field_manager": FIELD_MANAGER, "_content_type": STRATEGIC_MERGE_PATCH}
+        call = self._core.patch_namespaced_pod
+        with suppress(ApiRefusal):  # the pod is gone: the next reading finds that
+            self._request("patch", "pods", call, self._name, self._namespace, patch, **options)
+
+    def _request(
+        self, verb: str, resource: str, call: object, *arguments: object, name: str = "", **options: object
+    ) -> KubernetesObject:
+        request = ApiRequest(verb, resource, name or self._name, self._namespace)
+        return dict(self._cluster.request(request, call, *arguments, **options))  # type: ignore[arg-type]
 
 
 def read_exit(pod: KubernetesObject) -> tuple[int, str] | None:
-    """Return the exit status and last words of a pod's first container; None for one that did not end by itself."""
+    """Return exit code and termination message of a pod's first container; None if it did not end by itself."""
     if pod["status"].get("reason") or pod["metadata"].get("deletionTimestamp"):
         return None  # DeadlineExceeded, Evicted, Preempting, UnexpectedAdmissionError: somebody else ended it
     name = pod["spec"]["containers"][0]["name"]
@@ -45,12 +181,13 @@ def read_exit(pod: KubernetesObject) -> tuple[int, str] | None:
     return None if ended is None else (int(ended["exitCode"]), str(ended.get("message") or ""))
 
 
-def describe_preemption(pod: KubernetesObject, promised: Callable[[], Iterable[KubernetesObject]]) -> str:
-    """Return who or what ended a pod before its time, "" where nobody did; `promised` asks who shall have the node."""
-    disrupted = [one for one in pod["status"].get("conditions") or [] if one["type"] == "DisruptionTarget"]
-    if disrupted and disrupted[0]["status"] == "True":
-        takers = format_jobs(make_customer_job(taker) for taker in promised())
-        return takers or str(disrupted[0].get("message") or disrupted[0].get("reason") or "the cluster")
+def describe_preemption(pod: KubernetesObject, list_nominated: Callable[[], Iterable[KubernetesObject]]) -> str:
+    """Return who or what ended a pod early, "" if nobody did. `list_nominated` returns the pods that get its node."""
+    conditions = pod["status"].get("conditions") or []
+    disruption = next((one for one in conditions if one["type"] == "DisruptionTarget"), None)
+    if disruption and disruption["status"] == "True":
+        takers = format_jobs(make_customer_job(taker) for taker in list_nominated())
+        return takers or str(disruption.get("message") or disruption.get("reason") or "the cluster")
     reason = pod["status"].get("reason")
     if reason and reason != DEADLINE_EXCEEDED:
         return f"the node's kubelet: {reason}: {pod['status'].get('message', '')}".rstrip(": ")
@@ -58,193 +195,36 @@ def describe_preemption(pod: KubernetesObject, promised: Callable[[], Iterable[K
 
 
 def make_unplaced_result(pod: KubernetesObject) -> SpareRunResult:
-    """Return what came of a pod whose time is over: why it never began, where it did not."""
-    waited = [one for one in pod["status"].get("conditions") or [] if one["status"] == "False" and one.get("message")]
-    return SpareRunResult(None, stderr="; ".join(f"{one['type']}: {one['message']}" for one in waited))
-
-
-POLL_S = 0.5
-WATCH_INTERVAL_S = 3.0
-UNWATCHED_AFTER_S = 15.0
-"""A pod that nobody watched over for so long is a leftover of a controller that was killed."""
-
-DELETE_TIMEOUT_S = 30.0
-HTTP_NOT_FOUND, HTTP_CONFLICT = 404, 409
-
-
-class KubernetesSpareRun:
-    """One node's spare time in a cluster."""
-
-    def __init__(self, cluster: KubernetesApi, settings: KubernetesClusterSettings, node: str) -> None:
-        self._cluster, self._core, self._settings, self._node = cluster, cluster.core, settings, node
-        self._namespace, self._name = settings.namespace, format_spare_pod_name(node)
-
-    def run(self, command: Sequence[str], given: bytes, deadline_s: float) -> SpareRunResult:
-        """Run a command in a pod of its own, which is gone afterwards, whatever happens."""
-        ends_at = time.monotonic() + deadline_s
-        with self._pod(command, given, deadline_s) as pod:
-            return self._watch(pod, ends_at)
-
-    @contextmanager
-    def _pod(self, command: Sequence[str], given: bytes, deadline_s: float) -> Iterator[KubernetesObject]:
-        wanted = build_spare_pod(self._template(), self._node, command, deadline_s, format_kubernetes_now())
-        pod = self._create(wanted)
-        try:
-            if not is_preemptible(pod):
-                fix = "give it a priorityClassName with a value below 0 and preemptionPolicy Never"
-                raise AssayError("the PodTemplate's pods would not make room for customers", where=self._node, fix=fix)
-            body = build_input_config_map(pod, given)
-            self._request("create", "configmaps", self._core.create_namespaced_config_map, self._namespace, body)
-            yield pod
-        except BaseException:
-            with suppress(AssayError):  # the first trouble counts; what is left is removed at the next look
-                delete_pod(self._cluster, pod)
-            raise
-        delete_pod(self._cluster, pod)
-
-    def _template(self) -> KubernetesObject:
-        name = self._settings.spare
-        try:
-            return self._request(
-                "get", "podtemplates", self._core.read_namespaced_pod_template, name, self._namespace, name=name
-            )
-        except ApiRefusal as refused:
-            if refused.status != HTTP_NOT_FOUND:
-                raise
-            what = f"there is no PodTemplate {name} in the namespace {self._namespace}"
-            fix = "`kubectl apply -f deploy/kubernetes.yaml` brings one"
-            raise AssayError(what, where=self._cluster.server, fix=fix) from None
-
-    def _create(self, wanted: KubernetesObject) -> KubernetesObject:
-        """Create the pod. One of the same name is another controller's, unless nobody watches it any more."""
-        ends_at = time.monotonic() + DELETE_TIMEOUT_S
-        while True:
-            try:
-                return self._request("create", "pods", self._core.create_namespaced_pod, self._namespace, wanted)
-            except ApiRefusal as refused:
-                if refused.status != HTTP_CONFLICT:
-                    raise
-            there = self._read_pod()
-            if (
-                there
-                and not there["metadata"].get("deletionTimestamp")
-                and not delete_unwatched_pods(self._cluster, [there])
-            ):
-                raise AssayError("another controller uses its spare time now", where=self._node)
-            if time.monotonic() > ends_at:
-                raise AssayError(f"our last pod on it did not go within {DELETE_TIMEOUT_S:g} s", where=self._node)
-            time.sleep(POLL_S)
-
-    def _watch(self, pod: KubernetesObject, ends_at: float) -> SpareRunResult:
-        told_at = time.monotonic()
-        while True:
-            seen = self._read_pod()
-            if seen is None or seen["metadata"]["uid"] != pod["metadata"]["uid"]:
-                return SpareRunResult(None, preempted_by=self._find_customers() or "whoever deleted our pod")
-            if ended := read_exit(seen):
-                return SpareRunResult(ended[0], self._log(seen), ended[1])
-            if makes_room := self._find_preemptor(seen):
-                return SpareRunResult(None, preempted_by=makes_room)
-            if time.monotonic() > ends_at or seen["status"].get("phase") == "Failed":
-                return make_unplaced_result(seen)
-            if time.monotonic() - told_at > WATCH_INTERVAL_S:
-                self._renew_watch()
-                told_at = time.monotonic()
-            time.sleep(POLL_S)
-
-    def _find_preemptor(self, seen: KubernetesObject) -> str:
-        """Return for whom our pod has to go, or who made it go: "" while nobody wants its place."""
-        if disrupted := describe_preemption(seen, self._list_nominated):
-            return disrupted
-        return self._find_customers() or format_jobs(make_customer_job(pod) for pod in self._list_waiting(seen))
-
-    def _find_customers(self) -> str:
-        """Return which customers have the node now."""
-        there = self._pods(f"spec.nodeName={self._node}")
-        return format_jobs(make_customer_job(pod) for pod in there if is_customer_pod(pod, self._namespace))
-
-    def _list_nominated(self) -> list[KubernetesObject]:
-        """Return the pods for which the scheduler makes room on the node."""
-        return self._pods(f"status.nominatedNodeName={self._node}")
-
-    def _list_waiting(self, seen: KubernetesObject) -> Iterable[KubernetesObject]:
-        if not read_resource_requests(seen):
-            return []
-        node = read_node(self._cluster, self._node)
-        return find_waiting_pods(node, seen, self._pods("spec.nodeName=,status.phase=Pending"), self._namespace)
-
-    def _pods(self, fields: str) -> list[KubernetesObject]:
-        """Return pods as the API server has them at hand (`resourceVersion` 0): asked often, and again soon."""
-        call = self._core.list_pod_for_all_namespaces
-        return list(
-            self._cluster.request(ApiRequest("list", "pods"), call, field_selector=fields, resource_version="0")[
-                "items"
-            ]
-        )
-
-    def _read_pod(self) -> KubernetesObject | None:
-        try:
-            return self._request("get", "pods", self._core.read_namespaced_pod, self._name, self._namespace)
-        except ApiRefusal as refused:
-            if refused.status == HTTP_NOT_FOUND:
-                return None
-            raise
-
-    def _log(self, seen: KubernetesObject) -> bytes:
-        question = ApiRequest("get", "pods/log", self._name, self._namespace)
-        call, first = self._core.read_namespaced_pod_log, seen["spec"]["containers"][0]["name"]
-        return self._cluster.request_bytes(question, call, self._name, self._namespace, container=first)
-
-    def _renew_watch(self) -> None:
-        told = {"metadata": {"annotations": {WATCHED_ANNOTATION: format_kubernetes_now()}}}
-        call = self._core.patch_namespaced_pod
-        with suppress(ApiRefusal):  # gone in between: the next look finds that
-            self._request(
-                "patch",
-                "pods",
-                call,
-                self._name,
-                self._namespace,
-                told,
-                field_manager=FIELD_MANAGER,
-                _content_type=STRATEGIC_MERGE_PATCH,
-            )
-
-    def _request(
-        self, verb: str, resource: str, call: object, *given: object, name: str = "", **options: object
-    ) -> KubernetesObject:
-        question = ApiRequest(verb, resource, name or self._name, self._namespace)
-        return dict(self._cluster.request(question, call, *given, **options))  # type: ignore[arg-type]
+    """Return the result of a pod that ran out of time, with the reasons why it did not start."""
+    conditions = pod["status"].get("conditions") or []
+    reasons = [
+        f"{one['type']}: {one['message']}" for one in conditions if one["status"] == "False" and one.get("message")
+    ]
+    return SpareRunResult(None, stderr="; ".join(reasons))
 
 
 def delete_unwatched_pods(cluster: KubernetesApi, pods: Iterable[KubernetesObject]) -> int:
-    """Delete those of our pods that nobody watches any more; return how many there were."""
-    left = [
-        pod
-        for pod in pods
-        if measure_age_s((pod["metadata"].get("annotations") or {})[WATCHED_ANNOTATION]) > UNWATCHED_AFTER_S
-    ]
-    for pod in left:
+    """Delete those of our pods that no controller watches. Return how many there were."""
+    unwatched = [pod for pod in pods if measure_age_s(read_annotations(pod)[WATCHED_ANNOTATION]) > UNWATCHED_AFTER_S]
+    for pod in unwatched:
         delete_pod(cluster, pod)
-    return len(left)
+    return len(unwatched)
 
 
 def delete_leftover_pods(cluster: KubernetesApi, pods: Iterable[KubernetesObject], namespace: str) -> None:
-    """Delete the leftovers among pods that were seen for another reason, which goes before."""
+    """Delete our unwatched pods among `pods`, which were read for another purpose. Errors are ignored."""
+    ours = [pod for pod in pods if is_spare_pod(pod, namespace) and not pod["metadata"].get("deletionTimestamp")]
     with suppress(AssayError):
-        delete_unwatched_pods(
-            cluster,
-            [one for one in pods if is_spare_pod(one, namespace) and not one["metadata"].get("deletionTimestamp")],
-        )
+        delete_unwatched_pods(cluster, ours)
 
 
 def delete_pod(cluster: KubernetesApi, pod: KubernetesObject) -> None:
-    """Delete a pod of ours, if it is still there; what it owns goes with it."""
+    """Delete a pod of ours, and with it what it owns. A pod that is gone is no error."""
     meta = pod["metadata"]
     body = {"preconditions": {"uid": meta["uid"]}, "gracePeriodSeconds": GRACE_S, "propagationPolicy": "Background"}
-    question = ApiRequest("delete", "pods", meta["name"], meta["namespace"])
+    request = ApiRequest("delete", "pods", meta["name"], meta["namespace"])
     try:
-        cluster.request(question, cluster.core.delete_namespaced_pod, meta["name"], meta["namespace"], body=body)
-    except ApiRefusal as refused:
-        if refused.status not in (HTTP_NOT_FOUND, HTTP_CONFLICT):
+        cluster.request(request, cluster.core.delete_namespaced_pod, meta["name"], meta["namespace"], body=body)
+    except ApiRefusal as refusal:
+        if refusal.status not in (HTTP_NOT_FOUND, HTTP_CONFLICT):
             raise

@@ -1,4 +1,4 @@
-"""Nodes without a scheduler: nobody's job is on them, and a cordon has nothing to hold back."""
+"""The scheduler `none`: nodes on which nothing places jobs. There are no customers, and nothing to cordon."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from assay.schedulers.scheduler_adapter import CustomerJob, SchedulerNodeStatus,
 
 
 class NoScheduler:
-    """The adapter `none`. Nothing can be cordoned, so nothing ever reads as cordoned."""
+    """The adapter for nodes without a scheduler. All its instances are equal."""
 
     places_jobs = False
 
@@ -23,30 +23,30 @@ class NoScheduler:
     def __hash__(self) -> int:
         return hash(NoScheduler)
 
-    def list_jobs(self, node: str) -> tuple[CustomerJob, ...]:  # noqa: ARG002 — the signature is Workloads'
+    def list_jobs(self, node: str) -> tuple[CustomerJob, ...]:  # noqa: ARG002 — the protocol's
         """Return no jobs."""
         return ()
 
     def read_cordon_reason(self, node: str) -> str:  # noqa: ARG002
-        """Return "": there is no scheduler that could place anything."""
+        """Return ""."""
         return ""
 
     def cordon(self, node: str, reason: str) -> None:
-        """Do nothing: no scheduler places jobs here."""
+        """Do nothing."""
 
     def uncordon(self, node: str) -> None:
-        """Do nothing: there is no cordon."""
+        """Do nothing."""
 
     def drain(self, node: str, reason: str, now: bool = False) -> None:
-        """Do nothing: no job runs here."""
+        """Do nothing."""
 
     def read_statuses(self, nodes: Collection[str]) -> dict[str, SchedulerNodeStatus]:
-        """Return that every node is free, and that nothing places jobs there."""
+        """Return that every node is free and that nothing places jobs on it."""
         return dict.fromkeys(nodes, SchedulerNodeStatus(places_jobs=False))
 
     def cordon_many(self, reasons: Mapping[str, str]) -> None:
-        """Do nothing: no scheduler places jobs here."""
+        """Do nothing."""
 
     def run_spare(self, node: str, command: Sequence[str], given: bytes, deadline_s: float) -> SpareRunResult:  # noqa: ARG002
-        """Raise Trouble: without a scheduler nobody could say when customers want the node back."""
+        """Raise AssayError: without a scheduler nobody knows when customers want the node back."""
         raise AssayError("no scheduler places jobs on this node, so it has no spare time", where=node)

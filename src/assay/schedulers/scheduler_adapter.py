@@ -1,9 +1,8 @@
-"""Where workloads are: who uses a node, how it is taken out of service and given back, and work in spare time.
+"""What a scheduler adapter is: one module, and an entry point of the group `assay.schedulers`.
 
-A scheduler's adapter is an entry point of the group `assay.workloads`, named by the inventory variable
-`workloads`. Every adapter writes its reasons behind the prefix `assay:` and undoes only what carries it. A node has
-one name, in the inventory and in its scheduler. Adapters with the same far end are equal, so that many nodes can be
-asked for in one question.
+The inventory variable `workloads` names the entry point, which is called with the node's NodeSettings; a plug-in finds
+its own settings in `other_variables`. A node has one name, in the inventory and in its scheduler. An adapter writes its
+reasons with the prefix `assay:` and undoes only cordons that have it (model/cordon_reason.py).
 """
 
 from __future__ import annotations
@@ -11,24 +10,22 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
-from importlib.metadata import EntryPoint, entry_points
 from typing import Protocol, runtime_checkable
 
 from assay.model.errors import AssayError
 from assay.model.node import Node
-from assay.model.slurm_reason import REASON_PREFIX
+from assay.model.plugins import SCHEDULERS
 
-ENTRY_POINT_GROUP = "assay.workloads"
 VERIFY_UNDRAIN = "assay:verify-undrain"
-"""In the reason of somebody's drain: give the node back after the next verification that it passes."""
+"""In the reason of somebody else's drain: undo this drain after the next verification that the node passes."""
 
 
 @dataclass(frozen=True, slots=True)
 class CustomerJob:
-    """One customer's job on a node. `since` is ISO 8601 UTC; `kept_by` says what forbids to end it, "" for nothing.
+    """One customer's job on a node.
 
-    `lost`: it was to be gone by now, and its node no longer answers its scheduler: only a restart of the node ends it.
+    `since` is ISO 8601 UTC. `blocked_by` is what prevents the job from being ended, "" for nothing. A job `is_lost` if
+    the scheduler ended it but its node does not answer: only a restart of the node ends it.
     """
 
     id: str
@@ -39,16 +36,16 @@ class CustomerJob:
     is_lost: bool = False
 
     def __str__(self) -> str:
-        kept = f"; {self.blocked_by}" if self.blocked_by else ""
-        return f"job {self.id} ({self.name}, {self.owner}{kept})"
+        blocker = f"; {self.blocked_by}" if self.blocked_by else ""
+        return f"job {self.id} ({self.name}, {self.owner}{blocker})"
 
 
 @dataclass(frozen=True, slots=True)
 class SchedulerNodeStatus:
-    """How a node stands with its scheduler: the customers' jobs on it, and the reason of its cordon ("" for none).
+    """How a scheduler sees a node: the customers' jobs on it, and the reason of its cordon ("" for none).
 
-    `passing`: the scheduler closed the node itself, and opens it itself as soon as the node answers again. `places`:
-    whether anything places jobs there at all.
+    `is_self_clearing`: the scheduler closed the node itself, and opens it as soon as the node answers. `places_jobs`:
+    whether anything places jobs on the node at all.
     """
 
     jobs: tuple[CustomerJob, ...] = ()
@@ -58,16 +55,16 @@ class SchedulerNodeStatus:
 
     @property
     def is_closed(self) -> bool:
-        """Whether no job starts there before somebody lifts what closes it."""
+        """Whether no job starts on the node until somebody lifts its cordon."""
         return bool(self.cordon) and not self.is_self_clearing
 
 
 @dataclass(frozen=True, slots=True)
 class SpareRunResult:
-    """What came of work in a node's spare time.
+    """The result of a command in a node's spare time.
 
-    `code` is its exit status; None where it did not end by itself: it made room for customers (`yielded` says for
-    whom), or nothing was free for it in time.
+    `exit_code` is None if the command did not end by itself: customers took its place (`preempted_by` names them), or
+    the node was not free in time (`stderr` says why).
     """
 
     exit_code: int | None
@@ -77,44 +74,41 @@ class SpareRunResult:
 
 
 class SchedulerAdapter(Protocol):
-    """One scheduler, as far as a node's lifecycle needs it. Every method raises Trouble when it cannot answer.
+    """One scheduler. Every method raises AssayError if the scheduler does not answer or refuses.
 
-    `places` says whether anything places jobs on the node at all; where nothing does, nothing can be cordoned.
+    Adapters of the same scheduler compare equal, so that one request reads many nodes.
     """
 
     @property
     def places_jobs(self) -> bool:
-        """Whether there is a scheduler."""
+        """Whether anything places jobs on the node. If not, it cannot be cordoned."""
 
     def list_jobs(self, node: str) -> tuple[CustomerJob, ...]:
-        """Return the customer jobs that run on the node now."""
+        """Return the customers' jobs that run on the node now."""
 
     def read_cordon_reason(self, node: str) -> str:
-        """Return the reason why no job may start on the node, or "" where one may."""
+        """Return why no job may start on the node, "" if jobs may."""
 
     def cordon(self, node: str, reason: str) -> None:
-        """Let no new job start. A cordon that somebody else set stays as it is, with their reason."""
+        """Let no new job start. A cordon that somebody else set stays as it is, with its reason."""
 
     def uncordon(self, node: str) -> None:
-        """Undo our own cordon; one that somebody else set stays."""
+        """Undo our own cordon. A cordon that somebody else set stays."""
 
     def drain(self, node: str, reason: str, now: bool = False) -> None:
-        """Cordon the node; with `now` end its jobs as well, which the scheduler records and requeues."""
+        """Cordon the node. With `now`, also end its jobs; the scheduler requeues what it can start again."""
 
     def read_statuses(self, nodes: Collection[str]) -> dict[str, SchedulerNodeStatus]:
-        """Return how each of these nodes stands, by as few questions as the scheduler allows.
-
-        A node that the scheduler does not know is left out: it cannot be told.
-        """
+        """Return the status of these nodes with as few requests as possible. Unknown nodes are missing from it."""
 
     def cordon_many(self, reasons: Mapping[str, str]) -> None:
-        """Cordon each node for its reason, by as few orders as the scheduler allows."""
+        """Cordon each node for its reason, with as few requests as possible."""
 
     def run_spare(self, node: str, command: Sequence[str], given: bytes, deadline_s: float) -> SpareRunResult:
-        """Run a command on the node at the lowest priority, with `given` as its input.
+        """Run a command on the node at the lowest priority, with `given` as its standard input.
 
-        It makes room at once for whatever a customer starts, and does not begin on a node that is in use. Where
-        nothing is placed by a scheduler there is no such thing: raises Trouble.
+        It does not start on a node in use, and makes room at once for any customer's job. Raises AssayError if the
+        node has no scheduler.
         """
 
 
@@ -123,54 +117,31 @@ class VerifiedUndrain(Protocol):
     """A scheduler in which somebody can drain a node until its next passed verification (VERIFY_UNDRAIN)."""
 
     def undrain_verified(self, node: str, began: datetime) -> str:
-        """Undo a drain that asks for it and was set before the verification `began`; return its reason, or ""."""
-
-
-def undrain_if_supported(workloads: SchedulerAdapter, node: str, began: datetime) -> str:
-    """Tell a scheduler that a node passed a verification; return the reason of the drain that this ended, or ""."""
-    return workloads.undrain_verified(node, began) if isinstance(workloads, VerifiedUndrain) else ""
-
-
-def read_node_status(workloads: SchedulerAdapter, node: str) -> SchedulerNodeStatus:
-    """Return how one node stands. Raises Trouble where its scheduler cannot tell, or does not know it."""
-    standings = workloads.read_statuses([node])
-    if node not in standings:
-        raise AssayError("the scheduler does not know this node", where=node)
-    return standings[node]
-
-
-def is_our_reason(reason: str) -> bool:
-    """Say whether a cordon's reason is one of ours."""
-    return reason.startswith(REASON_PREFIX)
-
-
-def prefix_reason(text: str) -> str:
-    """Return `text` behind our prefix."""
-    return text if is_our_reason(text) else f"{REASON_PREFIX} {text}"
+        """Undo a drain that asks for it and was set before the verification `began`. Return its reason, or ""."""
 
 
 def load_scheduler_adapter(node: Node) -> SchedulerAdapter:
-    """Return the adapter that the node's inventory variable `workloads` names (default `none`).
+    """Return the adapter that the node's inventory variable `workloads` names.
 
-    An adapter is called with the node's settings, where it finds its address. Raises Trouble for an unknown name.
+    Raises AssayError if no distribution provides it, or if it cannot be loaded.
     """
-    name = node.settings.workloads
-    if name not in _list_adapters():
-        raise AssayError(
-            f"no workloads adapter is called {name!r}",
-            where=node.name,
-            fix=f"set the inventory variable `workloads` to one of: {', '.join(sorted(_list_adapters())) or 'none at all'}",
-        )
-    adapter: SchedulerAdapter = _list_adapters()[name].load()(node.settings)
+    adapter: SchedulerAdapter = SCHEDULERS.load(node.settings.workloads, node.name)(node.settings)
     return adapter
 
 
-@cache
-def _list_adapters() -> dict[str, EntryPoint]:
-    """Return the adapters by name; to look for them opens a file of every installed package."""
-    return {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}
+def undrain_if_supported(adapter: SchedulerAdapter, node: str, began: datetime) -> str:
+    """Tell a scheduler that a node passed a verification. Return the reason of the drain that this ended, or ""."""
+    return adapter.undrain_verified(node, began) if isinstance(adapter, VerifiedUndrain) else ""
+
+
+def read_node_status(adapter: SchedulerAdapter, node: str) -> SchedulerNodeStatus:
+    """Return the status of one node. Raises AssayError if the scheduler does not answer or does not know the node."""
+    statuses = adapter.read_statuses([node])
+    if node not in statuses:
+        raise AssayError("the scheduler does not know this node", where=node)
+    return statuses[node]
 
 
 def format_jobs(jobs: Iterable[CustomerJob]) -> str:
-    """Return the jobs in one line for people."""
+    """Return the jobs as one line of text."""
     return ", ".join(str(job) for job in jobs)

@@ -1,9 +1,7 @@
-"""What sinfo and squeue print as JSON, as far as a node's lifecycle needs it.
+"""The JSON of sinfo and squeue, and Slurm's short form of many host names (`gpu[01-03,7],login1`).
 
-Field names: Slurm's openapi v0.0.38 (22.05), whose states are a word and a list of flags and whose times are numbers.
-Newer versions make lists of states and objects `{"set", "infinite", "number"}` of numbers: both are read.
-
-Slurm's short form of many host names: `gpu[01-03,7],login1`.
+Field names are those of Slurm's openapi v0.0.38 (22.05). There a state is a word and a list of flags, and a time is a
+number. Newer versions write lists of states, and numbers as `{"set", "infinite", "number"}`. Both forms are read.
 """
 
 from __future__ import annotations
@@ -24,7 +22,7 @@ MAX_HOST_RANGE = 1_000_000
 
 
 def expand_host_list(text: str) -> tuple[str, ...]:
-    """Return each host name of a list, in its order. ValueError for ranges that nobody can mean."""
+    """Return each host name of a list, in its order. Raises ValueError for ranges of over MAX_HOST_RANGE hosts."""
     return tuple(name for entry in _ENTRY.findall(text) for name in _expand_entry(entry))
 
 
@@ -34,18 +32,18 @@ def _expand_entry(entry: str) -> Iterator[str]:
 
 
 def _expand_range(inside: str) -> Iterator[str]:
-    for one in inside.split(","):
-        first, dash, last = one.partition("-")
+    for item in inside.split(","):
+        first, dash, last = item.partition("-")
         if not dash:
             yield first
         elif int(last) - int(first) > MAX_HOST_RANGE:
-            raise ValueError(f"{one} is no range of hosts")
+            raise ValueError(f"{item} is no range of hosts")
         else:
             yield from (f"{number:0{len(first)}d}" for number in range(int(first), int(last) + 1))
 
 
 UNSET_FROM = 2**32 - 2
-"""Slurm writes "not set" and "without end" as the largest numbers of 32 and of 64 bits, from here on."""
+"""Slurm writes "not set" and "infinite" as the largest numbers of 32 and of 64 bits, from here on."""
 
 
 def _parse_number(value: Any) -> Any:
@@ -61,7 +59,7 @@ def _parse_states(value: Any) -> Any:
 SlurmNumber = Annotated[int, BeforeValidator(_parse_number)]
 SlurmText = Annotated[str, BeforeValidator(lambda value: value or "")]
 UnquotedText = Annotated[str, BeforeValidator(lambda value: (value or "").strip('"'))]
-"""scontrol takes the quotes around a comment for its own words, but those around a reason for quotes (22.05)."""
+"""scontrol keeps the quotes around a comment as a part of it, but removes those around a reason (22.05)."""
 StateWords = Annotated[frozenset[str], BeforeValidator(_parse_states)]
 HostNames = Annotated[tuple[str, ...], BeforeValidator(lambda value: expand_host_list(value or ""))]
 
@@ -71,7 +69,7 @@ class _SlurmRecord(BaseModel):
 
 
 class SlurmNode(_SlurmRecord):
-    """A node as Slurm has it. `changed` is when its reason was set, in seconds since 1970."""
+    """A node in Slurm. `changed` is when its reason was set, in seconds since 1970."""
 
     name: str
     state: StateWords
@@ -83,12 +81,12 @@ class SlurmNode(_SlurmRecord):
 
     @property
     def states(self) -> frozenset[str]:
-        """Its state and all flags of it, in capitals."""
+        """Its state and all its flags, in capitals."""
         return self.state | self.state_flags
 
 
 class SlurmJob(_SlurmRecord):
-    """A job as Slurm has it. Times are seconds since 1970, 0 where there is none."""
+    """A job in Slurm. Times are seconds since 1970, 0 for none."""
 
     job_id: int
     name: SlurmText = ""
@@ -103,7 +101,7 @@ class SlurmJob(_SlurmRecord):
 
     @property
     def since(self) -> str:
-        """When it began, ISO 8601 UTC."""
+        """When it started (ISO 8601 UTC)."""
         return format_epoch(self.start_time)
 
 
@@ -111,12 +109,12 @@ Record = TypeVar("Record", bound=_SlurmRecord)
 
 
 def parse_nodes(document: Mapping[str, Any]) -> dict[str, SlurmNode]:
-    """Return the nodes of `sinfo --json` by name. Raises Trouble where it cannot be understood."""
+    """Return the nodes of a `sinfo --json` document by name. Raises AssayError for an unknown form."""
     return {node.name: node for node in _parse_records(document, "nodes", SlurmNode.model_validate)}
 
 
 def parse_jobs(document: Mapping[str, Any]) -> list[SlurmJob]:
-    """Return the jobs of `squeue --json`, also those that are over. Raises Trouble as above."""
+    """Return the jobs of a `squeue --json` document, ended ones too. Raises AssayError for an unknown form."""
     return _parse_records(document, "jobs", SlurmJob.model_validate)
 
 
@@ -125,9 +123,9 @@ def format_epoch(seconds: int) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds") if seconds else ""
 
 
-def _parse_records(document: Mapping[str, Any], field: str, one: Callable[[Any], Record]) -> list[Record]:
+def _parse_records(document: Mapping[str, Any], field: str, parse: Callable[[Any], Record]) -> list[Record]:
     try:
-        return [one(entry) for entry in document[field]]
+        return [parse(entry) for entry in document[field]]
     except (AttributeError, KeyError, TypeError, ValidationError, ValueError) as error:
-        said = error.errors()[0]["msg"] if isinstance(error, ValidationError) else repr(error)
-        raise AssayError(f"Slurm's JSON of {field} is not understood: {said}", where="Slurm") from None
+        reason = error.errors()[0]["msg"] if isinstance(error, ValidationError) else repr(error)
+        raise AssayError(f"Slurm's JSON of {field} is not understood: {reason}", where="Slurm") from None

@@ -1,94 +1,64 @@
-"""What Slurm's picture of a node means for its lifecycle: who keeps it from jobs, and whose jobs are on it. Pure."""
+"""What Slurm's view of a node means: why no job starts on it, and which customers' jobs are on it. Pure."""
 
 from __future__ import annotations
 
-import os
-import pwd
 from collections.abc import Iterable
 
-from assay.model.slurm_reason import display_reason
-from assay.schedulers.scheduler_adapter import CustomerJob, is_our_reason
+from assay.model.cordon_reason import display_reason, is_our_reason
+from assay.schedulers.scheduler_adapter import CustomerJob
+from assay.schedulers.slurm_client import read_user_name
+from assay.schedulers.slurm_jobs import JOB_NAME_PREFIX
 from assay.schedulers.slurm_json import SlurmJob, SlurmNode, format_epoch
+from assay.schedulers.slurm_states import CLOSED_NODE_STATES, ENDED_JOB_STATES, WAITING_JOB_STATES
 
-JOB_NAME_PREFIX = "assay-"
-"""How our own jobs are named: probes (`assay-probe`), runs (`assay-RUN`), spare work (`assay-spare-ID`)."""
-OFF_NODE_STATES = {
-    "PENDING",
-    "COMPLETED",
-    "CANCELLED",
-    "FAILED",
-    "TIMEOUT",
-    "NODE_FAIL",
-    "PREEMPTED",
-    "BOOT_FAIL",
-    "DEADLINE",
-}
-OFF_NODE_STATES |= {
-    "DEADLINE",
-    "OUT_OF_MEMORY",
-    "REVOKED",
-    "LAUNCH_FAILED",
-    "RECONFIG_FAIL",
-    "SPECIAL_EXIT",
-    "REQUEUED",
-}
-OFF_NODE_STATES |= {"REQUEUE_HOLD", "REQUEUE_FED", "RESV_DEL_HOLD"}
-"""States in which nothing of a job is on a node. Any other, also one that is unknown here, is."""
-CLOSED_STATES = ("DOWN", "FAIL", "ERROR", "INVAL", "FUTURE")
 SELF_CLEARING_REASONS = (
     "Not responding",
     "Node unexpectedly rebooted",
     "batch job complete failure",
     "ResumeTimeout reached",
 )
-"""Reasons of a DOWN that slurmctld gives itself, and takes back itself when the node is there again."""
+"""How reasons start with which slurmctld itself sets a node DOWN. It clears them when the node is back."""
 
 
 def find_slurm_cordon(node: SlurmNode) -> str:
-    """Return why no job starts on the node, "" where one may: ours behind our prefix, others' as they are."""
-    if "DRAIN" in node.states or (is_our_reason(display_reason(node.reason)) and _find_closed_state(node)):
-        return display_reason(node.reason, node.reason_set_by_user) or "drained without a reason"
-    if state := _find_closed_state(node):
-        return f"{state} in Slurm: {display_reason(node.reason, node.reason_set_by_user) or 'no reason is given'}"
-    return ""
+    """Return why no job starts on the node, "" if jobs do: our reasons with our prefix, others' as they are."""
+    reason, closed = display_reason(node.reason, node.reason_set_by_user), _find_closed_state(node)
+    if "DRAIN" in node.states or (closed and is_our_reason(display_reason(node.reason))):
+        return reason or "drained without a reason"
+    return f"{closed} in Slurm: {reason or 'no reason is given'}" if closed else ""
 
 
 def is_closed_in_slurm(node: SlurmNode) -> bool:
-    """Say whether somebody, or we, closed the node already.
+    """Say whether a person, or assay, closed the node.
 
-    A DOWN of slurmctld's own is no such thing: it ends with the crash that caused it, and jobs would start.
+    A node that slurmctld itself set DOWN does not count: it opens again once it answers, and jobs would start.
     """
-    return bool(find_slurm_cordon(node)) and (
-        "DRAIN" in node.states or not node.reason.startswith(SELF_CLEARING_REASONS)
-    )
+    if "DRAIN" in node.states:
+        return True
+    return bool(_find_closed_state(node)) and not node.reason.startswith(SELF_CLEARING_REASONS)
 
 
 def list_customer_jobs(jobs: Iterable[SlurmJob], node: str) -> tuple[CustomerJob, ...]:
     """Return the customers' jobs that are on a node."""
-    return tuple(_make_job(job) for job in jobs if node in job.nodes and occupies_node(job) and not is_our_job(job))
+    return tuple(
+        CustomerJob(str(job.job_id), job.name, job.user_name, job.since, _find_blocker(job))
+        for job in jobs
+        if node in job.nodes and occupies_node(job) and not is_our_job(job)
+    )
 
 
 def occupies_node(job: SlurmJob) -> bool:
-    """Say whether anything of a job is on its nodes, also one that completes or is suspended."""
-    return "COMPLETING" in job.job_state or not job.job_state & OFF_NODE_STATES
+    """Say whether any part of a job is on its nodes. Completing and suspended jobs are."""
+    return "COMPLETING" in job.job_state or not job.job_state & (ENDED_JOB_STATES | WAITING_JOB_STATES)
 
 
 def is_our_job(job: SlurmJob) -> bool:
-    """Say whether a job is our own: our name, and the user that we are. Either alone may be a customer's."""
+    """Say whether a job is our own: by its name and its user. Either alone may be a customer's."""
     return job.name.startswith(JOB_NAME_PREFIX) and job.user_name == read_user_name()
 
 
-def read_user_name() -> str:
-    """Return the user whose jobs are ours: Slurm goes by the process's user, not by what the environment says."""
-    return pwd.getpwuid(os.geteuid()).pw_name
-
-
 def _find_closed_state(node: SlurmNode) -> str:
-    return next((state for state in CLOSED_STATES if state in node.states), "")
-
-
-def _make_job(job: SlurmJob) -> CustomerJob:
-    return CustomerJob(str(job.job_id), job.name, job.user_name, job.since, _find_blocker(job))
+    return next((state for state in CLOSED_NODE_STATES if state in node.states), "")
 
 
 def _find_blocker(job: SlurmJob) -> str:

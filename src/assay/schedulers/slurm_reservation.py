@@ -1,37 +1,35 @@
-"""Reservations for suspicious nodes: customers' jobs do not start there, our own checks can.
+"""Reservations that close a suspicious node: customers' jobs do not start there, our own checks can.
 
-One reservation a node, `assay-suspicious-NODE`, for the user that assay runs as; jobs that run go on. Slurm 22.05 keeps
-no comment of a reservation, so the reason stands, sealed, in the node's comment, as long as nobody else uses that.
+Each node has its own reservation, `assay-suspicious-NODE`, for the user that runs assay. Running jobs go on. Slurm
+22.05 keeps no comment of a reservation. So the reason is in the node's comment, unless somebody else uses that.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from assay.model.slurm_reason import display_reason, is_untampered, tag_reason
-from assay.schedulers.scheduler_adapter import prefix_reason
-from assay.schedulers.slurm_client import SlurmClient
+from assay.model.cordon_reason import display_reason, is_untampered, prefix_reason, tag_reason
+from assay.schedulers.slurm_client import SlurmClient, read_user_name
 from assay.schedulers.slurm_json import SlurmNode
-from assay.schedulers.slurm_node_status import read_user_name
 
 RESERVATION_PREFIX = "assay-suspicious-"
 RESERVATION_FLAGS = "maint,ignore_jobs"
 
 
-def list_reserved_nodes(programs: SlurmClient) -> set[str]:
-    """Return the nodes that a reservation of ours stands for, by its name."""
-    firsts = (line.split()[0] for line in programs.read_lines("scontrol", "--oneliner", "show", "reservation") if line)
-    names = (word.partition("=")[2] for word in firsts if word.startswith("ReservationName="))
+def list_reserved_nodes(client: SlurmClient) -> set[str]:
+    """Return the nodes that have a reservation of ours, by its name."""
+    lines = client.read_lines("scontrol", "--oneliner", "show", "reservation")
+    names = [line.split()[0].removeprefix("ReservationName=") for line in lines if line]
     return {name.removeprefix(RESERVATION_PREFIX) for name in names if name.startswith(RESERVATION_PREFIX)}
 
 
 def read_reservation_reason(node: SlurmNode) -> str:
-    """Return the reason for which a node is reserved."""
+    """Return the reason of a node's reservation."""
     return display_reason(node.comment) if is_untampered(node.comment) else prefix_reason("suspicious")
 
 
 def make_reservation_orders(reasons: Iterable[tuple[SlurmNode, str]]) -> Iterator[str]:
-    """Yield the orders that reserve nodes."""
+    """Yield the orders for scontrol that reserve nodes, each for its reason."""
     for node, reason in reasons:
         if not node.comment or is_untampered(node.comment):
             yield f'update nodename={node.name} comment="{tag_reason(reason)}"'
@@ -40,7 +38,7 @@ def make_reservation_orders(reasons: Iterable[tuple[SlurmNode, str]]) -> Iterato
 
 
 def make_release_orders(node: SlurmNode) -> Iterator[str]:
-    """Yield the orders that give a node back."""
+    """Yield the orders for scontrol that delete a node's reservation, and its reason if it is ours."""
     yield f"delete reservation={RESERVATION_PREFIX}{node.name}"
     if is_untampered(node.comment):
         yield f"update nodename={node.name} comment="

@@ -1,34 +1,54 @@
-"""Tickets as Markdown files: one a ticket, whole at every moment."""
+"""The ticket sink `markdown`: one Markdown file for each ticket. A file is complete at every moment."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import ClassVar
 
+from pydantic import Field
+
+from assay.model.specs.sink_settings import SinkSettings
 from assay.model.ticket import TicketRecord
-from assay.tickets.sink_protocol import SinkUnavailable, TicketRefusal
+from assay.tickets.sink_protocol import SinkContext, SinkUnavailable, TicketRefusal
 from assay.tickets.ticket_markdown import format_ticket_markdown
+
+DEFAULT_TICKET_FOLDER = ".assay/tickets"
+
+
+class MarkdownRoute(SinkSettings):
+    """One file for each ticket in `folder`, relative to the repository: one that phones read, or that git syncs."""
+
+    destination_fields: ClassVar = ("folder",)
+
+    folder: str = Field(default=DEFAULT_TICKET_FOLDER, min_length=1)
 
 
 class MarkdownFileSink:
-    """`ID.md` in a folder; its name is how the sink calls the ticket."""
+    """Files `ID.md` in a folder. The file's name is the ticket's external id.
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    The default folder is in `.assay/` wherever that is; any other folder is relative to the repository.
+    """
 
-    def deliver(self, listed: TicketRecord, version: str, external: str) -> str:  # noqa: ARG002 — a file's name says it all
-        """Write the file anew and put it in the old one's place at once."""
-        name = f"{listed.ticket.id}.md"
+    settings_model = MarkdownRoute
+    is_local = True
+
+    def __init__(self, settings: MarkdownRoute, context: SinkContext) -> None:
+        is_default = settings.folder == DEFAULT_TICKET_FOLDER
+        self._folder = context.home / "tickets" if is_default else context.root / settings.folder
+
+    def deliver(self, record: TicketRecord, version: str, external_id: str) -> str:  # noqa: ARG002 — the id names the file
+        """Write the file under another name and rename it over the old one."""
+        name = f"{record.ticket.id}.md"
         if "/" in name or name.startswith("."):
             raise TicketRefusal(f"{name!r} cannot be the name of a file", where=str(self._folder))
         scratch = self._folder / f".{name}.new"
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
-            scratch.write_text(format_ticket_markdown(listed), encoding="utf-8", errors="replace")
+            scratch.write_text(format_ticket_markdown(record), encoding="utf-8", errors="replace")
             scratch.replace(self._folder / name)
         except OSError as error:
-            raise SinkUnavailable(f"cannot be written: {error.strerror}", where=str(self._folder)) from None
+            raise SinkUnavailable(f"the ticket cannot be written: {error.strerror}", where=str(self._folder)) from None
         return name
 
-    def holds(self, external: str) -> bool:
-        """Whether the file is there."""
-        return (self._folder / external).is_file()
+    def holds(self, external_id: str) -> bool:
+        """Say whether the file is there."""
+        return (self._folder / external_id).is_file()

@@ -1,8 +1,8 @@
-"""Tickets as signed messages to a web service.
+"""The ticket sink `webhook`: a signed HTTP request to a web service for each change of a ticket.
 
-The body is one JSON object: `event` (how the history ends), `state`, `ticket`, `history`, `reopened`, `version`.
-`X-Assay-Signature-256` is `sha256=` and the HMAC of `TIMESTAMP.BODY`, where `X-Assay-Timestamp` is the first. What is
-sent again after a failure has the same `Idempotency-Key`: a receiver takes a key once.
+The body is one JSON object: `event` (the last event of the history), `state`, `ticket`, `history`, `reopened`,
+`version`. `X-Assay-Signature-256` is `sha256=` and the HMAC-SHA256 of `TIMESTAMP.BODY`; the timestamp is in
+`X-Assay-Timestamp`. A repeated request has the same `Idempotency-Key`, so that the receiver can ignore it.
 """
 
 from __future__ import annotations
@@ -10,47 +10,61 @@ from __future__ import annotations
 import hashlib
 import hmac
 import time
-
-import requests
+from typing import TYPE_CHECKING, ClassVar
 
 from assay.model.ledger_entry import derive_id
-from assay.model.specs.ticket_routes_and_checklists import WebhookRoute
+from assay.model.specs.credential_reference import CredentialReference
+from assay.model.specs.sink_settings import SinkSettings, SinkUrl
 from assay.model.ticket import TicketRecord
-from assay.tickets.sink_http_client import SinkHttpClient
+from assay.tickets.sink_protocol import SinkContext
+
+if TYPE_CHECKING:
+    import requests
+
+
+class WebhookRoute(SinkSettings):
+    """A POST of JSON for each change of a ticket, signed with the key that `credentials` lead to."""
+
+    destination_fields: ClassVar = ("url",)
+
+    url: SinkUrl
+    credentials: CredentialReference
 
 
 class SignedWebhookSink:
-    """A POST for each change; the receiver may answer with the `url` or `id` that it gives the ticket."""
+    """A POST for each change. The receiver may answer with the `url` or `id` that it gives the ticket."""
 
-    def __init__(self, about: WebhookRoute, key: str, where: str) -> None:
+    settings_model = WebhookRoute
+    is_local = False
+
+    def __init__(self, settings: WebhookRoute, context: SinkContext) -> None:
+        from assay.tickets.sink_http_client import SinkHttpClient
+
         def sign(request: requests.PreparedRequest) -> requests.PreparedRequest:
             at, body = str(int(time.time())), request.body
             content = at.encode() + b"." + (body if isinstance(body, bytes) else b"")
             request.headers["X-Assay-Timestamp"] = at
-            code = hmac.new(key.encode(), content, hashlib.sha256).hexdigest()
+            code = hmac.new(context.secret.encode(), content, hashlib.sha256).hexdigest()
             request.headers["X-Assay-Signature-256"] = f"sha256={code}"
             return request
 
-        self._remote = SinkHttpClient(about.url, where, sign)
+        self._client = SinkHttpClient(settings.url, context.where, sign)
 
-    def deliver(self, listed: TicketRecord, version: str, external: str) -> str:
-        """Send the ticket as it now is."""
-        key = derive_id("delivery", listed.ticket.id, version)
-        answer = self._remote.request("POST", "", _build_body(listed, version), headers={"Idempotency-Key": key})
+    def deliver(self, record: TicketRecord, version: str, external_id: str) -> str:
+        """Send the ticket as it is now."""
+        key = derive_id("delivery", record.ticket.id, version)
+        body = {
+            "event": record.history[-1].what,
+            "state": "closed" if record.closed_at else "open",
+            "ticket": record.ticket.as_json(),
+            "history": [{"at": event.at, "what": event.what, "why": event.why} for event in record.history],
+            "reopened": record.reopen_count,
+            "version": version,
+        }
+        answer = self._client.request("POST", "", body, headers={"Idempotency-Key": key})
         data = answer.data if isinstance(answer.data, dict) else {}
-        return str(data.get("url") or data.get("id") or answer.headers.get("Location") or external)
+        return str(data.get("url") or data.get("id") or answer.headers.get("Location") or external_id)
 
-    def holds(self, external: str) -> bool:  # noqa: ARG002 — the protocol's
-        """Say that it is there: a message cannot be looked up."""
+    def holds(self, external_id: str) -> bool:  # noqa: ARG002 — the protocol's
+        """Return True: a webhook cannot be asked for a ticket."""
         return True
-
-
-def _build_body(listed: TicketRecord, version: str) -> dict[str, object]:
-    return {
-        "event": listed.history[-1].what,
-        "state": "closed" if listed.closed_at else "open",
-        "ticket": listed.ticket.as_json(),
-        "history": [{"at": one.at, "what": one.what, "why": one.why} for one in listed.history],
-        "reopened": listed.reopen_count,
-        "version": version,
-    }

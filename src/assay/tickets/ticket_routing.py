@@ -1,4 +1,4 @@
-"""From the routes that a fleet declares to sinks that can be used."""
+"""Which routes a fleet has, which destination each one leads to, and how to open its sink."""
 
 from __future__ import annotations
 
@@ -8,63 +8,49 @@ from assay.fleet.secret_lookup import describe_reference, read_secret
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
 from assay.model.ledger_entry import derive_id
-from assay.model.specs.ticket_routes_and_checklists import DEFAULT_TICKET_FOLDER, MarkdownRoute, TicketRoute
-from assay.tickets.markdown_files import MarkdownFileSink
-from assay.tickets.sink_protocol import TicketSink
+from assay.model.plugins import TICKET_SINKS
+from assay.model.specs.ticket_route import TicketRoute
+from assay.tickets.sink_protocol import SinkContext, TicketSink
 
-DEFAULT_ROUTE = TicketRoute(kind="TicketRoute", name="files", markdown=MarkdownRoute())
+DEFAULT_ROUTE = {"kind": "TicketRoute", "name": "files", "markdown": {}}
 
 
 def list_ticket_routes(fleet: Fleet, home: Path) -> list[TicketRoute]:
-    """Return the declared routes, or, where there is none, the one to Markdown files.
+    """Return the declared routes, or the default route to Markdown files if there is none.
 
-    A fleet that lives in a lab writes files only: nobody is to be sent to a node that does not exist.
+    A fleet in a lab (`home` is its `.assay/`) has local routes only: nobody must be sent to a simulated node.
     """
-    rehearsed = (home / "lab" / "clock.json").exists()
-    routes = [one for one in fleet.ticket_routes.values() if one.markdown is not None or not rehearsed]
-    return routes or [DEFAULT_ROUTE]
+    in_lab = (home / "lab" / "clock.json").exists()
+    routes = [one for one in fleet.ticket_routes.values() if not in_lab or TICKET_SINKS.load(one.sink).is_local]
+    return routes or [TicketRoute.model_validate(DEFAULT_ROUTE)]
 
 
 def derive_destination_id(route: TicketRoute) -> str:
-    """Return what tells one place from another. A route that is pointed elsewhere has delivered nothing there yet."""
-    jira, hook = route.jira, route.webhook
-    parts = [route.markdown.folder] if route.markdown else []
-    parts += [route.github.api, route.github.repository] if route.github else []
-    parts += [jira.url, jira.project] if jira else [hook.url] if hook else []
-    return derive_id(*parts)
+    """Return an id of the place that a route leads to. It changes when the route is pointed elsewhere."""
+    return derive_id(*route.settings.destination())
 
 
 def open_sink(route: TicketRoute, root: Path, home: Path) -> TicketSink:
-    """Return the sink of a route; relative paths start at `root`, the default's in `home`. Raises Trouble."""
-    if route.markdown is not None:
-        folder = route.markdown.folder
-        return MarkdownFileSink(home / "tickets" if folder == DEFAULT_TICKET_FOLDER else root / folder)
-    where, key = f"TicketRoute {route.name}", _read_secret(route, root)
-    if route.github is not None:
-        from assay.tickets.github_issues import GitHubIssueSink
+    """Return the sink of a route. Raises AssayError if its secret cannot be read.
 
-        return GitHubIssueSink(route.github, key, where)
-    if route.jira is not None:
-        from assay.tickets.jira_issues import JiraIssueSink
-
-        return JiraIssueSink(route.jira, key, where)
-    assert route.webhook is not None
-    from assay.tickets.signed_webhook import SignedWebhookSink
-
-    return SignedWebhookSink(route.webhook, key, where)
+    `root` is the fleet repository, `home` its `.assay/`.
+    """
+    context = SinkContext(f"TicketRoute {route.name}", _read_secret(route, root), root, home)
+    sink: TicketSink = TICKET_SINKS.load(route.sink)(route.settings, context)
+    return sink
 
 
 def _read_secret(route: TicketRoute, root: Path) -> str:
     reference = route.credentials
-    assert reference is not None
+    if reference is None:
+        return ""
     where = f"TicketRoute {route.name} credentials"
     try:
         text = read_secret(reference, root)
-    except AssayError as trouble:
-        raise AssayError(trouble.what, where=where, fix=trouble.fix) from None
+    except AssayError as error:
+        raise AssayError(error.what, where=where, fix=error.fix) from None
     if not text or not text.isprintable() or not text.isascii():
-        state = "holds what cannot be sent in a header" if text else "is not set, or gives nothing"
-        raise AssayError(
-            f"{describe_reference(reference)} {state}", where=where, fix="put the token there, and nothing else"
-        )
+        state = "holds characters that an HTTP header cannot carry" if text else "is not set, or gives nothing"
+        fix = "put the token there, and nothing else"
+        raise AssayError(f"{describe_reference(reference)} {state}", where=where, fix=fix)
     return text

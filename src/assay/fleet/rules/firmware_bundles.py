@@ -13,7 +13,7 @@ from assay.fleet.repository_draft import RepositoryDraft
 from assay.fleet.rules.dangling_names import suggest_name
 from assay.model.specs.firmware_bundle import FirmwareBundle, FirmwareComponent
 
-LFS_POINTER_BYTES = 1024  # bytes: docs/spec.md of git-lfs has a pointer file smaller than that
+LFS_POINTER_BYTES = 1024  # bytes: a git-lfs pointer file is smaller, as its specification says
 LFS_POINTER = re.compile(
     rb"\Aversion https://git-lfs\.github\.com/spec/v1\n(?:[a-z0-9.-]+ [^\n]*\n)*?"
     rb"oid sha256:([0-9a-f]{64})\nsize \d+\n\Z"

@@ -1,6 +1,6 @@
 """Lifecycle policies that name what is not there, or hold states that no node ever reaches, or ever leaves.
 
-What needs nothing but the policy's own text, it refuses itself: see assay.model.specs.policy_validation.
+What needs nothing but the policy's own text, it refuses itself: see assay.model.specs.lifecycle_policy.
 
 Checklists that nobody is ever shown.
 
@@ -17,11 +17,12 @@ from assay.fleet.fault_rule_coverage import compute_rule_reach, decode_kinds, li
 from assay.fleet.repository_draft import RepositoryDraft
 from assay.fleet.rules.dangling_names import suggest_name
 from assay.model.specs.check_catalog_and_gates import CheckCatalog
+from assay.model.specs.checklists import Checklists
 from assay.model.specs.fault_catalog import FaultCatalog
-from assay.model.specs.lifecycle_policy import LifecyclePolicy, LifecycleState
-from assay.model.specs.management_profile_and_retries import ManagementProfile
+from assay.model.specs.lifecycle_policy import LifecyclePolicy
+from assay.model.specs.management_profile import ManagementProfile
 from assay.model.specs.node_spec import NodeSpec
-from assay.model.specs.ticket_routes_and_checklists import Checklists
+from assay.model.specs.policy_sections import LifecycleState
 
 
 @rule(

@@ -19,7 +19,7 @@ from assay.fleet.repository_draft import RepositoryDraft
 from assay.fleet.secret_detection import SecretHint
 from assay.fleet.yaml_document import YamlDocument
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
-from assay.model.specs.ticket_routes_and_checklists import TicketRoute
+from assay.model.specs.ticket_route import TicketRoute
 
 SIGNER_LINE = re.compile(rb"^[^#\s]\S*\s.*\b(?:ssh|ecdsa|sk)-[\w.@-]+\s+AAAA", re.MULTILINE)
 MAX_SIGNERS_BYTES = 1024 * 1024  # bytes of allowed_signers

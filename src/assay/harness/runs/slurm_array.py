@@ -19,7 +19,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from assay.harness.runs import slurm_commands
 from assay.harness.runs.remote_shard import (
     SHARD_LEDGER_VARIABLE,
     RemoteShard,
@@ -28,11 +27,13 @@ from assay.harness.runs.remote_shard import (
     write_shard_jobs,
 )
 from assay.harness.runs.sharding import EndedShard, RunShard, describe_timeout
-from assay.harness.runs.slurm_commands import FORGOTTEN_TASK, UNPLACED_TASK, ArrayTask
 from assay.model.text_lists import format_count
+from assay.schedulers import slurm_jobs
+from assay.schedulers.slurm_client import require_slurm
+from assay.schedulers.slurm_jobs import FORGOTTEN_TASK, JOB_NAME_PREFIX, UNPLACED_TASK, ArrayTask
 
-JOB_NAME_PREFIX, ATTEMPT_PREFIX = "assay-", "slurm-"
-"""How the names of our jobs begin, and those of folders that attempts deliver into."""
+ATTEMPT_PREFIX = "slurm-"
+"""How the names of the folders start that attempts deliver into."""
 PASSED_VARIABLES = ("PATH", "LANG", "LC_ALL", "TZ")
 """What tasks learn of our environment. Slurm would hand on all of it, credentials too."""
 SLURM_POLL_S, WAITING_NOTICE_S = 1.0, 30.0
@@ -46,11 +47,11 @@ given up may live."""
 class SlurmArray:
     """`Shards` in one job array, at most `jobs` at a time. `words` are more options for sbatch; `tell` hears a line.
 
-    Raises Trouble where there is no Slurm.
+    Raises AssayError where there is no Slurm.
     """
 
     def __init__(self, jobs: int, words: Sequence[str] = (), tell: Callable[[str], None] = lambda _: None) -> None:
-        slurm_commands.require_slurm()
+        require_slurm("sbatch", "squeue", "scancel")
         self._jobs, self._words, self._tell = jobs, words, tell
         self._left: dict[int, RemoteShard] = {}
         self._running: list[RunShard] = []
@@ -62,25 +63,25 @@ class SlurmArray:
         self._next_look = self._next_word = 0.0
 
     def start(self, shards: Sequence[RunShard], deadline_s: float) -> None:
-        """End what an earlier attempt has left, keep what it has delivered, and submit the array. Raises Trouble."""
+        """End what an earlier attempt has left, keep what it has delivered, and submit the array. Raises AssayError."""
         if not shards:
             return
         run = shards[0].store.parent
-        _cancel_and_wait(slurm_commands.find_jobs_by_name(JOB_NAME_PREFIX + run.name))
+        _cancel_and_wait(slurm_jobs.find_jobs_by_name(JOB_NAME_PREFIX + run.name))
         _take_earlier_deliveries(run, shards)
         self._deadline_s = deadline_s
         self._folder = folder = Path(tempfile.mkdtemp(prefix=ATTEMPT_PREFIX, dir=run))
         environment = {name: os.environ[name] for name in PASSED_VARIABLES if name in os.environ}
         errands = write_shard_jobs(folder, [_with_ledger(shard, folder) for shard in shards], environment)
         self._left = {one.shard.number: one for one in errands}
-        self._job = slurm_commands.submit_array(_script(folder), self._options(run.name, folder))
+        self._job = slurm_jobs.submit_array(_script(folder), self._options(run.name, folder))
         self._tell(f"job array {self._job} of Slurm: {format_count(len(shards), 'task')}, at most {self._jobs} at once")
 
     def collect_ended(self) -> list[EndedShard]:
         """Return those that ended since the last look; between two, it asks nobody for a second."""
         if time.monotonic() < self._next_look:
             return []
-        found = slurm_commands.query_tasks(self._job)  # first, so that a task which is over has delivered what it will
+        found = slurm_jobs.query_tasks(self._job)  # first, so that a task which is over has delivered what it will
         over = [(number, said) for number in self._left if (said := self._describe_end(number, found)) is not None]
         ended = [EndedShard(self._left.pop(number).shard, said) for number, said in over]
         if found is not None:
@@ -141,7 +142,7 @@ class SlurmArray:
         now = time.monotonic()
         if task.is_running and now - self._since.setdefault(number, now) > self._deadline_s:
             self._late[number] = now
-            slurm_commands.cancel_jobs(f"{self._job}_{number}")
+            slurm_jobs.cancel_jobs(f"{self._job}_{number}")
 
     def _report_waiting(self, found: dict[int, ArrayTask]) -> None:
         """Say now and then what tasks wait for, where none of them runs."""
@@ -169,14 +170,14 @@ def _reason(task: ArrayTask, printed: Path) -> str:
 
 def _cancel_and_wait(jobs: Sequence[str]) -> None:
     """Cancel jobs, and wait a while until nothing of them runs."""
-    slurm_commands.cancel_jobs(*jobs)
+    slurm_jobs.cancel_jobs(*jobs)
     until = time.monotonic() + CANCEL_GRACE_S
     while not all(map(_is_over, jobs)) and time.monotonic() < until:
         time.sleep(0.2)
 
 
 def _is_over(job: str) -> bool:
-    found = slurm_commands.query_tasks(job)
+    found = slurm_jobs.query_tasks(job)
     return found is not None and all(task.is_over for task in found.values())
 
 

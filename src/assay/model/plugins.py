@@ -1,0 +1,87 @@
+"""Plug-ins: modules that an installed distribution adds to assay by an entry point.
+
+Each kind of plug-in has an entry-point group. assay's own modules are in the same groups as those from outside.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from assay.model.errors import AssayError
+
+if TYPE_CHECKING:  # loads the email package, which no command needs that uses no plug-in
+    from importlib.metadata import EntryPoint
+
+OWN_DISTRIBUTION = "assay-fleet"
+
+
+class PluginGroup:
+    """The plug-ins of one entry-point group. `noun` is what people call one of them: "ticket sink".
+
+    A plug-in must have every attribute named in `attributes`.
+    """
+
+    def __init__(self, group: str, noun: str, attributes: tuple[str, ...] = ()) -> None:
+        self.group, self.noun, self._attributes = group, noun, attributes
+
+    def names(self) -> list[str]:
+        """Return the name of every installed plug-in, in alphabetical order."""
+        return sorted(_read_entry_points(self.group))
+
+    def is_own(self, name: str) -> bool:
+        """Say whether assay itself provides the plug-in `name`."""
+        return any(map(_is_own, _read_entry_points(self.group).get(name, ())))
+
+    def load(self, name: str, where: str = "") -> Any:
+        """Return the object that the entry point `name` refers to. No distribution can replace assay's own plug-ins.
+
+        Raises AssayError if no plug-in, or more than one, has that name, or if it cannot be loaded. `where` says who
+        uses the name.
+        """
+        points = _read_entry_points(self.group).get(name, ())
+        points = [point for point in points if _is_own(point)] or list(points)
+        if not points:
+            fix = f"use one of these: {', '.join(self.names())}; or install the distribution that provides it"
+            raise AssayError(f"there is no {self.noun} {name!r}", where=where, fix=fix)
+        if len(points) > 1:
+            owners = " and ".join(sorted(map(_describe_distribution, points)))
+            raise AssayError(f"the {self.noun} {name!r} is in {owners}", fix="uninstall all but one of them")
+        try:
+            plugin = points[0].load()
+        except Exception as error:  # the import of a module from outside may raise anything
+            raise self._broken(points[0], f"{type(error).__name__}: {error}") from error
+        if missing := [attribute for attribute in self._attributes if not hasattr(plugin, attribute)]:
+            raise self._broken(points[0], f"{points[0].value} has no {', '.join(missing)}")
+        return plugin
+
+    def _broken(self, point: EntryPoint, reason: str) -> AssayError:
+        return AssayError(
+            f"the {self.noun} {point.name!r} of {_describe_distribution(point)} cannot be loaded: {reason}",
+            fix="install a version of that distribution that fits this assay, or uninstall it",
+        )
+
+
+SCHEDULERS = PluginGroup("assay.schedulers", "scheduler")
+"""Each is called with a node's NodeSettings and returns a SchedulerAdapter (schedulers/scheduler_adapter.py)."""
+TICKET_SINKS = PluginGroup("assay.ticket_sinks", "ticket sink", ("settings_model", "is_local", "deliver", "holds"))
+"""Each is a class that implements TicketSink (tickets/sink_protocol.py)."""
+
+
+@cache
+def _read_entry_points(group: str) -> dict[str, list[EntryPoint]]:
+    """Return the entry points of a group by name. Reads a file of every installed distribution: about 5 ms."""
+    from importlib.metadata import entry_points
+
+    found: dict[str, list[EntryPoint]] = {}
+    for point in entry_points(group=group):
+        found.setdefault(point.name, []).append(point)
+    return found
+
+
+def _is_own(point: EntryPoint) -> bool:
+    return point.dist is not None and point.dist.name == OWN_DISTRIBUTION
+
+
+def _describe_distribution(point: EntryPoint) -> str:
+    return f"the distribution {point.dist.name} {point.dist.version}" if point.dist else point.value

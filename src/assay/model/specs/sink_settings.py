@@ -1,0 +1,33 @@
+"""What the settings of every ticket sink have in common. Each sink's own settings are in its module."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+from pydantic import Field
+
+from assay.model.specs.credential_reference import CredentialReference
+from assay.model.specs.spec_document import StrictModel
+
+LOCAL_URL = r"^http://(localhost|127\.0\.0\.1)(:[0-9]+)?(/[^\s@]*)?$"
+SinkUrl = Annotated[str, Field(pattern=rf"^https://[^\s/@]+(/[^\s@]*)?$|{LOCAL_URL}")]
+"""HTTPS, or plain HTTP to this machine: credentials do not travel in the clear."""
+
+
+class SinkSettings(StrictModel):
+    """The settings of one ticket sink, as a TicketRoute declares them below the sink's name.
+
+    A sink that needs a secret has a field `credentials` of type CredentialReference. `destination_fields` names the
+    fields that tell one destination from another: after a change of one of them, every open ticket is delivered again.
+    """
+
+    destination_fields: ClassVar[tuple[str, ...]]
+
+    def destination(self) -> list[str]:
+        """Return what tells this destination from another one of the same sink."""
+        return [str(getattr(self, name)) for name in self.destination_fields]
+
+    def secret(self) -> CredentialReference | None:
+        """Return where the secret of this sink is found, None if it needs none."""
+        found = getattr(self, "credentials", None)
+        return found if isinstance(found, CredentialReference) else None
