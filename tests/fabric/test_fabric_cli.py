@@ -108,7 +108,7 @@ def test_lost_packets_show_on_stderr_only(assay, dump, tmp_path):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--design", "storage", "--from", "x"], "there is no FabricDesign 'storage'\n  → the designs are: compute"),
+        (["--design", "storage", "--from", "x"], "there is no FabricDesign 'storage'\n  → name one of: compute"),
         (["--design", "compute", "--from", "no/such/dump"], "no/such/dump: cannot read the discovery"),
     ],
 )

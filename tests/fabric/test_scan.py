@@ -3,11 +3,13 @@
 import sys
 import time
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
 from assay.fabric.discovery import DiscoveredCable, DiscoveredDevice
 from assay.fabric.scan import find_discover_command, judge_scan, run_fabric_scan
+from assay.fleet.fleet_loader import load_fleet
 from assay.lab.fabric.ibnetdiscover import format_net_file
 from assay.model.clock import ScaledClock
 from assay.model.errors import AssayError
@@ -113,7 +115,7 @@ def test_a_discovery_that_hangs_ends_at_the_deadline_with_all_that_it_started(sc
     [
         (["no-such-discovery"], "no-such-discovery: No such file or directory"),
         (say("", "ibwarn: can't open UMAD port\n", 1), "exit code 1: ibwarn: can't open UMAD port"),
-        (say("", "", 3), "exit code 3: it said nothing"),
+        (say("", "", 3), "exit code 3: it printed nothing"),
     ],
 )
 def test_a_discovery_that_cannot_be_made_is_a_failed_reading_and_a_partial_comparison(
@@ -141,7 +143,10 @@ def test_ibnetdiscover_is_run_where_the_inventory_says_nothing(fleet, design):
     assert find_discover_command(fleet, design) == ["ibnetdiscover"]
 
 
-def test_a_command_that_is_no_list_is_refused(design, make_fleet):
-    with pytest.raises(AssayError, match="not a list of words") as trouble:
-        find_discover_command(make_fleet(design, fabric_discover="ibnetdiscover -p"), design)
+def test_a_command_that_is_no_list_is_refused(tmp_path):
+    overlay = tmp_path / "overlay.yml"
+    overlay.write_text("all: {vars: {fabric_discover: ibnetdiscover -p}}\n")
+    with pytest.raises(AssayError, match="should be a valid list") as trouble:
+        load_fleet(Path(__file__).parents[2], [overlay])
+    assert "fabric_discover" in str(trouble.value)
     assert trouble.value.fix

@@ -1,13 +1,13 @@
-"""What tools say of one port: its state, its counters, its bit error ratios, the module plugged into it.
+"""What fabric tools report, whichever tool it was: cables, devices, and per port state, counters, error ratios, module.
 
-What a discovery found, whichever tool wrote it.
+Plain data. Readers fill it; comparison, health and drafts use it.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from assay.model.fabric.ports_and_cables import DeviceKind, PortId
@@ -34,19 +34,21 @@ CLASSIC_COUNTER_MAX: Mapping[str, int] = {
     "PortRcvPkts": 0xFFFFFFFF,
     "PortXmitWait": 0xFFFFFFFF,
 }
-"""Where the classic PortCounters stop counting (InfiniBand Architecture Specification, PortCounters attribute)."""
+"""The maximum of each classic counter, where it stops (InfiniBand Architecture Specification, PortCounters)."""
 
 
 @dataclass(frozen=True, slots=True)
 class PortFacts:
-    """One port as one or several tools described it. What nobody said is empty, never zero.
+    """One port as one or several tools described it. A field that no tool reported is empty, never zero.
 
-    `state` is one of active, init, armed, down, disabled; `physical` is the physical state in lower case (linkup,
-    polling …); `rate` is `4xNDR`. `counters` have perfquery's names; one in `saturated` stopped counting: the truth is
-    "at least". `ber` has raw, effective and symbol. `module` has vendor, part, serial, firmware, technology, length_m,
-    temperature_c, voltage_mv, and a tuple per lane of rx_power_dbm, tx_power_dbm and bias_ma. `label` is what is
-    printed at the port. `pkeys` are the P_Keys of its partition table, 16 bits each (`assay.model.fabric.design_cables_and_partitions.FULL_MEMBER_BIT`);
-    None where nobody read that table, whole.
+    - `state`: active, init, armed, down or disabled. `physical`: the physical state in lower case (linkup, polling …).
+    - `rate`: `4xNDR`. `label`: what is printed at the port.
+    - `counters`: by perfquery's names. One in `saturated` reached its maximum, so the true count may be higher.
+    - `ber`: bit error ratios named raw, effective and symbol.
+    - `module`: vendor, part, serial, firmware, technology, length_m, temperature_c, voltage_mv; and, as one tuple over
+      the lanes, rx_power_dbm, tx_power_dbm and bias_ma.
+    - `pkeys`: the P_Keys of the partition table, 16 bits each, the top bit for full members. None unless a tool read
+      the whole table.
     """
 
     port: PortId
@@ -63,7 +65,7 @@ class PortFacts:
 
 @dataclass(frozen=True, slots=True)
 class FabricEvent:
-    """One thing that a fabric manager says has happened: its own time, code, severity and words."""
+    """One event that a fabric manager reported, with the manager's own time, code, severity and text."""
 
     at: str
     code: int
@@ -75,24 +77,24 @@ class FabricEvent:
 
 
 def find_saturated_counters(counters: Mapping[str, int]) -> frozenset[str]:
-    """Return which of these classic counters stand at their end, where more errors no longer show."""
+    """Return the names of the classic counters that reached their maximum, where further errors no longer show."""
     return frozenset(
         name for name, count in counters.items() if name in CLASSIC_COUNTER_MAX and count >= CLASSIC_COUNTER_MAX[name]
     )
 
 
 def merge_port_facts(facts: Iterable[PortFacts]) -> dict[PortId, PortFacts]:
-    """Return one PortFacts a port. Where two tools speak of the same thing, the later one is believed."""
+    """Return one PortFacts a port. Where two tools report the same field, the later one wins."""
     by_port: dict[PortId, PortFacts] = {}
-    for one in facts:
-        known = by_port.get(one.port)
-        by_port[one.port] = _both(known, one) if known else one
+    for port in facts:
+        known = by_port.get(port.port)
+        by_port[port.port] = _merge(known, port) if known else port
     return by_port
 
 
-def _both(first: PortFacts, later: PortFacts) -> PortFacts:
+def _merge(first: PortFacts, later: PortFacts) -> PortFacts:
     merged: dict[str, object] = {}
-    for name in (one.name for one in fields(PortFacts)):
+    for name in PortFacts.__slots__:
         old, new = getattr(first, name), getattr(later, name)
         merged[name] = {**old, **new} if isinstance(new, Mapping) else new if new or old is None else old
     merged["saturated"] = frozenset(first.saturated - later.counters.keys()) | later.saturated
@@ -100,11 +102,11 @@ def _both(first: PortFacts, later: PortFacts) -> PortFacts:
 
 
 AGGREGATION_NODE = "Mellanox Technologies Aggregation Node"
-"""The NodeDesc of a SHARP aggregation node: an adapter inside a switch that no cable leads to."""
+"""The NodeDesc of a SHARP aggregation node: an adapter inside a switch, which no cable leads to."""
 
 
 class DiscoveredCable(NamedTuple):
-    """A cable as a tool saw it; `rate` is its text, empty where it could not be read."""
+    """A cable as a tool reported it. `rate` is the tool's text (`4xNDR`), empty where it could not be read."""
 
     a: PortId
     b: PortId
@@ -112,7 +114,7 @@ class DiscoveredCable(NamedTuple):
 
 
 class DiscoveredDevice(NamedTuple):
-    """A device as it announced itself. The description is a hint, never an identity."""
+    """A device as it announced itself. The description (NodeDesc) is a hint, never an identity."""
 
     guid: str
     kind: DeviceKind
@@ -128,10 +130,10 @@ class DiscoveredDevice(NamedTuple):
 
 @dataclass(frozen=True)
 class FabricDiscovery:
-    """Every cable once and every device by GUID. `problems` says what could not be read; then it is `partial`.
+    """Every cable once and every device by GUID. With `problems`, which name what could not be read, it is `partial`.
 
-    `facts` are what was said of single ports, `events` what a fabric manager reported, `temperatures` how warm devices
-    themselves are (°C by GUID); many tools say none of them.
+    `facts` describe single ports, `events` are a fabric manager's, `temperatures` are those of devices (°C by GUID).
+    Many tools report none of the three.
     """
 
     cables: Sequence[DiscoveredCable]
@@ -143,5 +145,5 @@ class FabricDiscovery:
 
     @property
     def partial(self) -> bool:
-        """Whether something of the fabric may be missing here, so that nothing may be concluded from absence."""
+        """Whether parts of the fabric may be missing here, so that an absent cable proves nothing."""
         return bool(self.problems)

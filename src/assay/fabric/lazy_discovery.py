@@ -1,8 +1,7 @@
-"""A discovery that keeps its ports as the text that they were printed as, until somebody needs more.
+"""A discovery that holds its ports as printed rows of text, and makes cables and devices on demand.
 
-A fabric of 49,152 cables is nearly always as designed. Telling so needs no object a cable: the rows of a device are
-equal to the designed rows, or a few of them are not (`diff_rows`). What a Discovery promises beyond that (cables, devices,
-contradictions between the two ends) is made when it is asked for.
+A fabric of 49,152 cables is nearly always as designed. To find that out, `diff_rows` compares the rows of each device
+with the designed rows, without an object for each cable.
 """
 
 from __future__ import annotations
@@ -25,25 +24,30 @@ PortRows = Mapping[str, Sequence[PortRow]]
 
 
 DeviceHead = tuple[DeviceKind, str, str]
-"""What a device's record begins with: its kind, and as text its number of ports and its description."""
+"""The head of a device's record: its kind, and as text its number of ports and its description."""
 
 
 class RowDiff(NamedTuple):
-    """Ends that are designed and not found, and ends that are found and not designed, each with its device."""
+    """Rows that are designed and not found, and rows that are found and not designed, each with its device."""
 
     missing: list[tuple[str, PortRow]]
     unexpected: list[tuple[str, PortRow]]
 
 
 class LazyDiscovery(FabricDiscovery):
-    """A text in which every line was understood. Whether its two sides agree is found out by `problems`."""
+    """A discovery from a text in which every line was understood. `stderr_problems` are those of the tool itself.
 
-    def __init__(self, heads: Mapping[str, DeviceHead], rows: PortRows, said: Iterable[str] = ()) -> None:
-        self.__dict__.update(heads=heads, rows=rows, said=list(said), facts={}, events=(), temperatures={})
+    Only `problems` checks whether the two ends of each cable agree.
+    """
+
+    def __init__(self, heads: Mapping[str, DeviceHead], rows: PortRows, stderr_problems: Iterable[str] = ()) -> None:
+        self.__dict__.update(
+            heads=heads, rows=rows, stderr_problems=list(stderr_problems), facts={}, events=(), temperatures={}
+        )
 
     heads: Mapping[str, DeviceHead]
     rows: PortRows
-    said: list[str]
+    stderr_problems: list[str]
 
     @cached_property
     def devices(self) -> Mapping[str, DiscoveredDevice]:
@@ -60,47 +64,46 @@ class LazyDiscovery(FabricDiscovery):
 
     @cached_property
     def problems(self) -> Sequence[str]:
-        """What was not read, or contradicts itself."""
+        """What could not be read, or contradicts itself."""
         return tuple(self._joined[1])
 
     @cached_property
     def _joined(self) -> tuple[list[DiscoveredCable], list[str]]:
-        problems = list(self.said)
+        problems = list(self.stderr_problems)
         cables = join_ends(self._ends(problems), self.devices, problems)
         return cables, check_has_cables(cables, problems)
 
     def _ends(self, problems: list[str]) -> PortEnds:
-        """Return each port's other end. A port is one object however often it is named: there are many of them."""
+        """Return each port's other end. Each port is one object, however often it is named: there are many of them."""
         ends: PortEnds = {}
-        port = lru_cache(None)(lambda digits, number: PortId(f"0x{digits}", int(number)))
+        make_port = lru_cache(None)(lambda digits, number: PortId(f"0x{digits}", int(number)))
         for digits, rows in self.rows.items():
             for number, far, far_number, rate in rows:
-                here = port(digits, number)
+                here = make_port(digits, number)
                 if here in ends:
                     problems.append(f"{format_port(here)} is listed twice")
                 if not parse_rate(rate):
                     problems.append(f"{format_port(here)}: no rate in {rate!r}")
-                ends[here] = (port(far, far_number), rate if parse_rate(rate) else "")
+                ends[here] = (make_port(far, far_number), rate if parse_rate(rate) else "")
         return ends
 
 
 def diff_rows(found: PortRows, expected: PortRows) -> RowDiff:
-    """Return where two listings differ. A row in neither list is printed and designed alike, at this end of it.
+    """Return where two listings differ. A row in neither list is the same in both, at this end of its cable.
 
-    A row that was printed twice is strange once more.
+    A row that is printed twice counts once as unexpected.
     """
-    lacking: list[tuple[str, PortRow]] = []
-    strange: list[tuple[str, PortRow]] = []
+    missing: list[tuple[str, PortRow]] = []
+    unexpected: list[tuple[str, PortRow]] = []
     if found == expected:
-        return RowDiff(lacking, strange)
+        return RowDiff(missing, unexpected)
     for digits, rows in found.items():
         designed = expected.get(digits, ())
         if rows != designed:
             seen, known = set(rows), set(designed)
-            lacking += [(digits, row) for row in designed if row not in seen]
-            strange += [(digits, row) for row in rows if row not in known]
-            strange += (
-                [(digits, row) for row, times in Counter(rows).items() if times > 1] if len(seen) < len(rows) else []
-            )
-    lacking += [(digits, row) for digits, rows in expected.items() if digits not in found for row in rows]
-    return RowDiff(lacking, strange)
+            missing += [(digits, row) for row in designed if row not in seen]
+            unexpected += [(digits, row) for row in rows if row not in known]
+            if len(seen) < len(rows):
+                unexpected += [(digits, row) for row, times in Counter(rows).items() if times > 1]
+    missing += [(digits, row) for digits, rows in expected.items() if digits not in found for row in rows]
+    return RowDiff(missing, unexpected)

@@ -1,6 +1,6 @@
-"""The words and bit fields in which tools say how fast a link is and in what state.
+"""Link rates and port states: reads the words and bit fields that fabric tools print.
 
-Link rates as tools write them: `4xNDR` is four lanes at NDR speed.
+A rate is written `4xNDR`: four lanes at NDR speed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ SPEEDS = tuple(LANE_GBPS)
 
 
 class LaneRate(NamedTuple):
-    """Lanes and the rank of their speed in `SPEEDS`."""
+    """The number of lanes, and the rank of their speed in `SPEEDS`."""
 
     width: int
     speed: int
@@ -25,19 +25,19 @@ class LaneRate(NamedTuple):
 
 @lru_cache(64)
 def parse_rate(text: str) -> LaneRate | None:
-    """Return the rate that `4xNDR` writes, None for a text that is no rate."""
+    """Return the rate in a text such as `4xNDR`, None for a text that is no rate."""
     found = re.fullmatch(r"(1|2|4|8|12)x([A-Z0-9]+)", text)
     return LaneRate(int(found[1]), SPEEDS.index(found[2])) if found and found[2] in SPEEDS else None
 
 
 def is_slower(seen: str, designed: str) -> bool:
-    """Say whether a link runs with fewer lanes or slower lanes than designed. Other texts are not judged."""
+    """Return whether a link has fewer or slower lanes than designed. False where either text is no rate."""
     one, other = parse_rate(seen), parse_rate(designed)
     return bool(one and other and (one.width < other.width or one.speed < other.speed))
 
 
 def find_slowest_rate(one: str, other: str) -> str:
-    """Return the fewer lanes and the slower speed of two rates, "" where one of them is no rate."""
+    """Return the smaller number of lanes at the slower speed of two rates, "" where one of them is no rate."""
     a, b = parse_rate(one), parse_rate(other)
     return f"{min(a.width, b.width)}x{SPEEDS[min(a.speed, b.speed)]}" if a and b else ""
 
@@ -46,7 +46,7 @@ SPEED_BY_LANE_GBPS: Mapping[str, str] = {
     "2.5": "SDR", "5": "DDR", "10": "QDR", "14": "FDR", "14.0625": "FDR", "25": "EDR", "25.78125": "EDR",
     "50": "HDR", "53.125": "HDR", "100": "NDR", "106.25": "NDR", "200": "XDR", "212.5": "XDR", "FDR10": "FDR10",
 }  # fmt: skip
-"""Gbit/s of one lane as tools print it, with and without line coding."""
+"""The speed by Gbit/s of one lane as tools print it, with and without line coding."""
 
 SPEED_BITS: Mapping[int, str] = {
     1: "SDR", 2: "DDR", 4: "QDR", 0x100: "FDR", 0x200: "EDR", 0x400: "HDR", 0x800: "NDR", 0x1000: "XDR",
@@ -70,14 +70,14 @@ PHYSICAL_NUMBERS = {
 
 
 def rate_from_lanes(width: str, lane: str) -> str:
-    """Return `4xHDR` for `4X` and `53.125`, empty where the two are no rate."""
+    """Return `4xHDR` for `4X` and `53.125` Gbit/s, empty where the two are no rate."""
     digits = re.sub(r"(?<=\.\d)0+$|\.0$", "", lane.strip())
     rate = f"{width.strip().lower()}{SPEED_BY_LANE_GBPS.get(digits, '')}"
     return rate if parse_rate(rate) else ""
 
 
 def rate_from_bits(width: int, speed: int) -> str:
-    """Return the rate that two PortInfo bit fields mean, empty where they mean none."""
+    """Return the rate in two PortInfo bit fields, empty where they hold none."""
     names = [name for bit, name in SPEED_BITS.items() if speed & bit]
     if not names or width not in WIDTH_BITS:
         return ""
@@ -86,7 +86,7 @@ def rate_from_bits(width: int, speed: int) -> str:
 
 
 def parse_port_state(logical: str, physical: str) -> tuple[str, str]:
-    """Return both states in PortFacts' words. That a port is disabled, only its physical state says."""
-    place = re.sub(r"[\s_]+", "", physical.lower())
+    """Return (state, physical) as PortFacts holds them. Only the physical state shows that a port is disabled."""
+    physical = re.sub(r"[\s_]+", "", physical.lower())
     state = STATES.get(logical.strip().lower(), "")
-    return ("disabled" if place.startswith("disable") else state), place
+    return ("disabled" if physical.startswith("disable") else state), physical

@@ -98,7 +98,7 @@ def test_what_cannot_be_read_is_a_problem_and_no_clean_port(text):
 
 def test_a_scan_of_before_ports_were_asked_for_says_so():
     old = read_scan(EvidenceDocument("fabric-small", NOON, {"discovery": {"text": value("")}}))
-    assert (old.has_counters, dict(old.failed_commands)) == (False, {"errors": "the scan asked nobody about ports"})
+    assert (old.has_counters, dict(old.failed_commands)) == (False, {"errors": "the scan has no channel `ports`"})
 
 
 @given(st.text(max_size=200), st.text(max_size=50))
@@ -157,7 +157,7 @@ def test_a_scan_keeps_what_each_command_said_and_names_the_scan_before(scan_with
     facts = {"errors": say(errors(SymbolErrorCounter=10)), "subnet": say("", 255)}
     first = scan_with(fabric_discover=say("no"), fabric_facts=facts)
     second = scan_with(first, fabric_discover=say("no"), fabric_facts=facts)
-    assert "exit code 255: it said nothing" in first.read("ports", "subnet").reason
+    assert "exit code 255: it printed nothing" in first.read("ports", "subnet").reason
     assert second.read("previous").value == first.digest()
     assert read_scan(second).find_port_growth(PortId(LEAF, 3)).find_growth(SYMBOL).count == 0
 
@@ -166,7 +166,7 @@ def test_a_command_that_is_asked_only_where_cables_are_missing_is_no_silence(sca
     evidence = scan_with(fabric_discover=say("no"), fabric_facts={"links": ["no-such-tool"]})
     again = read_scan(EvidenceDocument.from_json(json.loads(json.dumps(evidence.as_json()))))
     assert (dict(again.failed_commands), again.has_counters) == ({}, False)
-    assert make_earlier_channel(evidence)["absent"].endswith("counted nothing: no tool was asked")
+    assert make_earlier_channel(evidence)["absent"].endswith("has no counters: no command reads them")
 
 
 def test_an_exit_code_that_only_judges_what_was_printed_is_no_failure(scan_with):
@@ -183,7 +183,7 @@ def test_one_deadline_holds_for_all_commands(scan_with):
 
 def test_a_fabric_that_is_discovered_elsewhere_is_not_asked_about_ports_here(scan_with, fabric_design, fleet_of):
     assert scan_with(fabric_discover=say("no")).channels["ports"] == unsupported(
-        "nobody was asked about ports: the inventory has `fabric_discover` but no `fabric_facts`"
+        "no command describes the ports: the inventory has `fabric_discover` but no `fabric_facts`"
     )
     assert find_facts_commands(fleet_of(), fabric_design) == {
         "errors": ["ibqueryerrors"],

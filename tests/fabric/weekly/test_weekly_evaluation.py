@@ -136,7 +136,7 @@ def test_what_a_scan_could_not_tell_is_said(week):
     assert format_weekly_json(one)["verdict"] == "unknown", "what could not be seen is not well"
     assert one.unseen == (
         "3 scans over 12 h tell too little: a week takes 8 over 48 h",
-        "this is the first scan that counted: what grew since the one before cannot be told yet (1 of 3 scans)",
+        "this is the first scan with counters: growth is known from the next scan on (1 of 3 scans)",
     )
 
 

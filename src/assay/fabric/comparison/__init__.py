@@ -1,1 +1,4 @@
-"""Takes a compiled topology and a discovery. Finds the fewest discrepancies that explain all differing ports: dead or exchanged devices first, then swapped, moved, missing and slow cables. Gives a FabricComparison and tickets for technicians."""
+"""Takes a compiled topology and a discovery. Finds the fewest discrepancies that explain every port that differs.
+
+Gives a FabricComparison, and tickets for technicians.
+"""

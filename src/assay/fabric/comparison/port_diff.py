@@ -45,7 +45,7 @@ def diff_ports(plan: CompiledTopology, discovery: FabricDiscovery) -> PortDiff:
     """Compare all ports of a design with all ports of a discovery."""
     listed = isinstance(discovery, LazyDiscovery)
     rows = discovery.rows if isinstance(discovery, LazyDiscovery) else _rows(discovery.cables)
-    problems = list(discovery.said if isinstance(discovery, LazyDiscovery) else discovery.problems)
+    problems = list(discovery.stderr_problems if isinstance(discovery, LazyDiscovery) else discovery.problems)
     lacking, strange = diff_rows(rows, plan.rows)
     inside = _inside_switches(discovery, plan, strange) if strange else set()
     cabled = [(digits, row) for digits, row in strange if digits not in inside and row[1] not in inside]

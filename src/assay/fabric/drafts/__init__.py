@@ -1,1 +1,4 @@
-"""Takes a discovery, or a point-to-point sheet (CSV). Names devices and ports as the inventory does. Gives a FabricDesign draft as YAML, with `# review:` marks."""
+"""Takes a discovery, or a point-to-point sheet (CSV). Names devices and ports as the inventory does.
+
+Gives the draft of a FabricDesign as YAML, with `# review:` where a person must decide.
+"""

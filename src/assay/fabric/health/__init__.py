@@ -1,1 +1,4 @@
-"""How well the links, optics and switches of a fabric are: pure functions over what two scans said of the ports."""
+"""Takes the evidence of one scan. Reads counters and their growth, error rates, modules, partitions, switches.
+
+Gives a FabricScan and the PortHealth of each port, for checks.
+"""

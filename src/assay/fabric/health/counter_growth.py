@@ -1,4 +1,4 @@
-"""What a port counted between two scans: counters that stopped at their end, and counters that were cleared."""
+"""How much a port's counters grew between two scans, also where one reached its maximum or was cleared."""
 
 from __future__ import annotations
 
@@ -17,17 +17,18 @@ DISCARDS = "PortXmitDiscards"
 WAIT = "PortXmitWait"
 VL15 = "VL15Dropped"
 CONSTRAINTS = ("PortXmitConstraintErrors", "PortRcvConstraintErrors")
-"""What is dropped here was forbidden, such as a P_Key that does not fit (InfiniBand Architecture Specification)."""
+"""They count packets that a port must not pass, such as those with a wrong P_Key (InfiniBand Architecture Spec.)."""
 
 LINK_ERRORS = (RECEIVED, INTEGRITY, OVERRUN)
-"""Errors of the link itself. What only tells of another port (PortRcvRemotePhysicalErrors) is not among them."""
+"""Errors of the link itself. A counter about another port (PortRcvRemotePhysicalErrors) is not among them."""
 
 HOUR = 3600.0
+"""Seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class CounterGrowth:
-    """How much one counter grew. `at_least`: it stopped at its end, or was cleared, so the truth may be more."""
+    """How much one counter grew. `at_least`: it reached its maximum or was cleared, so it may have grown more."""
 
     count: int
     at_least: bool = False
@@ -35,7 +36,7 @@ class CounterGrowth:
 
     @property
     def stuck(self) -> bool:
-        """Whether the counter stood at its end before: then nothing can be told of what came since."""
+        """Whether the counter was at its maximum before, so that its growth since is unknown."""
         return self.at_least and not self.reset and not self.count
 
     def __str__(self) -> str:
@@ -47,7 +48,7 @@ NO_GROWTH = CounterGrowth(0)
 
 @dataclass(frozen=True, slots=True)
 class PortGrowth:
-    """What one port counted in `seconds`, by counter. A counter that neither scan named has not grown."""
+    """How much each counter of a port grew in `seconds`. A counter that neither scan lists has not grown."""
 
     seconds: float
     counters: Mapping[str, CounterGrowth] = field(default_factory=dict)
@@ -57,17 +58,17 @@ class PortGrowth:
         return self.counters.get(name, NO_GROWTH)
 
     def per_hour(self, name: str) -> float:
-        """Return the growth of a counter in an hour; the whole growth where less than that went by.
+        """Return the growth of a counter per hour. Over less than an hour, return the whole growth.
 
-        A few errors within minutes of each other are no rate: they must not read as hundreds an hour.
+        A few errors within minutes must not read as hundreds per hour.
         """
         return self.find_growth(name).count / max(self.seconds / HOUR, 1.0)
 
 
 def measure_counter_growth(before: int, after: int, *, saturated: bool = False) -> CounterGrowth:
-    """Return how much a counter grew from `before` to `after`; less than before means that it was cleared.
+    """Return how much a counter grew. If `after` is less than `before`, it was cleared in between.
 
-    `saturated` says that `after` is where it stops counting.
+    `saturated`: `after` is the maximum, where the counter stops.
     """
     if after < before:
         return CounterGrowth(after, at_least=True, reset=True)
@@ -75,18 +76,13 @@ def measure_counter_growth(before: int, after: int, *, saturated: bool = False) 
 
 
 def measure_port_growth(before: PortFacts | None, after: PortFacts, seconds: float) -> PortGrowth:
-    """Return what a port counted between two scans. Error counters that a scan does not name were 0 there.
+    """Return how much a port's counters grew between two scans. A counter that a scan does not list was 0 there.
 
-    The tools leave out a counter that is 0 (ibqueryerrors). A port that the earlier scan did not know counts from 0.
+    Tools such as ibqueryerrors leave out counters that are 0. A port that the earlier scan lacks starts from 0.
     """
-    earlier = before.counters if before else {}
-    names = earlier.keys() | after.counters.keys()
-    return PortGrowth(
-        seconds,
-        {
-            name: measure_counter_growth(
-                earlier.get(name, 0), after.counters.get(name, 0), saturated=name in after.saturated
-            )
-            for name in names
-        },
-    )
+    earlier, later = (before.counters if before else {}), after.counters
+    counters = {
+        name: measure_counter_growth(earlier.get(name, 0), later.get(name, 0), saturated=name in after.saturated)
+        for name in earlier.keys() | later.keys()
+    }
+    return PortGrowth(seconds, counters)

@@ -1,4 +1,4 @@
-"""Links that go down and come back: in which window how often, and which of that was only a reboot."""
+"""Link flaps: how often a link went down, how much of that a reboot explains, and how often within a time window."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from assay.fabric.health.counter_growth import DOWNED, PortGrowth
 
 DOWNS_PER_BOOT = 2
-"""A boot takes the link down when the driver goes and when the firmware hands over (mlx5_core, port attributes)."""
+"""A boot takes the link down twice: when the driver stops, and when the firmware hands over (mlx5_core)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,18 +22,18 @@ class LinkDowns:
 
     @property
     def unexplained(self) -> int:
-        """What remains for the link itself to answer for."""
+        """How often the link went down without a reboot."""
         return self.count - self.explained
 
 
-def count_link_downs(grown: PortGrowth, boots: int = 0) -> LinkDowns:
-    """Return how often a link went down; `boots` of its node in that time explain up to two each."""
-    seen = grown.find_growth(DOWNED)
-    return LinkDowns(seen.count, min(seen.count, boots * DOWNS_PER_BOOT), seen.at_least)
+def count_link_downs(port_growth: PortGrowth, boots: int = 0) -> LinkDowns:
+    """Return how often a link went down. Each of the `boots` of its node in that time explains up to two."""
+    downed = port_growth.find_growth(DOWNED)
+    return LinkDowns(downed.count, min(downed.count, boots * DOWNS_PER_BOOT), downed.at_least)
 
 
 def has_booted_between(start: datetime, end: datetime, seen_at: datetime, uptime_s: float) -> bool:
-    """Say whether a node that was up for `uptime_s` at `seen_at` booted between `start` and `end`."""
+    """Return whether a node that was up for `uptime_s` at `seen_at` booted between `start` and `end`."""
     return start <= seen_at - timedelta(seconds=uptime_s) <= end
 
 
@@ -51,7 +51,7 @@ def count_most_in_window(moments: Iterable[datetime], window: timedelta) -> int:
 def drop_bursts(
     moments: Sequence[datetime], *, more_than: int = 50, within: timedelta = timedelta(seconds=1)
 ) -> list[datetime]:
-    """Return the moments that are not part of a burst: more than so many within that time are one reboot or one outage.
+    """Return the moments outside of bursts. A burst is `more_than` moments within a time: one reboot, or one outage.
 
     Source of the defaults: imbue-ai/cluster-health, which drops more than 50 events in one second as a reboot.
     """

@@ -1,4 +1,4 @@
-"""Reads the partition table of one port as `smpquery pkeys` prints it.
+"""Partition keys (P_Keys) of a port: compares them with the design, and reads the table of `smpquery pkeys`.
 
 ```
 table    = { row } capacity
@@ -7,10 +7,8 @@ key      = "0x" 4 hex digits
 capacity = n "pkeys capacity for this port"
 ```
 
-Rows are printed in blocks of 32 entries, also where the port has room for fewer. The table does not say whose it is.
+Rows come in blocks of 32 entries, also where the port has room for fewer. The table does not name its port.
 Source: infiniband-diags 44, `smpquery.c`, `pkey_table`.
-
-The partitions that a port is a member of, against those that the design gives it.
 """
 
 from __future__ import annotations
@@ -23,22 +21,19 @@ from assay.model.fabric.design_cables_and_partitions import FULL_MEMBER_BIT
 
 
 def describe_pkey_differences(designed: Iterable[int], found: Iterable[int]) -> list[str]:
-    """Return in words how the P_Keys of a port (of 16 bits) differ from the designed ones, a partition each."""
-    want, have = set(designed), set(found)
-    lacking, beyond = want - have, have - want
-    return [
-        _describe_difference(base, lacking, beyond)
-        for base in sorted({key % FULL_MEMBER_BIT for key in lacking | beyond})
-    ]
+    """Return how the 16-bit P_Keys of a port differ from the designed ones, in words, one text a partition."""
+    missing, unexpected = set(designed) - set(found), set(found) - set(designed)
+    bases = {key % FULL_MEMBER_BIT for key in missing | unexpected}
+    return [_describe_difference(base, missing, unexpected) for base in sorted(bases)]
 
 
-def _describe_difference(base: int, lacking: set[int], beyond: set[int]) -> str:
-    wanted, there = ([key for key in (base, base | FULL_MEMBER_BIT) if key in keys] for keys in (lacking, beyond))
-    if wanted and there:
-        return f"is a {_membership(there[0])} member of 0x{base:04x}, designed as a {_membership(wanted[0])} one"
+def _describe_difference(base: int, missing: set[int], unexpected: set[int]) -> str:
+    wanted, present = ([key for key in (base, base | FULL_MEMBER_BIT) if key in keys] for keys in (missing, unexpected))
+    if wanted and present:
+        return f"is a {_membership(present[0])} member of 0x{base:04x}, designed as a {_membership(wanted[0])} one"
     if wanted:
         return f"is no {' or '.join(map(_membership, wanted))} member of 0x{base:04x}"
-    return f"is a {' and '.join(map(_membership, there))} member of 0x{base:04x}, which is not designed"
+    return f"is a {' and '.join(map(_membership, present))} member of 0x{base:04x}, which is not designed"
 
 
 def _membership(key: int) -> str:
@@ -52,14 +47,14 @@ BLOCK = 32
 
 @dataclass
 class PkeyTable:
-    """One table, entered line by line."""
+    """The partition table of one port, added line by line."""
 
     entries: list[int] = field(default_factory=list)
     capacity: int = 0
     skipped: bool = False
 
     def add_line(self, line: str) -> bool:
-        """Enter a line; say whether it is one of a table. A row that is not the next one follows on a lost one."""
+        """Add a line, and return whether it belongs to a table. A row out of sequence shows that one was lost."""
         if found := ROW.fullmatch(line):
             self.skipped |= int(found[1]) != len(self.entries) or bool(self.capacity)
             self.entries += [int(key, 16) for key in found[2].split()]
@@ -76,5 +71,5 @@ class PkeyTable:
 
     @property
     def pkeys(self) -> frozenset[int]:
-        """The P_Keys of the table. A key of which only the bit of membership is set is none."""
+        """The P_Keys of the table. An entry with no bit but the membership bit is empty."""
         return frozenset(key for key in self.entries if key % FULL_MEMBER_BIT)

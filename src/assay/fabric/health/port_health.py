@@ -1,7 +1,4 @@
-"""One designed port, with all that is known of how well it is.
-
-What a cable or transceiver says of itself, lane by lane, against what its maker allows.
-"""
+"""The health of a designed port: error rates per hour, bit error ratio, link downs, and its transceiver's readings."""
 
 from __future__ import annotations
 
@@ -21,9 +18,9 @@ IDENTITY = ("vendor", "part", "serial", "firmware", "technology")
 
 @dataclass(frozen=True, slots=True)
 class TransceiverReadings:
-    """The readings of one module. A list has one number a lane, and is empty where nothing was read.
+    """The readings of one module. Power and bias have one number a lane, none where they were not read.
 
-    `temperature_c` and `voltage_mv` are None where the module does not say: copper cables measure nothing.
+    `temperature_c` and `voltage_mv` are None where the module does not report them, as copper cables do not.
     """
 
     temperature_c: float | None = None
@@ -39,7 +36,7 @@ class TransceiverReadings:
 
 
 def read_transceiver(facts: PortFacts) -> TransceiverReadings:
-    """Return what a port's module said of itself."""
+    """Return the readings of a port's module."""
     module = facts.module
     return TransceiverReadings(
         _number(module.get("temperature_c")),
@@ -61,7 +58,10 @@ def _lanes(value: object) -> tuple[float, ...]:
 
 @dataclass(frozen=True, slots=True)
 class PortHealth:
-    """A port of a designed cable: where it is, where its cable leads, what was read there, what it counted."""
+    """A port of a designed cable: its place, the far end, the designed rate, its facts and its counter growth.
+
+    Rates are per hour, as `PortGrowth.per_hour` counts them.
+    """
 
     end: CableEnd
     far: CableEnd
@@ -71,56 +71,56 @@ class PortHealth:
 
     @property
     def symbol_errors(self) -> float:
-        """Symbol errors an hour."""
+        """Symbol errors per hour."""
         return self.growth.per_hour(counter_growth.SYMBOL)
 
     @property
     def recoveries(self) -> float:
-        """How often an hour the link had to recover from errors, without going down."""
+        """How often per hour the link recovered from errors without going down."""
         return self.growth.per_hour(counter_growth.RECOVERY)
 
     @property
     def receive_errors(self) -> float:
-        """Packets an hour that arrived broken, or broke here: the worst of the counters of the link's own errors."""
+        """Packets per hour that arrived broken or broke here: the largest of the counters in `LINK_ERRORS`."""
         return max(self.growth.per_hour(name) for name in counter_growth.LINK_ERRORS)
 
     @property
     def discards(self) -> float:
-        """Packets an hour that could not leave by this port: it was congested, or down."""
+        """Packets per hour that could not leave through this port, because it was congested or down."""
         return self.growth.per_hour(counter_growth.DISCARDS)
 
     @property
     def forbidden(self) -> float:
-        """Packets an hour that were dropped because their partition may not pass here."""
+        """Packets per hour that were dropped because their partition may not pass this port."""
         return sum(self.growth.per_hour(name) for name in counter_growth.CONSTRAINTS)
 
     @property
     def management_drops(self) -> float:
-        """Management packets an hour that were dropped for want of room."""
+        """Management packets per hour that were dropped because buffers were full."""
         return self.growth.per_hour(counter_growth.VL15)
 
     @property
     def ber(self) -> BitErrorRate | None:
-        """The bit error ratio that counts at its speed, None where nobody read it."""
+        """The bit error ratio that the port is judged by, None where it was not read."""
         return find_bit_error_rate(self.facts, self.rate)
 
     @property
     def optics(self) -> TransceiverReadings:
-        """What the module plugged in here says of itself."""
+        """The readings of the module in this port."""
         return read_transceiver(self.facts)
 
     @property
     def stuck(self) -> tuple[str, ...]:
-        """The counters that stood at their end already, and so can tell nothing until they are cleared."""
+        """The counters that were at their maximum before, so that they show nothing until they are cleared."""
         return tuple(sorted(name for name, growth in self.growth.counters.items() if growth.stuck))
 
     def downs(self, boots: int = 0) -> LinkDowns:
-        """Return how often the link went down; `boots` of its node explain some of that."""
+        """Return how often the link went down. The `boots` of its node explain some of that."""
         return count_link_downs(self.growth, boots)
 
 
 def list_port_health(cables: Iterable[Cable], scan: FabricScan) -> list[PortHealth]:
-    """Return both ports of each cable."""
+    """Return the health of both ports of each cable."""
     return [
         PortHealth(end, far, cable.rate, scan.find_port_facts(end.port_id), scan.find_port_growth(end.port_id))
         for cable in cables

@@ -1,8 +1,8 @@
-"""What one stored scan says of the ports, and what they counted since the scan before it.
+"""Reads what one stored scan reports of the ports, and how their counters grew since the scan before it.
 
-Channel `ports` of a fabric's evidence: one branch for each command of `fabric_facts`, with `text`, `stderr` and
-`command`, or a failed reading in its place. Channel `make_earlier_channel`: `at` and `counters` (`{GUID: {PORT: {COUNTER: n}}}`) of
-the scan before, so that a verdict can be derived again from this one document.
+Channel `ports` of a fabric's evidence has one branch for each command of `fabric_facts`, with `text`, `stderr` and
+`command`, or a failed reading instead. Channel `earlier` holds the time (`at`) and the `counters` of the scan before
+(`{GUID: {PORT: {COUNTER: n}}}`), so that growth can be derived again from this one document.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from assay.model.fabric.ports_and_cables import PortId
 from assay.model.reading import absent, parse_reading, value
 
 TRAFFIC = frozenset({"PortXmitData", "PortRcvData", "PortXmitPkts", "PortRcvPkts"})
-"""Counters that grow with every packet. They say nothing of health, and would make each document larger."""
+"""Counters that grow with every packet. They show nothing of health, and would make each document larger."""
 
 COUNTERS_COMMAND = "errors"
-"""The name in `fabric_facts` of the command that lists error counters, ibqueryerrors as a rule."""
+"""The name in `fabric_facts` of the command that lists error counters, usually ibqueryerrors."""
 
-FIRST_SCAN_REASON = "this is the first scan that counted: what grew since the one before cannot be told yet"
+FIRST_SCAN_REASON = "this is the first scan with counters: growth is known from the next scan on"
 
 
 @dataclass(frozen=True)
 class FabricScan:
-    """One scan. `silent` says by the name of each command that gave nothing why; `problems` what could not be read.
+    """One scan. `failed_commands` has, by name, why a command gave nothing; `problems` what could not be read.
 
-    `since` is the time of the scan before, None on the first; then `unknown` says why nothing can be said of growth.
-    `counted`: a tool that lists counters was heard. It leaves out what is 0, so a port that it does not list has none.
+    `since` is the time of the scan before, None for the first scan. Without it, `growth_unknown_reason` gives the
+    reason. With `has_counters`, a tool listed the counters; a port that it leaves out has none above 0.
     """
 
     at: datetime
@@ -54,66 +54,88 @@ class FabricScan:
 
     @property
     def seconds(self) -> float:
-        """How long after the scan before it this one was made; 0 for the first."""
+        """Seconds since the scan before, 0 for the first scan."""
         return (self.at - self.since).total_seconds() if self.since else 0.0
 
     def find_port_facts(self, port: PortId) -> PortFacts:
-        """Return what is known of a port; an empty description for one that no tool spoke of."""
+        """Return the facts of a port, empty ones for a port that no tool reported."""
         return self.facts.get(port) or PortFacts(port)
 
     def find_port_growth(self, port: PortId) -> PortGrowth:
-        """Return what a port counted since the scan before. A port without errors is not listed: it counted none."""
+        """Return how a port's counters grew since the scan before. A port without errors is not listed: none grew."""
         return self.growths.get(port) or PortGrowth(self.seconds)
 
 
 def read_scan(evidence: EvidenceDocument) -> FabricScan:
-    """Read a scan. Never raises: what was not read is said."""
-    heard = _read(evidence)
-    facts = merge_port_facts(heard.ports)
-    then, counters, unknown = _earlier(evidence)
-    seconds = (evidence.at - then).total_seconds() if then else 0.0
-    counting = {port for port, told in facts.items() if told.counters}
-    ports = counting | counters.keys() if then else ()
+    """Read a scan. Never raises: what could not be read is in `failed_commands`, `problems` and the growth's reason."""
+    reader = _read_commands(evidence)
+    facts = merge_port_facts(reader.ports)
+    since, earlier, unknown_reason = _read_earlier(evidence)
+    seconds = (evidence.at - since).total_seconds() if since else 0.0
+    counting = {port for port, port_facts in facts.items() if port_facts.counters} | earlier.keys() if since else ()
     return FabricScan(
         evidence.at,
         facts,
-        {port: measure_port_growth(counters.get(port), facts.get(port) or PortFacts(port), seconds) for port in ports},
-        switch_facts.merge_switch_facts(heard.switches),
-        heard.managers[0] if heard.managers else None,
-        then,
-        heard.silent,
-        tuple(heard.problems),
-        unknown,
-        _counts(evidence, heard),
-        tuple(heard.events),
+        {
+            port: measure_port_growth(earlier.get(port), facts.get(port) or PortFacts(port), seconds)
+            for port in counting
+        },
+        switch_facts.merge_switch_facts(reader.switches),
+        reader.managers[0] if reader.managers else None,
+        since,
+        reader.failed_commands,
+        tuple(reader.problems),
+        unknown_reason,
+        _has_counters(evidence, reader),
+        tuple(reader.events),
     )
 
 
 def make_earlier_channel(evidence: EvidenceDocument | None) -> dict[str, Any]:
-    """Return the channel `make_earlier_channel` for the scan after this one.
+    """Return the channel `earlier` for the scan after this one.
 
-    A scan that counted nothing hands on what it was given itself.
+    A scan without counters passes on its own channel `earlier`, so that growth covers the time of both.
     """
     if evidence is None:
         return absent(FIRST_SCAN_REASON)
-    seen = read_scan(evidence)
-    if not seen.has_counters and seen.since:
+    scan = read_scan(evidence)
+    if not scan.has_counters and scan.since:
         return dict(evidence.channels["earlier"])
-    if not seen.has_counters:
-        why = next(iter(seen.failed_commands.values()), "no tool was asked")
-        return absent(f"the scan of {evidence.at.isoformat()} counted nothing: {why}")
+    if not scan.has_counters:
+        reason = next(iter(scan.failed_commands.values()), "no command reads them")
+        return absent(f"the scan of {evidence.at.isoformat()} has no counters: {reason}")
     counters: dict[str, dict[str, dict[str, int]]] = {}
-    for port, facts in sorted(seen.facts.items()):
-        if kept := {name: count for name, count in sorted(facts.counters.items()) if name not in TRAFFIC and count}:
-            counters.setdefault(port.guid, {})[str(port.number)] = kept
+    for port, facts in sorted(scan.facts.items()):
+        errors = {name: count for name, count in sorted(facts.counters.items()) if name not in TRAFFIC and count}
+        if errors:
+            counters.setdefault(port.guid, {})[str(port.number)] = errors
     return {"at": value(evidence.at.isoformat()), "counters": value(counters)}
+
+
+def _read_commands(evidence: EvidenceDocument) -> _ScanReader:
+    """Read the outputs of all commands in channel `ports`, in the order of their names."""
+    branches = evidence.channels.get("ports")
+    if branches is None:
+        return _ScanReader(failed_commands={COUNTERS_COMMAND: "the scan has no channel `ports`"})
+    if reading := parse_reading(branches):
+        return _ScanReader(failed_commands={COUNTERS_COMMAND: reading.reason})
+    if not isinstance(branches, dict):
+        return _ScanReader(failed_commands={COUNTERS_COMMAND: f"channel `ports` holds {branches!r:.40}, no commands"})
+    reader = _ScanReader()
+    for name in sorted(branches):
+        text = evidence.read("ports", name, "text")
+        if text.kind == "value":
+            reader.read_command(name, str(text.value), str(evidence.read("ports", name, "stderr").value or ""))
+        else:
+            reader.failed_commands[name] = text.reason
+    return reader
 
 
 @dataclass
 class _ScanReader:
-    """What all commands said, in the order of their names."""
+    """What the commands read so far have reported."""
 
-    silent: dict[str, str] = field(default_factory=dict)
+    failed_commands: dict[str, str] = field(default_factory=dict)
     ports: list[PortFacts] = field(default_factory=list)
     switches: list[SwitchFacts] = field(default_factory=list)
     managers: list[SubnetManager] = field(default_factory=list)
@@ -124,74 +146,57 @@ class _ScanReader:
         if subnet_manager.is_sminfo(text):
             manager = subnet_manager.parse_sminfo(text)
             self.managers += [manager] if manager else []
-            self._troubles(name, [] if manager else [text.strip().splitlines()[0]])
+            self._add_problems(name, [] if manager else [text.strip().splitlines()[0]])
         elif telemetry_schema.is_telemetry(text):
-            ports, told_switches, problems = telemetry_schema.parse_telemetry(text)
+            ports, switches, problems = telemetry_schema.parse_telemetry(text)
             self.ports += ports
-            self.switches += told_switches
-            self._troubles(name, problems)
+            self.switches += switches
+            self._add_problems(name, problems)
         else:
-            self._read(name, text, stderr)
+            self._read_tool_output(name, text, stderr)
 
-    def _read(self, name: str, text: str, stderr: str) -> None:
+    def _read_tool_output(self, name: str, text: str, stderr: str) -> None:
         try:
-            said = format_detection.read_tool_output(text, stderr)
-        except AssayError as trouble:
-            self._troubles(name, [str(trouble)])
+            discovery = format_detection.read_tool_output(text, stderr)
+        except AssayError as error:
+            self._add_problems(name, [str(error)])
             return
-        self.ports += said.facts.values()
-        self.events += said.events
+        self.ports += discovery.facts.values()
+        self.events += discovery.events
         self.switches += [
-            SwitchFacts(guid, temperature_c=warm)
-            for guid, warm in said.temperatures.items()
-            if guid in said.devices and said.devices[guid].kind == "switch"
+            SwitchFacts(guid, temperature_c=temperature_c)
+            for guid, temperature_c in discovery.temperatures.items()
+            if guid in discovery.devices and discovery.devices[guid].kind == "switch"
         ]
-        self._troubles(name, said.problems)
+        self._add_problems(name, discovery.problems)
 
-    def _troubles(self, name: str, problems: Iterable[str]) -> None:
+    def _add_problems(self, name: str, problems: Iterable[str]) -> None:
         self.problems += [f"{name}: {problem}" for problem in problems]
 
 
-def _read(evidence: EvidenceDocument) -> _ScanReader:
-    branches = evidence.channels.get("ports")
-    if branches is None:
-        return _ScanReader(silent={COUNTERS_COMMAND: "the scan asked nobody about ports"})
-    if reading := parse_reading(branches):
-        return _ScanReader(silent={COUNTERS_COMMAND: reading.reason})
-    if not isinstance(branches, dict):
-        return _ScanReader(silent={COUNTERS_COMMAND: f"{branches!r:.40} is no answer of a tool"})
-    heard = _ScanReader()
-    for name in sorted(branches):
-        text = evidence.read("ports", name, "text")
-        if text.kind == "value":
-            heard.read_command(name, str(text.value), str(evidence.read("ports", name, "stderr").value or ""))
-        else:
-            heard.silent[name] = text.reason
-    return heard
-
-
-def _counts(evidence: EvidenceDocument, heard: _ScanReader) -> bool:
+def _has_counters(evidence: EvidenceDocument, reader: _ScanReader) -> bool:
     listed = evidence.read("ports", COUNTERS_COMMAND, "text").kind == "value"
-    return listed or any(facts.counters for facts in heard.ports)
+    return listed or any(facts.counters for facts in reader.ports)
 
 
-def _earlier(evidence: EvidenceDocument) -> tuple[datetime | None, dict[PortId, PortFacts], str]:
+def _read_earlier(evidence: EvidenceDocument) -> tuple[datetime | None, dict[PortId, PortFacts], str]:
+    """Return the time and the counters of the scan before; or None, none, and the reason."""
     at, counters = evidence.read("earlier", "at"), evidence.read("earlier", "counters")
     if at.kind != "value" or counters.kind != "value":
         return None, {}, at.reason or counters.reason
     try:
-        known = {
-            PortId(guid, int(number)): PortFacts(PortId(guid, int(number)), counters=_counted(named))
+        facts = {
+            PortId(guid, int(number)): PortFacts(PortId(guid, int(number)), counters=_check_counts(counts))
             for guid, ports in counters.value.items()
-            for number, named in ports.items()
+            for number, counts in ports.items()
         }
-        return datetime.fromisoformat(at.value).astimezone(UTC), known, ""
-    except (AttributeError, TypeError, ValueError, OverflowError) as wrong:
-        return None, {}, f"what the scan before counted cannot be read: {wrong}"
+        return datetime.fromisoformat(at.value).astimezone(UTC), facts, ""
+    except (AttributeError, TypeError, ValueError, OverflowError) as error:
+        return None, {}, f"the counters of the scan before cannot be read: {error}"
 
 
-def _counted(named: Any) -> dict[str, int]:
-    """Return a port's counters by name. Raises TypeError for what is none."""
-    if any(type(count) is not int for count in named.values()):
+def _check_counts(counts: Any) -> dict[str, int]:
+    """Return a port's counters by name. Raises TypeError for a count that is no whole number."""
+    if any(type(count) is not int for count in counts.values()):
         raise TypeError("a count is no whole number")
-    return dict(named)
+    return dict(counts)

@@ -1,4 +1,4 @@
-"""The subnet manager, as `sminfo` prints it.
+"""Reads the subnet manager that `sminfo` prints.
 
 ```
 "sminfo:" "sm lid" n "sm guid" guid ", activity count" n "priority" n "state" n name
@@ -21,7 +21,7 @@ MASTER = "SMINFO_MASTER"
 
 @dataclass(frozen=True, slots=True)
 class SubnetManager:
-    """The manager that answered: its port's GUID, how often it was active, and in which state it is."""
+    """The manager that answered: its port's GUID and LID, its activity counter, its priority and state."""
 
     guid: str
     lid: int
@@ -31,17 +31,17 @@ class SubnetManager:
 
     @property
     def master(self) -> bool:
-        """Whether it manages the subnet, rather than standing by for another."""
+        """Whether it manages the subnet. Otherwise it is on standby for another manager."""
         return self.state == MASTER
 
 
 def is_sminfo(text: str) -> bool:
-    """Say whether a text is of sminfo."""
+    """Return whether sminfo printed a text."""
     return text.lstrip().startswith("sminfo:")
 
 
 def parse_sminfo(text: str) -> SubnetManager | None:
-    """Read it, None for any other text."""
+    """Return the manager, None for a text that is not of sminfo or is incomplete."""
     found = SMINFO.search(text)
     if not found:
         return None

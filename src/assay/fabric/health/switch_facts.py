@@ -1,4 +1,4 @@
-"""What a switch says of itself: firmware, temperature, power supplies, fans."""
+"""What a switch reports of itself: firmware, temperature, power supplies, fans."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class SwitchFacts:
-    """One switch. What nobody said is empty or None.
+    """One switch. A field that no tool reported is empty or None.
 
-    A power supply is `ok`, or its state says what ails it; a fan has its speed in rpm.
+    `psus` has the state of each power supply, `ok` or what is wrong with it; `fans` the speed of each fan in rpm.
     """
 
     guid: str
@@ -22,30 +22,32 @@ class SwitchFacts:
 
     @property
     def failed_psus(self) -> tuple[str, ...]:
-        """The power supplies that are not well, each with its state."""
+        """The power supplies that are not `ok`, each with its state."""
         return tuple(f"{name}: {state}" for name, state in sorted(self.psus.items()) if state.lower() != "ok")
 
     @property
     def stopped_fans(self) -> tuple[str, ...]:
-        """The fans that stand still."""
+        """The fans that do not turn."""
         return tuple(name for name, rpm in sorted(self.fans.items()) if rpm <= 0)
 
 
 def merge_switch_facts(facts: Iterable[SwitchFacts]) -> dict[str, SwitchFacts]:
-    """Return one SwitchFacts a switch. Where two tools speak of the same thing, the later one is believed."""
+    """Return one SwitchFacts a switch. Where two tools report the same field, the later one wins."""
     by_guid: dict[str, SwitchFacts] = {}
-    for one in facts:
-        known = by_guid.get(one.guid, one)
-        warm = known.temperature_c if one.temperature_c is None else one.temperature_c
-        by_guid[one.guid] = SwitchFacts(
-            one.guid, one.firmware or known.firmware, warm, {**known.psus, **one.psus}, {**known.fans, **one.fans}
-        )
+    for new in facts:
+        old = by_guid.get(new.guid, new)
+        temperature_c = old.temperature_c if new.temperature_c is None else new.temperature_c
+        psus, fans = {**old.psus, **new.psus}, {**old.fans, **new.fans}
+        by_guid[new.guid] = SwitchFacts(new.guid, new.firmware or old.firmware, temperature_c, psus, fans)
     return by_guid
 
 
 def find_odd_firmware(switches: Iterable[SwitchFacts]) -> dict[str, str]:
-    """Return the switches whose firmware is not that of most of them, by GUID. Those that do not say are left out."""
-    known = {one.guid: one.firmware for one in switches if one.firmware}
+    """Return, by GUID, the firmware of each switch that differs from that of most switches.
+
+    Switches that do not report their firmware are left out.
+    """
+    known = {switch.guid: switch.firmware for switch in switches if switch.firmware}
     if not known:
         return {}
     usual, _ = Counter(sorted(known.values())).most_common(1)[0]

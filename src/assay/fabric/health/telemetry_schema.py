@@ -1,4 +1,4 @@
-"""Facts of ports and switches as any site's own telemetry can hand them over: one JSON document.
+"""Reads the facts of ports and switches that a site's own telemetry writes, as one JSON document.
 
 ```
 {"schema": "assay.fabric-facts/1",
@@ -7,8 +7,8 @@
  "switches": [{"guid": "0x…", "firmware": "31.2014", "temperature_c": 61.0, "psus": {"1": "ok"}, "fans": {"1": 8e3}}]}
 ```
 
-For what no fabric-wide tool prints: mlxlink asks one port a time, and fans and power supplies are known to the
-switches' own management only. Names are those of PortFacts; what a site does not know it leaves out.
+It carries what no fabric-wide tool prints: mlxlink reads one port a time, and only the switches' own management knows
+fans and power supplies. Names are those of PortFacts and SwitchFacts. A site leaves out what it does not know.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ class PortTelemetry(StrictModel):
     pkeys: list[Pkey] | None = None
 
     def to_port_facts(self) -> PortFacts:
-        """Return it as every reader does."""
+        """Return the PortFacts that readers give."""
         pkeys = None if self.pkeys is None else frozenset(int(key, 16) for key in self.pkeys)
         here = PortId(self.guid, self.port)
         return PortFacts(here, "", "", self.rate, self.counters, self.ber, self.module, pkeys=pkeys)
 
 
 class SwitchTelemetry(StrictModel):
-    """One switch: power supplies by name with `ok` or what ails them, fans by name in turns a minute."""
+    """One switch: the state of power supplies by name (`ok` or what is wrong), the speed of fans by name in rpm."""
 
     guid: DeviceGuid
     firmware: str = ""
@@ -56,7 +56,7 @@ class SwitchTelemetry(StrictModel):
 
 
 class FabricTelemetry(StrictModel):
-    """The document."""
+    """The whole document."""
 
     schema_: str = Field(alias="schema", pattern=f"^{SCHEMA}$")
     ports: list[PortTelemetry] = Field(default=[])
@@ -64,17 +64,20 @@ class FabricTelemetry(StrictModel):
 
 
 def is_telemetry(text: str) -> bool:
-    """Say whether a text claims to be such a document."""
+    """Return whether a text claims to be such a document."""
     return text.lstrip().startswith("{") and f'"{SCHEMA}"' in text[:200]
 
 
 def parse_telemetry(text: str) -> tuple[list[PortFacts], list[SwitchFacts], list[str]]:
-    """Return the ports, the switches, and what could not be read. Never raises; a document with a flaw says nothing."""
+    """Return the ports, the switches, and the problems. Never raises. A document with a problem gives nothing else."""
     try:
-        said = FabricTelemetry.model_validate_json(text)
+        telemetry = FabricTelemetry.model_validate_json(text)
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(step) for step in first["loc"]) or "the document"
         return [], [], [f"{place}: {first['msg']}"]
-    switches = [SwitchFacts(one.guid, one.firmware, one.temperature_c, one.psus, one.fans) for one in said.switches]
-    return [one.to_port_facts() for one in said.ports], switches, []
+    switches = [
+        SwitchFacts(switch.guid, switch.firmware, switch.temperature_c, switch.psus, switch.fans)
+        for switch in telemetry.switches
+    ]
+    return [port.to_port_facts() for port in telemetry.ports], switches, []

@@ -1,1 +1,4 @@
-"""Takes the text that a fabric tool printed (ibnetdiscover, iblinkinfo, ibdiagnet, UFM, mlxlink …). Detects the format and parses it, one module a tool, and never raises. Gives a FabricDiscovery with `problems`."""
+"""Takes the text that a fabric tool printed. Detects the format and parses it: one module a tool.
+
+Gives a FabricDiscovery, whose `problems` name what could not be read.
+"""

@@ -1,7 +1,4 @@
-"""How far each device is from the nodes, and what the fabric lacks while one of its switches is out.
-
-Which links go down with a plug that is pulled: two ports of a switch may share a cage, and then a transceiver.
-"""
+"""What goes down together: the tier of each device, the capacity lost with a switch, links that share a transceiver."""
 
 from __future__ import annotations
 
@@ -13,75 +10,78 @@ from assay.fabric.topology.compiled_topology import CompiledTopology
 from assay.model.fabric.ports_and_cables import Cable, PortId
 
 PLUG_PULLING_KINDS = {"swap", "moved", "missing", "degraded", "unexpected"}
-"""Kinds of which plugs are pulled to mend them."""
+"""The kinds of discrepancy whose repair pulls plugs."""
 
 
-def find_links_sharing_transceiver(plan: CompiledTopology, one: CablingDiscrepancy) -> tuple[str, ...]:
-    """Say of every other cable in the same cages where it ends, and whose traffic it carries."""
-    if one.kind not in PLUG_PULLING_KINDS:
+def find_links_sharing_transceiver(topology: CompiledTopology, discrepancy: CablingDiscrepancy) -> tuple[str, ...]:
+    """Return, in words, each other link that goes down when the discrepancy's plugs are pulled, with its traffic.
+
+    Two ports of a switch may share a cage, and then a transceiver.
+    """
+    if discrepancy.kind not in PLUG_PULLING_KINDS:
         return ()
-    own = {end.port_id for end in one.ends}
-    found = (plan.cable_at(port) for port in _ports_sharing_cages(plan, one) if port not in own)
-    return tuple(dict.fromkeys(f"{cable.a}: {_describe_traffic(plan, cable)}" for cable in found if cable))
+    own = {end.port_id for end in discrepancy.ends}
+    cables = (topology.cable_at(port) for port in _list_ports_sharing_cages(topology, discrepancy) if port not in own)
+    return tuple(dict.fromkeys(f"{cable.a}: {_describe_traffic(topology, cable)}" for cable in cables if cable))
 
 
-def _describe_traffic(plan: CompiledTopology, cable: Cable) -> str:
-    node = next((end for end in cable.ends if end.node), None)
-    if node is None:
-        return f"the traffic between {cable.a.device} and {cable.b.device}"
-    rails = [end.port_id for own in plan.cables_of_node(node.node) for end in own.ends if end.node == node.node]
-    return f"rail {rails.index(node.port_id)} of {node.node}"
-
-
-def _ports_sharing_cages(plan: CompiledTopology, one: CablingDiscrepancy) -> Iterator[PortId]:
-    for end in one.ends:
-        if device := plan.devices.get(end.guid):
+def _list_ports_sharing_cages(topology: CompiledTopology, discrepancy: CablingDiscrepancy) -> Iterator[PortId]:
+    for end in discrepancy.ends:
+        if device := topology.devices.get(end.guid):
             yield from (PortId(end.guid, number) for number in device.ports_sharing_plug(end.port))
 
 
-def find_device_tiers(plan: CompiledTopology) -> dict[str, int]:
-    """Return 0 for adapters, 1 for switches that adapters are cabled to, 2 for those above them, and so on."""
-    found = {guid: 0 for guid, device in plan.devices.items() if device.kind == "hca"}
-    front, level = list(found), 0
+def _describe_traffic(topology: CompiledTopology, cable: Cable) -> str:
+    adapter = next((end for end in cable.ends if end.node), None)
+    if adapter is None:
+        return f"the traffic between {cable.a.device} and {cable.b.device}"
+    node_ends = [end for own in topology.cables_of_node(adapter.node) for end in own.ends if end.node == adapter.node]
+    return f"rail {[end.port_id for end in node_ends].index(adapter.port_id)} of {adapter.node}"
+
+
+def find_device_tiers(topology: CompiledTopology) -> dict[str, int]:
+    """Return the tier of each device by GUID: 0 for adapters, 1 for their switches, 2 for those above, and so on."""
+    tiers = {guid: 0 for guid, device in topology.devices.items() if device.kind == "hca"}
+    front, tier = list(tiers), 0
     while front:
-        level += 1
-        far = {f"0x{row[1]}" for guid in front for row in plan.rows[guid[2:]]} - found.keys()
-        found |= dict.fromkeys(far, level)
-        front = list(far)
-    return found
+        tier += 1
+        above = {f"0x{row[1]}" for guid in front for row in topology.rows[guid[2:]]} - tiers.keys()
+        tiers |= dict.fromkeys(above, tier)
+        front = list(above)
+    return tiers
 
 
-def describe_capacity_loss(plan: CompiledTopology, switch: str, level: Mapping[str, int]) -> str:
-    """Say in one line what the devices below a switch lose with it."""
-    here = level.get(switch, 0)
-    below = Counter(f"0x{row[1]}" for row in plan.rows[switch[2:]] if level.get(f"0x{row[1]}", 0) < here)
-    if here == 1:
-        return _of_nodes(plan, below)
-    said: Counter[tuple[int, int]] = Counter()
-    for guid, lost in below.items():
-        up = sum(level.get(f"0x{row[1]}", 0) > level[guid] for row in plan.rows[guid[2:]])
-        said[lost, up] += 1
+def describe_capacity_loss(topology: CompiledTopology, switch: str, tiers: Mapping[str, int]) -> str:
+    """Return in one line what the devices below a switch lose with it, "" if nothing is below it.
+
+    `switch` is a GUID, `tiers` come from `find_device_tiers`.
+    """
+    tier = tiers.get(switch, 0)
+    cables_lost = Counter(f"0x{row[1]}" for row in topology.rows[switch[2:]] if tiers.get(f"0x{row[1]}", 0) < tier)
+    if tier == 1:
+        return _describe_node_loss(topology, cables_lost)
+    switches: Counter[tuple[int, int]] = Counter()
+    for guid, lost in cables_lost.items():
+        uplinks = sum(tiers.get(f"0x{row[1]}", 0) > tiers[guid] for row in topology.rows[guid[2:]])
+        switches[lost, uplinks] += 1
     return "; ".join(
-        f"{_count(many, 'switch', 'switches')} below it {'is' if many == 1 else 'are'} left with {up - lost} of {up}"
-        f" cables up ({(up - lost) / up:.0%} of the bandwidth)"
-        for (lost, up), many in sorted(said.items(), reverse=True)
+        f"{count} {'switch' if count == 1 else 'switches'} below it {'is' if count == 1 else 'are'} left with"
+        f" {uplinks - lost} of {uplinks} cables up ({(uplinks - lost) / uplinks:.0%} of the bandwidth)"
+        for (lost, uplinks), count in sorted(switches.items(), reverse=True)
     )
 
 
-def _of_nodes(plan: CompiledTopology, below: Mapping[str, int]) -> str:
-    """Say it of nodes: an adapter alone is none of its own."""
-    lost: Counter[str] = Counter()
-    for guid, cables in below.items():
-        lost[plan.devices[guid].node or guid] += cables
-    said: Counter[tuple[int, int]] = Counter()
-    for unit, cables in lost.items():
-        own = plan.cables_of_node(unit) if unit not in plan.devices else plan.cables_of_device(unit)
-        said[cables, len(own)] += 1
+def _describe_node_loss(topology: CompiledTopology, cables_lost: Mapping[str, int]) -> str:
+    """Describe the loss by node. An adapter without a node counts for itself."""
+    lost_by_unit: Counter[str] = Counter()
+    for guid, cables in cables_lost.items():
+        lost_by_unit[topology.devices[guid].node or guid] += cables
+    units: Counter[tuple[int, int]] = Counter()
+    for unit, lost in lost_by_unit.items():
+        is_adapter = unit in topology.devices
+        links = topology.cables_of_device(unit) if is_adapter else topology.cables_of_node(unit)
+        units[lost, len(links)] += 1
     return "; ".join(
-        f"{_count(many, 'node', 'nodes')} {'is' if many == 1 else 'are'} left with {links - gone} of {links} links"
-        for (gone, links), many in sorted(said.items(), reverse=True)
+        f"{count} {'node is' if count == 1 else 'nodes are'} left with {links - lost} of {links} links"
+        for (lost, links), count in sorted(units.items(), reverse=True)
     )
-
-
-def _count(many: int, one: str, more: str) -> str:
-    return f"{many} {one if many == 1 else more}"

@@ -1,4 +1,7 @@
-"""A design compiled for one fleet. Tens of thousands of cables are numbers; objects are made for what is asked for."""
+"""A design compiled for one fleet. Cables are held as numbers, and become objects only on demand.
+
+A fabric has tens of thousands of cables, and most callers need a few of them.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from assay.model.fabric.ports_and_cables import Cable, CableEnd, DeviceKind, Por
 
 
 class DesignedDevice(NamedTuple):
-    """One designed device: what it is called, where it is, and how its ports are labelled."""
+    """One designed device: its name, its place, and how its ports are labelled. `node` is the node of an adapter."""
 
     guid: str
     name: str
@@ -31,11 +34,11 @@ class DesignedDevice(NamedTuple):
     hca_label: str = ""
 
     def label(self, port: int) -> str:
-        """Return what is printed at a port."""
+        """Return the label that is printed at a port."""
         return self.labels.label(port) if self.labels else self.hca_label
 
     def end(self, port: int) -> CableEnd:
-        """Return one of the device's ports as hands find it."""
+        """Return one of the device's ports, with the place where a technician finds it."""
         return CableEnd(self.name, self.guid, port, self.label(port), self.rack, self.u, self.site, self.node)
 
     def ports_sharing_plug(self, port: int) -> range:
@@ -44,12 +47,12 @@ class DesignedDevice(NamedTuple):
 
     @property
     def description(self) -> str:
-        """The NodeDesc that such a device announces by default."""
+        """The NodeDesc that the device announces by default."""
         return f"MF0;{self.name}:{self.product}/U1" if self.product else self.name
 
 
 class CableRun(NamedTuple):
-    """Cables that follow each other and are alike: how many, their rate, their length."""
+    """Consecutive cables with the same rate and length."""
 
     cable_count: int
     rate: str
@@ -57,7 +60,10 @@ class CableRun(NamedTuple):
 
 
 class CableTable:
-    """Cables as numbers: of each the device at either end, by its place in the plan's devices, and the port there."""
+    """Cables as numbers. Each has two ends: a device, by its index in the topology's devices, and a port.
+
+    Add cables with `add`, then call `set_rate_and_length` for them.
+    """
 
     __slots__ = ("a", "a_port", "b", "b_port", "runs")
 
@@ -69,14 +75,14 @@ class CableTable:
         return len(self.a)
 
     def add(self, a: Iterable[int], a_port: Iterable[int], b: Iterable[int], b_port: Iterable[int]) -> None:
-        """Add cables; `alike` must follow."""
+        """Add cables. A call of `set_rate_and_length` must follow."""
         self.a.extend(a)
         self.a_port.extend(a_port)
         self.b.extend(b)
         self.b_port.extend(b_port)
 
     def set_rate_and_length(self, rate: str, length_m: float) -> None:
-        """Say of what kind the cables are that were added since this was said last."""
+        """Set the rate and the length of all cables that were added since the last call."""
         count = len(self.a) - sum(run.cable_count for run in self.runs)
         if self.runs and self.runs[-1][1:] == (rate, length_m):
             count += self.runs.pop().cable_count
@@ -87,26 +93,24 @@ class CableTable:
         return zip(self.a, self.a_port, self.b, self.b_port, strict=True)
 
     def ends(self, number: int) -> tuple[tuple[int, int], tuple[int, int]]:
-        """Return both ends of a cable: device and port."""
+        """Return both ends of a cable, each as (device, port)."""
         return (self.a[number], self.a_port[number]), (self.b[number], self.b_port[number])
 
-    def without(self, gone: Container[int]) -> CableTable:
-        """Return all cables but those with these numbers."""
-        kept, first = CableTable(), 0
+    def without(self, removed: Container[int]) -> CableTable:
+        """Return the cables except those with these numbers."""
+        remaining, first = CableTable(), 0
         for run in self.runs:
-            stay = [number for number in range(first, first + run.cable_count) if number not in gone]
-            kept.add(*([of[number] for number in stay] for of in (self.a, self.a_port, self.b, self.b_port)))
-            kept.set_rate_and_length(run.rate, run.length_m)
+            numbers = [number for number in range(first, first + run.cable_count) if number not in removed]
+            columns = (self.a, self.a_port, self.b, self.b_port)
+            remaining.add(*([column[number] for number in numbers] for column in columns))
+            remaining.set_rate_and_length(run.rate, run.length_m)
             first += run.cable_count
-        return kept
+        return remaining
 
     def length(self, number: int) -> float:
-        """Return the length of a cable."""
-        return next(islice(self._lengths(), number, None))
-
-    def _lengths(self) -> Iterator[float]:
-        for run in self.runs:
-            yield from repeat(run.length_m, run.cable_count)
+        """Return the length of a cable in metres."""
+        lengths = (length for run in self.runs for length in repeat(run.length_m, run.cable_count))
+        return next(islice(lengths, number, None))
 
     def rates(self) -> Iterator[str]:
         """Yield the rate of every cable."""
@@ -115,7 +119,7 @@ class CableTable:
 
 
 class CableSequence(Sequence[Cable]):
-    """Every cable of a plan, made when it is asked for."""
+    """Every cable of a topology, made on access."""
 
     def __init__(self, devices: Sequence[DesignedDevice], links: CableTable) -> None:
         self._devices, self._links = devices, links
@@ -132,7 +136,7 @@ class CableSequence(Sequence[Cable]):
     def __getitem__(self, number: slice) -> list[Cable]: ...
     def __getitem__(self, number: int | slice) -> Cable | list[Cable]:
         if isinstance(number, slice):
-            return [self._cable(one) for one in range(*number.indices(len(self)))]
+            return [self._cable(each) for each in range(*number.indices(len(self)))]
         return self._cable(range(len(self))[number])
 
     def __eq__(self, other: object) -> bool:
@@ -148,11 +152,11 @@ class CableSequence(Sequence[Cable]):
 
 
 class CompiledTopology:
-    """The devices of a design by GUID, in their order there, and every cable, in its order there.
+    """The devices of a design by GUID, and every cable, both in the design's order.
 
-    To compare a whole fabric, take `rows` (see `assay.fabric.lazy_discovery.diff_rows`): no object a cable. `mates` and `matching`
-    answer for single ports; `cable`, `end` and `of_node` make what a person is told. `spare` are ports that are free
-    on purpose.
+    To compare a whole fabric, use `rows` with `assay.fabric.lazy_discovery.diff_rows`: it needs no object a cable.
+    `cable_numbers` and `peer_ports` answer for single ports. `cable_at`, `end` and `cables_of_node` make the objects
+    that reports name. `spare` are the ports that are unused on purpose.
     """
 
     def __init__(
@@ -175,15 +179,15 @@ class CompiledTopology:
 
     @cached_property
     def cables(self) -> CableSequence:
-        """Every cable, nodes' first, then tier by tier, then the listed ones."""
+        """Every cable: those of nodes first, then tier by tier, then the listed ones."""
         return CableSequence(self._list, self.links)
 
     @cached_property
     def rows(self) -> PortRows:
-        """What each device's record would list, as `ibnetdiscover` prints it: ports in order, GUIDs as 16 digits."""
+        """The rows that `ibnetdiscover` would print for each device: ports in order, GUIDs as 16 digits."""
         digits = [device.guid[2:] for device in self._list]
-        most = max((*self.links.a_port, *self.links.b_port), default=0)
-        number = [str(port) for port in range(most + 1)]
+        highest = max((*self.links.a_port, *self.links.b_port), default=0)
+        number = [str(port) for port in range(highest + 1)]
         found: list[list[PortRow]] = [[] for _ in digits]
         for (a, a_port, b, b_port), rate in zip(self.links, self.links.rates(), strict=True):
             here, there = number[a_port], number[b_port]
@@ -191,13 +195,13 @@ class CompiledTopology:
             found[b].append((there, digits[a], here, rate))
         for rows in found:
             ports = [int(row[0]) for row in rows] if len(rows) > 1 else ()
-            if any(map(gt, ports, ports[1:])):  # seldom, and sorting asks for every port
-                rows.sort(key=_port_of)
+            if any(map(gt, ports, ports[1:])):  # rare, and a sort costs more than this test
+                rows.sort(key=lambda row: int(row[0]))
         return dict(zip(digits, found, strict=True))
 
     @cached_property
     def cable_numbers(self) -> Mapping[PortId, int]:
-        """The number, in `cables`, of the cable at each port that has one."""
+        """The index in `cables` of the cable at each port that has one."""
         guids = [device.guid for device in self._list]
         found: dict[PortId, int] = {}
         for number, (a, a_port, b, b_port) in enumerate(self.links):
@@ -215,7 +219,7 @@ class CompiledTopology:
         return found
 
     def cable_at(self, port: PortId) -> Cable | None:
-        """Return the cable at a port, that port's end first."""
+        """Return the cable at a port, with that port's end first; None for a port without a cable."""
         number = self.cable_numbers.get(port)
         if number is None:
             return None
@@ -227,11 +231,11 @@ class CompiledTopology:
         return [self.cables[number] for number in self._numbers.get(guid, ())]
 
     def cables_of_node(self, node: str) -> list[Cable]:
-        """Return the cables that one node hangs on, in rail order."""
+        """Return the cables of one node, in rail order."""
         return [self.cables[number] for number in sorted(self._by_node.get(node, ()))]
 
     def end(self, port: PortId) -> CableEnd | None:
-        """Return a port of a designed device, None for a device that the design does not know."""
+        """Return a port of a designed device, None for a device that the design lacks."""
         device = self.devices.get(port.guid)
         return device.end(port.number) if device else None
 
@@ -251,7 +255,3 @@ class CompiledTopology:
             if device.node:
                 found[device.node].update(self._numbers.get(device.guid, ()))
         return found
-
-
-def _port_of(row: PortRow) -> int:
-    return int(row[0])

@@ -1,4 +1,4 @@
-"""From a design's rules to every cable that must be there."""
+"""Compiles a FabricDesign for one fleet: every device and every cable that must be there."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from assay.model.node import Node
 
 
 def list_expected_cables(design: FabricDesign, fleet: Fleet) -> list[Cable]:
-    """Return every cable of the design: those of nodes first, then tier by tier. Raises Trouble as `compile_topology`."""
+    """Return every cable of the design: those of nodes first, then tier by tier. Raises as `compile_topology` does."""
     return list(compile_topology(design, fleet).cables)
 
 
 def compile_topology(design: FabricDesign, fleet: Fleet) -> CompiledTopology:
     """Compile a design.
 
-    Raises Trouble for a node that the inventory lacks, or whose GUIDs are missing or repeated, and for a listed cable,
-    an override or a spare that leads nowhere, or to a port that has a cable.
+    Raises AssayError for a node that the inventory lacks, or whose GUIDs are missing or repeated. Also for a listed
+    cable, an override or a spare port whose device or port does not exist, or whose port already has a cable.
     """
-    hcas = [hca for name in design.node_names() for hca in _hcas(design, _node(design, fleet, name), fleet)]
-    switches = [_switch(design, design.switch, at, name) for name, _, _, at in design.switches() if design.switch]
-    devices = _by_guid(design, [*hcas, *switches])
+    hcas = [hca for name in design.node_names() for hca in _list_hcas(design, _find_node(design, fleet, name), fleet)]
+    switches = [_make_switch(design, design.switch, at, name) for name, _, _, at in design.switches() if design.switch]
+    devices = _index_by_guid(design, [*hcas, *switches])
     links = CableTable()
     if design.fat_tree:
         _add_rule_cables(design, design.fat_tree, links, len(hcas))
@@ -43,7 +43,7 @@ def compile_topology(design: FabricDesign, fleet: Fleet) -> CompiledTopology:
     return CompiledTopology(design.name, explicit.devices.values(), links, spare=explicit.list_spare_ports(links))
 
 
-def _switch(design: FabricDesign, model: SwitchModel, at: FabricSwitch, name: str) -> DesignedDevice:
+def _make_switch(design: FabricDesign, model: SwitchModel, at: FabricSwitch, name: str) -> DesignedDevice:
     return DesignedDevice(
         at.guid,
         name,
@@ -57,17 +57,17 @@ def _switch(design: FabricDesign, model: SwitchModel, at: FabricSwitch, name: st
     )
 
 
-def _node(design: FabricDesign, fleet: Fleet, name: str) -> Node:
+def _find_node(design: FabricDesign, fleet: Fleet, name: str) -> Node:
     if name not in fleet.nodes:
         raise AssayError(
             f"the design names the node {name}, which the inventory does not have",
             where=fleet.lines.get((f"FabricDesign/{design.name}", "nodes"), f"FabricDesign {design.name}"),
-            fix="add the node to inventory/ or take it out of `nodes`",
+            fix="add the node to inventory/ or remove it from `nodes`",
         )
     return fleet.nodes[name]
 
 
-def _hcas(design: FabricDesign, node: Node, fleet: Fleet) -> list[DesignedDevice]:
+def _list_hcas(design: FabricDesign, node: Node, fleet: Fleet) -> list[DesignedDevice]:
     if len(node.hca_guids) != design.rails:
         raise AssayError(
             f"{node.name} has {len(node.hca_guids)} hca_guids, but the fabric {design.name} has {design.rails} rails",
@@ -80,16 +80,16 @@ def _hcas(design: FabricDesign, node: Node, fleet: Fleet) -> list[DesignedDevice
 def _add_rule_cables(design: FabricDesign, wiring: FatTreeWiring, links: CableTable, hcas: int) -> None:
     """Add the cables of the rules. The switches follow the `hcas` adapters, tier by tier."""
     lengths, leaves, spines = design.lengths, len(wiring.leaves.at), len(wiring.spines.at)
-    _node_cables(wiring, links, hcas)
+    _add_node_cables(wiring, links, hcas)
     links.set_rate_and_length(design.rate_of("node_leaf"), lengths.node_leaf)
-    _bundles(links, wiring.leaf_spine_bundles(), hcas, hcas + leaves)
+    _add_bundles(links, wiring.leaf_spine_bundles(), hcas, hcas + leaves)
     links.set_rate_and_length(design.rate_of("leaf_spine"), lengths.leaf_spine)
-    _bundles(links, wiring.spine_core_bundles(), hcas + leaves, hcas + leaves + spines)
+    _add_bundles(links, wiring.spine_core_bundles(), hcas + leaves, hcas + leaves + spines)
     links.set_rate_and_length(design.rate_of("spine_core"), lengths.spine_core)
 
 
-def _node_cables(wiring: FatTreeWiring, links: CableTable, hcas: int) -> None:
-    """Add the nodes' cables: the adapters are numbered nodes first, then rails."""
+def _add_node_cables(wiring: FatTreeWiring, links: CableTable, hcas: int) -> None:
+    """Add the nodes' cables. The adapters come node by node, and within a node rail by rail."""
     down, rails = wiring.leaf_down_ports, wiring.rails
     for index, first in enumerate(range(0, hcas, rails)):
         unit, place = divmod(index, len(down))
@@ -97,15 +97,15 @@ def _node_cables(wiring: FatTreeWiring, links: CableTable, hcas: int) -> None:
         links.add(range(first, first + rails), repeat(1, rails), range(leaf, leaf + rails), repeat(down[place], rails))
 
 
-def _bundles(links: CableTable, bundles: Iterable[CableBundle], lower: int, upper: int) -> None:
-    """Add cables between two tiers, whose first switches are the devices `lower` and `upper`."""
+def _add_bundles(links: CableTable, bundles: Iterable[CableBundle], lower: int, upper: int) -> None:
+    """Add the cables between two tiers. `lower` and `upper` are the numbers of the first device of each tier."""
     for bundle in bundles:
-        many = len(bundle.lower_ports)
-        ends = repeat(lower + bundle.lower, many), repeat(upper + bundle.upper, many)
-        links.add(ends[0], bundle.lower_ports, ends[1], bundle.upper_ports)
+        count = len(bundle.lower_ports)
+        a, b = repeat(lower + bundle.lower, count), repeat(upper + bundle.upper, count)
+        links.add(a, bundle.lower_ports, b, bundle.upper_ports)
 
 
-def _by_guid(design: FabricDesign, devices: list[DesignedDevice]) -> dict[str, DesignedDevice]:
+def _index_by_guid(design: FabricDesign, devices: list[DesignedDevice]) -> dict[str, DesignedDevice]:
     by_guid: dict[str, DesignedDevice] = {}
     for device in devices:
         first = by_guid.setdefault(device.guid, device)

@@ -1,9 +1,8 @@
-"""Compiled designs, kept between runs: what was compiled from the same files by the same code is not compiled again.
+"""Caches compiled topologies between runs, under a key over the content of every file that a topology depends on.
 
-The key is of the content of every file that a plan can depend on, so that a plan is never stale, dirty tree or not.
-A kept file begins with the digest of the rest: one that was cut, or garbled, is compiled anew, like one that is not
-there. Format: Python's marshal, which is read five times as fast as JSON and shares what is the same; it holds plain
-data only, and is of one version of Python, which is part of the key.
+So a topology is never stale, whether the tree is committed or not. A cached file begins with the digest of its rest:
+one that is cut or damaged is compiled again, like one that is missing. The format is Python's marshal, which is read
+five times as fast as JSON. It holds plain data only, and depends on the version of Python, which is part of the key.
 """
 
 from __future__ import annotations
@@ -25,44 +24,48 @@ from assay.model.errors import AssayError
 from assay.model.fabric.ports_and_cables import PortId, PortLabelling
 from assay.model.gc_pause import pause_gc
 
-if TYPE_CHECKING:  # what a design is made of is not read on a hit
+if TYPE_CHECKING:  # a cache hit needs none of these, nor pydantic
     from assay.model.fabric.fabric_design import FabricDesign
     from assay.model.fleet import Fleet
 
 MAGIC = b"assay fabric plan\n"
-MAX_CACHED_TOPOLOGIES = 24  # files; a plan of 2,048 nodes takes 3 MB
+MAX_CACHED_TOPOLOGIES = 24  # a topology of 2,048 nodes takes 3 MB
 SOURCES = (".yaml", ".yml", ".csv", ".json", "")
 COMPILER_ROOMS = ("model", "fleet", "fabric")
+"""The packages of assay that a compiled topology can depend on."""
 
 
 def load_topology(
     root: Path, name: str = "", overlays: Sequence[Path] = (), file: Path | None = None
 ) -> CompiledTopology:
-    """Return the plan of the design `name` of the repository at `root`, or of the one in `file`.
+    """Return the compiled topology of the design `name` in the repository at `root`, or of the design in `file`.
 
-    Without a name it is the only design that there is. Raises Trouble as `load_fleet` and `plan` do.
+    Without a name, the repository must have exactly one design. Raises AssayError as `load_fleet` and
+    `compile_topology` do.
     """
-    where = root / ".assay" / "cache" / "fabric" / f"{_cache_key(root, name, overlays, file)}.plan"
+    path = root / ".assay" / "cache" / "fabric" / f"{_cache_key(root, name, overlays, file)}.plan"
     with pause_gc():
-        kept = _read_cached(where)
-        if kept is None:
+        topology = _read_cached(path)
+        if topology is None:
             from assay.fabric.topology.design_compiler import compile_topology
 
-            kept = compile_topology(*_declared(root, name, overlays, file))
-            if (root / "inventory").is_dir():  # elsewhere it would only litter
-                _write_cached(where, kept)
-    return kept
+            topology = compile_topology(*_declared(root, name, overlays, file))
+            if (root / "inventory").is_dir():  # only a fleet repository gets a cache folder
+                _write_cached(path, topology)
+    return topology
 
 
 def select_design(fleet: Fleet, name: str) -> FabricDesign:
-    """Return the design asked for; the only one where none is asked for."""
+    """Return the design of a name, or the only design if the name is empty. Raises AssayError if there is none."""
     names = sorted(fleet.designs)
     if not name and len(names) == 1:
         return fleet.designs[names[0]]
     if name in fleet.designs:
         return fleet.designs[name]
-    have = f"the designs are: {', '.join(names)}" if names else "write one in specs/fabrics/"
-    raise AssayError(f"there is no FabricDesign {name!r}" if name else "which FabricDesign?", fix=have)
+    fix = f"name one of: {', '.join(names)}" if names else "write one in specs/fabrics/"
+    raise AssayError(
+        f"there is no FabricDesign {name!r}" if name else "the fleet does not have exactly one FabricDesign", fix=fix
+    )
 
 
 def _declared(root: Path, name: str, overlays: Sequence[Path], file: Path | None) -> tuple[FabricDesign, Fleet]:
@@ -78,7 +81,7 @@ def _declared(root: Path, name: str, overlays: Sequence[Path], file: Path | None
 
 
 def _cache_key(root: Path, name: str, overlays: Sequence[Path], file: Path | None) -> str:
-    """Return what tells this content from any other."""
+    """Return a digest of everything that the topology depends on."""
     digest = hashlib.sha256(f"{_compiler()}\0{name}\0".encode())
     for source in (root / "inventory", root / "specs", *overlays, *([file] if file else [])):
         for path in _files(source):
@@ -89,7 +92,7 @@ def _cache_key(root: Path, name: str, overlays: Sequence[Path], file: Path | Non
 
 
 def _files(source: Path) -> Iterable[Path]:
-    """Return the files at `source` that declare something, in a stable order."""
+    """Return the files at `source` that may declare something, in a stable order."""
     if not source.is_dir():
         return [source] if source.is_file() else []
     from assay.fleet.repository_tree import WorkingFolder
@@ -100,7 +103,7 @@ def _files(source: Path) -> Iterable[Path]:
 
 @cache
 def _compiler() -> str:
-    """Return a digest of this program, as far as a plan can depend on it."""
+    """Return a digest of this program, as far as a topology depends on it."""
     digest = hashlib.sha256(f"{sys.version} {marshal.version} {sys.byteorder}".encode())
     here = Path(assay.__file__).parent
     for path in sorted(path for room in COMPILER_ROOMS for path in (here / room).rglob("*.py")):
@@ -109,7 +112,7 @@ def _compiler() -> str:
 
 
 def _read_cached(path: Path) -> CompiledTopology | None:
-    """Return a kept plan; None where there is none that is whole."""
+    """Return a cached topology, None if the file is missing or damaged."""
     try:
         content = path.read_bytes()
     except OSError:
@@ -117,12 +120,12 @@ def _read_cached(path: Path) -> CompiledTopology | None:
     payload = memoryview(content)[len(MAGIC) + 32 :]
     if not content.startswith(MAGIC) or content[len(MAGIC) : len(MAGIC) + 32] != hashlib.sha256(payload).digest():
         return None
-    return _deserialize(marshal.loads(payload))  # noqa: S302 — whole as written; plain data
+    return _deserialize(marshal.loads(payload))  # noqa: S302 — the digest proves it is what was written: plain data
 
 
-def _write_cached(path: Path, plan: CompiledTopology) -> None:
-    """Keep a plan; where that cannot be, the next run compiles it again. Another writer's file is the same."""
-    payload = marshal.dumps(_serialize(plan))
+def _write_cached(path: Path, topology: CompiledTopology) -> None:
+    """Write a topology to the cache. If that fails, the next run compiles again. Other writers write the same file."""
+    payload = marshal.dumps(_serialize(topology))
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as stream:
@@ -132,26 +135,27 @@ def _write_cached(path: Path, plan: CompiledTopology) -> None:
 
 
 def _prune(folder: Path) -> None:
-    """Leave the newest plans only."""
+    """Remove all but the newest cached topologies."""
     by_age = sorted(folder.iterdir(), key=lambda path: path.stat().st_mtime, reverse=True)
     for path in by_age[MAX_CACHED_TOPOLOGIES:]:
         path.unlink(missing_ok=True)
 
 
-def _serialize(plan: CompiledTopology) -> Any:
-    devices = [(*device[:9], device.labels and tuple(device.labels), device.hca_label) for device in plan]
-    links = plan.links
-    ends = [of.tobytes() for of in (links.a, links.a_port, links.b, links.b_port)]
-    rows = {digits: list(rows) for digits, rows in plan.rows.items()}
-    return plan.name, devices, ends, [tuple(run) for run in links.runs], rows, [tuple(port) for port in plan.spare]
+def _serialize(topology: CompiledTopology) -> Any:
+    devices = [(*device[:9], device.labels and tuple(device.labels), device.hca_label) for device in topology]
+    links = topology.links
+    columns = [column.tobytes() for column in (links.a, links.a_port, links.b, links.b_port)]
+    runs, spare = [tuple(run) for run in links.runs], [tuple(port) for port in topology.spare]
+    rows = {digits: list(rows) for digits, rows in topology.rows.items()}
+    return topology.name, devices, columns, runs, rows, spare
 
 
 def _deserialize(plain: Any) -> CompiledTopology:
-    name, devices, ends, runs, rows, spare = plain
+    name, plain_devices, columns, runs, rows, spare = plain
     links = CableTable()
-    for of, content in zip((links.a, links.a_port, links.b, links.b_port), ends, strict=True):
-        of.frombytes(content)
+    for column, content in zip((links.a, links.a_port, links.b, links.b_port), columns, strict=True):
+        column.frombytes(content)
     links.runs = [CableRun(*run) for run in runs]
-    labels = {one: PortLabelling(*one) for one in {device[9] for device in devices} if one}
-    made = [DesignedDevice._make((*one[:9], labels.get(one[9]), one[10])) for one in devices]
-    return CompiledTopology(name, made, links, rows, [PortId(*port) for port in spare])
+    labels = {plain: PortLabelling(*plain) for plain in {device[9] for device in plain_devices} if plain}
+    devices = [DesignedDevice._make((*device[:9], labels.get(device[9]), device[10])) for device in plain_devices]
+    return CompiledTopology(name, devices, links, rows, [PortId(*port) for port in spare])

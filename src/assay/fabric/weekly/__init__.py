@@ -1,1 +1,4 @@
-"""The weekly look at a fabric: ports against their peers, slow drifts, links that flap, cables by vendor and batch."""
+"""Takes the stored scans of a week. Compares each port with its peers, finds drifts, flaps and bad batches.
+
+Gives a WeeklyEvaluation as text, JSON, evidence and a HTML page.
+"""
