@@ -1,9 +1,7 @@
-"""What the tickets must become: a pure comparison of what is open, or was, with what is wanted.
+"""Opens, updates, closes and reopens tickets: compares the tickets in the ledger with those that are needed. Pure.
 
-What is wrong has a key, and a key has one ticket. Seen again within the window after it was closed, it is that ticket
-again, reopened; later than that it is a new one, with an id of its own.
-
-Every ticket as history tells it: when it was opened, updated, closed and reopened, and by what.
+Every problem has a key, and every key one ticket. A problem that comes back within a window after its ticket was
+closed reopens that ticket; later it is a new ticket with an id of its own.
 """
 
 from __future__ import annotations
@@ -17,16 +15,16 @@ from assay.model.ticket import Ticket, TicketEvent, TicketPlace, TicketRecord
 from assay.model.timestamps import format_duration, parse_time
 
 ProofFinder = Callable[[Ticket, str], str]
-
-
+"""Returns what proved a ticket's problem fixed since a time (ISO 8601), "" if nothing did."""
 OPENING_KINDS = ("ticket.opened", "ticket.updated", "ticket.reopened")
+TICKET_KINDS = (*OPENING_KINDS, "ticket.closed")
 
 
 @dataclass(frozen=True, slots=True)
 class TicketStatus:
-    """The last ticket of a key: when it was last opened, updated or closed (ISO 8601 UTC), by what, how often closed.
+    """The last ticket of a key: when it was last opened, updated or closed (ISO 8601), and how often it was closed.
 
-    `by` is "" while it is open.
+    `closed_by` is what proved the problem fixed, "" while the ticket is open.
     """
 
     ticket: Ticket
@@ -36,7 +34,7 @@ class TicketStatus:
 
 
 def read_ticket_statuses(entries: Iterable[LedgerEntry]) -> dict[str, TicketStatus]:
-    """Return the last ticket of every key that there ever was."""
+    """Return the last ticket of every key."""
     found: dict[str, TicketStatus] = {}
     keys: dict[str, str] = {}
     for entry in entries:
@@ -44,52 +42,52 @@ def read_ticket_statuses(entries: Iterable[LedgerEntry]) -> dict[str, TicketStat
             ticket = parse_ticket(entry.body)
             known = found.get(ticket.key)
             keys[ticket.id] = ticket.key
-            same = known is not None and known.ticket.id == ticket.id
-            found[ticket.key] = TicketStatus(ticket, entry.at, times_closed=known.times_closed if known and same else 0)
+            times = known.times_closed if known and known.ticket.id == ticket.id else 0
+            found[ticket.key] = TicketStatus(ticket, entry.at, times_closed=times)
         elif entry.kind == "ticket.closed" and (key := keys.get(entry.body["ticket"])):
-            found[key] = replace(
-                found[key], changed_at=entry.at, closed_by=entry.body["by"], times_closed=found[key].times_closed + 1
-            )
+            times = found[key].times_closed + 1
+            found[key] = replace(found[key], changed_at=entry.at, closed_by=entry.body["by"], times_closed=times)
     return found
 
 
 def diff_tickets(
     known: Mapping[str, TicketStatus], wanted: Iterable[Ticket], proof: ProofFinder, at: str, window: timedelta
 ) -> list[LedgerEntry]:
-    """Return the entries that bring the tickets to what is wanted, at time `at`.
+    """Return the entries, at time `at`, that bring the known tickets (by key) to the wanted ones.
 
-    A ticket that is no longer wanted closes only with a proof: `proof(ticket, since)` says what proved it fixed since
-    then, "" where nothing did. Where the same proof found a greater cause that explains it, that ticket is named.
+    A ticket that is no longer wanted closes only with a proof. If the scan that is the proof found a larger problem
+    that includes this one, the entry names that problem's ticket instead.
     """
-    news = {ticket.key: ticket for ticket in wanted}
-    found = [
-        entry for key, ticket in news.items() for entry in _make_wanted_entries(known.get(key), ticket, at, window)
-    ]
-    now = [parse_ticket(entry.body) for entry in found] + [one.ticket for key, one in known.items() if key in news]
-    for key, one in known.items():
-        if key not in news and not one.closed_by and (by := proof(one.ticket, one.changed_at)):
-            cause = next((each for each in now if _is_cause_of(each, one.ticket)), None)
+    wanted_by_key = {ticket.key: ticket for ticket in wanted}
+    entries: list[LedgerEntry] = []
+    for key, ticket in wanted_by_key.items():
+        entries += _make_wanted_entries(known.get(key), ticket, at, window)
+    present = [parse_ticket(entry.body) for entry in entries]
+    present += [status.ticket for key, status in known.items() if key in wanted_by_key]
+    for key, status in known.items():
+        if key not in wanted_by_key and not status.closed_by and (by := proof(status.ticket, status.changed_at)):
+            cause = next((ticket for ticket in present if _includes(ticket, status.ticket)), None)
             why = f"ticket {cause.id}, which explains it too" if cause else by
-            body = {"ticket": one.ticket.id, "title": one.ticket.title, "by": why}
-            ident = derive_id("closed", one.ticket.id, at)
-            found.append(LedgerEntry(ident, at, "ticket.closed", one.ticket.node, body))
-    return found
+            body = {"ticket": status.ticket.id, "title": status.ticket.title, "by": why}
+            ident = derive_id("closed", status.ticket.id, at)
+            entries.append(LedgerEntry(ident, at, "ticket.closed", status.ticket.node, body))
+    return entries
 
 
-def _is_cause_of(great: Ticket, small: Ticket) -> bool:
-    """Whether what is wrong with one ticket is a part of what is wrong with another, as one scan found it."""
-    one_scan = great.verify == small.verify and small.verify.startswith("fabric scan ")
-    inside = all(any(_covers(wide, place) for wide in great.places) for place in small.places)
-    return one_scan and bool(small.places) and inside
+def _includes(large: Ticket, small: Ticket) -> bool:
+    """Say whether one scan found both problems, and every place of the small one is among those of the large one."""
+    same_scan = large.verify == small.verify and small.verify.startswith("fabric scan ")
+    covered = all(any(_covers(wide, place) for wide in large.places) for place in small.places)
+    return same_scan and bool(small.places) and covered
 
 
 def _covers(wide: TicketPlace, place: TicketPlace) -> bool:
-    """Whether a place is the same as another, or a port of the whole device that the other names."""
+    """Say whether two places are the same, or `wide` is the whole device that has the port `place`."""
     return wide == place or (not wide.port and f"{place.device} ".startswith(f"{wide.device} "))
 
 
 def _make_wanted_entries(last: TicketStatus | None, ticket: Ticket, at: str, window: timedelta) -> list[LedgerEntry]:
-    """Return what must be said of a wanted ticket, given the last one of its key."""
+    """Return the entry for a wanted ticket, if anything is new, given the last ticket of its key."""
     if last is None:
         return [_make_entry("opened", ticket, at)]
     same = replace(ticket, id=last.ticket.id)
@@ -102,43 +100,35 @@ def _make_wanted_entries(last: TicketStatus | None, ticket: Ticket, at: str, win
     return [_make_entry("reopened", same, at, reason=reason, before=last.times_closed)]
 
 
+def _make_entry(event: str, ticket: Ticket, at: str, **more: object) -> LedgerEntry:
+    body = {"ticket": ticket.id, **ticket.as_json(), **more}
+    return LedgerEntry(derive_id(event, ticket.id, at), at, f"ticket.{event}", ticket.node, body)
+
+
 def parse_ticket(body: Mapping[str, object]) -> Ticket:
-    """Read the ticket of a ledger entry back."""
+    """Return the ticket in the body of a ledger entry."""
     return Ticket.from_json({name: body[name] for name in Ticket.__slots__ if name in body})
 
 
-def _make_entry(what: str, ticket: Ticket, at: str, **more: object) -> LedgerEntry:
-    body = {"ticket": ticket.id, **ticket.as_json(), **more}
-    return LedgerEntry(derive_id(what, ticket.id, at), at, f"ticket.{what}", ticket.node, body)
-
-
-TICKET_KINDS = ("ticket.opened", "ticket.updated", "ticket.closed", "ticket.reopened")
-
-
 def list_tickets(entries: Iterable[LedgerEntry]) -> list[TicketRecord]:
-    """Return every ticket, in the order in which they were first opened."""
+    """Return every ticket with its history, in the order in which they were first opened."""
     found: dict[str, TicketRecord] = {}
     for entry in entries:
         if entry.kind in TICKET_KINDS:
             ident = entry.body["ticket"]
-            found[ident] = _advance(found.get(ident), entry)
+            found[ident] = _apply_entry(found.get(ident), entry)
     return list(found.values())
 
 
-def _advance(known: TicketRecord | None, entry: LedgerEntry) -> TicketRecord:
-    """Return a ticket one line of history further."""
-    history = (*(known.history if known else ()), _parse_event(entry))
+def _apply_entry(known: TicketRecord | None, entry: LedgerEntry) -> TicketRecord:
+    reason_key = {"ticket.closed": "by", "ticket.reopened": "reason"}.get(entry.kind, "seen")
+    event = TicketEvent(entry.at, entry.kind.removeprefix("ticket."), entry.body.get(reason_key, ""))
     if known is None:
-        return TicketRecord(parse_ticket(entry.body), entry.at, history=history)
+        return TicketRecord(parse_ticket(entry.body), entry.at, history=(event,))
+    history = (*known.history, event)
     match entry.kind:
         case "ticket.closed":
             return replace(known, closed_at=entry.at, by=entry.body["by"], history=history)
         case "ticket.updated":
             return replace(known, ticket=parse_ticket(entry.body), updated_at=entry.at, history=history)
     return replace(known, ticket=parse_ticket(entry.body), closed_at="", by="", history=history)
-
-
-def _parse_event(entry: LedgerEntry) -> TicketEvent:
-    body = entry.body
-    why = {"ticket.closed": "by", "ticket.reopened": "reason"}.get(entry.kind, "seen")
-    return TicketEvent(entry.at, entry.kind.removeprefix("ticket."), body.get(why, ""))

@@ -60,7 +60,7 @@ def test_a_new_node_has_a_ticket_with_its_place_the_steps_and_how_to_certify(des
     assert one.ticket.verify.startswith("assay certify n0001")
     text = format_ticket_markdown(one)
     assert f"1. {steps[0]}" in text
-    assert "## When it is done" in text
+    assert "## When you are done" in text
     assert len(tickets(desk, "n0001")) == 1, "asked again, it is the same ticket"
 
 

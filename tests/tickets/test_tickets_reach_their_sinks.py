@@ -34,7 +34,7 @@ from assay.model.ledger_entry import derive_id
 from assay.model.ticket import Ticket, TicketEvent, TicketPlace, TicketRecord
 from assay.observe.evidence_store import EvidenceStore
 from assay.tickets import sink_http_client
-from assay.tickets.delivery_backoff import DeliveryBackoff
+from assay.tickets.delivery_backoff import PostponedDeliveries
 from assay.tickets.ticket_delivery import UndeliveredTicket, compute_ticket_version, deliver_tickets
 from assay.tickets.ticket_lifecycle import TICKET_KINDS, diff_tickets, list_tickets, read_ticket_statuses
 from assay.tickets.ticket_markdown import find_ticket_mark, format_ticket_markdown, format_ticket_title
@@ -95,8 +95,8 @@ class Room:
         known = read_ticket_statuses(desk.ledger.entries(kinds=TICKET_KINDS))
         desk.ledger.append(*diff_tickets(known, tickets, lambda *_: "scan 7", desk.now, timedelta(days=30)))
 
-    def deliver(self, *, now: bool = False) -> list[UndeliveredTicket]:
-        return deliver_tickets(self.desk, now=now, pause=self.pauses.append)
+    def deliver(self, *, immediately: bool = False) -> list[UndeliveredTicket]:
+        return deliver_tickets(self.desk, immediately=immediately, pause=self.pauses.append)
 
     def delivered(self) -> list[dict[str, Any]]:
         return [entry.body for entry in self.desk.ledger.entries(kinds=["ticket.delivered"])]
@@ -352,7 +352,7 @@ def test_a_person_who_asks_need_not_wait(room: Room, github: GitHub) -> None:
     github.troubles.append(Trouble("GET", status=500, times=3))
     room.wants(ticket())
     assert room.deliver() != []
-    assert room.deliver(now=True) == []
+    assert room.deliver(immediately=True) == []
 
 
 def test_one_ticket_that_is_refused_keeps_no_other_back(room: Room, github: GitHub) -> None:
@@ -367,7 +367,7 @@ def test_one_ticket_that_is_refused_keeps_no_other_back(room: Room, github: GitH
 @pytest.mark.parametrize("content", ["", "[]", '{"issues": 7}', '{"issues": {"until": "x"}}', "\0"])
 def test_a_damaged_account_of_what_waits_is_forgotten(tmp_path: Path, content: str) -> None:
     (tmp_path / "d.json").write_text(content)
-    assert DeliveryBackoff(tmp_path / "d.json").find_retry_time("issues", datetime.now(UTC)) == ""
+    assert PostponedDeliveries(tmp_path / "d.json").find_retry_time("issues", datetime.now(UTC)) == ""
 
 
 @pytest.mark.parametrize("start", [b"HTTP/1.1 200 OK\r\nX-Slow: ", b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n"])
@@ -450,7 +450,7 @@ def test_a_workflow_without_a_way_is_told_with_the_ways_that_there_are(room: Roo
     room.deliver()
     room.wants()
     (failed,) = room.deliver()
-    assert "it has To Do, In Progress, Done" in failed.reason
+    assert "It has these: To Do, In Progress, Done" in failed.reason
     assert "close_by" in failed.reason
 
 
@@ -488,7 +488,7 @@ def test_no_token_is_in_any_file_line_or_message(
     assert [one.route for one in failed] == ["issues"]
     github.token = TOKEN
     github.troubles.append(Trouble("POST", status=500, after=True))
-    room.deliver(now=True)
+    room.deliver(immediately=True)
     told = CliRunner().invoke(app, ["tickets", "--fleet", str(room.root), "deliver", "--format", "json"])
     texts = {str(path): path.read_bytes() for path in room.root.rglob("*") if path.is_file()}
     texts["said"] = "\n".join([*room.said, *(one.reason for one in failed), caplog.text, told.output]).encode()
