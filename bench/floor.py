@@ -33,7 +33,7 @@ class Loop:
         began = time.process_time()
         for item in session.items:
             assert isinstance(item, SlimItem)
-            trial = CheckContext(item.check.id, item.subject, item.whose, self._shelf)
+            trial = CheckContext(item.check.id, item.subject, item.node_name, self._shelf)
             with suppress(AssertionError):
                 item.check.function(**item.check.recipe.make_arguments(trial))
         self.cpu_s = time.process_time() - began

@@ -148,7 +148,7 @@ EXPECTED = {
     "that_measures_no_finite_number": "error: infinite cannot be compared",
     "with_a_broken_fixture": "error: the fixture is broken",
     "with_a_broken_teardown": "error: OSError: left a mess",
-    "that_asks_for_no_subject": "error: asks for no subject",
+    "that_asks_for_no_subject": "error: has no argument that is a subject",
 }
 
 

@@ -23,7 +23,7 @@ from assay.harness.runs.sharding import (
     count_shards,
     describe_exit,
 )
-from assay.harness.selection.declared_checks import MIN_RACKS_PER_SHARE, NodeSelection
+from assay.harness.selection.declared_checks import MIN_RACKS_PER_SHARD, NodeSelection
 from assay.model.outcome import Outcome, SuiteRun
 from assay.results.store.run_lookup import find_run
 from assay.results.store.writer import OutcomeWriter
@@ -67,7 +67,7 @@ def test_shares_of_a_fleet_are_all_of_it_once_and_racks_stay_whole_where_there_a
         whole = NodeSelection(fleet, tuple(fleet.nodes)).subjects(kind)
         assert sorted(one for share in cut for one in share.subjects(kind)) == sorted(whole)
     assert sorted(name for share in cut for name in share.own_nodes()) == sorted(fleet.nodes)
-    if len(racks) >= MIN_RACKS_PER_SHARE * shares:
+    if len(racks) >= MIN_RACKS_PER_SHARD * shares:
         for share in cut:
             for subject, _ in share.subjects("rack"):
                 assert set(racks[str(subject)]) <= set(share.own_nodes())

@@ -109,7 +109,7 @@ def test_a_check_of_evidence_is_slim_and_any_other_is_pytests_own(kinds):
 @pytest.mark.parametrize(
     "more",
     [
-        "import pytest\n@pytest.fixture\ndef node(trial): return 1\n",
+        "import pytest\n@pytest.fixture\ndef node(check_context): return 1\n",
         "import pytest\n@pytest.fixture(autouse=True)\ndef before(): pass\n",
         "import pytest\npytestmark = pytest.mark.usefixtures('tmp_path')\n",
         "def setup_module(): pass\n",

@@ -44,7 +44,7 @@ def test_a_week_that_was_never_looked_at_is_an_error_and_says_what_to_run(pytest
     assert {outcome.verdict for outcome in outcomes} == {"error"}
     assert {outcome.check for outcome in outcomes} == set(CHECKS)
     told = {outcome.reason for outcome in outcomes}
-    assert told == {"no week of the fabric compute is kept; run `assay fabric evaluate compute`"}
+    assert told == {"there is no week of fabric compute; run `assay fabric evaluate compute`"}
 
 
 def test_the_other_ports_are_left_in_peace(pytester, home):

@@ -1,1 +1,4 @@
-"""Judging: checks are pytest functions in `suites/`, evidence and specs go in, exactly one outcome each comes out."""
+"""Takes a fleet, its suites and stored evidence. Judges every declared check on every subject, with pytest.
+
+Gives runs: one file of outcomes each, with an outcome for everything that is declared.
+"""

@@ -1,8 +1,7 @@
-"""The catalogue of a fleet's checks: what each asserts, of what, when, what follows, what it reads, what it fails on.
+"""The catalogue of a fleet's checks: subject, phases, fault, consequences, inputs and must-fail cases of each.
 
-Read from the suites' source, the specs and the recordings; no check runs for it.
-
-The catalogue of checks as a page of Markdown and as text.
+It is read from the suites' source, the specs and the recordings, without running a check. `format_*` write it as a
+page of Markdown and as text.
 """
 
 from __future__ import annotations
@@ -21,15 +20,15 @@ from assay.harness.suite_verification.recordings import read_must_fail_cases
 from assay.lifecycle.policy_response import respond_to_fault
 from assay.model.fleet import Fleet
 from assay.model.specs.check_catalog_and_gates import CheckDeclaration
-from assay.model.specs.lifecycle_policy import LifecyclePolicy, LifecycleState
+from assay.model.specs.lifecycle_policy import LifecyclePolicy
 
 
 @dataclass(frozen=True, slots=True)
 class CheckDescription:
-    """One check. `says` is its docstring; `follows` says per state what a failure leads to there.
+    """One check. `says` is its docstring; `follows` gives by state what a failure leads to.
 
-    `limits` are the limits that it holds numbers to, `reads` what else of the specs it reads; `fails_on` the names of
-    the cases that must make it fail.
+    `limits` are the limits that it compares numbers with, `reads` what else it reads of the specs, `fails_on` the names
+    of the cases that must make it fail.
     """
 
     check: str
@@ -53,32 +52,36 @@ class CheckDescription:
 
 
 def describe_checks(fleet: Fleet) -> list[CheckDescription]:
-    """Return every declared check, by file and name. Raises Trouble where the recordings cannot be read."""
+    """Return every declared check, by file and name. Raises AssayError where the recordings cannot be read."""
     tree = WorkingFolder(fleet.root)
-    reads, words = read_check_inputs(tree), dict(_docstrings(tree))
+    inputs, docstrings = read_check_inputs(tree), dict(_read_docstrings(tree))
     cases = read_must_fail_cases(fleet.root / "suites" / "recordings")
-    found = [
+    descriptions = [
         _describe_check(
-            fleet, one, words.get(one.id, ""), reads.get(one.id), [case.name for case in cases.get(one.id, ())]
+            fleet,
+            check,
+            docstrings.get(check.id, ""),
+            inputs.get(check.id),
+            [case.name for case in cases.get(check.id, ())],
         )
-        for one in list_declared_checks(fleet)
+        for check in list_declared_checks(fleet)
     ]
-    return sorted(found, key=lambda one: one.check)
+    return sorted(descriptions, key=lambda description: description.check)
 
 
 def describe_modules(fleet: Fleet) -> dict[str, str]:
-    """Return the first sentence of each suite's own docstring, by file."""
+    """Return the docstring of each suite's module, by file."""
     tree = WorkingFolder(fleet.root)
-    return {file: _sentence(ast.get_docstring(module)) for file, module in _parse_suites(tree)}
+    return {file: " ".join((ast.get_docstring(module) or "").split()) for file, module in _parse_suites(tree)}
 
 
 def _describe_check(
-    fleet: Fleet, check: CheckDeclaration, says: str, reads: CheckInputs | None, cases: list[str]
+    fleet: Fleet, check: CheckDeclaration, docstring: str, inputs: CheckInputs | None, cases: list[str]
 ) -> CheckDescription:
-    known = fleet.fault_catalog.find_treatment(check.fault) if check.fault and fleet.fault_catalogs else None
+    treatment = fleet.fault_catalog.find_treatment(check.fault) if check.fault and fleet.fault_catalogs else None
     return CheckDescription(
         check=check.id,
-        says=says,
+        says=docstring,
         subject=check.subject,
         phases=tuple(check.phases),
         stage=check.stage,
@@ -86,46 +89,42 @@ def _describe_check(
         report_only=check.report_only,
         valid_hours=check.valid_hours,
         fault=check.fault,
-        severity=known.severity if known else "",
+        severity=treatment.severity if treatment else "",
         follows=dict(_consequences(fleet, check)),
-        limits=tuple(sorted(reads.limits)) if reads else (),
-        reads=tuple(_other_inputs(reads)) if reads else (),
+        limits=tuple(sorted(inputs.limits)) if inputs else (),
+        reads=tuple(_other_inputs(inputs)) if inputs else (),
         fails_on=tuple(cases),
     )
 
 
 def _consequences(fleet: Fleet, check: CheckDeclaration) -> Iterator[tuple[str, str]]:
-    """Yield, for each state that asks for a phase of the check, what its failure leads to there."""
+    """Yield, for each state that watches or requires a phase of the check, what a failure leads to there."""
     if check.is_observe_only or check.subject not in ("node", *PART_KINDS):
         return
     for policy in fleet.policies.values():
         for name, state in policy.states.items():
             if set(state.watch) & set(check.phases):
                 if check.fault:
-                    yield name, _answer_to_fault(fleet, policy, name, check.fault)
-            elif {want.phase for want in state.requires} & set(check.phases):
-                yield name, _consequence_of_requirement(state)
+                    yield name, _response_to_fault(fleet, policy, name, check.fault)
+            elif {requirement.phase for requirement in state.requires} & set(check.phases):
+                yield name, f"to {state.fail_to}" if state.fail_to else "stays, ticket"
 
 
-def _answer_to_fault(fleet: Fleet, policy: LifecyclePolicy, state: str, fault: str) -> str:
+def _response_to_fault(fleet: Fleet, policy: LifecyclePolicy, state: str, fault: str) -> str:
     known = fleet.fault_catalog.find_treatment(fault)
     return str(respond_to_fault(policy, state, fault, known.severity, known.blame, known.remedy, in_use=True))
 
 
-def _consequence_of_requirement(state: LifecycleState) -> str:
-    return f"to {state.fail_to}" if state.fail_to else "stays, ticket"
-
-
-def _other_inputs(reads: CheckInputs) -> Iterator[str]:
-    """Yield what a check reads of the specs beside limits."""
-    yield from (f"spec.{path}".rstrip(".") for path in sorted(reads.spec))
-    yield from (f"profile.{path}".rstrip(".") for path in sorted(reads.profile))
-    yield from (f"{argument}.declared.{path}" for argument, path in sorted(reads.declared))
-    if "bundle" in reads.fixtures:
+def _other_inputs(inputs: CheckInputs) -> Iterator[str]:
+    """Yield what a check reads of the specs besides limits."""
+    yield from (f"spec.{path}".rstrip(".") for path in sorted(inputs.spec))
+    yield from (f"profile.{path}".rstrip(".") for path in sorted(inputs.profile))
+    yield from (f"{argument}.declared.{path}" for argument, path in sorted(inputs.declared))
+    if "bundle" in inputs.fixtures:
         yield "the firmware bundle"
 
 
-def _docstrings(tree: WorkingFolder) -> Iterator[tuple[str, str]]:
+def _read_docstrings(tree: WorkingFolder) -> Iterator[tuple[str, str]]:
     for file, module in _parse_suites(tree):
         for node in module.body:
             if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
@@ -133,7 +132,7 @@ def _docstrings(tree: WorkingFolder) -> Iterator[tuple[str, str]]:
 
 
 def _parse_suites(tree: WorkingFolder) -> Iterator[tuple[str, ast.Module]]:
-    """Yield the suites that are Python; `assay check` tells of others."""
+    """Yield the suites that can be parsed; `assay check` reports the others."""
     for file in tree.files("suites"):
         name = Path(file).name
         if name.startswith("test_") and name.endswith(".py"):
@@ -143,71 +142,69 @@ def _parse_suites(tree: WorkingFolder) -> Iterator[tuple[str, ast.Module]]:
                 continue
 
 
-def _sentence(text: str | None) -> str:
-    return " ".join((text or "").split())
-
-
 PAGE_COMMAND = "assay suites list --format markdown"
 PAGE_HEAD = f"""# Checks
 
-<!-- Made by `{PAGE_COMMAND}`; change the suites, the specs or the recordings, then make it again. -->
+<!-- Generated by `{PAGE_COMMAND}`. Change the suites, the specs or the recordings, then generate it again. -->
 
-{{count}} checks. Each is a function in `suites/` and an entry in `specs/checks/`, and `assay suites verify` runs it
-against what must make it fail. *Follows* says what a failure leads to in each state of the policy that asks for the
-check, on a node in use: the answer to the fault where the state watches, where the node goes (or that it stays) where
-the state requires. What is judged of a rack, a fabric, a switch or a rail moves no node by itself.
+{{count}} checks. Each is a function in `suites/` and an entry in `specs/checks/`. `assay suites verify` runs each
+against recordings that must make it fail (*Fails on*). *Follows* is what a failure leads to on a node in use, by state
+of the policy: the response to the fault in states that watch the check's phase, and the next state (or that the node
+stays) in states that require it. Checks of a rack, fabric, switch or rail move no node by themselves.
 """
 PAGE_COLUMNS = ("Check", "Of", "Phases", "Fault", "Follows", "Reads", "Fails on")
 
 
 def format_catalogue_markdown(found: Sequence[CheckDescription], modules: Mapping[str, str]) -> str:
-    """Return the page. `modules` says of each suite's file what it is about."""
+    """Return the page. `modules` gives the docstring of each suite's module, by file."""
     lines = [PAGE_HEAD.format(count=len(found))]
-    for file, some in groupby(found, key=lambda one: one.check.partition("::")[0]):
+    for file, of_file in groupby(found, key=lambda check: check.check.partition("::")[0]):
+        rows = (_row(_cells(check)) for check in of_file)
         lines += [f"## {file.removeprefix('suites/')}", "", modules.get(file, ""), ""]
-        lines += [_row(PAGE_COLUMNS), _row(["---"] * len(PAGE_COLUMNS)), *(_row(_cells(one)) for one in some), ""]
+        lines += [_row(PAGE_COLUMNS), _row(["---"] * len(PAGE_COLUMNS)), *rows, ""]
     return "\n".join(lines).rstrip() + "\n"
 
 
 def format_catalogue_text(found: Sequence[CheckDescription]) -> str:
-    """Return the catalogue for a terminal: two lines a check."""
+    """Return the catalogue for a terminal: four or five lines for each check."""
     lines = []
-    for one in found:
-        about = [f"each {one.subject}", " ".join(one.phases), *_marks(one)]
-        lines += [f"{one.check}", f"    {one.says}", f"    {', '.join(about)}"]
-        if one.fault:
-            lines.append(f"    {one.fault} ({one.severity}): {_format_consequences(one.follows) or 'nothing follows'}")
-        lines.append(f"    must fail on: {'; '.join(one.fails_on) or 'NOTHING — it proves nothing'}")
+    for check in found:
+        about = [f"each {check.subject}", " ".join(check.phases), *_marks(check)]
+        lines += [f"{check.check}", f"    {check.says}", f"    {', '.join(about)}"]
+        if check.fault:
+            consequences = _format_consequences(check.follows) or "nothing follows"
+            lines.append(f"    {check.fault} ({check.severity}): {consequences}")
+        lines.append(f"    must fail on: {'; '.join(check.fails_on) or 'NOTHING: no recording proves it'}")
     return "\n".join([*lines, f"{len(found)} checks"])
 
 
-def _cells(one: CheckDescription) -> Iterator[str]:
-    name = one.check.partition("::")[2]
-    yield f"`{name}`: {one.says}" + "".join(f" **{mark}.**" for mark in _marks(one))
-    yield one.subject.replace("_", " ")
-    yield ", ".join(one.phases)
-    yield f"`{one.fault}`, {one.severity}" if one.fault else "–"
-    yield _format_consequences(one.follows) or "–"
-    yield ", ".join(f"`{name}`" for name in (*(f"limits.{limit}" for limit in one.limits), *one.reads)) or "–"
-    yield "; ".join(one.fails_on) or "**nothing**"
+def _cells(check: CheckDescription) -> Iterator[str]:
+    name = check.check.partition("::")[2]
+    yield f"`{name}`: {check.says}" + "".join(f" **{mark}.**" for mark in _marks(check))
+    yield check.subject.replace("_", " ")
+    yield ", ".join(check.phases)
+    yield f"`{check.fault}`, {check.severity}" if check.fault else "–"
+    yield _format_consequences(check.follows) or "–"
+    yield ", ".join(f"`{name}`" for name in (*(f"limits.{limit}" for limit in check.limits), *check.reads)) or "–"
+    yield "; ".join(check.fails_on) or "**nothing**"
 
 
-def _marks(one: CheckDescription) -> list[str]:
+def _marks(check: CheckDescription) -> list[str]:
     marks = {
-        "loads the hardware": one.active,
-        "only observes": one.stage == "observe",
-        "for the report only": one.report_only,
-        f"valid for {one.valid_hours or 0:g} h": one.valid_hours is not None,
+        "loads the hardware": check.active,
+        "only observes": check.stage == "observe",
+        "for the report only": check.report_only,
+        f"valid for {check.valid_hours or 0:g} h": check.valid_hours is not None,
     }
     return [mark for mark, holds in marks.items() if holds]
 
 
 def _format_consequences(follows: Mapping[str, str]) -> str:
-    """Return what follows, states that answer alike together."""
-    alike: dict[str, list[str]] = {}
-    for state, answer in follows.items():
-        alike.setdefault(answer, []).append(state)
-    return "; ".join(f"{', '.join(states)}: {answer}" for answer, states in alike.items())
+    """Return the consequences, with states that respond alike together."""
+    states_of: dict[str, list[str]] = {}
+    for state, response in follows.items():
+        states_of.setdefault(response, []).append(state)
+    return "; ".join(f"{', '.join(states)}: {response}" for response, states in states_of.items())
 
 
 def _row(cells: Iterable[str]) -> str:

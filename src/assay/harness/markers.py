@@ -1,4 +1,4 @@
-"""What a check's marks say."""
+"""The markers of checks: their names for pytest, and what a check's marks say."""
 
 from __future__ import annotations
 
@@ -6,6 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+
+CHECK_MARKERS = (
+    "phase(*names): the lifecycle phases in which this check runs",
+    "fault(class): the fault class that a failure of this check means",
+    "active: this check needs a workload that ran on the node",
+    "passive: this check needs only readings, no workload",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,12 +25,12 @@ class CheckMarks:
 
     @classmethod
     def of_item(cls, item: pytest.Item) -> CheckMarks:
-        """Read the marks of an item; the function's own win over the module's."""
+        """Read the marks of an item; the function's own take precedence over the module's."""
         return cls._read({mark.name: mark for mark in reversed(list(item.iter_markers()))})
 
     @classmethod
     def of_function(cls, function: Any, module: pytest.Collector) -> CheckMarks:
-        """Read the marks of a function before there is an item."""
+        """Read the marks of a test function before it has items."""
         own: list[pytest.Mark] = getattr(function, "pytestmark", [])
         return cls._read({mark.name: mark for mark in [*reversed(list(module.iter_markers())), *own]})
 

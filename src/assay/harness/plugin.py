@@ -1,10 +1,8 @@
-"""The pytest plugin, as pytest sees it in every session: options, markers, and a door.
+"""The pytest plugin of assay: its options and markers, and the hook that finds suites.
 
-Loaded wherever assay is installed, so it imports next to nothing and does nothing until pytest opens a module
-below a fleet's `suites/`. Only then `assay.harness.items.suite_hooks` is loaded and takes over those modules' functions.
-Options live here and never in a conftest, where pytest would mistake their values for test paths.
-
-A shard's process ends with the one that started it, however that ends: nobody is left to hear what it finds.
+pytest loads it in every session where assay is installed. So it imports little, and does nothing until pytest opens a
+module below a fleet's `suites/`; then it loads `assay.harness.items.suite_hooks`, which takes over the functions there.
+The options are registered here because pytest takes the values of a conftest's options for test paths.
 """
 
 from __future__ import annotations
@@ -18,50 +16,44 @@ from typing import Any, Never
 
 import pytest
 
-CHECK_MARKERS = (
-    "phase(*names): the phases of the lifecycle in which this check runs",
-    "fault(class): the fault class that a failure of this check means",
-    "active: needs a workload on the node to have been run",
-    "passive: reads only what the node says anyway",
-)
+from assay.harness.markers import CHECK_MARKERS
+from assay.harness.pytest_internals import exempt_assay_from_rewriting
+
 VERDICT_SIGNS = {"pass": ".", "fail": "F", "error": "E", "skip": "s"}
-PARENT_PID_VARIABLE = "ASSAY_STARTED_BY"
-"""The process id of who started a shard, in its environment."""
 VERDICT_WORDS = {"pass": "passed", "fail": "failed", "error": "error", "skip": "skipped"}
+PARENT_PID_VARIABLE = "ASSAY_STARTED_BY"
+"""Environment variable of a shard: the process id of the run that started it."""
+PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
-    """Register the options of fleet suites.
-
-    pytest would compile all of assay anew to explain its asserts, as it does with all that comes with a plugin. There
-    are none to explain, and that costs more than an engineer's one check.
-    """
-    getattr(pluginmanager.rewrite_hook, "_must_rewrite", set()).discard("assay")
+    """Register the options of fleet suites."""
+    exempt_assay_from_rewriting(pluginmanager)
     group = parser.getgroup("assay", "fleet suites (assay)")
-    group.addoption("--fleet", metavar="DIR", help="fleet repository (default: where inventory/ and specs/ are)")
+    group.addoption("--fleet", metavar="DIR", help="fleet repository (default: the folder that holds suites/)")
     group.addoption("--evidence", metavar="DIR", help="evidence by node (default: FLEET/.assay/evidence/latest)")
-    group.addoption("--ledger", metavar="WHERE", help="ledger with earlier passes, for what counts since then")
+    group.addoption("--ledger", metavar="WHERE", help="ledger with earlier passes, for `since_last_pass`")
     for name, what in (("node", "nodes"), ("pool", "pools"), ("rack", "racks"), ("phase", "phases")):
         group.addoption(
-            f"--{name}", action="append", default=[], metavar="NAME", help=f"judge these {what} only (comma, repeat)"
+            f"--{name}", action="append", default=[], metavar="NAME", help=f"judge only these {what} (comma, repeat)"
         )
-    group.addoption("--shard", metavar="I/N", help="judge the I-th of N shares of the nodes, counted from 1")
-    group.addoption("--ordinary-items", action="store_true", help="make every check an ordinary, slower, pytest item")
-    group.addoption("--store", metavar="FILE", help="keep outcomes in FILE; what is there already is not judged again")
+    group.addoption("--shard", metavar="I/N", help="judge the I-th of N shards of the nodes, counted from 1")
+    group.addoption("--ordinary-items", action="store_true", help="make every check an ordinary pytest item: slower")
+    group.addoption("--store", metavar="FILE", help="store outcomes in FILE; what it holds already is not judged again")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the markers. A shard of a run ends with the run."""
+    """Register the markers, tie a shard to the run that started it, and merge what killed workers left."""
     if PARENT_PID_VARIABLE in os.environ:
         end_with_parent()
     for line in CHECK_MARKERS:
         config.addinivalue_line("markers", line)
     if config.getoption("--store") and not hasattr(config, "workerinput"):
-        _merge_worker_files(config)  # of workers that were killed
+        _merge_worker_files(config)
 
 
 def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> None:
-    """Wake the suites when pytest opens the first module of a fleet."""
+    """Load the suites' hooks when pytest opens the first module of a fleet."""
     config = parent.config
     if "suites" not in module_path.parts or config.pluginmanager.has_plugin("assay-suites"):
         return
@@ -74,7 +66,7 @@ def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> 
 
 
 def pytest_report_teststatus(report: pytest.CollectReport | pytest.TestReport) -> tuple[str, str, str] | None:
-    """Name a check's result by its verdict, also where a worker process judged it."""
+    """Show a check's result as its verdict, also where a worker process judged it."""
     verdict = getattr(report, "verdict", None)
     if verdict is None:
         return None
@@ -83,7 +75,7 @@ def pytest_report_teststatus(report: pytest.CollectReport | pytest.TestReport) -
 
 @pytest.hookimpl(optionalhook=True, tryfirst=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object | None:
-    """Let `--dist loadgroup` keep what is judged of one node in one worker of xdist."""
+    """Let `--dist loadgroup` judge all items of a node in one worker."""
     home = Path(config.getoption("--fleet") or config.rootpath)
     if config.getoption("dist") != "loadgroup" or not (home / "inventory").is_dir() or not (home / "suites").is_dir():
         return None
@@ -94,16 +86,19 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object | Non
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Bring together what worker processes wrote; what was judged in an earlier session counts as much as in this."""
-    given = session.config.getoption("--store")
+    """Merge the files of worker processes, and set the exit status by all outcomes of the file, earlier ones too."""
+    file = session.config.getoption("--store")
     refused = session.exitstatus in (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.INTERNAL_ERROR)
-    if not given or refused or hasattr(session.config, "workerinput"):
+    if not file or refused or hasattr(session.config, "workerinput"):
         return
     if suites := session.config.pluginmanager.get_plugin("assay-suites"):
-        suites.deliver_no_more()
+        suites.close_delivery()
     _merge_worker_files(session.config)
-    if session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED) and Path(given).exists():
-        session.exitstatus = _exit_status_of(Path(given), session.exitstatus)
+    if session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED) and Path(file).exists():
+        from assay.harness.judging.outcome_delivery import has_deciding_outcomes
+
+        found = has_deciding_outcomes(Path(file))
+        session.exitstatus = session.exitstatus if found is None else int(found)
 
 
 def _merge_worker_files(config: pytest.Config) -> None:
@@ -112,30 +107,20 @@ def _merge_worker_files(config: pytest.Config) -> None:
     merge_worker_files(Path(config.getoption("--store")))
 
 
-def _exit_status_of(file: Path, otherwise: int) -> int:
-    from assay.harness.judging.outcome_delivery import has_deciding_outcomes
-
-    found = has_deciding_outcomes(file)
-    return otherwise if found is None else int(found)
-
-
 def _find_fleet(module: Path, config: pytest.Config) -> tuple[Path, Path] | None:
-    """Return the folder of suites that a module lies in and the fleet it judges, None for a module that is no suite."""
+    """Return the suites folder of a module and the fleet that it judges, None for a module that is no suite."""
     suites = next(folder for folder in module.parents if folder.name == "suites")
     named = config.getoption("--fleet")
     home = Path(named).resolve() if named else suites.parent
     return (suites, home) if (home / "inventory").is_dir() and (home / "specs").is_dir() else None
 
 
-PR_SET_PDEATHSIG = 1  # linux/prctl.h
-
-
 def end_with_parent() -> None:
-    """Let the kernel kill this process when the one that is named in the environment, its parent, ends.
+    """Let the kernel kill this process when its parent, the run that started it, ends in whatever way.
 
-    Told to end by SIGINT or SIGTERM, it puts on disk what was judged; whoever tells it twice, as a cluster does that
-    tells all processes of a job, tells it once. What this process starts itself is told nothing. Raises SystemExit
-    where the parent has ended already.
+    The first SIGINT or SIGTERM writes to disk what was judged; later ones are ignored, since a cluster signals every
+    process of a job. The variable is removed, so it does not reach what this process starts. Raises SystemExit where
+    the parent has ended already.
     """
     parent = os.environ.pop(PARENT_PID_VARIABLE, "")
     if not parent:

@@ -1,4 +1,4 @@
-"""Spreads real checks over workers of xdist: those of one node, rack or fabric go to one worker."""
+"""Distributes items over xdist's workers so that one worker judges all items of a node, rack or fabric."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ import re
 from xdist.scheduler import LoadGroupScheduling
 
 SUBJECT_PATTERN = re.compile(r"\[([^/\[\]]+/[^/\[\]]+)(?:/[^\[\]]*)?\]$")
-"""At the end of an item's id: `[h100-a/n0003/gpu3]`, of which the first two parts are the node."""
+"""The end of an item's id, `[h100-a/n0003/gpu3]`: the first two parts are the node."""
 
 
-class NodeGroupScheduler(LoadGroupScheduling):  # type: ignore[misc]  # of a library without types
-    """xdist's scheduler of groups, for which a node is one.
+class NodeGroupScheduler(LoadGroupScheduling):  # type: ignore[misc]  # xdist ships no types
+    """xdist's scheduler of groups, where a node is a group.
 
-    Marks would do, but pytest 9.2 no longer lets xdist 3.8 write an item's group into its id.
+    Its `xdist_group` marks would do, but with pytest 9.2 xdist 3.8 cannot write an item's group into its id. So this
+    overrides `_split_scope`, which is private: pyproject.toml limits the version of xdist.
     """
 
     def _split_scope(self, nodeid: str) -> str:

@@ -1,1 +1,4 @@
-"""Takes the test functions of a fleet's suites; makes, orders and runs one pytest item for each subject; gives outcomes, reports and terminal output."""
+"""Takes the test functions of a fleet's suites. Makes one pytest item for each check × subject, and runs the items.
+
+Gives outcomes, pytest's reports and the lines in the terminal.
+"""

@@ -11,89 +11,92 @@ import pytest
 from assay.harness.fixtures.check_fixtures import CheckFixtures
 from assay.harness.items import ordinary_items, terminal_report
 from assay.harness.items.slim_items import FixtureBinding, SlimCheck, SlimItem
-from assay.harness.markers import CheckMarks
-from assay.harness.plugin import CHECK_MARKERS
+from assay.harness.markers import CHECK_MARKERS, CheckMarks
+from assay.harness.pytest_internals import find_fixture_functions
 from assay.harness.selection.command_line_selection import read_parameters
 from assay.harness.selection.selected_subjects import NamedSubject
 from assay.model.outcome import CheckSubject
 
 OWN_MARKS = frozenset(line.partition(":")[0].partition("(")[0] for line in CHECK_MARKERS)
-"""Marks that pytest and its plugins do nothing about. Whatever another asks for, only an ordinary item does it."""
+"""Marks on which no plugin acts. A check with any other mark gets ordinary items, so that the mark takes effect."""
 DEBUG_OPTIONS = ("usepdb", "trace", "setupshow", "setuponly", "setupplan", "ordinary_items")
-"""Options that look into what a slim item does not have: phases, fixtures, a traceback."""
+"""Options that show what slim items lack: phases, fixtures, a traceback."""
 NO_SUBJECT = NamedSubject(CheckSubject("", ""), "", "")
 
 
 def wants_slim_items(config: pytest.Config) -> bool:
-    """Return whether slim items do: nobody wants tracebacks (-v, --tb), a debugger, fixtures or Allure's files."""
-    looking = any(config.getoption(option, default=False) for option in DEBUG_OPTIONS)
-    return terminal_report.is_one_line_output(config) and not ordinary_items.is_allure_requested(config) and not looking
+    """Return whether slim items will do: no option asks for tracebacks, a debugger, fixtures or Allure's files."""
+    is_debugging = any(config.getoption(option, default=False) for option in DEBUG_OPTIONS)
+    return (
+        terminal_report.is_one_line_output(config)
+        and not ordinary_items.is_allure_requested(config)
+        and not is_debugging
+    )
 
 
 class ItemFactory:
-    """Makes items in one session; `slim`: slim ones of checks that only judge evidence."""
+    """Makes the slim items of one session. `slim` says whether it may; without, all items are ordinary."""
 
     def __init__(self, fixtures: CheckFixtures, *, slim: bool) -> None:
-        self._fixtures, self._given, self.slim = fixtures, FixtureBinding(fixtures), slim
+        self._fixtures, self._binding, self.slim = fixtures, FixtureBinding(fixtures), slim
 
-    def describe_check(self, name: str, function: Any, module: pytest.Collector) -> SlimCheck:
-        """Return what the items of a test function have in common. `name` is the check's id."""
-        own: list[pytest.Mark] = list(getattr(function, "pytestmark", []))
-        marks = CheckMarks.of_function(function, module)
-        return SlimCheck(name, function, marks, own, module.nodeid, module.ihook)
+    def describe_check(self, check_id: str, function: Any, module: pytest.Collector) -> SlimCheck:
+        """Return what the items of a test function have in common."""
+        own_markers: list[pytest.Mark] = list(getattr(function, "pytestmark", []))
+        return SlimCheck(check_id, function, CheckMarks.of_function(function, module), own_markers, module.ihook)
 
     def is_slim_check(self, check: SlimCheck, module: pytest.Collector) -> bool:
-        """Return whether a check only judges evidence: plain, with arguments, marks and fixtures of ours alone.
+        """Return whether a check is a plain function whose arguments, marks and fixtures are all assay's.
 
-        Then it has one item per subject, whose name ends with the subject's id.
+        It then has one item for each subject, and the item's id ends with the subject's.
         """
-        if not isinstance(module, pytest.Module) or not _is_plain(check.function):
+        if not isinstance(module, pytest.Module) or not _is_plain_function(check.function):
             return False
         marks = {mark.name for mark in (*check.own_markers, *module.iter_markers())}
         return (
             marks <= OWN_MARKS
-            and self._given.knows(_arguments(check.function))
+            and self._binding.knows(list(read_parameters(check.function)))
             and not hasattr(module.obj, "pytest_generate_tests")
-            and self._uses_own_fixtures(check.function, module)
+            and self._has_own_fixtures_only(check.function, module)
         )
 
     def make_example(self, check: SlimCheck, module: pytest.Collector) -> SlimItem:
-        """Return an item without a subject, for `Narrow`."""
-        return _item(check, module, f"{check.name}[", NO_SUBJECT)
+        """Return an item without a subject, against which `ExpressionFilter` holds -k and -m."""
+        return _make_item(check, module, f"{check.name}[", NO_SUBJECT)
 
     def make_items(
         self, check: SlimCheck, module: pytest.Collector, subjects: Iterable[NamedSubject]
     ) -> list[pytest.Item]:
         """Return a slim item for each subject."""
-        check.recipe = self._given.recipe(_arguments(check.function))
+        check.recipe = self._binding.make_recipe(list(read_parameters(check.function)))
         check.keywords = dict.fromkeys((check.name, *module.keywords, *(mark.name for mark in check.own_markers)), 1)
-        return [_item(check, module, f"{check.name}[{one.id}]", one) for one in subjects]
+        return [_make_item(check, module, f"{check.name}[{subject.id}]", subject) for subject in subjects]
 
-    def _uses_own_fixtures(self, function: Callable[..., Any], module: pytest.Module) -> bool:
-        """Return whether pytest would use our fixtures, and no other: none is overridden, none is automatic."""
-        manager = module.session._fixturemanager
-        found = manager.getfixtureinfo(module, function, None)  # type: ignore[arg-type]  # it asks for names and marks
-        used = {name: fixtures[-1].func for name, fixtures in found.name2fixturedefs.items() if name != "request"}
-        return all(getattr(function, "__self__", None) is self._fixtures for function in used.values())
+    def _has_own_fixtures_only(self, function: Callable[..., Any], module: pytest.Module) -> bool:
+        """Return whether pytest would use only assay's fixtures: no module overrides one, and none is automatic."""
+        used = find_fixture_functions(module, function)
+        used.pop("request", None)
+        return all(getattr(fixture, "__self__", None) is self._fixtures for fixture in used.values())
 
 
-def _item(check: SlimCheck, module: pytest.Collector, name: str, of: NamedSubject) -> SlimItem:
-    item: SlimItem = SlimItem.from_parent(module, name=name, check=check, subject=of.subject, whose=of.node)
+def _make_item(check: SlimCheck, module: pytest.Collector, name: str, subject: NamedSubject) -> SlimItem:
+    item: SlimItem = SlimItem.from_parent(
+        module, name=name, check=check, subject=subject.subject, node_name=subject.node
+    )
     return item
 
 
-def _arguments(function: Callable[..., Any]) -> list[str]:
-    return list(read_parameters(function))
-
-
-def _is_plain(function: Any) -> bool:
-    """Return whether a function is called with its arguments, returns, and that is that."""
+def _is_plain_function(function: Any) -> bool:
+    """Return whether a call with its arguments by name is all that the function needs: no defaults, no generator."""
     special = (inspect.isgeneratorfunction, inspect.iscoroutinefunction, inspect.isasyncgenfunction)
     if (
         not inspect.isfunction(function)
         or hasattr(function, "__wrapped__")
-        or any(is_so(function) for is_so in special)
+        or any(is_special(function) for is_special in special)
     ):
         return False
-    named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-    return all(one.kind in named and one.default is one.empty for one in read_parameters(function).values())
+    kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    return all(
+        parameter.kind in kinds and parameter.default is parameter.empty
+        for parameter in read_parameters(function).values()
+    )

@@ -1,13 +1,8 @@
-"""Judges slim items: one call, one outcome, one report, between pytest's own wrappers and hooks.
+"""Runs slim items: one call of the check, one outcome, one report, inside pytest's own hooks.
 
-Lays a warning to the item that gave it, where pytest catches those of several neighbours together.
-
-Runs a session in which only pytest itself looks at each item: neighbours that are slim in one call of the protocol.
-
-Whatever wraps the protocol (warnings, the comparison of assertions) does so once for all of them, which is most of what
-pytest's own loop would cost. Where a plugin or a conftest has a part in the protocol, that loop runs every item.
-
-The order that items are judged in: what is read for one is read for its neighbours too.
+Items of one node form a batch, which is one call of `pytest_runtest_protocol`. What wraps the protocol (warnings,
+assertion comparison) then runs once a batch, which is most of what pytest's own loop would cost. Where a plugin or
+conftest has a hook around single items, pytest's loop runs every item.
 """
 
 from __future__ import annotations
@@ -26,7 +21,7 @@ from typing import Any, cast
 import pytest
 
 from assay.harness.items.slim_items import SlimItem
-from assay.harness.items.terminal_report import OWN_PACKAGES, ItemPhase, ItemVerdict, PassProgress, make_item_report
+from assay.harness.items.terminal_report import ItemPhase, ItemVerdict, PassProgress, make_item_report
 from assay.harness.judging.evidence_cache import EvidenceCache, UnjudgeableCheck
 from assay.harness.judging.verdict import (
     CheckContext,
@@ -35,240 +30,243 @@ from assay.harness.judging.verdict import (
     find_phase_verdict,
     format_reason,
 )
+from assay.harness.pytest_internals import has_setup_left, is_own_hook, tear_down_until
 from assay.model.fleet import Fleet
 from assay.model.outcome import Outcome
 
-
-class ItemWarnings:
-    """A context around items that are judged in one call of the protocol; `item` is the one that is judged now.
-
-    `any` says that there was a warning. pytest would show the same one once only of all that it catches together, so
-    the items after it need a call of their own.
-    """
-
-    def __init__(self, config: pytest.Config) -> None:
-        self._hook = config.hook if config.pluginmanager.has_plugin("warnings") else None
-        self.item: pytest.Item | None = None
-        self.any = False
-
-    def __enter__(self) -> ItemWarnings:
-        self._was = warnings.showwarning
-        if self._hook is not None:
-            warnings.showwarning = self._record_warning
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        warnings.showwarning = self._was
-
-    def _record_warning(self, *about: Any, **more: Any) -> None:
-        self.any = True
-        told = {"warning_message": warnings.WarningMessage(*about, **more), "when": "runtest", "location": None}
-        nodeid = self.item.nodeid if self.item is not None else ""
-        assert self._hook is not None
-        self._hook.pytest_warning_recorded.call_historic(kwargs={**told, "nodeid": nodeid})
-
-
 ItemListener = Callable[[SlimItem, ItemVerdict], None]
 SESSION_ENDING = (KeyboardInterrupt, pytest.exit.Exception)
-"""What ends the session and is no word on a check."""
+"""Exceptions that end the session and give no verdict on a check."""
 UNSUPPORTED_MARKS = {"skip", "skipif", "xfail", "usefixtures", "flaky"}
-
-
-class SlimItemProtocol:
-    """The hooks that run slim items by the evidence on `shelf`. `take` is given each outcome with its trial."""
-
-    def __init__(
-        self, config: pytest.Config, shelf: EvidenceCache, take: Callable[[Outcome, CheckContext], None]
-    ) -> None:
-        self._shelf, self._take, self._hook = shelf, take, config.hook
-        self._out = None if config.getoption("capture") == "no" else io.StringIO()
-        self._neighbours: Sequence[SlimItem] = ()
-        self._tell: ItemListener = self._report
-        self.judged = 0
-
-    def judge_neighbours(self, items: Sequence[SlimItem], tell: ItemListener | None) -> None:
-        """Let the next call of the hook judge all of these, and `tell` of each, in place of pytest's own hook.
-
-        `judged` then says how many were, since that ends where the session shall.
-        """
-        self._neighbours, self._tell = items, tell or self._report
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
-        """Judge a slim item and report it; leave every other to pytest."""
-        self.judged = 1
-        if not isinstance(item, SlimItem):
-            return None
-        if self._neighbours:
-            self._judge_neighbours(item.session, nextitem)
-        else:
-            self._judge(item, nextitem)
-        return True
-
-    def _judge_neighbours(self, session: pytest.Session, nextitem: pytest.Item | None) -> None:
-        items, self._neighbours = self._neighbours, ()
-        with ItemWarnings(session.config) as warned:
-            for self.judged, item in enumerate(items, 1):
-                warned.item = item
-                self._judge(item, items[self.judged] if self.judged < len(items) else nextitem)
-                if warned.any or session.shouldfail or session.shouldstop:
-                    return
-
-    def _judge(self, item: SlimItem, nextitem: pytest.Item | None) -> None:
-        marks = item.check.marks
-        trial = CheckContext(
-            item.check.id, item.subject, item.whose, self._shelf, marks.phases, marks.fault, marks.active
-        )
-        judged = judge_item(item, trial, self._out)
-        self._take(trial.make_outcome(judged.verdict, judged.reason, judged.duration_s), trial)
-        self._tell(item, judged)
-        if nextitem is None:
-            self._hook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
-        if item.session._setupstate.stack:
-            tear_down_leftovers(item, nextitem)
-
-    def _report(self, item: SlimItem, judged: ItemVerdict) -> None:
-        self._hook.pytest_runtest_logreport(report=make_item_report(item, judged))
-
-
-def judge_item(item: SlimItem, trial: CheckContext, out: io.StringIO | None) -> ItemVerdict:
-    """Call the check and return its verdict by the rules of suites. What it prints goes to `out`, if there is one."""
-    when: ItemPhase = "setup"
-    start, began = time.time(), time.perf_counter()
-    was = sys.stdout, sys.stderr
-    if out is not None:
-        sys.stdout = sys.stderr = out
-    try:
-        if item.own_markers is not item.check.own_markers:
-            refuse_added_marks(item.added_marks)
-        arguments = item.check.recipe.make_arguments(trial)
-        when = "call"
-        item.check.function(**arguments)
-        error = find_pass_objection(trial)
-    except SESSION_ENDING:
-        raise
-    except BaseException as raised:  # SystemExit too: a check that exits has not passed
-        error = convert_exception(raised).with_traceback(
-            None
-        )  # which would hold on to all that this check has looked at
-    finally:
-        sys.stdout, sys.stderr = was
-    duration, printed = time.perf_counter() - began, take_output(out)
-    if error is None:
-        return ItemVerdict("pass", "", when, start, duration, printed)
-    return ItemVerdict(find_phase_verdict(error, when), format_reason(error), when, start, duration, printed)
-
-
-def refuse_added_marks(added: list[str]) -> None:
-    """Refuse what a slim item cannot do. Raises Unjudgeable for a mark that was added to the item alone."""
-    if acted_on := [name for name in added if name in UNSUPPORTED_MARKS]:
-        raise UnjudgeableCheck(f"was marked {acted_on[0]} after it was collected; mark the function instead")
-
-
-def take_output(out: io.StringIO | None) -> str:
-    """Return what was printed, and make room for the next."""
-    if out is None or not out.tell():
-        return ""
-    text = out.getvalue()
-    out.seek(0)
-    out.truncate()
-    return text
-
-
-def tear_down_leftovers(item: SlimItem, nextitem: pytest.Item | None) -> None:
-    """Tear down what ordinary items have left standing for a neighbour that turned out to be slim.
-
-    pytest does this in an item's own teardown, which slim items do not have. What goes wrong there is reported.
-    """
-    standing = item.session._setupstate
-    call = pytest.CallInfo.from_call(lambda: standing.teardown_exact(nextitem), "teardown", SESSION_ENDING)
-    if call.excinfo is not None:
-        judged = ItemVerdict("error", format_reason(call.excinfo.value), "teardown", call.start, call.duration)
-        item.config.hook.pytest_runtest_logreport(report=make_item_report(item, judged))
-
-
 WATCHED_HOOKS = ("pytest_runtest_protocol", "pytest_runtestloop", "pytest_assertion_pass")
-"""Hooks that say something of one item, or run the items otherwise (as xdist's workers do)."""
-
+"""Hooks that act on a single item, or that run the items in another way (as xdist's workers do)."""
 GC_THRESHOLD = 100_000
-"""Objects that are made before the collector looks for circles among them; else it would at each document."""
+"""Allocations before a garbage collection; with Python's default there is one for each evidence document."""
 
 
 class SuiteLoop:
-    """The loop of one session. `protocol` judges."""
+    """The loop of one session: it cuts the items into batches for `protocol`."""
 
     def __init__(self, protocol: SlimItemProtocol) -> None:
         self._protocol = protocol
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
-        """Run all items as pytest does, or leave that to it."""
-        going_on = not session.testsfailed or session.config.option.continue_on_collection_errors
-        if session.config.option.collectonly or not going_on or not has_no_other_plugins(session.config):
+        """Run all items in batches, or leave them to pytest's own loop."""
+        goes_on = not session.testsfailed or session.config.option.continue_on_collection_errors
+        if session.config.option.collectonly or not goes_on or not has_no_other_plugins(session.config):
             return None
-        dots = PassProgress.for_session(session.config)
+        progress = PassProgress.for_session(session.config)
         try:
             with rare_garbage_collection():
-                self._run(session, dots)
+                self._run(session, progress)
         finally:
-            if dots is not None:
-                dots.show()
+            if progress is not None:
+                progress.show()
         return True
 
-    def _run(self, session: pytest.Session, dots: PassProgress | None) -> None:
+    def _run(self, session: pytest.Session, progress: PassProgress | None) -> None:
         items, at = session.items, 0
         while at < len(items):
-            neighbours = find_neighbours(items, at)
-            if dots is not None and not neighbours:
-                dots.show()
-            self._protocol.judge_neighbours(neighbours, dots)
-            after = at + max(1, len(neighbours))
+            batch = find_batch(items, at)
+            if progress is not None and not batch:
+                progress.show()
+            self._protocol.set_batch(batch, progress)
+            after = at + max(1, len(batch))
             nextitem = items[after] if after < len(items) else None
             session.config.hook.pytest_runtest_protocol(item=items[at], nextitem=nextitem)
-            at += self._protocol.judged
+            at += self._protocol.judged_count
             if session.shouldfail:
                 raise session.Failed(session.shouldfail)
             if session.shouldstop:
                 raise session.Interrupted(session.shouldstop)
 
 
+class SlimItemProtocol:
+    """The hook that judges slim items on the evidence in `evidence_cache`.
+
+    `take_outcome` receives each outcome with the context that it was judged in.
+    """
+
+    def __init__(
+        self,
+        config: pytest.Config,
+        evidence_cache: EvidenceCache,
+        take_outcome: Callable[[Outcome, CheckContext], None],
+    ) -> None:
+        self._evidence_cache, self._take_outcome, self._hook = evidence_cache, take_outcome, config.hook
+        self._output = None if config.getoption("capture") == "no" else io.StringIO()
+        self._batch: Sequence[SlimItem] = ()
+        self._listener: ItemListener = self._report
+        self.judged_count = 0
+
+    def set_batch(self, items: Sequence[SlimItem], listener: ItemListener | None) -> None:
+        """Let the next call of the hook judge all these items, each reported to `listener` (default: pytest's hook).
+
+        `judged_count` then says how many were judged: fewer, where the session must stop or pytest must see a warning.
+        """
+        self._batch, self._listener = items, listener or self._report
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+        """Judge and report a slim item, or its batch; leave every other item to pytest."""
+        self.judged_count = 1
+        if not isinstance(item, SlimItem):
+            return None
+        if self._batch:
+            self._judge_batch(item.session, nextitem)
+        else:
+            self._judge(item, nextitem)
+        return True
+
+    def _judge_batch(self, session: pytest.Session, nextitem: pytest.Item | None) -> None:
+        items, self._batch = self._batch, ()
+        with ItemWarnings(session.config) as item_warnings:
+            for self.judged_count, item in enumerate(items, 1):
+                item_warnings.item = item
+                self._judge(item, items[self.judged_count] if self.judged_count < len(items) else nextitem)
+                if item_warnings.has_any or session.shouldfail or session.shouldstop:
+                    return
+
+    def _judge(self, item: SlimItem, nextitem: pytest.Item | None) -> None:
+        marks = item.check.marks
+        context = CheckContext(
+            item.check.id, item.subject, item.node_name, self._evidence_cache, marks.phases, marks.fault, marks.active
+        )
+        judged = judge_item(item, context, self._output)
+        self._take_outcome(context.make_outcome(judged.verdict, judged.reason, judged.duration_s), context)
+        self._listener(item, judged)
+        if nextitem is None:
+            self._hook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+        if has_setup_left(item.session):
+            tear_down_leftovers(item, nextitem)
+
+    def _report(self, item: SlimItem, judged: ItemVerdict) -> None:
+        self._hook.pytest_runtest_logreport(report=make_item_report(item, judged))
+
+
+def judge_item(item: SlimItem, context: CheckContext, output: io.StringIO | None) -> ItemVerdict:
+    """Call the check and return its verdict by the rules of suites. `output` takes what it prints, None: nothing."""
+    when: ItemPhase = "setup"
+    start, start_counter = time.time(), time.perf_counter()
+    streams = sys.stdout, sys.stderr
+    if output is not None:
+        sys.stdout = sys.stderr = output
+    try:
+        if item.own_markers is not item.check.own_markers:
+            refuse_added_marks(item.added_marks)
+        arguments = item.check.recipe.make_arguments(context)
+        when = "call"
+        item.check.function(**arguments)
+        error = find_pass_objection(context)
+    except SESSION_ENDING:
+        raise
+    except BaseException as raised:  # SystemExit too: a check that exits has not passed
+        # without the traceback, which would keep alive all objects that this check has read
+        error = convert_exception(raised).with_traceback(None)
+    finally:
+        sys.stdout, sys.stderr = streams
+    duration, printed = time.perf_counter() - start_counter, take_output(output)
+    if error is None:
+        return ItemVerdict("pass", "", when, start, duration, printed)
+    return ItemVerdict(find_phase_verdict(error, when), format_reason(error), when, start, duration, printed)
+
+
+def refuse_added_marks(added: list[str]) -> None:
+    """Raise UnjudgeableCheck where a mark that slim items do not support was added to one item."""
+    if unsupported := [name for name in added if name in UNSUPPORTED_MARKS]:
+        raise UnjudgeableCheck(f"was marked {unsupported[0]} after it was collected; mark the function instead")
+
+
+def take_output(output: io.StringIO | None) -> str:
+    """Return what was printed, and empty the buffer."""
+    if output is None or not output.tell():
+        return ""
+    text = output.getvalue()
+    output.seek(0)
+    output.truncate()
+    return text
+
+
+def tear_down_leftovers(item: SlimItem, nextitem: pytest.Item | None) -> None:
+    """Tear down what ordinary items left set up for an item that turned out to be slim; report what fails there.
+
+    pytest does this in an item's own teardown, which slim items do not have.
+    """
+    call = pytest.CallInfo.from_call(lambda: tear_down_until(item.session, nextitem), "teardown", SESSION_ENDING)
+    if call.excinfo is not None:
+        judged = ItemVerdict("error", format_reason(call.excinfo.value), "teardown", call.start, call.duration)
+        item.config.hook.pytest_runtest_logreport(report=make_item_report(item, judged))
+
+
+class ItemWarnings:
+    """A context around a batch that reports each warning with the item (`item`) that gave it.
+
+    pytest catches warnings per call of the protocol, and shows equal ones there once. So after a warning (`has_any`)
+    the rest of the batch needs a call of its own.
+    """
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._hook = config.hook if config.pluginmanager.has_plugin("warnings") else None
+        self.item: pytest.Item | None = None
+        self.has_any = False
+
+    def __enter__(self) -> ItemWarnings:
+        self._original = warnings.showwarning
+        if self._hook is not None:
+            warnings.showwarning = self._record_warning
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        warnings.showwarning = self._original
+
+    def _record_warning(self, *arguments: Any, **options: Any) -> None:
+        self.has_any = True
+        assert self._hook is not None
+        self._hook.pytest_warning_recorded.call_historic(
+            kwargs={
+                "warning_message": warnings.WarningMessage(*arguments, **options),
+                "when": "runtest",
+                "nodeid": self.item.nodeid if self.item is not None else "",
+                "location": None,
+            }
+        )
+
+
 @contextmanager
 def rare_garbage_collection() -> Iterator[None]:
-    """Let garbage in circles wait for more of it: judging leaves next to none, and reading evidence makes none."""
-    was = gc.get_threshold()
-    gc.set_threshold(GC_THRESHOLD, *was[1:])
+    """Collect garbage rarely: judging leaves next to no reference cycles, and reading evidence makes none."""
+    thresholds = gc.get_threshold()
+    gc.set_threshold(GC_THRESHOLD, *thresholds[1:])
     try:
         yield
     finally:
-        gc.set_threshold(*was)
+        gc.set_threshold(*thresholds)
 
 
 def has_no_other_plugins(config: pytest.Config) -> bool:
-    """Return whether nobody but pytest and these suites has a part in how an item is run."""
-    found = [one.function for name in WATCHED_HOOKS for one in getattr(config.hook, name).get_hookimpls()]
-    return not _has_item_deadline(config) and all(one.__module__.partition(".")[0] in OWN_PACKAGES for one in found)
+    """Return whether only pytest and assay have hooks around single items, and no item has a stack-dump deadline."""
+    functions = [hook.function for name in WATCHED_HOOKS for hook in getattr(config.hook, name).get_hookimpls()]
+    has_faulthandler = config.pluginmanager.has_plugin("faulthandler")
+    dumps_stacks = has_faulthandler and float(config.getini("faulthandler_timeout") or 0) > 0
+    return not dumps_stacks and all(map(is_own_hook, functions))
 
 
-def _has_item_deadline(config: pytest.Config) -> bool:
-    """Return whether pytest would dump the stack of an item that takes long (`faulthandler_timeout`)."""
-    return config.pluginmanager.has_plugin("faulthandler") and float(config.getini("faulthandler_timeout") or 0) > 0
-
-
-def find_neighbours(items: Sequence[pytest.Item], at: int) -> list[SlimItem]:
-    """Return the slim items of one node that begin at `at`; none where another item stands there."""
+def find_batch(items: Sequence[pytest.Item], at: int) -> list[SlimItem]:
+    """Return the slim items of one node from position `at` on; an empty list where the item there is not slim."""
     first, end = items[at], at
     if not isinstance(first, SlimItem):
         return []
-    while end < len(items) and _is_neighbour(first, items[end]):
+    while end < len(items) and _belongs_to_batch(first, items[end]):
         end += 1
     return cast("list[SlimItem]", items[at : max(end, at + 1)])
 
 
-def _is_neighbour(first: SlimItem, item: pytest.Item) -> bool:
-    """Return whether an item is slim too, and whether the same hooks say the same of both."""
+def _belongs_to_batch(first: SlimItem, item: pytest.Item) -> bool:
+    """Return whether an item is slim, of the same node, and seen by the same hooks with the same marks."""
     return (
         isinstance(item, SlimItem)
-        and item.whose == first.whose
+        and item.node_name == first.node_name
         and item.ihook is first.ihook
         and not item.added_marks
         and not first.added_marks
@@ -276,19 +274,19 @@ def _is_neighbour(first: SlimItem, item: pytest.Item) -> bool:
 
 
 def sort_items_by_node(items: list[pytest.Item], fleet: Fleet) -> None:
-    """Put slim items first, those of one node or rack together, in the order of the fleet."""
+    """Put slim items first and group them by node or rack, in fleet order, so that evidence is read once."""
     if len(items) < 2:
         return
     places = {name: at for at, name in enumerate(fleet.nodes)}
     last = len(places)
 
     @cache
-    def racks() -> dict[str, int]:
+    def rack_places() -> dict[str, int]:
         return {f"{node.pool}/rack-{node.rack}": places[node.name] for node in fleet.nodes.values()}
 
     def place(item: pytest.Item) -> int:
         if not isinstance(item, SlimItem):
             return last + 1
-        return places[item.whose] if item.whose else racks().get(str(item.subject), last)
+        return places[item.node_name] if item.node_name else rack_places().get(str(item.subject), last)
 
     items.sort(key=place)

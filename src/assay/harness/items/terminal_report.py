@@ -1,9 +1,4 @@
-"""What came of a slim item, and the one report that pytest and its plugins get of it.
-
-How checks that did not pass are told in the terminal: one line each, no tracebacks unless asked for.
-
-Passes in the terminal: counted and shown as pytest's own reporter does, many in one go.
-"""
+"""What pytest and the terminal show of slim items: one report each, passes as dots, problems as one line each."""
 
 from __future__ import annotations
 
@@ -15,88 +10,8 @@ from typing import Any, Literal, NamedTuple
 import pytest
 
 from assay.harness.items.slim_items import SlimItem
+from assay.harness.pytest_internals import TerminalDots, is_own_hook
 from assay.model.outcome import CheckVerdict, Outcome
-
-
-@dataclass(frozen=True)
-class FailureLocation:
-    """Where and why, as `--tb=line` and pytest's short summary print it."""
-
-    path: str
-    lineno: int
-    message: str
-
-    def __str__(self) -> str:
-        return f"{self.path}:{self.lineno}: {self.message}"
-
-
-class OneLineFailure:
-    """One line in place of a traceback, in the form that pytest expects of a report's `longrepr`."""
-
-    def __init__(self, path: str, line: int, reason: str) -> None:
-        self.reprcrash = FailureLocation(path, line, reason)
-
-    def toterminal(self, tw: Any) -> None:
-        """Write the line."""
-        tw.line(self.reprcrash.message)
-
-    def __str__(self) -> str:
-        return self.reprcrash.message
-
-
-def is_one_line_output(config: pytest.Config) -> bool:
-    """Return whether one line each is what the user gets: neither -v nor --tb was given."""
-    return bool(config.option.verbose <= 0 and config.option.tbstyle == "auto")
-
-
-def suppress_tracebacks(config: pytest.Config) -> None:
-    """Leave failures to `print_problems`, so that each is printed once."""
-    config.option.tbstyle = "no"
-    reporter = config.pluginmanager.get_plugin("terminalreporter")
-    if reporter is not None:
-        reporter.reportchars = ""
-
-
-def print_problems(reporter: pytest.TerminalReporter, outcomes: list[Outcome]) -> None:
-    """Print what could not be collected, and what did not pass."""
-    colours = {"fail": {"red": True}, "error": {"yellow": True}, "skip": {}}
-    told = format_problem_lines(outcomes)
-    broken = [report for report in reporter.stats.get("error", []) if isinstance(report, pytest.CollectReport)]
-    if told or broken:
-        reporter.write_line("")
-    for report in broken:
-        said = [line for line in report.longreprtext.splitlines() if line.startswith("E ")] or [report.longreprtext]
-        reporter.write_line(f"ERROR {report.nodeid}  {said[-1].removeprefix('E').strip()}", red=True)
-    for verdict, line in told:
-        reporter.write_line(line, **colours[verdict])
-
-
-def format_problem_lines(outcomes: Iterable[Outcome]) -> list[tuple[str, str]]:
-    """Return (verdict, line) for all that is no pass: what, where, why. What one cause did to a node is one line."""
-    causes: dict[tuple[str, str, str], list[Outcome]] = {}
-    for outcome in outcomes:
-        alone = outcome.subject if outcome.verdict == "fail" else outcome.node or outcome.subject
-        causes.setdefault((outcome.verdict, alone, outcome.reason + _excuse_note(outcome)), []).append(outcome)
-    return [
-        (verdict, _problem_line(verdict, same, reason))
-        for wanted in ("fail", "error", "skip")
-        for (verdict, _, reason), same in causes.items()
-        if verdict == wanted
-    ]
-
-
-def _excuse_note(outcome: Outcome) -> str:
-    """Return what is said of one that decides nothing."""
-    known = f"  (known: {outcome.known})" if outcome.known else ""
-    return f"{known}  (observed only)" if outcome.observed else known
-
-
-def _problem_line(verdict: str, same: list[Outcome], reason: str) -> str:
-    subjects, checks = list({one.subject for one in same}), {one.check.removeprefix("suites/") for one in same}
-    subject = subjects[0] if len(subjects) == 1 else "/".join(subjects[0].split("/")[:2])
-    what = checks.pop() if len(same) == 1 else f"{len(same)} outcomes"
-    return f"{verdict:<5} {subject:<18} {what}  {reason}"
-
 
 ItemPhase = Literal["setup", "call", "teardown"]
 PYTEST_OUTCOMES: dict[CheckVerdict, Literal["passed", "failed", "skipped"]] = {
@@ -108,7 +23,7 @@ PYTEST_OUTCOMES: dict[CheckVerdict, Literal["passed", "failed", "skipped"]] = {
 
 
 class ItemVerdict(NamedTuple):
-    """What came of one item. `when` says how far it came: its arguments were made, or the check was called."""
+    """The result of one item. `when` is the phase that decided; `start` a Unix time; `printed` the check's output."""
 
     verdict: CheckVerdict
     reason: str
@@ -118,31 +33,115 @@ class ItemVerdict(NamedTuple):
     printed: str = ""
 
 
+@dataclass(frozen=True)
+class FailureLocation:
+    """Place and message of a failure, as `--tb=line` and pytest's short summary print them."""
+
+    path: str
+    lineno: int
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.lineno}: {self.message}"
+
+
+class OneLineFailure:
+    """One line instead of a traceback, in the form that pytest expects of a report's `longrepr`."""
+
+    def __init__(self, path: str, line: int, reason: str) -> None:
+        self.reprcrash = FailureLocation(path, line, reason)
+
+    def toterminal(self, tw: Any) -> None:
+        """Write the line to pytest's terminal writer."""
+        tw.line(self.reprcrash.message)
+
+    def __str__(self) -> str:
+        return self.reprcrash.message
+
+
 def make_item_report(item: SlimItem, judged: ItemVerdict) -> pytest.TestReport:
-    """Return the one report: of a failure or an error one line, of a skip where and why."""
+    """Return the one report of a slim item. Failures and errors carry one line, skips place and reason."""
     result = PYTEST_OUTCOMES[judged.verdict]
-    told: OneLineFailure | tuple[str, int, str] | None = None
+    longrepr: OneLineFailure | tuple[str, int, str] | None = None
     if result == "failed":
-        told = OneLineFailure(str(item.path), item.check.line, judged.reason)
+        longrepr = OneLineFailure(str(item.path), item.check.line, judged.reason)
     elif result == "skipped":
-        told = (str(item.path), item.check.line + 1, f"Skipped: {judged.reason}")
+        longrepr = (str(item.path), item.check.line + 1, f"Skipped: {judged.reason}")
     return pytest.TestReport(
-        nodeid=item.id,  # as it is taken apart already
+        nodeid=item.id,  # parsed already, which the report would do again
         location=item.location,
         keywords=item.check.keywords,
         outcome=result,
-        longrepr=told,  # type: ignore[arg-type]  # `OneLineFailure` has the form that pytest expects
+        longrepr=longrepr,  # type: ignore[arg-type]  # OneLineFailure has the form that pytest expects
         when=judged.when,
         sections=[("Captured output", judged.printed)] if judged.printed else (),
         duration=judged.duration_s,
         start=judged.start,
         stop=judged.start + judged.duration_s,
-        verdict=judged.verdict,  # read by pytest_report_teststatus, also after a trip through xdist
+        verdict=judged.verdict,  # pytest_report_teststatus reads it, also from a report that xdist has sent
     )
 
 
+def is_one_line_output(config: pytest.Config) -> bool:
+    """Return whether each problem gets one line: neither -v nor --tb was given."""
+    return bool(config.option.verbose <= 0 and config.option.tbstyle == "auto")
+
+
+def suppress_tracebacks(config: pytest.Config) -> None:
+    """Switch off pytest's own failure sections, since `print_problems` prints each problem."""
+    config.option.tbstyle = "no"
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is not None:
+        reporter.reportchars = ""
+
+
+def print_problems(reporter: pytest.TerminalReporter, outcomes: list[Outcome]) -> None:
+    """Print the modules that could not be collected, then the outcomes that are no pass."""
+    colours = {"fail": {"red": True}, "error": {"yellow": True}, "skip": {}}
+    problems = format_problem_lines(outcomes)
+    broken = [report for report in reporter.stats.get("error", []) if isinstance(report, pytest.CollectReport)]
+    if problems or broken:
+        reporter.write_line("")
+    for report in broken:
+        lines = [line for line in report.longreprtext.splitlines() if line.startswith("E ")] or [report.longreprtext]
+        reporter.write_line(f"ERROR {report.nodeid}  {lines[-1].removeprefix('E').strip()}", red=True)
+    for verdict, line in problems:
+        reporter.write_line(line, **colours[verdict])
+
+
+def format_problem_lines(outcomes: Iterable[Outcome]) -> list[tuple[str, str]]:
+    """Return (verdict, line) for outcomes that are no pass, failures first.
+
+    Equal failures of one subject share a line; so do errors and skips of one node that have the same reason.
+    """
+    groups: dict[tuple[str, str, str], list[Outcome]] = {}
+    for outcome in outcomes:
+        group = outcome.subject if outcome.verdict == "fail" else outcome.node or outcome.subject
+        groups.setdefault((outcome.verdict, group, outcome.reason + _excuse_note(outcome)), []).append(outcome)
+    return [
+        (verdict, _problem_line(verdict, alike, reason))
+        for shown in ("fail", "error", "skip")
+        for (verdict, _, reason), alike in groups.items()
+        if verdict == shown
+    ]
+
+
+def _excuse_note(outcome: Outcome) -> str:
+    """Return why an outcome does not count against its subject, "" where it does."""
+    known = f"  (known: {outcome.known})" if outcome.known else ""
+    return f"{known}  (observed only)" if outcome.observed else known
+
+
+def _problem_line(verdict: str, alike: list[Outcome], reason: str) -> str:
+    subjects = list({outcome.subject for outcome in alike})
+    checks = {outcome.check.removeprefix("suites/") for outcome in alike}
+    subject = subjects[0] if len(subjects) == 1 else "/".join(subjects[0].split("/")[:2])
+    what = checks.pop() if len(alike) == 1 else f"{len(alike)} outcomes"
+    return f"{verdict:<5} {subject:<18} {what}  {reason}"
+
+
 class LazyPassReport:
-    """The report of a pass, which is made when somebody looks at more of it than how long it took."""
+    """The report of a pass, made when something reads more of it than its duration."""
 
     __slots__ = ("_item", "_start", "duration")
     count_towards_summary = True
@@ -151,16 +150,16 @@ class LazyPassReport:
         self._item, self._start, self.duration = item, start, duration
 
     def __getattr__(self, name: str) -> Any:
-        """Return what the report would have, `__dict__` too: that is where plugins look for what they left there."""
+        """Return the real report's attribute; `__dict__` too, where plugins look for values that they stored."""
         if name.startswith("_") and name != "__dict__":
             raise AttributeError(name)
         return getattr(make_item_report(self._item, ItemVerdict("pass", "", "call", self._start, self.duration)), name)
 
 
 class PassReports(list[Any]):
-    """The reports that the terminal keeps of what passed; there are none of slim items before somebody looks at them.
+    """The list of passes that pytest's reporter holds; reports of slim items are made when it is iterated.
 
-    So a session of many passes stays small, and its garbage is collected soon.
+    A session with many passes stays small that way.
     """
 
     def __init__(self) -> None:
@@ -169,7 +168,7 @@ class PassReports(list[Any]):
         self._starts, self._durations = array("d"), array("d")
 
     def add(self, item: SlimItem, judged: ItemVerdict) -> None:
-        """Take a pass."""
+        """Add a pass."""
         self._items.append(item)
         self._starts.append(judged.start)
         self._durations.append(judged.duration_s)
@@ -185,42 +184,41 @@ class PassReports(list[Any]):
         return list(self)[at]
 
 
-OWN_PACKAGES = frozenset({"_pytest", "assay"})
 MAX_DISPLAY_DELAY_S = 0.2
-"""No pass waits longer than this for the next to be shown with it."""
+"""A pass waits no longer than this to be shown together with others."""
 PASSIVE_PLUGINS = ("session", "terminalreporter", "logging-plugin")
-"""Plugins that do nothing about a pass but what is done here; the last only where logs are shown as they come."""
+"""Plugins that need no report of a pass: `PassProgress` does their part. The last acts only on live logs."""
 
 
 class PassProgress:
-    """Is told of items. Passes are counted, and `show` brings the terminal up to date; all else is for pytest's hook.
+    """Listens to slim items: it counts passes and shows them together, and hands every other result to pytest's hook.
 
-    Others who listen for reports get those of passes too, and at once.
+    Plugins that listen for reports receive those of passes too, at once.
     """
 
     def __init__(self, config: pytest.Config, reporter: pytest.TerminalReporter) -> None:
         manager = config.pluginmanager
-        silent = [manager.get_plugin(name) for name in PASSIVE_PLUGINS]
-        others = manager.subset_hook_caller("pytest_runtest_logreport", [one for one in silent if one is not None])
+        passive = [plugin for name in PASSIVE_PLUGINS if (plugin := manager.get_plugin(name)) is not None]
+        others = manager.subset_hook_caller("pytest_runtest_logreport", passive)
         self._others = others if others.get_hookimpls() else None
-        self._reporter, self._hook = reporter, config.hook
+        self._dots, self._hook = TerminalDots(reporter), config.hook
         self._passes = PassReports()
         self._waiting: list[SlimItem] = []
-        self._columns_left, self._due = self._count_columns_left(), 0.0
+        self._columns_left, self._due = self._dots.count_columns_left(), 0.0
 
     @classmethod
     def for_session(cls, config: pytest.Config) -> PassProgress | None:
-        """Return what counts passes in this session, None where something else than dots is asked for."""
+        """Return the listener of this session, None where passes must be shown by other means than dots."""
         reporter = config.pluginmanager.get_plugin("terminalreporter")
-        if type(reporter) is not pytest.TerminalReporter or reporter._show_progress_info == "times":
+        if reporter is None or not TerminalDots.is_possible(reporter):
             return None
-        status = config.hook.pytest_report_teststatus.get_hookimpls()
-        foreign = [one for one in status if one.function.__module__.partition(".")[0] not in OWN_PACKAGES]
-        wordy = config.get_verbosity(pytest.Config.VERBOSITY_TEST_CASES) > 0
-        return None if foreign or wordy or _shows_logs(config) else cls(config, reporter)
+        status_hooks = config.hook.pytest_report_teststatus.get_hookimpls()
+        is_verbose = config.get_verbosity(pytest.Config.VERBOSITY_TEST_CASES) > 0
+        has_foreign_status = not all(is_own_hook(hook.function) for hook in status_hooks)
+        return None if has_foreign_status or is_verbose or _shows_logs(config) else cls(config, reporter)
 
     def __call__(self, item: SlimItem, judged: ItemVerdict) -> None:
-        """Tell of an item."""
+        """Take the result of one item."""
         if judged.verdict != "pass":
             self.show()
             self._hook.pytest_runtest_logreport(report=make_item_report(item, judged))
@@ -234,33 +232,11 @@ class PassProgress:
             self._due = judged.start + MAX_DISPLAY_DELAY_S
 
     def show(self) -> None:
-        """Show what was counted, and how far that is where a line ends."""
-        reporter, waiting = self._reporter, self._waiting
-        if waiting:
-            reporter._tests_ran = True
-            reporter._progress_nodeids_reported.update(waiting)  # type: ignore[arg-type]  # only counted there
-            self._add_to_terminal_stats()
-            reporter.write("." * len(waiting), green=True)
-            if reporter._show_progress_info and not reporter._is_last_item:
-                reporter._write_progress_information_if_past_edge()
-            reporter.flush()
-            waiting.clear()
-        self._columns_left = self._count_columns_left()
-
-    def _add_to_terminal_stats(self) -> None:
-        stats, passes = self._reporter.stats, self._passes
-        if stats.get("passed") is not passes:
-            passes.extend(stats.get("passed", ()))
-            stats["passed"] = passes
-            self._reporter._set_main_color()
-
-    def _count_columns_left(self) -> int:
-        """Return after how many dots pytest writes how far it is; where it does not, the line goes on and on."""
-        reporter = self._reporter
-        if not reporter._show_progress_info:
-            return reporter._screen_width
-        message = reporter._get_progress_information_message() if reporter._show_progress_info == "count" else " [100%]"
-        return max(1, reporter._screen_width - reporter._width_of_current_line - len(message) - 1)
+        """Write a dot for each pass that waits, and the progress where a line ends."""
+        if self._waiting:
+            self._dots.write(self._waiting, self._passes)
+            self._waiting.clear()
+        self._columns_left = self._dots.count_columns_left()
 
 
 def _shows_logs(config: pytest.Config) -> bool:

@@ -1,1 +1,4 @@
-"""Takes what a check read and how it ended; decides verdict and reason, adds excuse and artefacts; gives the outcome to the run's file."""
+"""Takes what a check read and how it ended. Decides verdict and reason, adds excuse and artefacts.
+
+Gives the outcome to the run's file.
+"""

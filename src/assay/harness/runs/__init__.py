@@ -1,1 +1,4 @@
-"""Takes a fleet, nodes and phases; cuts them into shards, runs these as local processes or a Slurm array, resumes and rejudges; gives one complete run file."""
+"""Takes a fleet, nodes and phases. Cuts the nodes into shards, and runs these as local processes or a Slurm array.
+
+Gives one complete run file; resumes it, or judges it again.
+"""

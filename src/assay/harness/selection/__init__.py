@@ -1,1 +1,4 @@
-"""Takes the fleet and the options of the command line; decides which checks must be judged on which nodes and subjects; gives those checks and subjects."""
+"""Takes the fleet and the options of the command line. Decides which checks are judged on which subjects.
+
+Gives those checks and subjects.
+"""

@@ -1,11 +1,7 @@
-"""What `-k` and `-m` leave of a check's subjects, told before their items are made.
+"""What the options and ids of the command line select, known before any item is made.
 
-pytest applies both again to the items, so whatever cannot be told here simply stays. Expressions and what they match
-are pytest's own: a test holds this module to them.
-
-Which checks of a module the ids on the command line ask for, known before any of its items is made.
-
-Which nodes the options choose, and which subjects a check's arguments ask for.
+Node options choose nodes; ids choose checks and subjects of a module; -k and -m choose subjects of a check. pytest
+applies ids, -k and -m again to the items, so whatever cannot be decided here is left in.
 """
 
 from __future__ import annotations
@@ -22,20 +18,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from _pytest.mark import KeywordMatcher, MarkMatcher
-from _pytest.mark.expression import Expression
 
+from assay.harness.pytest_internals import Expression, KeywordMatcher, MarkMatcher
 from assay.harness.selection.declared_checks import PART_KINDS, NodeSelection
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
 
 RequestedIds = Mapping[str, frozenset[str] | None]
-"""Functions of a module by name, each with the subjects that are asked for; None stands for all of them."""
+"""Functions of a module by name, each with the ids of the requested subjects; None stands for all of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommandLineId:
-    """One argument, `suites/test_x.py::test_y[h100-a/n0003]`, as pytest takes it apart."""
+    """One argument, `suites/test_x.py::test_y[h100-a/n0003]`, split as pytest splits it."""
 
     path: Path
     names: tuple[str, ...]
@@ -46,27 +41,27 @@ class CommandLineId:
         """Read an argument that was given in the folder `start`."""
         base, bracket, rest = text.partition("[")
         path, *names = base.split("::")
-        return cls(Path(os.path.abspath(start / path)), tuple(names), rest.removesuffix("]") if bracket else None)  # noqa: PTH100 — as pytest does, links stay
+        # os.path.abspath follows no links, as pytest does not
+        return cls(Path(os.path.abspath(start / path)), tuple(names), rest.removesuffix("]") if bracket else None)  # noqa: PTH100
 
 
 def find_requested_ids(config: pytest.Config, module: Path) -> RequestedIds | None:
-    """Return what is asked for in a module, None for everything; what cannot be told is everything too."""
+    """Return what the command line requests of a module; None for everything, or where that cannot be decided."""
     if config.getoption("pyargs"):
         return None
-    given = [CommandLineId.parse(text, config.invocation_params.dir) for text in config.args]
-    ours = [one for one in given if one.path == module or one.path in module.parents]
-    if not ours or any(len(one.names) != 1 for one in ours):
+    arguments = [CommandLineId.parse(text, config.invocation_params.dir) for text in config.args]
+    matching = [argument for argument in arguments if argument.path == module or argument.path in module.parents]
+    if not matching or any(len(argument.names) != 1 for argument in matching):
         return None
-    found: dict[str, frozenset[str] | None] = {}
-    for one in ours:
-        (name,) = one.names
-        more = None if one.subject is None else frozenset({one.subject})
-        known = found.get(name, frozenset())
-        found[name] = None if more is None or known is None else known | more
-    return found
+    requested: dict[str, frozenset[str] | None] = {}
+    for argument in matching:
+        (name,) = argument.names
+        more = None if argument.subject is None else frozenset({argument.subject})
+        known = requested.get(name, frozenset())
+        requested[name] = None if more is None or known is None else known | more
+    return requested
 
 
-# The first of these among a check's arguments decides what it is repeated over.
 SUBJECT_KIND_OF_FIXTURE = {
     **{part: part for part in PART_KINDS},
     "link": "hca",
@@ -74,26 +69,35 @@ SUBJECT_KIND_OF_FIXTURE = {
     "bmc": "node",
     "rack": "rack",
     "whole_rack": "whole_rack",
+    "switch": "switch",
+    "rail": "rail",
+    "link_week": "hca",
+    "switch_week": "switch",
+    "rail_week": "rail",
+    "fabric_week": "fabric",
+    "fabric": "fabric",
+    "spec": "node",
+    "limits": "node",
+    "bundle": "node",
+    "profile": "node",
 }
-SUBJECT_KIND_OF_FIXTURE |= {"switch": "switch", "rail": "rail"}
-SUBJECT_KIND_OF_FIXTURE |= {"link_week": "hca", "switch_week": "switch", "rail_week": "rail", "fabric_week": "fabric"}
-SUBJECT_KIND_OF_FIXTURE |= {"fabric": "fabric", "spec": "node", "limits": "node", "bundle": "node", "profile": "node"}
+"""The subject kind of each fixture. The first of these among a check's arguments decides the check's kind."""
 
 
 @lru_cache(8)
 def read_parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
-    """Return what a check asks for. The one that is collected is asked for several times."""
+    """Return the parameters of a check by name. Several callers read those of the check that is being collected."""
     return inspect.signature(function).parameters
 
 
 def find_subject_kind(function: Callable[..., Any]) -> str:
-    """Return the kind of subject that a check asks for, "" when it asks for none."""
+    """Return the kind of subject that a check's arguments name, "" where they name none."""
     arguments = read_parameters(function)
     return next((kind for argument, kind in SUBJECT_KIND_OF_FIXTURE.items() if argument in arguments), "")
 
 
 def select_nodes(fleet: Fleet, config: pytest.Config) -> NodeSelection:
-    """Return the selection of --node, --pool, --rack and --shard. Raises Trouble for a name that does not exist."""
+    """Return the nodes of --node, --pool, --rack and --shard. Raises AssayError for a name that does not exist."""
     names = _parse_names(config.getoption("--node"), fleet.nodes, "node")
     pools = _parse_names(config.getoption("--pool"), (node.pool for node in fleet.nodes.values()), "pool")
     racks = _parse_names(config.getoption("--rack"), (node.rack for node in fleet.nodes.values()), "rack")
@@ -102,45 +106,45 @@ def select_nodes(fleet: Fleet, config: pytest.Config) -> NodeSelection:
         for name in ([name for name in fleet.nodes if name in names] if names else fleet.nodes)
         if (not pools or fleet.nodes[name].pool in pools) and (not racks or fleet.nodes[name].rack in racks)
     )
-    share, shares = _parse_shard(config.getoption("--shard") or "1/1")
-    return NodeSelection(fleet, nodes, share, shares)
+    shard, shard_count = _parse_shard(config.getoption("--shard") or "1/1")
+    return NodeSelection(fleet, nodes, shard, shard_count)
 
 
-def _parse_names(given: list[str], known: Iterable[str], what: str) -> set[str]:
-    wanted = {name for text in given for name in text.split(",") if name}
-    existing = set(known) if wanted else set()
-    for name in sorted(wanted - existing):
+def _parse_names(texts: list[str], known: Iterable[str], what: str) -> set[str]:
+    requested = {name for text in texts for name in text.split(",") if name}
+    existing = set(known) if requested else set()
+    for name in sorted(requested - existing):
         near = get_close_matches(name, existing, n=3)
-        fix = f"did you mean {' or '.join(near)}?" if near else f"see `assay status` for every {what}"
-        raise AssayError(f"no {what} {name!r} in the inventory", fix=fix)
-    return wanted
+        fix = f"did you mean {' or '.join(near)}?" if near else f"`assay status` lists every {what}"
+        raise AssayError(f"the inventory has no {what} {name!r}", fix=fix)
+    return requested
 
 
 def _parse_shard(text: str) -> tuple[int, int]:
-    share, _, shares = text.partition("/")
-    if share.isdecimal() and shares.isdecimal() and 1 <= int(share) <= int(shares):
-        return int(share), int(shares)
-    raise AssayError(f"--shard {text} is no share", fix="write it as 2/4: the second of four")
+    shard, _, count = text.partition("/")
+    if shard.isdecimal() and count.isdecimal() and 1 <= int(shard) <= int(count):
+        return int(shard), int(count)
+    raise AssayError(f"--shard {text} is no shard", fix="write it as 2/4: the second of four")
 
 
 MAX_OPEN_WORDS = 6
-"""Words of an expression that subjects may decide; each doubles what has to be tried."""
+"""Words of an expression that subjects may decide; each doubles the combinations to try."""
 
 
 @dataclass(frozen=True)
 class KeywordPattern:
-    """The words of `-k` that a check's own names leave open, and with which of them found the expression holds."""
+    """The words of `-k` that a check's own names leave open, and the combinations for which the expression is true."""
 
     words: tuple[str, ...]
     holds: frozenset[tuple[bool, ...]]
 
     def matches(self, subject: str) -> bool:
-        """Return whether a subject, in lower case, has the words that it must have and lacks those it must lack."""
+        """Return whether the expression is true for a subject id, given in lower case."""
         return tuple(word in subject for word in self.words) in self.holds
 
     @cached_property
     def needed(self) -> tuple[str, ...]:
-        """The words that a subject must have, whatever the others are."""
+        """The words that every matching subject has."""
         return tuple(word for at, word in enumerate(self.words) if all(found[at] for found in self.holds))
 
 
@@ -149,16 +153,16 @@ NO_SUBJECT_FITS = KeywordPattern((), frozenset())
 
 
 class ExpressionFilter:
-    """The expressions of one session."""
+    """The -k and -m of one session, applied to checks. A test compares the results with pytest's own."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._names = _compile_expression(config.getoption("keyword"))
         self._marks = _compile_expression(config.getoption("markexpr"))
 
     def pattern_of(self, example: pytest.Item) -> KeywordPattern:
-        """Return what subjects of a check must be like.
+        """Return which subjects of a check -k and -m select.
 
-        `example` is an item of the check whose name is `test_x[`, without a subject.
+        `example` is an item of the check without a subject, named `test_x[`.
         """
         if not self._admits(example.iter_markers()):
             return NO_SUBJECT_FITS
@@ -171,24 +175,24 @@ class ExpressionFilter:
 
 
 def _compile_expression(text: str) -> Expression | None:
-    """Return an expression, None where there is none or where pytest will say what is wrong with it."""
+    """Return an expression; None for no text, or for one that is wrong, which pytest reports itself."""
     with suppress(SyntaxError):
         return Expression.compile(text.lstrip()) if text and text.strip() else None
     return None
 
 
 def _find_open_words(expression: Expression, known: KeywordMatcher) -> KeywordPattern:
-    idents = sorted(expression.idents())
-    free = [ident for ident in idents if not known(ident)]
-    if len(free) > MAX_OPEN_WORDS or any(bracket in ident for ident in free for bracket in "[]"):
-        return ANY_SUBJECT  # a word with a bracket may reach from the name into the subject
+    words = sorted(expression.idents())
+    open_words = [word for word in words if not known(word)]
+    if len(open_words) > MAX_OPEN_WORDS or any(bracket in word for word in open_words for bracket in "[]"):
+        return ANY_SUBJECT  # a word with a bracket may span the name and the subject
     holds = set()
-    for found in product((False, True), repeat=len(free)):
-        said = dict.fromkeys(idents, True) | dict(zip(free, found, strict=True))
+    for found in product((False, True), repeat=len(open_words)):
+        values = dict.fromkeys(words, True) | dict(zip(open_words, found, strict=True))
         try:
-            true = expression.evaluate(lambda name, /, **_: said[name])  # noqa: B023 — called here and now
+            is_true = expression.evaluate(lambda name, /, **_: values[name])  # noqa: B023 — called before the next turn
         except pytest.UsageError:
             return ANY_SUBJECT
-        if true:
+        if is_true:
             holds.add(found)
-    return KeywordPattern(tuple(ident.lower() for ident in free), frozenset(holds))
+    return KeywordPattern(tuple(word.lower() for word in open_words), frozenset(holds))

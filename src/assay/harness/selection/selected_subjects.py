@@ -1,4 +1,4 @@
-"""The selected subjects of each kind, made once for all checks, and only those that an id or `-k` leaves."""
+"""The selected subjects of each kind, made once for all checks, and only those that an id or `-k` selects."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from assay.harness.fixtures.spec_views import list_slots
 from assay.harness.selection.command_line_selection import ANY_SUBJECT, KeywordPattern
 from assay.harness.selection.declared_checks import PART_KINDS, NodeSelection, list_node_subjects
 from assay.model.node import Node
@@ -27,79 +26,80 @@ class SelectedSubjects:
 
     def __init__(self, selection: NodeSelection) -> None:
         self._selection, self._fleet = selection, selection.fleet
-        self._of: dict[str, list[NamedSubject]] = {}
-        self._fitting: dict[tuple[str, KeywordPattern], list[NamedSubject]] = {}
-        self._found: dict[str, dict[str, Node]] = {}
+        self._by_kind: dict[str, list[NamedSubject]] = {}
+        self._by_pattern: dict[tuple[str, KeywordPattern], list[NamedSubject]] = {}
+        self._nodes_by_word: dict[str, dict[str, Node]] = {}
 
     def of_kind(self, kind: str) -> list[NamedSubject]:
-        """Return all of a kind."""
-        if kind not in self._of:
-            found = self._selection.subjects(kind)
-            self._of[kind] = [NamedSubject(subject, str(subject), node) for subject, node in found]
-        return self._of[kind]
+        """Return all subjects of a kind."""
+        if kind not in self._by_kind:
+            subjects = self._selection.subjects(kind)
+            self._by_kind[kind] = [NamedSubject(subject, str(subject), node) for subject, node in subjects]
+        return self._by_kind[kind]
 
-    def matching(self, kind: str, words: KeywordPattern) -> list[NamedSubject]:
-        """Return those of a kind whose ids fit."""
-        if words == ANY_SUBJECT:
+    def matching(self, kind: str, pattern: KeywordPattern) -> list[NamedSubject]:
+        """Return the subjects of a kind whose ids match a pattern."""
+        if pattern == ANY_SUBJECT:
             return self.of_kind(kind)
-        if not words.holds:
+        if not pattern.holds:
             return []
-        if (kind, words) not in self._fitting:
-            among = self._candidates(kind, words) if kind in ("node", *PART_KINDS) else self.of_kind(kind)
-            self._fitting[kind, words] = [one for one in among if words.matches(one.id.lower())]
-        return self._fitting[kind, words]
+        if (kind, pattern) not in self._by_pattern:
+            among = self._candidates(kind, pattern) if kind in ("node", *PART_KINDS) else self.of_kind(kind)
+            matching = [subject for subject in among if pattern.matches(subject.id.lower())]
+            self._by_pattern[kind, pattern] = matching
+        return self._by_pattern[kind, pattern]
 
     def with_ids(self, kind: str, ids: Iterable[str]) -> list[NamedSubject]:
-        """Return those of a kind with these ids, in the order of the fleet."""
+        """Return the subjects of a kind that have these ids, in fleet order."""
         wanted = set(ids)
         if kind not in ("node", *PART_KINDS):
-            return [one for one in self.of_kind(kind) if one.id in wanted]
-        names = {parts[1] for parts in (one.split("/") for one in wanted) if len(parts) > 1}
-        nodes = [self._fleet.nodes[name] for name in self._share_names if name in names]
-        return [one for one in self._on_nodes(nodes, kind) if one.id in wanted]
+            return [subject for subject in self.of_kind(kind) if subject.id in wanted]
+        names = {parts[1] for parts in (subject_id.split("/") for subject_id in wanted) if len(parts) > 1}
+        nodes = [self._fleet.nodes[name] for name in self._own_node_names if name in names]
+        return [subject for subject in self._list_on_nodes(nodes, kind) if subject.id in wanted]
 
     @cached_property
-    def _share_names(self) -> Sequence[str]:
-        """The nodes of this share."""
+    def _own_node_names(self) -> Sequence[str]:
         return self._selection.own_nodes()
 
-    def _candidates(self, kind: str, words: KeywordPattern) -> list[NamedSubject]:
-        """Return the subjects of the nodes that have, or whose parts may have, every word that is needed."""
-        if kind in self._of:
-            return self._of[kind]
-        nodes: Collection[Node] = self._share_nodes
-        for word in words.needed:
+    def _candidates(self, kind: str, pattern: KeywordPattern) -> list[NamedSubject]:
+        """Return the subjects on nodes where each needed word is in the node's id, or may be in a part's."""
+        if kind in self._by_kind:
+            return self._by_kind[kind]
+        nodes: Collection[Node] = self._own_nodes
+        for word in pattern.needed:
             if "/" in word[1:]:
-                continue  # may reach from the node's id into the part's
+                continue  # may span the node's id and the part's
             having = self._nodes_with_word(word)
-            if in_parts := {name for name, spec in self._fleet.node_specs.items() if _in_parts(spec, kind, word)}:
-                nodes = [node for node in nodes if node.name in having or node.spec in in_parts]
+            if specs := {name for name, spec in self._fleet.node_specs.items() if _is_in_parts(spec, kind, word)}:
+                nodes = [node for node in nodes if node.name in having or node.spec in specs]
+            elif nodes is self._own_nodes:
+                nodes = having.values()
             else:
-                nodes = (
-                    having.values() if nodes is self._share_nodes else [node for node in nodes if node.name in having]
-                )
-        return self._on_nodes(nodes, kind)
+                nodes = [node for node in nodes if node.name in having]
+        return self._list_on_nodes(nodes, kind)
 
     @cached_property
-    def _share_nodes(self) -> list[Node]:
-        return [self._fleet.nodes[name] for name in self._share_names]
+    def _own_nodes(self) -> list[Node]:
+        return [self._fleet.nodes[name] for name in self._own_node_names]
 
     @cached_property
-    def _ids(self) -> list[tuple[str, Node]]:
-        """The nodes of this share, each with its id in lower case."""
-        return [(f"{node.pool}/{node.name}".lower(), node) for node in self._share_nodes]
+    def _lower_case_ids(self) -> list[tuple[str, Node]]:
+        return [(f"{node.pool}/{node.name}".lower(), node) for node in self._own_nodes]
 
     def _nodes_with_word(self, word: str) -> dict[str, Node]:
-        """Return the nodes whose ids have a word, by name."""
-        if word not in self._found:
-            self._found[word] = {node.name: node for name, node in self._ids if word in name}
-        return self._found[word]
+        """Return the nodes of this shard that have a word in their ids, by name."""
+        if word not in self._nodes_by_word:
+            self._nodes_by_word[word] = {node.name: node for name, node in self._lower_case_ids if word in name}
+        return self._nodes_by_word[word]
 
-    def _on_nodes(self, nodes: Iterable[Node], kind: str) -> list[NamedSubject]:
-        found = ((subject, node.name) for node in nodes for subject in list_node_subjects(self._fleet, node.name, kind))
-        return [NamedSubject(subject, str(subject), node) for subject, node in found]
+    def _list_on_nodes(self, nodes: Iterable[Node], kind: str) -> list[NamedSubject]:
+        subjects = (
+            (subject, node.name) for node in nodes for subject in list_node_subjects(self._fleet, node.name, kind)
+        )
+        return [NamedSubject(subject, str(subject), node) for subject, node in subjects]
 
 
-def _in_parts(spec: NodeSpec, kind: str, word: str) -> bool:
-    """Return whether the part of an id that names a slot may hold a word."""
-    return kind != "node" and any(word in f"/{slot}".lower() for slot in list_slots(spec, kind))
+def _is_in_parts(spec: NodeSpec, kind: str, word: str) -> bool:
+    """Return whether the slot's part of an id may hold a word."""
+    return kind != "node" and any(word in f"/{slot}".lower() for slot in spec.slot_names(kind))

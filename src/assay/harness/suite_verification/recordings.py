@@ -26,7 +26,7 @@ from assay.model.specs.spec_document import StrictModel
 
 
 def write_recording(fleet: Fleet, evidence: Path, name: str) -> Path:
-    """Write the newest document of `name` to `suites/recordings`, a node's under its spec's name. Raises Trouble."""
+    """Write the newest document of `name` to `suites/recordings`, a node's under its spec's name. Raises AssayError."""
     try:
         document = EvidenceCache(evidence).read_latest(name).evidence.as_json()
     except ReadingUnavailable as silence:
@@ -55,8 +55,8 @@ def main() -> None:
         for name in asked.names:
             path = write_recording(fleet, asked.evidence or fleet.root / ".assay" / "evidence" / "latest", name)
             sys.stderr.write(f"{name} → {path}\n")
-    except AssayError as trouble:
-        sys.exit(f"assay: {trouble}")
+    except AssayError as error:
+        sys.exit(f"assay: {error}")
 
 
 class MustFailCase(StrictModel):
@@ -81,7 +81,7 @@ _FILE = TypeAdapter(dict[str, list[MustFailCase]])
 
 
 def read_must_fail_cases(folder: Path) -> dict[str, list[MustFailCase]]:
-    """Return what `folder/*.yaml` say, by check. Raises Trouble for a file that does not fit or repeats a check."""
+    """Return what `folder/*.yaml` say, by check. Raises AssayError for a file that does not fit or repeats a check."""
     found: dict[str, list[MustFailCase]] = {}
     for path in sorted(folder.glob("*.yaml")):
         try:
@@ -102,7 +102,7 @@ def read_check_recording(folder: Path, name: str) -> dict[str, Any]:
 
 
 def apply_case(document: dict[str, Any], case: MustFailCase) -> dict[str, Any]:
-    """Return the document with a case's changes. Raises Trouble for a change that changes nothing."""
+    """Return the document with a case's changes. Raises AssayError for a change that changes nothing."""
     changed_one = copy.deepcopy(document)
     for path, leaf in case.leaves.items():
         _put_leaf(changed_one["channels"], path, leaf)

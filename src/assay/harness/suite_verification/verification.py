@@ -45,7 +45,7 @@ def verify_checks(
     """Judge every check whose id fits one of `patterns` (none: every check) on all of its recordings.
 
     `jobs` processes share the work; with 0 it is done in this one, whose standard output and error are taken meanwhile.
-    Raises Trouble where no check fits, or where the recordings cannot be read.
+    Raises AssayError where no check fits, or where the recordings cannot be read.
     """
     declared = [check.id for check in list_declared_checks(fleet)]
     chosen = [check for check in declared if not patterns or any(_fits(check, one) for one in patterns)]

@@ -9,7 +9,6 @@ from typing import Any, Literal
 
 from assay.fleet.check_inputs import read_check_inputs
 from assay.fleet.repository_tree import WorkingFolder
-from assay.harness.fixtures.spec_views import list_slots
 from assay.harness.selection.declared_checks import NodeSelection, list_declared_checks
 from assay.harness.suite_verification.recording_session import ExpectedVerdict, RecordedDocument, RecordingSession
 from assay.harness.suite_verification.recordings import (
@@ -87,8 +86,8 @@ class VerificationPlan:
     def _fits(self, check: CheckDeclaration, name: str, case: MustFailCase) -> bool:
         try:
             apply_case(self._recorded(name), case)
-        except AssayError as trouble:
-            self.unproved[check.id] = f"{case.name}: {trouble}"
+        except AssayError as error:
+            self.unproved[check.id] = f"{case.name}: {error}"
             return False
         self.unproved.pop(check.id, None)
         return True
@@ -219,7 +218,7 @@ def _subjects(spec: NodeSpec, check: CheckDeclaration, node: str) -> list[str]:
         return [f"{PROOF_POOL}/rack-{node}"]
     if check.subject == "node":
         return [f"{PROOF_POOL}/{node}"]
-    return [f"{PROOF_POOL}/{node}/{slot}" for slot in list_slots(spec, check.subject)]
+    return [f"{PROOF_POOL}/{node}/{slot}" for slot in spec.slot_names(check.subject)]
 
 
 def _expected_verdict(check: CheckDeclaration, case: MustFailCase, node: str) -> ExpectedVerdict:
