@@ -17,14 +17,14 @@ from typing import Any
 
 from assay.actions import playbook_environment
 from assay.actions.action import ActionContext, EffectIntent, UnfinishedAction, find_action_effort
-from assay.actions.node_lock import node_lock
 from assay.fleet.fleet_loader import load_fleet
 from assay.fleet.secret_detection import register_environment_secrets
 from assay.fleet.secret_lookup import handover_variable, read_secret
+from assay.ledger.leases_and_locks import hold_node_lock
 from assay.model.errors import AssayError
-from assay.model.fleet import Fleet, Node
+from assay.model.fleet import Fleet
+from assay.model.node import Node
 from assay.model.secret_redaction import redact, redact_bytes
-from assay.redfish.credentials import find_credentials_reference
 
 CANCEL_POLL_S = 0.5
 
@@ -75,14 +75,14 @@ def run_playbook(ctx: ActionContext, intent: EffectIntent, name: str, variables:
 
 def _wait_for_orphaned_task(ctx: ActionContext, intent: EffectIntent) -> None:
     """Wait for the task that outlives its ansible-playbook: it holds the node's lock until its effect is over."""
-    with node_lock(ctx.home, intent.node, find_action_effort(ctx.fleet, intent.action).deadline_s):
+    with hold_node_lock(ctx.home, intent.node, find_action_effort(ctx.fleet, intent.action).deadline_s):
         return
 
 
 def list_credential_variables(fleet: Fleet) -> set[str]:
     """Return the environment variables that the inventory names as holding credentials."""
-    references = [node.variables.get("bmc_credentials") for node in fleet.nodes.values()]
-    return {str(one["env"]) for one in references if isinstance(one, dict) and "env" in one}
+    references = [node.settings.bmc_credentials for node in fleet.nodes.values()]
+    return {reference.env for reference in references if reference and reference.env}
 
 
 def resolve_node_credentials(fleet: Fleet, name: str) -> dict[str, str]:
@@ -90,7 +90,7 @@ def resolve_node_credentials(fleet: Fleet, name: str) -> dict[str, str]:
 
     Where they cannot be had, none: a playbook that needs them will say so.
     """
-    reference = find_credentials_reference(fleet.nodes[name])
+    reference = fleet.nodes[name].settings.bmc_credentials
     if reference is None:
         return {}
     try:

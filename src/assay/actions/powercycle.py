@@ -11,7 +11,7 @@ from assay.actions.boot import (
     verify_boot,
     wait_for_boot,
 )
-from assay.actions.node_lock import node_lock
+from assay.ledger.leases_and_locks import hold_node_lock
 from assay.redfish.bmc import open_fleet_bmc
 
 patience_s = 1800.0
@@ -26,7 +26,7 @@ def before(ctx: ActionContext, intent: EffectIntent) -> EffectFacts:
 def run(ctx: ActionContext, intent: EffectIntent) -> None:
     """ForceOff, see that it is off, On, and wait for the boot; nothing where the node runs another boot by now."""
     node, known = ctx.fleet.nodes[intent.node], str(intent.before.get("boot_id", ""))
-    with node_lock(ctx.home, intent.node, WAIT_S):
+    with hold_node_lock(ctx.home, intent.node, WAIT_S):
         if has_restarted_since(node, ctx.fleet, known, WAIT_S) or has_reset_since(node, ctx.fleet, intent.before):
             return
         with open_fleet_bmc(ctx.fleet, node) as bmc:

@@ -1,110 +1,172 @@
-"""A short section that one process at a time goes through, on one machine or on many; it dies with its holder.
+"""Locks and leases: who may work on what, and until when.
 
-Leases: who may work on something until when, by the database's own clock, so that no controller's clock counts.
-
-A lease says nothing of history and changes; whoever holds one renews it by claiming it again. A database whose clock
-is set back keeps the lease of a dead holder for so much longer.
+A file lock holds on one machine and ends with its process. A section holds among all processes of a ledger, on any
+machine. A lease is a row of the ledger's database: a holder, and an end by the database's own clock. Its holder renews
+it by claiming it again; a holder that died loses it at its end.
 """
 
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import secrets
+import shlex
 import socket
+import sys
+import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import cache
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from datetime import UTC, datetime
+from functools import cache, partial
 from pathlib import Path
-from threading import Lock
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    Engine,
-    Float,
-    cast,
-    delete,
-    extract,
-    func,
-    literal_column,
-    select,
-    text,
-)
+import sqlalchemy as sa
 
 from assay.ledger import tables
 from assay.ledger.connection import translate_errors
 from assay.ledger.tables import insert_or_update
 from assay.model.errors import AssayError
+from assay.model.secret_redaction import redact
 
-LOCK_RETRY_S = 0.005
-
-
-@cache
-def current_process() -> str:
-    """Return this process's name among holders of leases, which no other process ever has: host:pid:token."""
-    return f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
-
-
-@contextmanager
-def hold_section(engine: Engine, name: str, patience_s: float) -> Iterator[None]:
-    """Hold the section `name` of this ledger. Raises Trouble when others keep it for longer than our patience."""
-    held = _hold_advisory_lock if engine.dialect.name == "postgresql" else _hold_file_lock
-    with held(engine, name, patience_s):
-        yield
-
-
-@contextmanager
-def hold_thread_lock(turn: Lock, patience_s: float) -> Iterator[None]:
-    """Let one thread of this process through at a time, so that those who wait take no connections from others."""
-    if not turn.acquire(timeout=patience_s):
-        raise AssayError("another thread does not let go of its turn", fix="wait for it")
-    try:
-        yield
-    finally:
-        turn.release()
-
-
-@contextmanager
-def _hold_advisory_lock(engine: Engine, name: str, patience_s: float) -> Iterator[None]:
-    """Hold an advisory lock of a transaction: the server lets go of it when it loses the connection."""
-    with translate_errors(engine), engine.connect() as connection:
-        connection.execute(text(f"SET LOCAL lock_timeout = {round(patience_s * 1000)}"))
-        connection.execute(text("SELECT pg_advisory_xact_lock(hashtextextended(:name, 0))"), {"name": name})
-        yield
-
-
-@contextmanager
-def _hold_file_lock(engine: Engine, name: str, patience_s: float) -> Iterator[None]:
-    """Hold a file lock beside the ledger, which ends with the process; readers and writers of it go on."""
-    path = Path(f"{engine.url.database}.{name}.lock")
-    with path.open("a") as file:
-        _lock_file(file, path, time.monotonic() + patience_s)
-        yield
-
-
-def _lock_file(file: IO[str], path: Path, until: float) -> None:
-    while True:
-        try:
-            return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() > until:
-                fix = "wait for it, or end the process that holds it"
-                raise AssayError("another process does not let go of its turn", where=str(path), fix=fix) from None
-            time.sleep(LOCK_RETRY_S)
+LOCK_POLL_S, SECTION_POLL_S, LEASE_POLL_S = 0.1, 0.005, 0.5
+OTHER_CONTROLLER_FIX = "a controller that keeps running acts by itself; else wait for it, or end it: nothing is lost"
 
 
 class LedgerLease(NamedTuple):
-    """Who holds it, and until when: seconds since 1970 by the database's clock."""
+    """Who holds a lease, and its end: seconds since 1970 by the database's clock."""
 
     holder: str
     until_s: float
 
 
-def claim_lease(connection: Connection, name: str, holder: str, for_s: float) -> bool:
-    """Take a lease that is free, over or ours already, for so many seconds from now; return whether it is ours."""
+class LeaseLedger(Protocol):
+    """The part of `Ledger` that locks and leases use."""
+
+    @property
+    def file(self) -> Path | None: ...  # noqa: D102
+    def claim_lease(self, name: str, holder: str, for_s: float) -> bool: ...  # noqa: D102
+    def release(self, name: str, holder: str) -> None: ...  # noqa: D102
+    def leases(self) -> dict[str, LedgerLease]: ...  # noqa: D102
+
+
+def make_holder_name() -> str:
+    """Return a new name for a holder of leases, host:pid:token. No other call ever returns it, on any host."""
+    return f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
+
+
+@cache
+def current_process() -> str:
+    """Return the one name under which this process holds leases."""
+    return make_holder_name()
+
+
+@contextmanager
+def hold_file_lock(
+    path: Path,
+    patience_s: float = float("inf"),
+    refuse: Callable[[str], AssayError] = AssayError,
+    note: str = "",
+    poll_s: float = LOCK_POLL_S,
+) -> Iterator[None]:
+    """Hold an exclusive lock on a file, which is made where it is missing, and write `note` into it.
+
+    After `patience_s` seconds without the lock, raises `refuse(NOTE)`, where NOTE is what its holder wrote.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    end = time.monotonic() + patience_s
+    with path.open("a+") as file:
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | (0 if patience_s == float("inf") else fcntl.LOCK_NB))
+                break
+            except BlockingIOError:
+                if time.monotonic() >= end:
+                    file.seek(0)
+                    raise refuse(file.read().strip()) from None
+                time.sleep(poll_s)
+        if note:
+            file.truncate(0)
+            file.write(note)
+            file.flush()
+        yield
+
+
+@contextmanager
+def hold_controller_lock(
+    home: Path, ledger: LeaseLedger | None = None, fix: str = OTHER_CONTROLLER_FIX
+) -> Iterator[None]:
+    """Be the only controller of an SQLite ledger: lock `home` (`.assay/`), and a ledger file that lies elsewhere.
+
+    Raises AssayError if another controller holds the lock, with its process, host, command and start.
+    """
+    file = ledger.file if ledger else None
+    elsewhere = [Path(f"{file}.controller.lock")] if file and file.parent.resolve() != home.resolve() else []
+    typed = redact(shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]))[:120]
+    at = datetime.now(UTC).isoformat(timespec="seconds")
+    note = json.dumps({"process": os.getpid(), "host": socket.gethostname(), "since": at, "typed": typed})
+    with ExitStack() as stack:
+        for path in (home / "controller.lock", *elsewhere):
+            stack.enter_context(hold_file_lock(path, 0, partial(_refuse_controller, path, fix), note))
+        yield
+
+
+def _refuse_controller(path: Path, fix: str, holder: str) -> AssayError:
+    try:
+        by = json.loads(holder)
+        who = (
+            f"process {by['process']} on {by['host']}, `{by['typed']}`, since {by['since'][:16].replace('T', ' ')} UTC"
+        )
+    except (ValueError, KeyError, TypeError):  # it may not have written its note yet
+        who = "process unknown"
+    return AssayError(f"another controller ({who}) works on this ledger", where=str(path), fix=fix)
+
+
+@contextmanager
+def hold_node_lock(home: Path, node: str, deadline_s: float) -> Iterator[None]:
+    """Hold this machine's lock of a node under `home` (`.assay/`) while something is done to it.
+
+    An ansible-playbook that outlives its controller holds it until its task ends. Raises AssayError if the lock is
+    not free within `deadline_s` seconds.
+    """
+    path = home / "locks" / node
+    refusal = AssayError(
+        f"another run has been working on it for more than {deadline_s:g} s",
+        where=node,
+        fix=f"`fuser {path}` names the process; let it finish or end it",
+    )
+    with hold_file_lock(path, deadline_s, lambda _: refusal):
+        yield
+
+
+@contextmanager
+def hold_section(engine: sa.Engine, name: str, turn: threading.Lock, patience_s: float) -> Iterator[None]:
+    """Hold the section `name` of this ledger; raises AssayError when it is not free within `patience_s` seconds.
+
+    `turn` lets the threads of this process through singly, so that those that wait take no connections from others.
+    """
+    if not turn.acquire(timeout=patience_s):
+        raise AssayError(f"another thread holds the section {name!r} of the ledger", fix="wait for it")
+    try:
+        if engine.dialect.name == "postgresql":  # the server ends the lock when it loses the connection
+            with translate_errors(engine), engine.connect() as connection:
+                connection.execute(sa.text(f"SET LOCAL lock_timeout = {round(patience_s * 1000)}"))
+                connection.execute(sa.text("SELECT pg_advisory_xact_lock(hashtextextended(:name, 0))"), {"name": name})
+                yield
+        else:
+            path = Path(f"{engine.url.database}.{name}.lock")
+            what, fix = "another process does not let go of its turn", "wait for it, or end the process that holds it"
+            refusal = AssayError(what, where=str(path), fix=fix)
+            with hold_file_lock(path, patience_s, lambda _: refusal, poll_s=SECTION_POLL_S):
+                yield
+    finally:
+        turn.release()
+
+
+def claim_lease(connection: sa.Connection, name: str, holder: str, for_s: float) -> bool:
+    """Take or renew a lease for `for_s` seconds; return False while another holder has it."""
     table, now = tables.leases, _database_time(connection)
     statement = insert_or_update(connection, table).values(name=name, holder=holder, until_s=now + for_s)
     fresh = statement.excluded
@@ -114,20 +176,125 @@ def claim_lease(connection: Connection, name: str, holder: str, for_s: float) ->
     return connection.execute(statement.returning(table.c.name)).first() is not None
 
 
-def release_lease(connection: Connection, name: str, holder: str) -> None:
+def release_lease(connection: sa.Connection, name: str, holder: str) -> None:
     """End a lease at once, if this holder has it."""
     table = tables.leases
-    connection.execute(delete(table).where(table.c.name == name, table.c.holder == holder))
+    connection.execute(sa.delete(table).where(table.c.name == name, table.c.holder == holder))
 
 
-def list_leases(connection: Connection) -> dict[str, LedgerLease]:
+def list_leases(connection: sa.Connection) -> dict[str, LedgerLease]:
     """Return the leases that are held now, by name."""
     table = tables.leases
-    found = connection.execute(select(table).where(table.c.until_s > _database_time(connection)).order_by(table.c.name))
+    found = connection.execute(
+        sa.select(table).where(table.c.until_s > _database_time(connection)).order_by(table.c.name)
+    )
     return {row.name: LedgerLease(row.holder, row.until_s) for row in found}
 
 
-def _database_time(connection: Connection) -> ColumnElement[Any]:
+def _database_time(connection: sa.Connection) -> sa.ColumnElement[Any]:
     if connection.dialect.name == "postgresql":
-        return cast(extract("epoch", func.clock_timestamp()), Float)
-    return literal_column("(julianday('now') - 2440587.5) * 86400.0", Float)
+        return sa.cast(sa.extract("epoch", sa.func.clock_timestamp()), sa.Float)
+    return sa.literal_column("(julianday('now') - 2440587.5) * 86400.0", sa.Float)
+
+
+class LeaseRenewal:
+    """A thread that calls `renew` every `every_s` real seconds, for as long as the `with` block lasts."""
+
+    def __init__(self, renew: Callable[[], object], every_s: float) -> None:
+        self._renew, self._every_s, self._over = renew, every_s, threading.Event()
+        self._thread = threading.Thread(target=self._run, name="lease renewal", daemon=True)
+
+    def __enter__(self) -> None:
+        self._thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._over.wait(self._every_s):
+            with suppress(AssayError):  # the next use of the ledger reports it; without renewal the lease ends
+                self._renew()
+
+
+@contextmanager
+def hold_lease(ledger: LeaseLedger, name: str, for_s: float) -> Iterator[bool]:
+    """Hold a lease, renewed while the block lasts; yields False where another holder has it.
+
+    Every call is a holder of its own, so two threads of one process exclude each other.
+    """
+    holder = make_holder_name()
+    if not ledger.claim_lease(name, holder, for_s):
+        yield False
+        return
+    try:
+        with LeaseRenewal(lambda: ledger.claim_lease(name, holder, for_s), for_s / 4):
+            yield True
+    finally:
+        with suppress(AssayError):  # it ends by itself
+            ledger.release(name, holder)
+
+
+class NodeLeaseHolder(NamedTuple):
+    """The process that holds a node, and where its locks lie: `home`, and which folder of which boot that is."""
+
+    host: str
+    pid: int
+    home: str
+    home_identity: str
+
+    @classmethod
+    def of_this_process(cls, home: Path) -> NodeLeaseHolder:
+        """Return this process as a holder."""
+        return cls(socket.gethostname(), os.getpid(), str(home.absolute()), _identify_folder(home))
+
+    def is_on_this_host(self) -> bool:
+        """Whether its `home` is the same folder here, so that its file locks tell whether it is still at work."""
+        return _identify_folder(Path(self.home)) == self.home_identity
+
+
+def _identify_folder(home: Path) -> str:
+    """Return boot, device and inode of a folder, "" for none. Another kernel's or container's folder differs."""
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    try:
+        at = home.stat()
+    except OSError:
+        return ""
+    return f"{boot}/{at.st_dev}/{at.st_ino}"
+
+
+@contextmanager
+def hold_node_lease(
+    ledger: LeaseLedger, home: Path, node: str, deadline_s: float, progress: Callable[[str], None]
+) -> Iterator[None]:
+    """Hold the lease `hands/NODE`, so that one attempt at a time works on a node, over all controllers.
+
+    An attempt is over `deadline_s` real seconds after it began. What a killed controller left at work is waited for:
+    on this machine until its file locks are free, on another until the lease ends. Raises AssayError where it holds
+    this machine's lock of the node for longer than `deadline_s`.
+    """
+    lease, holder, shown = f"hands/{node}", NodeLeaseHolder.of_this_process(home), ""
+    us = json.dumps(holder._asdict())
+    with hold_file_lock(home / "locks" / f"{node}.hands"):
+        while not ledger.claim_lease(lease, us, deadline_s):
+            if (held := ledger.leases().get(lease)) is None:
+                continue
+            them = NodeLeaseHolder(**json.loads(held.holder))
+            if them.is_on_this_host():
+                with ExitStack() as stack:  # first its process, then what that may have left at work
+                    if them.home != holder.home:  # our own folder's lock is held already
+                        stack.enter_context(hold_file_lock(Path(them.home, "locks", f"{node}.hands")))
+                    stack.enter_context(hold_node_lock(Path(them.home), node, deadline_s))
+                ledger.release(lease, held.holder)
+                continue
+            if held.holder != shown:
+                until = time.strftime("%H:%M:%S UTC", time.gmtime(held.until_s))
+                who = f"process {them.pid} on {them.host}"
+                progress(f"{node}: {who} may still be at work on it: waits until {until}, its deadline")
+                shown = held.holder
+            time.sleep(LEASE_POLL_S)
+        try:
+            yield
+        finally:
+            with suppress(AssayError):  # it ends by itself at the deadline
+                ledger.release(lease, us)

@@ -1,7 +1,4 @@
-"""The ledger: append, and read back in order. Nothing is ever changed or taken out.
-
-Where an open ledger is, for what keeps its own data beside it.
-"""
+"""The ledger: append, and read back in order. Nothing is ever changed or taken out."""
 
 from __future__ import annotations
 
@@ -26,7 +23,7 @@ from assay.ledger.connection import (
 )
 from assay.ledger.hash_chain import HashChain
 from assay.ledger.interned_texts import BATCH_SIZE, TextCache, find_text_number, find_text_numbers, split_batches
-from assay.ledger.leases_and_locks import LedgerLease, hold_section, hold_thread_lock
+from assay.ledger.leases_and_locks import LedgerLease, hold_section
 from assay.ledger.new_entry_wakeup import NOTIFY_CHANNEL, wait_for_entries
 from assay.ledger.outcome_dates import CheckAge, OutcomeDates, read_check_ages
 from assay.model.ledger_entry import LedgerEntry
@@ -49,6 +46,21 @@ class Ledger:
     def open(cls, where: Path | str, patience_s: float = LOCK_TIMEOUT_S) -> Ledger:
         """Open the ledger at a path or URL, made on first use; `patience_s` is how long to wait for a lock."""
         return cls(open_engine(parse_ledger_url(where), patience_s), patience_s)
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether processes on several machines may use it: it is on PostgreSQL."""
+        return self._engine.dialect.name == "postgresql"
+
+    @property
+    def server_url(self) -> str:
+        """The URL of a shared ledger's database, with its password: hand it on, never show it."""
+        return self._engine.url.set(drivername="postgresql").render_as_string(hide_password=False)
+
+    @property
+    def file(self) -> Path | None:
+        """The file of an SQLite ledger, None of one on a server."""
+        return None if self.is_shared else Path(str(self._engine.url.database)).absolute()
 
     def close(self) -> None:
         """Let go of the database."""
@@ -211,10 +223,7 @@ class Ledger:
         It ends with its process, however that ends. Not to be entered twice by one thread. Raises Trouble when
         another keeps it for longer than `patience_s`.
         """
-        with (
-            hold_thread_lock(self._turns.setdefault(name, Lock()), patience_s),
-            hold_section(self._engine, name, patience_s),
-        ):
+        with hold_section(self._engine, name, self._turns.setdefault(name, Lock()), patience_s):
             yield
 
     def _latest(self, connection: Connection, nodes: Sequence[str]) -> list[RecordedOutcome]:
@@ -267,18 +276,3 @@ def _insert(connection: Connection, lines: Sequence[tables.TableRow]) -> None:
 
 _PLACEHOLDER = {"sqlite": "?", "postgresql": "%s"}
 _ENTRY_COLUMNS = tables.entries.columns.keys()
-
-
-def is_shared(ledger: Ledger) -> bool:
-    """Whether processes on several machines may work on it."""
-    return ledger._engine.dialect.name == "postgresql"
-
-
-def find_server_url(ledger: Ledger) -> str:
-    """Return the URL of a shared ledger's database, with its password: hand it on, never show it."""
-    return ledger._engine.url.set(drivername="postgresql").render_as_string(hide_password=False)
-
-
-def find_ledger_file(ledger: Ledger) -> Path | None:
-    """Return the file that a ledger is, None of one on a server."""
-    return None if is_shared(ledger) else Path(str(ledger._engine.url.database)).absolute()

@@ -5,7 +5,6 @@ One process at a time works on a run.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import time
@@ -37,6 +36,7 @@ from assay.harness.runs.sharding import (
     mark_shard_judged,
 )
 from assay.harness.selection.declared_checks import NodeSelection
+from assay.ledger.leases_and_locks import hold_file_lock
 from assay.ledger.location import LEDGER_VARIABLE, locate_existing_ledger
 from assay.ledger.store import Ledger
 from assay.model.clock import Clock
@@ -52,21 +52,16 @@ from assay.results.store.run_manifest import ENDED_KEY, ENDED_WHOLE, RunManifest
 def hold_run_lock(home: Path) -> Iterator[None]:
     """Hold the lock of the run in `home`; it is let go when this process ends, however.
 
-    Raises Trouble when another process holds it.
+    Raises AssayError when another process holds it.
     """
-    path = home / "lock"
-    with path.open("a+") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            file.seek(0)
-            who = f"process {file.read().strip() or 'unknown'}"
-            raise AssayError(f"{who} is judging run {home.name}", fix="wait for it, or end it and go on then") from None
-        file.truncate(0)
-        file.write(str(os.getpid()))
-        file.flush()
+
+    def refuse(holder: str) -> AssayError:
+        what = f"process {holder or 'unknown'} is judging run {home.name}"
+        return AssayError(what, fix="wait for it, or end it and go on then")
+
+    with hold_file_lock(home / "lock", 0, refuse, note=str(os.getpid())):
         yield
-        path.unlink(missing_ok=True)
+        (home / "lock").unlink(missing_ok=True)
 
 
 SHARD_DEADLINE_S = 600.0
@@ -86,8 +81,8 @@ class RunInterrupted(KeyboardInterrupt):
 class RunNotRecorded(AssayError):
     """A run was judged and is kept, but the ledger could not take it. `run` is its id; `resume_run` records it."""
 
-    def __init__(self, run: str, trouble: AssayError) -> None:
-        super().__init__(trouble.what, where=trouble.where, fix=trouble.fix)
+    def __init__(self, run: str, error: AssayError) -> None:
+        super().__init__(error.what, where=error.where, fix=error.fix)
         self.run = run
 
 
@@ -163,7 +158,7 @@ def run_validation(
     """Judge `nodes` in `phases` (none: all) by the evidence in the folder `evidence`, and record what came out.
 
     The nodes are cut into shards, as many for each of `jobs` processes. `extra` goes to pytest; what it deselects is
-    not missed. `typed` is the selection in the user's words, to be remembered. Raises Trouble where there is nothing to
+    not missed. `typed` is the selection in the user's words, to be remembered. Raises AssayError where there is nothing to
     run, Unrecorded where the ledger cannot be written, Interrupted on Ctrl-C.
     """
     chosen = tuple(name for name in fleet.nodes if name in set(nodes))
@@ -195,7 +190,7 @@ def resume_run(
 ) -> RunResult:
     """Go on with a run that was killed, interrupted, or that lost a shard; what was judged is not judged again.
 
-    `name` is its id, how that begins, `last`, `last~1`, …. Raises Trouble where the specs, suites or evidence are
+    `name` is its id, how that begins, `last`, `last~1`, …. Raises AssayError where the specs, suites or evidence are
     others than the run began with, Interrupted on Ctrl-C.
     """
     file = find_run(reports.resolve(), name)
@@ -261,8 +256,8 @@ def _record_in_ledger(
             ledger.record(
                 again, (one for one in _read_judged_outcomes(result.stored) if (one.check, one.subject) in lost), now
             )
-    except AssayError as trouble:
-        raise RunNotRecorded(result.run.id, trouble) from trouble
+    except AssayError as error:
+        raise RunNotRecorded(result.run.id, error) from error
     return result
 
 

@@ -10,7 +10,7 @@ from ansible.plugins.action import ActionBase
 from assay.actions.ansible_playbook import find_task_node, preload_fleet
 from assay.actions.bmc_firmware import make_bmc_connector
 from assay.actions.firmware_update import FirmwareUpdateRun, find_version_mismatches, list_managed_components
-from assay.actions.node_lock import node_lock
+from assay.ledger.leases_and_locks import hold_node_lock
 from assay.model.errors import AssayError
 
 preload_fleet(__file__)
@@ -47,6 +47,6 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible ships no types
         if self._task.check_mode:
             changed = bool(find_version_mismatches(bringing.read(components), components))
         else:
-            with node_lock(Path(fleet.root, ".assay"), node.name, deadline_s):
+            with hold_node_lock(Path(fleet.root, ".assay"), node.name, deadline_s):
                 changed = bringing.bring(components)
         return {"changed": changed, "firmware": bringing.read(components), "pushed": bringing.pushed}

@@ -9,7 +9,7 @@ from ansible.plugins.action import ActionBase
 
 from assay.actions.ansible_playbook import find_task_node, preload_fleet
 from assay.actions.boot import restart_node
-from assay.actions.node_lock import node_lock
+from assay.ledger.leases_and_locks import hold_node_lock
 from assay.model.errors import AssayError
 
 preload_fleet(__file__)
@@ -36,7 +36,7 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible ships no types
             return result | {"changed": bool(asked["reset"]), "boot_id": ""}
         fleet, node = find_task_node(task_vars or {})
         try:
-            with node_lock(Path(fleet.root, ".assay"), node.name, asked["wait_s"]):
+            with hold_node_lock(Path(fleet.root, ".assay"), node.name, asked["wait_s"]):
                 changed, boot = restart_node(node, fleet, asked["reset"], asked["unless_after"], asked["wait_s"])
         except AssayError as trouble:
             return result | {"failed": True, "msg": str(trouble)}
