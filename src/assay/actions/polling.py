@@ -6,12 +6,13 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
+from assay.model.backoff import Backoff
 from assay.model.errors import AssayError
 from assay.redfish.errors import BmcLoginRefused
 
 Result = TypeVar("Result")
 
-FIRST_PAUSE_S, LONGEST_PAUSE_S, PAUSE_GROWTH = 0.1, 5.0, 1.3
+POLL_BACKOFF = Backoff((0.1,), factor=1.3, longest_s=5.0)
 REFUSAL_TOLERANCE_S = 30.0
 """For so long a BMC that starts may refuse those whom it lets in later."""
 
@@ -28,7 +29,7 @@ def wait_until(
     Raises Trouble after `deadline_s` real seconds: `what` did not happen, with the last Trouble met on the way; and
     after `refused_s` in which we were not let in at all, since that mends itself only where something starts.
     """
-    end, pause, refused_at = time.monotonic() + deadline_s, FIRST_PAUSE_S, 0.0
+    end, polls, refused_at = time.monotonic() + deadline_s, 0, 0.0
     while True:
         trouble = None
         try:
@@ -41,5 +42,5 @@ def wait_until(
             raise BmcLoginRefused(f"{what}: {trouble.what}", where=trouble.where or where, fix=trouble.fix)
         if time.monotonic() > end:
             raise AssayError(f"{what}: not within {deadline_s:g} s{f'; {trouble}' if trouble else ''}", where=where)
-        time.sleep(pause)
-        pause = min(pause * PAUSE_GROWTH, LONGEST_PAUSE_S)
+        polls += 1
+        time.sleep(POLL_BACKOFF.wait_s(polls))
