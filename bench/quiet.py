@@ -101,7 +101,7 @@ def loop_of(desk: ControllerContext) -> ReconcileLoop:
 def furnish(desk: ControllerContext) -> None:
     """Give the fleet a past, as written by what writes it."""
     past = replace(desk, clock=Now(THEN - timedelta(days=30)))
-    enroll_nodes(FleetStateCache(past))
+    enroll_nodes(past)
     desk.ledger.append(*(entry for name in desk.fleet.nodes for entry in _history(desk.fleet, name)))
     names = list(desk.fleet.nodes)
     declared = DeclaredOutcomes(desk.fleet)

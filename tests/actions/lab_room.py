@@ -21,7 +21,6 @@ from assay.ledger.store import Ledger
 from assay.model.fleet import Fleet
 from assay.observe.evidence_store import EvidenceStore
 from assay.redfish.bmc import open_fleet_bmc
-from assay.schedulers.scheduler_adapter import load_scheduler_adapter
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 START = datetime(2026, 11, 1, 8, 0, tzinfo=UTC)
@@ -42,16 +41,15 @@ class Room:
         return ActionContext(
             self.fleet,
             Ledger.open(home / "ledger.sqlite"),
+            EvidenceStore(home / "evidence"),
             self.world.clock(),
             home,
             self.root / "reports",
-            load_scheduler_adapter,
-            EvidenceStore(home / "evidence"),
-            self.told.append,
+            progress=self.told.append,
         )
 
     def scheduler(self, node: str) -> LabScheduler:
-        return LabScheduler(self.fleet.nodes[node].variables)
+        return LabScheduler(self.fleet.nodes[node].settings)
 
     def state(self, node: str) -> dict[str, Any]:
         return self.world.load(node)

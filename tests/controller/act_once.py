@@ -10,12 +10,12 @@ from pathlib import Path
 
 from assay.actions.action import EffectIntent, load_action
 from assay.controller.context import ControllerContext
-from assay.controller.controller_locks import hold_controller_lock
 from assay.controller.effects import effect_steps as steps
 from assay.controller.effects.effect_journal import derive_effect_id
 from assay.controller.effects.effect_runner import run_effects
 from assay.fleet.fleet_loader import load_fleet
 from assay.lab.world import LabWorld
+from assay.ledger.leases_and_locks import hold_controller_lock
 from assay.ledger.store import Ledger
 from assay.observe.evidence_store import EvidenceStore
 
@@ -37,12 +37,12 @@ def tell(line: str) -> None:
 def alone(desk: ControllerContext, node: str, name: str) -> None:
     """Carry the effect that decision `d1` wants."""
     intent = EffectIntent(derive_effect_id("d1", name), name, node, "d1", "a test wants it")
-    begun = steps.journal_intent(desk.make_action_context(), load_action(name), intent)
+    begun = steps.journal_intent(desk, load_action(name), intent)
     steps.verify_effect(
-        desk.make_action_context(),
+        desk,
         load_action(name),
         begun,
-        steps.run_action(desk.make_action_context(), load_action(name), begun),
+        steps.run_action(desk, load_action(name), begun),
     )
 
 

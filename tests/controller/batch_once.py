@@ -16,8 +16,9 @@ from assay.fleet.fleet_loader import load_fleet
 from assay.ledger.store import Ledger
 from assay.model.clock import SystemClock
 from assay.model.errors import AssayError
-from assay.model.fleet import Fleet, Node
+from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry
+from assay.model.node import Node
 from assay.observe.evidence_store import EvidenceStore
 from assay.schedulers.scheduler_adapter import CustomerJob, SchedulerNodeStatus
 
@@ -28,7 +29,7 @@ MOMENTS = ("before the intents", "after the intents", "half-way", "after the ord
 class FileScheduler:
     """Cordons in a file, and a count of the orders given for each node. Dies where it is told."""
 
-    places = True
+    places_jobs = True
 
     def __init__(self, home: Path, moment: str = "never") -> None:
         self.file, self.moment = home / "cordons.json", moment
@@ -38,7 +39,7 @@ class FileScheduler:
     def read(self) -> dict[str, list[str]]:
         return json.loads(self.file.read_text()) if self.file.exists() else {}
 
-    def standings(self, nodes: Collection[str]) -> dict[str, SchedulerNodeStatus]:
+    def read_statuses(self, nodes: Collection[str]) -> dict[str, SchedulerNodeStatus]:
         self._answer()
         cordons = self.read()
         known = [node for node in nodes if node not in self.strangers]
@@ -59,12 +60,12 @@ class FileScheduler:
         self._answer()
         self._write(node, "")
 
-    def jobs(self, node: str) -> tuple[CustomerJob, ...]:
+    def list_jobs(self, node: str) -> tuple[CustomerJob, ...]:
         self._answer()
         return ()
 
-    def cordoned(self, node: str) -> str:
-        return self.standings([node])[node].cordon
+    def read_cordon_reason(self, node: str) -> str:
+        return self.read_statuses([node])[node].cordon
 
     def dies(self, moment: str) -> None:
         if moment == self.moment:

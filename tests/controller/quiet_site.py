@@ -40,7 +40,7 @@ class Hands:
 class Far:
     """One scheduler of all nodes, that counts what it is asked."""
 
-    places = True
+    places_jobs = True
 
     def __init__(self) -> None:
         self.asked: list[set[str]] = []
@@ -49,7 +49,7 @@ class Far:
         self.strangers: set[str] = set()
         self.silent = False
 
-    def standings(self, nodes: Collection[str]) -> dict[str, SchedulerNodeStatus]:
+    def read_statuses(self, nodes: Collection[str]) -> dict[str, SchedulerNodeStatus]:
         if self.silent:
             raise AssayError("slurmctld does not answer")
         self.asked.append(set(nodes))

@@ -19,23 +19,24 @@ from assay.actions.action import ActionContext, EffectFacts, EffectIntent, Effec
 from assay.controller.context import ControllerContext
 from assay.controller.effects import dbos_workflows
 from assay.controller.effects import effect_runner as acting
-from assay.controller.effects.node_lease import NodeLeaseHolder
 from assay.controller.rack_leases import hold_rack_assignment
 from assay.fleet.fleet_loader import load_fleet
+from assay.ledger.leases_and_locks import NodeLeaseHolder
 from assay.ledger.store import Ledger
 from assay.lifecycle.node_state_projection import project_node_states
 from assay.model.clock import SystemClock
-from assay.model.fleet import Fleet, Node
-from assay.model.specs.management_profile_and_retries import EffectRetryPolicy
+from assay.model.fleet import Fleet
+from assay.model.node import Node
+from assay.model.specs.policy_sections import EffectRetryPolicy
 from assay.observe.evidence_store import EvidenceStore
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 CHILD = """
 import sys, time
 from pathlib import Path
-from assay.actions.node_lock import node_lock
+from assay.ledger.leases_and_locks import hold_node_lock
 home, node, file, seconds = sys.argv[1:]
-with node_lock(Path(home), node, 60):
+with hold_node_lock(Path(home), node, 60):
     time.sleep(float(seconds))
     with open(file, "a") as world:
         world.write("x")

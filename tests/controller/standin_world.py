@@ -13,7 +13,8 @@ from assay.actions.action import ActionContext, EffectFacts, EffectIntent, Effec
 from assay.ledger.store import Ledger
 from assay.model.clock import SystemClock
 from assay.model.errors import AssayError
-from assay.model.fleet import Fleet, Node
+from assay.model.fleet import Fleet
+from assay.model.node import Node
 from assay.observe.evidence_store import EvidenceStore
 from assay.schedulers.scheduler_adapter import load_scheduler_adapter
 
@@ -90,7 +91,7 @@ def main(home: Path, hang: str) -> None:
     dbos_workflows.load_action = lambda name: Switch(home, hang=hang, dark=hang == "dark")
     ctx = context(home)
     with dbos_workflows.hold_engine(ctx, [QueueLimits(format_queue_name("h100"), 4, 4, 1000)]):
-        left = dbos_workflows.find_running_workflow("e1")
+        left = dbos_workflows.find_running_workflows(["e1"]).get("e1", "")
         dbos_workflows.wait_for_any_workflow(
             ctx, [left or dbos_workflows.enqueue_effect(ctx, EffectIntent("e1", "reboot", "n0001", "d1", "because"))]
         )

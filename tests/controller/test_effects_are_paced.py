@@ -20,7 +20,7 @@ from assay.controller.effects.effect_journal import EFFECT_KINDS
 from assay.controller.effects.effect_runner import run_effects
 from assay.controller.effects.workflow_queues import keep_engine_running
 from assay.model.node import Node
-from assay.model.specs.lifecycle_policy import EffectConcurrency
+from assay.model.specs.policy_sections import EffectConcurrency
 
 
 class Watched:

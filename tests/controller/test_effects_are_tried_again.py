@@ -23,7 +23,7 @@ from assay.actions.action import (
 from assay.controller.effects import effect_steps as steps
 from assay.controller.effects.effect_journal import EFFECT_KINDS, parse_effects
 from assay.controller.effects.effect_runner import run_effects
-from assay.model.specs.management_profile_and_retries import EffectRetryPolicy
+from assay.model.specs.policy_sections import EffectRetryPolicy
 
 WISH = EffectIntent("e1", "reboot", "n0001", "d1", "because")
 START = datetime(2026, 11, 1, 8, 0, tzinfo=UTC)
@@ -122,7 +122,7 @@ def test_a_refused_order_waits_for_its_time_and_says_when_that_is(tmp_path: Path
 
 def test_the_last_wait_counts_for_all_further_attempts():
     effort = EffectRetryPolicy(attempts=9, waits_minutes=[1, 4])
-    assert [effort.wait_after(number).total_seconds() / 60 for number in (1, 2, 3, 8)] == [1, 4, 4, 4]
+    assert [effort.backoff.wait_s(number) / 60 for number in (1, 2, 3, 8)] == [1, 4, 4, 4]
 
 
 def test_every_action_names_what_undoes_it_or_why_nothing_does():

@@ -81,7 +81,7 @@ def test_a_controller_that_starts_forgets_and_keeps_every_line_of_the_ledger(tmp
     lines = desk.ledger.entries(kinds=EFFECT_KINDS)
     assert rows(desk.home)["workflow_status"] == NODES
     monkeypatch.setattr(dbos_workflows, "WORKFLOW_RETENTION", timedelta(0))
-    with dbos_workflows.hold_engine(desk.make_action_context(), []):
+    with dbos_workflows.hold_engine(desk, []):
         pass
     assert rows(desk.home) == {}
     assert (desk.ledger.entries(kinds=EFFECT_KINDS), len(lines)) == (lines, 2 * NODES)
@@ -94,12 +94,12 @@ def test_the_next_attempt_has_a_name_of_its_own_when_the_first_is_forgotten(tmp_
     with keep_engine_running():
         run_effects(desk)
         first, second = (
-            dbos_workflows.enqueue_effect(desk.make_action_context(), wish),
-            dbos_workflows.enqueue_effect(desk.make_action_context(), wish),
+            dbos_workflows.enqueue_effect(desk, wish),
+            dbos_workflows.enqueue_effect(desk, wish),
         )
         until(lambda: dbos_workflows.find_ended_workflows([first, second]), {first, second})
         DBOS.delete_workflow(first)
-        assert (first, second, dbos_workflows.enqueue_effect(desk.make_action_context(), wish)) == (
+        assert (first, second, dbos_workflows.enqueue_effect(desk, wish)) == (
             "e1",
             "e1.2",
             "e1.3",

@@ -63,7 +63,7 @@ def failing_at(root: Path, now: datetime) -> ControllerContext:
 class Idle:
     """A scheduler without jobs."""
 
-    def standings(self, nodes: list[str]) -> dict[str, SchedulerNodeStatus]:
+    def read_statuses(self, nodes: list[str]) -> dict[str, SchedulerNodeStatus]:
         return dict.fromkeys(nodes, SchedulerNodeStatus())
 
 

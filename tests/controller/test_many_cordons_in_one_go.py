@@ -71,8 +71,8 @@ def test_a_scheduler_that_is_down_in_the_middle_leaves_all_unknown_says_so_and_i
 
 def test_what_a_scheduler_took_down_itself_and_will_open_itself_is_cordoned_all_the_same(tmp_path: Path):
     class Crashed(FileScheduler):
-        def standings(self, nodes: Collection[str]) -> dict[str, SchedulerNodeStatus]:
-            told = super().standings(nodes)
+        def read_statuses(self, nodes: Collection[str]) -> dict[str, SchedulerNodeStatus]:
+            told = super().read_statuses(nodes)
             down = SchedulerNodeStatus((), "DOWN in Slurm: Not responding", is_self_clearing=True)
             return {node: one if one.cordon else down for node, one in told.items()}
 

@@ -72,7 +72,7 @@ def memory(tmp_path: Path) -> Iterator[FleetStateCache]:
     home, ledger = tmp_path / ".assay", Ledger.open(tmp_path / "ledger.sqlite")
     fleet, store = load_fleet(tmp_path), EvidenceStore(home / "evidence")
     memory = FleetStateCache(ControllerContext(fleet, ledger, store, Hands(), home, tmp_path / "reports"))
-    enroll_nodes(memory)
+    enroll_nodes(memory.context)
     memory.take_new_entries()
     later(memory, days=1)
     yield memory
@@ -126,7 +126,7 @@ def test_evidence_that_comes_from_the_future_says_nothing_against_a_node(memory:
     object.__setattr__(memory.context, "progress", said.append)
     nodes.channels, nodes.ahead = hot(WELL), timedelta(hours=2)
     assert held(memory) == []
-    assert sum("which is yet to come: left out" in line for line in said) == len(NODES)
+    assert sum("in the future: left out" in line for line in said) == len(NODES)
     nodes.ahead = timedelta()
     later(memory, hours=3)
     assert {what for what, _ in held(memory)} >= {"fault", "transition"}, "the same of now is held against them"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from quiet_site import FLEET, NODES, Site
+from quiet_site import NODES, Site
 
 from assay.controller.cache.fleet_state import FleetStateCache
 from assay.controller.ingest.evidence_collection import collect_node_evidence, needs_active_checks
@@ -22,7 +22,6 @@ from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument
 from assay.model.ledger_entry import LedgerEntry
-from assay.observe.evidence_store import EvidenceStore
 from assay.schedulers.scheduler_adapter import CustomerJob
 
 ONE, OTHER = NODES[0], NODES[1]
@@ -103,14 +102,11 @@ def test_passes_are_repeated_until_one_changes_nothing():
 
 def test_a_pass_over_a_node_that_the_inventory_lacks_is_refused(tmp_path: Path, site: Site):
     with pytest.raises(AssayError, match="the inventory has no node n9999"):
-        reconcile_once(FLEET, site.ledger, EvidenceStore(tmp_path), site.clock, nodes=["n9999"], home=tmp_path)
+        reconcile_once(site.desk, ["n9999"])
 
 
 def test_a_pass_over_no_node_changes_nothing(tmp_path: Path, site: Site):
     before = site.ledger.head()
-    report = reconcile_once(
-        FLEET, site.ledger, EvidenceStore(tmp_path / "evidence"), site.clock, lambda _: site.far, nodes=[],
-        home=tmp_path / "home", reports=tmp_path / "reports", scan_fabric=False,
-    )  # fmt: skip
+    report = reconcile_once(site.desk, [], scan_fabric=False)
     assert [entry.kind for entry in report.entries if entry.node in (ONE, OTHER)] == []
     assert (report.runs, Ledger.head(site.ledger) - before) == ([], len(report.entries))

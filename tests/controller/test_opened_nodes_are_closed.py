@@ -19,8 +19,9 @@ from assay.controller.reconcile_pass import record_decisions, run_outstanding_ef
 from assay.controller.ticket_updates import update_tickets
 from assay.lifecycle.entry_messages import format_entries
 from assay.lifecycle.outstanding_effects import list_outstanding_effects
+from assay.model.cordon_reason import is_our_reason, prefix_reason
 from assay.schedulers.no_scheduler import NoScheduler
-from assay.schedulers.scheduler_adapter import CustomerJob, SchedulerNodeStatus, is_our_reason, prefix_reason
+from assay.schedulers.scheduler_adapter import CustomerJob, SchedulerNodeStatus
 
 ONE = NODES[0]
 
@@ -138,7 +139,7 @@ def test_a_scheduler_whose_answer_makes_no_sense_keeps_nobody_elses_node_waiting
     site: Site, memory: FleetStateCache, monkeypatch
 ):
     class Odd(Far):
-        def standings(self, nodes: Collection[str]) -> dict[str, SchedulerNodeStatus]:
+        def read_statuses(self, nodes: Collection[str]) -> dict[str, SchedulerNodeStatus]:
             raise KeyError("status")
 
     odd, sane = Odd(), site.far
@@ -157,7 +158,8 @@ def test_what_was_left_half_done_does_not_go_on_before_the_node_is_closed_again(
         site.settle(ONE, only=action)
     site.far.cordons.clear()
     done: list[str] = []
-    for name in ("accept_commit", "look_at_fabrics", "look", "look_for_silence", "update_tickets", "deliver_tickets"):
+    steps = ("accept_commit", "scan_fabrics", "observe_nodes", "record_silence", "update_tickets", "deliver_tickets")
+    for name in steps:
         monkeypatch.setattr(reconcile_pass, name, lambda *_, **__: [])
     monkeypatch.setattr(reconcile_pass, "run_outstanding_effects", lambda memory, _: done.extend(owes(memory)))
     reconcile_pass._run_pass(memory, RackAssignment(), [ONE], scan_fabric=False)

@@ -54,7 +54,7 @@ def desk(fleet: Fleet, tmp_path: Path) -> ControllerContext:
     """Return the desk of the fleet, a day after it was enrolled."""
     ledger, store = Ledger.open(tmp_path / "ledger.sqlite"), EvidenceStore(tmp_path / "evidence")
     desk = ControllerContext(fleet, ledger, store, Hands(), tmp_path, tmp_path / "reports")
-    enroll_nodes(FleetStateCache(desk))
+    enroll_nodes(desk)
     desk.clock.sleep(86400)
     return desk
 

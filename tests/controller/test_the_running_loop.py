@@ -28,11 +28,12 @@ from assay.ledger.store import Ledger
 from assay.lifecycle import ledger_entries
 from assay.lifecycle.faults.detection import FaultObservation
 from assay.model.clock import SystemClock
+from assay.model.cordon_reason import prefix_reason
 from assay.model.errors import AssayError
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.timestamps import format_time
 from assay.observe.evidence_store import EvidenceStore
-from assay.schedulers.scheduler_adapter import CustomerJob, SchedulerNodeStatus, prefix_reason
+from assay.schedulers.scheduler_adapter import CustomerJob, SchedulerNodeStatus
 
 ROOT = Path(__file__).parents[2]
 NODE = "n0003"
@@ -41,20 +42,20 @@ NODE = "n0003"
 class Far:
     """A scheduler in memory."""
 
-    places = True
+    places_jobs = True
 
     def __init__(self) -> None:
         self.cordons: dict[str, str] = {}
         self.running: dict[str, tuple[CustomerJob, ...]] = {}
 
-    def jobs(self, node: str) -> tuple[CustomerJob, ...]:
+    def list_jobs(self, node: str) -> tuple[CustomerJob, ...]:
         return self.running.get(node, ())
 
-    def cordoned(self, node: str) -> str:
+    def read_cordon_reason(self, node: str) -> str:
         return self.cordons.get(node, "")
 
-    def standings(self, nodes: Collection[str]) -> dict[str, SchedulerNodeStatus]:
-        return {node: SchedulerNodeStatus(self.jobs(node), self.cordoned(node)) for node in nodes}
+    def read_statuses(self, nodes: Collection[str]) -> dict[str, SchedulerNodeStatus]:
+        return {node: SchedulerNodeStatus(self.list_jobs(node), self.read_cordon_reason(node)) for node in nodes}
 
     def cordon_many(self, reasons: Mapping[str, str]) -> None:
         for node, reason in reasons.items():
@@ -162,11 +163,11 @@ def test_trouble_is_told_once_and_what_came_meanwhile_is_answered_when_it_is_ove
     running, broken = Running(fleet, fleet / ".assay" / "ledger.sqlite"), threading.Event()
     decide, failed = looping.record_decisions, list[str]()
 
-    def failing(*asked: Any) -> int:
+    def failing(*asked: Any, **more: Any) -> int:
         if broken.is_set():
             failed.append("once")
             raise AssayError("the disk is full")
-        return decide(*asked)
+        return decide(*asked, **more)
 
     monkeypatch.setattr(looping, "record_decisions", failing)
     broken.set()

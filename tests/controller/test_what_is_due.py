@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import threading
+import time
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.controller.background_worker import BackgroundWorker, IntervalThrottle, RetryBackoff
+from assay.controller.background_worker import FAILURE_BACKOFF, BackgroundWorker, FailureLog, IntervalThrottle
 from assay.controller.schedules.poll_schedule import (
     MAX_SLICES,
     MIN_SLICE_NODES,
@@ -19,7 +21,7 @@ from assay.controller.schedules.poll_schedule import (
 )
 from assay.fleet.fleet_loader import load_fleet
 from assay.model.errors import AssayError
-from assay.model.specs.lifecycle_policy import LifecycleState, PhaseRequirement
+from assay.model.specs.policy_sections import LifecycleState, PhaseRequirement
 
 FLEET = load_fleet(Path(__file__).parents[2])
 NOW = 1_800_000_000.0
@@ -107,7 +109,7 @@ def test_what_fails_is_told_once_and_left_alone_for_longer_each_time():
         lane.start(work)
         lane.join(5)
         assert not lane.is_free
-        lane._patience._until = 0.0
+        lane._failures._resume_at = 0.0
     down = False
     lane.start(work)
     lane.join(5)
@@ -120,7 +122,7 @@ def test_a_mistake_of_ours_is_told_and_ends_nothing():
     lane = BackgroundWorker("looking", said.append)
     lane.start(lambda: 1 / 0)
     lane.join(5)
-    assert said == ["looking: a mistake of assay itself: ZeroDivisionError: division by zero"]
+    assert said == ["looking: internal error: ZeroDivisionError: division by zero"]
 
 
 def test_a_lane_that_is_busy_is_not_free():
@@ -134,12 +136,15 @@ def test_a_lane_that_is_busy_is_not_free():
 
 
 def test_patience_grows_to_a_bound_and_ends_with_success():
-    patience = RetryBackoff()
+    failures = FailureLog()
     waits = []
-    for _ in range(9):
-        patience.record_failure("down")
-        waits.append(patience._wait_s)
+    for number in range(1, 10):
+        before = time.monotonic()
+        failures.record_failure("down")
+        waits.append(FAILURE_BACKOFF.wait_s(number))
+        assert not failures.may_retry
+        assert failures._resume_at - before == pytest.approx(waits[-1], abs=0.5)
     assert waits == [1, 2, 4, 8, 16, 32, 60, 60, 60]
-    assert patience.record_success()
-    assert patience.is_over
-    assert not patience.record_success()
+    assert failures.record_success()
+    assert failures.may_retry
+    assert not failures.record_success()

@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from assay.controller.context import ControllerContext
-from assay.controller.controller_locks import hold_controller_lock
 from assay.controller.effects import effect_journal
 from assay.controller.effects import effect_runner as acting
 from assay.fleet.fleet_loader import load_fleet
+from assay.ledger.leases_and_locks import hold_controller_lock
 from assay.ledger.store import Ledger
 from assay.lifecycle import ledger_entries as lines
 from assay.model.clock import SystemClock
@@ -33,12 +33,12 @@ NODE = "n0003"
 class Scheduler:
     """A scheduler of one node, in memory."""
 
-    places = True
+    places_jobs = True
 
     def __init__(self) -> None:
         self.reason, self.running, self.silent = "", [CustomerJob("7", "llama-405b", "customer", "")], False
 
-    def standings(self, nodes: Collection[str]) -> dict[str, SchedulerNodeStatus]:
+    def read_statuses(self, nodes: Collection[str]) -> dict[str, SchedulerNodeStatus]:
         self._answer()
         return dict.fromkeys(nodes, SchedulerNodeStatus(tuple(self.running), self.reason))
 
@@ -46,11 +46,11 @@ class Scheduler:
         for node, reason in reasons.items():
             self.cordon(node, reason)
 
-    def jobs(self, node: str) -> tuple[CustomerJob, ...]:
+    def list_jobs(self, node: str) -> tuple[CustomerJob, ...]:
         self._answer()
         return tuple(self.running)
 
-    def cordoned(self, node: str) -> str:
+    def read_cordon_reason(self, node: str) -> str:
         self._answer()
         return self.reason
 
@@ -175,14 +175,14 @@ def test_a_held_node_is_owed_nothing_new(desk: ControllerContext):
 
 
 def test_a_second_controller_is_refused_and_told_of_the_first(tmp_path: Path):
-    enter = f"only_controller(__import__('pathlib').Path({str(tmp_path)!r})).__enter__()"
-    script = f"from assay.controller.controller_locks import only_controller; {enter}"
+    enter = f"hold_controller_lock(__import__('pathlib').Path({str(tmp_path)!r})).__enter__()"
+    script = f"from assay.ledger.leases_and_locks import hold_controller_lock; {enter}"
     with hold_controller_lock(tmp_path):
         second = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert second.returncode
     first = rf"another controller \(process {os.getpid()} on {re.escape(socket.gethostname())}, `.+`, since 20.+ UTC\)"
     assert re.search(first, second.stderr)
-    assert "one that goes on answers what is new by itself" in second.stderr
+    assert "a controller that keeps running acts by itself" in second.stderr
     with hold_controller_lock(tmp_path):
         pass
 

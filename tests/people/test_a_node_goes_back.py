@@ -33,7 +33,7 @@ def asked(ann):
     desk = ControllerContext(
         load_fleet(ann.root), ann.ledger(), EvidenceStore(home / "evidence"), SystemClock(), home, ann.root / "reports"
     )
-    ctx = desk.make_action_context()
+    ctx = desk
     intent = EffectIntent(derive_effect_id("d1", "dossier"), "dossier", "n0003", "d1", "hardware that failed again")
     before = dossier.before(ctx, intent)
     desk.ledger.append(make_intent_entry(intent, AT, before, {}))

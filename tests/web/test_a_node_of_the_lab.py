@@ -71,7 +71,7 @@ def test_a_planted_xid_becomes_a_fault_and_no_pass_counts_it_again(site, lab):
     assert fault.body["subject"] == "h100-a/n0003/gpu4"
 
     desk, seen = work(site), probed(site, lab)
-    record_faults(FleetStateCache(desk), {"n0003": seen})
+    record_faults(desk, {"n0003": seen})
     assert [one.id for one in site.faults("gpu.xid.79")] == [fault.id]
 
 
@@ -79,7 +79,7 @@ def test_what_a_pass_has_counted_no_agent_counts_again(site, lab):
     site.serve()
     inject_fault(lab, "gpu.xid", "n0003", {"gpu": 4, "xid": 79})
     desk, seen = work(site), probed(site, lab)
-    record_faults(FleetStateCache(desk), {"n0003": seen})
+    record_faults(desk, {"n0003": seen})
     (fault,) = site.faults("gpu.xid.79")
     agent(site, lab, "--no-events")
     inject_fault(lab, "gpu.xid", "n0003", {"gpu": 1, "xid": 48})

@@ -19,10 +19,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from site_of_agents import PATIENCE_S, Site, digest
 
-from assay.controller.cache.fleet_state import FleetStateCache
 from assay.controller.context import ControllerContext
 from assay.controller.enrollment import enroll_nodes
-from assay.controller.ingest.alertmanager_alerts import AlertRecorder
+from assay.controller.ingest.alertmanager_alerts import record_alerts
 from assay.fleet.fleet_loader import load_fleet
 from assay.ledger.store import Ledger
 from assay.model.clock import SystemClock
@@ -63,14 +62,14 @@ class Room:
         self.desk = ControllerContext(
             fleet, self.ledger, EvidenceStore(home / "evidence"), SystemClock(), home, home / "reports"
         )
-        enroll_nodes(FleetStateCache(self.desk))
-        self.alarms = AlertRecorder(self.desk, self.said.append)
+        enroll_nodes(self.desk)
 
     def take(self, *alerts: dict[str, Any]) -> Any:
         rules = self.fleet.monitorings["exporters"].alerts
         assert rules is not None
         read = parse_alertmanager_payload(payload(*alerts))
-        return self.alarms.record([map_alert(one, rules, self.fleet.nodes) for one in read.alerts])
+        mapped = [map_alert(one, rules, self.fleet.nodes) for one in read.alerts]
+        return record_alerts(self.desk, mapped, self.said.append)
 
     def entries(self, kind: str) -> list[Any]:
         return self.ledger.entries(kinds=[kind])
@@ -116,7 +115,7 @@ def test_an_alert_that_no_rule_knows_is_told_and_noted(room: Room) -> None:
 
 
 def test_an_alert_of_no_node_of_ours_is_told_and_kept(room: Room) -> None:
-    assert room.take(alert(alertname="EtcdDown", instance="10.1.1.1:2379")).elsewhere == 1
+    assert room.take(alert(alertname="EtcdDown", instance="10.1.1.1:2379")).unplaced == 1
     (kept,) = room.entries("alert.elsewhere")
     assert (kept.node, kept.body["alert"]) == ("", "EtcdDown")
     assert "of no node of ours (alertname=EtcdDown, instance=10.1.1.1:2379)" in room.said[0]

@@ -17,30 +17,31 @@ from assay.ledger.store import Ledger
 from assay.model.clock import Clock
 from assay.model.decision import ActionName
 from assay.model.errors import AssayError
-from assay.model.fleet import Fleet, Node
-from assay.model.specs.management_profile_and_retries import EffectRetryPolicy
+from assay.model.fleet import Fleet
+from assay.model.node import Node
+from assay.model.specs.policy_sections import EffectRetryPolicy
 from assay.observe.evidence_store import EvidenceStore
-from assay.schedulers.scheduler_adapter import SchedulerAdapter
+from assay.schedulers.scheduler_adapter import SchedulerAdapter, load_scheduler_adapter
 
 EffectFacts = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class ActionContext:
-    """What an action works with.
+    """One fleet, its ledger and its evidence: what actions, and through ControllerContext the controller, work with.
 
-    `evidence` is what was last collected; an action that must know reads the world itself. `tell` shows one line
-    of progress. `home` is the folder of assay's own data (`.assay/`), where node locks and runner folders lie.
+    `evidence` is what was last collected; an action that must know reads the world itself. `progress` shows one line
+    to a person who waits. `home` is the folder of assay's own data (`.assay/`), with node locks and runner folders.
     """
 
     fleet: Fleet
     ledger: Ledger
+    evidence: EvidenceStore
     clock: Clock
     home: Path
     reports: Path
-    workloads: Callable[[Node], SchedulerAdapter]
-    evidence: EvidenceStore
-    progress: Callable[[str], None]
+    workloads: Callable[[Node], SchedulerAdapter] = load_scheduler_adapter
+    progress: Callable[[str], None] = lambda _: None
 
     def scheduler(self, node: str) -> SchedulerAdapter:
         """Return the adapter of the scheduler that places jobs on a node."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,6 +14,8 @@ from assay.ledger.location import locate_ledger
 from assay.model.clock import Clock, SystemClock
 
 if TYPE_CHECKING:
+    from assay.controller.context import ControllerContext
+    from assay.controller.fleet_reload import FleetReloader
     from assay.ledger.store import Ledger
     from assay.model.fleet import Fleet
 
@@ -70,6 +73,23 @@ class Workspace:
         from assay.ledger.store import Ledger
 
         return Ledger.open(self.ledger_location)
+
+    def controller_context(self, progress: Callable[[str], None] = lambda _: None) -> ControllerContext:
+        """Return the context of controller and actions; `progress` shows one line to a person who waits."""
+        from assay.controller.context import ControllerContext
+        from assay.observe.evidence_store import EvidenceStore
+
+        evidence = EvidenceStore(self.evidence_dir)
+        return ControllerContext(
+            self.fleet, self.ledger, evidence, self.clock, self.data_dir, self.reports_dir, progress=progress
+        )
+
+    def fleet_reloader(self, report: Callable[[str], None]) -> FleetReloader:
+        """Return what reads this fleet again when its files change; `report` shows errors in them."""
+        from assay.controller.fleet_reload import FleetReloader
+        from assay.fleet.fleet_loader import load_fleet
+
+        return FleetReloader(self.root, lambda: load_fleet(self.root, self.overlays), self.clock, report, self.overlays)
 
     @cached_property
     def clock(self) -> Clock:

@@ -1,1 +1,4 @@
-"""The durable loop: observe, validate, decide, act, once or for ever."""
+"""Takes a fleet, its ledger and its evidence; observes, validates, decides, acts and reports, once or until stopped.
+
+Gives ledger entries, effects on nodes, tickets and reports.
+"""

@@ -1,107 +1,101 @@
-"""Work that takes its time, beside a loop that must not wait for it: one thing at a time, and patience with trouble.
-
-What is done now and then.
-"""
+"""Background threads of the reconcile loop: one task at a time, a pause after failures, and throttles by name."""
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
+from threading import Thread
 
-from assay.model.errors import AssayError
+from assay.model.backoff import Backoff
+from assay.model.errors import describe_error
 
-FIRST_WAIT_S, LONGEST_WAIT_S = 1.0, 60.0
+FAILURE_BACKOFF = Backoff((1.0,), longest_s=60.0)
 
 
-class RetryBackoff:
-    """How long to leave alone what failed: twice as long each time, and told once for each new reason."""
+class FailureLog:
+    """Counts failures in a row, says how long to pause after them, and reports each new reason once."""
 
     def __init__(self) -> None:
-        self._until, self._wait_s, self._told = 0.0, 0.0, ""
+        self._count, self._resume_at, self._reported = 0, 0.0, ""
 
     @property
-    def is_over(self) -> bool:
-        """Whether it may be tried again."""
-        return time.monotonic() >= self._until
+    def may_retry(self) -> bool:
+        """Whether the pause after the last failure is over."""
+        return time.monotonic() >= self._resume_at
 
-    def record_failure(self, why: str) -> str:
-        """Note a failure; return it where it is news, else ""."""
-        self._wait_s = min(LONGEST_WAIT_S, self._wait_s * 2 or FIRST_WAIT_S)
-        self._until = time.monotonic() + self._wait_s
-        told, self._told = self._told, why
-        return "" if told == why else why
+    def record_failure(self, reason: str) -> str:
+        """Count a failure and start its pause; return the reason if it differs from the last one, else ""."""
+        self._count += 1
+        self._resume_at = time.monotonic() + FAILURE_BACKOFF.wait_s(self._count)
+        last, self._reported = self._reported, reason
+        return "" if last == reason else reason
 
     def record_success(self) -> bool:
-        """Note that it worked; return whether it had failed before."""
-        failed = bool(self._told)
-        self._until, self._wait_s, self._told = 0.0, 0.0, ""
-        return failed
+        """Forget the failures; return whether there were any."""
+        had_failed = bool(self._reported)
+        self._count, self._resume_at, self._reported = 0, 0.0, ""
+        return had_failed
 
 
 class BackgroundWorker:
-    """One thread's work. What goes wrong is told by `say`, and the lane is not free for a while."""
+    """One thread for one kind of task. It reports failures through `report` and pauses after them."""
 
-    def __init__(self, what: str, say: Callable[[str], None]) -> None:
-        self._what, self._say, self._patience = what, say, RetryBackoff()
-        self._thread: threading.Thread | None = None
+    def __init__(self, name: str, report: Callable[[str], None]) -> None:
+        self._name, self._report, self._failures = name, report, FailureLog()
+        self._thread: Thread | None = None
 
     @property
     def is_free(self) -> bool:
-        """Whether something may be begun now."""
-        return self._patience.is_over and not self.is_busy
+        """Whether a task may start now."""
+        return self._failures.may_retry and not self.is_busy
 
     @property
     def is_busy(self) -> bool:
-        """Whether something is under way."""
+        """Whether a task is running."""
         return self._thread is not None and self._thread.is_alive()
 
-    def start(self, work: Callable[[], object]) -> None:
-        """Do it in a thread that ends with this process, however that ends. The lane must be free."""
-        self._thread = threading.Thread(target=self._run, args=(work,), name=self._what, daemon=True)
+    def start(self, task: Callable[[], object]) -> None:
+        """Run a task in a daemon thread. The worker must be free."""
+        self._thread = Thread(target=self._run, args=(task,), name=self._name, daemon=True)
         self._thread.start()
 
-    def join(self, seconds: float) -> None:
-        """Wait for what is under way, so long at the most."""
+    def join(self, timeout_s: float) -> None:
+        """Wait up to `timeout_s` seconds for the running task to end."""
         if self._thread is not None:
-            self._thread.join(seconds)
+            self._thread.join(timeout_s)
 
-    def _run(self, work: Callable[[], object]) -> None:
+    def _run(self, task: Callable[[], object]) -> None:
         try:
-            work()
-        except Exception as error:  # whatever it is, the loop goes on
-            if told := self._patience.record_failure(describe_error(error)):
-                self._say(f"{self._what}: {told}")
+            task()
+        except Exception as error:  # whatever it is, the loop must continue
+            if reason := self._failures.record_failure(describe_error(error)):
+                self._report(f"{self._name}: {reason}")
         else:
-            if self._patience.record_success():
-                self._say(f"{self._what}: works again")
-
-
-def describe_error(error: Exception) -> str:
-    """Return what went wrong, for people."""
-    return (
-        str(error) if isinstance(error, AssayError) else f"a mistake of assay itself: {type(error).__name__}: {error}"
-    )
+            if self._failures.record_success():
+                self._report(f"{self._name}: works again")
 
 
 class IntervalThrottle:
-    """When each thing was done last."""
+    """Says for each name whether its interval has passed since it was last due."""
 
     def __init__(self) -> None:
         self._last: dict[str, float] = {}
 
-    def is_due(self, what: str, every_s: float, now: float | None = None) -> bool:
-        """Whether it is time again, by `now` or else in real seconds; then its next time is counted from now."""
+    def is_due(self, name: str, interval_s: float, now: float | None = None) -> bool:
+        """Return whether `interval_s` has passed, and if so start the next interval.
+
+        `now` is in seconds of any clock, by default of this machine's monotonic one. A clock that went back is due.
+        """
         now = time.monotonic() if now is None else now
-        if 0 <= now - self._last.get(what, float("-inf")) < every_s:
+        if 0 <= now - self._last.get(name, float("-inf")) < interval_s:
             return False
-        self._last[what] = now
+        self._last[name] = now
         return True
 
-    def reset_all(self) -> None:
-        """Let it be time for everything."""
-        self._last.clear()
+    def reset(self, name: str) -> None:
+        """Make one name due."""
+        self._last.pop(name, None)
 
-    def reset(self, what: str) -> None:
-        """Let it be time at once."""
-        self._last.pop(what, None)
+    def reset_all(self) -> None:
+        """Make every name due."""
+        self._last.clear()

@@ -1,4 +1,4 @@
-"""Which tickets should be open: a pure function of stories, newest outcomes, recorded decisions and the cabling."""
+"""Which tickets should be open. Pure: from the fleet snapshot, the recorded decisions and the fabric comparisons."""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ from pathlib import Path
 
 from assay.actions.rma.dossier_archive import locate_dossier, locate_photo_folder
 from assay.controller.effects.effect_journal import derive_effect_id
-from assay.fabric.comparison import cabling_tickets as fabric_tickets
+from assay.fabric.comparison.cabling_tickets import make_cabling_tickets
 from assay.fabric.comparison.compare import FabricComparison
 from assay.lifecycle.decisions.lost_cordons import find_cordon_effect
 from assay.lifecycle.decisions.requirements import judge_state_requirements
 from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
-from assay.lifecycle.node_state import FaultRecord
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.outcome import RecordedOutcome
-from assay.model.specs.ticket_routes_and_checklists import TechnicianInspection
+from assay.model.specs.checklists import TechnicianInspection
 from assay.model.ticket import Ticket, TicketPlace
 
 DOSSIER_ACTION = "dossier"
@@ -28,97 +27,97 @@ REPORTS_FOLDER = Path("reports")
 
 @dataclass(frozen=True, slots=True)
 class TechnicianNotes:
-    """What technicians do in which state, and what is known of parts of a node that were sent back before."""
+    """What technicians do in each state, and by node what is known of its parts that were sent back before."""
 
     inspections: Mapping[str, TechnicianInspection] = field(default_factory=dict)
     returned_parts: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 def list_desired_tickets(
-    situation: FleetSnapshot,
+    snapshot: FleetSnapshot,
     decisions: Iterable[LedgerEntry],
-    cablings: Mapping[str, FabricComparison],
-    hands: TechnicianNotes = TechnicianNotes(),
+    comparisons: Mapping[str, FabricComparison],
+    notes: TechnicianNotes = TechnicianNotes(),
 ) -> list[Ticket]:
-    """Return every ticket that there is work for now. A partial discovery wants none of its own."""
-    found = [ticket for comparison in cablings.values() for ticket in fabric_tickets.make_cabling_tickets(comparison)]
-    asked = _find_ticket_causes(decisions)
-    for view in situation.nodes:
+    """Return every ticket that there is work for now. `comparisons` are by fabric."""
+    tickets = [ticket for comparison in comparisons.values() for ticket in make_cabling_tickets(comparison)]
+    causes = _find_ticket_causes(decisions)
+    for view in snapshot.nodes:
         if "ticket" in view.profile.actions:
-            found += list(_state_tickets(situation, view, hands)) or _overdue_tickets(situation, view, asked)
-            found += _failed_check_tickets(situation, view)
-            found += _opened_node_tickets(situation, view, asked)
-            found += _fault_tickets(view, asked, cablings)
-    return found
+            tickets += list(_state_tickets(snapshot, view, notes)) or _overdue_tickets(snapshot, view, causes)
+            tickets += _failed_check_tickets(snapshot, view)
+            tickets += _opened_node_tickets(snapshot, view, causes)
+            tickets += _fault_tickets(view, causes, comparisons)
+    return tickets
 
 
 def _find_ticket_causes(decisions: Iterable[LedgerEntry]) -> set[str]:
-    """Return the ids of the faults, stays and lifted cordons for which the policy recorded the remedy `ticket`."""
+    """Return the ids of the faults, stays and lifted cordons for which a decision has the remedy `ticket`."""
     bodies = [entry.body for entry in decisions if entry.body["remedy"] == "ticket"]
     return {cause["id"] for body in bodies for cause in body["because"] if cause["kind"] in TICKET_CAUSE_KINDS}
 
 
-def _state_tickets(situation: FleetSnapshot, view: NodeSnapshot, hands: TechnicianNotes) -> Iterator[Ticket]:
-    """A state that a person must bring the node out of: one that asks for it, or one with a checklist."""
-    state, story = situation.policy_state_of(view), view.node_state
-    inspection = hands.inspections.get(story.state) if state.certified_to else None
-    if inspection is None and not (ENTRY_TICKET_ACTIONS & set(state.entry) and story.decision):
+def _state_tickets(snapshot: FleetSnapshot, view: NodeSnapshot, notes: TechnicianNotes) -> Iterator[Ticket]:
+    """Yield the ticket of a state that only a person ends: one that asks for a ticket, or one with a checklist."""
+    state, node_state = snapshot.policy_state_of(view), view.node_state
+    inspection = notes.inspections.get(node_state.state) if state.certified_to else None
+    if inspection is None and not (ENTRY_TICKET_ACTIONS & set(state.entry) and node_state.decision):
         return
-    faults = [f"open: {_format_fault(known)}" for known in story.faults if known.is_open]
+    open_faults = [fault for fault in node_state.faults if fault.is_open]
+    faults = [f"open: {fault.fault_class} on {fault.subject}: {fault.detail}" for fault in open_faults]
+    place = f"{view.name} ({node_state.state})"
     yield Ticket(
-        **_make_identity(f"stay/{view.name}/{story.stay_id}"),
-        title=f"{inspection.title}: {view.name} ({story.state})" if inspection else f"{story.state}: {view.name}",
+        **_make_identity(f"stay/{view.name}/{node_state.stay_id}"),
+        title=f"{inspection.title}: {place}" if inspection else f"{node_state.state}: {view.name}",
         node=view.name,
         places=(_make_place(view),),
         expected=inspection.done if inspection else state.summary,
-        seen="\n".join([story.reason, *faults, *hands.returned_parts.get(view.name, ())]),
+        seen="\n".join([node_state.reason, *faults, *notes.returned_parts.get(view.name, ())]),
         verify=f"assay certify {view.name} --reason '…'",
-        severity="degraded" if story.decision else "informational",
+        severity="degraded" if node_state.decision else "informational",
         steps="\n".join(inspection.steps) if inspection else "",
-        files=_format_files(view) if DOSSIER_ACTION in state.entry and story.decision else "",
+        files=_format_files(view) if DOSSIER_ACTION in state.entry and node_state.decision else "",
     )
 
 
 def _format_files(view: NodeSnapshot) -> str:
-    """Return where the dossier of a node lies, and where its photos go."""
+    """Return the path of a node's dossier, and of the folder for its photos."""
     effect = derive_effect_id(view.node_state.decision, DOSSIER_ACTION)
-    archive, photos = (
-        locate_dossier(REPORTS_FOLDER, view.name, effect),
-        locate_photo_folder(REPORTS_FOLDER, view.name, effect),
-    )
+    archive = locate_dossier(REPORTS_FOLDER, view.name, effect)
+    photos = locate_photo_folder(REPORTS_FOLDER, view.name, effect)
     return f"{archive}  the dossier, for the vendor\n{photos}  put the photos here, then: assay rma {view.name}"
 
 
-def _overdue_tickets(situation: FleetSnapshot, view: NodeSnapshot, asked: set[str]) -> list[Ticket]:
-    """Return the ticket of a node that is in its state for longer than the policy finds usual."""
-    deadline, story = situation.policy_state_of(view).deadline, view.node_state
-    if deadline is None or story.stay_id not in asked:
+def _overdue_tickets(snapshot: FleetSnapshot, view: NodeSnapshot, causes: set[str]) -> list[Ticket]:
+    """Return the ticket of a node that is in its state past the deadline of the policy."""
+    deadline, node_state = snapshot.policy_state_of(view).deadline, view.node_state
+    if deadline is None or node_state.stay_id not in causes:
         return []
     ticket = Ticket(
-        **_make_identity(f"late/{view.name}/{story.stay_id}"),
-        title=f"{story.state} takes more than {deadline.hours:g} h: {view.name}",
+        **_make_identity(f"late/{view.name}/{node_state.stay_id}"),
+        title=f"{node_state.state} takes more than {deadline.hours:g} h: {view.name}",
         node=view.name,
         places=(_make_place(view),),
-        expected=situation.policy_state_of(view).summary,
-        seen=f"in {story.state} since {story.since[:16]} UTC: {story.reason}",
+        expected=snapshot.policy_state_of(view).summary,
+        seen=f"in {node_state.state} since {node_state.since[:16]} UTC: {node_state.reason}",
         verify=f"assay explain {view.name}",
         severity="degraded",
     )
     return [ticket]
 
 
-def _opened_node_tickets(situation: FleetSnapshot, view: NodeSnapshot, asked: set[str]) -> Iterator[Ticket]:
-    """A node that somebody opens again and again in its scheduler, while it is out."""
-    story, policy = view.node_state, situation.policy
-    closed = find_cordon_effect(policy, story)
-    if closed is None or closed.id not in asked or view.cordon:
+def _opened_node_tickets(snapshot: FleetSnapshot, view: NodeSnapshot, causes: set[str]) -> Iterator[Ticket]:
+    """Yield the ticket of a node whose cordon somebody lifts again and again while it is out of service."""
+    node_state, policy = view.node_state, snapshot.policy
+    closed = find_cordon_effect(policy, node_state)
+    if closed is None or closed.id not in causes or view.cordon:
         return
     yield Ticket(
-        **_make_identity(f"opened/{view.name}/{story.stay_id}"),
-        title=f"somebody opens {view.name} while it is in {story.state}",
+        **_make_identity(f"opened/{view.name}/{node_state.stay_id}"),
+        title=f"somebody opens {view.name} while it is in {node_state.state}",
         node=view.name,
         places=(_make_place(view),),
-        expected=f"no job starts on it while it is in {story.state}: {story.reason}",
+        expected=f"no job starts on it while it is in {node_state.state}: {node_state.reason}",
         seen=f"its scheduler reads it as open; closed again {policy.cordons.again} times, and opened each time",
         verify=f"assay explain {view.name}",
         severity="degraded",
@@ -127,16 +126,18 @@ def _opened_node_tickets(situation: FleetSnapshot, view: NodeSnapshot, asked: se
     )
 
 
-def _failed_check_tickets(situation: FleetSnapshot, view: NodeSnapshot) -> Iterator[Ticket]:
-    """Failed checks that keep a node where it is: what its state requires, with no other way out on a failure."""
-    state = situation.policy_state_of(view)
-    failed = {one.id: one for judgement in judge_state_requirements(situation, view) for one in judgement.failed}
+def _failed_check_tickets(snapshot: FleetSnapshot, view: NodeSnapshot) -> Iterator[Ticket]:
+    """Yield the ticket for failed requirements of a state that has no transition for a failure."""
+    state = snapshot.policy_state_of(view)
+    judged = judge_state_requirements(snapshot, view)
+    failed = {one.id: one for requirement in judged for one in requirement.failed}
     if state.fail_to or not failed:
         return
     outcomes = sorted(failed.values(), key=lambda one: (one.outcome.subject, one.outcome.check))
+    classes = sorted({one.outcome.fault or _test_name(one) for one in outcomes})
     yield Ticket(
         **_make_identity(f"trial/{view.name}/{view.node_state.stay_id}"),
-        title=f"{view.name} does not pass {view.node_state.state}: {', '.join(_list_fault_classes(outcomes))}",
+        title=f"{view.name} does not pass {view.node_state.state}: {', '.join(classes)}",
         node=view.name,
         places=tuple(dict.fromkeys(_make_place(view, one.outcome.subject) for one in outcomes)),
         expected=f"every check of {view.node_state.state} passes",
@@ -146,29 +147,31 @@ def _failed_check_tickets(situation: FleetSnapshot, view: NodeSnapshot) -> Itera
     )
 
 
-def _fault_tickets(view: NodeSnapshot, asked: set[str], cablings: Mapping[str, FabricComparison]) -> Iterator[Ticket]:
-    """Open faults that the policy leaves to people. Bad cabling has the fabric's own ticket, with both ends."""
-    recabled = any(comparison.discrepancies_of_node(view.name) for comparison in cablings.values())
-    for known in view.node_state.faults:
-        if known.is_open and known.id in asked and not (recabled and known.fault_class.startswith("ib.")):
+def _fault_tickets(
+    view: NodeSnapshot, causes: set[str], comparisons: Mapping[str, FabricComparison]
+) -> Iterator[Ticket]:
+    """Yield a ticket for each open fault that the policy leaves to people.
+
+    A wrong cable has the fabric's own ticket, which names both ends.
+    """
+    is_miscabled = any(comparison.discrepancies_of_node(view.name) for comparison in comparisons.values())
+    for fault in view.node_state.faults:
+        if fault.is_open and fault.id in causes and not (is_miscabled and fault.fault_class.startswith("ib.")):
+            checks = [
+                f"{check.id}[{subject}]"
+                for check, subject in view.declared
+                if check.fault == fault.fault_class and str(subject) == fault.subject
+            ]
             yield Ticket(
-                **_make_identity(f"fault/{known.subject}/{known.fault_class}"),
-                title=f"{known.fault_class} on {known.subject}",
+                **_make_identity(f"fault/{fault.subject}/{fault.fault_class}"),
+                title=f"{fault.fault_class} on {fault.subject}",
                 node=view.name,
-                places=(_make_place(view, known.subject),),
-                expected=f"no {known.fault_class}",
-                seen=known.detail,
-                verify="\n".join(_list_proving_checks(view, known)) or f"assay certify {view.name}",
-                severity=known.severity,
+                places=(_make_place(view, fault.subject),),
+                expected=f"no {fault.fault_class}",
+                seen=fault.detail,
+                verify="\n".join(checks) or f"assay certify {view.name}",
+                severity=fault.severity,
             )
-
-
-def _list_proving_checks(view: NodeSnapshot, known: FaultRecord) -> list[str]:
-    return [
-        f"{check.id}[{subject}]"
-        for check, subject in view.declared
-        if check.fault == known.fault_class and str(subject) == known.subject
-    ]
 
 
 def _make_identity(key: str) -> dict[str, str]:
@@ -180,13 +183,5 @@ def _make_place(view: NodeSnapshot, subject: str = "") -> TicketPlace:
     return TicketPlace(view.name, view.node.site, view.node.rack, view.node.u, port=part)
 
 
-def _list_fault_classes(outcomes: Iterable[RecordedOutcome]) -> list[str]:
-    return sorted({one.outcome.fault or _test_name(one) for one in outcomes})
-
-
-def _test_name(one: RecordedOutcome) -> str:
-    return one.outcome.check.rpartition("::")[2]
-
-
-def _format_fault(known: FaultRecord) -> str:
-    return f"{known.fault_class} on {known.subject}: {known.detail}"
+def _test_name(recorded: RecordedOutcome) -> str:
+    return recorded.outcome.check.rpartition("::")[2]

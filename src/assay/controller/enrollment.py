@@ -1,32 +1,33 @@
-"""Gives every node of the inventory the first line of its story."""
+"""Gives every new node of the inventory its first ledger entry."""
 
 from __future__ import annotations
 
-from assay.controller.cache.fleet_state import FleetStateCache
+from assay.controller.cache.ledger_cache import read_node_states
 from assay.controller.context import ControllerContext
 from assay.lifecycle import ledger_entries
 from assay.model.errors import AssayError
-from assay.model.fleet import Node
+from assay.model.node import Node
 
 
-def enroll_nodes(memory: FleetStateCache) -> None:
-    """Enrol the nodes that the ledger does not know. Raises Trouble for a start that the policy does not have."""
-    desk, known = memory.context, memory.node_states()
-    fresh = [node for name, node in desk.fleet.nodes.items() if name not in known]
-    desk.ledger.append(
+def enroll_nodes(context: ControllerContext) -> None:
+    """Enrol the nodes that the ledger does not know. Raises AssayError for a start state that the policy lacks."""
+    known = read_node_states(context.ledger)
+    new = [node for name, node in context.fleet.nodes.items() if name not in known]
+    now = context.clock.now()
+    context.ledger.append(
         *(
-            ledger_entries.make_enrolled_entry(node.name, node.pool, _read_start_state(desk, node), desk.clock.now())
-            for node in fresh
+            ledger_entries.make_enrolled_entry(node.name, node.pool, _read_start_state(context, node), now)
+            for node in new
         )
     )
 
 
-def _read_start_state(desk: ControllerContext, node: Node) -> str:
-    state = str(node.variables.get("lifecycle_start", "onboard"))
-    if state not in desk.policy.states:
+def _read_start_state(context: ControllerContext, node: Node) -> str:
+    state = node.settings.lifecycle_start
+    if state not in context.policy.states:
         raise AssayError(
-            f"lifecycle_start is {state!r}, which is no state of the policy {desk.policy.name}",
+            f"lifecycle_start is {state!r}, which is no state of the policy {context.policy.name}",
             where=node.name,
-            fix=f"use one of {', '.join(desk.policy.states)}",
+            fix=f"use one of {', '.join(context.policy.states)}",
         )
     return state

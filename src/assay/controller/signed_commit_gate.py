@@ -1,7 +1,7 @@
-"""The gate before a pass: where the policy asks for signed commits, nothing is done on any other.
+"""Refuses to act on an unsigned commit, where the lifecycle policy asks for signed ones.
 
-What is asked, and whose keys count, is taken from the last commit that was accepted, never from the one at the door:
-it can neither switch the question off nor bring its own signer along. The ledger says which commit that is.
+Whether signatures are required, and whose keys count, comes from the last accepted commit, never from the new one. So
+a commit can neither switch the requirement off nor bring its own signer. The ledger says which commit was accepted.
 """
 
 from __future__ import annotations
@@ -11,46 +11,55 @@ from assay.fleet import commit_signatures
 from assay.fleet.commit_signatures import CommitSignature
 from assay.model.errors import AssayError
 from assay.model.ledger_entry import LedgerEntry, derive_id
-from assay.model.specs.lifecycle_policy import CommitTrust
+from assay.model.specs.policy_sections import CommitTrust
 
 ACCEPTED_COMMIT_KIND = "commit.accepted"
 
 
-def accept_commit(desk: ControllerContext) -> None:
-    """Return when the fleet's commit may be acted on. Raises Trouble when not; then nothing may be done."""
-    last = find_last_accepted_commit(desk)
+def accept_commit(context: ControllerContext) -> None:
+    """Return if the fleet's commit may be acted on. Raises AssayError if not; then nothing may be done."""
+    last = find_last_accepted_commit(context)
     try:
-        trusted, wanted = _read_signing_policy(desk, last)
-        signature = _verify_signature(desk, wanted, trusted, last) if wanted and wanted.signed else None
-    except AssayError as trouble:
-        raise _refused(desk, last, trouble) from None
+        trusted, trust = _read_signing_policy(context, last)
+        signature = _verify_signature(context, trust, trusted, last) if trust and trust.signed else None
+    except AssayError as error:
+        raise _make_refusal(context, last, error) from None
     if signature is not None:
-        _record_acceptance(desk, signature, last, trusted)
+        _record_acceptance(context, signature, last, trusted)
 
 
-def find_last_accepted_commit(desk: ControllerContext) -> str:
-    """Return the commit that was accepted last, "" before the first."""
-    entries = desk.ledger.entries(kinds=[ACCEPTED_COMMIT_KIND])
+def requires_signed_commits(context: ControllerContext) -> bool:
+    """Return whether the fleet's policy asks for signed commits, or an accepted commit once did."""
+    policies = context.fleet.policies.values()
+    is_asked = any(policy.commits and policy.commits.signed for policy in policies)
+    return is_asked or bool(find_last_accepted_commit(context))
+
+
+def find_last_accepted_commit(context: ControllerContext) -> str:
+    """Return the last accepted commit, "" before the first."""
+    entries = context.ledger.entries(kinds=[ACCEPTED_COMMIT_KIND])
     return str(entries[-1].body["commit"]) if entries else ""
 
 
-def _read_signing_policy(desk: ControllerContext, last: str) -> tuple[str, CommitTrust | None]:
-    """Return what is asked, and the commit that asks: the last accepted one, else ("") the one at the door itself.
+def _read_signing_policy(context: ControllerContext, last: str) -> tuple[str, CommitTrust | None]:
+    """Return the commit whose policy counts, and that policy: the last accepted commit, else "" for the new one itself.
 
-    Of itself, what was committed counts; the working tree may ask for more, never for less.
+    Of the new commit, what was committed counts; the working tree may ask for more, never for less.
     """
-    root, commit = desk.fleet.root, desk.fleet.commit
-    wanted = commit_signatures.read_commit_trust(root, last) if last else None
-    if wanted and wanted.signed:
-        return last, wanted
+    root, commit = context.fleet.root, context.fleet.commit
+    trust = commit_signatures.read_commit_trust(root, last) if last else None
+    if trust and trust.signed:
+        return last, trust
     committed = commit_signatures.read_commit_trust(root, commit) if commit else None
-    written = [policy.commits for policy in desk.fleet.policies.values()]
-    return "", next((one for one in (committed, *written) if one and one.signed), None)
+    in_tree = [policy.commits for policy in context.fleet.policies.values()]
+    return "", next((one for one in (committed, *in_tree) if one and one.signed), None)
 
 
-def _verify_signature(desk: ControllerContext, wanted: CommitTrust, trusted: str, last: str) -> CommitSignature | None:
-    """Return who signed the fleet's commit, None where it is the one that was accepted last."""
-    root, commit = desk.fleet.root, desk.fleet.commit
+def _verify_signature(
+    context: ControllerContext, trust: CommitTrust, trusted: str, last: str
+) -> CommitSignature | None:
+    """Return the signature of the fleet's commit, None if the commit was accepted before."""
+    root, commit = context.fleet.root, context.fleet.commit
     if not commit:
         raise AssayError("this fleet is in no git repository with a commit", fix="`git init`, and commit it signed")
     if commit_signatures.read_head_commit(root) != commit:
@@ -64,40 +73,37 @@ def _verify_signature(desk: ControllerContext, wanted: CommitTrust, trusted: str
         what = f"the last good commit {trusted[:12]} is not part of its history"
         raise AssayError(what, fix="`git revert` what should go, and sign that; in CI, fetch with `fetch-depth: 0`")
     source = trusted or commit
-    signers = commit_signatures.read_committed_file(root, source, wanted.allowed_signers)
+    signers = commit_signatures.read_committed_file(root, source, trust.allowed_signers)
     signature = commit_signatures.verify_signature(
-        root, commit, signers, f"{wanted.allowed_signers} of commit {source[:12]}"
+        root, commit, signers, f"{trust.allowed_signers} of commit {source[:12]}"
     )
-    _require_future_signers(desk)
+    _require_future_signers(context)
     return signature
 
 
-def _require_future_signers(desk: ControllerContext) -> None:
-    """Raise Trouble where the commit asks for signatures that nobody could give after it."""
-    own = commit_signatures.read_commit_trust(desk.fleet.root, desk.fleet.commit)
-    if (
-        own
-        and own.signed
-        and not commit_signatures.read_committed_file(desk.fleet.root, desk.fleet.commit, own.allowed_signers).strip()
-    ):
+def _require_future_signers(context: ControllerContext) -> None:
+    """Raise AssayError if the commit asks for signatures that nobody could give to later ones."""
+    root, commit = context.fleet.root, context.fleet.commit
+    own = commit_signatures.read_commit_trust(root, commit)
+    if own and own.signed and not commit_signatures.read_committed_file(root, commit, own.allowed_signers).strip():
         raise AssayError(f"its {own.allowed_signers} names nobody, so no later commit could be signed")
 
 
-def _refused(desk: ControllerContext, last: str, trouble: AssayError) -> AssayError:
-    which = f"commit {desk.fleet.commit[:12]}" if desk.fleet.commit else "this fleet"
+def _make_refusal(context: ControllerContext, last: str, error: AssayError) -> AssayError:
+    which = f"commit {context.fleet.commit[:12]}" if context.fleet.commit else "this fleet"
     stays = f"the fleet stays on the last good commit, {last[:12]}" if last else "no commit was accepted before"
-    what = f"{which} is not acted on, as the policy asks for signed commits: {trouble.what}. Nothing was done; {stays}"
-    return AssayError(what, where=trouble.where or str(desk.fleet.root), fix=trouble.fix)
+    what = f"{which} is not acted on, as the policy asks for signed commits: {error.what}. Nothing was done; {stays}"
+    return AssayError(what, where=error.where or str(context.fleet.root), fix=error.fix)
 
 
-def _record_acceptance(desk: ControllerContext, signature: CommitSignature, last: str, trusted: str) -> None:
-    commit = desk.fleet.commit
+def _record_acceptance(context: ControllerContext, signature: CommitSignature, last: str, trusted: str) -> None:
+    commit = context.fleet.commit
     if not trusted:
-        desk.progress(
+        context.progress(
             f"signed commits: first use. Commit {commit[:12]} by {signature.signer} is trusted because of the signers "
             "that it names itself; from now on each commit is held to those of the last accepted one"
         )
     body = {"commit": commit, "signer": signature.signer, "key": signature.key}
-    desk.ledger.append(
-        LedgerEntry(derive_id(ACCEPTED_COMMIT_KIND, last, commit), desk.now, ACCEPTED_COMMIT_KIND, "", body)
+    context.ledger.append(
+        LedgerEntry(derive_id(ACCEPTED_COMMIT_KIND, last, commit), context.now, ACCEPTED_COMMIT_KIND, "", body)
     )

@@ -1,4 +1,4 @@
-"""Keeps the tickets in the ledger at what there is work for, and closes only what was proved fixed."""
+"""Keeps the tickets in the ledger up to date with the work that there is, and closes only what is proved fixed."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from assay.controller.cache.fleet_state import FleetStateCache
 from assay.controller.context import ControllerContext
 from assay.controller.desired_tickets import TechnicianNotes, list_desired_tickets
 from assay.fabric.comparison.compare import FabricComparison
-from assay.lifecycle.asset_history import ASSET_ENTRY_KINDS as WHERE
-from assay.lifecycle.asset_history import describe_returned_part, find_returned_parts
-from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
+from assay.lifecycle.asset_history import ASSET_ENTRY_KINDS, describe_returned_part, find_returned_parts
+from assay.lifecycle.fleet_snapshot import NodeSnapshot
 from assay.model.outcome import RecordedOutcome
 from assay.model.ticket import Ticket
 from assay.model.timestamps import parse_time
@@ -22,88 +21,85 @@ STATE_TICKET_KINDS = ("stay", "opened")
 """Kinds of tickets that end when the node leaves its state."""
 
 
+def update_tickets(context: ControllerContext, fleet_state: FleetStateCache | None = None) -> None:
+    """Append the entries that open, update, close and reopen tickets, so that they match the work that there is."""
+    fleet_state = fleet_state or FleetStateCache(context)
+    scanned = fleet_state.fabric_comparisons.get_all(context)
+    comparisons = {name: one.comparison for name, one in scanned.items()}
+    known = read_ticket_statuses(context.ledger.entries(kinds=TICKET_KINDS))
+    snapshot = fleet_state.build_snapshot({one.ticket.node for one in known.values() if not one.closed_by})
+    decisions = context.ledger.entries(kinds=["decision"])
+    desired = list_desired_tickets(snapshot, decisions, comparisons, _read_technician_notes(context))
+    views = {view.name: view for view in snapshot.nodes}
+    proofs = ClosingProofs(views, comparisons, {name: one.scanned_at for name, one in scanned.items()})
+    window = timedelta(days=context.policy.reopen_days)
+    context.ledger.append(*diff_tickets(known, desired, proofs.find_proof, context.now, window))
+
+
+def _read_technician_notes(context: ControllerContext) -> TechnicianNotes:
+    inspections = {state: one for listed in context.fleet.checklists.values() for state, one in listed.states.items()}
+    nodes = {entry.node for entry in context.ledger.entries(kinds=["part.returned"])}
+    returned = {name: find_returned_parts(context.ledger.entries(name, ASSET_ENTRY_KINDS)) for name in nodes}
+    return TechnicianNotes(
+        inspections, {name: [describe_returned_part(part) for part in parts] for name, parts in returned.items()}
+    )
+
+
 @dataclass(frozen=True)
 class ClosingProofs:
-    """What can prove a ticket fixed: newest outcomes, the nodes' stays, complete discoveries and their times."""
+    """What can prove a ticket fixed: node snapshots by name, and by fabric its comparison and when it was scanned."""
 
     views: Mapping[str, NodeSnapshot]
     comparisons: Mapping[str, FabricComparison]
     scanned_at: Mapping[str, str]
 
     def find_proof(self, ticket: Ticket, since: str) -> str:
-        """Return what proved the ticket fixed after `since`, "" where nothing did."""
+        """Return what proved the ticket fixed after `since` (ISO 8601), "" for nothing."""
         if ticket.verify.startswith("fabric scan "):
-            return self._scan(ticket.verify.removeprefix("fabric scan "), since)
+            return self._find_scan(ticket.verify.removeprefix("fabric scan "), since)
         view = self.views.get(ticket.node)
         if view is None:
             return ""
         if ticket.verify.startswith("suites/"):
             return _find_passes(view, ticket.verify.splitlines(), since)
-        return self._left(view, ticket)
+        return _find_transition(view, ticket)
 
-    def _scan(self, design: str, since: str) -> str:
-        cabling, at = self.comparisons.get(design), self.scanned_at.get(design, "")
-        complete = cabling is not None and cabling.verdict != "partial"
-        return f"fabric scan {design} at {at}" if complete and parse_time(at) > parse_time(since) else ""
-
-    def _left(self, view: NodeSnapshot, ticket: Ticket) -> str:
-        kind, _, rest = ticket.key.partition("/")
-        if kind in STATE_TICKET_KINDS and rest.partition("/")[2] == view.node_state.stay_id:
-            return _find_closed_reason(view) if kind == "opened" else ""
-        if kind not in STATE_TICKET_KINDS and parse_time(view.node_state.repaired_at) <= parse_time(
-            view.node_state.since
-        ):
-            return ""
-        last = view.node_state.repairs[-1] if view.node_state.repairs else None
-        if kind not in STATE_TICKET_KINDS and last and last.kind == "replaced":
-            return f"another node stands in this place since {last.at[:16]}"
-        return f"{view.name} went to {view.node_state.state}: {view.node_state.reason}"
-
-
-def update_tickets(desk: ControllerContext, memory: FleetStateCache | None = None) -> None:
-    """Append what opens, updates, closes and reopens tickets, so that they are what is wanted."""
-    memory = memory or FleetStateCache(desk)
-    found = memory.fabric_comparisons.get_all(desk)
-    cablings = {name: one.comparison for name, one in found.items()}
-    known = read_ticket_statuses(desk.ledger.entries(kinds=TICKET_KINDS))
-    situation = memory.build_snapshot({one.ticket.node for one in known.values() if not one.closed_by})
-    asked = list_desired_tickets(
-        situation, desk.ledger.entries(kinds=["decision"]), cablings, _read_technician_notes(desk)
-    )
-    proofs = ClosingProofs(_views_by_name(situation), cablings, {name: one.scanned_at for name, one in found.items()})
-    window = timedelta(days=desk.policy.reopen_days)
-    desk.ledger.append(*diff_tickets(known, asked, proofs.find_proof, desk.now, window))
-
-
-def _read_technician_notes(desk: ControllerContext) -> TechnicianNotes:
-    """Return what technicians do in which state, and the parts that came back, by the node that they are in."""
-    inspections = {state: one for listed in desk.fleet.checklists.values() for state, one in listed.states.items()}
-    nodes = {entry.node for entry in desk.ledger.entries(kinds=["part.returned"])}
-    back = {
-        name: [describe_returned_part(one) for one in find_returned_parts(desk.ledger.entries(name, WHERE))]
-        for name in nodes
-    }
-    return TechnicianNotes(inspections, back)
-
-
-def _views_by_name(situation: FleetSnapshot) -> dict[str, NodeSnapshot]:
-    return {view.name: view for view in situation.nodes}
+    def _find_scan(self, fabric: str, since: str) -> str:
+        """Return the complete scan after `since`."""
+        comparison, at = self.comparisons.get(fabric), self.scanned_at.get(fabric, "")
+        is_complete = comparison is not None and comparison.verdict != "partial"
+        return f"fabric scan {fabric} at {at}" if is_complete and parse_time(at) > parse_time(since) else ""
 
 
 def _find_passes(view: NodeSnapshot, checks: list[str], since: str) -> str:
+    """Return the outcomes by which all of these checks passed after `since`."""
+
+    def is_proof(one: RecordedOutcome) -> bool:
+        is_young = parse_time(one.measured_at) > parse_time(since)
+        return one.outcome.verdict == "pass" and not one.is_dated_ahead and is_young
+
     newest = {f"{one.outcome.check}[{one.outcome.subject}]": one for one in view.latest}
     found = [newest.get(check) for check in checks]
-    if any(one is None or not _proves(one, since) for one in found):
-        return ""
-    return "; ".join(one.id for one in found if one)
+    return "" if any(one is None or not is_proof(one) for one in found) else "; ".join(one.id for one in found if one)
 
 
-def _find_closed_reason(view: NodeSnapshot) -> str:
-    """Return why nobody opens a node any more that was opened again and again, "" while somebody may."""
+def _find_transition(view: NodeSnapshot, ticket: Ticket) -> str:
+    """Return the transition, replacement or cordon after which the ticket has no work any more."""
+    kind, _, rest = ticket.key.partition("/")
+    state = view.node_state
+    if kind in STATE_TICKET_KINDS:
+        if rest.partition("/")[2] == state.stay_id:  # the node is still in the state of the ticket
+            return _find_reclosing(view) if kind == "opened" else ""
+    else:
+        if parse_time(state.repaired_at) <= parse_time(state.since):
+            return ""
+        if state.repairs and state.repairs[-1].kind == "replaced":
+            return f"another node stands in this place since {state.repairs[-1].at[:16]}"
+    return f"{view.name} went to {state.state}: {state.reason}"
+
+
+def _find_reclosing(view: NodeSnapshot) -> str:
+    """Return why nobody lifts the cordon of a node any more, "" while somebody may."""
     if view.node_state.withdrawn and not view.node_state.pending:
         return "it need not be closed"
     return f"closed in its scheduler: {view.cordon}" if view.cordon else ""
-
-
-def _proves(one: RecordedOutcome, since: str) -> bool:
-    return one.outcome.verdict == "pass" and not one.is_dated_ahead and parse_time(one.measured_at) > parse_time(since)

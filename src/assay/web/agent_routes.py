@@ -35,7 +35,8 @@ class AgentRoutes:
             RateLimiter(AGENT_BURST, AGENT_RATE),
             RateLimiter(UNAUTHORIZED_BURST, UNAUTHORIZED_RATE),
         )
-        self._words = list_kernel_words(room.desk.fleet.fault_catalog)
+        self._words: list[str] = []
+        self._words_of: FaultCatalog | None = None
 
     async def post_batch(self, request: Request) -> Response:
         """Take one batch, and answer when it is written down."""
@@ -51,13 +52,20 @@ class AgentRoutes:
             acked = await self._room.intake.submit(batch)
         except AssayError as trouble:
             raise make_refusal(503, trouble.what, wait_s=5) from None
-        answer = {"acked": acked} | ({} if batch.agent.words == self._words else {"words": self._words})
-        return JSONResponse(answer)
+        words = self._kernel_words()
+        return JSONResponse({"acked": acked} | ({} if batch.agent.words == words else {"words": words}))
+
+    def _kernel_words(self) -> list[str]:
+        """Return the words of the current catalogue, which changes when the fleet is read again."""
+        catalog = self._room.context.fleet.fault_catalog
+        if catalog is not self._words_of:
+            self._words, self._words_of = list_kernel_words(catalog), catalog
+        return self._words
 
     async def _who(self, request: Request) -> str:
         """Return the node that speaks. Who fails often from one address must wait; why is not told apart."""
         name = str(request.path_params["node"])
-        if await self._room.tokens.is_valid_for(self._room.desk.fleet.nodes.get(name), read_bearer_token(request)):
+        if await self._room.tokens.is_valid_for(self._room.context.fleet.nodes.get(name), read_bearer_token(request)):
             return name
         if wait := self._strange.wait_s(request.client.host if request.client else ""):
             raise make_refusal(429, "too many refusals; wait a little", wait_s=wait)

@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from assay.controller.ingest.alertmanager_alerts import AlertCounts, AlertRecorder
+from assay.controller.ingest.alertmanager_alerts import AlertCounts, record_alerts
 from assay.fleet.secret_lookup import read_secret
 from assay.model.errors import AssayError
 from assay.model.specs.monitoring import AlertMapping
@@ -39,7 +39,7 @@ class AlertmanagerWebhook:
     """Takes alerts of whoever shows the token that their Monitoring names."""
 
     def __init__(self, room: AppState) -> None:
-        self._room, self._alarms = room, AlertRecorder(room.desk, room.tell)
+        self._room = room
         self._rate, self._strange = (
             RateLimiter(ALERTMANAGER_BURST, ALERTMANAGER_RATE),
             RateLimiter(UNAUTHORIZED_BURST, UNAUTHORIZED_RATE),
@@ -60,18 +60,20 @@ class AlertmanagerWebhook:
             taken = await run_in_threadpool(self._take, payload, alerts)
         except AssayError as trouble:
             raise make_refusal(503, trouble.what, wait_s=5) from None
-        return JSONResponse(taken._asdict())
+        return JSONResponse({"taken": taken.total, "unmapped": taken.unmapped, "elsewhere": taken.unplaced})
 
     def _take(self, payload: AlertmanagerPayload, alerts: AlertMapping) -> AlertCounts:
         if payload.truncatedAlerts:
             self._room.tell(f"Alertmanager left out {payload.truncatedAlerts} alerts: raise max_alerts of its webhook")
         with self._one:
-            return self._alarms.record([map_alert(one, alerts, self._room.desk.fleet.nodes) for one in payload.alerts])
+            context = self._room.context
+            mapped = [map_alert(one, alerts, context.fleet.nodes) for one in payload.alerts]
+            return record_alerts(context, mapped, self._room.tell)
 
     async def _whose(self, request: Request) -> tuple[str, AlertMapping]:
         """Return the Monitoring that is spoken to, and its alerts. Why a token is refused is not told apart."""
         name = str(request.path_params["monitoring"])
-        found = self._room.desk.fleet.monitorings.get(name)
+        found = self._room.context.fleet.monitorings.get(name)
         if found and found.alerts:
             wanted = await run_in_threadpool(self._digest, name, found.alerts)
             given = hashlib.sha256(read_bearer_token(request).encode()).hexdigest()
@@ -85,7 +87,7 @@ class AlertmanagerWebhook:
         if alerts.token is None:
             return ""
         try:
-            return alerts.token.sha256 or token_digest(read_secret(alerts.token, self._room.desk.fleet.root))
+            return alerts.token.sha256 or token_digest(read_secret(alerts.token, self._room.context.fleet.root))
         except AssayError as trouble:
             self._room.tell(f"Monitoring {name} alerts.token: {trouble.what}")
             return ""

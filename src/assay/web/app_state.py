@@ -6,18 +6,21 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from assay.controller.context import ControllerContext
+from assay.controller.fleet_reload import CurrentContext
 from assay.web.batch_intake import BatchIntake
 from assay.web.tokens_and_rate_limits import AgentTokens
 
 
 @dataclass(frozen=True)
 class AppState:
-    """The fleet's desk, who may speak for which node, and where what they say is taken in.
+    """The current context, the tokens of agents, and the intake of their batches. `tell` shows a line to people."""
 
-    `tell` is told in one line what people should know of.
-    """
-
-    desk: ControllerContext
+    current: CurrentContext
     tokens: AgentTokens
     intake: BatchIntake
     tell: Callable[[str], None] = lambda _: None
+
+    @property
+    def context(self) -> ControllerContext:
+        """The controller's context with the fleet as it was last read."""
+        return self.current.context

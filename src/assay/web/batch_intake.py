@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 from queue import Empty, SimpleQueue
 
 from assay.controller.context import ControllerContext
-from assay.controller.ingest.fault_recording import AgentFaultRecorder
+from assay.controller.fleet_reload import CurrentContext
+from assay.controller.ingest.fault_recording import record_agent_faults
 from assay.controller.ingest.silent_nodes import open_last_seen, record_listening
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument
@@ -49,10 +50,10 @@ class PendingBatch:
 
 
 class BatchIntake:
-    """One thread that writes. `tell` is told in one line what goes wrong here and not at an agent."""
+    """One thread that writes, with the fleet as it is declared then. `tell` shows a line for what goes wrong here."""
 
-    def __init__(self, desk: ControllerContext, tell: Callable[[str], None] = lambda _: None) -> None:
-        self._desk, self._tell, self._stream, self._heard = desk, tell, AgentFaultRecorder(desk), open_last_seen(desk)
+    def __init__(self, current: CurrentContext, tell: Callable[[str], None] = lambda _: None) -> None:
+        self._current, self._tell, self._heard = current, tell, open_last_seen(current.context)
         self._queue: SimpleQueue[PendingBatch | None] = SimpleQueue()
         self._positions = self._heard.positions()
         self._thread = threading.Thread(target=self._work, daemon=True, name="intake")
@@ -103,8 +104,9 @@ class BatchIntake:
     def _safely(self, some: Sequence[PendingBatch]) -> None:
         """Write what has come; whoever sent it is told when that fails, and sends it again."""
         try:
-            self._listen()
-            acked = self._write([one.batch for one in some])
+            context = self._current.refresh()
+            self._listen(context)
+            acked = self._write(context, [one.batch for one in some])
         except Exception as error:  # the thread must live; nothing was acknowledged
             self._tell(str(error) if isinstance(error, AssayError) else f"{type(error).__name__}: {error}")
             for one in some:
@@ -113,14 +115,14 @@ class BatchIntake:
         for one in some:
             one.answer(acked[one.batch.node])
 
-    def _listen(self) -> None:
+    def _listen(self, context: ControllerContext) -> None:
         if time.monotonic() - self._listened >= LISTENING_NOTE_S:
-            record_listening(self._desk)
+            record_listening(context)
             self._listened = time.monotonic()
 
-    def _write(self, batches: Sequence[AgentBatch]) -> dict[str, int]:
+    def _write(self, context: ControllerContext, batches: Sequence[AgentBatch]) -> dict[str, int]:
         """Write batches in their order: faults, readings, what agents lost, and how far they are."""
-        now, positions = self._desk.clock.now(), dict(self._positions)
+        now, positions = context.clock.now(), dict(self._positions)
         evidence: list[EvidenceDocument] = []
         looks: list[EvidenceDocument] = []
         lost: list[LedgerEntry] = []
@@ -131,14 +133,14 @@ class BatchIntake:
             clocks = ClockOffset(batch.now, now)
             evidence += build_delivered_evidence(batch.node, fresh, clocks)
             looks += build_delivered_evidence(batch.node, [one for one in fresh if one.kind == "probe"][-1:], clocks)
-            lost += _losses(batch, before, self._desk.now)
+            lost += _losses(batch, before, context.now)
             acked = max(before.acked, fresh[-1].seq if fresh else 0)
             state = batch.agent.model_dump(exclude={"words"})
             positions[batch.node] = replace(before, acked=acked, received=before.received + len(fresh), state=state)
-        self._stream.record(evidence)
-        self._desk.ledger.append(*lost)
+        record_agent_faults(context, evidence)
+        context.ledger.append(*lost)
         for look in looks:
-            store_pushed_document(self._desk.evidence, self._desk.fleet, look.as_json())
+            store_pushed_document(context.evidence, context.fleet, look.as_json())
         told = {batch.node: positions[batch.node] for batch in batches}
         if told:
             self._heard.record_delivery(told, now)

@@ -24,9 +24,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from assay.controller.cache.fleet_state import FleetStateCache
-from assay.controller.context import ControllerContext
 from assay.controller.enrollment import enroll_nodes
+from assay.controller.fleet_reload import CurrentContext
 from assay.model.errors import AssayError
 from assay.web import agent_routes, alertmanager_webhook
 from assay.web.app_state import AppState
@@ -84,13 +83,13 @@ class ListenConfig(NamedTuple):
     key: Path | None = None
 
 
-def serve(desk: ControllerContext, door: ListenConfig, tell: Callable[[str], None]) -> None:
-    """Serve this fleet at that door. Raises Trouble where that cannot be."""
+def serve(current: CurrentContext, door: ListenConfig, tell: Callable[[str], None]) -> None:
+    """Serve a fleet, as it is declared at any time, until SIGTERM. Raises AssayError where it cannot listen."""
     context = _tls_context(door)
     with _open_listener(door) as listening:
-        enroll_nodes(FleetStateCache(desk))
+        enroll_nodes(current.context)
         gc.freeze()  # the fleet is there to stay: a look through it for garbage holds up every batch
-        room = AppState(desk, AgentTokens(desk.fleet.root, tell), BatchIntake(desk, tell), tell)
+        room = AppState(current, AgentTokens(current.context.fleet.root, tell), BatchIntake(current, tell), tell)
         scheme, (host, port) = "https" if context else "http", listening.getsockname()[:2]
         tell(f"listens on {scheme}://{f'[{host}]' if ':' in host else host}:{port}")
         with contextlib.suppress(KeyboardInterrupt):

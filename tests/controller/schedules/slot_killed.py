@@ -9,6 +9,7 @@ from pathlib import Path
 from assay.controller.context import ControllerContext
 from assay.controller.schedules import slot_runner
 from assay.controller.schedules.due_slots import SlotTask
+from assay.controller.schedules.scheduled_jobs import SCHEDULED_JOBS
 from assay.fleet.fleet_loader import load_fleet
 from assay.lab.world import LabWorld
 from assay.ledger.store import Ledger
@@ -33,4 +34,4 @@ if __name__ == "__main__":
     slot_runner.SLOT_LEASE_S = 1.0
     here = desk_of(sys.argv[1] if "://" in sys.argv[1] else Path(sys.argv[1]), *map(Path, sys.argv[2:]))
     task = verification(here)
-    print(bool(task and slot_runner.run_slot_task(here, task)))  # noqa: T201 — who survives says so
+    print(bool(task and slot_runner.run_slot_task(here, task, SCHEDULED_JOBS)))  # noqa: T201 — who survives says so

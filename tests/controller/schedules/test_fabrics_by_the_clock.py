@@ -10,6 +10,7 @@ from lab_room import Room
 
 from assay.controller.context import ControllerContext
 from assay.controller.schedules.due_slots import SLOT_RAN
+from assay.controller.schedules.scheduled_jobs import SCHEDULED_JOBS
 from assay.controller.schedules.slot_runner import list_due_tasks, run_slot_task
 from assay.ledger.store import Ledger
 from assay.observe.evidence_store import EvidenceStore
@@ -22,7 +23,7 @@ def test_a_scan_and_a_week_are_carried_out_and_kept(room: Room, tmp_path: Path):
     in_production(desk)
     for task in list_due_tasks(desk, desk.clock.now()):
         if task.job.startswith("fabric"):
-            assert run_slot_task(desk, task)
+            assert run_slot_task(desk, task, SCHEDULED_JOBS)
     scan, week = ledger.entries(kinds=[SLOT_RAN])
     assert (scan.body["ended"], scan.body["verdict"]) == ("done", "match")
     assert scan.body["reason"].startswith("fabric compute: match (416 of 416 cables")

@@ -12,7 +12,7 @@ from assay.cli.app import app
 from assay.cli.verbs import reconcile
 from assay.cli.workspace import Workspace
 from assay.controller.reconcile_pass import PassReport
-from assay.controller.schedules import slot_runner
+from assay.controller.schedules import scheduled_jobs, slot_runner
 from assay.controller.schedules.due_slots import SLOT_BEGUN, SLOT_RAN
 from assay.controller.schedules.slot_runner import SlotResult
 from assay.ledger.store import Ledger
@@ -32,7 +32,7 @@ def done(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         raise AssayError("no answer from ibnetdiscover", where="head1")
 
     works = {"fabric-scan": work, "staleness-sweep": work, "fabric-evaluation": trouble}
-    monkeypatch.setattr(slot_runner, "_load_jobs", lambda: works)
+    monkeypatch.setattr(scheduled_jobs, "SCHEDULED_JOBS", works)
     return carried
 
 
@@ -105,7 +105,7 @@ def test_a_schedule_that_somebody_is_at_is_left_to_them(root, done, here):
     desk = reconcile._controller_context(here)
     [task] = slot_runner.select_tasks(desk, ["fabric-scan"])
     here.ledger.append(slot_runner._make_entry(SLOT_BEGUN, "begun", desk.now, task))
-    here.ledger.claim_lease(slot_runner._lease_name(task), "another", 60)
+    here.ledger.claim_lease(task.lease_name, "another", 60)
     assert typed(root, "fabric-scan").stdout == "nothing is due\n"
     assert not done
 
@@ -114,7 +114,7 @@ def test_a_schedule_that_somebody_is_at_is_left_to_them(root, done, here):
     ("words", "told"),
     [
         (["stail"], "no schedule is called stail\n  → did you mean stale?"),
-        (["looks"], "looks is what each look of the loop does\n  → a look at every node: assay reconcile --once"),
+        (["looks"], "looks only says how often the loop polls nodes\n  → poll every node with: assay reconcile --once"),
         (["idle-verification"], "idle-verification is for nothing in this fleet\n  → `assay schedules` says why"),
         (["stale", "--of", "mars"], "no schedule is for mars\n  → they are for compute"),
     ],

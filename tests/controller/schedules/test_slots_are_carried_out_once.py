@@ -57,8 +57,8 @@ def test_the_fleet_has_its_schedules_for_its_pools_and_fabrics(desk):
 
 def test_a_slot_is_begun_done_and_told_once(desk):
     task = only(desk, "fabric-scan")
-    assert run_slot_task(desk, task, works={"fabric-scan": well})
-    assert not run_slot_task(desk, task, works={"fabric-scan": well}), "it is over"
+    assert run_slot_task(desk, task, jobs={"fabric-scan": well})
+    assert not run_slot_task(desk, task, jobs={"fabric-scan": well}), "it is over"
     assert kinds(desk) == [(SLOT_BEGUN, ""), (SLOT_RAN, "done")]
     [_, ran] = desk.ledger.entries(kinds=[SLOT_BEGUN, SLOT_RAN])
     assert ran.id == task.id
@@ -69,7 +69,7 @@ def test_what_stands_in_its_way_is_how_it_ended(desk):
     def trouble(*_: object) -> SlotResult:
         raise AssayError("no answer from ibnetdiscover", where="head1")
 
-    run_slot_task(desk, only(desk, "fabric-scan"), works={"fabric-scan": trouble})
+    run_slot_task(desk, only(desk, "fabric-scan"), jobs={"fabric-scan": trouble})
     assert kinds(desk) == [(SLOT_BEGUN, ""), (SLOT_RAN, "failed")]
     assert "head1: no answer" in desk.ledger.entries(kinds=[SLOT_RAN])[0].body["reason"]
 
@@ -83,10 +83,10 @@ def test_of_two_controllers_one_carries_a_slot_out(desk):
         return well()
 
     task = only(desk, "fabric-scan")
-    first = threading.Thread(target=run_slot_task, args=(desk, task), kwargs={"works": {"fabric-scan": long}})
+    first = threading.Thread(target=run_slot_task, args=(desk, task), kwargs={"jobs": {"fabric-scan": long}})
     first.start()
     assert at_it.wait(60)
-    assert not run_slot_task(desk, task, works={"fabric-scan": well})
+    assert not run_slot_task(desk, task, jobs={"fabric-scan": well})
     assert not [one for one in list_due_tasks(desk, desk.clock.now()) if one.line.name == "fabric-scan"]
     desk.clock.sleep(6 * 3600)
     assert not [one for one in list_due_tasks(desk, desk.clock.now()) if one.line.name == "fabric-scan"], (
@@ -101,14 +101,14 @@ def test_of_two_controllers_one_carries_a_slot_out(desk):
 def test_a_slot_whose_controller_was_killed_is_taken_up_when_its_lease_is_over(desk):
     task = only(desk, "fabric-scan")
     begun = slot_runner._make_entry(SLOT_BEGUN, "begun", "", task)
-    words = [desk.home / "ledger.sqlite", slot_runner._lease_name(task), begun.id, json.dumps(begun.body)]
+    words = [desk.home / "ledger.sqlite", task.lease_name, begun.id, json.dumps(begun.body)]
     dead = subprocess.run([sys.executable, "-c", DYING, *map(str, words)], check=False)
     assert dead.returncode == -signal.SIGKILL
     while desk.ledger.leases():
         time.sleep(0.02)
     again = only(desk, "fabric-scan")
     assert (again.id, again.attempt) == (task.id, 2)
-    assert run_slot_task(desk, again, works={"fabric-scan": well})
+    assert run_slot_task(desk, again, jobs={"fabric-scan": well})
     assert kinds(desk) == [(SLOT_BEGUN, ""), (SLOT_BEGUN, ""), (SLOT_RAN, "done")]
     assert desk.ledger.entries(kinds=[SLOT_RAN])[0].body["attempt"] == 2
 
@@ -116,9 +116,9 @@ def test_a_slot_whose_controller_was_killed_is_taken_up_when_its_lease_is_over(d
 def test_while_a_dead_holders_lease_runs_its_slot_is_left_alone(desk):
     task = only(desk, "fabric-scan")
     desk.ledger.append(slot_runner._make_entry(SLOT_BEGUN, "begun", desk.now, task))
-    desk.ledger.claim_lease(slot_runner._lease_name(task), "somebody", 60)
+    desk.ledger.claim_lease(task.lease_name, "somebody", 60)
     assert "fabric-scan" not in {one.line.name for one in list_due_tasks(desk, desk.clock.now())}
-    desk.ledger.release(slot_runner._lease_name(task), "somebody")
+    desk.ledger.release(task.lease_name, "somebody")
     assert only(desk, "fabric-scan").attempt == 2
 
 
@@ -128,12 +128,12 @@ def test_a_slot_that_was_left_is_told_as_lost_once_the_next_is_there(desk):
     desk.clock.sleep(6 * 3600)
     for one in list_due_tasks(desk, desk.clock.now()):
         if one.line.name == "fabric-scan":
-            run_slot_task(desk, one, works={"fabric-scan": well})
+            run_slot_task(desk, one, jobs={"fabric-scan": well})
     assert kinds(desk) == [(SLOT_BEGUN, ""), (SLOT_RAN, "lost"), (SLOT_BEGUN, ""), (SLOT_RAN, "done")]
 
 
 def test_another_controller_reads_what_the_first_one_did(desk, tmp_path):
-    run_slot_task(desk, only(desk, "fabric-scan"), works={"fabric-scan": well})
+    run_slot_task(desk, only(desk, "fabric-scan"), jobs={"fabric-scan": well})
     other = Ledger.open(tmp_path / "ledger.sqlite")
     [line] = [line for line in list_schedule_lines(desk.fleet) if line.name == "fabric-scan"]
     assert len(read_schedule_history(other).get(line).ended) == 1

@@ -73,7 +73,7 @@ def sweep(desk: ControllerContext, minutes: float = 15) -> str:
     """Let minutes pass, sweep, and return what was said of it."""
     desk.clock.sleep(minutes * 60)
     task = SlotTask(LINE, find_previous_slot(SWEEP, "UTC", desk.clock.now()))
-    assert run_slot_task(desk, task, works={"staleness-sweep": sweep_stale_nodes})
+    assert run_slot_task(desk, task, jobs={"staleness-sweep": sweep_stale_nodes})
     return desk.ledger.entries(kinds=[SLOT_RAN])[-1].body["reason"]
 
 

@@ -134,17 +134,8 @@ class Controller:
         ill = self.world.ill()
         part = sorted({*self.chance.sample(names, len(names) // 4), *ill})
         some = names if settle or self.chance.random() < 0.5 else part
-        reconcile_pass.reconcile_once(
-            self.fleet,
-            ledger,
-            self.store,
-            self.clock,
-            lambda _: Scheduler(self.world),
-            nodes=some,
-            home=self.root / ".assay",
-            reports=self.root / "reports",
-            scan_fabric=False,
-        )
+        context = replace(self._desk(ledger), workloads=lambda _: Scheduler(self.world))
+        reconcile_pass.reconcile_once(context, some, scan_fabric=False)
 
     @property
     def store(self) -> EvidenceStore:

@@ -16,14 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from assay.actions.action import ActionContext, EffectFacts, EffectIntent, EffectVerification
+from assay.model.cordon_reason import is_our_reason, prefix_reason
 from assay.model.errors import AssayError
-from assay.schedulers.scheduler_adapter import (
-    CustomerJob,
-    SchedulerNodeStatus,
-    SpareRunResult,
-    is_our_reason,
-    prefix_reason,
-)
+from assay.schedulers.scheduler_adapter import CustomerJob, SchedulerNodeStatus, SpareRunResult
 
 TABLES = """
 PRAGMA journal_mode = WAL;
@@ -114,19 +109,19 @@ class Scheduler:
     """The world's scheduler: one cordon and at most one job a node."""
 
     world: World
-    places: bool = True
+    places_jobs: bool = True
 
-    def jobs(self, node: str) -> tuple[CustomerJob, ...]:
-        return self.standings([node])[node].jobs
+    def list_jobs(self, node: str) -> tuple[CustomerJob, ...]:
+        return self.read_statuses([node])[node].jobs
 
-    def cordoned(self, node: str) -> str:
-        return self.standings([node])[node].cordon
+    def read_cordon_reason(self, node: str) -> str:
+        return self.read_statuses([node])[node].cordon
 
     def cordon(self, node: str, reason: str) -> None:
         self.cordon_many({node: reason})
 
     def uncordon(self, node: str) -> None:
-        if is_our_reason(self.cordoned(node)):
+        if is_our_reason(self.read_cordon_reason(node)):
             with self.world.open() as world:
                 world.execute("UPDATE node SET cordon = '' WHERE name = ?", (node,))
 
@@ -135,7 +130,7 @@ class Scheduler:
         if now:
             self.world.use(node, "")
 
-    def standings(self, nodes: Collection[str]) -> dict[str, SchedulerNodeStatus]:
+    def read_statuses(self, nodes: Collection[str]) -> dict[str, SchedulerNodeStatus]:
         with self.world.open() as world:
             rows = world.execute("SELECT name, cordon, job FROM node").fetchall()
         found = {name: SchedulerNodeStatus(_jobs(job), cordon) for name, cordon, job in rows}
@@ -148,7 +143,7 @@ class Scheduler:
                     "UPDATE node SET cordon = ? WHERE name = ? AND cordon = ''", (prefix_reason(reason), node)
                 )
 
-    def spare(self, *_: object) -> SpareRunResult:
+    def run_spare(self, *_: object) -> SpareRunResult:
         raise AssayError("nothing is lent here")
 
 

@@ -95,7 +95,7 @@ def test_what_a_dead_node_still_holds_is_left_to_its_restart(kube: KubeFake, mem
     stuck = pod("llama-0", NODE)
     stuck["metadata"].update(annotations={STUCK: "yes"}, finalizers=["example.org/unmount"])
     kube.put("pods", "ml", stuck | {"metadata": stuck["metadata"] | {"deletionTimestamp": written(-300)}})
-    wish, ctx = EffectIntent("e", "drain-now", NODE, "d", "fans"), memory.context.make_action_context()
+    wish, ctx = EffectIntent("e", "drain-now", NODE, "d", "fans"), memory.context
     assert drain_now.verify(ctx, wish).reason.startswith("still running: job ml/llama-0")
 
     silent = there(kube)

@@ -18,7 +18,9 @@ from assay.actions.action import ActionContext, EffectIntent
 from assay.ledger.store import Ledger
 from assay.model.clock import SystemClock
 from assay.model.errors import AssayError
-from assay.model.fleet import Fleet, Node
+from assay.model.fleet import Fleet
+from assay.model.node import Node
+from assay.model.specs.node_settings import make_node_settings
 from assay.observe.evidence_store import EvidenceStore
 from assay.schedulers.kubernetes_adapter import KubernetesScheduler
 
@@ -29,10 +31,10 @@ MANY = 1_000
 
 @pytest.fixture
 def context(tmp_path: Path, adapter: KubernetesScheduler) -> ActionContext:
-    there = Node("n1", "h100", "s1", "r1", 1, "", "", "", variables={"reach": ["false"]})
+    there = Node("n1", "h100", "s1", "r1", 1, "", "", "", settings=make_node_settings({"reach": ["false"]}))
     ledger, store = Ledger.open(tmp_path / "ledger.sqlite"), EvidenceStore(tmp_path / "evidence")
     fleet = Fleet(tmp_path, {"n1": there})
-    return ActionContext(fleet, ledger, SystemClock(), tmp_path, tmp_path, lambda _: adapter, store, lambda _: None)
+    return ActionContext(fleet, ledger, store, SystemClock(), tmp_path, tmp_path, lambda _: adapter)
 
 
 def wish(action: str) -> EffectIntent:

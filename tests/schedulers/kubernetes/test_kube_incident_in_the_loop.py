@@ -14,6 +14,7 @@ import yaml
 from kube_make import budget, node, pod
 from kube_server import KubeFake
 
+from assay.controller.context import ControllerContext
 from assay.controller.reconcile_pass import PassReport, reconcile_once, repeat_until_unchanged
 from assay.fleet.fleet_loader import load_fleet
 from assay.lab.faults.injection import inject_fault
@@ -127,9 +128,10 @@ def one_pass(room: Room, adapter: KubernetesScheduler) -> PassReport:
     def where(node: Node) -> SchedulerAdapter:
         return adapter if node.name == NODE else load_scheduler_adapter(node)
 
-    return reconcile_once(
-        room.fleet, ledger, store, clock, where, nodes=[NODE], scan_fabric=False, progress=room.told.append
+    context = ControllerContext(
+        room.fleet, ledger, store, clock, home, room.root / "reports", where, room.told.append
     )
+    return reconcile_once(context, [NODE], scan_fabric=False)
 
 
 def entries(room: Room) -> list[LedgerEntry]:

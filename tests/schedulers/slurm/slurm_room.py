@@ -15,7 +15,8 @@ from assay.actions.action import ActionContext, EffectIntent
 from assay.fleet.fleet_loader import load_fleet
 from assay.ledger.store import Ledger
 from assay.model.clock import SystemClock
-from assay.model.fleet import Node
+from assay.model.node import Node
+from assay.model.specs.node_settings import make_node_settings
 from assay.observe.evidence_store import EvidenceStore
 from assay.schedulers.scheduler_adapter import load_scheduler_adapter
 from assay.schedulers.slurm_adapter import SlurmScheduler
@@ -32,7 +33,7 @@ DRAINED = ("drained", "draining", "drained*", "draining*")
 def node(name: str = "n0001", **more: Any) -> Node:
     """Return a node whose scheduler is Slurm."""
     told = {"workloads": "slurm", "slurm_spare_partition": "assay", **more}
-    return Node(name, "p", "s", "r01", 1, "x", "spec", "managed", variables=told)
+    return Node(name, "p", "s", "r01", 1, "x", "spec", "managed", settings=make_node_settings(told))
 
 
 def adapter(**more: Any) -> SlurmScheduler:
@@ -81,7 +82,7 @@ def context(folder: Path, *names: str) -> ActionContext:
     """Return what actions work with, for these nodes."""
     fleet = replace(load_fleet(Path(__file__).resolve().parents[3]), nodes={name: node(name) for name in names})
     ledger, store = Ledger.open(folder / "ledger.sqlite"), EvidenceStore(folder / "evidence")
-    return ActionContext(fleet, ledger, SystemClock(), folder, folder, load_scheduler_adapter, store, lambda _: None)
+    return ActionContext(fleet, ledger, store, SystemClock(), folder, folder)
 
 
 def wish(action: str, name: str, **more: Any) -> EffectIntent:

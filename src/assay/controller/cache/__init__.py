@@ -1,1 +1,4 @@
-"""What a controller knows: stories, newest outcomes and standings, kept warm, and asked for once."""
+"""Takes the ledger, the inventory and the evidence; folds each ledger entry once a process and keeps what follows.
+
+Gives node states, newest outcomes, fabric comparisons and the fleet snapshot that decisions read.
+"""

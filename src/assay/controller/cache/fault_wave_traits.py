@@ -1,4 +1,4 @@
-"""What could be the common cause of a wave, node by node: place, leaves, spec, commit and firmware. Read when asked."""
+"""What nodes of a fault wave may have in common: rack, leaf switches, spec, profile, spec commit and firmware."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ from assay.model.errors import AssayError
 
 
 class FaultWaveTraits(Mapping[str, NodeTraits]):
-    """The traits of every node of the inventory, by name. Nothing is read before somebody asks about a node."""
+    """The traits of every node of the inventory, by name. Those of a node are read when they are looked up."""
 
-    def __init__(self, desk: ControllerContext) -> None:
-        self._desk = desk
+    def __init__(self, context: ControllerContext) -> None:
+        self._context = context
 
     def __getitem__(self, name: str) -> NodeTraits:
-        node = self._desk.fleet.nodes[name]
+        node = self._context.fleet.nodes[name]
         found = {("rack", f"{node.site}/{node.rack}"), ("spec", node.spec), ("profile", node.profile)}
-        return frozenset({*found, *self._leaves(name), *self._firmware(name), *self._commits(name)})
+        return frozenset({*found, *self._list_leaves(name), *self._list_firmware(name), *self._list_commits(name)})
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._desk.fleet.nodes)
+        return iter(self._context.fleet.nodes)
 
     def __len__(self) -> int:
-        return len(self._desk.fleet.nodes)
+        return len(self._context.fleet.nodes)
 
-    def _leaves(self, name: str) -> Iterator[NodeTrait]:
-        plan = self._topologies.get(str(self._desk.fleet.nodes[name].variables.get("fabric") or ""))
-        for cable in plan.cables_of_node(name) if plan else ():
+    def _list_leaves(self, name: str) -> Iterator[NodeTrait]:
+        topology = self._topologies.get(self._context.fleet.nodes[name].settings.fabric or "")
+        for cable in topology.cables_of_node(name) if topology else ():
             yield from (("leaf", end.device) for end in cable.ends if not end.node)
 
-    def _firmware(self, name: str) -> Iterator[NodeTrait]:
-        """Yield what its BMC told last; a damaged document tells nothing here, and is told of where it is judged."""
+    def _list_firmware(self, name: str) -> Iterator[NodeTrait]:
+        """Yield the versions that the BMC gave last; none from a damaged document, which its checks report."""
         try:
-            evidence = self._desk.evidence.latest(name)
+            evidence = self._context.evidence.latest(name)
         except AssayError:
             return
         tree = evidence.read("bmc", "firmware") if evidence else None
@@ -45,22 +45,22 @@ class FaultWaveTraits(Mapping[str, NodeTraits]):
             if evidence and (version := evidence.read("bmc", "firmware", part)).kind == "value":
                 yield "firmware", f"{part} {version.value}"
 
-    def _commits(self, name: str) -> Iterator[NodeTrait]:
-        judged = max(self._desk.ledger.latest(name), key=lambda one: one.at, default=None)
-        if judged and (commit := self._commit_of.get(judged.run)):
+    def _list_commits(self, name: str) -> Iterator[NodeTrait]:
+        newest = max(self._context.ledger.latest(name), key=lambda one: one.at, default=None)
+        if newest and (commit := self._spec_commits.get(newest.run)):
             yield "spec commit", commit[:12]
 
     @cached_property
-    def _commit_of(self) -> dict[str, str]:
-        return {run.id: run.spec_commit for run in self._desk.ledger.runs()}
+    def _spec_commits(self) -> dict[str, str]:
+        return {run.id: run.spec_commit for run in self._context.ledger.runs()}
 
     @cached_property
     def _topologies(self) -> dict[str, CompiledTopology]:
-        """Return each design that compiles; one that does not is `assay check`'s to tell of."""
+        """The topology of each design that compiles. `assay check` reports the others."""
         found: dict[str, CompiledTopology] = {}
-        for name in self._desk.fleet.designs:
+        for name in self._context.fleet.designs:
             try:
-                found[name] = load_topology(self._desk.fleet.root, name)
-            except AssayError as trouble:
-                self._desk.progress(f"fabric {name}: {trouble}")
+                found[name] = load_topology(self._context.fleet.root, name)
+            except AssayError as error:
+                self._context.progress(f"fabric {name}: {error}")
         return found

@@ -1,1 +1,4 @@
-"""What is owed is done: intents written first, each once, proved by the world, whatever is killed."""
+"""Takes outstanding effects; journals each intent, runs it in a paced queue, and verifies it by reading the world.
+
+Gives ledger entries for what was begun and what was verified. An effect happens once, whatever process is killed.
+"""

@@ -1,15 +1,13 @@
-"""Cordons and uncordons of many nodes in one go: intents, one order to each scheduler, one reading, ends.
+"""Cordons and uncordons many nodes together: intents, one order to each scheduler, one reading, ends.
 
-Both may be done twice without harm and are proved by one reading, so they need no workflow: what a killed process left
-is found in the ledger and done in the next batch.
+Both actions do no harm when repeated, and one reading proves them. So they need no workflow: the next batch finds in
+the ledger what a killed process left, and does it.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 
 from assay.actions import cordon, uncordon
 from assay.actions.action import ActionContext, EffectIntent, EffectVerification
@@ -17,131 +15,96 @@ from assay.controller.effects import effect_journal
 from assay.controller.effects.effect_steps import (
     AttemptResult,
     add_error,
-    describe_effect_error,
     describe_executor,
     format_verification,
     make_result_entry,
 )
+from assay.model.errors import describe_error
 from assay.model.ledger_entry import LedgerEntry
-from assay.schedulers.scheduler_adapter import SchedulerAdapter, SchedulerNodeStatus
+from assay.schedulers.scheduler_adapter import SchedulerAdapter
+from assay.schedulers.status_readings import SchedulerGroups, StatusReadings, group_by_scheduler
 
-AT_ONCE = 16
+UNCORDONS_AT_ONCE = 16
 STATUS_VERIFIERS = {"cordon": cordon.verify_cordon_status, "uncordon": uncordon.verify_uncordon_status}
-
-
-@dataclass(frozen=True, slots=True)
-class SchedulerReading:
-    """What one reading of all schedulers told: how nodes stand, and of the others why nobody can say."""
-
-    statuses: Mapping[str, SchedulerNodeStatus]
-    errors: Mapping[str, str]
+UNKNOWN_NODE = "the scheduler does not know this node"
 
 
 def run_cordon_batch(
-    ctx: ActionContext, wishes: Sequence[tuple[EffectIntent, effect_journal.JournaledEffect | None]]
+    context: ActionContext, effects: Sequence[tuple[EffectIntent, effect_journal.JournaledEffect | None]]
 ) -> None:
-    """Carry these effects as far as they get, each with what the ledger has of it; all are of `IN_ONE_GO`."""
-    intents = {intent.node: intent for intent, _ in wishes}
-    known = {intent.node: before for intent, before in wishes}
-    schedulers = _group_by_scheduler(ctx, intents)
-    seen = _read_statuses(schedulers)
-    _journal_intents(ctx, [intent for intent, before in wishes if before is None], seen)
-    todo = [intent for intent in intents.values() if not _verify(intent, seen).done]
-    deeds = _send_orders(schedulers, todo)
-    seen = _read_statuses(schedulers) if todo else seen
-    ends = []
+    """Run these effects, each with what the ledger has of it; all are of `BATCHED_ACTIONS`, at most one for a node."""
+    intents = {intent.node: intent for intent, _ in effects}
+    known = {intent.node: recorded for intent, recorded in effects}
+    groups = group_by_scheduler([context.fleet.nodes[name] for name in intents], context.workloads)
+    readings = groups.read_statuses()
+    _journal_intents(context, [intent for intent, recorded in effects if recorded is None], readings)
+    todo = [intent for intent in intents.values() if not _verify(intent, readings).done]
+    results = _send_orders(groups, todo)
+    readings = groups.read_statuses() if todo else readings
+    entries: list[LedgerEntry] = []
     for intent in intents.values():
-        ends += _make_end_entries(ctx, intent, known[intent.node], deeds.get(intent.node), _verify(intent, seen))
-    ctx.ledger.append(*ends)
-
-
-def _group_by_scheduler(ctx: ActionContext, nodes: Iterable[str]) -> dict[SchedulerAdapter | str, list[str]]:
-    """Return the nodes of each scheduler; of those without one that can be asked, by what is wrong."""
-    found: dict[SchedulerAdapter | str, list[str]] = defaultdict(list)
-    for node in nodes:
-        try:
-            found[ctx.scheduler(node)].append(node)
-        except Exception as error:  # whatever it is, its other nodes go on
-            found[describe_effect_error(error)].append(node)
-    return found
-
-
-def _read_statuses(schedulers: Mapping[SchedulerAdapter | str, Collection[str]]) -> SchedulerReading:
-    standing: dict[str, SchedulerNodeStatus] = {}
-    silent: dict[str, str] = {}
-    for scheduler, nodes in schedulers.items():
-        try:
-            told = {} if isinstance(scheduler, str) else scheduler.read_statuses(nodes)
-            wrong = scheduler if isinstance(scheduler, str) else "the scheduler does not know this node"
-        except Exception as error:  # whatever it is, it is no proof
-            told, wrong = {}, describe_effect_error(error)
-        standing |= told
-        silent |= {node: wrong for node in nodes if node not in told}
-    return SchedulerReading(standing, silent)
-
-
-def _journal_intents(ctx: ActionContext, intents: Sequence[EffectIntent], seen: SchedulerReading) -> None:
-    at = ctx.clock.now().isoformat()
-    for intent in intents:
-        ctx.progress(f"{intent.node}: {intent.action} …")
-    ctx.ledger.append(
-        *(
-            effect_journal.make_intent_entry(one, at, _facts_before(one.node, seen), describe_executor(ctx, one.action))
-            for one in intents
+        entries += _make_end_entries(
+            context, intent, known[intent.node], results.get(intent.node), _verify(intent, readings)
         )
-    )
+    context.ledger.append(*entries)
 
 
-def _facts_before(node: str, seen: SchedulerReading) -> dict[str, str]:
-    return {"cordon": seen.statuses[node].cordon} if node in seen.statuses else {"unread": seen.errors[node]}
+def _journal_intents(context: ActionContext, intents: Sequence[EffectIntent], readings: StatusReadings) -> None:
+    at, entries = context.clock.now().isoformat(), list[LedgerEntry]()
+    for intent in intents:
+        context.progress(f"{intent.node}: {intent.action} …")
+        if status := readings.statuses.get(intent.node):
+            before = {"cordon": status.cordon}
+        else:
+            before = {"unread": readings.errors.get(intent.node, UNKNOWN_NODE)}
+        executor = describe_executor(context, intent.action)
+        entries.append(effect_journal.make_intent_entry(intent, at, before, executor))
+    context.ledger.append(*entries)
 
 
-def _send_orders(
-    schedulers: Mapping[SchedulerAdapter | str, Collection[str]], todo: Sequence[EffectIntent]
-) -> dict[str, AttemptResult]:
-    """Do it; return by node what the doing says of itself."""
+def _send_orders(groups: SchedulerGroups, todo: Sequence[EffectIntent]) -> Mapping[str, AttemptResult]:
+    """Send the orders of each scheduler; return the result for each node."""
     wanted = {intent.node: intent for intent in todo}
-    deeds: dict[str, AttemptResult] = {}
-    for scheduler, nodes in schedulers.items():
-        if not isinstance(scheduler, str):
-            deeds |= _send_scheduler_orders(scheduler, [wanted[node] for node in nodes if node in wanted])
-    return deeds
+    results: dict[str, AttemptResult] = {}
+    for scheduler, nodes in groups.nodes.items():
+        results |= _send_scheduler_orders(scheduler, [wanted[node] for node in nodes if node in wanted])
+    return results
 
 
 def _send_scheduler_orders(scheduler: SchedulerAdapter, intents: Sequence[EffectIntent]) -> dict[str, AttemptResult]:
     cordons = {intent.node: intent.reason for intent in intents if intent.action == "cordon"}
-    deeds = dict.fromkeys(cordons, _attempt(lambda: scheduler.cordon_many(cordons))) if cordons else {}
-    others = [intent.node for intent in intents if intent.action == "uncordon"]
-    with ThreadPoolExecutor(AT_ONCE) as threads:
-        tries = threads.map(lambda node: _attempt(lambda: scheduler.uncordon(node)), others)
-        return deeds | dict(zip(others, tries, strict=True))
+    results = dict.fromkeys(cordons, _attempt(lambda: scheduler.cordon_many(cordons))) if cordons else {}
+    uncordons = [intent.node for intent in intents if intent.action == "uncordon"]
+    with ThreadPoolExecutor(UNCORDONS_AT_ONCE) as threads:
+        others = threads.map(lambda node: _attempt(lambda: scheduler.uncordon(node)), uncordons)
+        return results | dict(zip(uncordons, others, strict=True))
 
 
-def _attempt(deed: Callable[[], None]) -> AttemptResult:
+def _attempt(order: Callable[[], None]) -> AttemptResult:
     try:
-        deed()
+        order()
     except Exception as error:  # whatever it is, the world is read afterwards and decides
-        return AttemptResult(describe_effect_error(error))
+        return AttemptResult(describe_error(error))
     return AttemptResult()
 
 
-def _verify(intent: EffectIntent, seen: SchedulerReading) -> EffectVerification:
-    if intent.node not in seen.statuses:
-        return EffectVerification(None, seen.errors[intent.node])
-    return STATUS_VERIFIERS[intent.action](seen.statuses[intent.node])
+def _verify(intent: EffectIntent, readings: StatusReadings) -> EffectVerification:
+    if intent.node not in readings.statuses:
+        return EffectVerification(None, readings.errors.get(intent.node, UNKNOWN_NODE))
+    return STATUS_VERIFIERS[intent.action](readings.statuses[intent.node])
 
 
 def _make_end_entries(
-    ctx: ActionContext,
+    context: ActionContext,
     intent: EffectIntent,
     known: effect_journal.JournaledEffect | None,
-    deed: AttemptResult | None,
-    told: EffectVerification,
+    result: AttemptResult | None,
+    verification: EffectVerification,
 ) -> list[LedgerEntry]:
-    """Return the lines that end an effect, or leave it open."""
-    wrong = deed.error if deed else ""
-    told = add_error(told, wrong)
-    ctx.progress(f"{intent.node}: {intent.action}: {format_verification(told)}")
-    tried = known.attempts if known else 0
-    done = [effect_journal.make_done_entry(intent, ctx.clock.now().isoformat(), wrong, tried)] if deed else []
-    return [*done, make_result_entry(ctx, intent, told, known, again=bool(wrong))]
+    """Return the entries that end an effect, or leave it open."""
+    error = result.error if result else ""
+    verification = add_error(verification, error)
+    context.progress(f"{intent.node}: {intent.action}: {format_verification(verification)}")
+    at, attempts = context.clock.now().isoformat(), known.attempts if known else 0
+    done = [effect_journal.make_done_entry(intent, at, error, attempts)] if result else []
+    return [*done, make_result_entry(context, intent, verification, known, may_retry=bool(error))]

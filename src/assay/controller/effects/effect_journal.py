@@ -1,7 +1,7 @@
-"""The effects' lines in the ledger: one intent, then done, then exactly one of verified and failed.
+"""The ledger entries of an effect: an intent, then done, then exactly one of verified and failed.
 
-`effect.unknown` says that the world could not be read; it ends nothing, and only a later reading leaves it.
-`effect.tried` says that an attempt came to nothing, and from when the next may be made.
+`effect.unknown` records that the world could not be read; only a later reading ends such an effect. `effect.tried`
+records that an attempt achieved nothing, and when the next one may start.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ EffectStatus = Literal["intent", "done", "tried", "verified", "failed", "unknown
 
 @dataclass(frozen=True, slots=True)
 class JournaledEffect:
-    """One effect as the ledger tells it: its intent, how far it got, and the last reason.
+    """One effect as the ledger has it: its intent, its status and the last reason.
 
-    `tried` counts the attempts that came to nothing; before `again_at` (ISO 8601) no other is made.
+    `attempts` counts those that achieved nothing. The next one starts no earlier than `retry_at` (ISO 8601).
     """
 
     intent: EffectIntent
@@ -32,7 +32,7 @@ class JournaledEffect:
 
     @property
     def has_ended(self) -> bool:
-        """Whether a reading of the world has settled it."""
+        """Whether a reading of the world has ended it."""
         return self.status in ("verified", "failed")
 
 
@@ -42,7 +42,7 @@ def derive_effect_id(decision: str, action: str) -> str:
 
 
 def make_intent_entry(intent: EffectIntent, at: str, before: EffectFacts, by: Mapping[str, Any]) -> LedgerEntry:
-    """Return the line that is written before anything is done; `by` says who does it, and until when at the latest."""
+    """Return the entry that is appended before anything is done; `by` is the process, and its deadline."""
     body = {
         "effect": intent.effect,
         "action": intent.action,
@@ -55,70 +55,68 @@ def make_intent_entry(intent: EffectIntent, at: str, before: EffectFacts, by: Ma
     return LedgerEntry(intent.effect, at, "effect.intent", intent.node, body)
 
 
-def make_done_entry(intent: EffectIntent, at: str, reason: str, tried: int = 0) -> LedgerEntry:
-    """Return the line that says that the doing is over, well or (with a reason) not. It proves nothing."""
-    body = {"effect": intent.effect, "action": intent.action, "reason": reason, "facts": {}}
-    return LedgerEntry(_entry_id(intent, "done", tried), at, "effect.done", intent.node, body)
+def make_done_entry(intent: EffectIntent, at: str, error: str, attempts: int = 0) -> LedgerEntry:
+    """Return the entry for an attempt that is over, with its error or "". It proves nothing."""
+    body = {"effect": intent.effect, "action": intent.action, "reason": error, "facts": {}}
+    return LedgerEntry(_derive_entry_id(intent, "done", attempts), at, "effect.done", intent.node, body)
 
 
-def make_retry_entry(intent: EffectIntent, at: str, number: int, reason: str, again_at: str) -> LedgerEntry:
-    """Return the line that says that attempt `number` came to nothing, and when the next may be made."""
-    body = {"effect": intent.effect, "action": intent.action, "attempt": number, "reason": reason, "again_at": again_at}
-    return LedgerEntry(_entry_id(intent, "tried", number), at, "effect.tried", intent.node, body)
+def make_retry_entry(intent: EffectIntent, at: str, attempt: int, reason: str, retry_at: str) -> LedgerEntry:
+    """Return the entry for attempt number `attempt`, which achieved nothing, and when the next may start."""
+    body = {
+        "effect": intent.effect,
+        "action": intent.action,
+        "attempt": attempt,
+        "reason": reason,
+        "again_at": retry_at,
+    }
+    return LedgerEntry(_derive_entry_id(intent, "tried", attempt), at, "effect.tried", intent.node, body)
 
 
 def classify_verification(verification: EffectVerification) -> EffectStatus:
-    """Return what a reading of the world makes of an effect."""
+    """Return the status of an effect after a reading of the world."""
     if verification.done is None:
         return "unknown"
     return "verified" if verification.done else "failed"
 
 
-def make_end_entry(intent: EffectIntent, at: str, verification: EffectVerification, tried: int = 0) -> LedgerEntry:
-    """Return the line that a reading of the world earns. Appending it again changes nothing."""
-    standing = classify_verification(verification)
+def make_end_entry(intent: EffectIntent, at: str, verification: EffectVerification, attempts: int = 0) -> LedgerEntry:
+    """Return the entry for a reading of the world. Its id is the same each time, so a second append adds nothing."""
+    status = classify_verification(verification)
     body = {
         "effect": intent.effect,
         "action": intent.action,
         "reason": verification.reason,
         "facts": verification.facts,
     }
-    ident = _entry_id(intent, standing, tried if standing == "unknown" else 0)
-    return LedgerEntry(ident, at, f"effect.{standing}", intent.node, body)
+    ident = _derive_entry_id(intent, status, attempts if status == "unknown" else 0)
+    return LedgerEntry(ident, at, f"effect.{status}", intent.node, body)
 
 
 def parse_effects(entries: Iterable[LedgerEntry]) -> dict[str, JournaledEffect]:
     """Return every effect of these entries by id, in the order of their intents."""
-    found: dict[str, JournaledEffect] = {}
+    effects: dict[str, JournaledEffect] = {}
     for entry in entries:
+        body = entry.body
         if entry.kind == "effect.intent":
-            found[entry.body["effect"]] = JournaledEffect(_parse_intent(entry), "intent")
-        elif entry.kind in EFFECT_KINDS and (effect := found.get(entry.body["effect"])) and not effect.has_ended:
-            found[entry.body["effect"]] = _advance(effect, entry)
-    return found
+            intent = EffectIntent(
+                effect=body["effect"],
+                action=body["action"],
+                node=entry.node,
+                decision=body["decision"],
+                reason=body.get("reason", ""),
+                at=entry.at,
+                before=body["before"],
+                params=body["params"],
+            )
+            effects[intent.effect] = JournaledEffect(intent, "intent")
+        elif entry.kind in EFFECT_KINDS and (effect := effects.get(body["effect"])) and not effect.has_ended:
+            status: EffectStatus = entry.kind.removeprefix("effect.")  # type: ignore[assignment]
+            attempts, retry_at = body.get("attempt", effect.attempts), body.get("again_at", effect.retry_at)
+            effects[body["effect"]] = JournaledEffect(effect.intent, status, body["reason"], attempts, retry_at)
+    return effects
 
 
-def _advance(effect: JournaledEffect, entry: LedgerEntry) -> JournaledEffect:
-    standing: EffectStatus = entry.kind.removeprefix("effect.")  # type: ignore[assignment]
-    body = entry.body
-    tried, again_at = body.get("attempt", effect.attempts), body.get("again_at", effect.retry_at)
-    return JournaledEffect(effect.intent, standing, body["reason"], tried, again_at)
-
-
-def _parse_intent(entry: LedgerEntry) -> EffectIntent:
-    body = entry.body
-    return EffectIntent(
-        effect=body["effect"],
-        action=body["action"],
-        node=entry.node,
-        decision=body["decision"],
-        reason=body.get("reason", ""),
-        at=entry.at,
-        before=body["before"],
-        params=body["params"],
-    )
-
-
-def _entry_id(intent: EffectIntent, standing: EffectStatus, tried: int) -> str:
-    """Return the id of a line that each attempt may have once; without a number, of one that an effect has once."""
-    return derive_id(intent.effect, standing, *([str(tried)] if tried else []))
+def _derive_entry_id(intent: EffectIntent, status: EffectStatus, attempts: int) -> str:
+    """Return the id of an entry that each attempt has once; with 0 attempts, of one that the effect has once."""
+    return derive_id(intent.effect, status, *([str(attempts)] if attempts else []))

@@ -1,7 +1,4 @@
-"""The second half of a pass: what was decided is brought about, many nodes at once, on each node in its order.
-
-Which effects of a node can be carried on now: the next that it is owed, and what an earlier decision left open.
-"""
+"""The second half of a pass: brings about what was decided, on many nodes at once, and on each node in its order."""
 
 from __future__ import annotations
 
@@ -16,15 +13,16 @@ from assay.controller.effects import effect_journal
 from assay.controller.effects import effect_steps as steps
 from assay.controller.effects.cordon_batch import run_cordon_batch
 from assay.controller.effects.workflow_queues import find_engine_stack, list_queue_limits
-from assay.ledger.store import is_shared
 from assay.lifecycle.node_state import NodeState
 from assay.lifecycle.node_state_projection import project_node_states
-from assay.lifecycle.outstanding_effects import OutstandingEffect, list_outstanding_effects
+from assay.lifecycle.outstanding_effects import list_outstanding_effects
+
+MAX_VERIFICATIONS_AT_ONCE = 16
 
 
 @dataclass(frozen=True, slots=True)
 class PendingEffect:
-    """One effect, and what the ledger has of it. One that nobody waits for any more is only looked at."""
+    """An effect that can run now, and what the ledger has of it. One that is superseded is only verified."""
 
     intent: EffectIntent
     recorded: effect_journal.JournaledEffect | None
@@ -32,181 +30,161 @@ class PendingEffect:
 
     @property
     def is_batched(self) -> bool:
-        """Whether it is carried with others, without a workflow of its own."""
+        """Whether it runs in a batch with others, without a workflow of its own."""
         return self.intent.action in BATCHED_ACTIONS and not self.is_superseded
 
     @property
     def has_ended(self) -> bool:
-        """Whether a reading of the world has settled it."""
+        """Whether a reading of the world has ended it."""
         return bool(self.recorded and self.recorded.has_ended)
 
     @property
     def due_at(self) -> str:
-        """When its next attempt may be made, "" for any time."""
+        """When its next attempt may start (ISO 8601), "" for any time."""
         return self.recorded.retry_at if self.recorded and self.recorded.status == "tried" else ""
 
     @property
     def needs_verification(self) -> bool:
-        """Whether only the world can tell what is to be done about it: its last attempt may have worked."""
+        """Whether the world must be read first: the last attempt may have worked."""
         if self.recorded is None or self.has_ended:
             return False
         return self.is_superseded or self.recorded.status in ("done", "unknown")
 
 
-def list_pending_effects(desk: ControllerContext, story: NodeState) -> Iterator[PendingEffect]:
-    """Yield what can be carried on a node, whenever its time is."""
-    known = _recorded_effects(desk, story)
-    waiting = list_outstanding_effects(desk.policy, story)
-    for effect in _superseded_effects(known, waiting):
-        yield PendingEffect(effect.intent, effect, is_superseded=True)
-    if waiting:
-        intent = _make_intent(story.node, waiting[0])
-        before = known.get(intent.effect)
-        yield PendingEffect(before.intent if before else intent, before)
-
-
-def _recorded_effects(desk: ControllerContext, story: NodeState) -> Mapping[str, effect_journal.JournaledEffect]:
-    if not story.unsettled_effects:
-        return {}
-    return effect_journal.parse_effects(desk.ledger.entries(story.node, effect_journal.EFFECT_KINDS))
-
-
-def _superseded_effects(
-    known: Mapping[str, effect_journal.JournaledEffect], waiting: Collection[OutstandingEffect]
-) -> Iterator[effect_journal.JournaledEffect]:
-    awaited = {effect_journal.derive_effect_id(one.decision, one.action) for one in waiting}
-    return (effect for effect in known.values() if not effect.has_ended and effect.intent.effect not in awaited)
-
-
-def _make_intent(node: str, one: OutstandingEffect) -> EffectIntent:
-    return EffectIntent(
-        effect_journal.derive_effect_id(one.decision, one.action), one.action, node, one.decision, one.reason
-    )
-
-
-MAX_VERIFICATIONS_AT_ONCE = 16
+def list_pending_effects(context: ControllerContext, node_state: NodeState) -> Iterator[PendingEffect]:
+    """Yield what can run on a node, due or not: what an earlier decision left open, and the next outstanding effect."""
+    recorded: Mapping[str, effect_journal.JournaledEffect] = {}
+    if node_state.unsettled_effects:
+        recorded = effect_journal.parse_effects(context.ledger.entries(node_state.node, effect_journal.EFFECT_KINDS))
+    outstanding = list_outstanding_effects(context.policy, node_state)
+    awaited = {effect_journal.derive_effect_id(one.decision, one.action) for one in outstanding}
+    for effect in recorded.values():
+        if not effect.has_ended and effect.intent.effect not in awaited:
+            yield PendingEffect(effect.intent, effect, is_superseded=True)
+    if outstanding:
+        first = outstanding[0]
+        ident = effect_journal.derive_effect_id(first.decision, first.action)
+        known = recorded.get(ident)
+        intent = EffectIntent(ident, first.action, node_state.node, first.decision, first.reason)
+        yield PendingEffect(known.intent if known else intent, known)
 
 
 def run_effects(
-    desk: ControllerContext,
+    context: ControllerContext,
     names: Collection[str] | None = None,
-    stories: Mapping[str, NodeState] | None = None,
+    node_states: Mapping[str, NodeState] | None = None,
     *,
     wait: bool = True,
 ) -> str:
-    """Bring about what is owed to the nodes (all of them by default), and settle what was left open.
+    """Bring about the outstanding effects of the nodes `names` (None: all), and end what was left open.
 
-    What a killed process left on other nodes is finished too, but for a ledger that controllers share, where each node
-    is somebody's. `stories` are read from the ledger where they are not given. Waits until everything has ended or
-    waits for something that is not ours to hurry; with `wait` off, inside `shared`, what takes long goes on meanwhile,
-    and its end in the ledger is the time to call again.
+    On a ledger of our own, also finishes what a killed process left on other nodes; on a shared one, every node has
+    its controller. Reads `node_states` from the ledger where they are not given. Waits until every effect has ended,
+    or waits for something else. Without `wait`, inside `keep_engine_running`, workflows go on in the background, and
+    the ledger's entry for an end is the time to call again.
 
-    Returns when the next attempt of something that went wrong is due (ISO 8601), "" where there is none.
+    Returns when the next attempt of a failed effect is due (ISO 8601), "" where there is none.
     """
-    told = project_node_states(desk.ledger.entries()) if stories is None else stories
-    mine = [
-        story for story in told.values() if story.node in desk.fleet.nodes and _has_open_effects(desk, story, names)
-    ]
-    return (
-        _EffectRun(desk, {story.node: story for story in mine}).run(wait=wait or find_engine_stack() is None)
-        if mine
-        else ""
-    )
+    states = project_node_states(context.ledger.entries()) if node_states is None else node_states
+    ours = {
+        node: state
+        for node, state in states.items()
+        if node in context.fleet.nodes and _has_open_effects(context, state, names)
+    }
+    return _EffectRun(context, ours).run(wait=wait or find_engine_stack() is None) if ours else ""
 
 
-def _has_open_effects(desk: ControllerContext, story: NodeState, names: Collection[str] | None) -> bool:
-    if names is None or story.node in names:
-        return bool(story.unsettled_effects) or bool(list_outstanding_effects(desk.policy, story))
-    return bool(story.unsettled_effects) and not is_shared(desk.ledger)
+def _has_open_effects(context: ControllerContext, node_state: NodeState, names: Collection[str] | None) -> bool:
+    if names is None or node_state.node in names:
+        return bool(node_state.unsettled_effects) or bool(list_outstanding_effects(context.policy, node_state))
+    return bool(node_state.unsettled_effects) and not context.ledger.is_shared
 
 
 class _EffectRun:
-    """One call of `run_effects`, in which each effect is carried once."""
+    """One call of `run_effects`, in which each effect runs once."""
 
-    def __init__(self, desk: ControllerContext, stories: Mapping[str, NodeState]) -> None:
-        self._desk, self._ctx = desk, desk.make_action_context()
-        self._stories = dict(stories)
+    def __init__(self, context: ControllerContext, node_states: Mapping[str, NodeState]) -> None:
+        self._context = context
+        self._node_states = dict(node_states)
         self._handled: set[str] = set()
         self._retry_times: set[str] = set()
         self._running: dict[str, str] = {}
 
     def run(self, *, wait: bool) -> str:
-        """Carry on until nothing is left to do now; return when something is due again."""
-        news: Collection[str] = list(self._stories)
+        """Run until nothing is left to do now; return when something is due again."""
+        changed: Collection[str] = list(self._node_states)
         with ExitStack() as stack:
-            while news or (wait and self._running):
-                todo = [
-                    wish
-                    for node in news
-                    for wish in list_pending_effects(self._desk, self._stories[node])
-                    if self._is_due(wish)
+            while changed or (wait and self._running):
+                pending = [
+                    effect
+                    for node in changed
+                    for effect in list_pending_effects(self._context, self._node_states[node])
+                    if self._is_due(effect)
                 ]
-                news = self._run_batched(todo) | self._enqueue_workflows(
-                    stack, [wish for wish in todo if not wish.is_batched]
+                changed = self._run_batched(pending) | self._enqueue_workflows(
+                    stack, [effect for effect in pending if not effect.is_batched]
                 )
-                if wait and self._running and not news:
-                    news = self._wait_for_workflow()
-                self._reread_states(news)
+                if wait and self._running and not changed:
+                    changed = self._wait_for_workflow()
+                for node in changed:
+                    self._node_states[node] = project_node_states(self._context.ledger.entries(node))[node]
         return min(self._retry_times, default="")
 
-    def _is_due(self, wish: PendingEffect) -> bool:
-        """Say whether it is an effect's turn, and note when else."""
-        if wish.due_at > self._desk.now:
-            self._retry_times.add(wish.due_at)
+    def _is_due(self, effect: PendingEffect) -> bool:
+        """Whether an effect runs now; note the time where it is due later."""
+        if effect.due_at > self._context.now:
+            self._retry_times.add(effect.due_at)
             return False
-        fresh = wish.intent.effect not in self._handled
-        self._handled.add(wish.intent.effect)
-        return fresh
+        is_new = effect.intent.effect not in self._handled
+        self._handled.add(effect.intent.effect)
+        return is_new
 
-    def _run_batched(self, todo: Sequence[PendingEffect]) -> set[str]:
-        """Carry what is done to many nodes at once; return these nodes."""
-        many = [(wish.intent, wish.recorded) for wish in todo if wish.is_batched]
-        if many:
-            run_cordon_batch(self._ctx, many)
-        return {intent.node for intent, _ in many}
+    def _run_batched(self, pending: Sequence[PendingEffect]) -> set[str]:
+        """Run what is done to many nodes together; return these nodes."""
+        batch = [(effect.intent, effect.recorded) for effect in pending if effect.is_batched]
+        if batch:
+            run_cordon_batch(self._context, batch)
+        return {intent.node for intent, _ in batch}
 
-    def _enqueue_workflows(self, stack: ExitStack, todo: Sequence[PendingEffect]) -> set[str]:
-        """Queue what needs a workflow of its own; return the nodes of what a look has ended."""
-        if not todo:
+    def _enqueue_workflows(self, stack: ExitStack, pending: Sequence[PendingEffect]) -> set[str]:
+        """Enqueue what needs a workflow of its own; return the nodes of effects that a reading has ended."""
+        if not pending:
             return set()
         from assay.controller.effects import dbos_workflows
 
-        stack.enter_context(
-            dbos_workflows.hold_engine(self._ctx, list_queue_limits(self._desk.fleet, self._desk.policy))
-        )
-        going_on = {wish.intent.effect: dbos_workflows.find_running_workflow(wish.intent.effect) for wish in todo}
-        idle = [self._refresh(wish) for wish in todo if not going_on[wish.intent.effect]]
-        seen = self._reverify_all([wish for wish in idle if wish.needs_verification])
-        for wish in idle:
-            if not wish.has_ended and not wish.is_superseded and seen.get(wish.intent.effect, "tried") == "tried":
-                going_on[wish.intent.effect] = dbos_workflows.enqueue_effect(self._ctx, wish.intent)
-        nodes = {wish.intent.effect: wish.intent.node for wish in todo}
-        self._running |= {workflow: nodes[effect] for effect, workflow in going_on.items() if workflow}
-        settled = {wish.intent.effect for wish in idle if wish.has_ended}
-        settled |= {effect for effect, standing in seen.items() if standing in ("verified", "failed")}
-        return {nodes[effect] for effect in settled}
+        limits = list_queue_limits(self._context.fleet, self._context.policy)
+        stack.enter_context(dbos_workflows.hold_engine(self._context, limits))
+        nodes = {effect.intent.effect: effect.intent.node for effect in pending}
+        workflows = dbos_workflows.find_running_workflows(nodes)
+        idle = [self._refresh(effect) for effect in pending if effect.intent.effect not in workflows]
+        statuses = self._reverify_all([effect for effect in idle if effect.needs_verification])
+        for effect in idle:
+            ident = effect.intent.effect
+            if not effect.has_ended and not effect.is_superseded and statuses.get(ident, "tried") == "tried":
+                workflows[ident] = dbos_workflows.enqueue_effect(self._context, effect.intent)
+        self._running |= {workflow: nodes[ident] for ident, workflow in workflows.items()}
+        ended = {effect.intent.effect for effect in idle if effect.has_ended}
+        ended |= {ident for ident, status in statuses.items() if status in ("verified", "failed")}
+        return {nodes[ident] for ident in ended}
 
-    def _refresh(self, wish: PendingEffect) -> PendingEffect:
-        """Return a wish with what the ledger has by now: its workflow may have ended since the story was read."""
-        before = steps.find_journaled_effect(self._ctx, wish.intent)
-        return replace(wish, intent=before.intent, recorded=before) if before else wish
+    def _refresh(self, effect: PendingEffect) -> PendingEffect:
+        """Return an effect with what the ledger has by now: its workflow may have ended since the state was read."""
+        recorded = steps.find_journaled_effect(self._context, effect.intent)
+        return replace(effect, intent=recorded.intent, recorded=recorded) if recorded else effect
 
-    def _reverify_all(self, todo: Sequence[PendingEffect]) -> dict[str, str]:
-        """Let the world tell of effects; return how each stands now."""
+    def _reverify_all(self, pending: Sequence[PendingEffect]) -> dict[str, str]:
+        """Read the world about effects that were begun; return the status of each by its id."""
+
+        def reverify(effect: PendingEffect) -> str:
+            assert effect.recorded  # only what was begun needs a verification
+            return steps.reverify_effect(self._context, load_action(effect.intent.action), effect.recorded)
+
         with ThreadPoolExecutor(MAX_VERIFICATIONS_AT_ONCE) as threads:
-            return dict(zip([wish.intent.effect for wish in todo], threads.map(self._reverify, todo), strict=True))
-
-    def _reverify(self, wish: PendingEffect) -> str:
-        assert wish.recorded  # only what was begun asks for a look
-        return steps.reverify_effect(self._ctx, load_action(wish.intent.action), wish.recorded)
+            return dict(zip([effect.intent.effect for effect in pending], threads.map(reverify, pending), strict=True))
 
     def _wait_for_workflow(self) -> set[str]:
-        """Wait for the next workflow to end; return its node, and those of others that have ended."""
+        """Wait for the next workflow to end; return the nodes of all that have."""
         from assay.controller.effects import dbos_workflows
 
-        ended = dbos_workflows.wait_for_any_workflow(self._ctx, self._running)
+        ended = dbos_workflows.wait_for_any_workflow(self._context, self._running)
         return {self._running.pop(workflow) for workflow in ended}
-
-    def _reread_states(self, nodes: Collection[str]) -> None:
-        for node in nodes:
-            self._stories[node] = project_node_states(self._desk.ledger.entries(node))[node]

@@ -1,4 +1,8 @@
-"""One effect, in three steps that may each be repeated: journal the intent, bring it about, prove it."""
+"""The three steps of one effect: journal its intent, attempt it, verify it by reading the world.
+
+Each step may run again after a crash. An effect happens once because every attempt reads the world first, and counts
+as done only when a reading shows it.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +21,8 @@ from assay.actions.action import (
     find_action_effort,
 )
 from assay.controller.effects import effect_journal
-from assay.controller.effects.node_lease import hold_node_lease
-from assay.model.errors import AssayError
+from assay.ledger.leases_and_locks import hold_node_lease
+from assay.model.errors import describe_error
 from assay.model.ledger_entry import LedgerEntry
 
 MAX_VERIFICATIONS = 40
@@ -26,151 +30,145 @@ MAX_VERIFICATIONS = 40
 
 @dataclass(frozen=True, slots=True)
 class AttemptResult:
-    """What the doing says of itself: what went wrong, and whether something may still come of it all the same."""
+    """How an attempt ended by its own account: its error, and whether it may still have an effect later."""
 
     error: str = ""
     is_unfinished: bool = False
 
 
-def journal_intent(ctx: ActionContext, action: ActionModule, intent: EffectIntent) -> EffectIntent:
-    """Journal the intent with what is true before it; return it as the ledger has it, now or from before a crash."""
-    if known := find_journaled_effect(ctx, intent):
+def journal_intent(context: ActionContext, action: ActionModule, intent: EffectIntent) -> EffectIntent:
+    """Journal the intent with the facts before it; return it as the ledger has it, from now or from before a crash."""
+    if known := find_journaled_effect(context, intent):
         return known.intent
     try:
-        before = action.before(ctx, intent)
+        before = action.before(context, intent)
     except Exception as error:  # whatever it is, the intent is journalled before anything is done
-        before = {"unread": describe_effect_error(error)}
-    ctx.ledger.append(
-        effect_journal.make_intent_entry(
-            intent, ctx.clock.now().isoformat(), before, describe_executor(ctx, intent.action)
-        )
-    )
-    return find_journaled_effect(ctx, intent).intent  # type: ignore[union-attr]  # just appended
+        before = {"unread": describe_error(error)}
+    executor = describe_executor(context, intent.action)
+    context.ledger.append(effect_journal.make_intent_entry(intent, context.clock.now().isoformat(), before, executor))
+    return find_journaled_effect(context, intent).intent  # type: ignore[union-attr]  # just appended
 
 
 def run_action(
-    ctx: ActionContext, action: ActionModule, intent: EffectIntent, *, taken_up: bool = False
+    context: ActionContext, action: ActionModule, intent: EffectIntent, *, taken_up: bool = False
 ) -> AttemptResult:
-    """Do it when nobody else is at work on the node, unless a look at the world says that it is done.
+    """Attempt the action while no other attempt works on the node, unless the world shows it done already.
 
-    `taken_up` from a controller that was killed on the way, it is done only where the world says that it was not.
+    `taken_up`: another controller began this attempt and was killed. Then a world that cannot be read is left alone.
     """
-    with hold_node_lease(ctx, intent.node, find_action_effort(ctx.fleet, intent.action).deadline_s):
-        seen = verify_safely(ctx, action, intent)
-        if seen.done:
+    with hold_node_lease(
+        context.ledger,
+        context.home,
+        intent.node,
+        find_action_effort(context.fleet, intent.action).deadline_s,
+        context.progress,
+    ):
+        verification = verify_safely(context, action, intent)
+        if verification.done:
             return AttemptResult()
-        if taken_up and seen.done is None:
+        if taken_up and verification.done is None:
             return AttemptResult("a controller that was killed may have done it", is_unfinished=True)
-        ctx.progress(f"{intent.node}: {intent.action} …")
-        deed = _attempt(ctx, action, intent)
-        tried = known.attempts if (known := find_journaled_effect(ctx, intent)) else 0
-        ctx.ledger.append(effect_journal.make_done_entry(intent, ctx.clock.now().isoformat(), deed.error, tried))
-        return deed
+        context.progress(f"{intent.node}: {intent.action} …")
+        result = _attempt(context, action, intent)
+        attempts = known.attempts if (known := find_journaled_effect(context, intent)) else 0
+        at = context.clock.now().isoformat()
+        context.ledger.append(effect_journal.make_done_entry(intent, at, result.error, attempts))
+        return result
+
+
+def _attempt(context: ActionContext, action: ActionModule, intent: EffectIntent) -> AttemptResult:
+    try:
+        action.run(context, intent)
+    except Exception as error:  # whatever it is, the world is read afterwards and decides
+        return AttemptResult(describe_error(error), is_unfinished=isinstance(error, UnfinishedAction))
+    return AttemptResult()
 
 
 def verify_effect(
-    ctx: ActionContext, action: ActionModule, intent: EffectIntent, deed: AttemptResult | None = None
+    context: ActionContext, action: ActionModule, intent: EffectIntent, attempt: AttemptResult = AttemptResult()
 ) -> EffectVerification:
-    """Read the world until it tells or the action's patience is over, and write down what it told.
+    """Read the world until it answers or the action's patience is over, and journal the answer.
 
-    After trouble a plain "not done" is final at once, unless something may still come of it. An effect that waits is
-    left open.
+    After an error a plain "not done" is final at once, unless the attempt is unfinished. An effect that waits for
+    something else, such as a customer's job, stays open.
     """
-    deed = deed or AttemptResult()
-    end = ctx.clock.now().timestamp() + action.patience_s
-    verification = verify_safely(ctx, action, intent)
-    while not _is_final(verification, deed) and ctx.clock.now().timestamp() < end:
-        ctx.clock.sleep(action.patience_s / MAX_VERIFICATIONS)
-        verification = verify_safely(ctx, action, intent)
-    verification = add_error(verification, deed.error)
-    ctx.progress(f"{intent.node}: {intent.action}: {format_verification(verification)}")
+    end = context.clock.now().timestamp() + action.patience_s
+    verification = verify_safely(context, action, intent)
+    while not _is_final(verification, attempt) and context.clock.now().timestamp() < end:
+        context.clock.sleep(action.patience_s / MAX_VERIFICATIONS)
+        verification = verify_safely(context, action, intent)
+    verification = add_error(verification, attempt.error)
+    context.progress(f"{intent.node}: {intent.action}: {format_verification(verification)}")
     if not verification.is_waiting:
-        ctx.ledger.append(
-            make_result_entry(ctx, intent, verification, find_journaled_effect(ctx, intent), again=bool(deed.error))
-        )
+        known = find_journaled_effect(context, intent)
+        entry = make_result_entry(context, intent, verification, known, may_retry=bool(attempt.error))
+        context.ledger.append(entry)
     return verification
 
 
-def reverify_effect(ctx: ActionContext, action: ActionModule, effect: effect_journal.JournaledEffect) -> str:
-    """Re-read the world about an effect that is open; write down an end, or that it may be tried anew, if it tells.
+def _is_final(verification: EffectVerification, attempt: AttemptResult) -> bool:
+    has_failed = bool(attempt.error) and not attempt.is_unfinished and verification.done is False
+    return bool(verification.done or verification.is_waiting or has_failed)
 
-    Returns how the effect stands now. What may be tried anew may be so at once: it has waited for this look.
-    """
-    verification = verify_safely(ctx, action, effect.intent)
-    ctx.progress(f"{effect.intent.node}: {effect.intent.action}: {format_verification(verification)}")
+
+def reverify_effect(context: ActionContext, action: ActionModule, effect: effect_journal.JournaledEffect) -> str:
+    """Read the world about an open effect again; journal its end, or that it may be retried now. Return its status."""
+    verification = verify_safely(context, action, effect.intent)
+    context.progress(f"{effect.intent.node}: {effect.intent.action}: {format_verification(verification)}")
     if verification.done is None or verification.is_waiting:
         return effect.status
-    entry = make_result_entry(ctx, effect.intent, verification, effect, again=True, at_once=True)
-    ctx.ledger.append(entry)
+    entry = make_result_entry(context, effect.intent, verification, effect, may_retry=True, at_once=True)
+    context.ledger.append(entry)
     return entry.kind.removeprefix("effect.")
 
 
 def make_result_entry(
-    ctx: ActionContext,
+    context: ActionContext,
     intent: EffectIntent,
     verification: EffectVerification,
     known: effect_journal.JournaledEffect | None,
     *,
-    again: bool,
+    may_retry: bool,
     at_once: bool = False,
 ) -> LedgerEntry:
-    """Return the line that a reading earns: one of the ends, or with `again` one more attempt where some are left."""
-    effort, tried = find_action_effort(ctx.fleet, intent.action), known.attempts if known else 0
-    now = ctx.clock.now()
-    if verification.done is False and again and tried + 1 < effort.attempts:
-        wait = timedelta(0) if at_once else effort.wait_after(tried + 1)
-        again_at = (now + wait).isoformat()
-        return effect_journal.make_retry_entry(intent, now.isoformat(), tried + 1, verification.reason, again_at)
-    return effect_journal.make_end_entry(intent, now.isoformat(), verification, tried)
+    """Return the entry for a verification: an end, or where `may_retry` and attempts are left, a retry."""
+    effort, attempts = find_action_effort(context.fleet, intent.action), known.attempts if known else 0
+    now = context.clock.now()
+    if verification.done is False and may_retry and attempts + 1 < effort.attempts:
+        wait = timedelta(seconds=0 if at_once else effort.backoff.wait_s(attempts + 1))
+        retry_at = (now + wait).isoformat()
+        return effect_journal.make_retry_entry(intent, now.isoformat(), attempts + 1, verification.reason, retry_at)
+    return effect_journal.make_end_entry(intent, now.isoformat(), verification, attempts)
 
 
-def verify_safely(ctx: ActionContext, action: ActionModule, intent: EffectIntent) -> EffectVerification:
-    """Ask the action's proof; one that cannot be had is "cannot tell"."""
+def verify_safely(context: ActionContext, action: ActionModule, intent: EffectIntent) -> EffectVerification:
+    """Return the action's verification. One that raises is "cannot tell", with the error as its reason."""
     try:
-        return action.verify(ctx, intent)
+        return action.verify(context, intent)
     except Exception as error:  # whatever it is, it is no proof
-        return EffectVerification(None, describe_effect_error(error))
+        return EffectVerification(None, describe_error(error))
 
 
-def find_journaled_effect(ctx: ActionContext, intent: EffectIntent) -> effect_journal.JournaledEffect | None:
-    """Return the effect as the ledger has it, None where its intent was never written."""
-    return effect_journal.parse_effects(ctx.ledger.entries(intent.node, effect_journal.EFFECT_KINDS)).get(intent.effect)
+def find_journaled_effect(context: ActionContext, intent: EffectIntent) -> effect_journal.JournaledEffect | None:
+    """Return the effect as the ledger has it, None where its intent was never journalled."""
+    entries = context.ledger.entries(intent.node, effect_journal.EFFECT_KINDS)
+    return effect_journal.parse_effects(entries).get(intent.effect)
 
 
-def describe_executor(ctx: ActionContext, action: str) -> dict[str, Any]:
-    """Return who does it, and when nothing of this attempt can be at work any more, in the time of machines."""
-    until = datetime.now(UTC) + timedelta(seconds=find_action_effort(ctx.fleet, action).deadline_s)
+def describe_executor(context: ActionContext, action: str) -> dict[str, Any]:
+    """Return this process, and the real time after which nothing of its attempt can be at work any more."""
+    until = datetime.now(UTC) + timedelta(seconds=find_action_effort(context.fleet, action).deadline_s)
     return {"host": socket.gethostname(), "pid": os.getpid(), "until": until.isoformat(timespec="seconds")}
 
 
-def add_error(told: EffectVerification, wrong: str) -> EffectVerification:
-    """Return what was read with what went wrong on the way, where it is not done."""
-    if told.done or not wrong or wrong in told.reason:
-        return told
-    return replace(told, reason=f"{told.reason}; {wrong}")
+def add_error(verification: EffectVerification, error: str) -> EffectVerification:
+    """Return a verification that is not done with the attempt's error added to its reason."""
+    if verification.done or not error or error in verification.reason:
+        return verification
+    return replace(verification, reason=f"{verification.reason}; {error}")
 
 
 def format_verification(verification: EffectVerification) -> str:
     """Return a verification in one line."""
     word = {True: "done", False: "not done", None: "cannot tell"}[verification.done]
     return f"{'under way' if verification.is_waiting else word}: {verification.reason}"
-
-
-def describe_effect_error(error: Exception) -> str:
-    """Return an error in one line for people."""
-    return str(error) if isinstance(error, AssayError) else f"internal error: {type(error).__name__}: {error}"
-
-
-def _attempt(ctx: ActionContext, action: ActionModule, intent: EffectIntent) -> AttemptResult:
-    try:
-        action.run(ctx, intent)
-    except UnfinishedAction as trouble:
-        return AttemptResult(describe_effect_error(trouble), is_unfinished=True)
-    except Exception as error:  # whatever it is, the world is read afterwards and decides
-        return AttemptResult(describe_effect_error(error))
-    return AttemptResult()
-
-
-def _is_final(verification: EffectVerification, deed: AttemptResult) -> bool:
-    plainly_not = bool(deed.error) and not deed.is_unfinished and verification.done is False
-    return bool(verification.done or verification.is_waiting or plainly_not)

@@ -1,8 +1,7 @@
-"""The queues of effects: one for each pool, in which each rack is a partition, paced by the policy's limits.
+"""The queues of effects, and how long the engine that works on them keeps running.
 
-The engine counts over all controllers of a ledger. A rack that two pools share is counted in each.
-
-Whether what takes time to start is kept running for the next pass, as a controller that goes on wants it.
+Each pool has a queue in which each rack is a partition; the policy's limits pace it over all controllers of a ledger.
+A rack that two pools share counts in both. This module imports nothing of DBOS, which takes 0.4 s to import.
 """
 
 from __future__ import annotations
@@ -11,15 +10,18 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
-from assay.model.fleet import Fleet, Node
+from assay.model.fleet import Fleet
+from assay.model.node import Node
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 
+QUEUE_POLL_S = 0.2
+"""Seconds between two looks into a queue. One look costs about 1 ms of CPU time."""
 _engine_stacks: list[ExitStack] = []
 
 
 @contextmanager
 def keep_engine_running() -> Iterator[None]:
-    """While this lasts, what enters `kept()` stays; it is left in the end."""
+    """Keep an engine that starts inside this block running until the block ends."""
     with ExitStack() as stack:
         _engine_stacks.append(stack)
         try:
@@ -29,17 +31,13 @@ def keep_engine_running() -> Iterator[None]:
 
 
 def find_engine_stack() -> ExitStack | None:
-    """Return where to enter what shall stay, None where nobody wants that."""
+    """Return the stack of the innermost `keep_engine_running`, None outside of one."""
     return _engine_stacks[-1] if _engine_stacks else None
-
-
-QUEUE_POLL_S = 0.2
-"""How often a queue is looked into; each look costs about a millisecond of a processor."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueueLimits:
-    """A pool's queue: how many effects at once in the pool and in each rack, and how many may begin in a minute."""
+    """A pool's queue: how many effects run at once in the pool and in a rack, and how many may start in a minute."""
 
     queue: str
     pool_at_once: int

@@ -1,1 +1,4 @@
-"""Looking and judging: evidence, runs, parts, and the faults that come of them or are heard."""
+"""Takes evidence, alerts and outcomes of suites; finds faults, silence and moved parts in them.
+
+Gives ledger entries.
+"""

@@ -1,18 +1,18 @@
-"""Turns alerts into faults in the ledger, once each, and notes those that are over or of no node of ours."""
+"""Turns Alertmanager's alerts into faults in the ledger, and records those that are resolved or of no known node."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
+from assay.controller.cache.ledger_cache import read_node_states
 from assay.controller.context import ControllerContext
-from assay.controller.controller_locks import hold_fault_lock
-from assay.controller.ingest.fault_recording import AgentFaultRecorder
+from assay.controller.ingest.fault_recording import record_agent_faults
 from assay.lifecycle import ledger_entries
 from assay.lifecycle.faults.detection import find_alert_clearances
 from assay.lifecycle.faults.sightings import map_parts_by_pci
-from assay.lifecycle.node_state_projection import NodeStateProjection
+from assay.lifecycle.node_state import NodeState
 from assay.model.evidence import EvidenceDocument
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.reading import value
@@ -21,79 +21,86 @@ from assay.observe.prometheus.alert_mapping import MappedAlert
 
 
 class AlertCounts(NamedTuple):
-    """How many alerts are taken, how many of them no rule says the fault of, how many name no node of ours."""
+    """How many alerts were recorded, and of these how many have no rule for their fault, or no node of this fleet."""
 
     total: int
     unmapped: int
     unplaced: int
 
 
-class AlertRecorder:
-    """Keeps up with the ledger. For one thread at a time; `tell` is told in one line what no rule knows."""
+def record_alerts(
+    context: ControllerContext, alerts: Sequence[MappedAlert], report: Callable[[str], None] = lambda _: None
+) -> AlertCounts:
+    """Append what these alerts say; the same alerts again append nothing.
 
-    def __init__(self, desk: ControllerContext, tell: Callable[[str], None] = lambda _: None) -> None:
-        self._desk, self._tell = desk, tell
-        self._stream, self._chronicle = AgentFaultRecorder(desk), NodeStateProjection()
-
-    def record(self, alerts: Sequence[MappedAlert]) -> AlertCounts:
-        """Write down what these alerts say; the same again adds nothing. Raises Trouble: then send all again."""
-        ours = sorted((one for one in alerts if one.node), key=lambda one: (one.node, one.alert.started_at))
-        elsewhere = [one for one in alerts if not one.node]
-        firing = [one for one in ours if one.alert.status == "firing"]
-        self._stream.record([self._evidence(node, some) for node, some in groupby(firing, lambda one: one.node)])
-        resolved = [one for one in ours if one.alert.status == "resolved"]
-        with hold_fault_lock(self._desk.home):
-            self._chronicle.apply(self._desk.ledger.entries(after=self._chronicle.seq))
-            entries = [entry for one in resolved for entry in self._make_end_entries(one)]
-            self._desk.ledger.append(*entries, *(self._make_note_entry("alert.elsewhere", one) for one in elsewhere))
-        unmapped = [one for one in alerts if not one.matched_rule]
-        for one in {(one.fault, one.node): one for one in (*unmapped, *elsewhere)}.values():
-            self._tell(_format_unknown_alert(one))
-        return AlertCounts(len(alerts), len(unmapped), len(elsewhere))
-
-    def _evidence(self, node: str, alerts: Iterable[MappedAlert]) -> EvidenceDocument:
-        firing = [
-            {
-                "fault": one.fault,
-                "part": one.part,
-                "at": one.alert.started_at.isoformat(),
-                "detail": _format_detail(one),
-                "fingerprint": one.alert.fingerprint,
-            }
-            for one in alerts
-        ]
-        return EvidenceDocument(node, self._desk.clock.now(), {"alerts": {"firing": value(firing)}})
-
-    def _make_end_entries(self, one: MappedAlert) -> list[LedgerEntry]:
-        """Return the note that an alert is over, and where its rule says so the end of its fault."""
-        noted = self._make_note_entry("alert.resolved", one)
-        story = self._chronicle.node_state(one.node)
-        if story is None or not one.over:
-            return [noted]
-        node, parts = self._desk.fleet.nodes[one.node], map_parts_by_pci(self._desk.fleet.spec_of(one.node))
-        subject = f"{node.subject}/{parts.get(one.part.lower(), one.part)}".rstrip("/")
-        because = f"the alert {one.alert.name} is resolved"
-        over = find_alert_clearances(story, one.fault, subject, because)
-        return [noted, *(ledger_entries.make_cleared_entry(one.node, end, self._desk.clock.now()) for end in over)]
-
-    def _make_note_entry(self, kind: str, one: MappedAlert) -> LedgerEntry:
-        began = format_time(one.alert.started_at)
-        said = (one.alert.fingerprint, began)
-        body: dict[str, Any] = {"alert": one.alert.name, "fault": one.fault, "part": one.part, "began": began}
-        body |= {"detail": _format_detail(one), "fingerprint": one.alert.fingerprint}
-        return LedgerEntry(derive_id(kind, *said), self._desk.now, kind, one.node, body)
+    `report` gets a line for each kind of alert without a rule or a node. Raises AssayError when the ledger cannot be
+    written: then Alertmanager must send all of them again.
+    """
+    placed = sorted((alert for alert in alerts if alert.node), key=lambda one: (one.node, one.alert.started_at))
+    unplaced = [alert for alert in alerts if not alert.node]
+    firing = [alert for alert in placed if alert.alert.status == "firing"]
+    record_agent_faults(context, [_make_evidence(context, *group) for group in groupby(firing, lambda one: one.node)])
+    with context.hold_fault_lock():
+        states = read_node_states(context.ledger)
+        resolved = [alert for alert in placed if alert.alert.status == "resolved"]
+        entries = [entry for alert in resolved for entry in _make_resolved_entries(context, states, alert)]
+        entries += [_make_note_entry(context, "alert.elsewhere", alert) for alert in unplaced]
+        context.ledger.append(*entries)
+    unmapped = [alert for alert in alerts if not alert.matched_rule]
+    for alert in {(one.fault, one.node): one for one in (*unmapped, *unplaced)}.values():
+        report(_format_unknown_alert(alert))
+    return AlertCounts(len(alerts), len(unmapped), len(unplaced))
 
 
-def _format_detail(one: MappedAlert) -> str:
-    said = one.alert.annotations.get("summary") or one.alert.annotations.get("description") or ""
-    return f"alert {one.alert.name}{': ' if said else ''}{' '.join(said.split())}"[:300]
+def _make_evidence(context: ControllerContext, node: str, alerts: Iterable[MappedAlert]) -> EvidenceDocument:
+    firing = [
+        {
+            "fault": one.fault,
+            "part": one.part,
+            "at": one.alert.started_at.isoformat(),
+            "detail": _format_detail(one),
+            "fingerprint": one.alert.fingerprint,
+        }
+        for one in alerts
+    ]
+    return EvidenceDocument(node, context.clock.now(), {"alerts": {"firing": value(firing)}})
 
 
-def _format_unknown_alert(one: MappedAlert) -> str:
-    where = f"on {one.node}" if one.node else f"of no node of ours ({_format_labels(one.alert.labels)})"
-    why = "" if one.matched_rule else "no rule says what it is; "
-    return f"alert {one.alert.name} {where}: {why}noted as {one.fault}"
+def _make_resolved_entries(
+    context: ControllerContext, node_states: Mapping[str, NodeState], mapped: MappedAlert
+) -> list[LedgerEntry]:
+    """Return the entry for a resolved alert, and where its rule says so the end of its fault."""
+    resolved = _make_note_entry(context, "alert.resolved", mapped)
+    node_state = node_states.get(mapped.node)
+    if node_state is None or not mapped.over:
+        return [resolved]
+    node, parts = context.fleet.nodes[mapped.node], map_parts_by_pci(context.fleet.spec_of(mapped.node))
+    subject = f"{node.subject}/{parts.get(mapped.part.lower(), mapped.part)}".rstrip("/")
+    ended = find_alert_clearances(node_state, mapped.fault, subject, f"the alert {mapped.alert.name} is resolved")
+    now = context.clock.now()
+    return [resolved, *(ledger_entries.make_cleared_entry(mapped.node, end, now) for end in ended)]
 
 
-def _format_labels(labels: Any) -> str:
-    return ", ".join(f"{name}={text[:40]}" for name, text in sorted(labels.items())[:4])
+def _make_note_entry(context: ControllerContext, kind: str, mapped: MappedAlert) -> LedgerEntry:
+    began = format_time(mapped.alert.started_at)
+    body: dict[str, Any] = {
+        "alert": mapped.alert.name,
+        "fault": mapped.fault,
+        "part": mapped.part,
+        "began": began,
+        "detail": _format_detail(mapped),
+        "fingerprint": mapped.alert.fingerprint,
+    }
+    return LedgerEntry(derive_id(kind, mapped.alert.fingerprint, began), context.now, kind, mapped.node, body)
+
+
+def _format_detail(mapped: MappedAlert) -> str:
+    text = mapped.alert.annotations.get("summary") or mapped.alert.annotations.get("description") or ""
+    return f"alert {mapped.alert.name}{': ' if text else ''}{' '.join(text.split())}"[:300]
+
+
+def _format_unknown_alert(mapped: MappedAlert) -> str:
+    labels = ", ".join(f"{name}={text[:40]}" for name, text in sorted(mapped.alert.labels.items())[:4])
+    where = f"on {mapped.node}" if mapped.node else f"of no node of ours ({labels})"
+    why = "" if mapped.matched_rule else "no rule says what it is; "
+    return f"alert {mapped.alert.name} {where}: {why}noted as {mapped.fault}"

@@ -1,118 +1,133 @@
-"""Turns what was seen and judged into faults in the ledger, and ends those that a newer pass has proved gone.
-
-Turns what agents deliver into faults in the ledger at once, in the way in which a pass does it.
-"""
+"""Turns evidence and outcomes into faults in the ledger, and clears faults that newer evidence proves gone."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
-from assay.controller.cache.fleet_state import FleetStateCache
-from assay.controller.cache.ledger_cache import read_latest_outcomes
+from assay.controller.cache.ledger_cache import read_latest_outcomes, read_node_states
 from assay.controller.context import ControllerContext
-from assay.controller.controller_locks import hold_fault_lock
 from assay.ledger.interned_texts import split_batches
 from assay.lifecycle import ledger_entries
 from assay.lifecycle.decisions.known_issues import drop_excused_outcomes, select_proving_outcomes
-from assay.lifecycle.faults.detection import detect_faults, find_clearances
+from assay.lifecycle.faults.detection import count_sightings, detect_faults, find_clearances
 from assay.lifecycle.faults.recovery import find_measured_recoveries, find_quiet_recoveries
+from assay.lifecycle.faults.sightings import find_check_sightings
 from assay.lifecycle.node_state import NodeState
-from assay.lifecycle.node_state_projection import NodeStateProjection
 from assay.model.clock import MAX_CLOCK_SKEW
 from assay.model.evidence import EvidenceDocument
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.outcome import RecordedOutcome
-from assay.model.specs.fault_catalog import FaultCatalog
 from assay.model.timestamps import parse_time
 
 NODES_PER_TRANSACTION = 200
-"""Nodes whose faults are told in one transaction."""
 
 
-def record_faults(memory: FleetStateCache, seen: Mapping[str, EvidenceDocument]) -> None:
-    """Append the faults that this look adds, and the ends of those that passed; telling twice appends nothing.
+def record_faults(context: ControllerContext, evidence: Mapping[str, EvidenceDocument]) -> None:
+    """Append the faults that newly collected evidence shows, and the ends of those that it proves gone.
 
-    Some nodes at a time, so that neither their outcomes nor the turn to add faults is held for long.
+    `evidence` is by node. The same evidence again appends nothing. Works on a batch of nodes at a time, so that
+    neither outcomes nor the fault lock are held for long.
     """
-    desk, latest_at = memory.context, memory.context.clock.now() + MAX_CLOCK_SKEW
-    for name in [name for name, evidence in seen.items() if evidence.at > latest_at]:
-        desk.progress(
-            f"{name}: its evidence is of {seen[name].at:%Y-%m-%d %H:%M:%S} UTC, which is yet to come: left out"
-        )
-    for names in split_batches([name for name in seen if seen[name].at <= latest_at], NODES_PER_TRANSACTION):
-        latest = read_latest_outcomes(desk.ledger, names)
-        with hold_fault_lock(desk.home):
-            stories = memory.node_states()
-            told = [(stories[name], seen[name], latest[name]) for name in names if name in stories]
-            desk.ledger.append(*(entry for one in told for entry in make_fault_entries(desk, *one)))
+    latest_at = context.clock.now() + MAX_CLOCK_SKEW
+    for name, document in evidence.items():
+        if document.at > latest_at:
+            context.progress(f"{name}: its evidence is of {document.at:%Y-%m-%d %H:%M:%S} UTC, in the future: left out")
+    current = [name for name, document in evidence.items() if document.at <= latest_at]
+    for names in split_batches(current, NODES_PER_TRANSACTION):
+        latest = read_latest_outcomes(context.ledger, names)
+        with context.hold_fault_lock():
+            states = read_node_states(context.ledger)
+            context.ledger.append(
+                *(
+                    entry
+                    for name in names
+                    if name in states
+                    for entry in make_fault_entries(context, states[name], evidence[name], latest[name])
+                )
+            )
+
+
+def record_outcome_faults(context: ControllerContext, outcomes: Sequence[RecordedOutcome]) -> None:
+    """Append the faults in the outcomes of a scheduled run over nodes in service, and the ends that they prove.
+
+    A node that has left service meanwhile is judged by what its state requires.
+    """
+    names = list(dict.fromkeys(one.outcome.node for one in outcomes))
+    latest = read_latest_outcomes(context.ledger, names)
+    with context.hold_fault_lock():
+        states = read_node_states(context.ledger)
+        for name in names:
+            if name in states and context.policy.states[states[name].state].in_service:
+                judged = [one for one in outcomes if one.outcome.node == name]
+                context.ledger.append(
+                    *make_fault_entries(context, states[name], latest=latest[name], scheduled=judged),
+                )
+
+
+def record_agent_faults(context: ControllerContext, documents: Sequence[EvidenceDocument]) -> list[LedgerEntry]:
+    """Append the faults in what agents or alerts deliver, and return their entries. The same again appends nothing.
+
+    Takes any number of nodes in one transaction; the documents of one node go in one after the other. Raises
+    AssayError when the ledger cannot be written: then nothing of that transaction is recorded.
+    """
+    added: list[LedgerEntry] = []
+    for group in _split_by_node(documents):
+        with context.hold_fault_lock():
+            states = read_node_states(context.ledger)
+            entries = [
+                entry
+                for document in group
+                if document.node in states
+                for entry in make_fault_entries(context, states[document.node], document)
+            ]
+            context.ledger.append(*entries)
+        added += entries
+    return added
+
+
+def _split_by_node(documents: Sequence[EvidenceDocument]) -> Iterator[list[EvidenceDocument]]:
+    """Yield the documents in groups, in order, each with at most one of a node."""
+    groups: dict[int, list[EvidenceDocument]] = defaultdict(list)
+    counts: dict[str, int] = defaultdict(int)
+    for document in documents:
+        groups[counts[document.node]].append(document)
+        counts[document.node] += 1
+    yield from groups.values()
 
 
 def make_fault_entries(
-    desk: ControllerContext, story: NodeState, evidence: EvidenceDocument, latest: Sequence[RecordedOutcome] = ()
+    context: ControllerContext,
+    node_state: NodeState,
+    evidence: EvidenceDocument | None = None,
+    latest: Sequence[RecordedOutcome] = (),
+    scheduled: Sequence[RecordedOutcome] | None = None,
 ) -> list[LedgerEntry]:
-    """Return what this look at a node adds to its story: faults, and the ends of those that passed.
+    """Return the faults that evidence and outcomes add to a node, and the ends of those that passed.
 
-    What a known issue excuses, and what checks find that only observe, is no fault. The story must be told by one at a
-    time, up to the ledger's last line.
+    `latest` are the node's newest outcomes; they count in states that watch their phase. The outcomes of a
+    `scheduled` run count in any state instead. What a known issue excuses, and what checks find that only observe, is
+    no fault; evidence dated in the future is left out. Call it inside the fault lock, with the newest `node_state`.
     """
-    node, spec, now = desk.fleet.nodes[story.node], desk.fleet.spec_of(story.node), desk.clock.now()
-    known, observed = desk.fleet.known_issues, desk.fleet.observed_checks
+    fleet, now = context.fleet, context.clock.now()
+    node, catalog = fleet.nodes[node_state.node], fleet.fault_catalog
+
+    def select_counting(outcomes: Sequence[RecordedOutcome]) -> list[RecordedOutcome]:
+        return drop_excused_outcomes(outcomes, node, fleet.known_issues, fleet.observed_checks, now)
+
     latest = [one for one in latest if parse_time(one.measured_at) <= now + MAX_CLOCK_SKEW]
-    counted, proofs = (
-        drop_excused_outcomes(latest, node, known, observed, now),
-        select_proving_outcomes(latest, observed),
-    )
-    seen = detect_faults(find_fault_catalog(desk), desk.policy, node, spec, story, evidence, counted)
-    entries = [ledger_entries.make_fault_entry(fault, now) for fault in seen]
-    catalog = desk.fleet.fault_catalog
-    over = [
-        *find_clearances(story, proofs),
-        *find_quiet_recoveries(catalog, story, evidence),
-        *find_measured_recoveries(catalog, story, proofs),
+    if scheduled is None:
+        spec = fleet.spec_of(node.name)
+        counting = select_counting(latest)
+        faults = detect_faults(catalog, context.policy, node, spec, node_state, evidence, counting)
+    else:
+        current = [one for one in scheduled if parse_time(one.measured_at) <= now + MAX_CLOCK_SKEW]
+        faults = count_sightings(catalog, node, node_state, find_check_sightings(catalog, select_counting(current)))
+    proofs = select_proving_outcomes(latest, fleet.observed_checks)
+    ended = [*find_clearances(node_state, proofs), *find_measured_recoveries(catalog, node_state, proofs)]
+    if evidence is not None:
+        ended += find_quiet_recoveries(catalog, node_state, evidence)
+    seen_again = {fault.id for fault in faults}
+    return [ledger_entries.make_fault_entry(fault, now) for fault in faults] + [
+        ledger_entries.make_cleared_entry(node.name, end, now) for end in ended if end.fault not in seen_again
     ]
-    again = {fault.id for fault in seen}
-    return entries + [
-        ledger_entries.make_cleared_entry(story.node, ended, now) for ended in over if ended.fault not in again
-    ]
-
-
-def find_fault_catalog(desk: ControllerContext) -> FaultCatalog:
-    """Return what the fleet's fault catalogues say together. Raises Trouble where there is none."""
-    return desk.fleet.fault_catalog
-
-
-class AgentFaultRecorder:
-    """Adds to the stories of a ledger that it keeps up with. For one thread."""
-
-    def __init__(self, desk: ControllerContext) -> None:
-        self.desk, self._chronicle = desk, NodeStateProjection()
-
-    def record(self, delivered: Sequence[EvidenceDocument]) -> list[LedgerEntry]:
-        """Append the faults that these documents add and return them. What was told before adds nothing.
-
-        One transaction, and one lock, for as many nodes as there are; a node's documents go in one after the other.
-        Raises Trouble when the ledger cannot be written: then nothing was taken.
-        """
-        added: list[LedgerEntry] = []
-        for some in _split_by_node(delivered):
-            with hold_fault_lock(self.desk.home):
-                self._chronicle.apply(self.desk.ledger.entries(after=self._chronicle.seq))
-                entries = [entry for evidence in some for entry in self._make_entries(evidence)]
-                self.desk.ledger.append(*entries)
-            added += entries
-        return added
-
-    def _make_entries(self, evidence: EvidenceDocument) -> list[LedgerEntry]:
-        story = self._chronicle.node_state(evidence.node)
-        return make_fault_entries(self.desk, story, evidence) if story else []
-
-
-def _split_by_node(delivered: Sequence[EvidenceDocument]) -> Iterator[list[EvidenceDocument]]:
-    """Yield the documents in groups, in order, each with at most one of a node."""
-    rounds: dict[int, list[EvidenceDocument]] = defaultdict(list)
-    taken: dict[str, int] = defaultdict(int)
-    for evidence in delivered:
-        rounds[taken[evidence.node]].append(evidence)
-        taken[evidence.node] += 1
-    yield from rounds.values()

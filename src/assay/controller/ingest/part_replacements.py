@@ -1,7 +1,6 @@
-"""Tells the ledger of serial numbers that are new in their places, of nodes that were replaced, and of parts come back.
+"""Records serial numbers that are new in their places, replaced nodes, and parts that come back.
 
-A place inherits the place's history, and a new node in it none of the old one's: its ladder and its repairs begin
-anew, and the hardware's faults have gone with the old one.
+A node that is replaced starts with its place's history, but without the old node's hardware faults, ladder and repairs.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from datetime import datetime
 from functools import cached_property
 
 from assay.controller.context import ControllerContext
-from assay.controller.controller_locks import hold_fault_lock
 from assay.ledger.interned_texts import split_batches
 from assay.lifecycle.asset_history import (
     ASSET_ENTRY_KINDS,
@@ -38,83 +36,82 @@ from assay.model.ledger_entry import LedgerEntry
 from assay.observe.serial_numbers import clean_serial, find_node_serials, find_part_serials
 
 NODES_PER_TRANSACTION = 200
-"""Nodes whose history is asked for in one question, and whose news are one transaction."""
 
 
-def record_parts(desk: ControllerContext, seen: Mapping[str, EvidenceDocument]) -> None:
-    """Append what these looks add to what is known of serial numbers. Noting the same twice appends nothing."""
-    memory = _PartIndex(desk)
-    for names in split_batches([name for name in seen if name in desk.fleet.nodes], NODES_PER_TRANSACTION):
-        looks = [read_node_serials(desk, name, seen[name]) for name in names]
-        with hold_fault_lock(desk.home):
-            desk.ledger.append(*_make_entries(desk, memory, looks))
+def record_parts(context: ControllerContext, evidence: Mapping[str, EvidenceDocument]) -> None:
+    """Append what newly collected evidence, by node, adds to the known serial numbers. Again, it appends nothing."""
+    index = _PartIndex(context)
+    for names in split_batches([name for name in evidence if name in context.fleet.nodes], NODES_PER_TRANSACTION):
+        readings = [read_node_serials(context, name, evidence[name]) for name in names]
+        with context.hold_fault_lock():
+            context.ledger.append(*_make_entries(context, index, readings))
 
 
-def read_node_serials(desk: ControllerContext, name: str, evidence: EvidenceDocument) -> AssetReading:
-    """Return what the inventory and a look say of a node's serial numbers."""
-    node = desk.fleet.nodes[name]
-    inventory = clean_serial(node.serial)
-    told = {**({INVENTORY: inventory} if inventory else {}), **find_node_serials(evidence)}
-    parts = find_part_serials(evidence, map_parts_by_pci(desk.fleet.spec_of(name)))
-    return AssetReading(name, told, {part.place: InstalledPart(part.kind, part.serial) for part in parts})
+def read_node_serials(context: ControllerContext, name: str, evidence: EvidenceDocument) -> AssetReading:
+    """Return the serial numbers of a node by the inventory and by its evidence."""
+    inventory = clean_serial(context.fleet.nodes[name].serial)
+    serials = {**({INVENTORY: inventory} if inventory else {}), **find_node_serials(evidence)}
+    parts = find_part_serials(evidence, map_parts_by_pci(context.fleet.spec_of(name)))
+    return AssetReading(name, serials, {part.place: InstalledPart(part.kind, part.serial) for part in parts})
 
 
 class _PartIndex:
-    """What is known of all nodes' parts, looked up when the first change asks for it."""
+    """The known parts of all nodes, read from the ledger when a first change needs them."""
 
-    def __init__(self, desk: ControllerContext) -> None:
-        self._desk = desk
+    def __init__(self, context: ControllerContext) -> None:
+        self._context = context
 
     @cached_property
     def sent(self) -> dict[str, SentBackPart]:
-        """Return the parts that were ever sent back, by serial number."""
-        return find_sent_back_parts(self._desk.ledger.entries(kinds=["effect.intent"]))
+        """The parts that were ever sent back, by serial number."""
+        return find_sent_back_parts(self._context.ledger.entries(kinds=["effect.intent"]))
 
     @cached_property
     def holders(self) -> dict[str, tuple[str, str]]:
-        """Return where each part was last seen, by serial number."""
-        return map_part_holders(self._desk.ledger.entries(kinds=["parts.seen"]))
+        """Where each part was last seen, by serial number."""
+        return map_part_holders(self._context.ledger.entries(kinds=["parts.seen"]))
 
 
-def _make_entries(desk: ControllerContext, memory: _PartIndex, looks: Sequence[AssetReading]) -> list[LedgerEntry]:
-    """Return what looks add to the ledger, the later ones to what the earlier ones add as well."""
-    told, noted = desk.ledger.entries_by_node([look.node for look in looks], ASSET_ENTRY_KINDS), list[LedgerEntry]()
-    for look in looks:
-        for entry in _make_node_entries(desk, memory, look, project_node_assets(told[look.node])):
-            noted.append(entry)
-            if entry.node in told:
-                told[entry.node].append(entry)
-    return noted
+def _make_entries(context: ControllerContext, index: _PartIndex, readings: Sequence[AssetReading]) -> list[LedgerEntry]:
+    """Return the entries for readings; later ones count what earlier ones add."""
+    known = context.ledger.entries_by_node([reading.node for reading in readings], ASSET_ENTRY_KINDS)
+    entries: list[LedgerEntry] = []
+    for reading in readings:
+        for entry in _make_node_entries(context, index, reading, project_node_assets(known[reading.node])):
+            entries.append(entry)
+            if entry.node in known:
+                known[entry.node].append(entry)
+    return entries
 
 
 def _make_node_entries(
-    desk: ControllerContext, memory: _PartIndex, look: AssetReading, shelf: NodeAssets
+    context: ControllerContext, index: _PartIndex, reading: AssetReading, assets: NodeAssets
 ) -> Iterator[LedgerEntry]:
-    now = desk.clock.now()
-    for entry in make_asset_entries(shelf, look, now):
+    now = context.clock.now()
+    for entry in make_asset_entries(assets, reading, now):
         yield entry
         if entry.kind == "part.replaced":
-            story = project_node_states(desk.ledger.entries(look.node)).get(look.node)
-            yield from _clear_hardware_faults(story, entry, now) if story else []
+            node_state = project_node_states(context.ledger.entries(reading.node)).get(reading.node)
+            yield from _clear_hardware_faults(node_state, entry, now) if node_state else []
             continue
-        yield from make_returned_entries(entry, memory.sent, now)
-        yield from (one for one in make_removed_entries(entry, memory.holders, now) if not _is_still_read(desk, one))
-        update_part_holders(memory.holders, entry)
+        yield from make_returned_entries(entry, index.sent, now)
+        removed = make_removed_entries(entry, index.holders, now)
+        yield from (one for one in removed if not _is_still_read(context, one))
+        update_part_holders(index.holders, entry)
 
 
-def _clear_hardware_faults(story: NodeState, entry: LedgerEntry, at: datetime) -> list[LedgerEntry]:
-    """Return the ends of the hardware's faults that went with the old node."""
+def _clear_hardware_faults(node_state: NodeState, entry: LedgerEntry, at: datetime) -> list[LedgerEntry]:
+    """Return the ends of hardware faults that left with the old node."""
     because = f"gone with the node {entry.body['old_serial']}, which {entry.body['new_serial']} replaces"
-    ours = [known for known in story.faults if known.is_open and known.blame == "hardware"]
-    return [make_cleared_entry(story.node, FaultClearance(known.id, because), at) for known in ours]
+    faults = [fault for fault in node_state.faults if fault.is_open and fault.blame == "hardware"]
+    return [make_cleared_entry(node_state.node, FaultClearance(fault.id, because), at) for fault in faults]
 
 
-def _is_still_read(desk: ControllerContext, gone: LedgerEntry) -> bool:
-    """Whether the other node reads that serial number as well: then it names no single part."""
-    evidence = desk.evidence.latest(gone.node) if gone.node in desk.fleet.nodes else None
+def _is_still_read(context: ControllerContext, removed: LedgerEntry) -> bool:
+    """Whether the other node reads that serial number as well: then it identifies no single part."""
+    evidence = context.evidence.latest(removed.node) if removed.node in context.fleet.nodes else None
     if evidence is None:
         return False
-    there = read_node_serials(desk, gone.node, evidence).parts
-    return any(
-        (piece := there.get(place)) and piece.serial == one["serial"] for place, one in gone.body["gone"].items()
-    )
+    parts = read_node_serials(context, removed.node, evidence).parts
+    gone = removed.body["gone"]
+    return any((part := parts.get(place)) and part.serial == one["serial"] for place, one in gone.items())

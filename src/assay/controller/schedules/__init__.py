@@ -1,1 +1,4 @@
-"""What is due by the clock, and the work that is done because it is due."""
+"""Takes the declared schedules, the ledger and the clock; finds the slots that are due and does their jobs.
+
+Gives the result of each slot as ledger entries, and when each node is polled next.
+"""

@@ -1,4 +1,4 @@
-"""Loads one node that nobody uses, and keeps what it answered as its newest evidence."""
+"""Loads one idle node and keeps the answers as its newest evidence."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Literal
 from assay.controller.context import ControllerContext
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument
-from assay.model.fleet import Node
+from assay.model.node import Node
 from assay.model.reading import parse_reading
 from assay.model.specs.schedules import IdleVerificationSpec
 from assay.observe.evidence_collector import collect_evidence
@@ -24,68 +24,68 @@ LoadOutcome = Literal["loaded", "yielded", "unknown"]
 
 @dataclass(frozen=True, slots=True)
 class NodeLoadResult:
-    """What came of loading a node: it was, it made room (`why` says for whom), or nobody knows (why not)."""
+    """How loading a node ended: `loaded`, `yielded` to the jobs in `reason`, or `unknown` for the `reason`."""
 
     node: str
     outcome: LoadOutcome
-    why: str = ""
+    reason: str = ""
 
 
 def load_idle_node(
-    desk: ControllerContext, node: Node, how: IdleVerificationSpec, standing: SchedulerNodeStatus, store: EvidenceStore
+    context: ControllerContext, node: Node, how: IdleVerificationSpec, status: SchedulerNodeStatus, store: EvidenceStore
 ) -> NodeLoadResult:
-    """Load a node in its spare time, or, where it is closed to customers, as it is; keep the evidence in `store` too.
+    """Load a node in its spare time, or through its transport where it is cordoned; keep the evidence in `store` too.
 
-    What its probe reads afterwards is part of the evidence, so that it shows what the load brought about.
+    The evidence includes a reading of the node after its load, which shows what the load caused.
     """
     try:
-        answer = _load_closed_node(desk, node, how) if standing.cordon else _load_in_spare_time(desk, node, how)
-    except AssayError as trouble:
-        return NodeLoadResult(node.name, "unknown", str(trouble))
+        answer = _load_cordoned_node(context, node, how) if status.cordon else _load_in_spare_time(context, node, how)
+    except AssayError as error:
+        return NodeLoadResult(node.name, "unknown", str(error))
     if isinstance(answer, NodeLoadResult):
         return answer
-    seen = collect_evidence(desk.fleet, [node.name], clock=desk.clock, store=desk.evidence)[node.name]
-    whole = EvidenceDocument(node.name, seen.at, {**seen.channels, "active": answer})
-    desk.evidence.store_latest(whole)
-    store.store_latest(whole)
+    after = collect_evidence(context.fleet, [node.name], clock=context.clock, store=context.evidence)[node.name]
+    evidence = EvidenceDocument(node.name, after.at, {**after.channels, "active": answer})
+    context.evidence.store_latest(evidence)
+    store.store_latest(evidence)
     return NodeLoadResult(node.name, "loaded")
 
 
 def _load_in_spare_time(
-    desk: ControllerContext, node: Node, how: IdleVerificationSpec
+    context: ControllerContext, node: Node, how: IdleVerificationSpec
 ) -> Mapping[str, Any] | NodeLoadResult:
-    words, given = build_probe_command(node, _build_arguments(desk, how))
-    spare = desk.workloads(node).run_spare(node.name, words, given, how.within_minutes * 60)
-    if spare.preempted_by:
-        return NodeLoadResult(node.name, "yielded", spare.preempted_by)
-    if spare.exit_code is None:
-        said = " ".join(spare.stderr.split())[-200:]
-        why = said or f"it did not begin, or not end by itself within {how.within_minutes:g} min"
-        return NodeLoadResult(node.name, "unknown", why)
-    return _extract_active(node, parse_json_output(spare.output, spare.stderr.encode(), spare.exit_code))
+    """Load a node as a job of the lowest priority, which its scheduler ends for any customer's job."""
+    command, stdin = build_probe_command(node, _build_arguments(context, how))
+    run = context.workloads(node).run_spare(node.name, command, stdin, how.within_minutes * 60)
+    if run.preempted_by:
+        return NodeLoadResult(node.name, "yielded", run.preempted_by)
+    if run.exit_code is None:
+        stderr = " ".join(run.stderr.split())[-200:]
+        reason = stderr or f"it did not start, or did not end by itself, within {how.within_minutes:g} min"
+        return NodeLoadResult(node.name, "unknown", reason)
+    return _extract_active(node, parse_json_output(run.output, run.stderr.encode(), run.exit_code))
 
 
-def _load_closed_node(
-    desk: ControllerContext, node: Node, how: IdleVerificationSpec
+def _load_cordoned_node(
+    context: ControllerContext, node: Node, how: IdleVerificationSpec
 ) -> Mapping[str, Any] | NodeLoadResult:
-    """Load a node on which nobody can be placed, through its transport; a job that is there all the same goes first."""
-    if jobs := desk.workloads(node).list_jobs(node.name):
+    """Load a node on which no job can start. A job that still runs there goes first."""
+    if jobs := context.workloads(node).list_jobs(node.name):
         return NodeLoadResult(node.name, "yielded", format_jobs(jobs))
-    within_s = how.within_minutes * 60
-    return _extract_active(
-        node, run_remote_probe(node, _build_arguments(desk, how), within_s, TransportRegistry(desk.evidence))
-    )
+    transports = TransportRegistry(context.evidence)
+    arguments = _build_arguments(context, how)
+    return _extract_active(node, run_remote_probe(node, arguments, how.within_minutes * 60, transports))
 
 
-def _build_arguments(desk: ControllerContext, how: IdleVerificationSpec) -> list[str]:
-    at = desk.clock.now().isoformat()
+def _build_arguments(context: ControllerContext, how: IdleVerificationSpec) -> list[str]:
+    at = context.clock.now().isoformat()
     return ["--active", ",".join(how.parts), "--seconds", str(how.seconds), "--at", at]
 
 
 def _extract_active(node: Node, answer: Mapping[str, Any]) -> Mapping[str, Any] | NodeLoadResult:
     whole = parse_reading(answer)
     active = answer.get("active")
-    leaf = whole or (parse_reading(active) if active is not None else None)
-    if leaf is not None or not isinstance(active, Mapping):
-        return NodeLoadResult(node.name, "unknown", leaf.reason if leaf else "its answer holds nothing of the load")
+    reading = whole or (parse_reading(active) if active is not None else None)
+    if reading is not None or not isinstance(active, Mapping):
+        return NodeLoadResult(node.name, "unknown", reading.reason if reading else "its answer has no load in it")
     return active

@@ -1,11 +1,8 @@
-"""Verifies idle nodes in production: loads them in their spare time, judges what came of it, and counts it.
+"""Verifies idle nodes in production: loads them in their spare time, judges the results, and records faults.
 
-A node that is in use is left to the next slot, one that makes room for a customer in the middle of it too: that is
-neither pass nor fail. A node whose drain asks for it is loaded where it is, since nobody can be placed there, and is
-given back after it passed; so is one that serves and has a cordon of ours all the same, as of a hook that saw something
-pass by. What was loaded stays with the slot until it ended: whoever takes it up goes on from there.
-
-Tells of nodes that were in use in so many slots that nobody has verified them for too long.
+A node that is in use, or yields to a customer's job, waits for the next slot: that is neither pass nor fail. A node
+that is cordoned for a verification, or by assay although it is in service, is loaded too, and is given back after it
+passed. Loads stay with the slot until its end, so a slot that is run again continues from there.
 """
 
 from __future__ import annotations
@@ -18,18 +15,18 @@ from functools import partial
 from shutil import rmtree
 from typing import Any
 
-from assay.controller.background_worker import describe_error
 from assay.controller.cache.ledger_cache import read_node_states
 from assay.controller.context import ControllerContext
-from assay.controller.ingest.suite_runs import judge_phase, record_outcome_faults
-from assay.controller.scheduler_status import read_scheduler_statuses
+from assay.controller.ingest.fault_recording import record_outcome_faults
+from assay.controller.ingest.suite_runs import judge_phase
 from assay.controller.schedules.due_slots import ScheduleLine, SlotTask
 from assay.controller.schedules.idle_load import NodeLoadResult, load_idle_node
 from assay.controller.schedules.slot_runner import SlotResult
 from assay.lifecycle.node_state import NodeState
-from assay.model.errors import AssayError
-from assay.model.fleet import Node
+from assay.model.cordon_reason import is_our_reason
+from assay.model.errors import AssayError, describe_error
 from assay.model.ledger_entry import LedgerEntry, derive_id
+from assay.model.node import Node
 from assay.model.outcome import RecordedOutcome
 from assay.model.specs.check_catalog_and_gates import Phase
 from assay.model.specs.schedules import SMALLEST_STEP, IdleVerificationSpec, find_previous_slot
@@ -37,56 +34,12 @@ from assay.model.text_lists import fold_names, format_count, format_list
 from assay.model.timestamps import format_time, parse_time
 from assay.observe.evidence_store import EvidenceStore
 from assay.observe.query_pool import NodeQuery, run_queries
-from assay.schedulers.scheduler_adapter import (
-    VERIFY_UNDRAIN,
-    SchedulerAdapter,
-    SchedulerNodeStatus,
-    format_jobs,
-    is_our_reason,
-    undrain_if_supported,
-)
+from assay.schedulers.scheduler_adapter import VERIFY_UNDRAIN, SchedulerNodeStatus, format_jobs, undrain_if_supported
+from assay.schedulers.status_readings import group_by_scheduler
 
 VERIFICATION_MISSED = "verification.missed"
-
-
-def find_missed_verifications(
-    desk: ControllerContext, task: SlotTask, stories: Sequence[NodeState]
-) -> list[LedgerEntry]:
-    """Return a line for each of these nodes whose last verification is too many slots ago; one for each such time."""
-    how, since = task.line.schedule.verification, _find_oldest_allowed(task.line, task.slot)
-    if how is None or since is None or not stories:
-        return []
-    outcomes: dict[str, list[RecordedOutcome]] = {story.node: [] for story in stories}
-    for one in desk.ledger.latest(nodes=list(outcomes)):
-        outcomes[one.outcome.node].append(one)
-    last = {story.node: _find_last_verification(story, outcomes[story.node], how.phase) for story in stories}
-    return [_make_missed_entry(desk, task, name, at, how.told_after) for name, at in last.items() if at < since]
-
-
-def _find_oldest_allowed(line: ScheduleLine, slot: datetime) -> datetime | None:
-    """Return the slot before which nobody may have been verified last."""
-    at: datetime | None = slot
-    for _ in range(line.schedule.verification.told_after if line.schedule.verification else 0):
-        at = find_previous_slot(line.schedule, line.zone, at - SMALLEST_STEP) if at else None
-    return at
-
-
-def _find_last_verification(story: NodeState, outcomes: Iterable[RecordedOutcome], phase: Phase) -> datetime:
-    """Return when the node was loaded and judged last; since it is where it is at the latest."""
-    seen = [one.seen_at for one in outcomes if one.outcome.active and phase in one.outcome.phases]
-    return max([parse_time(at) for at in seen if at] + [parse_time(story.since)])
-
-
-def _make_missed_entry(desk: ControllerContext, task: SlotTask, name: str, at: datetime, slots: int) -> LedgerEntry:
-    reason = f"it was in use in the last {slots} slots and more: not verified since {at:%Y-%m-%d %H:%M} UTC"
-    body = {"schedule": task.line.name, "since": format_time(at), "reason": reason}
-    return LedgerEntry(
-        derive_id(VERIFICATION_MISSED, task.line.name, name, format_time(at)), desk.now, VERIFICATION_MISSED, name, body
-    )
-
-
 PROBE_ALLOWANCE_S = 120.0
-"""What a node's readings after its load, and the ways there, may take at most."""
+"""The most time that a node's readings after its load, and the connections, may take."""
 OUTCOME_WORDS = {
     "passed": "passed",
     "failed": "failed",
@@ -96,194 +49,215 @@ OUTCOME_WORDS = {
     "unknown": "could not be loaded",
     "skipped": "left out",
 }
-"""How it came out for a node, in the order in which it is told."""
+"""The outcomes for a node, in the order in which the summary lists them."""
 
 
 @dataclass(frozen=True, slots=True)
 class IdleNodeResult:
-    """How a verification came out for one node: a key of WORDS, and why."""
+    """How a verification ended for one node: a key of OUTCOME_WORDS, and why."""
 
     node: str
     outcome: str
-    why: str = ""
+    reason: str = ""
 
 
-def verify_idle(desk: ControllerContext, task: SlotTask) -> SlotResult:
-    """Verify the idle nodes of a pool. Raises Trouble where its scheduler cannot be asked at all."""
-    how, began = task.line.schedule.verification, desk.clock.now()
-    assert how is not None  # the model sees to it
-    stories = read_node_states(desk.ledger)
-    nodes = [
-        node for node in desk.fleet.nodes_in_pool(task.line.target) if _is_in_service(desk, stories.get(node.name))
-    ]
-    standings = read_scheduler_statuses(nodes, desk.workloads, desk.progress)
-    left = [result for node in nodes if (result := _find_exclusion(desk, stories[node.name], standings.get(node.name)))]
-    chosen = [node for node in nodes if node.name not in {one.node for one in left}]
-    results = [*left, *_verify_nodes(desk, task, how, chosen, standings)]
-    passed = {one.node: standings[one.node].cordon for one in results if one.outcome == "passed"}
-    closed = {name: cordon for name, cordon in passed.items() if cordon}
-    desk.ledger.append(*_give_back_nodes(desk, task, closed, began))
-    late = find_missed_verifications(
-        desk, task, [stories[one.node] for one in results if one.outcome in ("busy", "yielded")]
-    )
-    desk.ledger.append(*late)
-    return SlotResult("done", _format_summary(results, late), _make_facts(results))
+def verify_idle(context: ControllerContext, task: SlotTask) -> SlotResult:
+    """Verify the idle nodes of a pool."""
+    how, started = task.line.schedule.verification, context.clock.now()
+    assert how is not None  # the model requires it for this job
+    states = read_node_states(context.ledger)
+    pool = context.fleet.nodes_in_pool(task.line.target)
+    nodes = [node for node in pool if _is_in_service(context, states.get(node.name))]
+    readings = group_by_scheduler(nodes, context.workloads).read_statuses()
+    for line in readings.describe_errors():
+        context.progress(line)
+    statuses = readings.statuses
+    excluded = {
+        node.name: result
+        for node in nodes
+        if (result := _find_exclusion(context, states[node.name], statuses.get(node.name)))
+    }
+    selected = [node for node in nodes if node.name not in excluded]
+    results = [*excluded.values(), *_verify_nodes(context, task, how, selected, statuses)]
+    passed = {result.node: statuses[result.node].cordon for result in results if result.outcome == "passed"}
+    cordons = {name: cordon for name, cordon in passed.items() if cordon}
+    context.ledger.append(*_give_back_nodes(context, task, cordons, started))
+    used = [states[result.node] for result in results if result.outcome in ("busy", "yielded")]
+    missed = find_missed_verifications(context, task, used)
+    context.ledger.append(*missed)
+    return SlotResult("done", _format_summary(results, missed), _make_facts(results))
 
 
-def _is_in_service(desk: ControllerContext, story: NodeState | None) -> bool:
-    return story is not None and story.state in desk.policy.states and desk.policy.states[story.state].in_service
+def _is_in_service(context: ControllerContext, node_state: NodeState | None) -> bool:
+    states = context.policy.states
+    return node_state is not None and node_state.state in states and states[node_state.state].in_service
 
 
 def _find_exclusion(
-    desk: ControllerContext, story: NodeState, standing: SchedulerNodeStatus | None
+    context: ControllerContext, node_state: NodeState, status: SchedulerNodeStatus | None
 ) -> IdleNodeResult | None:
     """Return why a node is not verified now, None where it is."""
-    if story.hold:
-        return IdleNodeResult(story.node, "skipped", f"held by {story.hold.who}: {story.hold.reason}")
-    if not desk.fleet.profile_of(story.node).acts_on_faults:
-        return IdleNodeResult(
-            story.node, "skipped", f"profile {desk.fleet.nodes[story.node].profile}: faults are not acted on"
-        )
-    if story.pending or story.unsettled_effects:
-        return IdleNodeResult(story.node, "skipped", "about to leave, or something that was begun there is not over")
-    if standing is None:
-        return IdleNodeResult(story.node, "unknown", "its scheduler cannot tell whether it is in use")
-    if standing.jobs:
-        return IdleNodeResult(story.node, "busy", format_jobs(standing.jobs))
-    if standing.cordon and not (VERIFY_UNDRAIN in standing.cordon or is_our_reason(standing.cordon)):
-        return IdleNodeResult(story.node, "skipped", f"cordoned: {standing.cordon}")
+    name = node_state.node
+    if node_state.hold:
+        return IdleNodeResult(name, "skipped", f"held by {node_state.hold.who}: {node_state.hold.reason}")
+    if not context.fleet.profile_of(name).acts_on_faults:
+        return IdleNodeResult(name, "skipped", f"profile {context.fleet.nodes[name].profile}: faults are not acted on")
+    if node_state.pending or node_state.unsettled_effects:
+        return IdleNodeResult(name, "skipped", "a decision or an effect about it is pending")
+    if status is None:
+        return IdleNodeResult(name, "unknown", "its scheduler cannot tell whether it is in use")
+    if status.jobs:
+        return IdleNodeResult(name, "busy", format_jobs(status.jobs))
+    if status.cordon and not (VERIFY_UNDRAIN in status.cordon or is_our_reason(status.cordon)):
+        return IdleNodeResult(name, "skipped", f"cordoned: {status.cordon}")
     return None
 
 
 def _verify_nodes(
-    desk: ControllerContext,
+    context: ControllerContext,
     task: SlotTask,
     how: IdleVerificationSpec,
     nodes: Sequence[Node],
-    standings: Mapping[str, SchedulerNodeStatus],
+    statuses: Mapping[str, SchedulerNodeStatus],
 ) -> list[IdleNodeResult]:
-    """Load nodes, so many at a time, and judge them."""
-    folder = desk.home / "verification" / f"{task.line.name}.{task.line.target}"
+    """Load nodes, `how.at_once` at a time, and judge those that were loaded."""
+    folder = context.home / "verification" / f"{task.line.name}.{task.line.target}"
     store = EvidenceStore(folder / task.id)
-    for other in folder.glob("*") if task.attempt == 1 else ():
-        rmtree(other)
-    loaded = list(_load_nodes(desk, how, nodes, standings, store))
-    names = [one.node for one in loaded if one.outcome == "loaded"]
-    outcomes = _judge_nodes(desk, how, names, store) if names else []
+    for earlier in folder.glob("*") if task.attempt == 1 else ():
+        rmtree(earlier)
+    loads = list(_load_nodes(context, how, nodes, statuses, store))
+    names = [load.node for load in loads if load.outcome == "loaded"]
+    outcomes: list[RecordedOutcome] = []
+    if names:
+        result = judge_phase(context, names, how.phase, store.folder / "latest")
+        outcomes = [RecordedOutcome(result.run.id, result.run.at, one) for one in result.stored.outcomes(nodes=names)]
+        record_outcome_faults(context, outcomes)
     rmtree(folder, ignore_errors=True)
-    not_loaded = [IdleNodeResult(one.node, one.outcome, one.why) for one in loaded if one.outcome != "loaded"]
+    not_loaded = [IdleNodeResult(load.node, load.outcome, load.reason) for load in loads if load.outcome != "loaded"]
     return not_loaded + [_classify_outcomes(name, outcomes) for name in names]
 
 
 def _load_nodes(
-    desk: ControllerContext,
+    context: ControllerContext,
     how: IdleVerificationSpec,
     nodes: Sequence[Node],
-    standings: Mapping[str, SchedulerNodeStatus],
+    statuses: Mapping[str, SchedulerNodeStatus],
     store: EvidenceStore,
 ) -> Iterator[NodeLoadResult]:
-    """Load nodes, so many at a time; one that comes to no end is left behind, and holds nobody else."""
+    """Load nodes. One that never ends is left behind at its deadline, and delays no other."""
+
+    def load(node: Node) -> NodeLoadResult:
+        if store.latest(node.name):  # an earlier attempt at this slot loaded it
+            return NodeLoadResult(node.name, "loaded")
+        context.progress(f"{node.name}: loading it with {', '.join(how.parts)} …")
+        return load_idle_node(context, node, how, statuses[node.name], store)
+
     limit_s = how.within_minutes * 60 + PROBE_ALLOWANCE_S
-    questions = [
-        NodeQuery((node.name, "load"), partial(_load_once, desk, node, how, standings[node.name], store), limit_s)
-        for node in nodes
-    ]
-    for question, answer in run_queries(questions, how.at_once, math.inf):
-        name = question.key[0]
+    queries = [NodeQuery((node.name, "load"), partial(load, node), limit_s) for node in nodes]
+    for query, answer in run_queries(queries, how.at_once, math.inf):
+        name = query.key[0]
         yield NodeLoadResult(name, "unknown", describe_error(answer)) if isinstance(answer, Exception) else answer
 
 
-def _load_once(
-    desk: ControllerContext, node: Node, how: IdleVerificationSpec, standing: SchedulerNodeStatus, store: EvidenceStore
-) -> NodeLoadResult:
-    if store.latest(node.name):
-        return NodeLoadResult(node.name, "loaded")
-    desk.progress(f"{node.name}: loading it with {', '.join(how.parts)} …")
-    return load_idle_node(desk, node, how, standing, store)
-
-
-def _judge_nodes(
-    desk: ControllerContext, how: IdleVerificationSpec, names: Sequence[str], store: EvidenceStore
-) -> list[RecordedOutcome]:
-    """Judge what was loaded, and let what came of it count."""
-    result = judge_phase(desk, names, how.phase, store.folder / "latest")
-    outcomes = [RecordedOutcome(result.run.id, result.run.at, one) for one in result.stored.outcomes(nodes=names)]
-    record_outcome_faults(desk, outcomes)
-    return outcomes
-
-
 def _classify_outcomes(name: str, outcomes: Iterable[RecordedOutcome]) -> IdleNodeResult:
-    own = [one.outcome for one in outcomes if one.outcome.node == name]
-    against = [one for one in own if one.counts_against_subject]
-    for verdict, came in (("fail", "failed"), ("error", "unjudged")):
-        if first := next((one for one in against if one.verdict == verdict), None):
-            return IdleNodeResult(name, came, f"{first.check.rpartition('::')[2]}: {first.reason}")
-    if any(one.verdict == "pass" and one.active for one in own):
+    own = [recorded.outcome for recorded in outcomes if recorded.outcome.node == name]
+    against = [outcome for outcome in own if outcome.counts_against_subject]
+    for verdict, result in (("fail", "failed"), ("error", "unjudged")):
+        if first := next((outcome for outcome in against if outcome.verdict == verdict), None):
+            return IdleNodeResult(name, result, f"{first.check.rpartition('::')[2]}: {first.reason}")
+    if any(outcome.verdict == "pass" and outcome.active for outcome in own):
         return IdleNodeResult(name, "passed")
     return IdleNodeResult(name, "unjudged", "no check that loads the node passed")
 
 
 def _give_back_nodes(
-    desk: ControllerContext, task: SlotTask, closed: Mapping[str, str], began: datetime
+    context: ControllerContext, task: SlotTask, cordons: Mapping[str, str], started: datetime
 ) -> Iterator[LedgerEntry]:
-    """Undo drains that a passed verification ends, look whether they are gone, and say so.
+    """Lift the `cordons`, by node, that a passed verification ends; yield an entry for each that a reading proves gone.
 
-    `closed` are the nodes with their cordons. One that has been decided about meanwhile stays as it is.
+    A node about which something was decided meanwhile stays as it is.
     """
-    stories = read_node_states(desk.ledger) if closed else {}
-    for name, cordon in closed.items():
-        story = stories[name]
-        decided = not _is_in_service(desk, story) or story.pending or story.hold or story.unsettled_effects
-        if decided or "uncordon" not in desk.fleet.profile_of(name).actions:
+    states = read_node_states(context.ledger) if cordons else {}
+    for name, cordon in cordons.items():
+        state = states[name]
+        changed = not _is_in_service(context, state) or state.pending or state.hold or state.unsettled_effects
+        if changed or "uncordon" not in context.fleet.profile_of(name).actions:
             continue
-        scheduler = desk.workloads(desk.fleet.nodes[name])
+        scheduler = context.workloads(context.fleet.nodes[name])
         try:
-            reason = _undo_cordon(scheduler, name, cordon, began)
-            stands = scheduler.read_cordon_reason(name) if reason else ""
-        except AssayError as trouble:
-            desk.progress(f"{name}: cannot be given back: {trouble}")
+            if VERIFY_UNDRAIN in cordon or not is_our_reason(cordon):
+                reason = undrain_if_supported(scheduler, name, started)
+            else:
+                scheduler.uncordon(name)
+                reason = cordon
+            left = scheduler.read_cordon_reason(name) if reason else ""
+        except AssayError as error:
+            context.progress(f"{name}: cannot be given back: {error}")
             continue
-        if reason and not stands:
+        if reason and not left:
             body = {"schedule": task.line.name, "slot": task.slot.isoformat(), "reason": reason}
-            yield LedgerEntry(derive_id(task.id, "undrained", name), desk.now, "node.undrained", name, body)
+            yield LedgerEntry(derive_id(task.id, "undrained", name), context.now, "node.undrained", name, body)
 
 
-def _undo_cordon(scheduler: SchedulerAdapter, name: str, cordon: str, began: datetime) -> str:
-    """Undo what a passed verification ends; return its reason, "" where it asks for more."""
-    if VERIFY_UNDRAIN in cordon or not is_our_reason(cordon):
-        return undrain_if_supported(scheduler, name, began)
-    scheduler.uncordon(name)
-    return cordon
+def find_missed_verifications(
+    context: ControllerContext, task: SlotTask, node_states: Sequence[NodeState]
+) -> list[LedgerEntry]:
+    """Return an entry for each node whose last verification is more than `told_after` slots ago, once for each."""
+    how, oldest = task.line.schedule.verification, _find_oldest_allowed(task.line, task.slot)
+    if how is None or oldest is None or not node_states:
+        return []
+    outcomes: dict[str, list[RecordedOutcome]] = {node_state.node: [] for node_state in node_states}
+    for recorded in context.ledger.latest(nodes=list(outcomes)):
+        outcomes[recorded.outcome.node].append(recorded)
+    entries = []
+    for node_state in node_states:
+        last = _find_last_verification(node_state, outcomes[node_state.node], how.phase)
+        if last < oldest:
+            entries.append(_make_missed_entry(context, task, node_state.node, last, how.told_after))
+    return entries
+
+
+def _find_oldest_allowed(line: ScheduleLine, slot: datetime) -> datetime | None:
+    """Return the slot that is `told_after` slots before this one."""
+    at: datetime | None = slot
+    for _ in range(line.schedule.verification.told_after if line.schedule.verification else 0):
+        at = find_previous_slot(line.schedule, line.zone, at - SMALLEST_STEP) if at else None
+    return at
+
+
+def _find_last_verification(node_state: NodeState, outcomes: Iterable[RecordedOutcome], phase: Phase) -> datetime:
+    """Return when the node was last loaded and judged, or came into its state if that is later."""
+    judged = [one.seen_at for one in outcomes if one.outcome.active and phase in one.outcome.phases]
+    return max([parse_time(at) for at in judged if at] + [parse_time(node_state.since)])
+
+
+def _make_missed_entry(context: ControllerContext, task: SlotTask, name: str, at: datetime, slots: int) -> LedgerEntry:
+    reason = f"it was in use in the last {slots} slots and more: not verified since {at:%Y-%m-%d %H:%M} UTC"
+    body = {"schedule": task.line.name, "since": format_time(at), "reason": reason}
+    ident = derive_id(VERIFICATION_MISSED, task.line.name, name, format_time(at))
+    return LedgerEntry(ident, context.now, VERIFICATION_MISSED, name, body)
 
 
 def _make_facts(results: Iterable[IdleNodeResult]) -> dict[str, Any]:
-    """Return the results for history: names where that is all, else names by reason, both folded."""
+    """Return the results for the ledger: by outcome, the folded node names by reason."""
     facts: dict[str, Any] = {}
-    for came in OUTCOME_WORDS:
+    for outcome in OUTCOME_WORDS:
         by_reason: dict[str, list[str]] = {}
-        for one in _select_results(results, came):
-            by_reason.setdefault(one.why, []).append(one.node)
+        for result in results:
+            if result.outcome == outcome:
+                by_reason.setdefault(result.reason, []).append(result.node)
         if by_reason:
-            facts[came] = {why: fold_names(names) for why, names in by_reason.items()}
+            facts[outcome] = {reason: fold_names(names) for reason, names in by_reason.items()}
     return facts
 
 
-def _format_summary(results: Sequence[IdleNodeResult], late: Sequence[LedgerEntry]) -> str:
-    parts = [
-        f"{len(own)} {word} ({_format_nodes(own)})"
-        for came, word in OUTCOME_WORDS.items()
-        if (own := _select_results(results, came))
-    ]
-    told = [f"{format_count(len(late), 'node')} not verified for too long"] if late else []
-    return ", ".join([*parts, *told]) or "no node of the pool serves"
-
-
-def _select_results(results: Iterable[IdleNodeResult], came: str) -> list[IdleNodeResult]:
-    return [one for one in results if one.outcome == came]
-
-
-def _format_nodes(results: Sequence[IdleNodeResult]) -> str:
-    """Return the nodes, and the reason where they have it in common."""
-    names, reasons = format_list(fold_names(one.node for one in results), 4), {one.why for one in results}
-    why = reasons.pop() if len(reasons) == 1 else ""
-    return f"{names}: {why}" if why else names
+def _format_summary(results: Sequence[IdleNodeResult], missed: Sequence[LedgerEntry]) -> str:
+    parts = []
+    for outcome, word in OUTCOME_WORDS.items():
+        if own := [result for result in results if result.outcome == outcome]:
+            names, reasons = format_list(fold_names(one.node for one in own), 4), {one.reason for one in own}
+            reason = reasons.pop() if len(reasons) == 1 else ""
+            parts.append(f"{len(own)} {word} ({f'{names}: {reason}' if reason else names})")
+    if missed:
+        parts.append(f"{format_count(len(missed), 'node')} not verified for too long")
+    return ", ".join(parts) or "no node of the pool is in service"

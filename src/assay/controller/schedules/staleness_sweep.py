@@ -1,7 +1,7 @@
-"""Finds nodes that are judged by nothing new: their outcomes are older than they may be, or there never were any.
+"""Finds nodes that are judged by nothing new: their outcomes are too old, or there never were any.
 
-A node is told at the second sweep in a row that finds it so, since the first may come before the look that mends it.
-Many of a pool at once are more likely a controller that did not look than the nodes, and none of them is told.
+A node gets its fault at the second sweep in a row that finds it stale, since the next poll may come after the first.
+Many stale nodes of a pool at once are more likely the controller's failure, and none of them gets a fault.
 """
 
 from __future__ import annotations
@@ -32,166 +32,162 @@ from assay.model.timestamps import format_duration, parse_time
 
 STALE_MARK = "stale"
 NODES_PER_QUERY = 200
-"""Nodes whose outcomes are in memory at a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class StaleNode:
-    """A node that nothing new is known of, since when, and in words."""
+    """A node about which nothing new is known, since when, and why in words."""
 
     node: str
     since: datetime
-    why: str
+    reason: str
 
 
-def sweep_stale_nodes(desk: ControllerContext, task: SlotTask) -> SlotResult:
-    """Tell of the pool's nodes that were stale at the last sweep and still are; end what is so no more."""
-    every = read_node_states(desk.ledger)
-    stories = {node.name: every[node.name] for node in desk.fleet.nodes_in_pool(task.line.target) if node.name in every}
-    asked = {name: story for name, story in stories.items() if list_judged_phases(desk.policy, story)}
-    found = {one.node: one for one in _find_stale(desk, task.line, asked)}
-    if _is_a_wave(desk.policy, len(found), len(asked)):
-        return SlotResult("done", _format_wave(task.line.target, found, len(asked)))
-    again = [found[name] for name in _list_seen_last_sweep(desk, task.line) if name in found]
-    told = [_make_fault(desk, one) for one in again if not _find_open_fault(stories[one.node])]
-    now, because = desk.clock.now(), "it is judged by fresh evidence again, or nothing asks for that any more"
-    over = {name: known for name, story in stories.items() if name not in found and (known := _find_open_fault(story))}
-    desk.ledger.append(
-        *(ledger_entries.make_fault_entry(one, now) for one in told),
+def sweep_stale_nodes(context: ControllerContext, task: SlotTask) -> SlotResult:
+    """Append the faults of the pool's nodes that are stale in two sweeps in a row, and end those that are over."""
+    all_states = read_node_states(context.ledger)
+    pool = context.fleet.nodes_in_pool(task.line.target)
+    states = {node.name: all_states[node.name] for node in pool if node.name in all_states}
+    swept = {name: state for name, state in states.items() if list_judged_phases(context.policy, state)}
+    stale = {one.node: one for one in _find_stale(context, task.line, swept)}
+    if _is_wave(context.policy, len(stale), len(swept)):
+        return SlotResult("done", _format_wave(task.line.target, stale, len(swept)))
+    again = [stale[name] for name in _list_stale_last_sweep(context, task.line) if name in stale]
+    faults = [_make_fault(context, one) for one in again if not _find_open_fault(states[one.node])]
+    now, because = context.clock.now(), "it is judged by fresh evidence again, or nothing asks for that any more"
+    over = {name: fault for name, state in states.items() if name not in stale and (fault := _find_open_fault(state))}
+    context.ledger.append(
+        *(ledger_entries.make_fault_entry(fault, now) for fault in faults),
         *(
-            ledger_entries.make_cleared_entry(name, FaultClearance(known.id, because), now)
-            for name, known in over.items()
+            ledger_entries.make_cleared_entry(name, FaultClearance(fault.id, because), now)
+            for name, fault in over.items()
         ),
     )
-    return SlotResult("done", _format_summary(found, told, len(asked)), {"stale": sorted(found)} if found else {})
+    return SlotResult("done", _format_summary(stale, faults, len(swept)), {"stale": sorted(stale)} if stale else {})
 
 
-def list_judged_phases(policy: LifecyclePolicy, story: NodeState) -> set[Phase]:
-    """Return the phases in which a node is to be judged; none while something that was begun may have it down."""
-    state = policy.states.get(story.state)
-    if state is None or story.unsettled_effects:
+def list_judged_phases(policy: LifecyclePolicy, node_state: NodeState) -> set[Phase]:
+    """Return the phases in which a node should be judged; none while an unfinished effect may have it down."""
+    state = policy.states.get(node_state.state)
+    if state is None or node_state.unsettled_effects:
         return set()
-    return {*state.watch, *(want.phase for want in state.requires)}
+    return {*state.watch, *(requirement.phase for requirement in state.requires)}
 
 
-def measure_staleness(
-    story: NodeState,
-    asked: Collection[tuple[CheckDeclaration, str]],
-    latest: Sequence[RecordedOutcome],
-    limits: Mapping[Phase, float],
-    now: datetime,
-) -> StaleNode | None:
-    """Return the oldest of what a node should be judged by, where that is older than it may be. `limits` in minutes."""
-    newest = {(one.outcome.check, one.outcome.subject): one for one in latest}
-    oldest: StaleNode | None = None
-    for check, subject in asked:
-        most = _max_age(check, limits)
-        one = newest.get((check.id, subject))
-        seen = one.seen_at if one else ""
-        since = max(parse_time(seen), parse_time(story.since)) if seen else parse_time(story.since)
-        if most and now - since > most and (oldest is None or since < oldest.since):
-            what = (
-                f"is {format_duration(now - since)} old, and may be {format_duration(most)}"
-                if seen
-                else "was never there"
-            )
-            oldest = StaleNode(
-                story.node, since, f"the evidence for {check.id.rpartition('::')[2]} on {subject} {what}"
-            )
-    return oldest
-
-
-def _max_age(check: CheckDeclaration, limits: Mapping[Phase, float]) -> timedelta | None:
-    """Return how old the evidence of a check may be; None where no phase of it is swept."""
-    swept = [limits[phase] for phase in check.phases if phase in limits]
-    if not swept:
-        return None
-    valid = [check.valid_hours * 60] if check.valid_hours else []
-    return timedelta(minutes=min([*swept, *valid]))
-
-
-def _find_stale(desk: ControllerContext, line: ScheduleLine, stories: Mapping[str, NodeState]) -> Iterator[StaleNode]:
-    every, limits, now = DeclaredOutcomes(desk.fleet), line.schedule.stale_minutes, desk.clock.now()
-    phases = {name: frozenset(list_judged_phases(desk.policy, story)) for name, story in stories.items()}
+def _find_stale(
+    context: ControllerContext, line: ScheduleLine, node_states: Mapping[str, NodeState]
+) -> Iterator[StaleNode]:
+    """Yield the stale nodes. Reads only the dates of all outcomes, and the outcomes of nodes that may be stale."""
+    declared, limits, now = DeclaredOutcomes(context.fleet), line.schedule.stale_minutes, context.clock.now()
+    phases = {name: frozenset(list_judged_phases(context.policy, state)) for name, state in node_states.items()}
 
     @cache
-    def counted_of(spec: str, phases: frozenset[Phase]) -> list[tuple[CheckDeclaration, int]]:
-        """Return the checks and of how many subjects, which is the same for all nodes of a spec."""
-        name = next(name for name in stories if desk.fleet.nodes[name].spec == spec)
-        asked = _list_asked_checks(every, name, phases)
-        subjects, checks = Counter(check.id for check, _ in asked), {check.id: check for check, _ in asked}
+    def count_checks(spec: str, phases: frozenset[Phase]) -> list[tuple[CheckDeclaration, int]]:
+        """Return the checks, and for how many subjects: the same for all nodes of a spec."""
+        name = next(name for name in node_states if context.fleet.nodes[name].spec == spec)
+        expected = _list_expected_checks(declared, name, phases)
+        subjects, checks = Counter(check.id for check, _ in expected), {check.id: check for check, _ in expected}
         return [(checks[ident], count) for ident, count in subjects.items()]
 
-    ages = desk.ledger.ages(stories)
-    asked = {name: counted_of(desk.fleet.nodes[name].spec, phases[name]) for name in stories}
-    suspects = [name for name in stories if _may_be_stale(asked[name], ages[name], limits, now)]
+    ages = context.ledger.ages(node_states)
+    expected = {name: count_checks(context.fleet.nodes[name].spec, phases[name]) for name in node_states}
+    suspects = [name for name in node_states if _may_be_stale(expected[name], ages[name], limits, now)]
     for names in split_batches(suspects, NODES_PER_QUERY):
-        latest = read_latest_outcomes(desk.ledger, names)
+        latest = read_latest_outcomes(context.ledger, names)
         for name in names:
-            if stale := measure_staleness(
-                stories[name], _list_asked_checks(every, name, phases[name]), latest[name], limits, now
-            ):
+            checks = _list_expected_checks(declared, name, phases[name])
+            if stale := measure_staleness(node_states[name], checks, latest[name], limits, now):
                 yield stale
 
 
 def _may_be_stale(
-    asked: Iterable[tuple[CheckDeclaration, int]],
+    expected: Iterable[tuple[CheckDeclaration, int]],
     ages: Mapping[str, CheckAge],
     limits: Mapping[Phase, float],
     now: datetime,
 ) -> bool:
-    """Whether a subject was never judged, or judged long ago; it may be one that the node no longer has."""
-    for check, subjects in asked:
-        most, age = _max_age(check, limits), ages.get(check.id)
-        if most and (age is None or age.subjects < subjects or now.timestamp() - age.oldest_s > most.total_seconds()):
+    """Whether a subject has no outcome or an old one. It may be a subject that the node no longer has."""
+    for check, subjects in expected:
+        limit, age = _max_age(check, limits), ages.get(check.id)
+        if limit and (age is None or age.subjects < subjects or now.timestamp() - age.oldest_s > limit.total_seconds()):
             return True
     return False
 
 
-def _list_asked_checks(
-    every: DeclaredOutcomes, name: str, phases: AbstractSet[Phase]
+def measure_staleness(
+    node_state: NodeState,
+    expected: Collection[tuple[CheckDeclaration, str]],
+    latest: Sequence[RecordedOutcome],
+    limits: Mapping[Phase, float],
+    now: datetime,
+) -> StaleNode | None:
+    """Return the oldest outcome that a node should be judged by, if it is too old; `limits` are minutes by phase."""
+    newest = {(one.outcome.check, one.outcome.subject): one for one in latest}
+    oldest: StaleNode | None = None
+    for check, subject in expected:
+        limit = _max_age(check, limits)
+        recorded = newest.get((check.id, subject))
+        seen = recorded.seen_at if recorded else ""
+        since = max(parse_time(seen), parse_time(node_state.since)) if seen else parse_time(node_state.since)
+        if limit and now - since > limit and (oldest is None or since < oldest.since):
+            age = f"is {format_duration(now - since)} old, and may be {format_duration(limit)}"
+            what = f"the evidence for {check.id.rpartition('::')[2]} on {subject} {age if seen else 'was never there'}"
+            oldest = StaleNode(node_state.node, since, what)
+    return oldest
+
+
+def _max_age(check: CheckDeclaration, limits: Mapping[Phase, float]) -> timedelta | None:
+    """Return how old the evidence of a check may be, None where none of its phases is swept."""
+    minutes = [limits[phase] for phase in check.phases if phase in limits]
+    if not minutes:
+        return None
+    if check.valid_hours:
+        minutes.append(check.valid_hours * 60)
+    return timedelta(minutes=min(minutes))
+
+
+def _list_expected_checks(
+    declared: DeclaredOutcomes, name: str, phases: AbstractSet[Phase]
 ) -> list[tuple[CheckDeclaration, str]]:
-    asked = every.of_node(name)
     return [
         (check, str(subject))
-        for check, subject in asked
+        for check, subject in declared.of_node(name)
         if not check.is_observe_only and not phases.isdisjoint(check.phases)
     ]
 
 
-def _list_seen_last_sweep(desk: ControllerContext, line: ScheduleLine) -> list[str]:
+def _list_stale_last_sweep(context: ControllerContext, line: ScheduleLine) -> list[str]:
     """Return the nodes that the last sweep found stale."""
-    ended = read_schedule_history(desk.ledger).get(line).ended
+    ended = read_schedule_history(context.ledger).get(line).ended
     last = [ended[slot] for slot in sorted(ended) if ended[slot].body["ended"] == "done"][-1:]
     return [name for entry in last for name in entry.body.get("stale", ())]
 
 
-def _is_a_wave(policy: LifecyclePolicy, found: int, of: int) -> bool:
+def _is_wave(policy: LifecyclePolicy, found: int, total: int) -> bool:
     breaker = policy.breaker
-    return found >= breaker.min_nodes and found * 100 >= breaker.percent * of
+    return found >= breaker.min_nodes and found * 100 >= breaker.percent * total
 
 
-def _format_wave(pool: str, found: Mapping[str, StaleNode], of: int) -> str:
-    since = min(one.since for one in found.values())
+def _format_wave(pool: str, stale: Mapping[str, StaleNode], total: int) -> str:
+    since = min(one.since for one in stale.values())
     return (
-        f"{len(found)} of {of} nodes of {pool} are judged by nothing new since {since:%Y-%m-%d %H:%M} UTC: more likely "
-        "this controller did not look, so nothing is held against them"
+        f"{len(stale)} of {total} nodes of {pool} are judged by nothing new since {since:%Y-%m-%d %H:%M} UTC: more "
+        "likely this controller did not look, so nothing is held against them"
     )
 
 
-def _format_summary(found: Mapping[str, StaleNode], told: Sequence[FaultObservation], of: int) -> str:
-    if not found:
-        return f"{format_count(of, 'node')} looked at, none is stale"
-    names = format_list(fold_names(found))
-    return f"{len(found)} of {format_count(of, 'node')} stale ({names}), {len(told)} told now"
+def _format_summary(stale: Mapping[str, StaleNode], faults: Sequence[FaultObservation], total: int) -> str:
+    if not stale:
+        return f"{format_count(total, 'node')} looked at, none is stale"
+    names = format_list(fold_names(stale))
+    return f"{len(stale)} of {format_count(total, 'node')} stale ({names}), {len(faults)} told now"
 
 
-def _find_open_fault(story: NodeState) -> FaultRecord | None:
-    return next((known for known in story.faults if known.is_open and STALE_MARK in known.marks), None)
+def _find_open_fault(node_state: NodeState) -> FaultRecord | None:
+    return next((fault for fault in node_state.faults if fault.is_open and STALE_MARK in fault.marks), None)
 
 
-def _make_fault(desk: ControllerContext, one: StaleNode) -> FaultObservation:
-    node = desk.fleet.nodes[one.node]
-    return make_telemetry_fault(
-        desk.fleet.fault_catalog, node, "judgement", STALE_MARK, one.since, desk.clock.now(), one.why
-    )
+def _make_fault(context: ControllerContext, stale: StaleNode) -> FaultObservation:
+    node, catalog = context.fleet.nodes[stale.node], context.fleet.fault_catalog
+    now = context.clock.now()
+    return make_telemetry_fault(catalog, node, "judgement", STALE_MARK, stale.since, now, stale.reason)

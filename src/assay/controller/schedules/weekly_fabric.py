@@ -1,4 +1,4 @@
-"""Gathers the week of a fabric from its stored scans: kept as evidence, which the checks judge, and as a page."""
+"""Evaluates a week of a fabric's stored scans: keeps it as evidence, which checks judge, and writes its page."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from assay.observe.evidence_store import EvidenceStore, write_atomically
 def record_fabric_week(
     fleet: Fleet, store: EvidenceStore, reports: Path, now: datetime, design: FabricDesign, days: float = DAYS
 ) -> WeeklyEvaluation:
-    """Evaluate the stored scans of the last `days`. Raises Trouble for a fabric that was never scanned.
+    """Evaluate the stored scans of the last `days`; keep a whole week as evidence and as a page in `reports/weekly/`.
 
-    A whole week is kept as evidence, and its page in `reports/weekly/`; a look at any other time is not kept.
+    Another number of days is not kept. Raises AssayError for a fabric that was never scanned.
     """
     latest = store.latest(format_fabric_subject(design))
     if latest is None:
@@ -33,15 +33,15 @@ def record_fabric_week(
     cables = list(compile_topology(design, fleet).cables)
     with pause_gc():
         document = make_week_evidence(aggregate_week(design.name, cables, latest, store.get, now, days))
-        one = evaluate_fabric_week(
+        evaluation = evaluate_fabric_week(
             read_week_evidence(document), cables, map_adapter_rails(fleet, design), design.limits
         )
     if days == DAYS:
         store.store_latest(document)
-        write_atomically(locate_week_page(reports, design), render_weekly_page(one).encode())
-    return one
+        write_atomically(locate_week_page(reports, design), render_weekly_page(evaluation).encode())
+    return evaluation
 
 
 def locate_week_page(reports: Path, design: FabricDesign) -> Path:
-    """Return where the page of a fabric's week is."""
+    """Return the path of a fabric's weekly page."""
     return reports / "weekly" / f"{design.name}.html"
