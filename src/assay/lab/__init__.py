@@ -1,1 +1,5 @@
-"""A virtual fleet to rehearse on. It imitates the far end only; nothing outside the lab and the CLI imports it."""
+"""The lab: a virtual fleet to rehearse on.
+
+Takes a declared fleet and a scenario; does virtual nodes, BMCs, fabric and scheduler; gives the addresses where they
+answer as an inventory overlay. Only the CLI imports it.
+"""

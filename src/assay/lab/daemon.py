@@ -1,11 +1,8 @@
-"""`python -m assay.lab.daemon LAB`: the lab's one process, with every BMC and the scheduler in one event loop.
+"""`python -m assay.lab.daemon LAB`: the lab's process, with every BMC and the scheduler in one event loop.
 
-It writes LAB/inventory.yml when everything answers, and takes it away when it ends. The world stays on disk.
-
-The inventory overlay: where the virtual BMCs, nodes, fabric and scheduler answer, in Ansible's format.
-
-It is laid over the repository's own inventory, as `ansible-inventory -i inventory -i LAB/inventory.yml` would,
-and changes addresses only. Everything stands on the hosts, since a pool's own variables outrank those of `all`.
+It writes LAB/inventory.yml once everything answers and deletes it at its end; the world stays on disk. The file
+overlays the repository's inventory, as `ansible-inventory -i inventory -i LAB/inventory.yml` would, and changes
+addresses only. Its variables are set on hosts, because a pool's variables outrank those of `all`.
 """
 
 from __future__ import annotations
@@ -24,12 +21,13 @@ import uvicorn
 import yaml
 
 from assay.lab.bmc.server import serve_bmcs
+from assay.lab.node_state import write_json
 from assay.lab.scheduler_server import scheduler_app
-from assay.lab.world import LabWorld, write_json
+from assay.lab.world import LabWorld
 
 
 def write_inventory_overlay(world: LabWorld, bmc_ports: Mapping[str, int], scheduler_port: int) -> None:
-    """Write LAB/inventory.yml, by rename; its presence says that the lab is up."""
+    """Write LAB/inventory.yml by rename. The file exists as long as the lab is up."""
     everywhere = {
         "bmc_address": "127.0.0.1",
         "bmc_ca": str(world.home / "ca.pem"),
@@ -57,34 +55,34 @@ def _reach_command(world: LabWorld, node: str) -> list[str]:
 async def run_daemon(world: LabWorld) -> None:
     """Serve until SIGTERM or SIGINT."""
     write_json(world.home / "lab.json", {"pid": os.getpid()})
-    over = asyncio.Event()
+    stop = asyncio.Event()
     for name in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(name, over.set)
-    async with serve_bmcs(world, credentials=_credentials(world)) as ports:
-        scheduler, door = _scheduler(world)
-        serving = asyncio.create_task(scheduler.serve([door]))
-        write_inventory_overlay(world, ports, door.getsockname()[1])
-        await over.wait()
+        asyncio.get_running_loop().add_signal_handler(name, stop.set)
+    async with serve_bmcs(world, credentials=_write_credentials(world)) as ports:
+        scheduler, listening = _scheduler(world)
+        serving = asyncio.create_task(scheduler.serve([listening]))
+        write_inventory_overlay(world, ports, listening.getsockname()[1])
+        await stop.wait()
         (world.home / "inventory.yml").unlink(missing_ok=True)
         scheduler.should_exit = True
         await serving
 
 
-def _credentials(world: LabWorld) -> str:
-    """Return the lab's own user and password, made anew at each start and readable by its owner only."""
-    words = f"assay:{secrets.token_urlsafe(18)}"
+def _write_credentials(world: LabWorld) -> str:
+    """Return new BMC credentials, `user:password`, and write them to a file that only its owner can read."""
+    credentials = f"assay:{secrets.token_urlsafe(18)}"
     path = world.home / "credentials"
     path.touch(mode=0o600)
-    path.write_text(words + "\n")
-    return words
+    path.write_text(credentials + "\n")
+    return credentials
 
 
 def _scheduler(world: LabWorld) -> tuple[uvicorn.Server, socket.socket]:
-    door = socket.create_server(("127.0.0.1", 0))
+    listening = socket.create_server(("127.0.0.1", 0))
     config = uvicorn.Config(scheduler_app(world), log_level="warning", lifespan="off")
     server = uvicorn.Server(config)
-    server.capture_signals = nullcontext  # type: ignore[assignment,method-assign]  # the loop above ends it in order
-    return server, door
+    server.capture_signals = nullcontext  # type: ignore[assignment,method-assign]  # run_daemon handles the signals
+    return server, listening
 
 
 if __name__ == "__main__":

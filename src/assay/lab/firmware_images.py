@@ -1,7 +1,7 @@
-"""The synthetic firmware images that the example bundles ship: `python -m assay.lab.firmware_images [ROOT]` writes them.
+"""The synthetic firmware images of the example bundles. `python -m assay.lab.firmware_images [ROOT]` writes them.
 
-An image is one line of JSON, `{"component": …, "version": …, "inventory": […]}`, a newline, and padding that
-follows from that line. The lab's BMC reads the line; nothing else in an image means anything.
+An image is one line of JSON, `{"component": …, "version": …, "inventory": […]}`, and padding derived from that line.
+The lab's BMC reads only the line.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-Images = dict[str, tuple[str, list[str]]]  # component → version, inventory ids
+Images = dict[str, tuple[str, list[str]]]
+"""Component → (version, inventory ids)."""
 
 SIZE = 4096
 GPUS = [f"HGX_FW_GPU_SXM_{slot}" for slot in range(1, 9)]
@@ -72,15 +73,15 @@ def read_image_header(content: bytes) -> dict[str, Any]:
 
 
 def image_path(component: str, version: str) -> str:
-    """Return where an image lives below the fleet repository."""
+    """Return an image's path below the fleet repository."""
     return f"firmware/{component}-{version}.bin"
 
 
 def write_images(root: Path) -> list[Path]:
-    """Write every image of every bundle below `root` and return their paths. Bundles may share an image."""
-    every = {(name, version): ids for images in BUNDLES.values() for name, (version, ids) in images.items()}
+    """Write all images of all bundles below `root` and return their paths. Bundles may share an image."""
+    distinct = {(name, version): ids for images in BUNDLES.values() for name, (version, ids) in images.items()}
     written = []
-    for (component, version), inventory in every.items():
+    for (component, version), inventory in distinct.items():
         target = root / image_path(component, version)
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(make_image(component, version, inventory))

@@ -1,7 +1,4 @@
-"""Starts and stops the lab's one process, and says whether it is up.
-
-Makes the virtual fleet of a declared one: a state and a root for every node, and the compressed clock.
-"""
+"""Makes the virtual fleet of a declared one, then starts, finds and stops the lab's process."""
 
 from __future__ import annotations
 
@@ -25,28 +22,30 @@ from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
 
 DEFAULT_CLOCK_RATE = 60.0
-"""Lab seconds in a real one: a two-minute boot takes two seconds."""
-
-
-def build_world(fleet: Fleet, world: LabWorld, start: datetime, rate: float = DEFAULT_CLOCK_RATE) -> None:
-    """Write every node as its spec wants it, healthy and booted, at lab time `start`, and cable them as designed."""
-    world.home.mkdir(parents=True, exist_ok=True)
-    world.set_clock(start, rate)
-    for node in fleet.nodes.values():
-        fresh = make_initial_state(node, fleet.spec_of(node.name), fleet.bundle_of(node.name), start)
-        with world.change(node.name) as state:
-            state.clear()
-            state.update(fresh)
-    for design in fleet.designs.values():
-        lay_cables(world, compile_topology(design, fleet))
-
+"""Lab seconds in a real second: a two-minute boot takes two seconds."""
 
 START_DEADLINE_S = 30.0
 STOP_DEADLINE_S = 10.0
 
 
+def build_world(fleet: Fleet, world: LabWorld, start: datetime, rate: float = DEFAULT_CLOCK_RATE) -> None:
+    """Make every node of the fleet, healthy and booted at lab time `start`, and cable the fabrics as designed."""
+    world.home.mkdir(parents=True, exist_ok=True)
+    world.set_clock(start, rate)
+    for node in fleet.nodes.values():
+        initial = make_initial_state(node, fleet.spec_of(node.name), fleet.bundle_of(node.name), start)
+        with world.change(node.name) as state:
+            state.clear()
+            state.update(initial)
+    for design in fleet.designs.values():
+        lay_cables(world, compile_topology(design, fleet))
+
+
 def delete_lab(home: Path) -> None:
-    """Take away an earlier rehearsal in `home`, with its ledger. A ledger that no lab made is never touched."""
+    """Stop and delete the lab in `home`, with its ledger.
+
+    Raises AssayError, and deletes nothing, if `home` holds a ledger that no lab made.
+    """
     if (home / "ledger.sqlite").exists() and not (home / "lab").exists():
         raise AssayError(
             "this repository has the ledger of a real fleet; a rehearsal would overwrite it",
@@ -58,14 +57,17 @@ def delete_lab(home: Path) -> None:
 
 
 def prepare_lab(fleet: Fleet, world: LabWorld, start: datetime, rate: float, scenario: LabScenario | None) -> None:
-    """Make the world, with what the scenario plants."""
+    """Make the world and plant the scenario's faults."""
     build_world(fleet, world, start, rate)
-    for wish in scenario.plant if scenario else ():
-        inject_fault(world, wish.fault, wish.node, wish.arguments)
+    for step in scenario.plant if scenario else ():
+        inject_fault(world, step.fault, step.node, step.arguments)
 
 
 def start_lab(world: LabWorld) -> None:
-    """Start the lab's process and wait until every virtual part answers."""
+    """Start the lab's process and wait until every virtual part answers.
+
+    Raises AssayError if the lab is up already, or does not come up within `START_DEADLINE_S`.
+    """
     if find_lab_pid(world):
         raise AssayError("the lab is up already", where=str(world.home), fix="`assay lab down` first")
     log = (world.home / "lab.log").open("a")
@@ -80,12 +82,12 @@ def start_lab(world: LabWorld) -> None:
     while not (world.home / "inventory.yml").exists():
         if process.poll() is not None or time.monotonic() > deadline:
             process.kill()
-            raise AssayError("the lab did not come up", where=str(world.home / "lab.log"), fix="the log says why")
+            raise AssayError("the lab did not start", where=str(world.home / "lab.log"), fix="read the log")
         time.sleep(0.05)
 
 
 def stop_lab(world: LabWorld) -> bool:
-    """End the lab's process; its world stays. Return whether there was one."""
+    """Stop the lab's process; its world stays. Return whether the process was running."""
     pid = find_lab_pid(world)
     if not pid:
         (world.home / "inventory.yml").unlink(missing_ok=True)
@@ -101,7 +103,7 @@ def stop_lab(world: LabWorld) -> bool:
 
 
 def find_lab_pid(world: LabWorld) -> int:
-    """Return the process id of the lab, 0 when it is down."""
+    """Return the process id of the lab, 0 if it is down."""
     try:
         pid = int(json.loads((world.home / "lab.json").read_text())["pid"])
         command = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")

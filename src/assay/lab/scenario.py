@@ -1,6 +1,6 @@
-"""A story as data: what hands and hardware do to the virtual fleet, and what must come of it.
+"""A scenario file: the faults, people and jobs of a rehearsal, and the outcomes that it expects.
 
-Holds what a story declared against what the ledger, the scheduler and the hardware say.
+`check_expectations` compares the expected outcomes with the ledger, `assay status` and the virtual hardware.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from assay.model.specs.spec_document import SpecDocument, StrictModel
 
 
 class InjectStep(StrictModel):
-    """A fault of `assay lab inject`, on one node, with its arguments."""
+    """A fault of `assay lab inject` on one node, with its arguments under `with`."""
 
     fault: str
     node: str
@@ -30,14 +30,14 @@ class InjectStep(StrictModel):
 
 
 class SwapStep(StrictModel):
-    """Two rail cables whose node ends change places: `n0005/mlx5_3`. Swapping again repairs."""
+    """Two rail cables swapped at their node ends, such as `n0005/mlx5_3`. A second swap repairs it."""
 
     a: str
     b: str
 
 
 class JobStep(StrictModel):
-    """A customer's job that starts on a node and ends by itself."""
+    """A customer's job on a node, which ends after `hours` lab hours."""
 
     node: str
     name: str
@@ -45,14 +45,14 @@ class JobStep(StrictModel):
 
 
 class CertifyStep(StrictModel):
-    """A person's word that a node is inspected and cabled."""
+    """A person certifies that a node is inspected and cabled."""
 
     node: str
     reason: str
 
 
 class ReconcileStep(StrictModel):
-    """`assay reconcile --once`. `kill_in_flash` names a node: SIGKILL as soon as its BMC works on an image."""
+    """`assay reconcile --once`. `kill_in_flash` names a node: SIGKILL once its BMC writes an image."""
 
     nodes: list[str] = Field(default=[])
     settle: bool = False
@@ -60,7 +60,7 @@ class ReconcileStep(StrictModel):
 
 
 class TicketExpectation(StrictModel):
-    """A ticket, by words that its text must hold; `open` says whether it still is, `count` how many there are."""
+    """`count` tickets whose text contains all words of `mentions`; `open`: whether they must still be open."""
 
     mentions: list[str] = Field(min_length=1)
     open: bool = True
@@ -68,20 +68,20 @@ class TicketExpectation(StrictModel):
 
 
 class ExpectStep(StrictModel):
-    """What the ledger, the tickets and the hardware must say now. Every key is checked that is given."""
+    """The expected ledger, tickets and hardware at this point. Only the given keys are checked."""
 
     state: dict[str, str] = Field(default={})
-    path: dict[str, list[str]] = Field(default={}, description="the states a node went through, in order")
+    path: dict[str, list[str]] = Field(default={}, description="node → its last states, in order")
     waiting: dict[str, str] = Field(default={}, description="node → the job that its pending transition waits for")
-    faults: dict[str, str] = Field(default={}, description="node → a fault class that its history holds")
+    faults: dict[str, str] = Field(default={}, description="node → a fault class in its history")
     unanswered: dict[str, list[str]] = Field(default={}, description="node → channels that did not answer")
-    effects: dict[str, dict[str, int]] = Field(default={}, description="node → action → intents, each verified")
+    effects: dict[str, dict[str, int]] = Field(default={}, description="node → action → number of verified effects")
     flashes: dict[str, dict[str, int]] = Field(default={}, description="node → component → images its BMC accepted")
     tickets: list[TicketExpectation] = Field(default=[])
 
 
 class ScenarioStep(StrictModel):
-    """One thing that happens. Exactly one key."""
+    """One step of a chapter: exactly one of these keys."""
 
     inject: InjectStep | None = None
     swap: SwapStep | None = None
@@ -95,24 +95,24 @@ class ScenarioStep(StrictModel):
     @model_validator(mode="after")
     def _exactly_one(self) -> ScenarioStep:
         if len(self.model_fields_set) != 1:
-            raise ValueError(f"a step does exactly one thing; this one has {sorted(self.model_fields_set) or 'none'}")
+            raise ValueError(f"a step has exactly one key; this one has {sorted(self.model_fields_set) or 'none'}")
         return self
 
     @property
     def action(self) -> str:
-        """The one thing that the step does."""
+        """The step's key."""
         return next(iter(self.model_fields_set))
 
 
 class ScenarioChapter(StrictModel):
-    """One story, told by its title."""
+    """A titled sequence of steps."""
 
     title: str
     steps: list[ScenarioStep]
 
 
 class LabScenario(SpecDocument):
-    """What is planted before the lab starts, then the chapters in order."""
+    """The faults planted before the lab starts, then the chapters in order."""
 
     start: str
     rate: float = Field(gt=0, description="lab seconds in a real second")
@@ -121,12 +121,12 @@ class LabScenario(SpecDocument):
 
     @property
     def starts_at(self) -> datetime:
-        """The lab's time when it starts."""
+        """The lab time at the start."""
         return datetime.fromisoformat(self.start)
 
 
 def load_scenario(path: Path) -> LabScenario:
-    """Read a scenario file. Raises Trouble that names the file and the place in it."""
+    """Read a scenario file. Raises AssayError with the file and the place of the first mistake."""
     try:
         plain: Any = yaml.safe_load(path.read_bytes())
         return LabScenario.model_validate(plain)
@@ -138,13 +138,13 @@ def load_scenario(path: Path) -> LabScenario:
         first = error.errors()[0]
         place = ".".join(str(step) for step in first["loc"])
         raise AssayError(
-            f"{place}: {first['msg']}", where=str(path), fix="see scenarios/the-loop.yaml for the form"
+            f"{place}: {first['msg']}", where=str(path), fix="scenarios/the-loop.yaml is an example"
         ) from error
 
 
 @dataclass(frozen=True, slots=True)
 class ExpectationResult:
-    """One thing that was declared: what, whether it came out so, and what was seen."""
+    """One expectation: its text, whether it was met, and what was observed instead."""
 
     expected: str
     met: bool
@@ -153,19 +153,19 @@ class ExpectationResult:
 
 @dataclass(frozen=True)
 class ScenarioObservation:
-    """What there is to look at: the whole history, the answer of `assay status`, and the hardware itself."""
+    """What expectations are checked against: the ledger, `assay status` by node, and the virtual hardware."""
 
     entries: Sequence[LedgerEntry]
     status: dict[str, dict[str, Any]]
     world: LabWorld
 
     def entries_of_node(self, node: str, *kinds: str) -> list[LedgerEntry]:
-        """Return a node's entries of some kinds, oldest first."""
+        """Return a node's ledger entries of these kinds, oldest first."""
         return [entry for entry in self.entries if entry.node == node and entry.kind in kinds]
 
 
 def check_expectations(expect: ExpectStep, seen: ScenarioObservation) -> Iterator[ExpectationResult]:
-    """Yield one finding for everything that `expect` declares."""
+    """Yield one result for each expectation in `expect`."""
     yield from (_state(node, state, seen) for node, state in expect.state.items())
     yield from (_path(node, states, seen) for node, states in expect.path.items())
     yield from (_waiting(node, job, seen) for node, job in expect.waiting.items())
@@ -184,9 +184,8 @@ def _state(node: str, state: str, seen: ScenarioObservation) -> ExpectationResul
 
 
 def _path(node: str, states: list[str], seen: ScenarioObservation) -> ExpectationResult:
-    went = [
-        str(e.body.get("state") or e.body.get("to")) for e in seen.entries_of_node(node, "node.enrolled", "transition")
-    ]
+    moves = seen.entries_of_node(node, "node.enrolled", "transition")
+    went = [str(entry.body.get("state") or entry.body.get("to")) for entry in moves]
     return ExpectationResult(
         f"{node} went {' → '.join(states)}", went[-len(states) :] == states, f"it went {' → '.join(went)}"
     )
@@ -208,11 +207,10 @@ def _fault(node: str, name: str, seen: ScenarioObservation) -> ExpectationResult
 
 
 def _unanswered(node: str, channels: list[str], seen: ScenarioObservation) -> ExpectationResult:
-    silent = {
-        str(entry.body["channel"]): str(entry.body["reason"]) for entry in seen.entries_of_node(node, "observe.failed")
-    }
-    said = "; ".join(f"{channel}: {reason}" for channel, reason in silent.items())
-    return ExpectationResult(f"{node}: no answer from {', '.join(channels)}", set(channels) <= set(silent), said)
+    failed = seen.entries_of_node(node, "observe.failed")
+    silent = {str(entry.body["channel"]): str(entry.body["reason"]) for entry in failed}
+    reasons = "; ".join(f"{channel}: {reason}" for channel, reason in silent.items())
+    return ExpectationResult(f"{node}: no answer from {', '.join(channels)}", set(channels) <= set(silent), reasons)
 
 
 def _effect(node: str, action: str, times: int, seen: ScenarioObservation) -> ExpectationResult:
@@ -239,8 +237,8 @@ def _flashes(node: str, flashes: dict[str, int], seen: ScenarioObservation) -> E
 def _ticket(expected: TicketExpectation, seen: ScenarioObservation) -> ExpectationResult:
     opened = [entry.body for entry in seen.entries if entry.kind == "ticket.opened"]
     ended = (entry for entry in seen.entries if entry.kind in ("ticket.closed", "ticket.reopened"))
-    ends = {entry.body["ticket"]: entry for entry in ended}.values()
-    closed = {one.body["ticket"] for one in ends if one.kind == "ticket.closed"}
+    last = {entry.body["ticket"]: entry for entry in ended}.values()
+    closed = {entry.body["ticket"] for entry in last if entry.kind == "ticket.closed"}
     about = [body for body in opened if all(word in str(body) for word in expected.mentions)]
     still = [body for body in about if body["ticket"] not in closed]
     met = len(about) == expected.count and len(still) == (expected.count if expected.open else 0)

@@ -1,4 +1,4 @@
-"""Plays a scenario on a running lab, through the same commands that a person types, and says what came of it."""
+"""Plays a scenario on a running lab with the same commands that a person types, and reports the results."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ FLASH_DEADLINE_S = 60.0
 
 
 class TourReporter:
-    """What a tour says while it goes. The CLI says it in colour; a test listens."""
+    """Receives the progress of a tour. These methods do nothing; the CLI prints."""
 
     def begin_chapter(self, number: int, title: str) -> None:
         """A chapter begins."""
@@ -49,15 +49,15 @@ class TourReporter:
         """A step begins; it may take a while."""
 
     def show_line(self, text: str) -> None:
-        """A line of a command's answer."""
+        """A command printed this line on stdout."""
 
-    def show_result(self, finding: ExpectationResult) -> None:
-        """Something declared was held against what is."""
+    def show_result(self, result: ExpectationResult) -> None:
+        """An expectation was checked."""
 
 
 @dataclass
 class ScenarioPlayer:
-    """A scenario, played in the fleet repository at `root`, whose lab is up."""
+    """Plays a scenario in the fleet repository at `root`; its lab must be up. `missed`: (chapter, result)."""
 
     root: Path
     fleet: Fleet
@@ -66,7 +66,7 @@ class ScenarioPlayer:
     missed: list[tuple[str, ExpectationResult]] = field(default_factory=list)
 
     def play(self, scenario: LabScenario) -> bool:
-        """Play every chapter; return whether everything came out as declared."""
+        """Play every chapter; return whether all expectations were met."""
         for number, chapter in enumerate(scenario.chapters, 1):
             self.reporter.begin_chapter(number, chapter.title)
             self._play_chapter(chapter)
@@ -74,13 +74,13 @@ class ScenarioPlayer:
 
     def _play_chapter(self, chapter: ScenarioChapter) -> None:
         for step in chapter.steps:
-            for finding in self._play_step(step):
-                self.reporter.show_result(finding)
-                if not finding.met:
-                    self.missed.append((chapter.title, finding))
+            for result in self._play_step(step):
+                self.reporter.show_result(result)
+                if not result.met:
+                    self.missed.append((chapter.title, result))
 
     def _play_step(self, step: ScenarioStep) -> list[ExpectationResult]:
-        verbs: dict[str, Callable[..., list[ExpectationResult] | None]] = {
+        players: dict[str, Callable[..., list[ExpectationResult] | None]] = {
             "inject": self._inject,
             "swap": self._swap,
             "job": self._job,
@@ -90,33 +90,33 @@ class ScenarioPlayer:
             "this_machine": self._this_machine,
             "expect": self._expect,
         }
-        return verbs[step.action](getattr(step, step.action)) or []
+        return players[step.action](getattr(step, step.action)) or []
 
-    def _inject(self, wish: InjectStep) -> None:
-        arguments = " ".join(f"{name}={content}" for name, content in wish.arguments.items())
-        self.reporter.begin_step(f"the lab plants {wish.fault} {arguments} on {wish.node}".replace("  ", " "))
-        inject_fault(self.world, wish.fault, wish.node, wish.arguments)
+    def _inject(self, step: InjectStep) -> None:
+        arguments = " ".join(f"{name}={content}" for name, content in step.arguments.items())
+        self.reporter.begin_step(f"the lab plants {step.fault} {arguments} on {step.node}".replace("  ", " "))
+        inject_fault(self.world, step.fault, step.node, step.arguments)
 
-    def _swap(self, wish: SwapStep) -> None:
-        self.reporter.begin_step(f"hands exchange the cables of {wish.a} and {wish.b}")
-        swap_cables(self.world, wish.a, wish.b)
+    def _swap(self, step: SwapStep) -> None:
+        self.reporter.begin_step(f"somebody swaps the cables of {step.a} and {step.b}")
+        swap_cables(self.world, step.a, step.b)
 
-    def _job(self, wish: JobStep) -> None:
-        self.reporter.begin_step(f"a customer's job {wish.name} starts on {wish.node} for {wish.hours:g} h")
-        scheduler = LabScheduler(self.fleet.nodes[wish.node].settings)
-        scheduler.place(wish.name, "customer", wish.node, wish.hours * 3600)
+    def _job(self, step: JobStep) -> None:
+        self.reporter.begin_step(f"a customer's job {step.name} starts on {step.node} for {step.hours:g} h")
+        scheduler = LabScheduler(self.fleet.nodes[step.node].settings)
+        scheduler.place(step.name, "customer", step.node, step.hours * 3600)
 
-    def _certify(self, wish: CertifyStep) -> None:
-        self._run_assay("certify", wish.node, "--reason", wish.reason)
+    def _certify(self, step: CertifyStep) -> None:
+        self._run_assay("certify", step.node, "--reason", step.reason)
 
     def _advance(self, hours: float) -> None:
         self.reporter.begin_step(f"{hours:g} hours pass")
         self.world.jump(timedelta(hours=hours))
 
-    def _reconcile(self, wish: ReconcileStep) -> list[ExpectationResult]:
-        options = [*(f"--node={node}" for node in wish.nodes), *(["--settle"] if wish.settle else [])]
-        if wish.kill_in_flash:
-            return [self._kill_in_flash(wish.kill_in_flash, options)]
+    def _reconcile(self, step: ReconcileStep) -> list[ExpectationResult]:
+        options = [*(f"--node={node}" for node in step.nodes), *(["--settle"] if step.settle else [])]
+        if step.kill_in_flash:
+            return [self._kill_in_flash(step.kill_in_flash, options)]
         self._run_assay("reconcile", "--once", *options)
         return []
 
@@ -136,13 +136,13 @@ class ScenarioPlayer:
         ended = process.wait()
         met = flashing and ended == -signal.SIGKILL
         return ExpectationResult(
-            f"assay was killed in the middle of {node}'s flash", met, f"it ended with {ended} before that"
+            f"assay was killed during the firmware update of {node}", met, f"it ended with {ended} before that"
         )
 
     def _this_machine(self, _: bool) -> None:
         self._run_assay("observe", "--here")
 
-    def _expect(self, wish: ExpectStep) -> list[ExpectationResult]:
+    def _expect(self, step: ExpectStep) -> list[ExpectationResult]:
         answer = subprocess.run(
             self._command("status", "--format", "json"),
             capture_output=True,
@@ -154,7 +154,7 @@ class ScenarioPlayer:
             raise AssayError(f"assay status ended with {answer.returncode}: {answer.stderr.strip()}")
         status = {node["node"]: node for node in json.loads(answer.stdout)["nodes"]}
         entries = Ledger.open(self.root / ".assay" / "ledger.sqlite").entries()
-        return list(check_expectations(wish, ScenarioObservation(entries, status, self.world)))
+        return list(check_expectations(step, ScenarioObservation(entries, status, self.world)))
 
     def _run_assay(self, *words: str) -> None:
         self.reporter.begin_step(f"$ assay {' '.join(words)}")
@@ -177,7 +177,7 @@ class ScenarioPlayer:
 
 
 def _environment_without_ledger() -> dict[str, str]:
-    """Return the environment of a tour's commands: a rehearsal never writes in the ledger of a real fleet."""
+    """Return the environment of a tour's commands, so that they never write to a real fleet's ledger."""
     return {name: value for name, value in os.environ.items() if name != LEDGER_VARIABLE}
 
 
@@ -186,10 +186,10 @@ def _is_flashing(world: LabWorld, node: str) -> bool:
     return any(task["started_at"] <= now < task["ends_at"] for task in world.load(node)["tasks"])
 
 
-def _wait_until(come: Callable[[], bool], seconds: float) -> bool:
+def _wait_until(condition: Callable[[], bool], seconds: float) -> bool:
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
-        if come():
+        if condition():
             return True
         time.sleep(0.05)
     return False

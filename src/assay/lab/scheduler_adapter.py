@@ -1,4 +1,7 @@
-"""The adapter `lab`, which the inventory variable `workloads` names, with the far end's address in `lab_scheduler`."""
+"""The scheduler adapter `lab`, for `assay.lab.scheduler_server`.
+
+The inventory variable `workloads: lab` selects it; `lab_scheduler` is the server's URL.
+"""
 
 from __future__ import annotations
 
@@ -13,22 +16,16 @@ from urllib.parse import quote
 from urllib.request import Request as Call
 from urllib.request import urlopen
 
+from assay.model.cordon_reason import is_our_reason, prefix_reason
 from assay.model.errors import AssayError
 from assay.model.specs.node_settings import NodeSettings
-from assay.schedulers.scheduler_adapter import (
-    VERIFY_UNDRAIN,
-    CustomerJob,
-    SchedulerNodeStatus,
-    SpareRunResult,
-    is_our_reason,
-    prefix_reason,
-)
+from assay.schedulers.scheduler_adapter import VERIFY_UNDRAIN, CustomerJob, SchedulerNodeStatus, SpareRunResult
 
 ANSWER_WITHIN_S = 5.0
 
 
 class LabScheduler:
-    """The adapter `lab`. Built from a node's inventory variables."""
+    """The adapter `lab`, built from a node's settings. Raises AssayError without `lab_scheduler`."""
 
     places_jobs = True
 
@@ -37,7 +34,7 @@ class LabScheduler:
         if not self.address:
             raise AssayError(
                 "workloads is `lab`, but the inventory variable `lab_scheduler` is not set",
-                fix="start the lab (`assay lab up`), which lays its addresses over the inventory",
+                fix="start the lab: `assay lab up` adds its addresses to the inventory",
             )
 
     def __eq__(self, other: object) -> bool:
@@ -47,40 +44,40 @@ class LabScheduler:
         return hash(self.address)
 
     def list_jobs(self, node: str) -> tuple[CustomerJob, ...]:
-        """Return the jobs that run on the node now."""
+        """Return the jobs running on the node."""
         found = self._request("GET", f"/jobs?node={quote(node)}")["jobs"]
         return tuple(CustomerJob(job["id"], job["name"], job["owner"], job["since"]) for job in found)
 
     def read_cordon_reason(self, node: str) -> str:
-        """Return the reason of the cordon that stands, or ""."""
+        """Return the reason of the node's cordon, "" if it has none."""
         return str(self._request("GET", f"/nodes/{quote(node)}")["cordon"])
 
     def cordon(self, node: str, reason: str) -> None:
-        """Let no new job start, unless somebody has said so before."""
+        """Cordon the node, so that no new job starts; an existing cordon stays as it is."""
         if not self.read_cordon_reason(node):
             self._request("PUT", f"/nodes/{quote(node)}/cordon", {"reason": prefix_reason(reason)})
 
     def uncordon(self, node: str) -> None:
-        """Undo our own cordon."""
+        """Remove the cordon if it is ours."""
         if is_our_reason(self.read_cordon_reason(node)):
             self._request("DELETE", f"/nodes/{quote(node)}/cordon")
 
     def drain(self, node: str, reason: str, now: bool = False) -> None:
-        """Cordon; with `now` end and requeue the jobs."""
+        """Cordon the node; with `now`, also end and requeue its jobs."""
         self.cordon(node, reason)
         if now:
             self._request("POST", f"/nodes/{quote(node)}/requeue")
 
     def read_statuses(self, nodes: Collection[str]) -> dict[str, SchedulerNodeStatus]:
-        """Return how each node stands, by one question."""
+        """Return the status of each node, with one request."""
         jobs: dict[str, list[CustomerJob]] = defaultdict(list)
-        told = self._request("GET", "/standings")
-        for job in told["jobs"]:
+        answer = self._request("GET", "/standings")
+        for job in answer["jobs"]:
             jobs[job["node"]].append(CustomerJob(job["id"], job["name"], job["owner"], job["since"]))
-        return {node: SchedulerNodeStatus(tuple(jobs[node]), told["cordons"].get(node, "")) for node in nodes}
+        return {node: SchedulerNodeStatus(tuple(jobs[node]), answer["cordons"].get(node, "")) for node in nodes}
 
     def cordon_many(self, reasons: Mapping[str, str]) -> None:
-        """Cordon each node, by one order."""
+        """Cordon several nodes with one request. `reasons` maps a node to its reason."""
         self._request("PUT", "/cordons", {node: prefix_reason(reason) for node, reason in reasons.items()})
 
     def run_spare(self, node: str, command: Sequence[str], given: bytes, deadline_s: float) -> SpareRunResult:
@@ -90,17 +87,16 @@ class LabScheduler:
         return SpareRunResult(told["code"], b64decode(told["output"]), told["errors"], told["yielded"])
 
     def undrain_verified(self, node: str, began: datetime) -> str:
-        """Undo a cordon that asks for it and was there when the verification began; return its reason, or ""."""
-        told = self._request("GET", f"/nodes/{quote(node)}")
-        if VERIFY_UNDRAIN not in told["cordon"] or datetime.fromisoformat(told["since"]) > began:
+        """Remove a cordon that asks for verification and is older than `began`; return its reason, else ""."""
+        answer = self._request("GET", f"/nodes/{quote(node)}")
+        if VERIFY_UNDRAIN not in answer["cordon"] or datetime.fromisoformat(answer["since"]) > began:
             return ""
         self._request("DELETE", f"/nodes/{quote(node)}/cordon")
-        return str(told["cordon"])
+        return str(answer["cordon"])
 
     def place(self, name: str, owner: str, node: str, seconds: float) -> CustomerJob:
-        """Start a job of `seconds` lab seconds on a node, as a customer would. Trouble where it is cordoned."""
-        wish = {"name": name, "owner": owner, "node": node, "seconds": seconds}
-        job = self._request("POST", "/jobs", wish)
+        """Start a customer's job of `seconds` lab seconds on a node. Raises AssayError if it is cordoned."""
+        job = self._request("POST", "/jobs", {"name": name, "owner": owner, "node": node, "seconds": seconds})
         return CustomerJob(job["id"], job["name"], job["owner"], job["since"])
 
     def _request(

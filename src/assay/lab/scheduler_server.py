@@ -1,23 +1,17 @@
-"""The lab's scheduler: jobs that end when their time is over, cordons with reasons, and a requeue.
-
-It is the far end, served over loopback HTTP by the lab's daemon; `assay.lab.scheduler_adapter` is the adapter.
+"""The lab's scheduler over loopback HTTP: timed jobs, cordons with reasons, requeue, and commands on idle nodes.
 
 ```
-GET  /jobs?node=N               {"jobs": [{"id","name","owner","node","since","ends_at","state"}…]}  running on N
-GET  /jobs                      every job that ever was, with its state (running, ended, requeued)
-POST /jobs                      {"name","owner","node","seconds"} → the job, or 409 where N is cordoned
+GET  /jobs?node=N               {"jobs": [{"id","name","owner","node","since","ends_at","state"}…]}, running on N
+GET  /jobs                      all jobs of all time, with their state (running, ended, requeued)
+POST /jobs                      {"name","owner","node","seconds"} → the job; 409 if N is cordoned
 GET  /nodes/N                   {"cordon": reason or "", "since": when it was set}
-PUT  /nodes/N/cordon            {"reason"}; 409 where somebody else's cordon stands
+PUT  /nodes/N/cordon            {"reason"}; 409 if N has another cordon
 DELETE /nodes/N/cordon
-PUT  /cordons                   {node: reason}; those that stand stay
-GET  /standings                 {"jobs": [those that run], "cordons": {node: reason}}
-POST /nodes/N/requeue           ends the node's jobs; each stays in the record as requeued
+PUT  /cordons                   {node: reason}; existing cordons stay
+GET  /standings                 {"jobs": [running jobs], "cordons": {node: reason}}
+POST /nodes/N/requeue           ends the node's jobs; each stays listed as requeued
 POST /nodes/N/spare             {"command","given","deadline_s"} → {"code","output","errors","yielded"}; base64 bytes
 ```
-
-What the lab's scheduler remembers: jobs with an end, and cordons with a reason.
-
-What runs in the spare time of the lab's nodes: a process each, which ends as soon as a customer comes.
 """
 
 from __future__ import annotations
@@ -43,7 +37,7 @@ from assay.lab.world import LabWorld
 
 
 class LabJobQueue:
-    """Jobs and cordons in memory. A job whose time is over reads `ended` from then on."""
+    """Jobs and cordons, in memory. `now` is the lab's clock; a job becomes `ended` when its time is over."""
 
     def __init__(self, now: Callable[[], datetime]) -> None:
         self.cordons: dict[str, str] = {}
@@ -51,7 +45,7 @@ class LabJobQueue:
         self._now, self._jobs, self._numbers = now, list[dict[str, Any]](), count(1)
 
     def jobs(self, node: str | None = None) -> list[dict[str, Any]]:
-        """Return the jobs that run on `node`, or every job that ever was."""
+        """Return the jobs running on `node`, or, without a node, all jobs of all time."""
         now = self._now()
         for job in self._jobs:
             if job["state"] == "running" and datetime.fromisoformat(job["ends_at"]) <= now:
@@ -59,18 +53,18 @@ class LabJobQueue:
         return [job for job in self._jobs if node is None or (job["node"] == node and job["state"] == "running")]
 
     def cordon(self, node: str, reason: str) -> str:
-        """Close a node for a reason; return the one that stands, which is an earlier one where there was any."""
+        """Cordon a node, unless it is cordoned already; return the reason of its cordon."""
         if node not in self.cordons:
             self.cordons[node], self.closed_at[node] = reason, self._now().isoformat()
         return self.cordons[node]
 
     def uncordon(self, node: str) -> None:
-        """Open a node, whoever closed it."""
+        """Remove a node's cordon."""
         self.cordons.pop(node, None)
         self.closed_at.pop(node, None)
 
     def place(self, name: str, owner: str, node: str, seconds: float) -> dict[str, Any] | None:
-        """Start a job of `seconds`, or return None where the node is cordoned."""
+        """Start a job of `seconds` and return it, None if the node is cordoned."""
         if node in self.cordons:
             return None
         now = self._now()
@@ -87,7 +81,7 @@ class LabJobQueue:
         return job
 
     def requeue(self, node: str) -> list[dict[str, Any]]:
-        """End the node's running jobs; the record says that they were requeued, and when."""
+        """End the node's running jobs, mark them as requeued, and return them."""
         ended = self.jobs(node)
         for job in ended:
             job.update(state="requeued", ends_at=self._now().isoformat())
@@ -95,42 +89,42 @@ class LabJobQueue:
 
 
 class SpareCommandRunner:
-    """Runs commands on nodes as the node's own shell does, one a node at a time, and none where it is not free."""
+    """Runs commands on idle nodes, one a node at a time. A customer's job ends the command at once."""
 
     def __init__(self, world: LabWorld, queue: LabJobQueue) -> None:
         self._world, self._queue = world, queue
         self._running: dict[str, Process] = {}
-        self._made_room: set[str] = set()
+        self._preempted: set[str] = set()
 
     async def run_command(self, node: str, command: Sequence[str], given: str, deadline_s: float) -> dict[str, Any]:
-        """Run a command; return what came of it in the form of POST /nodes/N/spare. Bytes are in base64."""
+        """Run a command on a node; return the answer of POST /nodes/N/spare."""
         if node in self._running:
-            return _result_as_json(None, err=b"something else runs in its spare time")
+            return _result_as_json(None, err=b"another command runs on this idle node")
         if self._customers(node) or node in self._queue.cordons:
             return _result_as_json(None, yielded=self._customers(node))
-        there = [sys.executable, "-m", "assay.lab.node.shell", str(self._world.home), node, *command]
-        process = await asyncio.create_subprocess_exec(*there, stdin=PIPE, stdout=PIPE, stderr=PIPE, process_group=0)
+        remote = [sys.executable, "-m", "assay.lab.node.shell", str(self._world.home), node, *command]
+        process = await asyncio.create_subprocess_exec(*remote, stdin=PIPE, stdout=PIPE, stderr=PIPE, process_group=0)
         self._running[node] = process
         try:
-            return await self._ended(node, process, b64decode(given), deadline_s)
+            return await self._wait_for_result(node, process, b64decode(given), deadline_s)
         finally:
             del self._running[node]
-            self._made_room.discard(node)
+            self._preempted.discard(node)
 
     def end_for_customer(self, node: str) -> None:
-        """End what runs on a node, at once: a customer's job was placed there."""
+        """Kill the command on a node, because a customer's job starts there."""
         if process := self._running.get(node):
-            self._made_room.add(node)
+            self._preempted.add(node)
             _kill_process(process)
 
-    async def _ended(self, node: str, process: Process, given: bytes, deadline_s: float) -> dict[str, Any]:
+    async def _wait_for_result(self, node: str, process: Process, given: bytes, deadline_s: float) -> dict[str, Any]:
         try:
             out, err = await asyncio.wait_for(process.communicate(given), deadline_s)
         except TimeoutError:
             _kill_process(process)
             await process.wait()
             return _result_as_json(None)
-        if node in self._made_room:
+        if node in self._preempted:
             return _result_as_json(None, out, err, self._customers(node) or "a job that is over already")
         code = process.returncode
         return _result_as_json(None if code is None or code < 0 else code, out, err)
@@ -151,25 +145,25 @@ def _kill_process(process: Process) -> None:
 
 
 def scheduler_app(world: LabWorld) -> Starlette:
-    """Return the scheduler as an ASGI app; its jobs end by the lab's clock."""
-    far = _SchedulerRoutes(world)
+    """Return the scheduler as an ASGI app. Jobs end by the lab's clock."""
+    handlers = _SchedulerRoutes(world)
     return Starlette(
         routes=[
-            Route("/standings", far.standings),
-            Route("/jobs", far.jobs),
-            Route("/jobs", far.place, methods=["POST"]),
-            Route("/cordons", far.cordon_many, methods=["PUT"]),
-            Route("/nodes/{node}", far.node),
-            Route("/nodes/{node}/cordon", far.cordon, methods=["PUT"]),
-            Route("/nodes/{node}/cordon", far.uncordon, methods=["DELETE"]),
-            Route("/nodes/{node}/requeue", far.requeue, methods=["POST"]),
-            Route("/nodes/{node}/spare", far.spare, methods=["POST"]),
+            Route("/standings", handlers.standings),
+            Route("/jobs", handlers.jobs),
+            Route("/jobs", handlers.place, methods=["POST"]),
+            Route("/cordons", handlers.cordon_many, methods=["PUT"]),
+            Route("/nodes/{node}", handlers.node),
+            Route("/nodes/{node}/cordon", handlers.cordon, methods=["PUT"]),
+            Route("/nodes/{node}/cordon", handlers.uncordon, methods=["DELETE"]),
+            Route("/nodes/{node}/requeue", handlers.requeue, methods=["POST"]),
+            Route("/nodes/{node}/spare", handlers.spare, methods=["POST"]),
         ]
     )
 
 
 class _SchedulerRoutes:
-    """The answers, each of a route."""
+    """The handlers, one a route."""
 
     def __init__(self, world: LabWorld) -> None:
         self._queue = LabJobQueue(lambda: world.clock().now())
@@ -183,11 +177,11 @@ class _SchedulerRoutes:
         return JSONResponse({"jobs": running, "cordons": self._queue.cordons})
 
     async def place(self, request: Request) -> Response:
-        wish = await request.json()
-        job = self._queue.place(wish["name"], wish["owner"], wish["node"], float(wish["seconds"]))
+        order = await request.json()
+        job = self._queue.place(order["name"], order["owner"], order["node"], float(order["seconds"]))
         if job is None:
-            return JSONResponse({"error": f"{wish['node']} is cordoned"}, status_code=409)
-        self._spare.end_for_customer(wish["node"])
+            return JSONResponse({"error": f"{order['node']} is cordoned"}, status_code=409)
+        self._spare.end_for_customer(order["node"])
         return JSONResponse(job, status_code=201)
 
     async def node(self, request: Request) -> Response:
@@ -201,8 +195,8 @@ class _SchedulerRoutes:
         return JSONResponse({"cordon": standing}, status_code=200 if standing == reason else 409)
 
     async def cordon_many(self, request: Request) -> Response:
-        wanted = await request.json()
-        return JSONResponse({name: self._queue.cordon(name, reason) for name, reason in wanted.items()})
+        reasons = await request.json()
+        return JSONResponse({name: self._queue.cordon(name, reason) for name, reason in reasons.items()})
 
     async def uncordon(self, request: Request) -> Response:
         self._queue.uncordon(request.path_params["node"])

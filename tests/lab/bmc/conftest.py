@@ -161,5 +161,5 @@ def standing(fleet: Fleet, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 def lab(standing: Lab, fleet: Fleet) -> Lab:
     """The shared lab with its node healthy and new, and nobody logged in."""
     furnish(standing.world, fleet, ["n0003"])
-    standing.bmcs.machines["n0003"].door = BmcLogins(f"{USER}:{PASSWORD}")
+    standing.bmcs.machines["n0003"].logins = BmcLogins(f"{USER}:{PASSWORD}")
     return standing

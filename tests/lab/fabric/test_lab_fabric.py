@@ -23,7 +23,8 @@ from assay.lab.fabric.cabling import (
     unplug_cable,
 )
 from assay.lab.fabric.ibnetdiscover import discover_lab_fabric, format_net_file
-from assay.lab.world import LabWorld, write_json
+from assay.lab.node_state import write_json
+from assay.lab.world import LabWorld
 from assay.model.errors import AssayError
 
 REPOSITORY = Path(__file__).parents[3]
@@ -231,7 +232,7 @@ def test_a_recording_of_another_cabling_is_not_replayed(world):
     plain = json.loads((world.home / "fabric.json").read_text())
     plain["designed"].pop()
     write_json(world.home / "fabric.json", plain)
-    with pytest.raises(AssayError, match="another cabling") as trouble:
+    with pytest.raises(AssayError, match="differs from the design") as trouble:
         discover_lab_fabric(world, None)
     assert "ibsim-utils" in trouble.value.fix
 

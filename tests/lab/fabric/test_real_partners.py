@@ -59,11 +59,11 @@ def only(fabric):
 
 
 def expected(one):
-    return {frozenset(end.at for end in pair.expected.ends) for pair in one.cables if pair.expected}
+    return {frozenset(end.port_id for end in pair.expected.ends) for pair in one.cables if pair.expected}
 
 
 def ports(*cables):
-    return {frozenset(end.at for end in cable.ends) for cable in cables}
+    return {frozenset(end.port_id for end in cable.ends) for cable in cables}
 
 
 def node(fabric, name):

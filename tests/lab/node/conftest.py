@@ -16,8 +16,9 @@ from typing import Any
 import pytest
 
 from assay.lab.node.virtual_node import make_initial_state
-from assay.lab.world import LabWorld, VirtualNodeState
-from assay.model.fleet import Node
+from assay.lab.node_state import VirtualNodeState
+from assay.lab.world import LabWorld
+from assay.model.node import Node
 from assay.model.specs.firmware_bundle import FirmwareBundle, FirmwareComponent
 from assay.model.specs.node_spec import GpuSpec, HcaSpec, NicSpec, NodeSpec, NvmeSpec, PsuSpec
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from assay.lab.node.device_files import node_files
 from assay.lab.node.virtual_node import render_node, write_file_tree
-from assay.lab.world import VirtualNodeState
+from assay.lab.node_state import VirtualNodeState
 
 Healthy = Callable[[str], VirtualNodeState]
 

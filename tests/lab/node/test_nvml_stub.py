@@ -16,11 +16,11 @@ from typing import Any
 
 import pytest
 
+from assay.lab.node_state import VirtualNodeState
 from assay.lab.nvml import stub_build as builder
 from assay.lab.nvml.replayed_readings import replay_nvml_readings
 from assay.lab.nvml.stub_answers import stub_answers
 from assay.lab.nvml.stub_build import SONAME, SOURCE, build_stub, describe_nvml_source
-from assay.lab.world import VirtualNodeState
 
 Healthy = Callable[[str], VirtualNodeState]
 Ask = Callable[..., dict[str, Any]]
@@ -33,10 +33,10 @@ LACKING = (  # what drivers before 535 do not know
 )
 READ = """
 import json
-from assay.probe.node_access import Root
+from assay.probe.node_access import NodeRoot
 from assay.probe.gpu.gpu_list import read_gpus
-from assay.probe.node_access import settled
-print(json.dumps(settled(read_gpus(Root()))))
+from assay.probe.node_access import resolve_lazy
+print(json.dumps(resolve_lazy(read_gpus(NodeRoot()))))
 """
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from assay.observe.transports.ssh_and_local import build_probe_script
+from assay.observe.transports.command_transport import build_probe_script
 from assay.observe.unanswered_channels import iterate_leaves
 
 CPU_S, MEMORY_MB = 0.5, 60

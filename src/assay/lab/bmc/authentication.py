@@ -1,4 +1,4 @@
-"""Who may come in: the accounts and sessions of one BMC. Sessions die with the process, as they do with a real BMC."""
+"""The accounts and login sessions of one BMC. Sessions end with the process, as on a real BMC."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SESSION_TIMEOUT_S = 1800
 
 @dataclass(slots=True)
 class BmcAccount:
-    """One user."""
+    """One user. `role` is a key of `ROLES`."""
 
     id: str
     user: str
@@ -33,7 +33,7 @@ class BmcAccount:
 
 @dataclass(slots=True)
 class LoginSession:
-    """One login. `seen` is the monotonic time of its last use."""
+    """One login. `last_used` is monotonic time."""
 
     id: str
     account: BmcAccount
@@ -42,7 +42,7 @@ class LoginSession:
 
 
 class BmcLogins:
-    """Accounts by id and sessions by id of one BMC. `credentials` is `user:password` of the first administrator."""
+    """The accounts and sessions of one BMC, by id. `credentials` is `user:password` of the first administrator."""
 
     def __init__(self, credentials: str) -> None:
         user, _, password = credentials.partition(":")
@@ -50,16 +50,16 @@ class BmcLogins:
         self.sessions: dict[str, LoginSession] = {}
 
     def log_in(self, user: str, password: str) -> LoginSession:
-        """Open a session. Raises a 401 for a wrong user or password."""
-        account = self._account(user, password)
+        """Open a session. Raises RedfishErrorResponse (401) for a wrong user or password."""
+        account = self._password_account(user, password)
         session = LoginSession(secrets.token_hex(5), account, secrets.token_hex(24), time.monotonic())
         self.sessions[session.id] = session
         return session
 
     def account_of(self, headers: Mapping[str, str]) -> BmcAccount:
-        """Return the account behind a request's X-Auth-Token or Basic credentials. Raises a 401 when there is none."""
+        """Return the account of a request's X-Auth-Token or Basic credentials. Raises a 401 if there is none."""
         if token := headers.get("x-auth-token"):
-            return self._of_token(token)
+            return self._token_account(token)
         scheme, _, content = headers.get("authorization", "").partition(" ")
         if scheme.lower() != "basic":
             raise unauthorized()
@@ -67,7 +67,7 @@ class BmcLogins:
             user, _, password = base64.b64decode(content, validate=True).decode().partition(":")
         except (binascii.Error, UnicodeDecodeError):
             raise unauthorized() from None
-        return self._account(user, password)
+        return self._password_account(user, password)
 
     def drop_account(self, account_id: str) -> None:
         """Delete an account and end its sessions."""
@@ -75,19 +75,19 @@ class BmcLogins:
         self.sessions = {name: session for name, session in self.sessions.items() if session.account is not account}
 
     def live_sessions(self) -> dict[str, LoginSession]:
-        """Return the sessions that have not expired; the others are forgotten."""
+        """Drop expired sessions and return the others."""
         oldest = time.monotonic() - SESSION_TIMEOUT_S
         self.sessions = {name: session for name, session in self.sessions.items() if session.last_used > oldest}
         return self.sessions
 
-    def _account(self, user: str, password: str) -> BmcAccount:
+    def _password_account(self, user: str, password: str) -> BmcAccount:
         for account in self.accounts.values():
             same_user = hmac.compare_digest(account.user.encode(), user.encode())
             if same_user & hmac.compare_digest(account.password.encode(), password.encode()) and account.enabled:
                 return account
         raise unauthorized()
 
-    def _of_token(self, token: str) -> BmcAccount:
+    def _token_account(self, token: str) -> BmcAccount:
         for session in self.live_sessions().values():
             if hmac.compare_digest(session.token.encode(), token.encode()) and session.account.enabled:
                 session.last_used = time.monotonic()

@@ -1,4 +1,4 @@
-"""New events on their way out: the server-sent stream, and calls to subscribers."""
+"""Delivers new events: to subscribers by POST, and to open server-sent event streams."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ from assay.lab.bmc.resources.event_service import SUBSCRIPTIONS, event_payload
 from assay.lab.bmc.resources.service_root import RESOURCE_TREE
 from assay.lab.bmc.responses import COMMON_HEADERS, no_content_answer, resource_answer
 from assay.lab.bmc.virtual_bmc import BmcRequest, VirtualBmc, require_string
-from assay.lab.node_state import with_sel_event
-from assay.lab.world import VirtualNodeState
+from assay.lab.node_state import VirtualNodeState, with_sel_event
 
 POLL_EVERY_S = 0.25
 HEARTBEAT_EVERY_S = 5
@@ -29,24 +28,25 @@ EventKey = tuple[str, str]
 
 
 async def new_events(machine: VirtualBmc, after: str | None = None) -> AsyncIterator[dict[str, Any]]:
-    """Yield each event that is logged from now on (or after the event with id `after`), soon after it is there."""
-    told, seen = _known(machine, after), None
+    """Yield each event logged from now on, or since the event with id `after`, at most `POLL_EVERY_S` late."""
+    delivered, last = _initially_delivered(machine, after), None
     while True:
-        state = seen if machine.is_silent() else await _latest(machine)
-        if state is not None and state is not seen:
+        state = last if machine.is_silent() else await _latest(machine)
+        if state is not None and state is not last:
             for event in state.get("events", []):
-                if _key(event) not in told:
+                if _key(event) not in delivered:
                     yield event
-            told, seen = {_key(event) for event in state.get("events", [])}, state
+            delivered, last = {_key(event) for event in state.get("events", [])}, state
         await asyncio.sleep(POLL_EVERY_S)
 
 
 def open_event_stream(machine: VirtualBmc, headers: Mapping[str, str]) -> Response:
-    """Return the stream of ServerSentEventUri; comments keep it alive while nothing happens.
+    """Return the stream of ServerSentEventUri; comments keep it alive.
 
-    While it is open it is one of the subscriptions. Raises a 406 for a client that takes no event stream.
+    An open stream is listed as a subscription. Raises a 406 for a client that does not accept an event stream.
     """
-    if not {"*/*", "text/*", "text/event-stream"} & _media_types(headers.get("accept", "*/*")):
+    accepted = {part.partition(";")[0].strip().lower() for part in headers.get("accept", "*/*").split(",")}
+    if not {"*/*", "text/*", "text/event-stream"} & accepted:
         raise RedfishErrorResponse(406, "HeaderInvalid", "This is a stream of text/event-stream", "Accept")
     ident = secrets.token_hex(4)
 
@@ -62,10 +62,12 @@ def open_event_stream(machine: VirtualBmc, headers: Mapping[str, str]) -> Respon
 
 
 async def deliver_events(machine: VirtualBmc) -> None:
-    """Call every subscriber of this BMC with each new event, for ever. One that does not answer misses it."""
+    """Send each new event to every subscriber of this BMC, until cancelled. There is one attempt an event."""
     async for event in new_events(machine):
-        known = machine.stored_state().get("subscriptions", {})
-        calls = [outbound_http.post_event(entry["destination"], _body(entry, event)) for entry in known.values()]
+        calls = []
+        for entry in machine.stored_state().get("subscriptions", {}).values():
+            body = json.dumps(event_payload(event, entry["context"])).encode()
+            calls.append(outbound_http.post_event(entry["destination"], body))
         await asyncio.gather(*calls, return_exceptions=True)
 
 
@@ -89,7 +91,7 @@ async def subscribe(call: BmcRequest) -> Response:
 async def unsubscribe(call: BmcRequest) -> Response:
     """DELETE a subscription."""
     if call.ids[0] in call.view.listeners:
-        raise state_conflict("A stream ends when its listener closes it")
+        raise state_conflict("Only the client can end an event stream")
     if call.ids[0] not in call.view.state.get("subscriptions", {}):
         raise not_found(call.request.url.path)
 
@@ -102,34 +104,26 @@ async def unsubscribe(call: BmcRequest) -> Response:
 
 
 async def submit_test_event(call: BmcRequest) -> Response:
-    """EventService.SubmitTestEvent: log an event, so that it goes where events go."""
+    """EventService.SubmitTestEvent: log an event; it is delivered like any other."""
     names = {"Message", "MessageId", "MessageArgs", "Severity", "MessageSeverity", "EventId", "EventType"}
     plain = await call.read_parameters(names | {"EventTimestamp", "EventGroupId", "OriginOfCondition"}, ("MessageId",))
-    words, message_id = str(plain.get("Message", "Test event")), require_string(plain, "MessageId")
-    await call.bmc.change(lambda state, now: with_sel_event(state, now, "OK", words, message_id))
+    text, message_id = str(plain.get("Message", "Test event")), require_string(plain, "MessageId")
+    await call.bmc.change(lambda state, now: with_sel_event(state, now, "OK", text, message_id))
     return no_content_answer()
 
 
 async def _latest(machine: VirtualBmc) -> VirtualNodeState:
-    """Return the state, with what time has brought; the clock is only asked while something waits for it."""
+    """Return the present state. The clock is read only if time alone can change the state."""
     state = machine.stored_state()
     return (await machine.view()).state if has_pending_changes(state) else state
 
 
-def _media_types(accept: str) -> set[str]:
-    return {part.partition(";")[0].strip().lower() for part in accept.split(",")}
-
-
-def _known(machine: VirtualBmc, after: str | None) -> set[EventKey]:
+def _initially_delivered(machine: VirtualBmc, after: str | None) -> set[EventKey]:
     keys = [_key(event) for event in machine.stored_state().get("events", [])]
     ids = [ident for ident, _ in keys]
     return set(keys[: ids.index(after) + 1] if after in ids else keys)
 
 
 def _key(event: dict[str, Any]) -> EventKey:
-    """An id may come again after the log was cleared; with its time it does not."""
+    """Return id and time: together they are unique, also after the log was cleared."""
     return event["id"], event["at"]
-
-
-def _body(entry: dict[str, str], event: dict[str, Any]) -> bytes:
-    return json.dumps(event_payload(event, entry["context"])).encode()

@@ -1,4 +1,4 @@
-"""Bringing an image onto a component: what an image says about itself, and the task that writes it. Pure."""
+"""Firmware updates as pure functions of a node's state: read an image, start its task, compute the progress."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from typing import Any
 
 from assay.lab.bmc.power_transitions import is_task_running
 from assay.lab.firmware_images import read_image_header
-from assay.lab.node_state import with_sel_event
-from assay.lab.world import VirtualNodeState
+from assay.lab.node_state import VirtualNodeState, with_sel_event
 
 MAX_IMAGE_BYTES = 64 << 20
 RESET_BY_COMPONENT: tuple[tuple[str, str], ...] = (
@@ -24,16 +23,16 @@ RESET_BY_COMPONENT: tuple[tuple[str, str], ...] = (
 
 
 class ImageRefused(Exception):
-    """The image cannot be used on this node."""
+    """The image is invalid or does not fit this node."""
 
 
 class ComponentBusy(Exception):
-    """Another update of the same component is still running."""
+    """Another update of the same component is running."""
 
 
 @dataclass(frozen=True, slots=True)
 class UploadedImage:
-    """What an image's header says (see assay.lab.firmware_images), the reset that its kind needs, and the file's sha256."""
+    """An image's header (assay.lab.firmware_images), the reset that activates it, and the file's sha256."""
 
     component: str
     version: str
@@ -43,30 +42,30 @@ class UploadedImage:
 
 
 def read_image(content: bytes) -> UploadedImage:
-    """Read an image. Raises Refused for bytes that are none."""
+    """Read an image. Raises ImageRefused for bytes that are no image."""
     try:
         plain = read_image_header(content)
     except ValueError:
         raise ImageRefused("the file is no image: it has no readable header") from None
     component, version, inventory = plain["component"], plain["version"], plain["inventory"]
     if not (isinstance(inventory, list) and inventory and all(isinstance(name, str) for name in inventory)):
-        raise ImageRefused("the image names nothing that it is for")
+        raise ImageRefused("the image names no inventory id")
     digest = hashlib.sha256(content).hexdigest()
     return UploadedImage(str(component), str(version), tuple(inventory), find_needed_reset(inventory), digest)
 
 
 def find_needed_reset(inventory: Sequence[str]) -> str:
-    """Return the reset after which firmware of this kind runs."""
+    """Return the reset that activates firmware of this kind: bmc, host, ac or none."""
     return next((reset for prefix, reset in RESET_BY_COMPONENT if inventory[0].startswith(prefix)), "none")
 
 
 def start_flash(
     state: VirtualNodeState, image: UploadedImage, targets: Collection[str], now: datetime
 ) -> VirtualNodeState:
-    """Return the state with one more update task, running. It is the last of `tasks`.
+    """Return the state with a new running update task, the last of `tasks`.
 
-    `targets` are inventory ids; empty means all that the image is for. Raises Refused for an image of another
-    component or node, Busy while one of its components is being written.
+    `targets` are inventory ids; empty means all ids of the image. Raises ImageRefused for an image of another
+    component or node, ComponentBusy while another task writes one of the components.
     """
     ids = _ids(state, image, targets)
     for task in state.get("tasks", []):
@@ -91,7 +90,7 @@ def start_flash(
 
 
 def start_refused_flash(state: VirtualNodeState, sha256: str, why: str, now: datetime) -> VirtualNodeState:
-    """Return the state with one more task that ended at once in Exception: nothing was written."""
+    """Return the state with a new task that has ended in Exception; nothing was written."""
     ended = {
         "ends_at": now.isoformat(),
         "ended_at": now.isoformat(),
@@ -106,7 +105,7 @@ def start_refused_flash(state: VirtualNodeState, sha256: str, why: str, now: dat
 
 
 def flash_progress(task: dict[str, Any], now: datetime) -> int:
-    """Return a task's PercentComplete: 100 only once it is completed."""
+    """Return a task's PercentComplete; 100 only after completion."""
     if task.get("state") == "Completed":
         return 100
     begin, end = (datetime.fromisoformat(task[key]) for key in ("started_at", "ends_at"))

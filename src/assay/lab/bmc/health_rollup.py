@@ -1,18 +1,18 @@
-"""How well the areas of a node are: each is as well as the worst of its parts, and the node as its worst area."""
+"""Health rollup of a node: an area has the health of its worst part, the node that of its worst area."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from assay.lab.bmc.resource_tree import make_status
-from assay.lab.world import VirtualNodeState
+from assay.lab.node_state import VirtualNodeState
 
 WORST = ("Critical", "Warning")
 LEAK = {"OK": "OK", "Warning": "Warning", "Critical": "Critical"}
 
 
 def worst_health(levels: Iterable[str]) -> str:
-    """Return the worst of some healths."""
+    """Return the worst of some health levels, OK for none."""
     found = set(levels)
     return next((level for level in WORST if level in found), "OK")
 
@@ -23,12 +23,12 @@ def power_health(state: VirtualNodeState) -> str:
 
 
 def cooling_health(state: VirtualNodeState) -> str:
-    """Return the health of fans and of what looks for leaks."""
+    """Return the health of fans and leak detectors."""
     return worst_health([*(fan.get("health", "OK") for fan in state.get("fans", [])), leak_health(state)])
 
 
 def leak_health(state: VirtualNodeState) -> str:
-    """Return the health of what looks for leaks."""
+    """Return the health of the leak detectors."""
     return worst_health(LEAK[leak["state"]] for leak in state["box"]["leaks"])
 
 
@@ -43,10 +43,10 @@ def memory_health(state: VirtualNodeState) -> str:
 
 
 def node_health(state: VirtualNodeState) -> str:
-    """Return the health of the node: the worst there is."""
+    """Return the health of the node, that of its worst area."""
     return worst_health((power_health(state), cooling_health(state), processor_health(state), memory_health(state)))
 
 
 def rollup_status(level: str) -> dict[str, str | None]:
-    """Return a Status object whose health is rolled up from what is below."""
+    """Return a Status object with `level` as Health and HealthRollup."""
     return {**make_status(level), "HealthRollup": level}

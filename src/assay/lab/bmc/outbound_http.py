@@ -1,4 +1,4 @@
-"""What a BMC asks of others: it fetches images and calls subscribers. Always directly, never through a proxy."""
+"""The BMC as an HTTP client: it fetches images and posts events, always directly, never through a proxy."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from http.client import HTTPException
 
 FETCH_DEADLINE_S, POST_DEADLINE_S = 10.0, 5.0
 
-# Threads of their own: an image that never comes must not hold up changes of state, nor one subscriber the images.
+# Separate pools: a fetch that hangs must not delay changes of state, and a subscriber must not delay fetches.
 _FETCHERS = ThreadPoolExecutor(32, thread_name_prefix="bmc-fetch")
 _CALLERS = ThreadPoolExecutor(8, thread_name_prefix="bmc-call")
 _DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 class OutboundCallFailed(Exception):
-    """The other side did not do its part; the text says how."""
+    """The other side failed; the text is the reason."""
 
 
 async def fetch_image(uri: str, limit: int) -> bytes:
-    """GET what is at an http or https URI. Raises Unreachable, also for more than `limit` bytes."""
+    """GET an http or https URI. Raises OutboundCallFailed, also for more than `limit` bytes."""
     return await asyncio.get_running_loop().run_in_executor(_FETCHERS, _fetch, uri, limit)
 
 
 async def post_event(uri: str, body: bytes) -> None:
-    """POST a JSON document to an http or https URI. Raises Unreachable."""
+    """POST a JSON document to an http or https URI. Raises OutboundCallFailed."""
     await asyncio.get_running_loop().run_in_executor(_CALLERS, _call, uri, body)
 
 

@@ -1,6 +1,6 @@
-"""What a reset does to a node. Pure: state, what was asked and when → the state after it.
+"""Resets and elapsed time as pure functions of a node's state.
 
-What the passing of time does to a node: a pending power-on takes effect, update tasks end.
+With time, a pending power-on takes effect and update tasks end (`apply_elapsed_time`).
 """
 
 from __future__ import annotations
@@ -12,84 +12,10 @@ from typing import Any, Literal, get_args
 
 from assay.lab.node.healthy_devices import gpu_after_boot
 from assay.lab.node.healthy_host import apply_pending_bios, host_after_boot
-from assay.lab.node_state import with_sel_event
-from assay.lab.world import VirtualNodeState
+from assay.lab.node_state import VirtualNodeState, with_sel_event
 
 UpdateTask = dict[str, Any]
 StateStep = Callable[[VirtualNodeState], VirtualNodeState]
-
-
-def apply_elapsed_time(state: VirtualNodeState, now: datetime) -> VirtualNodeState:
-    """Return the state as of `now`, with everything that fell due by then folded in, in the order it fell due.
-
-    Pure, idempotent, and the same whether time passes at once or in steps. Returns `state` itself when nothing did.
-    """
-    for _, step in sorted(_due_changes(state, now), key=lambda pair: pair[0]):
-        state = step(state)
-    return state
-
-
-def has_pending_changes(state: VirtualNodeState) -> bool:
-    """Whether time alone will change this state."""
-    return bool(state["power"].get("on_at")) or any(is_task_running(task) for task in state.get("tasks", []))
-
-
-def is_task_running(task: UpdateTask) -> bool:
-    """Whether an update task has not ended yet."""
-    return bool(task.get("state", "Running") == "Running")
-
-
-def interrupt_task(state: VirtualNodeState, task_id: str, now: datetime, why: str) -> VirtualNodeState:
-    """Return the state with a running task ended in Exception because of `why`; the firmware stays as it was."""
-    return _ended(state, task_id, now, "Exception", why)
-
-
-def _due_changes(state: VirtualNodeState, now: datetime) -> Iterator[tuple[datetime, StateStep]]:
-    if (on_at := state["power"].get("on_at")) and (at := datetime.fromisoformat(on_at)) <= now:
-        yield at, _powered_on
-    for task in state.get("tasks", []):
-        if is_task_running(task) and (at := datetime.fromisoformat(task["ends_at"])) <= now:
-            yield at, _task_end(task, at)
-
-
-def _powered_on(state: VirtualNodeState) -> VirtualNodeState:
-    on = {**state, "power": {**state["power"], "on_at": None}}
-    return with_sel_event(
-        on, datetime.fromisoformat(state["power"]["on_at"]), "OK", "System power is on", "Assay.1.0.PowerOn"
-    )
-
-
-def _task_end(task: UpdateTask, at: datetime) -> StateStep:
-    def end(state: VirtualNodeState) -> VirtualNodeState:
-        if task["fails"]:
-            return _ended(
-                state, task["id"], at, "Exception", f"Verification of {task['component']} failed after writing"
-            )
-        done = _ended(state, task["id"], at, "Completed", f"{task['component']} {task['version']} was written")
-        return _written(done, task)
-
-    return end
-
-
-def _written(state: VirtualNodeState, task: UpdateTask) -> VirtualNodeState:
-    """Without a reset the new version runs at once; else it is staged for the reset that it needs."""
-    ids = task["inventory"]
-    if task["reset"] == "none":
-        staged = {name: entry for name, entry in state.get("staged", {}).items() if name not in ids}
-        return {**state, "staged": staged, "firmware": {**state["firmware"], **dict.fromkeys(ids, task["version"])}}
-    waiting = {name: {"version": task["version"], "reset": task["reset"]} for name in ids}
-    return {**state, "staged": {**state.get("staged", {}), **waiting}}
-
-
-def _ended(state: VirtualNodeState, task_id: str, at: datetime, outcome: str, message: str) -> VirtualNodeState:
-    ending = {"state": outcome, "ended_at": at.isoformat(), "message": message}
-    tasks = [{**task, **ending} if task["id"] == task_id else task for task in state["tasks"]]
-    state = {**state, "tasks": tasks}
-    if outcome == "Completed":
-        return with_sel_event(state, at, "OK", message, "Update.1.0.UpdateSuccessful")
-    return with_sel_event(state, at, "Critical", message, "Update.1.0.ApplyFailed")
-
-
 ResetType = Literal[
     "On", "ForceOff", "GracefulShutdown", "GracefulRestart", "ForceRestart", "PowerCycle", "FullPowerCycle"
 ]
@@ -105,13 +31,83 @@ class ResetNotPossible(Exception):
     """The system's power state does not allow this reset."""
 
 
+def apply_elapsed_time(state: VirtualNodeState, now: datetime) -> VirtualNodeState:
+    """Return the state as of `now`: all changes due by then are applied, in the order of their times.
+
+    The result is the same whether time passes at once or in steps. Returns `state` itself if nothing is due.
+    """
+    for _, step in sorted(_due_changes(state, now), key=lambda pair: pair[0]):
+        state = step(state)
+    return state
+
+
+def has_pending_changes(state: VirtualNodeState) -> bool:
+    """Return whether time alone will change this state."""
+    return bool(state["power"].get("on_at")) or any(is_task_running(task) for task in state.get("tasks", []))
+
+
+def is_task_running(task: UpdateTask) -> bool:
+    """Return whether an update task is still running."""
+    return bool(task.get("state", "Running") == "Running")
+
+
+def interrupt_task(state: VirtualNodeState, task_id: str, now: datetime, why: str) -> VirtualNodeState:
+    """Return the state with a running task ended in Exception for the reason `why`; the firmware is unchanged."""
+    return _end_task(state, task_id, now, "Exception", why)
+
+
+def _due_changes(state: VirtualNodeState, now: datetime) -> Iterator[tuple[datetime, StateStep]]:
+    if (on_at := state["power"].get("on_at")) and (at := datetime.fromisoformat(on_at)) <= now:
+        yield at, _complete_power_on
+    for task in state.get("tasks", []):
+        if is_task_running(task) and (at := datetime.fromisoformat(task["ends_at"])) <= now:
+            yield at, _task_completion(task, at)
+
+
+def _complete_power_on(state: VirtualNodeState) -> VirtualNodeState:
+    on = {**state, "power": {**state["power"], "on_at": None}}
+    return with_sel_event(
+        on, datetime.fromisoformat(state["power"]["on_at"]), "OK", "System power is on", "Assay.1.0.PowerOn"
+    )
+
+
+def _task_completion(task: UpdateTask, at: datetime) -> StateStep:
+    def end(state: VirtualNodeState) -> VirtualNodeState:
+        if task["fails"]:
+            text = f"Verification of {task['component']} failed after writing"
+            return _end_task(state, task["id"], at, "Exception", text)
+        done = _end_task(state, task["id"], at, "Completed", f"{task['component']} {task['version']} was written")
+        return _with_new_version(done, task)
+
+    return end
+
+
+def _with_new_version(state: VirtualNodeState, task: UpdateTask) -> VirtualNodeState:
+    """Return the state with the version active, or staged until the reset that activates it."""
+    ids = task["inventory"]
+    if task["reset"] == "none":
+        staged = {name: entry for name, entry in state.get("staged", {}).items() if name not in ids}
+        return {**state, "staged": staged, "firmware": {**state["firmware"], **dict.fromkeys(ids, task["version"])}}
+    waiting = {name: {"version": task["version"], "reset": task["reset"]} for name in ids}
+    return {**state, "staged": {**state.get("staged", {}), **waiting}}
+
+
+def _end_task(state: VirtualNodeState, task_id: str, at: datetime, outcome: str, message: str) -> VirtualNodeState:
+    ending = {"state": outcome, "ended_at": at.isoformat(), "message": message}
+    tasks = [{**task, **ending} if task["id"] == task_id else task for task in state["tasks"]]
+    state = {**state, "tasks": tasks}
+    if outcome == "Completed":
+        return with_sel_event(state, at, "OK", message, "Update.1.0.UpdateSuccessful")
+    return with_sel_event(state, at, "Critical", message, "Update.1.0.ApplyFailed")
+
+
 def is_powered_on(state: VirtualNodeState) -> bool:
-    """Whether the system was asked to be on (it may still be powering on)."""
+    """Return whether the system is on or powering on."""
     return bool(state["power"]["state"] == "On")
 
 
 def power_state(state: VirtualNodeState, now: datetime) -> str:
-    """Return the PowerState that a BMC shows: On, Off or PoweringOn."""
+    """Return Redfish's PowerState: On, Off or PoweringOn."""
     on_at = state["power"].get("on_at")
     if is_powered_on(state) and on_at and datetime.fromisoformat(on_at) > now:
         return "PoweringOn"
@@ -119,7 +115,7 @@ def power_state(state: VirtualNodeState, now: datetime) -> str:
 
 
 def is_bmc_ready(state: VirtualNodeState, now: datetime) -> bool:
-    """Whether the BMC itself answers, that is, is not restarting."""
+    """Return whether the BMC answers, that is, is not restarting."""
     ready_at = state.get("bmc", {}).get("ready_at")
     return not ready_at or datetime.fromisoformat(ready_at) <= now
 
@@ -127,42 +123,43 @@ def is_bmc_ready(state: VirtualNodeState, now: datetime) -> bool:
 def reset_node(state: VirtualNodeState, reset_type: ResetType, now: datetime) -> VirtualNodeState:
     """Return the state after `ComputerSystem.Reset` of this type at `now`.
 
-    Turning on what is on, or off what is off, changes nothing. Raises NotPossible for restarting what is off.
+    Turning on a system that is on, or off one that is off, changes nothing. Raises ResetNotPossible for the
+    restart of a system that is off.
     """
     state = apply_elapsed_time(state, now)
     if reset_type in NEEDS_POWER and not is_powered_on(state):
         raise ResetNotPossible(f"{reset_type} needs a system that is on, and this one is off")
     if reset_type in OFF:
-        return _off(state, reset_type, now) if is_powered_on(state) else state
+        return _power_off(state, reset_type, now) if is_powered_on(state) else state
     if reset_type == "On" and is_powered_on(state):
         return state
-    return _restarted(state, reset_type, now)
+    return _restart(state, reset_type, now)
 
 
 def reset_bmc(state: VirtualNodeState, now: datetime, why: str = "BMC reset") -> VirtualNodeState:
-    """Return the state after `Manager.Reset`: the BMC is away for a while and every running update is lost."""
+    """Return the state after `Manager.Reset`: the BMC restarts, and every running update fails."""
     state = _interrupt_updates(apply_elapsed_time(state, now), now, why, everything=True)
-    away = now + timedelta(seconds=state["timing"]["bmc_reset_s"])
-    state = _activated({**state, "bmc": {"ready_at": away.isoformat(), "reset_at": now.isoformat()}}, {"bmc"})
-    return with_sel_event(state, now, "OK", f"{why} was requested", "Assay.1.0.BmcReset")
+    ready_at = now + timedelta(seconds=state["timing"]["bmc_reset_s"])
+    state = {**state, "bmc": {"ready_at": ready_at.isoformat(), "reset_at": now.isoformat()}}
+    return with_sel_event(_activate_staged(state, {"bmc"}), now, "OK", f"{why} was requested", "Assay.1.0.BmcReset")
 
 
-def _off(state: VirtualNodeState, reset_type: ResetType, now: datetime) -> VirtualNodeState:
+def _power_off(state: VirtualNodeState, reset_type: ResetType, now: datetime) -> VirtualNodeState:
     state = _interrupt_updates(state, now, f"{reset_type} cut the power", everything=False)
     state = {**state, "power": {**state["power"], "state": "Off", "on_at": None}}
     return with_sel_event(state, now, "OK", f"System power is off: {reset_type}", "Assay.1.0.PowerOff")
 
 
-def _restarted(state: VirtualNodeState, reset_type: ResetType, now: datetime) -> VirtualNodeState:
+def _restart(state: VirtualNodeState, reset_type: ResetType, now: datetime) -> VirtualNodeState:
     state = _interrupt_updates(state, now, f"{reset_type} cut the power", everything=False)
     if reset_type == "FullPowerCycle":
         state = reset_bmc(state, now, "FullPowerCycle")
-    state = apply_pending_bios(_activated(state, {"host", "ac"} if reset_type in CYCLES else {"host"}))
-    return with_sel_event(_booting(state, now), now, "OK", f"System restart: {reset_type}", "Assay.1.0.SystemReset")
+    state = apply_pending_bios(_activate_staged(state, {"host", "ac"} if reset_type in CYCLES else {"host"}))
+    return with_sel_event(_start_boot(state, now), now, "OK", f"System restart: {reset_type}", "Assay.1.0.SystemReset")
 
 
-def _booting(state: VirtualNodeState, now: datetime) -> VirtualNodeState:
-    """A boot starts: new boot id at once, nothing in the kernel's log, and what a reset heals is healed."""
+def _start_boot(state: VirtualNodeState, now: datetime) -> VirtualNodeState:
+    """Return the state with a boot started: a new boot id, an empty kernel log, GPUs and host as after a boot."""
     on_at = now + timedelta(seconds=state["timing"]["power_on_s"])
     ready_at = on_at + timedelta(seconds=state["timing"]["boot_s"])
     boot = {**state["boot"], "id": str(uuid.uuid4()), "reset_at": now.isoformat(), "ready_at": ready_at.isoformat()}
@@ -178,8 +175,8 @@ def _booting(state: VirtualNodeState, now: datetime) -> VirtualNodeState:
     }
 
 
-def _activated(state: VirtualNodeState, resets: Collection[str]) -> VirtualNodeState:
-    """Staged firmware that waited for one of these resets runs from now on."""
+def _activate_staged(state: VirtualNodeState, resets: Collection[str]) -> VirtualNodeState:
+    """Return the state with the staged firmware that these resets activate in force."""
     staged = state.get("staged", {})
     fitting = {name: entry["version"] for name, entry in staged.items() if entry["reset"] in resets}
     left = {name: entry for name, entry in staged.items() if name not in fitting}
@@ -187,7 +184,7 @@ def _activated(state: VirtualNodeState, resets: Collection[str]) -> VirtualNodeS
 
 
 def _interrupt_updates(state: VirtualNodeState, now: datetime, why: str, *, everything: bool) -> VirtualNodeState:
-    """End the updates that lose their power: all but the BMC's own, or `everything`."""
+    """Return the state with running updates failed: those without standby power, or `everything`."""
     for task in state.get("tasks", []):
         if is_task_running(task) and (everything or not set(task["inventory"]) <= STANDBY):
             state = interrupt_task(state, task["id"], now, f"{why} while {task['component']} was being written")

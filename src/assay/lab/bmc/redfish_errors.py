@@ -1,4 +1,4 @@
-"""Redfish errors: a status and a message of DMTF's Base registry, as the error body that clients expect."""
+"""Redfish errors: an HTTP status and a message of DMTF's Base registry, as an error body."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 class RedfishErrorResponse(Exception):
-    """An answer that is an error. `message_id` without its registry, `PropertyMissing`; `arguments` fill its text."""
+    """An error as the answer to a request. `message_id` such as `PropertyMissing`; `arguments` are its MessageArgs."""
 
     def __init__(self, status: int, message_id: str, text: str, *arguments: str, **headers: str) -> None:
         super().__init__(text)
@@ -34,12 +34,12 @@ def make_message(message_id: str, text: str, *arguments: str, severity: str = "O
 
 
 def not_found(path: str) -> RedfishErrorResponse:
-    """There is no such resource."""
+    """Return a 404: there is no such resource."""
     return RedfishErrorResponse(404, "ResourceMissingAtURI", f"There is no resource at {path}", path)
 
 
 def unauthorized() -> RedfishErrorResponse:
-    """No or wrong credentials; how to bring some is said in the header."""
+    """Return a 401: no or wrong credentials."""
     return RedfishErrorResponse(
         401,
         "NoValidSession",
@@ -49,27 +49,27 @@ def unauthorized() -> RedfishErrorResponse:
 
 
 def malformed_body(why: str) -> RedfishErrorResponse:
-    """The body is not the JSON object that it should be."""
+    """Return a 400: the body is not the expected JSON object."""
     return RedfishErrorResponse(400, "MalformedJSON", f"The request body cannot be read: {why}")
 
 
 def missing_property(name: str) -> RedfishErrorResponse:
-    """A required property or parameter is not in the request."""
+    """Return a 400: a required property or parameter is missing."""
     return RedfishErrorResponse(400, "PropertyMissing", f"The property {name} is required and missing", name)
 
 
 def not_in_list(value: object, name: str) -> RedfishErrorResponse:
-    """The value is none of the allowable ones."""
+    """Return a 400: the value is not one of the allowed ones."""
     return RedfishErrorResponse(
         400, "PropertyValueNotInList", f"The value {value} of {name} is not in the list of values", str(value), name
     )
 
 
 def not_writable(name: str) -> RedfishErrorResponse:
-    """The property exists and cannot be set."""
+    """Return a 400: the property is read only."""
     return RedfishErrorResponse(400, "PropertyNotWritable", f"The property {name} is read only", name)
 
 
 def state_conflict(text: str) -> RedfishErrorResponse:
-    """The resource's present state does not allow it."""
+    """Return a 409: the resource's present state does not allow the operation."""
     return RedfishErrorResponse(409, "OperationFailed", text)

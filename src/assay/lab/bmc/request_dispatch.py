@@ -1,4 +1,4 @@
-"""The HTTP side of a BMC: who is asked, by whom, for what; every answer, also an error, in Redfish's form."""
+"""The HTTP side of all BMCs: finds the BMC by port, checks login and privileges, and calls the handler."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ WRITE_ROUTE_PATTERNS = [(method, compile_path_template(path), *entry) for (metho
 
 
 class BmcHttpService:
-    """The ASGI application of all BMCs; which one is asked follows from the port."""
+    """The ASGI application of all BMCs. The port identifies the BMC."""
 
     def __init__(self, machines: dict[int, VirtualBmc]) -> None:
         self.machines = machines
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request, or, while the BMC is silent, none."""
+        """Answer one request. A silent BMC never answers."""
         machine = self.machines[scope["server"][1]]
         if machine.is_silent():
             await _hang_until_disconnect(receive)
@@ -74,7 +74,8 @@ async def _hang_until_disconnect(receive: Receive) -> None:
 
 async def _answer(machine: VirtualBmc, request: Request) -> Response:
     try:
-        _same_protocol(request)
+        if request.headers.get("odata-version", "4.0") != "4.0":
+            raise RedfishErrorResponse(412, "PreconditionFailed", "This service supports OData 4.0 only")
         view = await machine.view()
         if not is_bmc_ready(view.state, view.now):
             raise RedfishErrorResponse(
@@ -83,11 +84,6 @@ async def _answer(machine: VirtualBmc, request: Request) -> Response:
         return await _dispatch(machine, view, request, _path(request))
     except RedfishErrorResponse as error:
         return error_answer(error)
-
-
-def _same_protocol(request: Request) -> None:
-    if request.headers.get("odata-version", "4.0") != "4.0":
-        raise RedfishErrorResponse(412, "PreconditionFailed", "This service speaks OData 4.0 only")
 
 
 def _path(request: Request) -> str:
@@ -142,7 +138,7 @@ async def _handle_write(
 
 
 async def _edit_atomically(call: BmcRequest, path: str, action: BmcRequestHandler) -> Response:
-    """Check the precondition and act as one step. The body comes before, so that a slow sender holds up nobody."""
+    """Check If-Match and act under one lock. The body is read before it, so a slow client delays nobody."""
     await call.read_body()
     async with call.bmc.writing:
         call = replace(call, view=await call.bmc.view())
@@ -151,7 +147,7 @@ async def _edit_atomically(call: BmcRequest, path: str, action: BmcRequestHandle
 
 
 def _require_etag_match(call: BmcRequest, path: str) -> None:
-    """Raise a 412 when the caller saw another version of the resource than there is now."""
+    """Raise a 412 if the resource has changed since the caller read it."""
     wanted = call.request.headers.get("if-match", "*")
     if wanted == "*" or RESOURCE_TREE.find(path) is None:
         return

@@ -1,7 +1,4 @@
-"""Logging in and out; making, changing and deleting accounts.
-
-What can be done to the system, the BMC and the log.
-"""
+"""Handlers of requests that change something: resets, boot override, event log, logins, accounts."""
 
 from __future__ import annotations
 
@@ -28,40 +25,41 @@ from assay.lab.bmc.resources.computer_system import BOOT_ENABLED, BOOT_TARGETS
 from assay.lab.bmc.resources.service_root import RESOURCE_TREE
 from assay.lab.bmc.responses import no_content_answer, resource_answer
 from assay.lab.bmc.virtual_bmc import BmcRequest, require_string
-from assay.lab.world import VirtualNodeState
+from assay.lab.node_state import VirtualNodeState
 
 BOOT_OVERRIDE_PROPERTIES = {
     "BootSourceOverrideEnabled": ("enabled", BOOT_ENABLED),
     "BootSourceOverrideTarget": ("target", BOOT_TARGETS),
     "BootSourceOverrideMode": ("mode", ["UEFI"]),
 }
+MIN_PASSWORD_CHARS = 8
 
 
 async def reset_system(call: BmcRequest) -> Response:
     """ComputerSystem.Reset."""
-    asked = (await call.read_parameters({"ResetType"}, {"ResetType"}))["ResetType"]
-    if asked not in power_transitions.RESET_TYPES:
-        raise not_in_list(asked, "ResetType")
+    reset_type = (await call.read_parameters({"ResetType"}, {"ResetType"}))["ResetType"]
+    if reset_type not in power_transitions.RESET_TYPES:
+        raise not_in_list(reset_type, "ResetType")
 
     def edit(state: VirtualNodeState, now: datetime) -> VirtualNodeState:
         try:
-            return power_transitions.reset_node(state, cast(power_transitions.ResetType, asked), now)
+            return power_transitions.reset_node(state, cast(power_transitions.ResetType, reset_type), now)
         except power_transitions.ResetNotPossible as error:
             raise state_conflict(str(error)) from None
 
     await call.bmc.change(edit)
-    if asked == "FullPowerCycle":
-        call.bmc.door.sessions.clear()
+    if reset_type == "FullPowerCycle":
+        call.bmc.logins.sessions.clear()
     return no_content_answer()
 
 
 async def reset_manager(call: BmcRequest) -> Response:
-    """Manager.Reset: sessions are lost, as they are with the BMC's memory."""
-    asked = (await call.read_parameters({"ResetType"})).get("ResetType", "GracefulRestart")
-    if asked not in power_transitions.BMC_RESET_TYPES:
-        raise not_in_list(asked, "ResetType")
+    """Manager.Reset. All sessions end."""
+    reset_type = (await call.read_parameters({"ResetType"})).get("ResetType", "GracefulRestart")
+    if reset_type not in power_transitions.BMC_RESET_TYPES:
+        raise not_in_list(reset_type, "ResetType")
     await call.bmc.change(power_transitions.reset_bmc)
-    call.bmc.door.sessions.clear()
+    call.bmc.logins.sessions.clear()
     return no_content_answer()
 
 
@@ -72,7 +70,7 @@ async def clear_log(call: BmcRequest) -> Response:
 
 
 async def patch_system(call: BmcRequest) -> Response:
-    """The boot override is all of a system that can be set."""
+    """PATCH the system: only the boot override can be set."""
     plain = await call.read_parameters(
         {"Boot", *call.view.state, *RESOURCE_TREE.read(call.view, call.request.url.path.rstrip("/"))}
     )
@@ -87,23 +85,20 @@ async def patch_system(call: BmcRequest) -> Response:
 
 def _boot_override(boot: Any) -> dict[str, str]:
     if not isinstance(boot, dict) or not boot:
-        raise malformed_body("Boot must be an object with what is to be set")
+        raise malformed_body("Boot must be an object with the properties to set")
     override = {}
-    for name, asked in boot.items():
+    for name, value in boot.items():
         if name not in BOOT_OVERRIDE_PROPERTIES:
             raise not_writable(f"Boot/{name}")
         key, allowed = BOOT_OVERRIDE_PROPERTIES[name]
-        if asked not in allowed:
-            raise not_in_list(asked, name)
-        override[key] = asked
+        if value not in allowed:
+            raise not_in_list(value, name)
+        override[key] = value
     return override
 
 
-MIN_PASSWORD_CHARS = 8
-
-
 async def log_in(call: BmcRequest) -> Response:
-    """POST to Sessions: the token comes back in X-Auth-Token, the session's place in Location."""
+    """POST to Sessions: returns the token in X-Auth-Token and the session's path in Location."""
     plain = await call.read_parameters({"UserName", "Password", "Context", "SessionType"}, ("UserName", "Password"))
     session = call.view.logins.log_in(require_string(plain, "UserName"), require_string(plain, "Password"))
     path = f"{REDFISH_ROOT}{SESSIONS}/{session.id}"
@@ -111,7 +106,7 @@ async def log_in(call: BmcRequest) -> Response:
 
 
 async def log_out(call: BmcRequest) -> Response:
-    """DELETE a session: anyone their own, those who manage users everyone's."""
+    """DELETE a session: one's own, or any with the privilege ConfigureUsers."""
     session = call.view.logins.live_sessions().get(call.ids[0])
     if session is None:
         raise not_found(call.request.url.path)
@@ -141,7 +136,7 @@ async def create_account(call: BmcRequest) -> Response:
 
 
 async def change_account(call: BmcRequest) -> Response:
-    """PATCH an account: anyone their own password, the rest takes who manages users."""
+    """PATCH an account: one's own password, or anything with the privilege ConfigureUsers."""
     account = call.view.logins.accounts.get(call.ids[0])
     if account is None:
         raise not_found(call.request.url.path)
@@ -160,7 +155,7 @@ async def change_account(call: BmcRequest) -> Response:
 
 
 async def delete_account(call: BmcRequest) -> Response:
-    """DELETE an account, but never the first, which is the way back in."""
+    """DELETE an account. The first one cannot be deleted, so that somebody can always log in."""
     require_privilege(call, "ConfigureUsers")
     if call.ids[0] not in call.view.logins.accounts:
         raise not_found(call.request.url.path)

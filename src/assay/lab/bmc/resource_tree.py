@@ -1,4 +1,4 @@
-"""The resources of a BMC by path: each is a function of what the BMC sees at the moment of the request."""
+"""The resources of a BMC by path, and the parts that resources are built of. A resource is a function of a view."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from assay.lab.bmc.authentication import BmcLogins
 from assay.lab.bmc.redfish_errors import not_found
-from assay.lab.world import VirtualNodeState
+from assay.lab.node_state import VirtualNodeState
 
 REDFISH_ROOT = "/redfish/v1"
 Resource = dict[str, Any]
@@ -18,7 +18,7 @@ Resource = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class ResourceView:
-    """What one request sees: the node's settled state at `now`, who is logged in, and which event streams are open."""
+    """What one request sees: the node's state at `now`, the logins, and the ids of open event streams."""
 
     node: str
     state: VirtualNodeState
@@ -31,14 +31,14 @@ ResourceBuilder = Callable[..., Resource]
 
 
 class ResourceTree:
-    """Builders by path template. The ids that stand for its `{}` are the builder's arguments after the View."""
+    """Builders by path template. The ids in place of `{}` are the builder's arguments after the view."""
 
     def __init__(self, resources: Mapping[str, ResourceBuilder]) -> None:
         self._exact = {path: build for path, build in resources.items() if "{}" not in path}
         self._patterns = [(compile_path_template(path), build) for path, build in resources.items() if "{}" in path]
 
     def find(self, path: str) -> tuple[ResourceBuilder, tuple[str, ...]] | None:
-        """Return the builder of a path and the ids in it, None when no resource could be there."""
+        """Return the builder of a path and the ids in the path, None if no template fits."""
         if build := self._exact.get(path):
             return build, ()
         for pattern, build in self._patterns:
@@ -47,7 +47,7 @@ class ResourceTree:
         return None
 
     def read(self, view: ResourceView, path: str) -> Resource:
-        """Return the resource at `path`, without its etag. Raises a 404."""
+        """Return the resource at `path`, without its etag. Raises a 404 if there is none."""
         found = self.find(path)
         if found is None:
             raise not_found(path)
@@ -91,7 +91,7 @@ def make_status(health: str | None = "OK", state: str = "Enabled") -> dict[str, 
 
 
 def find_numbered_item(items: list[Any], ident: str) -> Any:
-    """Return the item that a path's id numbers. Raises LookupError, also for ids that are no plain number."""
+    """Return the item with the index `ident`. Raises LookupError, also if `ident` is not a plain number."""
     if not re.fullmatch(r"0|[1-9]\d{0,5}", ident):
         raise LookupError(ident)
     return items[int(ident)]

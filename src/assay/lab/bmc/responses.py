@@ -1,7 +1,4 @@
-"""Answers as the Redfish protocol wants them: headers, etags, query options.
-
-`$filter` of the Redfish specification: comparisons of properties with literals, and, or, not, parentheses.
-"""
+"""HTTP answers as the Redfish protocol requires them: headers, etags, and query options, with `$filter`."""
 
 from __future__ import annotations
 
@@ -19,6 +16,12 @@ from starlette.responses import Response
 from assay.lab.bmc.redfish_errors import RedfishErrorResponse
 from assay.lab.bmc.resource_tree import Resource, ResourceTree, ResourceView
 
+COMMON_HEADERS = {"OData-Version": "4.0", "Cache-Control": "no-cache"}
+UNEXPANDED_KEYS = ("Links", "RedundancyGroup")
+EXPAND_PATTERN = re.compile(r"[.*](\(\$levels=(\d+)\))?")
+SUPPORTED_QUERY_OPTIONS = {"$expand", "$filter", "$select", "$skip", "$top", "only"}
+MAX_LEVELS = 4
+
 ResourceTest = Callable[[Mapping[str, Any]], bool]
 COMPARE = {
     "eq": operator.eq,
@@ -32,57 +35,60 @@ TOKEN = re.compile(r"\s*('(?:[^']|'')*'|[()]|[^\s()']+)")
 
 
 class ODataFilter:
-    """A filter, read once. Raises a 400 for what is no filter."""
+    """A `$filter`: comparisons of properties with literals, and, or, not, parentheses.
+
+    The constructor raises a 400 for any other text.
+    """
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._tokens = TOKEN.findall(text)
         if "".join(self._tokens).replace(" ", "") != text.replace(" ", ""):
-            raise self._wrong()
+            raise self._syntax_error()
         self._test = self._parse_or()
         if self._tokens:
-            raise self._wrong()
+            raise self._syntax_error()
 
     def matches(self, resource: Mapping[str, Any]) -> bool:
-        """Whether a resource passes."""
+        """Return whether a resource passes the filter."""
         return self._test(resource)
 
     def _parse_or(self) -> ResourceTest:
         tests = [self._parse_and()]
         while self._next("or"):
             tests.append(self._parse_and())
-        return lambda one: any(test(one) for test in tests)
+        return lambda resource: any(test(resource) for test in tests)
 
     def _parse_and(self) -> ResourceTest:
         tests = [self._parse_term()]
         while self._next("and"):
             tests.append(self._parse_term())
-        return lambda one: all(test(one) for test in tests)
+        return lambda resource: all(test(resource) for test in tests)
 
     def _parse_term(self) -> ResourceTest:
         if self._next("not"):
             inner = self._parse_term()
-            return lambda one: not inner(one)
+            return lambda resource: not inner(resource)
         if self._next("("):
             inner = self._parse_or()
             if not self._next(")"):
-                raise self._wrong()
+                raise self._syntax_error()
             return inner
         return self._parse_comparison()
 
     def _parse_comparison(self) -> ResourceTest:
         if len(self._tokens) < 3 or self._tokens[1] not in COMPARE:
-            raise self._wrong()
-        path, how, literal = self._tokens[:3]
+            raise self._syntax_error()
+        path, operation, literal = self._tokens[:3]
         del self._tokens[:3]
-        compare, wanted = COMPARE[how], _value(literal)
+        compare, expected = COMPARE[operation], _value(literal)
 
-        def test(one: Mapping[str, Any]) -> bool:
-            found = _found(one, path)
-            if isinstance(wanted, datetime) and isinstance(found, str):
-                found = _time(found)
+        def test(resource: Mapping[str, Any]) -> bool:
+            actual = _property(resource, path)
+            if isinstance(expected, datetime) and isinstance(actual, str):
+                actual = _time(actual)
             try:
-                return bool(compare(found, wanted))
+                return bool(compare(actual, expected))
             except TypeError:
                 return False
 
@@ -94,12 +100,12 @@ class ODataFilter:
             return True
         return False
 
-    def _wrong(self) -> RedfishErrorResponse:
-        said = f"$filter={self._text} is not understood"
-        return RedfishErrorResponse(400, "QueryParameterValueFormatError", said, self._text, "$filter")
+    def _syntax_error(self) -> RedfishErrorResponse:
+        text = f"$filter={self._text} is not valid"
+        return RedfishErrorResponse(400, "QueryParameterValueFormatError", text, self._text, "$filter")
 
 
-def _found(resource: Mapping[str, Any], path: str) -> Any:
+def _property(resource: Mapping[str, Any], path: str) -> Any:
     found: Any = resource
     for step in path.split("/"):
         found = found.get(step) if isinstance(found, Mapping) else None
@@ -107,7 +113,7 @@ def _found(resource: Mapping[str, Any], path: str) -> Any:
 
 
 def _value(literal: str) -> Any:
-    """Return what a literal stands for: 'text', a number, true, false, null, a time, else the word itself."""
+    """Return the value of a literal: 'text', a number, true, false, null, a time, else the word itself."""
     if literal.startswith("'"):
         text = literal[1:-1].replace("''", "'")
         return _time(text) or text
@@ -128,13 +134,6 @@ def _time(text: str) -> datetime | None:
     except ValueError:
         return None
     return at if at.tzinfo else None
-
-
-COMMON_HEADERS = {"OData-Version": "4.0", "Cache-Control": "no-cache"}
-UNEXPANDED_KEYS = ("Links", "RedundancyGroup")
-EXPAND_PATTERN = re.compile(r"[.*](\(\$levels=(\d+)\))?")
-SUPPORTED_QUERY_OPTIONS = {"$expand", "$filter", "$select", "$skip", "$top", "only"}
-MAX_LEVELS = 4
 
 
 def json_answer(body: Any, status: int = 200, **headers: str) -> Response:
@@ -186,13 +185,13 @@ def apply_query_options(tree: ResourceTree, view: ResourceView, body: Resource, 
     return _selected(body, query["$select"]) if query.get("$select") else body
 
 
-def _filtered(tree: ResourceTree, view: ResourceView, body: Resource, wanted: ODataFilter) -> Resource:
-    """Keep the members that fit. What a member says it says whether or not it came whole."""
+def _filtered(tree: ResourceTree, view: ResourceView, body: Resource, query: ODataFilter) -> Resource:
+    """Return a collection with the members that pass. A member that is only a link is read first."""
     if "Members" not in body:
         raise RedfishErrorResponse(400, "QueryNotSupportedOnResource", "Only collections can be filtered")
-    whole = [(one, one if len(one) > 1 else tree.read(view, one["@odata.id"])) for one in body["Members"]]
-    fitting = [one for one, all_of_it in whole if wanted.matches(all_of_it)]
-    return {**body, "Members": fitting, "Members@odata.count": len(fitting)}
+    read = [(member, member if len(member) > 1 else tree.read(view, member["@odata.id"])) for member in body["Members"]]
+    passing = [member for member, resource in read if query.matches(resource)]
+    return {**body, "Members": passing, "Members@odata.count": len(passing)}
 
 
 def _page(body: Resource, query: Mapping[str, str]) -> Resource:
@@ -216,21 +215,20 @@ def _count(query: Mapping[str, str], name: str) -> int | None:
     return int(query[name])
 
 
-def _levels(how: str) -> int:
-    match = EXPAND_PATTERN.fullmatch(how)
+def _levels(expand: str) -> int:
+    match = EXPAND_PATTERN.fullmatch(expand)
     if match is None:
-        raise RedfishErrorResponse(
-            400, "QueryParameterValueFormatError", f"$expand={how} is not understood", how, "$expand"
-        )
+        text = f"$expand={expand} is not valid"
+        raise RedfishErrorResponse(400, "QueryParameterValueFormatError", text, expand, "$expand")
     levels = int(match[2] or 1)
     if not 1 <= levels <= MAX_LEVELS:
-        said = f"$levels must be 1 to {MAX_LEVELS}"
-        raise RedfishErrorResponse(400, "QueryParameterOutOfRange", said, how, "$expand", f"1-{MAX_LEVELS}")
+        text = f"$levels must be 1 to {MAX_LEVELS}"
+        raise RedfishErrorResponse(400, "QueryParameterOutOfRange", text, expand, "$expand", f"1-{MAX_LEVELS}")
     return levels
 
 
 def _expanded(tree: ResourceTree, view: ResourceView, body: Resource, levels: int) -> Resource:
-    """Return a resource with those below it, so many levels deep; what is under `Links` stays a reference."""
+    """Return a resource with its subordinate ones, `levels` deep. References below `UNEXPANDED_KEYS` stay."""
 
     def follow(part: Any) -> Any:
         if isinstance(part, dict) and set(part) == {"@odata.id"}:

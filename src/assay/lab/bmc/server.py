@@ -1,7 +1,4 @@
-"""All BMCs of a lab in one asyncio loop: a port for each, one TLS context, one server behind them.
-
-The lab's own certificate authority: one per lab, and one leaf that all its BMCs show.
-"""
+"""Serves all BMCs of a lab from one asyncio loop: one port each, one server, one certificate of the lab's own CA."""
 
 from __future__ import annotations
 
@@ -21,13 +18,13 @@ from assay.lab.bmc.virtual_bmc import VirtualBmc
 from assay.lab.world import LabWorld
 
 NAMES = ("127.0.0.1", "localhost")
+ADDRESS = "127.0.0.1"
 
 
 def tls_context(authority: Path) -> ssl.SSLContext:
-    """Return the servers' TLS context; what clients must trust is written to `authority`, as PEM.
+    """Return the servers' TLS context, and write the CA certificate that clients must trust to `authority` (PEM).
 
-    The authority lives as long as the process: a new one comes with each start, and no private key is ever on disk
-    for longer than it takes to load it.
+    Each start makes a new CA. No private key stays on disk longer than loading it takes.
     """
     ca = trustme.CA(organization_name="assay lab")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -38,11 +35,8 @@ def tls_context(authority: Path) -> ssl.SSLContext:
     return context
 
 
-ADDRESS = "127.0.0.1"
-
-
 class VirtualBmcs:
-    """The BMCs of every node of `world`. `credentials` is `user:password`; all BMCs have the same."""
+    """The BMCs of all nodes of `world`. All have the same `credentials`, `user:password`."""
 
     def __init__(self, world: LabWorld, *, credentials: str) -> None:
         self.world, self.credentials = world, credentials
@@ -52,9 +46,9 @@ class VirtualBmcs:
         self._server: uvicorn.Server | None = None
 
     async def start(self, ports: dict[str, int] | None = None) -> dict[str, int]:
-        """Listen, and return the port of each node. LAB/ca.pem then holds what clients must trust.
+        """Listen, and return the port of each node. LAB/ca.pem is the CA certificate that clients must trust.
 
-        `ports` asks for certain ports (after a restart, so that addresses stay); the others are chosen freely.
+        `ports` keeps the ports of some nodes over a restart; other nodes get free ports.
         """
         sockets = {node: _listen((ports or {}).get(node, 0)) for node in self.world.nodes()}
         self.ports = {node: sock.getsockname()[1] for node, sock in sockets.items()}
@@ -68,7 +62,7 @@ class VirtualBmcs:
         return self.ports
 
     async def stop(self) -> None:
-        """Close every port and drop every connection, also those that hang or stream."""
+        """Close all ports and drop all connections, also those that hang or stream."""
         if self._server is None:
             return
         self._server.should_exit = self._server.force_exit = True
@@ -97,7 +91,7 @@ class VirtualBmcs:
 
 @asynccontextmanager
 async def serve_bmcs(world: LabWorld, *, credentials: str) -> AsyncIterator[dict[str, int]]:
-    """Run the BMCs while the block runs; yields the port of each node."""
+    """Run the BMCs during the block; yield the port of each node."""
     bmcs = VirtualBmcs(world, credentials=credentials)
     try:
         yield await bmcs.start()
@@ -106,16 +100,16 @@ async def serve_bmcs(world: LabWorld, *, credentials: str) -> AsyncIterator[dict
 
 
 class _QuietUvicornServer(uvicorn.Server):
-    """Signals belong to whoever runs the loop."""
+    """A server that leaves signals to the owner of the loop."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Leave them alone."""
+        """Do nothing."""
         yield
 
 
 def _listen(port: int) -> socket.socket:
-    """Return a bound socket. With its protocol named, asyncio turns Nagle off, which else costs 40 ms an answer."""
+    """Return a bound socket. IPPROTO_TCP makes asyncio turn Nagle's algorithm off, which costs 40 ms an answer."""
     sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     sock.bind((ADDRESS, port))

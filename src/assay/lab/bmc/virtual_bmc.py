@@ -1,4 +1,4 @@
-"""One BMC's hold on its node: look at the state as it is now, or change it. Also what an action gets to work with."""
+"""One virtual BMC: reads and changes its node's state. `BmcRequest` is what a request handler works with."""
 
 from __future__ import annotations
 
@@ -16,24 +16,25 @@ from assay.lab.bmc.authentication import BmcAccount, BmcLogins
 from assay.lab.bmc.power_transitions import apply_elapsed_time
 from assay.lab.bmc.redfish_errors import RedfishErrorResponse, malformed_body, missing_property
 from assay.lab.bmc.resource_tree import ResourceView
-from assay.lab.world import LabWorld, VirtualNodeState
+from assay.lab.node_state import VirtualNodeState
+from assay.lab.world import LabWorld
 
 MAX_BODY_BYTES = 1 << 20
 StateEdit = Callable[[VirtualNodeState, datetime], VirtualNodeState]
 
 
 class VirtualBmc:
-    """The BMC of one node. The state stays on disk; here lives only who is logged in or listens."""
+    """The BMC of one node. The node's state is on disk; logins and ids of open event streams are in memory."""
 
     def __init__(self, world: LabWorld, node: str, credentials: str) -> None:
-        self.world, self.node, self.door = world, node, BmcLogins(credentials)
+        self.world, self.node, self.logins = world, node, BmcLogins(credentials)
         self.listeners: set[str] = set()
         self.writing = asyncio.Lock()
         self._file = world.folder(node) / "state.json"
         self._read: tuple[tuple[int, ...], VirtualNodeState] | None = None
 
     def stored_state(self) -> VirtualNodeState:
-        """Return the state on disk, never to be changed in place; it is parsed anew only when the file is another."""
+        """Return the state on disk, which callers must not change. The file is read again only after a change."""
         stat = self._file.stat()
         stamp = (stat.st_mtime_ns, stat.st_ino, stat.st_size)
         if self._read is None or self._read[0] != stamp:
@@ -41,18 +42,18 @@ class VirtualBmc:
         return self._read[1]
 
     async def view(self) -> ResourceView:
-        """Look: what fell due since the last look is folded into the state on disk first."""
+        """Return the present view. Changes that are due by time are written to disk first."""
         stored, now = self.stored_state(), self.world.clock().now()
         if apply_elapsed_time(stored, now) is not stored:
             stored = await self.change(lambda state, _: state)
-        return ResourceView(self.node, stored, now, self.door, tuple(self.listeners))
+        return ResourceView(self.node, stored, now, self.logins, tuple(self.listeners))
 
     async def change(self, edit: StateEdit) -> VirtualNodeState:
-        """Settle the state, let `edit` make a new one of it, and keep that; an edit that raises changes nothing."""
+        """Apply elapsed time, then `edit`, and store and return the new state. If `edit` raises, nothing changes."""
         return await asyncio.to_thread(self._change, edit)
 
     def is_silent(self) -> bool:
-        """Whether the BMC does not answer at all just now."""
+        """Return whether the BMC answers nothing at present (fault `bmc.silent`)."""
         return bool(self.stored_state().get("fails", {}).get("bmc_silent"))
 
     def _change(self, edit: StateEdit) -> VirtualNodeState:
@@ -66,7 +67,7 @@ class VirtualBmc:
 
 @dataclass(frozen=True, slots=True)
 class BmcRequest:
-    """A request that wants to change something: at which machine, by whom, and the ids in its path."""
+    """A request that changes something: its BMC, the view at its start, its account, and the ids in its path."""
 
     bmc: VirtualBmc
     view: ResourceView
@@ -75,25 +76,23 @@ class BmcRequest:
     ids: tuple[str, ...] = ()
 
     async def read_body(self, limit: int = MAX_BODY_BYTES) -> bytes:
-        """Return the request's body, the same at each call. Raises a 413 for more than `limit` bytes."""
+        """Return the request's body; repeated calls return it again. Raises a 413 for more than `limit` bytes."""
         if not hasattr(self.request.state, "content"):
-            self.request.state.content = await self._received(limit)
+            received = bytearray()
+            try:
+                async for chunk in self.request.stream():
+                    received += chunk
+                    if len(received) > limit:
+                        text = f"The request body is larger than {limit} bytes"
+                        raise RedfishErrorResponse(413, "PayloadTooLarge", text)
+            except ClientDisconnect:
+                raise malformed_body("it ended early") from None
+            self.request.state.content = bytes(received)
         content: bytes = self.request.state.content
         return content
 
-    async def _received(self, limit: int) -> bytes:
-        content = bytearray()
-        try:
-            async for chunk in self.request.stream():
-                content += chunk
-                if len(content) > limit:
-                    raise RedfishErrorResponse(413, "PayloadTooLarge", f"The request body is larger than {limit} bytes")
-        except ClientDisconnect:
-            raise malformed_body("it ended early") from None
-        return bytes(content)
-
     async def read_parameters(self, allowed: Collection[str], required: Collection[str] = ()) -> dict[str, Any]:
-        """Return the JSON object in the body. Raises a 400 for anything else, unknown names and missing ones."""
+        """Return the JSON object in the body. Raises a 400 for any other body, and for unknown or missing names."""
         sent = parse_json_object(await self.read_body())
         plain = {name: content for name, content in sent.items() if not name.startswith("@odata.")}
         if sent and not plain:
@@ -113,7 +112,7 @@ BmcRequestHandler = Callable[[BmcRequest], Awaitable[Response]]
 
 
 def parse_json_object(content: bytes) -> dict[str, Any]:
-    """Return the JSON object in `content`. Raises a 400."""
+    """Return the JSON object in `content`. Raises a 400 for anything else."""
     try:
         plain = json.loads(content)
     except ValueError as error:
@@ -124,7 +123,7 @@ def parse_json_object(content: bytes) -> dict[str, Any]:
 
 
 def require_string(plain: dict[str, Any], name: str) -> str:
-    """Return a property that must be a string. Raises a 400."""
+    """Return the string property `name`. Raises a 400 for another type."""
     content = plain[name]
     if not isinstance(content, str):
         raise RedfishErrorResponse(

@@ -1,1 +1,4 @@
-"""Takes a compiled fabric design. Does the virtual cables, and changes to them. Gives what ibnetdiscover, ibqueryerrors, sminfo and telemetry print."""
+"""Takes a compiled fabric design; does the virtual cables and changes to them.
+
+Gives the output of ibnetdiscover, ibqueryerrors, sminfo and of port telemetry.
+"""

@@ -1,9 +1,7 @@
-"""The lab's cables: which plug is in which port, and the hands that change it.
+"""The lab's cables: the designed ones, the present ones, and changes to them. LAB/fabric.json stores them.
 
-`LAB/fabric.json` holds the devices, the cables as designed and the cables as they are. An end is written
-`n0005/mlx5_3` for an adapter, `leaf-su01-r0[33]` for a switch's port. A link also needs both of its devices: an
-adapter whose node's state says that the port is not ACTIVE has a cable and no link, and one that says a lower
-`rate_gbps` is as slow as that.
+A cable end is written `n0005/mlx5_3` for an adapter and `leaf-su01-r0[33]` for a switch port. A cable carries a link
+only if the node's state has the adapter's port ACTIVE; a lower `rate_gbps` there slows the link.
 """
 
 from __future__ import annotations
@@ -18,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from assay.fabric.discovery import DiscoveredCable, DiscoveredDevice
 from assay.lab.fabric import ibsim
-from assay.lab.world import LabWorld, write_json
+from assay.lab.node_state import write_json
+from assay.lab.world import LabWorld
 from assay.model.errors import AssayError
 from assay.model.fabric.ports_and_cables import PortId
 
@@ -26,12 +25,12 @@ if TYPE_CHECKING:
     from assay.fabric.topology.compiled_topology import CompiledTopology
 
 SLOWER = {200: "4xHDR", 100: "4xEDR", 50: "1xHDR"}
-"""The rate of a link by what its adapter says in Gb/s, where that is less than designed."""
+"""Gb/s of an adapter → rate of its link, for rates below the designed one."""
 
 
 @dataclass
 class LabCabling:
-    """Everything about the lab's fabric. Cables that have no link are in `cables` too; see `find_links`."""
+    """The lab's fabric. `devices` by GUID. `cables` are the present ones, also those without a link (`find_links`)."""
 
     design: str
     devices: dict[str, DiscoveredDevice]
@@ -39,15 +38,15 @@ class LabCabling:
     cables: list[DiscoveredCable]
 
     def port(self, end: str) -> PortId:
-        """Return the port that `end` writes. Raises Trouble for a device that is not there."""
+        """Return the port of a cable end. Raises AssayError for an unknown device."""
         name, number = re.fullmatch(r"(.*?)(?:\[(\d+)\])?", end).groups()  # type: ignore[union-attr]
         for device in self.devices.values():
             if device.name == name.replace("/", " ", 1):
                 return PortId(device.guid, int(number or 1))
-        raise AssayError(f"the lab's fabric has no {name!r}", fix="write an end as n0005/mlx5_3 or leaf-su01-r0[33]")
+        raise AssayError(f"the lab's fabric has no {name!r}", fix="name an end as n0005/mlx5_3 or leaf-su01-r0[33]")
 
     def unplug(self, port: PortId) -> DiscoveredCable | None:
-        """Take away the cable at a port and return it."""
+        """Remove the cable at a port and return it."""
         for cable in self.cables:
             if port in (cable.a, cable.b):
                 self.cables.remove(cable)
@@ -56,38 +55,39 @@ class LabCabling:
 
 
 def discovery_mode() -> str:
-    """Return where discoveries come from: `ibsim` (with the real ibnetdiscover) or `recorded`."""
+    """Return the source of discoveries: `ibsim` (with the real ibnetdiscover) or `recorded`."""
     return "ibsim" if ibsim.find_ibsim_tools() else "recorded"
 
 
 def describe_discovery() -> str:
-    """Say in words where discoveries come from."""
+    """Return a line about the source of discoveries."""
     if discovery_mode() == "ibsim":
-        return "ibsim with the real ibnetdiscover (ibsim cannot speak NDR: it is told one speed less, put right after)"
+        return "ibsim with the real ibnetdiscover (ibsim has no NDR: speeds go in one step slower and are put back)"
     return f"a discovery recorded from ibsim and ibnetdiscover, which are not installed here ({ibsim.PACKAGES})"
 
 
 def lay_cables(world: LabWorld, plan: CompiledTopology) -> None:
     """Cable the lab as designed."""
     devices = {
-        one.guid: DiscoveredDevice(one.guid, one.kind, one.ports, one.description) for one in plan.devices.values()
+        device.guid: DiscoveredDevice(device.guid, device.kind, device.ports, device.description)
+        for device in plan.devices.values()
     }
     cables = [DiscoveredCable(cable.a.port_id, cable.b.port_id, cable.rate) for cable in plan.cables]
     _write_cabling(world, LabCabling(plan.name, devices, cables, list(cables)))
 
 
 def load_cabling(world: LabWorld) -> LabCabling:
-    """Return the cables as they are. Raises Trouble where none were laid."""
+    """Return the present cables. Raises AssayError if the lab has no fabric."""
     try:
         plain = json.loads((world.home / "fabric.json").read_text())
     except OSError as error:
-        raise AssayError("the lab has no fabric", where=str(world.home), fix="start it with assay lab up") from error
+        raise AssayError("the lab has no fabric", where=str(world.home), fix="run: assay lab up") from error
     devices = {guid: DiscoveredDevice(guid, *rest) for guid, *rest in plain["devices"]}
     return LabCabling(plain["design"], devices, _cables(plain["designed"]), _cables(plain["cables"]))
 
 
 def find_links(world: LabWorld, now: LabCabling) -> list[DiscoveredCable]:
-    """Return the cables that carry a link now, at the rate it has."""
+    """Return the cables that carry a link, with its present rate."""
     rates = {hca["guid"]: hca for node in world.nodes() for hca in world.load(node).get("hcas", ())}
     down = {guid for guid, hca in rates.items() if hca["state"] != "ACTIVE"}
     up = [cable for cable in now.cables if not {cable.a.guid, cable.b.guid} & down]
@@ -95,16 +95,16 @@ def find_links(world: LabWorld, now: LabCabling) -> list[DiscoveredCable]:
 
 
 def swap_cables(world: LabWorld, end_a: str, end_b: str) -> None:
-    """Exchange the plugs in two ports. Doing it again repairs it."""
+    """Swap the plugs of two ports. A second swap repairs it."""
     with _change_cabling(world) as now:
-        a, b = now.port(end_a), now.port(end_b)
-        for here, there, cable in [(a, b, now.unplug(a)), (b, a, now.unplug(b))]:
+        port_a, port_b = now.port(end_a), now.port(end_b)
+        for here, there, cable in [(port_a, port_b, now.unplug(port_a)), (port_b, port_a, now.unplug(port_b))]:
             if cable:
                 now.cables.append(_replug(cable, here, there))
 
 
 def move_cable(world: LabWorld, end: str, to: str) -> None:
-    """Put the plug in port `end` into the port `to`, whose own plug, if any, comes out."""
+    """Move the plug of port `end` to the port `to`, from which any other cable is removed."""
     with _change_cabling(world) as now:
         here, there = now.port(end), now.port(to)
         now.unplug(there)
@@ -113,20 +113,20 @@ def move_cable(world: LabWorld, end: str, to: str) -> None:
 
 
 def unplug_cable(world: LabWorld, end: str) -> None:
-    """Take the cable at `end` away."""
+    """Remove the cable at `end`."""
     with _change_cabling(world) as now:
         now.unplug(now.port(end))
 
 
 def slow_cable(world: LabWorld, end: str, rate: str) -> None:
-    """Let the cable at `end` come up at `rate` (`4xHDR`) only."""
+    """Limit the cable at `end` to `rate`, such as `4xHDR`."""
     with _change_cabling(world) as now:
         if cable := now.unplug(now.port(end)):
             now.cables.append(cable._replace(rate=rate))
 
 
 def repair_cabling(world: LabWorld) -> None:
-    """Cable everything as designed."""
+    """Restore the designed cables."""
     with _change_cabling(world) as now:
         now.cables = list(now.designed_cables)
 
@@ -136,13 +136,13 @@ def _replug(cable: DiscoveredCable, here: PortId, there: PortId) -> DiscoveredCa
 
 
 def _slowest(cable: DiscoveredCable, hcas: dict[str, dict[str, Any]]) -> str:
-    said = [hcas[port.guid]["rate_gbps"] for port in (cable.a, cable.b) if port.guid in hcas]
-    return SLOWER.get(min(said, default=0), cable.rate)
+    rates = [hcas[port.guid]["rate_gbps"] for port in (cable.a, cable.b) if port.guid in hcas]
+    return SLOWER.get(min(rates, default=0), cable.rate)
 
 
 @contextmanager
 def _change_cabling(world: LabWorld) -> Iterator[LabCabling]:
-    """Yield the wiring to change; one pair of hands at a time."""
+    """Yield the cabling to edit, under a lock; a clean exit writes it."""
     with (world.home / "fabric.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         now = load_cabling(world)

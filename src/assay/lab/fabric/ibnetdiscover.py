@@ -1,15 +1,8 @@
-"""A recorded discovery of the lab's design, with what hands did since applied to it.
+"""`python -m assay.lab.fabric.ibnetdiscover LABDIR` prints the discovery of the lab's present fabric.
 
-Stands in for ibsim where that is not installed. The recording was printed by the real ibnetdiscover; its lines
-are kept as they are for every port whose link is as designed, other lines are left out or written in their form,
-and devices that the discovery would no longer reach are left out whole.
-
-Writes a fabric the way ibnetdiscover prints it, which is also what ibsim reads.
-
-`python -m assay.lab.fabric.ibnetdiscover LABDIR`: what ibnetdiscover says about the lab's fabric as it is cabled now.
-
-A private ibsim is loaded with the lab's cabling and the real ibnetdiscover run on it (see `assay.lab.fabric.ibsim` for the one
-thing that is translated); where those are not installed, a recorded discovery is replayed with the changes.
+With ibsim installed, the real ibnetdiscover runs on it (`assay.lab.fabric.ibsim`). Otherwise a recording of the real
+ibnetdiscover is replayed with the changes: lines of unchanged links stay, other lines are rewritten in the same form,
+and unreachable devices are left out.
 """
 
 from __future__ import annotations
@@ -32,11 +25,11 @@ from assay.model.fabric.ports_and_cables import PortId
 PeerPorts = dict[PortId, tuple[PortId, str]]
 LETTER = {"switch": "S", "hca": "H", "router": "R"}
 DEVICE_ID = {"switch": "0xd2f2", "hca": "0x1021", "router": "0xd2f2"}
-"""Quantum-2 and ConnectX-7 (PCI ids database)."""
+"""Quantum-2 and ConnectX-7 (from the PCI ID database)."""
 
 
 def peer_ports(cables: Iterable[DiscoveredCable]) -> PeerPorts:
-    """Return each port's other end and the rate."""
+    """Return port → (port at the other end, rate)."""
     ends: PeerPorts = {}
     for cable in cables:
         ends[cable.a], ends[cable.b] = (cable.b, cable.rate), (cable.a, cable.rate)
@@ -44,7 +37,7 @@ def peer_ports(cables: Iterable[DiscoveredCable]) -> PeerPorts:
 
 
 def find_discovery_root(devices: Mapping[str, DiscoveredDevice], ends: PeerPorts) -> str:
-    """Return the GUID to look from: the first switch among those with the most links."""
+    """Return the GUID of the switch with the most links, the first of several: the discovery starts there."""
     count = dict.fromkeys((guid for guid, device in devices.items() if device.kind == "switch"), 0)
     for port in ends:
         if port.guid in count:
@@ -53,7 +46,7 @@ def find_discovery_root(devices: Mapping[str, DiscoveredDevice], ends: PeerPorts
 
 
 def format_net_file(devices: Mapping[str, DiscoveredDevice], cables: Iterable[DiscoveredCable]) -> str:
-    """Return the whole file, the centre first, since tools attach to the first record."""
+    """Return the fabric in ibnetdiscover's format, which ibsim reads. The root is first: tools attach to it."""
     ends = peer_ports(cables)
     first = find_discovery_root(devices, ends)
     order = [devices[first], *(device for guid, device in devices.items() if guid != first)]
@@ -67,7 +60,7 @@ def format_net_file(devices: Mapping[str, DiscoveredDevice], cables: Iterable[Di
 
 
 def format_port_line(devices: Mapping[str, DiscoveredDevice], here: PortId, there: PortId, rate: str) -> str:
-    """Return the line of one port, in the form of its device's kind."""
+    """Return the line of one port; adapters and switches differ in form."""
     peer = devices[there.guid]
     far = f'"{LETTER[peer.kind]}-{there.guid[2:]}"[{there.number}]{_port_guid(peer, there)}'
     if devices[here.guid].kind == "hca":
@@ -81,19 +74,19 @@ def _format_device_record(device: DiscoveredDevice, lines: list[str]) -> str:
     if device.kind == "hca":
         kind = [f"caguid=0x{guid}", f'Ca\t{device.ports} "{letter}-{guid}"\t\t# "{device.description}"']
     else:
-        said = f'# "{device.description}" enhanced port 0 lid 0 lmc 0'
-        kind = [f"switchguid=0x{guid}({guid})", f'Switch\t{device.ports} "{letter}-{guid}"\t\t{said}']
+        comment = f'# "{device.description}" enhanced port 0 lid 0 lmc 0'
+        kind = [f"switchguid=0x{guid}({guid})", f'Switch\t{device.ports} "{letter}-{guid}"\t\t{comment}']
     head = ["vendid=0x2c9", f"devid={DEVICE_ID[device.kind]}", f"sysimgguid=0x{guid}"]
     return "\n".join([*head, *kind, *lines, ""])
 
 
 def _port_guid(device: DiscoveredDevice, port: PortId) -> str:
-    """An adapter's port has the next GUID in ibsim; a switch's ports have none."""
+    """Return the port's GUID in parentheses: in ibsim the device's GUID plus the port number; "" for a switch."""
     return f"({int(device.guid, 16) + port.number:x})" if device.kind == "hca" else ""
 
 
 def load_recording(design: str) -> str:
-    """Return the recorded discovery of a design. Raises Trouble where there is none."""
+    """Return the recorded discovery of a design. Raises AssayError if there is none."""
     file = resources.files("assay.lab") / "recordings" / f"{design}.txt"
     if not file.is_file():
         raise AssayError(f"the lab has no recorded discovery of the fabric {design}", fix=f"install {PACKAGES}")
@@ -101,13 +94,16 @@ def load_recording(design: str) -> str:
 
 
 def replay_discovery(now: LabCabling, links: list[DiscoveredCable]) -> str:
-    """Return the discovery that the real tools would print. Raises Trouble for a recording of another cabling."""
+    """Return the discovery that the real tools would print.
+
+    Raises AssayError if there is no recording of the design, or if it was made of another cabling.
+    """
     text = load_recording(now.design)
     recorded = {(frozenset((a, b)), rate) for a, b, rate in parse(text).cables}
     if recorded != {(frozenset((a, b)), rate) for a, b, rate in now.designed_cables}:
         raise AssayError(
-            f"the recorded discovery of the fabric {now.design} is of another cabling than the design's",
-            fix=f"install {PACKAGES}; or record it again with them",
+            f"the recorded discovery of the fabric {now.design} differs from the design",
+            fix=f"install {PACKAGES}, or use them to record it again",
         )
     ends, designed = peer_ports(links), peer_ports(now.designed_cables)
     reached = _reachable_devices(find_discovery_root(now.devices, ends), ends)
@@ -116,7 +112,7 @@ def replay_discovery(now: LabCabling, links: list[DiscoveredCable]) -> str:
 
 
 def _reachable_devices(start: str, ends: PeerPorts) -> set[str]:
-    """Return the devices that can be reached over links."""
+    """Return the GUIDs of the devices reachable over links."""
     neighbours: dict[str, set[str]] = {}
     for here, (there, _) in ends.items():
         neighbours.setdefault(here.guid, set()).add(there.guid)
@@ -129,10 +125,10 @@ def _reachable_devices(start: str, ends: PeerPorts) -> set[str]:
 
 
 def _replay_record(record: str, now: LabCabling, ends: PeerPorts, designed: PeerPorts, reached: set[str]) -> str:
-    """Return one device's record as it reads now, nothing for a device out of reach."""
+    """Return one device's present record, "" for an unreachable device."""
     head, *_ = re.split(r"(?m)^(?=\[)", record, maxsplit=1)
     device = DEVICE.search(head)
-    assert device is not None, "every record of our recordings names its device"
+    assert device is not None, "each record of the recording has a device"
     guid = f"0x{device[3]}"
     if guid not in reached:
         return ""
@@ -146,24 +142,27 @@ def _replay_record(record: str, now: LabCabling, ends: PeerPorts, designed: Peer
 
 
 def discover_lab_fabric(world: LabWorld, tools: ibsim.IbsimTools | None) -> tuple[str, str]:
-    """Return the discovery and its stderr, by ibsim with `tools`, by replay without. Raises Trouble."""
+    """Return the discovery and its stderr: from ibsim with `tools`, from the recording without.
+
+    Raises AssayError if the lab has no fabric, or if ibsim or the replay fails.
+    """
     now = load_cabling(world)
-    up = find_links(world, now)
+    links = find_links(world, now)
     if tools is None:
-        return replay_discovery(now, up), ""
+        return replay_discovery(now, links), ""
     switches = sum(device.kind == "switch" for device in now.devices.values())
-    return ibsim.run_ibnetdiscover(tools, format_net_file(now.devices, up), len(now.devices), switches)
+    return ibsim.run_ibnetdiscover(tools, format_net_file(now.devices, links), len(now.devices), switches)
 
 
 def main(arguments: list[str]) -> int:
-    """Print the discovery as ibnetdiscover would; exit code 1 with a reason on stderr where there is none."""
+    """Print the discovery as ibnetdiscover would. Return 1, with the reason on stderr, if it fails; 2 on misuse."""
     if len(arguments) != 1:
         print("usage: python -m assay.lab.fabric.ibnetdiscover LABDIR", file=sys.stderr)  # noqa: T201
         return 2
     try:
         out, err = discover_lab_fabric(LabWorld(Path(arguments[0])), ibsim.find_ibsim_tools())
-    except AssayError as trouble:
-        print(trouble, file=sys.stderr)  # noqa: T201
+    except AssayError as error:
+        print(error, file=sys.stderr)  # noqa: T201
         return 1
     sys.stdout.write(out)
     sys.stderr.write(err)

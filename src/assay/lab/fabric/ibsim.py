@@ -1,9 +1,8 @@
-"""Runs a private ibsim and the real ibnetdiscover on it.
+"""Runs a private ibsim, and the real ibnetdiscover on it.
 
-ibsim 0.10 cannot speak NDR ("cannot parse speed", and then 4xSDR). So every speed goes in one step slower (NDR as
-HDR, HDR as EDR …) and the text that ibnetdiscover prints is put one step faster again; nothing else is changed.
-A client of an ibsim that died hangs for ever, hence the deadlines; every client leaves a folder in its working
-directory, hence the scratch folder.
+ibsim 0.10 has no NDR ("cannot parse speed", then 4xSDR). So every speed goes in one step slower (NDR as HDR …) and
+ibnetdiscover's output is put one step faster again. A client of a dead ibsim hangs, hence the deadlines. Every client
+leaves a folder in its working directory, hence the scratch folder.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ _ATTACHED = re.compile(r"ibwarn: \[\d+\] sim_connect: attached as client")
 
 @dataclass(frozen=True)
 class IbsimTools:
-    """Where the three parts are."""
+    """Paths of the two programs and of the library that connects them."""
 
     ibsim: str
     ibnetdiscover: str
@@ -40,7 +39,7 @@ class IbsimTools:
 
 
 def find_ibsim_tools() -> IbsimTools | None:
-    """Return the tools, None where one of them is not installed."""
+    """Return the tools, None if one of them is not installed."""
     path = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/usr/bin"])
     programs = [shutil.which(name, path=path) for name in ("ibsim", "ibnetdiscover")]
     libraries = [lib for folder in LIBRARIES for lib in sorted(Path("/usr").glob(f"{folder}/umad2sim/libumad2sim.so"))]
@@ -50,9 +49,9 @@ def find_ibsim_tools() -> IbsimTools | None:
 
 
 def run_ibnetdiscover(tools: IbsimTools, net: str, devices: int, switches: int) -> tuple[str, str]:
-    """Return what ibnetdiscover prints for the fabric `net`, and its stderr without the simulator's greeting.
+    """Return the stdout of ibnetdiscover for the fabric `net`, and its stderr without ibsim's greeting.
 
-    Raises Trouble when the simulator or the discovery does not come to an end in time.
+    Raises AssayError if ibsim does not start, or if the discovery fails or takes longer than `DEADLINE_S`.
     """
     with tempfile.TemporaryDirectory(prefix="assay-ibsim-") as scratch:
         (Path(scratch) / "fabric.net").write_text(_shifted(net, SLOWED))
@@ -79,7 +78,7 @@ def _ibnetdiscover(tools: IbsimTools, scratch: str, environment: Mapping[str, st
 
 @contextmanager
 def _simulator(tools: IbsimTools, sizes: list[str], scratch: str, environment: Mapping[str, str]) -> Iterator[None]:
-    """Keep an ibsim running; it ends with the block, and after twice the deadline whatever happens."""
+    """Run ibsim during the block. `timeout` ends it after twice the deadline if nobody else does."""
     command = ["timeout", str(2 * DEADLINE_S), tools.ibsim, "-s", "-n", *sizes, "-L", "49152", "fabric.net"]
     with (Path(scratch) / "ibsim.log").open("wb") as log:
         process = subprocess.Popen(
@@ -99,7 +98,7 @@ def _simulator(tools: IbsimTools, sizes: list[str], scratch: str, environment: M
 
 
 def _end_simulator(process: subprocess.Popen[bytes]) -> None:
-    """End `timeout`, which passes the signal on and takes the simulator's exit code, so that no zombie stays."""
+    """End `timeout`, which passes the signal on to ibsim and reaps it, so that no zombie stays."""
     process.terminate()
     try:
         process.wait(timeout=5)
@@ -110,14 +109,12 @@ def _end_simulator(process: subprocess.Popen[bytes]) -> None:
 
 def _wait_until_ready(process: subprocess.Popen[bytes], log: Path) -> None:
     deadline = time.monotonic() + DEADLINE_S
-    while "Network simulator ready" not in (said := log.read_text(errors="replace")):
+    while "Network simulator ready" not in (text := log.read_text(errors="replace")):
         if process.poll() is not None or time.monotonic() > deadline:
-            raise AssayError(f"ibsim did not start: {said.strip()[-300:]}", fix=f"look at the packages {PACKAGES}")
+            raise AssayError(f"ibsim did not start: {text.strip()[-300:]}", fix=f"check the packages {PACKAGES}")
         time.sleep(0.01)
 
 
 def _shifted(text: str, speeds: Mapping[str, str]) -> str:
     """Replace the speed at the end of every port's line."""
-    return re.sub(
-        r"(?m)(?<=x)([A-Z]+)$", lambda found: speeds.get(found[1], found[1]), text
-    )  # fmt: skip
+    return re.sub(r"(?m)(?<=x)([A-Z]+)$", lambda found: speeds.get(found[1], found[1]), text)

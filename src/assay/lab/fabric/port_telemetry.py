@@ -1,8 +1,8 @@
-"""`python -m assay.lab.fabric.port_telemetry LABDIR errors|subnet|telemetry`: what tools say of the ports of the lab's fabric.
+"""`python -m assay.lab.fabric.port_telemetry LABDIR errors|subnet|telemetry` prints readings of the lab's fabric.
 
-`format_ibqueryerrors` prints as ibqueryerrors does, `format_sminfo` as sminfo, `port_telemetry` the modules and switches as one document
-(assay.fabric.health.telemetry_schema). Counters of adapters are those of the nodes' states; what hands planted (`plant_port_facts`) comes on
-top. Modules differ a little from port to port, always in the same way: real ones do, and each has its own level.
+`errors` has the form of ibqueryerrors, `subnet` of sminfo, `telemetry` of assay.fabric.health.telemetry_schema.
+Counters of adapters come from the nodes' states; `plant_port_facts` overrides single ports. Transceiver values differ
+from port to port, as real ones do, but are the same in every run.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from zlib import crc32
 
 from assay.fabric.discovery import DiscoveredCable
 from assay.lab.fabric.cabling import LabCabling, find_links, load_cabling
-from assay.lab.world import LabWorld, write_json
+from assay.lab.node_state import write_json
+from assay.lab.world import LabWorld
 from assay.model.fabric.ports_and_cables import PortId
 
 MASTER = "sminfo: sm lid 1 sm guid 0x{guid}, activity count 4711 priority 14 state 3 SMINFO_MASTER\n"
@@ -25,14 +26,17 @@ TRANSCEIVER_MODELS = (
     ("NVIDIA", "MMS4X00-NS", "MT2447"),
     ("Lightwave", "LW-800-DR8", "LW2502"),
 )
-"""Vendor, part and the start of the serial number: its year and week, which is a batch."""
+"""Vendor, part number, and start of the serial number: its year and week, which identify a batch."""
 
 DEFAULT_PARTITION = "0xffff"
-"""What OpenSM puts into every port's table where it is told nothing else: full membership in the default partition."""
+"""OpenSM's default P_Key table of a port: full membership in the default partition."""
 
 
 def plant_port_facts(world: LabWorld, end: str, **facts: Any) -> None:
-    """Let a port, written as in `assay.lab.fabric.cabling`, say otherwise: `counters`, `ber`, `pkeys`, module fields."""
+    """Override readings of a port: `counters`, `ber`, `pkeys`, transceiver fields.
+
+    `end` is written as in `assay.lab.fabric.cabling`.
+    """
     file = world.home / "port_facts.json"
     planted = json.loads(file.read_text()) if file.exists() else {}
     port = load_cabling(world).port(end)
@@ -41,7 +45,7 @@ def plant_port_facts(world: LabWorld, end: str, **facts: Any) -> None:
 
 
 def format_ibqueryerrors(world: LabWorld) -> str:
-    """Return what ibqueryerrors prints: ports with errors, switch by switch, and the summary."""
+    """Return the output of ibqueryerrors: ports with errors by device, and the summary."""
     now, planted = load_cabling(world), _load_planted_facts(world)
     counted = _node_counters(world)
     for key, facts in planted.items():
@@ -49,9 +53,9 @@ def format_ibqueryerrors(world: LabWorld) -> str:
     by_guid: dict[str, list[str]] = {}
     for key, counters in sorted(counted.items()):
         guid, number = key.split("/")
-        said = " ".join(f"[{name} == {count}]" for name, count in sorted(counters.items()) if count)
-        if said and guid in now.devices:
-            by_guid.setdefault(guid, []).append(f"   GUID {guid} port {number}: {said}")
+        errors = " ".join(f"[{name} == {count}]" for name, count in sorted(counters.items()) if count)
+        if errors and guid in now.devices:
+            by_guid.setdefault(guid, []).append(f"   GUID {guid} port {number}: {errors}")
     text = [
         line for guid, ports in by_guid.items() for line in (f'Errors for {guid} "{now.devices[guid].name}"', *ports)
     ]
@@ -64,19 +68,19 @@ def format_ibqueryerrors(world: LabWorld) -> str:
 
 
 def format_sminfo(world: LabWorld) -> str:
-    """Return what sminfo prints: the first switch manages the subnet."""
-    guids = [one.guid for one in load_cabling(world).devices.values() if one.kind == "switch"]
+    """Return the output of sminfo: the first switch manages the subnet."""
+    guids = [device.guid for device in load_cabling(world).devices.values() if device.kind == "switch"]
     return MASTER.format(guid=min(guids)[2:])
 
 
 def port_telemetry(world: LabWorld) -> str:
-    """Return every port's module and bit error ratio, and every switch."""
+    """Return a JSON document with every port's transceiver and bit error ratio, and every switch."""
     now, planted = load_cabling(world), _load_planted_facts(world)
     ports = [
         _port_facts(port, cable, planted.get(f"{port.guid}/{port.number}", {}))
         for cable, port in _plugged_ports(world, now)
     ]
-    switches = [_switch(one.guid) for one in now.devices.values() if one.kind == "switch"]
+    switches = [_switch(device.guid) for device in now.devices.values() if device.kind == "switch"]
     return json.dumps({"schema": "assay.fabric-facts/1", "ports": ports, "switches": switches}, separators=(",", ":"))
 
 
@@ -93,10 +97,10 @@ def _port_facts(port: PortId, cable: DiscoveredCable, planted: Mapping[str, Any]
         "temperature_c": 44.0 + chance % 9, "rx_power_dbm": rx, "tx_power_dbm": [1.4, 1.6, 1.5, 1.3],
         "bias_ma": [7.1, 7.0, 7.2, 7.1],
     }  # fmt: skip
-    said = {name: value for name, value in planted.items() if name not in ("counters", "ber", "pkeys")}
+    overrides = {name: value for name, value in planted.items() if name not in ("counters", "ber", "pkeys")}
     ber = planted.get("ber", {"symbol": 10.0 ** -(17 + chance % 3), "effective": 1e-16})
     pkeys = {"pkeys": planted.get("pkeys", [DEFAULT_PARTITION])}
-    return {"guid": port.guid, "port": port.number, "ber": ber, "module": module | said} | pkeys
+    return {"guid": port.guid, "port": port.number, "ber": ber, "module": module | overrides} | pkeys
 
 
 def _switch(guid: str) -> dict[str, Any]:
@@ -126,13 +130,14 @@ TOOL_OUTPUTS = {"errors": format_ibqueryerrors, "subnet": format_sminfo, "teleme
 
 
 def main(arguments: list[str]) -> int:
-    """Print what one tool says; exit code 2 for anything else that is asked."""
+    """Print the output of one tool. Return 1 if ports have errors, as ibqueryerrors does; 2 on misuse."""
     if len(arguments) != 2 or arguments[1] not in TOOL_OUTPUTS:
-        print(f"usage: python -m assay.lab.fabric.port_telemetry LABDIR {'|'.join(TOOL_OUTPUTS)}", file=sys.stderr)  # noqa: T201
+        usage = f"usage: python -m assay.lab.fabric.port_telemetry LABDIR {'|'.join(TOOL_OUTPUTS)}"
+        print(usage, file=sys.stderr)  # noqa: T201
         return 2
     text = TOOL_OUTPUTS[arguments[1]](LabWorld(Path(arguments[0])))
     sys.stdout.write(text)
-    return int(text.startswith("Errors for"))  # as the real one says that there were some
+    return int(text.startswith("Errors for"))
 
 
 if __name__ == "__main__":

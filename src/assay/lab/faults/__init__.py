@@ -1,1 +1,1 @@
-"""Takes a fault's name, a node and arguments. Does the planting of that fault in the node's state. Gives the closed list of faults that can be injected."""
+"""Takes a fault's name, a node and arguments; plants the fault in the node's state; gives the list of known faults."""

@@ -1,14 +1,13 @@
-"""Faults of GPUs, as the kernel log, NVML and nvidia-smi tell of them."""
+"""Faults of GPUs, as the kernel log, NVML and nvidia-smi show them. A docstring is the line of `assay lab inject`."""
 
-# ruff: noqa: ARG001 — every fault has the same shape, whether it needs the time or not
+# ruff: noqa: ARG001 — all faults take the same arguments; not every fault needs the time
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
-from assay.lab.node_state import append_kernel_line
-from assay.lab.world import VirtualNodeState
+from assay.lab.node_state import VirtualNodeState, append_kernel_line
 from assay.model.errors import AssayError
 from assay.probe.gpu.clocks_power_temperature import THROTTLE_REASONS
 from assay.probe.gpu.gpu_device import RECOVERY_ACTIONS
@@ -27,7 +26,7 @@ def gpu_missing(state: VirtualNodeState, now: datetime, gpu: int) -> None:
 
 
 def gpu_lost(state: VirtualNodeState, now: datetime, gpu: int) -> None:
-    """A GPU that the driver has lost, until the next reboot; the kernel log says nothing of it."""
+    """A GPU that the driver has lost, until the next reboot; nothing about it is in the kernel log."""
     state["gpus"][gpu]["lost"] = True
 
 
@@ -42,17 +41,17 @@ def gpu_xid(state: VirtualNodeState, now: datetime, gpu: int, xid: int = 79, tim
 
 
 def gpu_thermal(state: VirtualNodeState, now: datetime, gpu: int, celsius: float = 93.0) -> None:
-    """A GPU that runs hot and slows down for it."""
+    """A GPU that runs hot and is throttled."""
     state["gpus"][gpu] |= {"temperature_c": celsius, "throttle": HW_THERMAL_SLOWDOWN}
 
 
 def gpu_throttled(state: VirtualNodeState, now: datetime, gpu: int, reason: str = "hw_power_brake_slowdown") -> None:
-    """A GPU whose clocks are held down, for one of NVML's reasons."""
+    """A GPU throttled for one of NVML's reasons."""
     state["gpus"][gpu]["throttle"] |= 1 << _numbered(reason, THROTTLE_REASONS)
 
 
 def gpu_pcie_degraded(state: VirtualNodeState, now: datetime, gpu: int, width: int = 8) -> None:
-    """A GPU whose PCIe link trained narrow."""
+    """A GPU whose PCIe link trained at a smaller width."""
     state["gpus"][gpu]["pcie_width"] = width
 
 
@@ -73,7 +72,7 @@ def gpu_memory_sram(state: VirtualNodeState, now: datetime, gpu: int, count: int
 
 
 def gpu_memory_remap(state: VirtualNodeState, now: datetime, gpu: int, failed: bool = False) -> None:
-    """A row that waits to be remapped at the next reset; or one that could not be, for its bank has none to spare."""
+    """A memory row that waits for its remapping at the next reset, or one whose remapping failed."""
     slot = state["gpus"][gpu]
     slot["remap_failed" if failed else "remap_pending"] = 1
     if failed:
@@ -91,22 +90,22 @@ def gpu_nvlink_down(state: VirtualNodeState, now: datetime, gpu: int, links: int
 
 
 def gpu_nvlink_errors(state: VirtualNodeState, now: datetime, gpu: int, link: int = 4, count: int = 40) -> None:
-    """An NVLink that recovers again and again and loses data."""
+    """An NVLink that recovers repeatedly and loses data."""
     state["gpus"][gpu]["nvlink_errors"] = {str(link): {"recoveries": count, "crc_errors": count, "replays": count}}
 
 
 def gpu_fabric(state: VirtualNodeState, now: datetime, gpu: int, state_is: int = IN_PROGRESS) -> None:
-    """A GPU that the fabric manager has not made part of the fabric."""
+    """A GPU that has not joined the NVLink fabric."""
     state["gpus"][gpu]["fabric_state"] = state_is
 
 
 def gpu_recovery(state: VirtualNodeState, now: datetime, gpu: int, action: str = "reset") -> None:
-    """A GPU whose driver asks to have something done with it."""
+    """A GPU for which the driver asks for a recovery action."""
     state["gpus"][gpu]["recovery_action"] = _numbered(action, RECOVERY_ACTIONS)
 
 
 def gpu_busy(state: VirtualNodeState, now: datetime, gpu: int, pid: int = 4242) -> None:
-    """A process that was left behind on a GPU."""
+    """A leftover process on a GPU."""
     state["gpus"][gpu] |= {"pids": [*state["gpus"][gpu]["pids"], pid], "memory_used_bytes": 2**30}
 
 

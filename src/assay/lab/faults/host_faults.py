@@ -1,6 +1,6 @@
-"""Faults of the host: memory, PCIe, drives, file systems, kernel, clock, services, and what adapters count."""
+"""Faults of the host: memory, PCIe, drives, file systems, kernel, clock, services, network adapters."""
 
-# ruff: noqa: ARG001 — every fault has the same shape, whether it needs the time or not
+# ruff: noqa: ARG001 — all faults take the same arguments; not every fault needs the time
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
@@ -8,11 +8,10 @@ from datetime import datetime
 from typing import Literal
 
 from assay.lab.node.device_files import HW_COUNTERS, PORT_COUNTERS
-from assay.lab.node_state import append_kernel_line
-from assay.lab.world import VirtualNodeState
+from assay.lab.node_state import VirtualNodeState, append_kernel_line
 from assay.model.errors import AssayError
 
-REDIRECTS = 0x1D  # source validation, request and completion redirect, upstream forwarding: what firmware switches on
+REDIRECTS = 0x1D  # ACS: source validation, request and completion redirect, upstream forwarding
 MACHINE_CHECK, SOFT_LOCKUP = 1 << 4, 1 << 14  # Documentation/admin-guide/tainted-kernels.rst
 UNRELIABLE, READ_ONLY = 0x04, 0x08  # NVM Express Base Specification, critical warning
 KIB_A_GIB = 2**20
@@ -20,7 +19,7 @@ FIRST_PID = 70_000
 
 
 def dimm_missing(state: VirtualNodeState, now: datetime, dimm: int) -> None:
-    """A memory module that the firmware no longer finds; the kernel has that much less."""
+    """A memory module that the firmware no longer finds; the kernel has less memory."""
     slot = state["host"]["dimms"][dimm]
     slot["present"] = False
     state["memory_bytes"] -= slot["size_gib"] * 2**30
@@ -32,7 +31,7 @@ def dimm_slow(state: VirtualNodeState, now: datetime, dimm: int, mts: int = 4000
 
 
 def dimm_errors(state: VirtualNodeState, now: datetime, dimm: int, corrected: int = 0, uncorrected: int = 0) -> None:
-    """Memory errors that a controller corrected, or could not."""
+    """Corrected or uncorrected memory errors of one module."""
     slot = state["host"]["dimms"][dimm]
     slot["corrected"] += corrected
     slot["uncorrected"] += uncorrected
@@ -42,27 +41,27 @@ def dimm_errors(state: VirtualNodeState, now: datetime, dimm: int, corrected: in
 
 
 def machine_check(state: VirtualNodeState, now: datetime, count: int = 1) -> None:
-    """A machine check that a processor raised and the kernel survived."""
+    """A machine check that the kernel survived."""
     state["host"]["machine_checks"] += count
     state["host"]["taint"] |= MACHINE_CHECK
     append_kernel_line(state, now, "mce: [Hardware Error]: Machine check events logged")
 
 
 def soft_lockup(state: VirtualNodeState, now: datetime, cpu: int = 63) -> None:
-    """A processor that the kernel did not get back for a while."""
+    """A processor stuck in the kernel for a while."""
     state["host"]["taint"] |= SOFT_LOCKUP
     append_kernel_line(state, now, f"watchdog: BUG: soft lockup - CPU#{cpu} stuck for 26s! [kswapd0:428]")
 
 
 def cpus_offline(state: VirtualNodeState, now: datetime, count: int = 8) -> None:
-    """Processors that are switched off."""
+    """Processors that are offline."""
     state["host"]["cpus_offline"] = count
 
 
 def pcie_narrow(
     state: VirtualNodeState, now: datetime, device: str, width: int = 2, generation: int | None = None
 ) -> None:
-    """The PCIe link of an adapter or a drive (`mlx5_3`, `nvme2`) that trained narrow or slow."""
+    """An adapter or drive (`mlx5_3`, `nvme2`) whose PCIe link trained at a smaller width or a lower speed."""
     part = _named(state, device)
     part["pcie_width"] = width
     part.update({"pcie_generation": generation} if generation else {})
@@ -76,14 +75,14 @@ def pcie_errors(state: VirtualNodeState, now: datetime, device: str, correctable
 
 
 def acs_on(state: VirtualNodeState, now: datetime) -> None:
-    """PCIe switches that send what one device has for another by way of the processor."""
+    """PCIe switches with ACS on, so that traffic between devices goes through the processor."""
     state["host"]["switch_acs"] = REDIRECTS
 
 
 def drive_failing(
     state: VirtualNodeState, now: datetime, drive: int, media_errors: int = 12, read_only: bool = False
 ) -> None:
-    """A drive that loses data, and says so."""
+    """A drive that reports media errors."""
     smart = state["nvme"][drive]["smart"]
     smart["media_errors"] += media_errors
     smart["critical_warning"] |= READ_ONLY if read_only else UNRELIABLE
@@ -100,38 +99,37 @@ def drive_hot(state: VirtualNodeState, now: datetime, drive: int, celsius: int =
 
 
 def drive_dead(state: VirtualNodeState, now: datetime, drive: int) -> None:
-    """A drive whose controller the kernel gave up."""
+    """A drive whose controller the kernel has removed."""
     state["nvme"][drive]["state"] = "dead"
 
 
 def file_system_read_only(state: VirtualNodeState, now: datetime, mount: str = "/data") -> None:
-    """A file system that went read-only at an error."""
-    where = _mount(state, mount)
-    where["options"] = f"ro,{where['options'].removeprefix('rw,')}"
-    append_kernel_line(
-        state, now, f"XFS ({where['source'].removeprefix('/dev/')}): Filesystem has been shut down due to log error"
-    )
+    """A file system that an error made read-only."""
+    entry = _mount(state, mount)
+    entry["options"] = f"ro,{entry['options'].removeprefix('rw,')}"
+    device = entry["source"].removeprefix("/dev/")
+    append_kernel_line(state, now, f"XFS ({device}): Filesystem has been shut down due to log error")
 
 
 def file_system_full(
     state: VirtualNodeState, now: datetime, mount: str = "/data", used: int = 99, inodes: int = 3
 ) -> None:
-    """A file system without room, or without inodes."""
+    """A file system with little space or few inodes left."""
     _mount(state, mount).update({"used_percent": used, "inodes_used_percent": inodes})
 
 
 def clock_lost(state: VirtualNodeState, now: datetime, seconds: float = 3.0, synchronised: bool = False) -> None:
-    """A clock that no server keeps, and that is off by so much."""
+    """A clock without synchronisation, off by `seconds`."""
     state["host"]["clock"] |= {"synchronised": synchronised, "offset_s": seconds}
 
 
 def clock_source(state: VirtualNodeState, now: datetime, source: str = "hpet") -> None:
-    """A kernel that no longer trusts the processors' own clock."""
+    """A kernel that has switched to another clock source."""
     state["host"]["clock"]["source"] = source
 
 
 def service_failed(state: VirtualNodeState, now: datetime, service: str = "nvidia-fabricmanager") -> None:
-    """A service that systemd gave up."""
+    """A failed systemd service."""
     _known(service, state["host"]["services"])
     state["host"]["services"][service] = "failed"
 
@@ -143,38 +141,38 @@ def module_missing(state: VirtualNodeState, now: datetime, module: str = "nvidia
 
 
 def sysctl_changed(state: VirtualNodeState, now: datetime, name: str, value: str) -> None:
-    """A kernel setting that somebody changed."""
+    """A changed sysctl."""
     _known(name, state["host"]["sysctls"])
     state["host"]["sysctls"][name] = value
 
 
 def kernel_old(state: VirtualNodeState, now: datetime, version: str = "6.8.0-60-generic") -> None:
-    """A node that booted another kernel."""
+    """A node that runs another kernel."""
     state["kernel"] = version
 
 
 def swap_on(state: VirtualNodeState, now: datetime, gib: int = 8) -> None:
-    """A node with a swap file."""
+    """A node with swap switched on."""
     state["host"]["swap_kib"] = gib * KIB_A_GIB
 
 
 def governor(state: VirtualNodeState, now: datetime, name: str = "powersave") -> None:
-    """Processors that save power."""
+    """Processors with another frequency governor."""
     state["host"]["governor"] = name
 
 
 def iommu(state: VirtualNodeState, now: datetime, mode: Literal["identity", "DMA", "DMA-FQ"] = "DMA-FQ") -> None:
-    """An IOMMU that treats the devices' addresses otherwise."""
+    """An IOMMU in another mode."""
     state["host"]["iommu"] = mode
 
 
 def hung_processes(
     state: VirtualNodeState, now: datetime, stuck: int = 16, zombies: int = 0, load: float | None = None
 ) -> None:
-    """Processes that wait for storage that does not answer, or that nobody takes leave of."""
-    states = ["D"] * stuck + ["Z"] * zombies
-    fresh = [{"pid": FIRST_PID + n, "name": "python3", "state": each} for n, each in enumerate(states)]
-    state["host"]["processes"] += fresh
+    """Processes stuck in uninterruptible sleep, and zombies."""
+    modes = ["D"] * stuck + ["Z"] * zombies
+    added = [{"pid": FIRST_PID + n, "name": "python3", "state": mode} for n, mode in enumerate(modes)]
+    state["host"]["processes"] += added
     average = float(stuck) if load is None else load
     state["host"]["load"] = [average] * 3
 
@@ -182,52 +180,50 @@ def hung_processes(
 def nic_errors(
     state: VirtualNodeState, now: datetime, nic: str, count: int = 5000, counter: str = "rx_crc_errors"
 ) -> None:
-    """Broken frames at a front-end interface."""
+    """Errors counted by a front-end interface."""
     _named(state, nic)["counters"][counter] = count
 
 
 def nic_flap(state: VirtualNodeState, now: datetime, nic: str, times: int = 20) -> None:
-    """A front-end link that went down and up."""
+    """A front-end link that went down and up repeatedly."""
     _named(state, nic)["carrier_changes"] += 2 * times
 
 
 def bond_degraded(state: VirtualNodeState, now: datetime, nic: str = "eth1") -> None:
-    """A bond of the front-end interfaces, one of which carries nothing."""
+    """A bond of the front-end interfaces with one member down."""
     _named(state, nic)
     members = [part["name"] for part in state["nics"]]
     state["host"]["bonds"]["bond0"] = {"members": members, "down": [nic]}
 
 
 def nic_mtu(state: VirtualNodeState, now: datetime, nic: str, mtu: int = 1500) -> None:
-    """A front-end interface with another size of packets."""
+    """A front-end interface with another MTU."""
     _named(state, nic)["mtu"] = mtu
 
 
 def hca_counter(state: VirtualNodeState, now: datetime, hca: str, counter: str, count: int = 100_000) -> None:
-    """A counter of an adapter's port that grew: of the link (`port_rcv_errors`) or of mlx5 (`out_of_buffer`)."""
-    part = _named(state, hca)
-    (part["hw_counters"] if counter in HW_COUNTERS else part["counters"])[
-        _known(counter, (*PORT_COUNTERS, *HW_COUNTERS))
-    ] = count
+    """A counter of an HCA port: of the link (`port_rcv_errors`) or of mlx5 (`out_of_buffer`)."""
+    _known(counter, (*PORT_COUNTERS, *HW_COUNTERS))
+    _named(state, hca)["hw_counters" if counter in HW_COUNTERS else "counters"][counter] = count
 
 
 def hca_partition(state: VirtualNodeState, now: datetime, hca: str, pkeys: str = "0x7fff") -> None:
-    """An adapter whose table of P_Keys (comma separated) is not that of the others."""
+    """An HCA with another P_Key table (comma separated)."""
     _named(state, hca)["pkeys"] = pkeys.split(",")
 
 
 def hca_firmware(state: VirtualNodeState, now: datetime, hca: str, version: str = "28.39.1002") -> None:
-    """An adapter that was exchanged and carries another firmware."""
+    """An HCA with another firmware version, for example after a replacement."""
     _named(state, hca)["firmware"] = version
 
 
 def hca_misplaced(state: VirtualNodeState, now: datetime, hca: str, numa_node: int = 1) -> None:
-    """An adapter at the other socket."""
+    """An HCA attached to the other CPU socket."""
     _named(state, hca)["numa_node"] = numa_node
 
 
 def _named(state: VirtualNodeState, name: str) -> VirtualNodeState:
-    """Return the adapter, drive or interface of that name. Raises Trouble."""
+    """Return the adapter, drive or interface of that name. Raises AssayError if the node has none."""
     parts = {part["name"]: part for kind in ("hcas", "nvme", "nics") for part in state[kind]}
     found: VirtualNodeState = parts[_known(name, parts)]
     return found
@@ -241,7 +237,7 @@ def _mount(state: VirtualNodeState, point: str) -> VirtualNodeState:
 
 def _known(name: str, among: Mapping[str, object] | list[str] | tuple[str, ...]) -> str:
     if name not in among:
-        raise AssayError(f"no {name!r} on this node", fix=f"one of {', '.join(among)}")
+        raise AssayError(f"this node has no {name!r}", fix=f"use one of {', '.join(among)}")
     return name
 
 

@@ -1,22 +1,16 @@
-"""The file tree of a virtual node as Linux lays it out: sysfs, procfs and the kernel log, as path → content.
+"""The file tree of a virtual node as Linux shows it: sysfs, procfs, the kernel log, PCI devices and their bridges.
 
-`/proc/uptime` is not among them: it depends on the time of asking, so `assay.lab.node.shell` writes it.
-
-The PCI devices of a virtual node, and the bridges that lead to them.
-
-A GPU and an adapter whose buses are near each other hang on one switch; everything else has a root port of its own.
+A GPU and an adapter with neighbouring buses share one PCIe switch; every other device has its own root port.
+`/proc/uptime` is missing: it changes by the second, so `assay.lab.node.shell` writes it.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from assay.lab.node.host_files import host_files
-from assay.lab.world import VirtualNodeState
-
-PciFileItems = Iterator[tuple[str, str]]
+from assay.lab.node.host_files import Files, host_files
+from assay.lab.node_state import VirtualNodeState
 
 DEVICES = "sys/bus/pci/devices"
 CLASSES = {"gpu": "0x030200", "hca": "0x020700", "nic": "0x020000", "nvme": "0x010802", "bridge": "0x060400"}
@@ -30,8 +24,8 @@ AER = {
 }
 
 
-def pci_files(state: VirtualNodeState) -> PciFileItems:
-    """Yield the files of all devices and bridges."""
+def pci_files(state: VirtualNodeState) -> Files:
+    """Yield the files of all PCI devices and bridges."""
     for kind, parts in (("gpu", "gpus"), ("hca", "hcas"), ("nic", "nics"), ("nvme", "nvme")):
         for part in state[parts]:
             if part.get("present", True):
@@ -45,7 +39,7 @@ def pci_files(state: VirtualNodeState) -> PciFileItems:
         )
 
 
-def _endpoint(state: VirtualNodeState, kind: str, part: VirtualNodeState) -> PciFileItems:
+def _endpoint(state: VirtualNodeState, kind: str, part: VirtualNodeState) -> Files:
     folder = f"{DEVICES}/{part['pci']}"
     best = (4, 4) if kind == "nvme" else (16, 5)
     width, generation = part.get("pcie_width", best[0]), part.get("pcie_generation", best[1])
@@ -59,7 +53,7 @@ def _endpoint(state: VirtualNodeState, kind: str, part: VirtualNodeState) -> Pci
     yield from _aer(folder, part)
 
 
-def _aer(folder: str, part: VirtualNodeState) -> PciFileItems:
+def _aer(folder: str, part: VirtualNodeState) -> Files:
     for severity, (names, total) in AER.items():
         count = part.get(f"aer_{severity}", 0)
         first, *others = names.split()
@@ -68,7 +62,7 @@ def _aer(folder: str, part: VirtualNodeState) -> PciFileItems:
 
 
 def pci_bridges(state: VirtualNodeState) -> dict[str, tuple[int, int, int]]:
-    """Return the bridges by address: kind of port, first and last bus behind it."""
+    """Return the bridges by PCI address: kind of port, first and last bus behind it."""
     found: dict[str, tuple[int, int, int]] = {}
     alone = [part["pci"] for parts in ("gpus", "hcas", "nics", "nvme") for part in state[parts]]
     for gpu, hca in zip(state["gpus"], state["hcas"], strict=False):
@@ -80,8 +74,8 @@ def pci_bridges(state: VirtualNodeState) -> dict[str, tuple[int, int, int]]:
     return found
 
 
-def _switch(one: str, other: str) -> dict[str, tuple[int, int, int]]:
-    domain, first, last = _place(one)[0], *sorted((_place(one)[1], _place(other)[1]))
+def _switch(gpu: str, hca: str) -> dict[str, tuple[int, int, int]]:
+    domain, first, last = _place(gpu)[0], *sorted((_place(gpu)[1], _place(hca)[1]))
     return {
         f"{domain}:{first - 3:02x}:01.0": (ROOT_PORT, first - 2, last),
         f"{domain}:{first - 2:02x}:00.0": (UPSTREAM, first - 1, last),
@@ -90,9 +84,10 @@ def _switch(one: str, other: str) -> dict[str, tuple[int, int, int]]:
     }
 
 
-def _is_same_switch(one: str, other: str) -> bool:
-    (domain, bus), (others, its) = _place(one), _place(other)
-    return domain == others and 0 < abs(bus - its) <= SWITCH_BUS_SPAN and min(bus, its) > SWITCH_BUS_SPAN
+def _is_same_switch(gpu: str, hca: str) -> bool:
+    (gpu_domain, gpu_bus), (hca_domain, hca_bus) = _place(gpu), _place(hca)
+    near = 0 < abs(gpu_bus - hca_bus) <= SWITCH_BUS_SPAN
+    return gpu_domain == hca_domain and near and min(gpu_bus, hca_bus) > SWITCH_BUS_SPAN
 
 
 def _place(pci: str) -> tuple[str, int]:
@@ -101,7 +96,7 @@ def _place(pci: str) -> tuple[str, int]:
 
 
 def bridge_config_space(port: int, first: int, last: int, acs: int) -> bytes:
-    """Return the configuration space of a bridge, as far as its access controls."""
+    """Return the configuration space of a bridge, up to its access control (ACS) capability."""
     header = bytearray(0x150)
     struct.pack_into("<HHHH", header, 0, 0x1000, 0xC030, 0x0407, 0x0010)  # vendor, device, command, status
     header[0x0E] = 1  # a bridge's header
@@ -112,8 +107,6 @@ def bridge_config_space(port: int, first: int, last: int, acs: int) -> bytes:
     struct.pack_into("<IHH", header, 0x148, 0x000D | 1 << 16, 0x5F, acs)  # access controls, the last
     return bytes(header)
 
-
-Files = Iterator[tuple[str, str]]
 
 SECTOR = 512
 NIC_COUNTERS = ("rx_errors", "tx_errors", "rx_crc_errors", "rx_dropped", "tx_dropped", "rx_missed_errors")
@@ -137,7 +130,7 @@ def node_files(state: VirtualNodeState) -> dict[str, str]:
 
 
 def kernel_start_time(state: VirtualNodeState) -> datetime:
-    """Return when the running kernel started, in lab time; what `/proc/uptime` counts from."""
+    """Return the lab time at which the running kernel started; `/proc/uptime` counts from it."""
     ready = datetime.fromisoformat(state["boot"]["ready_at"])
     return ready - timedelta(seconds=state["timing"]["boot_s"])
 
@@ -171,9 +164,9 @@ def _hcas(state: VirtualNodeState) -> Files:
 
 
 def _hca_firmware(state: VirtualNodeState, rail: int) -> str:
-    """Return an adapter's version; BMCs have different names for adapters."""
-    carried = state["firmware"]
-    return str(carried.get(f"HCA_{rail}") or carried.get(f"CX7_{rail}", ""))
+    """Return an adapter's firmware version; BMCs differ in their ids for adapters."""
+    firmware = state["firmware"]
+    return str(firmware.get(f"HCA_{rail}") or firmware.get(f"CX7_{rail}", ""))
 
 
 def _device(folder: str, driver: str, part: VirtualNodeState) -> Files:

@@ -1,6 +1,6 @@
-"""The healthy host of a virtual node: what its firmware, kernel, daemons and file systems say.
+"""The host of a healthy virtual node: firmware, kernel, services, clock, file systems, memory modules.
 
-What only the BMC of a healthy node sees: memory modules, processors, BIOS settings, leaks, the lid, its clock.
+Also its chassis, which only the BMC sees: BIOS settings, leak detectors, the lid, the BMC's clock.
 """
 
 from __future__ import annotations
@@ -9,69 +9,22 @@ import string
 from typing import TYPE_CHECKING, Any
 
 from assay.lab.node.healthy_devices import derive_number_below, derive_serial_number
-from assay.lab.world import VirtualNodeState
-from assay.model.specs.node_spec import NodeSpec
+from assay.lab.node_state import VirtualNodeState
+
+if TYPE_CHECKING:  # a node's shell starts often: it does without pydantic
+    from assay.model.node import Node
+    from assay.model.specs.node_spec import NodeSpec
+
+HostPart = dict[str, Any]
 
 MODULE_GIB = 64
 CPU_MODEL = "Intel(R) Xeon(R) Platinum 8480C"
 USUAL_BIOS = {"BootMode": "UEFI", "QuietBoot": "Disabled"}
 BOOT_OPTIONS = ({"name": "UEFI: PXE IPv4 Slot 1", "alias": "Pxe"}, {"name": "ubuntu", "alias": "Hdd"})
 
-
-def make_healthy_chassis(spec: NodeSpec) -> VirtualNodeState:
-    """Return the parts that are well and the settings that the spec asks for.
-
-    | key | meaning |
-    |---|---|
-    | dimms cpus | `[{present, health, gib}]`, `[{health, model, cores, threads}]`, in slot order |
-    | bios bios_pending | attribute → value that runs; what waits for the next reset of the host |
-    | boot_options boot_order secure_boot boot_mode | how it boots |
-    | leaks | `[{state}]`: OK, Warning or Critical |
-    | lid power_cap_w clock_s | the intrusion sensor; a power cap or None; how far the BMC's clock is off |
-    """
-    return {
-        "dimms": _bmc_dimms(spec),
-        "cpus": [_bmc_cpu(spec) for _ in range(spec.cpu_sockets)],
-        "bios": {**USUAL_BIOS, **spec.bios},
-        "bios_pending": {},
-        "boot_options": [dict(option) for option in BOOT_OPTIONS],
-        "boot_order": [0, 1],
-        "boot_mode": spec.boot.mode,
-        "secure_boot": bool(spec.boot.secure),
-        "leaks": [{"state": "OK"} for _ in range(spec.leak_detectors)],
-        "lid": "Normal",
-        "power_cap_w": None,
-        "clock_s": 0,
-    }
-
-
-def _bmc_dimms(spec: NodeSpec) -> list[dict[str, Any]]:
-    """Return modules of 64 GiB where these make the spec's size, else one for each socket, as soldered memory is."""
-    whole, rest = divmod(spec.memory_gib, MODULE_GIB)
-    count, gib = (spec.cpu_sockets, spec.memory_gib // spec.cpu_sockets) if rest else (whole, MODULE_GIB)
-    return [{"present": True, "health": "OK", "gib": gib} for _ in range(count)]
-
-
-def _bmc_cpu(spec: NodeSpec) -> dict[str, Any]:
-    threads = spec.cpu_threads // spec.cpu_sockets
-    return {"health": "OK", "model": CPU_MODEL, "cores": threads // 2 or 1, "threads": threads}
-
-
-def apply_pending_bios(state: VirtualNodeState) -> VirtualNodeState:
-    """Return the state after a reset of the host: the settings that waited for it run."""
-    known = state["box"]
-    return {**state, "box": {**known, "bios": {**known["bios"], **known["bios_pending"]}, "bios_pending": {}}}
-
-
-if TYPE_CHECKING:  # the node's shell starts often and needs none of pydantic
-    from assay.model.fleet import Node
-    from assay.model.specs.node_spec import NodeSpec
-
-HostPart = dict[str, Any]
-
-ARM = "NVIDIA GB"  # Grace sits beside these GPUs
+ARM = "NVIDIA GB"  # Grace CPUs sit beside these GPUs
 TAINT = 12288
-"""What `/proc/sys/kernel/tainted` says of a healthy host: out-of-tree and unsigned modules, NVIDIA's driver."""
+"""`/proc/sys/kernel/tainted` of a healthy host: out-of-tree and unsigned modules, from NVIDIA's driver."""
 
 MODULES = ("nvidia", "nvidia_uvm", "nvidia_modeset", "ib_core", "ib_uverbs", "mlx5_core", "mlx5_ib", "nvme", "ext4")
 SERVICES = ("ssh", "chrony", "cron", "dbus", "containerd", "kubelet", "nvidia-persistenced", "rsyslog", "systemd-udevd")
@@ -106,13 +59,58 @@ SYSCTLS = {
 }
 
 
+def make_healthy_chassis(spec: NodeSpec) -> VirtualNodeState:
+    """Return a chassis whose parts are healthy and whose settings are the spec's.
+
+    | key | meaning |
+    |---|---|
+    | dimms cpus | `[{present, health, gib}]`, `[{health, model, cores, threads}]`, in slot order |
+    | bios bios_pending | attribute → value in force; attribute → value from the next host reset on |
+    | boot_options boot_order secure_boot boot_mode | boot settings |
+    | leaks | `[{state}]`: OK, Warning or Critical |
+    | lid power_cap_w clock_s | the intrusion sensor; a power cap or None; error of the BMC's clock in seconds |
+    """
+    return {
+        "dimms": _bmc_dimms(spec),
+        "cpus": [_bmc_cpu(spec) for _ in range(spec.cpu_sockets)],
+        "bios": {**USUAL_BIOS, **spec.bios},
+        "bios_pending": {},
+        "boot_options": [dict(option) for option in BOOT_OPTIONS],
+        "boot_order": [0, 1],
+        "boot_mode": spec.boot.mode,
+        "secure_boot": bool(spec.boot.secure),
+        "leaks": [{"state": "OK"} for _ in range(spec.leak_detectors)],
+        "lid": "Normal",
+        "power_cap_w": None,
+        "clock_s": 0,
+    }
+
+
+def _bmc_dimms(spec: NodeSpec) -> list[dict[str, Any]]:
+    """Return modules of 64 GiB if they add up to the spec's size, else one module a socket (soldered memory)."""
+    whole, rest = divmod(spec.memory_gib, MODULE_GIB)
+    count, gib = (spec.cpu_sockets, spec.memory_gib // spec.cpu_sockets) if rest else (whole, MODULE_GIB)
+    return [{"present": True, "health": "OK", "gib": gib} for _ in range(count)]
+
+
+def _bmc_cpu(spec: NodeSpec) -> dict[str, Any]:
+    threads = spec.cpu_threads // spec.cpu_sockets
+    return {"health": "OK", "model": CPU_MODEL, "cores": threads // 2 or 1, "threads": threads}
+
+
+def apply_pending_bios(state: VirtualNodeState) -> VirtualNodeState:
+    """Return the state after a host reset: pending BIOS settings are in force."""
+    box = state["box"]
+    return {**state, "box": {**box, "bios": {**box["bios"], **box["bios_pending"]}, "bios_pending": {}}}
+
+
 def host_after_boot(host: HostPart) -> HostPart:
-    """Return a host with another kernel, which has gone through nothing yet."""
+    """Return the host after a boot: machine checks and kernel taints are reset."""
     return {**host, "machine_checks": 0, "taint": TAINT}
 
 
 def make_healthy_host(node: Node, spec: NodeSpec) -> HostPart:
-    """Return the host: its clock kept, its services up, its memory clean, set up as the spec says."""
+    """Return a host with the spec's settings, a synchronised clock, running services and clean memory."""
     arm = spec.gpus.model.startswith(ARM)
     return {
         "arm": arm,
@@ -146,27 +144,27 @@ def make_healthy_host(node: Node, spec: NodeSpec) -> HostPart:
 
 
 def dimms(node: Node, spec: NodeSpec) -> list[HostPart]:
-    """Return the memory modules: the spec's, or one a socket, as memory that is soldered on shows."""
+    """Return the memory modules: the spec's, or one a socket where the memory is soldered."""
     count = spec.host.dimms.count if spec.host.dimms else spec.cpu_sockets
     size = spec.host.dimms.size_gib if spec.host.dimms else spec.memory_gib // spec.cpu_sockets
     speed = spec.host.dimms.speed_mts if spec.host.dimms else 8532
     each = count // spec.cpu_sockets
     return [
         {
-            "slot": _slot(number_ // each, number_ % each),
+            "slot": _slot(number // each, number % each),
             "size_gib": size,
             "speed_mts": max(speed, 4800),
             "configured_mts": speed,
             "part": "M321R8GA0BB0-CQKZJ",
-            "serial": derive_serial_number(node.name, f"dimm{number_}", 8),
+            "serial": derive_serial_number(node.name, f"dimm{number}", 8),
             "present": True,
             "corrected": 0,
             "uncorrected": 0,
         }
-        for number_ in range(count)
+        for number in range(count)
     ]
 
 
 def _slot(socket: int, place: int) -> str:
-    """Return a slot as boards print it: socket, channel, place in the channel."""
+    """Return a slot's name as boards print it: socket, channel, place in the channel."""
     return f"P{socket + 1}-DIMM{string.ascii_uppercase[place // 2]}{place % 2 + 1}"

@@ -1,6 +1,6 @@
 """The files of a virtual node's host: processors, memory, kernel, clock, services, file systems, processes.
 
-The firmware's table of a virtual node's memory modules, as SMBIOS (DSP0134, structure type 17) lays them out.
+Memory modules are in an SMBIOS table (DSP0134, structure type 17).
 """
 
 from __future__ import annotations
@@ -9,8 +9,16 @@ import json
 import struct
 from collections.abc import Iterable, Iterator
 
-from assay.lab.world import VirtualNodeState
+from assay.lab.node_state import VirtualNodeState
 
+Files = Iterator[tuple[str, str]]
+
+CPU = "sys/devices/system/cpu"
+GIB = 2**30
+INODES = 120_000_000
+OTHER_USED_PERCENT = 12
+MODULES_A_CONTROLLER = 4
+KELVIN = 273
 DDR5 = 0x22
 DIMM = 0x09
 EXTENDED = 0x7FFF
@@ -18,7 +26,7 @@ END_OF_TABLE = b"\x7f\x04\xfe\xff\0\0"
 
 
 def smbios_table(dimms: Iterable[VirtualNodeState]) -> bytes:
-    """Return the table of a node's slots, the empty ones too."""
+    """Return the SMBIOS table of a node's memory slots, with the empty ones."""
     return b"".join(_device(0x1100 + number, dimm) for number, dimm in enumerate(dimms)) + END_OF_TABLE
 
 
@@ -36,25 +44,15 @@ def _device(handle: int, dimm: VirtualNodeState) -> bytes:
     return formatted.ljust(0x28, b"\0") + strings + b"\0\0"
 
 
-Files = Iterator[tuple[str, str]]
-
-CPU = "sys/devices/system/cpu"
-GIB = 2**30
-INODES = 120_000_000
-OTHER_USED_PERCENT = 12
-MODULES_A_CONTROLLER = 4
-KELVIN = 273
-
-
 def host_files(state: VirtualNodeState) -> Files:
-    """Yield every file that tells of the host."""
+    """Yield every file about the host as (path below the root, content)."""
     for part in (_identity, _cpus, _memory, _kernel, _clock, _services, _mounts, _processes, _smart, _bonds):
         yield from part(state)
 
 
 def _identity(state: VirtualNodeState) -> Files:
     folder = "sys/class/dmi/id"
-    bios = state["firmware"].get("BIOS") or state["firmware"].get("HGX_FW_CPU_0", "")  # as BMCs call it
+    bios = state["firmware"].get("BIOS") or state["firmware"].get("HGX_FW_CPU_0", "")  # two names among BMCs
     yield f"{folder}/sys_vendor", "Supermicro\n"
     yield f"{folder}/product_name", f"{state['product']}\n"
     yield f"{folder}/product_serial", f"{state['serial']}\n"
@@ -117,7 +115,7 @@ def _kernel(state: VirtualNodeState) -> Files:
     host = state["host"]
     yield "proc/modules", "".join(f"{name} 4096 0 - Live 0x0000000000000000\n" for name in host["modules"])
     yield "sys/module/nvidia/version", f"{state['driver']}\n"
-    yield from ((f"proc/sys/{name.replace('.', '/')}", f"{said}\n") for name, said in host["sysctls"].items())
+    yield from ((f"proc/sys/{name.replace('.', '/')}", f"{text}\n") for name, text in host["sysctls"].items())
     yield "proc/sys/kernel/tainted", f"{host['taint']}\n"
     modes = ("always", "madvise", "never")
     shown = (f"[{mode}]" if mode == host["transparent_hugepages"] else mode for mode in modes)
@@ -155,7 +153,7 @@ def _mounts(state: VirtualNodeState) -> Files:
     root = {"source": "/dev/md0", "point": "/", "type": "ext4", "options": options}
     root["used_percent"] = state.get("root_fs_used_percent", 31)
     mounts = [root, *state["host"]["mounts"]]
-    lines = [f"{one['source']} {one['point']} {one['type']} {one['options']} 0 0\n" for one in mounts]
+    lines = [f"{mount['source']} {mount['point']} {mount['type']} {mount['options']} 0 0\n" for mount in mounts]
     yield "proc/mounts", "".join(lines) + "proc /proc proc rw,relatime 0 0\ntmpfs /run tmpfs rw,nosuid 0 0\n"
     for mount in mounts:
         yield f"run/df{mount['point']}.txt", _df(mount)
@@ -171,10 +169,11 @@ def _df(mount: VirtualNodeState) -> str:
 
 
 def _processes(state: VirtualNodeState) -> Files:
-    for one in state["host"]["processes"]:
-        yield f"proc/{one['pid']}/stat", f"{one['pid']} ({one['name']}) {one['state']} 1 1 1 0 -1 4194560 0 0 0 0\n"
+    for process in state["host"]["processes"]:
+        pid, name, mode = process["pid"], process["name"], process["state"]
+        yield f"proc/{pid}/stat", f"{pid} ({name}) {mode} 1 1 1 0 -1 4194560 0 0 0 0\n"
         switches = "voluntary_ctxt_switches:\t120\nnonvoluntary_ctxt_switches:\t4\n"
-        yield f"proc/{one['pid']}/status", f"Name:\t{one['name']}\nState:\t{one['state']}\n{switches}"
+        yield f"proc/{pid}/status", f"Name:\t{name}\nState:\t{mode}\n{switches}"
 
 
 def _smart(state: VirtualNodeState) -> Files:
@@ -186,7 +185,7 @@ def _smart(state: VirtualNodeState) -> Files:
 
 
 def _bonds(state: VirtualNodeState) -> Files:
-    """Yield the bonds, by the members that each has and that are down."""
+    """Yield the bonds and the link state of their members."""
     bonds = state["host"]["bonds"]
     if bonds:
         yield "sys/class/net/bonding_masters", " ".join(bonds) + "\n"

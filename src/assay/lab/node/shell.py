@@ -1,7 +1,7 @@
-"""Run a command on a virtual node as ssh would: `python -m assay.lab.node.shell LABDIR NODE COMMAND…`.
+"""Runs a command on a virtual node as ssh would: `python -m assay.lab.node.shell LABDIR NODE COMMAND…`.
 
-A node that is off or booting cannot be reached (exit 255, as ssh has it); one whose probe hangs never answers.
-The command sees the node's root as $ASSAY_ROOT, its NVML and its tools; nothing else of the lab.
+A node that is off or booting is unreachable (exit code 255, as with ssh). With the fault `probe.hangs` it never
+answers. The command sees the node's root as $ASSAY_ROOT, the node's NVML and its tools.
 """
 
 from __future__ import annotations
@@ -18,16 +18,17 @@ from pathlib import Path
 from typing import NoReturn
 
 from assay.lab.node.device_files import kernel_start_time
+from assay.lab.node_state import VirtualNodeState
 from assay.lab.nvml.stub_build import REPLAYED_NOTICE, build_stub
 from assay.lab.tools.launchers import install_tools
-from assay.lab.world import LabWorld, VirtualNodeState
+from assay.lab.world import LabWorld
 
 SSH_FAILED = 255
 NO_COMMAND = 127
 
 
 def main() -> None:
-    """Become the command on the node, or fail as ssh does."""
+    """Replace this process by the command on the node, or fail as ssh does."""
     if len(sys.argv) < 4:
         sys.exit("usage: python -m assay.lab.node.shell LABDIR NODE COMMAND…")
     lab, node, *words = sys.argv[1:]
@@ -43,7 +44,7 @@ def main() -> None:
 
 
 def is_reachable(state: VirtualNodeState, now: datetime) -> bool:
-    """Say whether the node's operating system answers at `now`."""
+    """Return whether the node's operating system answers at `now`."""
     return state["power"]["state"] == "On" and now >= datetime.fromisoformat(state["boot"]["ready_at"])
 
 
@@ -53,7 +54,7 @@ def _ssh_fails(message: str) -> NoReturn:
 
 
 def _localise_command(words: Sequence[str]) -> list[str]:
-    """Return the command with this Python for the node's; one word is a command line, as ssh takes it."""
+    """Return the words of the command, with this Python as `python3`. A single word is split as a command line."""
     command = shlex.split(words[0]) if len(words) == 1 else list(words)
     return [sys.executable, *command[1:]] if command[0] == "python3" else command
 
@@ -69,14 +70,14 @@ def _run(world: LabWorld, state: VirtualNodeState, now: datetime, command: list[
 
 
 def _is_probe(command: Sequence[str]) -> bool:
-    """Say whether this is the probe, installed or brought along; nothing else comes through standard input."""
+    """Return whether the command is the probe: installed (`-m assay.probe`), or sent through standard input."""
     return list(command[1:3]) == ["-m", "assay.probe"] or list(command[1:4]) == ["-I", "-S", "-"]
 
 
 def _exec_command(command: list[str], environment: Mapping[str, str]) -> NoReturn:
-    """Replace this process, so that whoever kills it kills the command."""
+    """Replace this process by the command, so that a signal to the process reaches the command."""
     try:
-        os.execvpe(command[0], command, environment)  # noqa: S606  # no shell: the words as they are
+        os.execvpe(command[0], command, environment)  # noqa: S606 — no shell, words stay as they are
     except OSError:
         sys.stderr.write(f"{command[0]}: command not found\n")
         sys.exit(NO_COMMAND)
@@ -104,7 +105,7 @@ def _environment(world: LabWorld, folder: Path, now: datetime, library: Path | N
 def _run_probe_with_replayed_nvml(
     command: list[str], environment: Mapping[str, str], state: VirtualNodeState
 ) -> NoReturn:
-    """Run the probe and put replayed NVML readings where it found no driver."""
+    """Run the probe and replace its GPU readings, since it finds no driver, by replayed ones."""
     from assay.lab.nvml.replayed_readings import replay_nvml_readings
 
     sys.stderr.write(f"{REPLAYED_NOTICE}\n")

@@ -1,1 +1,1 @@
-"""The NVIDIA driver of a virtual node: a stub `libnvidia-ml.so.1`, and what it answers."""
+"""Takes a node's state; does the NVIDIA driver, as a stub `libnvidia-ml.so.1`; gives NVML's answers."""

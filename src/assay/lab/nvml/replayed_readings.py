@@ -1,12 +1,12 @@
-"""NVML readings without NVML: the `gpu` branch of the probe, for a machine with no C compiler."""
+"""The probe's `gpu` branch, made from the stub's answers: NVML readings for a machine without a C compiler."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from assay.lab.node_state import VirtualNodeState
 from assay.lab.nvml.stub_answers import Flat, stub_answers
-from assay.lab.world import VirtualNodeState
 from assay.model.reading import unsupported, value
 from assay.probe.gpu.clocks_power_temperature import name_throttle_reasons
 from assay.probe.gpu.gpu_device import COMPUTE_MODES, RECOVERY_ACTIONS
@@ -87,7 +87,7 @@ DEVICE: Mapping[str, Any] = {
 
 
 def replay_nvml_readings(state: VirtualNodeState) -> ReadingTree:
-    """Return what the probe would read through the stub from a node in this state."""
+    """Return the `gpu` branch that the probe would read through the stub from a node in this state."""
     flat = stub_answers(state)
     slots = str(flat["slots"]).split()
     return {

@@ -1,7 +1,7 @@
-"""What the stub `libnvidia-ml.so.1` answers: a flat JSON file, keys `count`, `slots`, `driver` … and `g<slot>.<what>`.
+"""The answers of the stub `libnvidia-ml.so.1`, as a flat JSON file: `count`, `slots`, `driver` … and `g<slot>.<name>`.
 
-Numbers are in NVML's own units (milliwatts). A GPU that is not there has no index; those after it move up, as
-they do in NVML, so only the PCI address names a GPU's place.
+Numbers are in NVML's own units (milliwatts). A missing GPU has no index and later GPUs move up, as in NVML: only
+the PCI address identifies a GPU's place.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from assay.lab.node.healthy_devices import HEALTHY_GPU, HGX_NVLINKS
-from assay.lab.world import VirtualNodeState
+from assay.lab.node_state import VirtualNodeState
 
 GPU_IS_LOST = 15  # NVML_ERROR_GPU_IS_LOST
 MEMORY_ABOVE_GPU_C = 6
@@ -31,7 +31,7 @@ Flat = dict[str, int | str]
 
 
 def stub_answers(state: VirtualNodeState) -> Flat:
-    """Return the stub's answers for the node as it is."""
+    """Return the stub's answers for a node in this state."""
     present = [gpu for gpu in state["gpus"] if gpu["present"]]
     driver = state["driver"]
     flat: Flat = {"count": len(present), "slots": " ".join(str(gpu["index"]) for gpu in present), "driver": driver}
@@ -45,11 +45,11 @@ def stub_answers(state: VirtualNodeState) -> Flat:
 
 
 def _device(gpu: VirtualNodeState) -> Flat:
-    said = {key: gpu[key] for key in COPIED_FIELDS if key in gpu}
+    copied = {key: gpu[key] for key in COPIED_FIELDS if key in gpu}
     return {
         "rc": GPU_IS_LOST if gpu["lost"] else 0,
         "pci": gpu["pci"].upper(),
-        **{key: value if isinstance(value, str) else int(value) for key, value in said.items()},
+        **{key: value if isinstance(value, str) else int(value) for key, value in copied.items()},
         "margin_c": int(gpu.get("margin_c", gpu["operating_max_c"] - gpu["temperature_c"])),
         "memory_temperature_c": int(gpu.get("memory_temperature_c", gpu["temperature_c"] + MEMORY_ABOVE_GPU_C)),
         **dict(_power(gpu)),
@@ -70,7 +70,7 @@ def _power(gpu: VirtualNodeState) -> Iterator[tuple[str, int]]:
 
 
 def _memory(gpu: VirtualNodeState) -> Iterator[tuple[str, int]]:
-    """Yield errors in all and by place; what is not in SRAM is in DRAM."""
+    """Yield memory errors in total, in SRAM and in DRAM."""
     for counter in ("volatile", "aggregate"):
         for kind in ("corrected", "uncorrected"):
             total, sram = gpu[f"ecc_{counter}_{kind}"], gpu[f"ecc_{counter}_sram_{kind}"]

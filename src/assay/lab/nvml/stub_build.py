@@ -1,4 +1,4 @@
-"""Build the stub `libnvidia-ml.so.1` with the system's C compiler, once per lab and source."""
+"""Builds the stub `libnvidia-ml.so.1` with the system's C compiler, once per lab and version of the source."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ BUILD_DEADLINE_S = 60
 
 
 def find_compiler() -> str | None:
-    """Return the path of a C compiler, None where there is none."""
+    """Return the path of a C compiler, None if there is none."""
     return next((path for name in COMPILERS if (path := shutil.which(name))), None)
 
 
 def build_stub(folder: Path) -> Path | None:
-    """Return the stub library in `folder`, compiled if it is not there yet; None where nothing can compile it.
+    """Return the stub library in `folder`, compiled if missing; None without a working compiler.
 
-    Safe to call from many processes at once. A compiler that fails counts as none: the lab replays readings then.
+    Several processes may call it at once. Without the stub the lab replays NVML readings.
     """
     content = b"".join(source.read_bytes() for source in SOURCES)
     library = folder / hashlib.sha256(content).hexdigest()[:12] / SONAME
@@ -41,7 +41,7 @@ def build_stub(folder: Path) -> Path | None:
 
 
 def describe_nvml_source(folder: Path) -> str:
-    """Say in one line where the lab's NVML readings come from."""
+    """Return a line about the source of the lab's NVML readings."""
     library = build_stub(folder)
     return REPLAYED_NOTICE if library is None else f"NVML: stub {library}"
 

@@ -1,1 +1,1 @@
-"""The burn-in tools of a virtual node: each prints what the real one prints, with the numbers of the node's state."""
+"""Takes a node's state; does the tools on a node (nvidia-smi, fio, gpu-burn …); gives the real tools' output."""

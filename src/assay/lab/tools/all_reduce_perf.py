@@ -1,4 +1,4 @@
-"""nccl-tests' all_reduce_perf on a virtual node: its table, with the node's bandwidth and wrong elements."""
+"""all_reduce_perf of nccl-tests on a virtual node: its table, with the node's bandwidth and wrong elements."""
 
 from __future__ import annotations
 
@@ -18,14 +18,16 @@ HEADER = (
 )
 
 
-def format_bandwidth_table(state: State, asked: int) -> Iterator[str]:
-    """Yield the output for a run over `asked` GPUs; NCCL stops where CUDA does not see that many."""
+def format_bandwidth_table(state: State, requested: int) -> Iterator[str]:
+    """Yield the output of a run over `requested` GPUs. NCCL fails if CUDA sees fewer."""
     gpus = working_gpus(state)
-    if asked > len(gpus):
-        yield f"Test NCCL failure common.cu:1015 'invalid device ordinal': asked for {asked} GPUs, {len(gpus)} visible"
+    if requested > len(gpus):
+        counts = f"asked for {requested} GPUs, {len(gpus)} visible"
+        yield f"Test NCCL failure common.cu:1015 'invalid device ordinal': {counts}"
         return
     bandwidth, wrong = float(state["active"]["bus_bandwidth_gb_s"]), int(state["active"]["wrong"])
-    yield f"# nThread 1 nGpus {asked} minBytes {SIZES[0]} maxBytes {SIZES[-1]} step: 2(factor) iters: 20 validation: 1"
+    sizes = f"minBytes {SIZES[0]} maxBytes {SIZES[-1]}"
+    yield f"# nThread 1 nGpus {requested} {sizes} step: 2(factor) iters: 20 validation: 1"
     yield "#"
     yield "# Using devices"
     for rank, gpu in enumerate(gpus):
@@ -34,7 +36,7 @@ def format_bandwidth_table(state: State, asked: int) -> Iterator[str]:
     yield "#"
     yield from HEADER
     for size in SIZES:
-        yield _row(size, asked, bandwidth, wrong if size == SIZES[0] else 0)
+        yield _row(size, requested, bandwidth, wrong if size == SIZES[0] else 0)
     yield f"# Out of bounds values : {wrong} {'FAILED' if wrong else 'OK'}"
     yield f"# Avg bus bandwidth    : {bandwidth:g}"
     yield "#"
@@ -49,8 +51,8 @@ def _row(size: int, gpus: int, bandwidth: float, wrong: int) -> str:
 def main() -> None:
     """Print the table for the number of GPUs after `-g`."""
     words = sys.argv[1:]
-    asked = int(words[words.index("-g") + 1]) if "-g" in words else 1
-    print_lines(format_bandwidth_table(load_node_state(), asked))
+    requested = int(words[words.index("-g") + 1]) if "-g" in words else 1
+    print_lines(format_bandwidth_table(load_node_state(), requested))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""fio on a virtual node: one read job on one drive, printed as `--output-format=json` does."""
+"""fio on a virtual node: one read job on one drive, in the form of `--output-format=json`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NO_SUCH_DEVICE = 2
 
 
 def make_fio_document(state: State, job: str, filename: str) -> dict[str, Any]:
-    """Return fio's document (the parts of it that people read) for a read of `/dev/nvme0n1`."""
+    """Return the main parts of fio's JSON document for a read of `filename`, such as `/dev/nvme0n1`."""
     names = {f"/dev/{drive['name']}n1": drive for drive in state["nvme"] if drive["present"]}
     drive = names.get(filename)
     bytes_per_s = int(drive["mb_s"] * 1e6) if drive else 0
@@ -24,13 +24,8 @@ def make_fio_document(state: State, job: str, filename: str) -> dict[str, Any]:
 def main() -> None:
     """Print the document."""
     options = dict(word.removeprefix("--").split("=", 1) for word in sys.argv[1:] if "=" in word)
-    print_lines(
-        [
-            json.dumps(
-                make_fio_document(load_node_state(), options.get("name", ""), options.get("filename", "")), indent=2
-            )
-        ]
-    )
+    document = make_fio_document(load_node_state(), options.get("name", ""), options.get("filename", ""))
+    print_lines([json.dumps(document, indent=2)])
 
 
 if __name__ == "__main__":

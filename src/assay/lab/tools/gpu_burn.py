@@ -1,4 +1,4 @@
-"""gpu-burn on a virtual node: a GPU with `burn_ok` false computes wrongly. As the real one, it exits 0 either way."""
+"""gpu-burn on a virtual node: a GPU with `burn_ok` false computes wrongly. Like the real one, it always exits 0."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Put the tools into a folder under the names of the real ones."""
+"""Installs the tools of a virtual node into a folder, under the names of the real ones."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TOOLS = {
     "stress-ng": "stress_ng",
 }
 SHELL_LAST_ARGUMENT = 'for last in "$@"; do :; done\n'
-FILE_PRINTERS = {  # asked at every look, so they are cheap: what they print lies in the node's root
+FILE_PRINTERS = {  # every probe calls them, so they only print a file of the node's root
     "chronyc": '"$ASSAY_ROOT/run/chronyc"',
     "df": '"$ASSAY_ROOT/run/df${last#"$ASSAY_ROOT"}.txt"',
     "nvme": '"$ASSAY_ROOT/run/smart/${last##*/}"',
@@ -24,9 +24,9 @@ FILE_PRINTERS = {  # asked at every look, so they are cheap: what they print lie
 
 
 def install_tools(folder: Path) -> Path:
-    """Make `folder` hold an executable for every tool, and return it.
+    """Write an executable for every tool into `folder`, and return `folder`.
 
-    They run with this Python, without its site packages: they need none, and start in half the time.
+    The tools run with this Python but without its site packages (`-S`), which halves their start-up time.
     """
     folder.mkdir(parents=True, exist_ok=True)
     for name, script in _scripts().items():
@@ -42,6 +42,6 @@ def install_tools(folder: Path) -> Path:
 
 def _scripts() -> dict[str, str]:
     start = f'#!/bin/sh\nPYTHONPATH="{SOURCES}" exec "{sys.executable}" -S -m assay.lab.tools'
-    burn_in = {name: f'{start}.{module} "$@"\n' for name, module in TOOLS.items()}
-    looked_at = {name: f"#!/bin/sh\n{SHELL_LAST_ARGUMENT}exec cat {file}\n" for name, file in FILE_PRINTERS.items()}
-    return {**burn_in, **looked_at}
+    modules = {name: f'{start}.{module} "$@"\n' for name, module in TOOLS.items()}
+    printers = {name: f"#!/bin/sh\n{SHELL_LAST_ARGUMENT}exec cat {file}\n" for name, file in FILE_PRINTERS.items()}
+    return {**modules, **printers}

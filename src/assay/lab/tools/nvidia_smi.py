@@ -1,6 +1,6 @@
-"""nvidia-smi -q -x on a virtual node: the GPUs as NVML answers for them, in the elements of nvsmi_device_v13.dtd.
+"""`nvidia-smi -q -x` on a virtual node: NVML's answers about the GPUs, in the elements of nvsmi_device_v13.dtd.
 
-A GPU without a handle is named before the XML, a corrupted InfoROM after it, as the real one does.
+Like the real one, it prints GPUs without a handle before the XML and corrupted InfoROMs after it.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _corrupted(gpu: Answer) -> str:
 
 
 def _element(name: str, content: Any, **attributes: str) -> ElementTree.Element:
-    """Return an element: a mapping becomes elements in it, anything else its text."""
+    """Return an element. A mapping or list becomes its children, anything else its text."""
     element = ElementTree.Element(name, attributes)
     if isinstance(content, Mapping):
         element.extend(_element(*item) for item in content.items())
@@ -132,8 +132,8 @@ def _switch(on: int) -> str:
     return "Enabled" if on else "Disabled"
 
 
-def _yes(it_is: int) -> str:
-    return "Yes" if it_is else "No"
+def _yes(flag: int) -> str:
+    return "Yes" if flag else "No"
 
 
 def _pci(gpu: Answer) -> dict[str, Any]:
@@ -222,7 +222,7 @@ def _fabric(gpu: Answer) -> dict[str, Any]:
 def main() -> None:
     """Print the report."""
     if sys.argv[1:] != ["-q", "-x"]:
-        sys.exit("nvidia-smi: the lab's knows -q -x alone")
+        sys.exit("nvidia-smi: the lab's tool supports -q -x only")
     sys.stdout.write(format_smi_xml(load_node_state()))
 
 

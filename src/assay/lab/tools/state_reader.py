@@ -1,4 +1,4 @@
-"""What the tools of a virtual node read: the node's state, named by $ASSAY_LAB_STATE."""
+"""Reads the node's state for the tools of a virtual node. $ASSAY_LAB_STATE is its path."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ State = dict[str, Any]
 
 def load_node_state() -> State:
     """Return the state of the node that this tool runs on."""
-    with open(os.environ["ASSAY_LAB_STATE"]) as file:  # noqa: PTH123  # a tool starts often: few imports
+    with open(os.environ["ASSAY_LAB_STATE"]) as file:  # noqa: PTH123 — tools start often: few imports
         state: State = json.load(file)
     return state
 
 
 def working_gpus(state: State) -> list[State]:
-    """Return the GPUs that CUDA would see, in its order."""
+    """Return the GPUs that CUDA sees, in its order."""
     return [gpu for gpu in state["gpus"] if gpu["present"] and not gpu["lost"]]
 
 
 def print_lines(lines: Iterable[str]) -> None:
-    """Print lines as a tool does."""
+    """Print lines on stdout, in one write."""
     sys.stdout.write("".join(f"{line}\n" for line in lines))

@@ -1,1 +1,1 @@
-"""Takes a node's state. Does one Redfish resource each (system, chassis, sensors, BIOS, logs, update, accounts, events). Gives the JSON that a GET returns."""
+"""Takes a node's state; does the Redfish resources, a module a theme; gives the JSON that a GET returns."""

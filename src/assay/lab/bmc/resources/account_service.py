@@ -1,4 +1,4 @@
-"""Sessions and accounts, as resources. Passwords and tokens are never among them."""
+"""Sessions, accounts and roles as resources. They never contain passwords or tokens."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def session_service(_: ResourceView) -> Resource:
 
 
 def sessions(view: ResourceView) -> Resource:
-    """Who is logged in."""
+    """All login sessions."""
     return make_collection("Session", "Sessions", [f"{SESSIONS}/{ident}" for ident in view.logins.live_sessions()])
 
 
 def session(view: ResourceView, ident: str) -> Resource:
-    """One login."""
+    """One login session."""
     return make_resource("Session", "1_7_2", ident, "Session", UserName=view.logins.live_sessions()[ident].account.user)
 
 
@@ -83,7 +83,7 @@ def roles(_: ResourceView) -> Resource:
 
 
 def role(_: ResourceView, ident: str) -> Resource:
-    """One role and what it may do."""
+    """One role and its privileges."""
     privileges = ROLES[ident]
     return make_resource(
         "Role", "1_3_3", ident, ident, RoleId=ident, IsPredefined=True, AssignedPrivileges=privileges, OemPrivileges=[]

@@ -1,4 +1,4 @@
-"""BIOS settings and how the node boots: what runs, what waits for the next reset, what may be set."""
+"""BIOS attributes, in force and pending, secure boot and boot options; the handler that changes attributes."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from assay.lab.bmc.resource_tree import (
 from assay.lab.bmc.resources.computer_system import SYSTEM_PATH as SYSTEM
 from assay.lab.bmc.responses import resource_answer
 from assay.lab.bmc.virtual_bmc import BmcRequest
-from assay.lab.world import VirtualNodeState
+from assay.lab.node_state import VirtualNodeState
 
 BIOS, BIOS_SETTINGS = f"{SYSTEM}/Bios", f"{SYSTEM}/Bios/Settings"
 SECURE_BOOT, BOOT_OPTIONS = f"{SYSTEM}/SecureBoot", f"{SYSTEM}/BootOptions"
 
 
 def bios(view: ResourceView) -> Resource:
-    """The attributes that run, and where others are asked for."""
+    """The attributes in force, with a link to the pending ones."""
     return make_resource(
         "Bios",
         "1_2_0",
@@ -47,9 +47,9 @@ def bios(view: ResourceView) -> Resource:
 
 def bios_settings(view: ResourceView) -> Resource:
     """The attributes as they will be after the next reset of the host."""
-    known = view.state["box"]
-    wanted = {**known["bios"], **known["bios_pending"]}
-    return make_resource("Bios", "1_2_0", "Settings", "BIOS, after the next reset", Attributes=wanted)
+    box = view.state["box"]
+    attributes = {**box["bios"], **box["bios_pending"]}
+    return make_resource("Bios", "1_2_0", "Settings", "BIOS, after the next reset", Attributes=attributes)
 
 
 def secure_boot(view: ResourceView) -> Resource:
@@ -67,13 +67,13 @@ def secure_boot(view: ResourceView) -> Resource:
 
 
 def boot_options(view: ResourceView) -> Resource:
-    """What the node can boot from."""
+    """All boot options."""
     count = len(view.state["box"]["boot_options"])
     return make_collection("BootOption", "Boot options", [f"{BOOT_OPTIONS}/{n}" for n in range(count)])
 
 
 def boot_option(view: ResourceView, number: str) -> Resource:
-    """One thing to boot from."""
+    """One boot option."""
     entry = find_numbered_item(view.state["box"]["boot_options"], number)
     return make_resource(
         "BootOption",
@@ -88,22 +88,22 @@ def boot_option(view: ResourceView, number: str) -> Resource:
 
 
 async def patch_settings(call: BmcRequest) -> Response:
-    """Keep attributes until the next reset of the host; what runs already waits for nothing."""
+    """PATCH the settings: store attributes until the next host reset. Values already in force are not pending."""
     plain = await call.read_parameters({"Attributes"}, {"Attributes"})
-    asked = plain["Attributes"]
-    if not isinstance(asked, dict):
+    requested = plain["Attributes"]
+    if not isinstance(requested, dict):
         raise malformed_body("Attributes must be an object")
     known = call.view.state["box"]["bios"]
-    for name, value in asked.items():
+    for name, value in requested.items():
         if name not in known:
             raise RedfishErrorResponse(400, "PropertyUnknown", f"There is no attribute {name} here", name)
         if not isinstance(value, str):
             raise RedfishErrorResponse(400, "PropertyValueTypeError", f"{name} must be a string", str(value), name)
 
     def edit(state: VirtualNodeState, _: datetime) -> VirtualNodeState:
-        pending: dict[str, Any] = {**state["box"]["bios_pending"], **asked}
-        waiting = {name: value for name, value in pending.items() if state["box"]["bios"][name] != value}
-        return {**state, "box": {**state["box"], "bios_pending": waiting}}
+        merged: dict[str, Any] = {**state["box"]["bios_pending"], **requested}
+        pending = {name: value for name, value in merged.items() if state["box"]["bios"][name] != value}
+        return {**state, "box": {**state["box"], "bios_pending": pending}}
 
     view = replace(call.view, state=await call.bmc.change(edit))
     return resource_answer({"@odata.id": REDFISH_ROOT + BIOS_SETTINGS, **bios_settings(view)})

@@ -1,7 +1,4 @@
-"""The chassis: its lid, its power supplies, what it draws.
-
-Air and water: fans, the temperature that comes in, what looks for leaks.
-"""
+"""The chassis as resources: lid, power supplies and power draw, fans, inlet temperature, leak detectors."""
 
 from __future__ import annotations
 
@@ -23,6 +20,7 @@ CHASSIS_PATH = "/Chassis/Chassis_0"
 POWER, SUPPLIES = f"{CHASSIS_PATH}/PowerSubsystem", f"{CHASSIS_PATH}/PowerSubsystem/PowerSupplies"
 METRICS = f"{CHASSIS_PATH}/EnvironmentMetrics"
 THERMAL, FANS = f"{CHASSIS_PATH}/ThermalSubsystem", f"{CHASSIS_PATH}/ThermalSubsystem/Fans"
+LEAKS, DETECTORS = f"{THERMAL}/LeakDetection", f"{THERMAL}/LeakDetection/LeakDetectors"
 INPUT_V = (180, 264)
 
 
@@ -32,7 +30,7 @@ def all_chassis(_: ResourceView) -> Resource:
 
 
 def chassis(view: ResourceView) -> Resource:
-    """The box, with its place."""
+    """The chassis, with its place in the rack."""
     state = view.state
     placement = {"Rack": state.get("rack", ""), "RackOffset": state.get("u", 0), "RackOffsetUnits": "EIA_310"}
     return make_resource(
@@ -75,7 +73,7 @@ def power_subsystem(view: ResourceView) -> Resource:
 
 
 def environment(view: ResourceView) -> Resource:
-    """What the whole box draws, and the cap on it, if there is one."""
+    """The power draw of the whole chassis, and its power cap."""
     cap = view.state["box"]["power_cap_w"]
     limit = {"ControlMode": "Automatic", "SetPoint": cap} if cap else {"ControlMode": "Disabled", "SetPoint": None}
     return make_resource(
@@ -92,17 +90,16 @@ def environment(view: ResourceView) -> Resource:
 
 
 def drawn_watts(state: dict[str, Any]) -> float:
-    """Return the watts that the box draws: what its supplies give, or, fed by a busbar, what its GPUs and CPUs take."""
-    given = sum(float(psu["output_w"]) for psu in state["psus"] if psu.get("present", True))
+    """Return the power draw in watts: the output of its supplies or, on a busbar, the draw of GPUs and CPUs."""
     if state["psus"]:
-        return given
+        return sum(float(psu["output_w"]) for psu in state["psus"] if psu.get("present", True))
     return 400.0 * len(state["box"]["cpus"]) + sum(
         float(gpu["power_w"]) for gpu in state["gpus"] if is_powered_on(state)
     )
 
 
 def supplies(view: ResourceView) -> Resource:
-    """All power supply bays, also the empty ones."""
+    """All power supply bays, with the empty ones."""
     return make_collection("PowerSupply", "Power supplies", [f"{SUPPLIES}/{n}" for n in range(len(view.state["psus"]))])
 
 
@@ -124,7 +121,7 @@ def supply(view: ResourceView, number: str) -> Resource:
 
 
 def supply_metrics(view: ResourceView, number: str) -> Resource:
-    """What a power supply takes and gives; null where the bay is empty."""
+    """Input voltage and output power of a power supply; null for an empty bay."""
     psu = find_numbered_item(view.state["psus"], number)
     present = psu.get("present", True)
     return make_resource(
@@ -139,24 +136,21 @@ def supply_metrics(view: ResourceView, number: str) -> Resource:
 
 
 def part_status(part: dict[str, Any]) -> dict[str, str | None]:
-    """Return the Status of a supply or a fan, Absent where its bay is empty."""
+    """Return the Status of a supply or a fan; Absent for an empty bay."""
     if not part.get("present", True):
         return make_status(None, "Absent")
     return make_status(part.get("health", "OK"))
 
 
 def _input(psu: dict[str, Any]) -> str:
-    """Return LineInputStatus, by the range that such supplies take."""
+    """Return LineInputStatus, by the input range of such supplies."""
     if not psu["input_v"]:
         return "LossOfInput"
     return "Normal" if INPUT_V[0] <= psu["input_v"] <= INPUT_V[1] else "OutOfRange"
 
 
-LEAKS, DETECTORS = f"{THERMAL}/LeakDetection", f"{THERMAL}/LeakDetection/LeakDetectors"
-
-
 def thermal_subsystem(view: ResourceView) -> Resource:
-    """The thermal subsystem; what looks for leaks is only there where there is water."""
+    """The thermal subsystem, with leak detection only on liquid-cooled nodes."""
     fans = [resource_link(f"{FANS}/{n}") for n in range(len(view.state["fans"]))]
     group = {"RedundancyType": "NPlusM", "RedundancyGroup": fans, "MinNeededInGroup": max(1, len(fans) - 1)}
     return make_resource(
@@ -195,7 +189,7 @@ def fan(view: ResourceView, number: str) -> Resource:
 
 
 def thermal_metrics(view: ResourceView) -> Resource:
-    """The temperature of the air that comes in."""
+    """The inlet air temperature."""
     source = resource_link(f"{CHASSIS_PATH}/Sensors/TEMP_INLET")["@odata.id"]
     intake = {"Reading": view.state["inlet_c"], "DataSourceUri": source}
     return make_resource(
@@ -209,7 +203,7 @@ def thermal_metrics(view: ResourceView) -> Resource:
 
 
 def leak_detection(view: ResourceView) -> Resource:
-    """What looks for leaks, as a whole."""
+    """Leak detection as a whole."""
     if not view.state["box"]["leaks"]:
         raise LookupError(LEAKS)
     return make_resource(
@@ -223,7 +217,7 @@ def leak_detection(view: ResourceView) -> Resource:
 
 
 def detectors(view: ResourceView) -> Resource:
-    """All that looks for leaks."""
+    """All leak detectors."""
     count = len(view.state["box"]["leaks"])
     if not count:
         raise LookupError(DETECTORS)
@@ -231,7 +225,7 @@ def detectors(view: ResourceView) -> Resource:
 
 
 def detector(view: ResourceView, ident: str) -> Resource:
-    """One rope or tray that looks for water."""
+    """One leak detector."""
     kind, _, number = ident.rpartition("_")
     leak = find_numbered_item(view.state["box"]["leaks"], number)
     if kind != "LEAK":

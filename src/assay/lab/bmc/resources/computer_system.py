@@ -1,7 +1,4 @@
-"""The computer system: power, boot, identity.
-
-Processors and memory modules, as the BMC knows them.
-"""
+"""The computer system as resources: identity, power, boot, processors, memory modules."""
 
 from __future__ import annotations
 
@@ -23,6 +20,7 @@ from assay.lab.bmc.resource_tree import (
 
 SYSTEM_PATH = "/Systems/System_0"
 SYSTEM_RESET = f"{REDFISH_ROOT}{SYSTEM_PATH}/Actions/ComputerSystem.Reset"
+PROCESSORS, MEMORY = f"{SYSTEM_PATH}/Processors", f"{SYSTEM_PATH}/Memory"
 BOOT_TARGETS = ["None", "Pxe", "Hdd", "Cd", "BiosSetup", "UefiHttp"]
 BOOT_ENABLED = ["Disabled", "Once", "Continuous"]
 
@@ -70,13 +68,13 @@ def system(view: ResourceView) -> Resource:
 
 
 def reset_info(_: ResourceView) -> Resource:
-    """The reset types that the system takes."""
+    """The reset types that the system supports."""
     parameter = {"Name": "ResetType", "Required": True, "DataType": "String", "AllowableValues": list(RESET_TYPES)}
     return make_resource("ActionInfo", "1_4_0", "ResetActionInfo", "Reset", Parameters=[parameter])
 
 
 def boot_progress(state: dict[str, Any], now: datetime) -> dict[str, str]:
-    """Return BootProgress: how far the last boot is."""
+    """Return BootProgress: the progress of the last boot."""
     if not is_powered_on(state):
         return {"LastState": "None"}
     ready = datetime.fromisoformat(state["boot"]["ready_at"])
@@ -110,11 +108,8 @@ def _processor_summary(state: dict[str, Any]) -> dict[str, Any]:
 
 
 def _memory_summary(state: dict[str, Any]) -> dict[str, Any]:
-    known = sum(dimm["gib"] for dimm in state["box"]["dimms"] if dimm["present"])
-    return {"TotalSystemMemoryGiB": known, "Status": health_rollup.rollup_status(health_rollup.memory_health(state))}
-
-
-PROCESSORS, MEMORY = f"{SYSTEM_PATH}/Processors", f"{SYSTEM_PATH}/Memory"
+    total = sum(dimm["gib"] for dimm in state["box"]["dimms"] if dimm["present"])
+    return {"TotalSystemMemoryGiB": total, "Status": health_rollup.rollup_status(health_rollup.memory_health(state))}
 
 
 def processors(view: ResourceView) -> Resource:
@@ -125,7 +120,7 @@ def processors(view: ResourceView) -> Resource:
 
 
 def processor(view: ResourceView, ident: str) -> Resource:
-    """One CPU, or one GPU by its SXM number (from 1)."""
+    """One CPU, or one GPU by its SXM number, which starts at 1."""
     kind, _, number = ident.rpartition("_")
     if kind == "GPU_SXM":
         return _gpu(view, ident, find_numbered_item(view.state["gpus"], str(int(number) - 1)))
@@ -146,10 +141,10 @@ def memory_module(view: ResourceView, ident: str) -> Resource:
     dimm = find_numbered_item(view.state["box"]["dimms"], number)
     if kind != "DIMM":
         raise LookupError(ident)
-    there = dimm["present"]
-    size = {"CapacityMiB": dimm["gib"] * 1024, "MemoryDeviceType": "DDR5"} if there else {"CapacityMiB": None}
-    state = make_status(dimm["health"]) if there else make_status(None, "Absent")
-    return make_resource("Memory", "1_20_0", ident, ident, MemoryType="DRAM", Status=state, **size)
+    present = dimm["present"]
+    size = {"CapacityMiB": dimm["gib"] * 1024, "MemoryDeviceType": "DDR5"} if present else {"CapacityMiB": None}
+    status = make_status(dimm["health"]) if present else make_status(None, "Absent")
+    return make_resource("Memory", "1_20_0", ident, ident, MemoryType="DRAM", Status=status, **size)
 
 
 def _cpu(ident: str, cpu: dict[str, Any]) -> Resource:
@@ -167,9 +162,9 @@ def _cpu(ident: str, cpu: dict[str, Any]) -> Resource:
 
 
 def _gpu(view: ResourceView, ident: str, gpu: dict[str, Any]) -> Resource:
-    """A GPU that fell off the bus is still in its socket: the BMC sees it, and that it is not well."""
-    state = make_status(None, "Absent") if not gpu["present"] else make_status("Critical" if gpu["lost"] else "OK")
+    """A GPU. One that fell off the bus is still in its socket: the BMC shows it with health Critical."""
+    status = make_status(None, "Absent") if not gpu["present"] else make_status("Critical" if gpu["lost"] else "OK")
     if not is_powered_on(view.state) and gpu["present"]:
-        state = make_status(None, "StandbyOffline")
+        status = make_status(None, "StandbyOffline")
     model = gpu.get("name") or gpu.get("model")
-    return make_resource("Processor", "1_20_0", ident, ident, ProcessorType="GPU", Model=model, Status=state)
+    return make_resource("Processor", "1_20_0", ident, ident, ProcessorType="GPU", Model=model, Status=status)

@@ -1,4 +1,4 @@
-"""The event service: who is told of new events, and the form in which they travel."""
+"""The event service as resources: subscriptions, and the payload of a delivered event."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def event_service(_: ResourceView) -> Resource:
 
 
 def subscriptions(view: ResourceView) -> Resource:
-    """Everyone who is told of new events: whom the BMC calls, and who holds a stream open."""
-    known = [*view.state.get("subscriptions", {}), *view.listeners]
-    return make_collection("EventDestination", "Subscriptions", [f"{SUBSCRIPTIONS}/{ident}" for ident in known])
+    """All subscriptions: destinations that the BMC posts to, and open event streams."""
+    idents = [*view.state.get("subscriptions", {}), *view.listeners]
+    return make_collection("EventDestination", "Subscriptions", [f"{SUBSCRIPTIONS}/{ident}" for ident in idents])
 
 
 def subscription(view: ResourceView, ident: str) -> Resource:
-    """One subscriber."""
+    """One subscription."""
     if ident in view.listeners:
         return _destination(ident, "SSE", Destination=None)
     entry = view.state.get("subscriptions", {})[ident]
@@ -66,7 +66,7 @@ def _destination(ident: str, kind: str, **properties: Any) -> Resource:
 
 
 def event_payload(event: dict[str, Any], context: str = "") -> Resource:
-    """Return the Event document of one entry of the log."""
+    """Return the Event document of one entry of the event log."""
     record = {
         "MemberId": "0",
         "EventId": event["id"],

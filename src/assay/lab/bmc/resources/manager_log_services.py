@@ -1,7 +1,4 @@
-"""The BMC itself.
-
-The system event log, as resources.
-"""
+"""The BMC itself (Manager) and the system event log (LogService) as resources."""
 
 from __future__ import annotations
 
@@ -25,10 +22,12 @@ LOG_SERVICES_PATH = f"{SYSTEM}/LogServices"
 SEL = f"{LOG_SERVICES_PATH}/SEL"
 ENTRIES = f"{SEL}/Entries"
 CLEAR_LOG = f"{REDFISH_ROOT}{SEL}/Actions/LogService.ClearLog"
+MANAGER_PATH = "/Managers/BMC_0"
+MANAGER_RESET = f"{REDFISH_ROOT}{MANAGER_PATH}/Actions/Manager.Reset"
 
 
 def log_services(_: ResourceView) -> Resource:
-    """The one log."""
+    """The log services: only the system event log."""
     return make_collection("LogService", "Log services", [SEL])
 
 
@@ -50,7 +49,7 @@ def sel(view: ResourceView) -> Resource:
 
 
 def log_entries(view: ResourceView) -> Resource:
-    """All entries, oldest first, each whole, as the specification asks of log entries."""
+    """All entries, oldest first, in full, as the specification requires of log entries."""
     events = view.state.get("events", [])
     found = make_collection("LogEntry", "Log entries", ())
     members = [{"@odata.id": f"{REDFISH_ROOT}{ENTRIES}/{event['id']}", **_log_entry_body(event)} for event in events]
@@ -76,17 +75,13 @@ def _log_entry_body(event: dict[str, Any]) -> Resource:
     )
 
 
-MANAGER_PATH = "/Managers/BMC_0"
-MANAGER_RESET = f"{REDFISH_ROOT}{MANAGER_PATH}/Actions/Manager.Reset"
-
-
 def managers(_: ResourceView) -> Resource:
-    """The one manager."""
+    """The managers: only this BMC."""
     return make_collection("Manager", "Managers", [MANAGER_PATH])
 
 
 def manager(view: ResourceView) -> Resource:
-    """The BMC: its version and time; when it was last reset, if it remembers."""
+    """The BMC: version, time, and the time of its last reset, if known."""
     reset_at = view.state.get("bmc", {}).get("reset_at")
     return make_resource(
         "Manager",
@@ -115,7 +110,7 @@ def manager(view: ResourceView) -> Resource:
 
 
 def network_protocol(view: ResourceView) -> Resource:
-    """What the BMC speaks: HTTPS only."""
+    """The network protocols of the BMC: HTTPS only."""
     return make_resource(
         "ManagerNetworkProtocol",
         "1_10_0",
@@ -131,10 +126,10 @@ def network_protocol(view: ResourceView) -> Resource:
 
 
 def service_uuid(view: ResourceView) -> str:
-    """Return the id of this Redfish service: the same for ever for one node."""
+    """Return the UUID of this Redfish service, derived from the node's name."""
     return str(uuid.uuid5(uuid.NAMESPACE_DNS, f"{view.node}.bmc"))
 
 
 def bmc_time(view: ResourceView) -> str:
-    """Return the BMC's own idea of the time."""
+    """Return the BMC's time, with the error of its clock."""
     return (view.now + timedelta(seconds=view.state["box"]["clock_s"])).isoformat(timespec="seconds")

@@ -1,4 +1,4 @@
-"""The chassis' sensors, made of the node's state."""
+"""The sensors of the chassis as resources."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 from assay.lab.bmc.power_transitions import is_powered_on
 from assay.lab.bmc.resource_tree import Resource, ResourceView, make_collection, make_resource, make_status
 from assay.lab.bmc.resources.chassis import CHASSIS_PATH, drawn_watts
-from assay.lab.world import VirtualNodeState
+from assay.lab.node_state import VirtualNodeState
 
 UNITS = {"Temperature": "Cel", "Power": "W", "Voltage": "V", "Rotational": "{rev}/min"}
 UPPER, LOWER = ("UpperCaution", "UpperCritical"), ("LowerCaution", "LowerCritical")
 
 
 class ChassisSensor(NamedTuple):
-    """One sensor. `low` and `high` are its own (caution, critical) thresholds; value None where nothing is there."""
+    """One sensor. `high` and `low` are (caution, critical) thresholds. `value` None: nothing to measure."""
 
     name: str
     kind: str
@@ -27,38 +27,39 @@ class ChassisSensor(NamedTuple):
 
 def sensors(view: ResourceView) -> Resource:
     """Every sensor."""
-    return make_collection("Sensor", "Sensors", [f"{CHASSIS_PATH}/Sensors/{one.name}" for one in _sensors(view.state)])
+    paths = [f"{CHASSIS_PATH}/Sensors/{entry.name}" for entry in _sensors(view.state)]
+    return make_collection("Sensor", "Sensors", paths)
 
 
 def sensor(view: ResourceView, ident: str) -> Resource:
-    """One sensor; Reading is null where nothing is there to be measured."""
-    one = next(entry for entry in _sensors(view.state) if entry.name == ident)
-    known = make_status() if one.value is not None else make_status(None, "UnavailableOffline")
-    bounds = {**dict(zip(UPPER, one.high, strict=False)), **dict(zip(LOWER, one.low, strict=False))}
+    """One sensor; Reading is null if there is nothing to measure."""
+    found = next(entry for entry in _sensors(view.state) if entry.name == ident)
+    status = make_status() if found.value is not None else make_status(None, "UnavailableOffline")
+    bounds = {**dict(zip(UPPER, found.high, strict=False)), **dict(zip(LOWER, found.low, strict=False))}
     thresholds = {name: {"Reading": bound} for name, bound in bounds.items()}
     return make_resource(
         "Sensor",
         "1_10_0",
         ident,
         ident,
-        ReadingType=one.kind,
-        Reading=one.value,
-        ReadingUnits=UNITS[one.kind],
-        PhysicalContext=one.place,
-        Status=known,
+        ReadingType=found.kind,
+        Reading=found.value,
+        ReadingUnits=UNITS[found.kind],
+        PhysicalContext=found.place,
+        Status=status,
         **({"Thresholds": thresholds} if thresholds else {}),
     )
 
 
 def _sensors(state: VirtualNodeState) -> Iterator[ChassisSensor]:
-    """What runs on the system's power reads nothing while it is off."""
+    """Yield all sensors. Those on the system's power have no value while the system is off."""
     yield from _board(state)
     for gpu in state.get("gpus", []):
-        seen = is_powered_on(state) and gpu["present"] and not gpu["lost"]
+        readable = is_powered_on(state) and gpu["present"] and not gpu["lost"]
         name = f"HGX_GPU_SXM_{gpu['index'] + 1}"
-        heat: Any = gpu["temperature_c"] if seen else None
-        yield ChassisSensor(f"{name}_TEMP_0", "Temperature", heat, (85, 88), (), "GPU")
-        yield ChassisSensor(f"{name}_POWER_0", "Power", gpu["power_w"] if seen else None, (), (), "GPU")
+        temperature: Any = gpu["temperature_c"] if readable else None
+        yield ChassisSensor(f"{name}_TEMP_0", "Temperature", temperature, (85, 88), (), "GPU")
+        yield ChassisSensor(f"{name}_POWER_0", "Power", gpu["power_w"] if readable else None, (), (), "GPU")
     for number, fan in enumerate(state["fans"]):
         yield ChassisSensor(f"FAN_{number}_SPEED", "Rotational", fan["rpm"], (), (), "Fan")
     for number, psu in enumerate(state["psus"]):
@@ -69,7 +70,7 @@ def _sensors(state: VirtualNodeState) -> Iterator[ChassisSensor]:
 
 
 def _board(state: VirtualNodeState) -> Iterator[ChassisSensor]:
-    """Yield what is measured on the main board; thresholds are those of a recorded DGX H100."""
+    """Yield the sensors of the main board, with the thresholds of a recorded DGX H100."""
     on = is_powered_on(state)
     inlet = state["inlet_c"]
     yield ChassisSensor("TEMP_INLET", "Temperature", inlet, (37, 40), (), "Intake")

@@ -1,7 +1,4 @@
-"""The service root, and the table of all resources.
-
-The OData metadata document: which of DMTF's schemas this service uses.
-"""
+"""The service root, the OData metadata document, and `RESOURCE_TREE`: the table of all resources by path."""
 
 from __future__ import annotations
 
@@ -46,12 +43,12 @@ SCHEMAS = (
 
 
 def answer_metadata() -> Response:
-    """Return the document, as XML."""
+    """Return the metadata document, as XML."""
     return Response(make_metadata(), 200, COMMON_HEADERS, "application/xml;charset=utf-8")
 
 
 def make_metadata() -> str:
-    """Return the metadata: a reference to each schema, and the container of the service."""
+    """Return the metadata: a reference to each DMTF schema, and the container of the service."""
     references = "".join(
         f'<edmx:Reference Uri="http://redfish.dmtf.org/schemas/v1/{name}_v1.xml"><edmx:Include Namespace="{name}"/>'
         "</edmx:Reference>"
@@ -67,11 +64,8 @@ def make_metadata() -> str:
     )
 
 
-EXPAND_SUPPORT = {"ExpandAll": False, "Levels": True, "Links": False, "NoLinks": True}
-
-
 def service_root(view: ResourceView) -> Resource:
-    """Where every client begins; the only resource that asks for no login."""
+    """The service root, which needs no login."""
     return make_resource(
         "ServiceRoot",
         "1_17_0",
@@ -118,7 +112,7 @@ def odata(_: ResourceView) -> Resource:
 
 
 def versions(_: ResourceView) -> Resource:
-    """Where each version of the protocol begins."""
+    """The protocol versions and their roots."""
     return {"v1": f"{REDFISH_ROOT}/"}
 
 

@@ -1,7 +1,4 @@
-"""The task service: updates that run, and what became of them.
-
-The update service and the firmware inventory.
-"""
+"""Firmware as resources: the inventory, the update service, and the tasks of running and ended updates."""
 
 from __future__ import annotations
 
@@ -23,6 +20,11 @@ from assay.lab.bmc.resource_tree import (
 TASK_SERVICE = "/TaskService"
 TASKS = f"{TASK_SERVICE}/Tasks"
 MONITORS = f"{REDFISH_ROOT}{TASK_SERVICE}/TaskMonitors"
+UPDATE_SERVICE = "/UpdateService"
+INVENTORY = f"{UPDATE_SERVICE}/FirmwareInventory"
+SIMPLE_UPDATE = f"{REDFISH_ROOT}{UPDATE_SERVICE}/Actions/UpdateService.SimpleUpdate"
+PENDING = "_Pending"
+PUSH = f"{REDFISH_ROOT}{UPDATE_SERVICE}/update-multipart"
 
 
 def task_service(view: ResourceView) -> Resource:
@@ -41,7 +43,7 @@ def task_service(view: ResourceView) -> Resource:
 
 
 def tasks(view: ResourceView) -> Resource:
-    """Every task, also the ended ones."""
+    """All tasks, also the ended ones."""
     return make_collection("Task", "Tasks", [f"{TASKS}/{entry['id']}" for entry in view.state.get("tasks", [])])
 
 
@@ -66,7 +68,7 @@ def task(view: ResourceView, ident: str) -> Resource:
 
 
 def find_task(view: ResourceView, ident: str) -> UpdateTask:
-    """Return a task's record. Raises LookupError."""
+    """Return a task's record. Raises LookupError for an unknown id."""
     for entry in view.state.get("tasks", []):
         if entry["id"] == ident:
             found: UpdateTask = entry
@@ -75,7 +77,7 @@ def find_task(view: ResourceView, ident: str) -> UpdateTask:
 
 
 def task_failure(entry: UpdateTask) -> RedfishErrorResponse | None:
-    """Return the error that the whole operation ended in, None while it runs and when it went well."""
+    """Return the error of a failed operation, None while it runs and after success."""
     if is_task_running(entry) or entry["state"] == "Completed":
         return None
     return RedfishErrorResponse(500, "OperationFailed", entry["message"])
@@ -91,15 +93,8 @@ def _task_message(entry: UpdateTask, view: ResourceView) -> dict[str, Any]:
     return make_message("Update.1.0.ApplyFailed", entry["message"], entry["component"], severity="Critical")
 
 
-UPDATE_SERVICE = "/UpdateService"
-INVENTORY = f"{UPDATE_SERVICE}/FirmwareInventory"
-SIMPLE_UPDATE = f"{REDFISH_ROOT}{UPDATE_SERVICE}/Actions/UpdateService.SimpleUpdate"
-PENDING = "_Pending"
-PUSH = f"{REDFISH_ROOT}{UPDATE_SERVICE}/update-multipart"
-
-
 def update_service(_: ResourceView) -> Resource:
-    """Both ways of bringing an image: SimpleUpdate fetches it, the multipart push carries it."""
+    """The update service: SimpleUpdate fetches an image, the multipart push carries it."""
     return make_resource(
         "UpdateService",
         "1_14_0",
@@ -120,22 +115,22 @@ def update_service(_: ResourceView) -> Resource:
 
 
 def firmware_inventory(view: ResourceView) -> Resource:
-    """Every piece of firmware of the node, and what waits for a reset to run."""
+    """All firmware of the node: the versions in force, and those that a reset will activate."""
     names = [*view.state["firmware"], *(f"{name}{PENDING}" for name in view.state.get("staged", {}))]
     return make_collection("SoftwareInventory", "Firmware inventory", [f"{INVENTORY}/{name}" for name in names])
 
 
 def firmware(view: ResourceView, ident: str) -> Resource:
-    """One piece of firmware: the version that runs, or, by an id of its own, the one that is staged."""
+    """One component's version: the one in force, or, with the suffix `_Pending`, the staged one."""
     stem = ident.removesuffix(PENDING)
-    waits = stem != ident and stem in view.state.get("staged", {})
+    pending = stem != ident and stem in view.state.get("staged", {})
     return make_resource(
         "SoftwareInventory",
         "1_10_0",
         ident,
         ident,
-        Version=view.state["staged"][stem]["version"] if waits else view.state["firmware"][ident],
-        Updateable=not waits,
-        SoftwareId=stem if waits else ident,
-        Status=make_status(None, "StandbyOffline") if waits else make_status(),
+        Version=view.state["staged"][stem]["version"] if pending else view.state["firmware"][ident],
+        Updateable=not pending,
+        SoftwareId=stem if pending else ident,
+        Status=make_status(None, "StandbyOffline") if pending else make_status(),
     )
