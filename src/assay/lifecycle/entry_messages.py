@@ -1,4 +1,4 @@
-"""One line for people for each line of the ledger: what changed, who changed it, and why. No internal ids."""
+"""Formats ledger entries for people, one line each: what changed, who changed it, and why. Shows no internal ids."""
 
 from __future__ import annotations
 
@@ -6,200 +6,219 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from assay.lifecycle import asset_history
+from assay.lifecycle.asset_history import describe_returned_part
+from assay.lifecycle.node_state_projection import describe_causes
+from assay.model.entries import asset_entries as asset
+from assay.model.entries import effect_entries as effect
+from assay.model.entries import fault_entries as fault
+from assay.model.entries import operator_entries as operator
+from assay.model.entries import schedule_entries as schedule
+from assay.model.entries import ticket_entries as ticket
+from assay.model.entries.decision_entries import DecisionEntry, DecisionWithdrawnEntry
+from assay.model.entries.entry_content import EntryContent
+from assay.model.entries.node_entries import NodeEnrolledEntry, TransitionEntry
+from assay.model.entries.registry import UnknownEntry, decode_entry
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.text_lists import format_count, format_list
 from assay.model.timestamps import parse_time
 
-EntryBody = Mapping[str, Any]
 SOURCE_NAMES = {"inventory": "the inventory", "bmc": "its BMC", "dmi": "its firmware"}
 MAX_REMEMBERED_NAMES = 50_000
-"""Of so many things the names are kept, those that were told last."""
-_ID = re.compile(r",? ?(?:by |of |after )?(?:the )?(?:decision|effect|fault) [0-9a-f]{16}\b")
+"""The newest names are kept, so that a long history fits into memory."""
+_INTERNAL_ID = re.compile(r",? ?(?:by |of |after )?(?:the )?(?:decision|effect|fault) [0-9a-f]{16}\b")
 
 
 class EntryFormatter:
-    """Tells lines in their order; what a line names by an id is told by what it is, where that was told before."""
+    """Formats entries in their order. An entry that refers to an earlier one by id shows that one's name instead."""
 
     def __init__(self) -> None:
-        self._named: dict[str, str] = {}
+        self._names: dict[str, str] = {}
 
     def format(self, entry: LedgerEntry) -> str:
-        """Return what an entry says, in one line."""
-        body = entry.body
-        self._remember_name(entry.kind, body)
-        if entry.kind == "transition":
-            return self._format_transition(body)
-        if entry.kind == "part.returned":
-            return asset_history.describe_returned_part(entry)
-        tell = _FORMATTERS.get(entry.kind, _format_plain)
-        return _ID.sub("", tell({**body, "named": self._name(entry.kind, body)})).strip().rstrip(":")
+        """Return an entry in one line."""
+        content = decode_entry(entry)
+        name = self._find_name(content)
+        match content:
+            case TransitionEntry():
+                why = name or content.reason
+                return f"{content.from_state} → {content.to_state}{f': {why}' if why else ''}"
+            case asset.PartReturnedEntry():
+                return describe_returned_part(entry)
+        text = _FORMATTERS[type(content)](content, name)
+        return _INTERNAL_ID.sub("", text).strip().rstrip(":")
 
-    def _remember_name(self, kind: str, body: EntryBody) -> None:
-        if kind == "fault":
-            self._named[body["fault"]] = f"{body['class']} on {body['subject']}"
-        elif kind == "decision":
-            self._named[body["decision"]] = _format_reasons(body)
-        elif kind == "effect.intent":
-            self._named[body["effect"]] = body["action"]
-        elif kind.startswith("ticket.") and body.get("title"):
-            self._named[body["ticket"]] = body["title"]
-        if len(self._named) > MAX_REMEMBERED_NAMES:
-            del self._named[next(iter(self._named))]
+    def _find_name(self, content: EntryContent) -> str:
+        """Return the name of what an entry is about, "" where no earlier entry gave it; remember the names it gives."""
+        match content:
+            case fault.FaultEntry():
+                self._remember(content.fault, f"{content.fault_class} on {content.subject}")
+            case DecisionEntry():
+                self._remember(content.decision, _format_reasons(content))
+            case effect.EffectIntentEntry():
+                self._remember(content.effect, content.action)
+                return content.action
+            case ticket.TicketOpenedEntry() | ticket.TicketReopenedEntry():
+                return self._remember(content.ticket.id, content.ticket.title)
+            case ticket.TicketClosedEntry() | ticket.TicketDeliveredEntry():
+                return self._remember(content.ticket, content.title)
+            case effect.EffectProgressEntry() | effect.EffectTriedEntry():
+                return content.action or self._names.get(content.effect, "")
+            case fault.FaultClearedEntry():
+                return self._names.get(content.fault, "")
+            case TransitionEntry():
+                return self._names.get(content.decision, "")
+        return ""
 
-    def _name(self, kind: str, body: EntryBody) -> str:
-        """Return what the line is about, "" where that was never told."""
-        about = {"fault.cleared": "fault", "decision.withdrawn": "decision"}.get(kind, kind.partition(".")[0])
-        name = self._named.get(str(body.get(about, "")), "")
-        return str(body.get("action") or name) if about == "effect" else name
-
-    def _format_transition(self, body: EntryBody) -> str:
-        why = self._named.get(body.get("decision", ""), "") or body.get("reason", "")
-        return f"{body['from']} → {body['to']}{f': {why}' if why else ''}"
+    def _remember(self, ident: str, name: str) -> str:
+        """Keep a name, unless it is empty; return the name that is known now."""
+        if name:
+            self._names[ident] = name
+        if len(self._names) > MAX_REMEMBERED_NAMES:
+            del self._names[next(iter(self._names))]
+        return self._names.get(ident, "")
 
 
-def format_entry(entry: LedgerEntry, teller: EntryFormatter | None = None) -> str:
+def format_entry(entry: LedgerEntry, formatter: EntryFormatter | None = None) -> str:
     """Return an entry in one line, with the node that it is about."""
-    return f"{entry.node or 'fleet'}: {(teller or EntryFormatter()).format(entry)}"
+    return f"{entry.node or 'fleet'}: {(formatter or EntryFormatter()).format(entry)}"
 
 
 def format_entries(entries: list[LedgerEntry]) -> list[str]:
-    """Return entries that follow each other in one line each."""
-    teller = EntryFormatter()
-    return [format_entry(entry, teller) for entry in entries]
+    """Return consecutive entries in one line each."""
+    formatter = EntryFormatter()
+    return [format_entry(entry, formatter) for entry in entries]
 
 
-def _format_reasons(body: EntryBody) -> str:
-    return _ID.sub("", "; ".join(cause["text"] for cause in body["because"]))
+def _format_reasons(decision: DecisionEntry) -> str:
+    return _INTERNAL_ID.sub("", describe_causes(decision.causes))
 
 
-def _format_decision(body: EntryBody) -> str:
-    why, rule = _format_reasons(body), f"[{body['rule']}]"
-    waits = f", waits for {', '.join(body['blockers'])}" if body["blockers"] else ""
-    match body["timing"], body["remedy"]:
+def _format_decision(decision: DecisionEntry, _: str) -> str:
+    why, rule = _format_reasons(decision), f"[{decision.rule}]"
+    move = f"{decision.from_state} → {decision.to_state}"
+    waits = f", waits for {', '.join(decision.blockers)}" if decision.blockers else ""
+    match decision.timing, decision.remedy:
         case "record", "ticket":
             return f"asks for a technician: {why}  {rule}"
         case "record", "cordon":
             return f"closes the node again: {why}  {rule}"
         case "record", "wait":
-            return f"does not go to {body['to']} yet: {why}  {rule}"
+            return f"does not go to {decision.to_state} yet: {why}  {rule}"
         case "record", _:
             return f"noted: {why}  {rule}"
         case "pending", _:
-            return f"{body['from']} → {body['to']} when idle{waits}: {why}  {rule}"
-    return f"{body['from']} → {body['to']} at once: {why}  {rule}"
+            return f"{move} when idle{waits}: {why}  {rule}"
+    return f"{move} at once: {why}  {rule}"
 
 
-def _format_fault(body: EntryBody) -> str:
-    times = f" ({body['count']} times)" if body["count"] > 1 else ""
-    return f"{body['severity']} fault {body['class']} on {body['subject']}{times}: {body.get('detail', '')}"
+def _format_fault(seen: fault.FaultEntry, _: str) -> str:
+    times = f" ({seen.count} times)" if seen.count > 1 else ""
+    return f"{seen.severity} fault {seen.fault_class} on {seen.subject}{times}: {seen.detail}"
 
 
-def _effect_formatter(word: str) -> Callable[[EntryBody], str]:
-    def tell(body: EntryBody) -> str:
-        reason = f": {body['reason']}" if body.get("reason") else ""
-        return f"{body['named']} {word}{reason}".strip()
+def _effect_formatter(words: str) -> Callable[[Any, str], str]:
+    def format_effect(content: effect.EffectProgressEntry, name: str) -> str:
+        return f"{name} {words}{f': {content.reason}' if content.reason else ''}".strip()
 
-    return tell
-
-
-def _ticket_formatter(word: str) -> Callable[[EntryBody], str]:
-    def tell(body: EntryBody) -> str:
-        why, name = body.get("by") or body.get("reason", ""), body.get("external", "")
-        to = f" to {body.get('sink', '')}{f' as {name}' if name else ''}" if word == "delivered" else ""
-        title = f": {body['named']}" if body["named"] else ""
-        return f"ticket {word}{to}{title}{f' ({why})' if why else ''}"
-
-    return tell
+    return format_effect
 
 
-def _person_formatter(word: str) -> Callable[[EntryBody], str]:
-    def tell(body: EntryBody) -> str:
-        to = f" to go to {body['to']}" if body.get("to") else ""
-        until = f" until {parse_time(body['until']):%Y-%m-%d %H:%M} UTC" if body.get("until") else ""
-        return f"{word} by {body['who']}{to}{' at once' if body.get('now') else ''}{until}: {body['reason']}"
+def _ticket_formatter(word: str) -> Callable[[Any, str], str]:
+    def format_ticket(content: EntryContent, name: str) -> str:
+        why, to = "", ""
+        match content:
+            case ticket.TicketClosedEntry():
+                why = content.by
+            case ticket.TicketReopenedEntry():
+                why = content.reason
+            case ticket.TicketDeliveredEntry():
+                to = f" to {content.sink}{f' as {content.external}' if content.external else ''}"
+        return f"ticket {word}{to}{f': {name}' if name else ''}{f' ({why})' if why else ''}"
 
-    return tell
-
-
-def _format_photos(body: EntryBody) -> str:
-    files = format_list([photo["file"] for photo in body["photos"]], 6)
-    return f"{format_count(len(body['photos']), 'photo')} for the dossier, added by {body['who']}: {files}"
-
-
-def _format_parts_seen(body: EntryBody) -> str:
-    """Tell of parts: each that is another than before, and how many are new to us."""
-    changed = [f"{place} is {one['serial']}, was {one['was']}" for place, one in body["parts"].items() if "was" in one]
-    gone = [
-        f"{one['serial']} of {place} is in {one['to']} {one['to_place']} now"
-        for place, one in body.get("gone", {}).items()
-    ]
-    new = [f"{place} {one['serial']}" for place, one in body["parts"].items() if "was" not in one]
-    numbers = {
-        serial: [SOURCE_NAMES.get(who, who) for who, one in body["node"].items() if one == serial]
-        for serial in body["node"].values()
-    }
-    node = [f"serial number {serial}, by {' and '.join(who)}" for serial, who in numbers.items()]
-    first = [
-        f"{format_count(len(new), 'part')} with {'its' if len(new) == 1 else 'their'} serial numbers ({format_list(new, 3)})"
-    ]
-    return "; ".join([*changed, *gone, *node, *(first if new else [])])
+    return format_ticket
 
 
-def _format_replaced_node(body: EntryBody) -> str:
-    return (
-        f"another node stands in this place: {body['new_serial']}, was {body['old_serial']}, "
-        f"by {SOURCE_NAMES.get(body['who'], body['who'])}; "
-        "repairs are counted anew"
-    )
+def _format_hold(hold: operator.HoldEntry, _: str) -> str:
+    until = f" until {parse_time(hold.until):%Y-%m-%d %H:%M} UTC" if hold.until else ""
+    return f"held by {hold.who}{until}: {hold.reason}"
 
 
-def _format_plain(body: EntryBody) -> str:
-    return ", ".join(f"{name} {value}" for name, value in body.items() if value not in ("", None) and name != "named")
+def _format_move(move: operator.MoveEntry, _: str) -> str:
+    return f"asked by {move.who} to go to {move.to}{' at once' if move.now else ''}: {move.reason}"
 
 
-def _template_formatter(template: str) -> Callable[[EntryBody], str]:
-    return lambda body: template.format_map(_BlankMissing(body))
+def _format_photos(taken: asset.PhotosTakenEntry, _: str) -> str:
+    files = format_list([photo.file for photo in taken.photos], 6)
+    return f"{format_count(len(taken.photos), 'photo')} for the dossier, added by {taken.who}: {files}"
 
 
-class _BlankMissing(dict[str, Any]):
-    def __missing__(self, name: str) -> str:
-        return ""
+def _format_seen_parts(seen: asset.PartsSeenEntry, _: str) -> str:
+    """Return each part that is another than before, the node's serial number, and how many parts are new to us."""
+    parts = seen.parts.items()
+    changed = [f"{place} is {part.serial}, was {part.was}" for place, part in parts if part.was is not None]
+    gone = [f"{part.serial} of {place} is in {part.to_node} {part.to_place} now" for place, part in seen.gone.items()]
+    sources: dict[str, list[str]] = {}
+    for source, serial in seen.node_serials.items():
+        sources.setdefault(serial, []).append(SOURCE_NAMES.get(source, source))
+    numbers = [f"serial number {serial}, by {' and '.join(names)}" for serial, names in sources.items()]
+    new = [f"{place} {part.serial}" for place, part in parts if part.was is None]
+    whose = "its serial number" if len(new) == 1 else "their serial numbers"
+    first = [f"{format_count(len(new), 'part')} with {whose} ({format_list(new, 3)})"] if new else []
+    return "; ".join([*changed, *gone, *numbers, *first])
 
 
-_FORMATTERS: Mapping[str, Callable[[EntryBody], str]] = {
-    "node.enrolled": _template_formatter("first seen, pool {pool}, starts in {state}"),
-    "decision": _format_decision,
-    "decision.withdrawn": _template_formatter("no longer waits: {reason}"),
-    "fault": _format_fault,
-    "fault.cleared": lambda body: f"fault over{', ' if body['named'] else ''}{body['named']}: {body['because']}",
-    "alert.resolved": _template_formatter("alert {alert} is over ({fault})"),
-    "alert.elsewhere": _template_formatter("alert {alert} of no node of ours: {detail}"),
-    "observe.failed": _template_formatter("{channel} did not answer: {reason}"),
-    "effect.intent": _effect_formatter("begins"),
-    "effect.done": _effect_formatter("was done, not yet verified"),
-    "effect.tried": _effect_formatter("did not succeed, and is tried again"),
-    "effect.verified": _effect_formatter("verified"),
-    "effect.failed": _effect_formatter("failed"),
-    "effect.unknown": _effect_formatter("ended nobody knows how"),
-    "schedule.begun": _template_formatter("{schedule} of {part} begins"),
-    "schedule.ran": _template_formatter("{schedule} of {part} {ended}: {reason}"),
-    "verification.missed": _template_formatter("not verified: {reason}"),
-    "node.undrained": _template_formatter("given back after it passed {schedule}; its drain said: {reason}"),
-    "hold": _person_formatter("held"),
-    "release": _person_formatter("released"),
-    "certified": _person_formatter("certified"),
-    "move": _person_formatter("asked"),
-    "zap.asked": _person_formatter("asked"),
-    "photos.taken": _format_photos,
-    "parts.seen": _format_parts_seen,
-    "part.replaced": _format_replaced_node,
-    "commit.accepted": lambda body: f"acts on commit {body['commit'][:12]}, signed by {body['signer']}",
-    "ticket.opened": _ticket_formatter("opened"),
-    "ticket.updated": _ticket_formatter("updated"),
-    "ticket.closed": _ticket_formatter("closed"),
-    "ticket.reopened": _ticket_formatter("reopened"),
-    "ticket.delivered": _ticket_formatter("delivered"),
+def _format_replaced_node(replaced: asset.PartReplacedEntry, _: str) -> str:
+    serials = f"{replaced.new_serial}, was {replaced.old_serial}"
+    source = SOURCE_NAMES.get(replaced.who, replaced.who)
+    return f"another node stands in this place: {serials}, by {source}; repairs are counted anew"
+
+
+def _format_clearance(cleared: fault.FaultClearedEntry, name: str) -> str:
+    return f"fault over{', ' if name else ''}{name}: {cleared.reason}"
+
+
+def _format_unknown(content: UnknownEntry, _: str) -> str:
+    return ", ".join(f"{name} {value}" for name, value in content.body.items() if value not in ("", None))
+
+
+_FORMATTERS: Mapping[type[EntryContent], Callable[[Any, str], str]] = {
+    UnknownEntry: _format_unknown,
+    NodeEnrolledEntry: lambda entry, _: f"first seen, pool {entry.pool}, starts in {entry.state}",
+    DecisionEntry: _format_decision,
+    DecisionWithdrawnEntry: lambda entry, _: f"no longer waits: {entry.reason}",
+    fault.FaultEntry: _format_fault,
+    fault.FaultClearedEntry: _format_clearance,
+    fault.AlertResolvedEntry: lambda entry, _: f"alert {entry.alert} is over ({entry.fault})",
+    fault.AlertElsewhereEntry: lambda entry, _: f"alert {entry.alert} of no node of ours: {entry.detail}",
+    fault.ObservationFailedEntry: lambda entry, _: f"{entry.channel} did not answer: {entry.reason}",
+    effect.EffectIntentEntry: _effect_formatter("begins"),
+    effect.EffectDoneEntry: _effect_formatter("was done, not yet verified"),
+    effect.EffectTriedEntry: _effect_formatter("did not succeed, and is tried again"),
+    effect.EffectVerifiedEntry: _effect_formatter("verified"),
+    effect.EffectFailedEntry: _effect_formatter("failed"),
+    effect.EffectUnknownEntry: _effect_formatter("ended nobody knows how"),
+    schedule.ScheduleBegunEntry: lambda entry, _: f"{entry.schedule} of {entry.part} begins",
+    schedule.ScheduleRanEntry: lambda entry, _: f"{entry.schedule} of {entry.part} {entry.ended}: {entry.reason}",
+    schedule.VerificationMissedEntry: lambda entry, _: f"not verified: {entry.reason}",
+    schedule.NodeUndrainedEntry: lambda entry, _: (
+        f"given back after it passed {entry.schedule}; its drain said: {entry.reason}"
+    ),
+    operator.HoldEntry: _format_hold,
+    operator.ReleaseEntry: lambda entry, _: f"released by {entry.who}: {entry.reason}",
+    operator.CertifiedEntry: lambda entry, _: f"certified by {entry.who}: {entry.reason}",
+    operator.MoveEntry: _format_move,
+    operator.ZapRequestedEntry: _format_move,
+    operator.CommitAcceptedEntry: lambda entry, _: f"acts on commit {entry.commit[:12]}, signed by {entry.signer}",
+    asset.PhotosTakenEntry: _format_photos,
+    asset.PartsSeenEntry: _format_seen_parts,
+    asset.PartReplacedEntry: _format_replaced_node,
+    ticket.TicketOpenedEntry: _ticket_formatter("opened"),
+    ticket.TicketUpdatedEntry: _ticket_formatter("updated"),
+    ticket.TicketClosedEntry: _ticket_formatter("closed"),
+    ticket.TicketReopenedEntry: _ticket_formatter("reopened"),
+    ticket.TicketDeliveredEntry: _ticket_formatter("delivered"),
 }
-FORMATTED_KINDS = frozenset((*_FORMATTERS, "transition", "part.returned"))
-"""The kinds of lines that have words of their own."""
+FORMATTED_KINDS = frozenset(
+    (*(content.kind for content in _FORMATTERS if content.kind), TransitionEntry.kind, asset.PartReturnedEntry.kind)
+)
+"""The entry kinds that have a formatter of their own."""

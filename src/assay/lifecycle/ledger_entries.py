@@ -1,73 +1,87 @@
-"""The lifecycle's own lines in the ledger. Their ids follow from what they say: written twice, they are there once."""
+"""Makes the entries that follow from a decision or a fault.
+
+Their ids follow from what they say, so that an entry that is appended twice is in the ledger once.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Any
 
 from assay.lifecycle.faults.detection import FaultClearance, FaultObservation
 from assay.lifecycle.fleet_snapshot import NodeSnapshot
 from assay.model.decision import Decision
+from assay.model.entries.decision_entries import DecisionEntry, DecisionWithdrawnEntry
+from assay.model.entries.fault_entries import FaultClearedEntry, FaultEntry
+from assay.model.entries.node_entries import NodeEnrolledEntry, TransitionEntry
+from assay.model.entries.operator_entries import ReleaseEntry
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.timestamps import format_time
 
 
 def make_enrolled_entry(node: str, pool: str, state: str, at: datetime) -> LedgerEntry:
-    """Return the first line of a node."""
-    return LedgerEntry(
-        derive_id("enrolled", node), format_time(at), "node.enrolled", node, {"pool": pool, "state": state}
-    )
+    """Return the first entry of a node."""
+    return NodeEnrolledEntry(pool, state).make_entry(derive_id("enrolled", node), format_time(at), node)
 
 
 def make_decision_entries(
-    policy: LifecyclePolicy, view: NodeSnapshot, decision: Decision, at: datetime
+    policy: LifecyclePolicy, node: NodeSnapshot, decision: Decision, at: datetime
 ) -> tuple[LedgerEntry, ...]:
-    """Return the lines of a decision, to be appended together.
+    """Return the entries of a decision, to be appended together.
 
-    An immediate one is a transition as well, a withdrawal takes back what waited, and the end of a hold releases the
-    node. One that takes the node back into service clears its open faults: the outcomes that it rests on are newer
-    than they are.
+    An immediate decision is a transition too. A record may withdraw a pending decision or release a hold. A decision
+    that takes the node back into service clears its open faults: the outcomes behind it are newer than they are.
     """
-    lines = [LedgerEntry(decision.id, format_time(at), "decision", decision.node, decision.as_entry_body())]
+    stamp = format_time(at)
+    entries = [DecisionEntry.from_decision(decision).make_entry(decision.id, stamp, decision.node)]
     if decision.timing != "immediate":
-        return (*lines, *_record_entries(decision, at))
-    lines.append(_transition_entry(decision, at))
+        return (*entries, *_make_record_entries(decision, stamp))
+    move = TransitionEntry(decision.from_state, decision.to_state, decision.id)
+    entries.append(move.make_entry(derive_id("transition", decision.id), stamp, decision.node))
     if policy.states[decision.to_state].in_service:
-        because = f"back in {decision.to_state} by decision {decision.id}"
-        lines += [
-            make_cleared_entry(decision.node, FaultClearance(known.id, because), at)
-            for known in view.node_state.faults
-            if known.is_open
+        reason = f"back in {decision.to_state} by decision {decision.id}"
+        entries += [
+            make_cleared_entry(decision.node, FaultClearance(fault.id, reason), at)
+            for fault in node.node_state.faults
+            if fault.is_open
         ]
-    return tuple(lines)
+    return tuple(entries)
 
 
-def _record_entries(decision: Decision, at: datetime) -> Iterator[LedgerEntry]:
-    """Yield what a record changes in the node's story."""
-    node, stamp, cause = decision.node, format_time(at), decision.causes[0]
+def _make_record_entries(decision: Decision, at: str) -> Iterator[LedgerEntry]:
+    """Yield what a record changes in the state of the node."""
+    cause = decision.causes[0]
     if decision.remedy == "withdraw":
-        body = {"decision": cause.id, "reason": cause.text, "by": decision.id}
-        yield LedgerEntry(derive_id("withdrawn", decision.id), stamp, "decision.withdrawn", node, body)
+        withdrawn = DecisionWithdrawnEntry(cause.id, cause.text, by=decision.id)
+        yield withdrawn.make_entry(derive_id("withdrawn", decision.id), at, decision.node)
     if decision.remedy == "release":
-        yield LedgerEntry(
-            derive_id("released", decision.id), stamp, "release", node, {"who": "assay", "reason": cause.text}
-        )
+        release = ReleaseEntry("assay", cause.text)
+        yield release.make_entry(derive_id("released", decision.id), at, decision.node)
 
 
-def make_fault_entry(seen: FaultObservation, at: datetime) -> LedgerEntry:
-    """Return the line of a fault that was seen, or seen again."""
-    said = (seen.severity, str(seen.count), *sorted(f"{source} {mark}" for source, mark in seen.marks.items()))
-    return LedgerEntry(derive_id(seen.id, *said), format_time(at), "fault", seen.node, seen.as_body())
+def make_fault_entry(fault: FaultObservation, at: datetime) -> LedgerEntry:
+    """Return the entry of a fault that was seen, or seen again."""
+    marks = sorted(f"{source} {mark}" for source, mark in fault.marks.items())
+    content = FaultEntry(
+        fault=fault.id,
+        fault_class=fault.fault_class,
+        subject=fault.subject,
+        severity=fault.severity,
+        blame=fault.blame,
+        remedy=fault.remedy,
+        count=fault.count,
+        first_seen=fault.first_seen,
+        last_seen=fault.last_seen,
+        detail=fault.detail,
+        marks=fault.marks,
+        times=fault.times,
+    )
+    ident = derive_id(fault.id, fault.severity, str(fault.count), *marks)
+    return content.make_entry(ident, format_time(at), fault.node)
 
 
-def make_cleared_entry(node: str, ended: FaultClearance, at: datetime) -> LedgerEntry:
-    """Return the line that ends a fault."""
-    body: dict[str, Any] = {"fault": ended.fault, "because": ended.reason}
-    return LedgerEntry(derive_id("cleared", ended.fault), format_time(at), "fault.cleared", node, body)
-
-
-def _transition_entry(decision: Decision, at: datetime) -> LedgerEntry:
-    body = {"from": decision.from_state, "to": decision.to_state, "decision": decision.id}
-    return LedgerEntry(derive_id("transition", decision.id), format_time(at), "transition", decision.node, body)
+def make_cleared_entry(node: str, clearance: FaultClearance, at: datetime) -> LedgerEntry:
+    """Return the entry that ends a fault."""
+    content = FaultClearedEntry(clearance.fault, clearance.reason)
+    return content.make_entry(derive_id("cleared", clearance.fault), format_time(at), node)

@@ -1,4 +1,7 @@
-"""Where one node is and how it got there, as the ledger tells it. All times are ISO 8601 UTC, in one written form."""
+"""The state of one node and its history, projected from the ledger.
+
+All times are ISO 8601 UTC as `format_time` writes them, so that they sort as text.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 from assay.model.decision import DecisionCause
 
-if TYPE_CHECKING:  # history is read without the specs' machinery, which takes its time to load
+if TYPE_CHECKING:  # history is read without pydantic, which takes long to import
     from assay.model.specs.fault_catalog import FaultBlame, FaultSeverity, Remedy
 
 EffectStatus = Literal["intent", "done", "verified", "failed", "unknown"]
@@ -17,10 +20,11 @@ FaultResponse = Literal["", "waits", "acted", "breaker"]
 
 @dataclass(frozen=True, slots=True)
 class FaultRecord:
-    """A fault that history holds. `marks`: how far each source has been read; `times`: its last sightings.
+    """A fault of the node. `marks` says how far each source has been read; `times` are its last sightings.
 
-    `answer`: "waits" once a decision waits to move the node because of it, "acted" once one moved it, "breaker" once
-    the breaker, which held it back at `answered_at`, took it out of the play. `cleared_at` is "" while it is open.
+    `response` is "waits" while a pending decision wants to move the node because of it, "acted" after a decision moved
+    the node, "breaker" after the circuit breaker held the fault back. `responded_at` is the time of that, "" for
+    none. `cleared_at` is "" while the fault is open.
     """
 
     id: str
@@ -41,13 +45,13 @@ class FaultRecord:
 
     @property
     def is_open(self) -> bool:
-        """Whether nothing has cleared it."""
+        """Whether nothing has cleared the fault."""
         return not self.cleared_at
 
 
 @dataclass(frozen=True, slots=True)
 class EffectRecord:
-    """One effect as far as it got: `at` is when its standing last changed, `decision` what asked for it."""
+    """An effect and how far it got: `at` is when `standing` last changed, `decision` the decision that asked for it."""
 
     id: str
     action: str
@@ -59,7 +63,7 @@ class EffectRecord:
 
 @dataclass(frozen=True, slots=True)
 class RepairRecord:
-    """A moment before which no pass counts: a repair verified, a person's certification, or a part replaced."""
+    """A time before which no pass counts: a verified repair, a certification by a person, or a replaced part."""
 
     kind: str
     at: str
@@ -79,7 +83,7 @@ class TransitionRecord:
 
 @dataclass(frozen=True, slots=True)
 class PendingDecision:
-    """A decision that waits: for the node to be idle. `rule` is its rule as written; `blockers` were its jobs."""
+    """A decision that waits until the node is idle. `rule` is `file:line name`; `blockers` are jobs it waits for."""
 
     decision: str
     to: str
@@ -92,7 +96,7 @@ class PendingDecision:
 
 @dataclass(frozen=True, slots=True)
 class OperatorNote:
-    """What a person said: a hold or a certification. `until` is when a hold ends (ISO 8601 UTC), "" where open."""
+    """A hold or a certification by a person. `until` is when a hold ends, "" for a hold without an end."""
 
     id: str
     who: str
@@ -103,7 +107,7 @@ class OperatorNote:
 
 @dataclass(frozen=True, slots=True)
 class MoveRequest:
-    """Where a person wants the node to be. It stands until it is there; `now`: without waiting for it to be idle."""
+    """The state that a person wants, until the node is there; `now` means without waiting for it to be idle."""
 
     id: str
     to: str
@@ -115,9 +119,10 @@ class MoveRequest:
 
 @dataclass(frozen=True, slots=True)
 class WithdrawnDecision:
-    """The last decision that waited and was withdrawn in this stay, by which decision (or entry, where a person did).
+    """The last pending decision that was withdrawn in this stay.
 
-    `cordoned`: it had begun to cordon the node, which is to be undone.
+    `by` is the id of the decision that withdrew it, or of the entry where a person did. `cordoned` says that a cordon
+    had begun, which must be undone.
     """
 
     decision: str
@@ -128,9 +133,9 @@ class WithdrawnDecision:
 
 @dataclass(frozen=True, slots=True)
 class LostCordon:
-    """A time at which a node that should be closed was read as open, and the `decision` that closes it again.
+    """A node that must be cordoned was read without a cordon; `decision` cordons it again.
 
-    `stay` it was in; `waits`: the decision that waited then, "" for none.
+    `stay_id` is the stay of that time, `pending_decision` the decision that was pending then, "" for none.
     """
 
     decision: str
@@ -142,11 +147,12 @@ class LostCordon:
 
 @dataclass(frozen=True, slots=True)
 class NodeState:
-    """One node. `stay` is the id of the entry that brought it here, `decision` the decision behind that ("": none).
+    """The projected state of one node. A stay is the time from one transition to the next.
 
-    `because` is why it came here; `note` what was recorded since that needs hands or keeps it here.
-    `certified` is a certification given during this stay. `spared` is when the breaker last held a deadline of this
-    stay back ("": never). `decided` holds the id of every decision ever made here.
+    `stay_id` is the id of the entry that began this stay, `decision` the decision behind it ("" for none), `reason`
+    why it was made. `note` is what was recorded since that needs a technician or keeps the node here. `certified` is
+    a certification during this stay. `deadline_held_at` is when the circuit breaker last held back a deadline of this
+    stay, "" for never. `decision_ids` holds every decision ever made for the node.
     """
 
     node: str
@@ -178,9 +184,9 @@ class NodeState:
 
     @property
     def unsettled_effects(self) -> tuple[EffectRecord, ...]:
-        """Effects that were begun and not settled by a reading of the world."""
+        """Effects that have started and that no reading has settled yet."""
         return tuple(effect for effect in self.effects if effect.standing in ("intent", "done", "unknown"))
 
     def find_effect(self, decision: str, action: str) -> EffectRecord | None:
-        """Return the effect that a decision asked for, None where it was not begun."""
+        """Return the effect of a decision, None where it has not started."""
         return next((e for e in self.effects if e.decision == decision and e.action == action), None)

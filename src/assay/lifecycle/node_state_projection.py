@@ -1,10 +1,9 @@
-"""From the ledger's entries to the story of every node. Pure: the same entries tell the same stories."""
+"""Projects ledger entries into the state of each node. Pure: the same entries give the same states."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any, get_args
 
 from assay.lifecycle.node_state import (
     EffectRecord,
@@ -21,228 +20,20 @@ from assay.lifecycle.node_state import (
     WithdrawnDecision,
 )
 from assay.model.decision import REPAIR_ACTIONS, DecisionCause
+from assay.model.entries.decision_entries import DecisionEntry, DecisionWithdrawnEntry
+from assay.model.entries.effect_entries import EffectIntentEntry, EffectProgressEntry
+from assay.model.entries.fault_entries import FaultClearedEntry, FaultEntry
+from assay.model.entries.node_entries import NodeEnrolledEntry, TransitionEntry
+from assay.model.entries.operator_entries import CertifiedEntry, HoldEntry, MoveEntry
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.timestamps import format_time
 
 
 def project_node_states(entries: Iterable[LedgerEntry]) -> dict[str, NodeState]:
-    """Return the story of every enrolled node, by name. Entries of anything that was never enrolled tell none."""
-    chronicle = NodeStateProjection()
-    chronicle.apply(entries)
-    return chronicle.node_states()
-
-
-class NodeStateProjection:
-    """Stories that grow with the ledger: whoever keeps one hears each entry once, in order, from `seq` on."""
-
-    def __init__(self) -> None:
-        self.seq = 0
-        self._builders: dict[str, _NodeStateBuilder] = {}
-
-    def apply(self, entries: Iterable[LedgerEntry]) -> None:
-        """Take in the entries that come next."""
-        for entry in entries:
-            self.seq = max(self.seq, entry.seq)
-            if entry.kind == "node.enrolled":
-                self._builders.setdefault(entry.node, _NodeStateBuilder(_make_enrolled_state(entry)))
-            elif tale := self._builders.get(entry.node):
-                tale.apply(entry)
-
-    def node_state(self, node: str) -> NodeState | None:
-        """Return the story of a node so far, None where it was never enrolled."""
-        tale = self._builders.get(node)
-        return tale.build() if tale else None
-
-    def node_states(self) -> dict[str, NodeState]:
-        """Return every story so far, by node."""
-        return {name: tale.build() for name, tale in self._builders.items()}
-
-
-def _make_enrolled_state(entry: LedgerEntry) -> NodeState:
-    at = format_time(entry.at)
-    because = f"first seen; the inventory starts it in {entry.body['state']}"
-    return NodeState(entry.node, entry.body["pool"], entry.body["state"], at, entry.id, because, at)
-
-
-@dataclass(slots=True)
-class _NodeStateBuilder:
-    """A story while it is being told: the growing lists are kept apart, so that long histories stay cheap."""
-
-    node_state: NodeState
-    faults: dict[str, FaultRecord] = field(default_factory=dict)
-    effects: dict[str, EffectRecord] = field(default_factory=dict)
-    decisions: dict[str, dict[str, Any]] = field(default_factory=dict)
-    repairs: list[RepairRecord] = field(default_factory=list)
-    moves: list[TransitionRecord] = field(default_factory=list)
-    noted_causes: tuple[DecisionCause, ...] = ()
-
-    def apply(self, entry: LedgerEntry) -> None:
-        """Take in one entry; kinds that move nothing (tickets, failed observations) are passed over."""
-        if heard := _HANDLERS.get(entry.kind):
-            heard(self, entry)
-
-    def build(self) -> NodeState:
-        """Return the story so far."""
-        return replace(
-            self.node_state,
-            faults=tuple(self.faults.values()),
-            repairs=tuple(self.repairs),
-            transitions=tuple(self.moves),
-            effects=tuple(self.effects.values()),
-            decision_ids=frozenset(self.decisions),
-        )
-
-    def _transition(self, entry: LedgerEntry) -> None:
-        at, body = format_time(entry.at), entry.body
-        decision = body.get("decision", "")
-        reasons = self.decisions.get(decision, {})
-        self._change_responses("waits", "acted")
-        self.moves.append(TransitionRecord(at, body["from"], body["to"], decision, reasons.get("remedy", "")))
-        self.node_state = replace(
-            self.node_state,
-            state=body["to"],
-            since=at,
-            stay_id=entry.id,
-            decision=decision,
-            reason=self._because(_causes(reasons)) or body.get("reason", ""),
-            note="",
-            pending=None,
-            certified=None,
-            move_request=self._open_move_request(body["to"]),
-            withdrawn=None,
-            deadline_held_at="",
-        )
-
-    def _because(self, causes: tuple[DecisionCause, ...]) -> str:
-        """Return why the node goes on. That an effect ended is no reason by itself: what began it stays in front."""
-        only_effects = bool(causes) and all(cause.kind == "effect" for cause in causes)
-        return f"{self.node_state.reason}; then {describe_causes(causes)}" if only_effects else describe_causes(causes)
-
-    def _open_move_request(self, state: str) -> MoveRequest | None:
-        asked = self.node_state.move_request
-        return asked if asked and asked.to != state else None
-
-    def _decision(self, entry: LedgerEntry) -> None:
-        body = entry.body
-        self.decisions[body["decision"]] = body
-        causes = _causes(body)
-        if body["timing"] == "pending":
-            self.node_state = replace(self.node_state, pending=_pending(entry, causes))
-        if body["timing"] != "record":
-            self._set_responses(causes, "acted" if body["timing"] == "immediate" else "waits", entry.at)
-        elif any(cause.kind == "breaker" for cause in causes):
-            self._set_responses(causes, "breaker", entry.at)
-            if any(cause.kind == "deadline" for cause in causes):
-                self.node_state = replace(self.node_state, deadline_held_at=format_time(entry.at))
-        if body["timing"] == "record" and body.get("remedy") == "cordon":
-            self._cordon_lost(body["decision"], entry.at, describe_causes(causes))
-        if body["timing"] == "record" and body.get("remedy") in ("ticket", "wait"):
-            self.node_state, self.noted_causes = replace(self.node_state, note=describe_causes(causes)), causes
-
-    def _cordon_lost(self, decision: str, at: str, reason: str) -> None:
-        waits = self.node_state.pending.decision if self.node_state.pending else ""
-        opened = LostCordon(decision, format_time(at), reason, self.node_state.stay_id, waits)
-        self.node_state = replace(self.node_state, lost_cordons=(*self.node_state.lost_cordons, opened))
-
-    def _set_responses(self, causes: tuple[DecisionCause, ...], answer: FaultResponse, at: str) -> None:
-        for cause in causes:
-            if cause.kind == "fault" and (known := self.faults.get(cause.id)) and known.response != "acted":
-                self.faults[cause.id] = replace(known, response=answer, responded_at=format_time(at))
-
-    def _decision_withdrawn(self, entry: LedgerEntry) -> None:
-        """Take back what waited. What it waited for is as if nothing had been decided; so is a person's move."""
-        pending, body = self.node_state.pending, entry.body
-        if self.node_state.move_request and self.node_state.move_request.id == body["decision"]:
-            self.node_state = replace(self.node_state, move_request=None)
-        if pending is None or body["decision"] not in (pending.decision, *(cause.id for cause in pending.because)):
-            return
-        cordon = next(
-            (e for e in self.effects.values() if e.decision == pending.decision and e.action == "cordon"), None
-        )
-        by, reason = body.get("by", entry.id), body.get("reason", "")
-        withdrawn = WithdrawnDecision(pending.decision, by, reason, cordon is not None)
-        self.node_state = replace(self.node_state, pending=None, withdrawn=withdrawn)
-        self._change_responses("waits", "")
-
-    def _change_responses(self, before: FaultResponse, answer: FaultResponse) -> None:
-        for known in list(self.faults.values()):
-            if known.response == before:
-                self.faults[known.id] = replace(known, response=answer)
-
-    def _fault(self, entry: LedgerEntry) -> None:
-        body = entry.body
-        known = self.faults.get(body["fault"])
-        self.faults[body["fault"]] = FaultRecord(
-            id=body["fault"],
-            fault_class=body["class"],
-            subject=body["subject"],
-            severity=body["severity"],
-            blame=body["blame"],
-            remedy=body.get("remedy", "none"),
-            count=body["count"],
-            first_seen=format_time(body["first_seen"]),
-            last_seen=format_time(body["last_seen"]),
-            detail=body.get("detail", ""),
-            marks=body.get("marks", {}),
-            times=tuple(body.get("times", ())),
-            response=known.response if known else "",
-            responded_at=known.responded_at if known else "",
-        )
-
-    def _fault_cleared(self, entry: LedgerEntry) -> None:
-        if known := self.faults.get(entry.body["fault"]):
-            self.faults[known.id] = replace(known, cleared_at=format_time(entry.at))
-            if known.id in {cause.id for cause in self.noted_causes}:
-                self.node_state = replace(self.node_state, note="")
-
-    def _intent(self, entry: LedgerEntry) -> None:
-        body = entry.body
-        effect = EffectRecord(body["effect"], body["action"], body["decision"], "intent", format_time(entry.at))
-        self.effects.setdefault(effect.id, effect)
-
-    def _effect(self, entry: LedgerEntry) -> None:
-        begun = self.effects.get(entry.body["effect"])
-        if begun is None or begun.standing in ("verified", "failed"):
-            return
-        standing = _standing(entry.kind)
-        at = format_time(entry.at)
-        self.effects[begun.id] = replace(begun, standing=standing, at=at, reason=entry.body.get("reason", ""))
-        if standing == "verified" and begun.action in REPAIR_ACTIONS:
-            self.repairs.append(RepairRecord(begun.action, at, begun.id))
-
-    def _part_replaced(self, entry: LedgerEntry) -> None:
-        self.repairs.append(RepairRecord("replaced", format_time(entry.at), entry.id))
-
-    def _operator_note(self, entry: LedgerEntry) -> None:
-        until = entry.body.get("until", "")
-        word = OperatorNote(
-            entry.id, entry.body["who"], entry.body["reason"], format_time(entry.at), until and format_time(until)
-        )
-        if entry.kind == "certified":
-            self.repairs.append(RepairRecord("certified", word.at, word.id))
-            self.node_state = replace(self.node_state, certified=word)
-        else:
-            self.node_state = replace(self.node_state, hold=word if entry.kind == "hold" else None)
-
-    def _move_request(self, entry: LedgerEntry) -> None:
-        body = entry.body
-        to, at, now = body["to"], format_time(entry.at), bool(body.get("now"))
-        asked = MoveRequest(entry.id, to, body["who"], body["reason"], at, now)
-        self.node_state = replace(self.node_state, move_request=asked if to != self.node_state.state else None)
-
-
-_HANDLERS: dict[str, Callable[[_NodeStateBuilder, LedgerEntry], None]] = {
-    "transition": _NodeStateBuilder._transition,
-    "decision": _NodeStateBuilder._decision,
-    "decision.withdrawn": _NodeStateBuilder._decision_withdrawn,
-    "fault": _NodeStateBuilder._fault,
-    "fault.cleared": _NodeStateBuilder._fault_cleared,
-    "effect.intent": _NodeStateBuilder._intent,
-    **{f"effect.{standing}": _NodeStateBuilder._effect for standing in get_args(EffectStatus) if standing != "intent"},
-    **dict.fromkeys(("hold", "release", "certified"), _NodeStateBuilder._operator_note),
-    **dict.fromkeys(("move", "zap.asked"), _NodeStateBuilder._move_request),
-    "part.replaced": _NodeStateBuilder._part_replaced,
-}
+    """Return the state of every enrolled node, by name. Entries of nodes that were never enrolled give none."""
+    projection = NodeStateProjection()
+    projection.apply(entries)
+    return projection.node_states()
 
 
 def describe_causes(causes: Iterable[DecisionCause]) -> str:
@@ -250,23 +41,257 @@ def describe_causes(causes: Iterable[DecisionCause]) -> str:
     return "; ".join(cause.text for cause in causes)
 
 
-def _standing(kind: str) -> EffectStatus:
-    standings: dict[str, EffectStatus] = {f"effect.{one}": one for one in get_args(EffectStatus)}
-    return standings[kind]
+class NodeStateProjection:
+    """Node states that grow with the ledger. Apply each entry once, in order; `seq` is the last one applied."""
+
+    def __init__(self) -> None:
+        self.seq = 0
+        self._builders: dict[str, _NodeStateBuilder] = {}
+
+    def apply(self, entries: Iterable[LedgerEntry]) -> None:
+        """Apply the next entries."""
+        for entry in entries:
+            self.seq = max(self.seq, entry.seq)
+            if entry.kind == NodeEnrolledEntry.kind:
+                if entry.node not in self._builders:
+                    self._builders[entry.node] = _make_builder(entry)
+            elif (builder := self._builders.get(entry.node)) and (handle := _HANDLERS.get(entry.kind)):
+                builder.built = None
+                handle(builder, entry)
+
+    def node_state(self, node: str) -> NodeState | None:
+        """Return the state of a node, None where it was never enrolled."""
+        builder = self._builders.get(node)
+        return builder.build() if builder else None
+
+    def node_states(self) -> dict[str, NodeState]:
+        """Return the state of every node, by name."""
+        return {name: builder.build() for name, builder in self._builders.items()}
 
 
-def _causes(body: dict[str, Any]) -> tuple[DecisionCause, ...]:
-    return tuple(DecisionCause(one["kind"], one["id"], one["text"]) for one in body.get("because", ()))
+@dataclass(slots=True)
+class _NodeStateBuilder:
+    """A node state that entries still change. Its fields are those of `NodeState`, as mutable collections."""
+
+    node: str
+    pool: str
+    state: str
+    since: str
+    stay_id: str
+    reason: str
+    enrolled_at: str
+    decision: str = ""
+    note: str = ""
+    noted_causes: tuple[DecisionCause, ...] = ()
+    pending: PendingDecision | None = None
+    hold: OperatorNote | None = None
+    certified: OperatorNote | None = None
+    move_request: MoveRequest | None = None
+    withdrawn: WithdrawnDecision | None = None
+    deadline_held_at: str = ""
+    lost_cordons: list[LostCordon] = field(default_factory=list)
+    faults: dict[str, FaultRecord] = field(default_factory=dict)
+    effects: dict[str, EffectRecord] = field(default_factory=dict)
+    decisions: dict[str, DecisionEntry] = field(default_factory=dict)
+    repairs: list[RepairRecord] = field(default_factory=list)
+    transitions: list[TransitionRecord] = field(default_factory=list)
+    built: NodeState | None = None
+
+    def build(self) -> NodeState:
+        """Return the state as it is now."""
+        if self.built is None:
+            self.built = NodeState(
+                node=self.node,
+                pool=self.pool,
+                state=self.state,
+                since=self.since,
+                stay_id=self.stay_id,
+                reason=self.reason,
+                enrolled_at=self.enrolled_at,
+                decision=self.decision,
+                note=self.note,
+                pending=self.pending,
+                hold=self.hold,
+                certified=self.certified,
+                move_request=self.move_request,
+                withdrawn=self.withdrawn,
+                lost_cordons=tuple(self.lost_cordons),
+                deadline_held_at=self.deadline_held_at,
+                faults=tuple(self.faults.values()),
+                repairs=tuple(self.repairs),
+                transitions=tuple(self.transitions),
+                effects=tuple(self.effects.values()),
+                decision_ids=frozenset(self.decisions),
+            )
+        return self.built
+
+    def apply_transition(self, entry: LedgerEntry) -> None:
+        """Begin a new stay."""
+        at, move = format_time(entry.at), TransitionEntry.read(entry)
+        decision = self.decisions.get(move.decision)
+        remedy = decision.remedy if decision else ""
+        self._change_responses("waits", "acted")
+        self.transitions.append(TransitionRecord(at, move.from_state, move.to_state, move.decision, remedy))
+        self.state, self.since, self.stay_id, self.decision = move.to_state, at, entry.id, move.decision
+        self.reason = self._describe_reason(decision.causes if decision else ()) or move.reason
+        self.note, self.pending, self.certified, self.withdrawn, self.deadline_held_at = "", None, None, None, ""
+        if self.move_request and self.move_request.to == move.to_state:
+            self.move_request = None
+
+    def _describe_reason(self, causes: tuple[DecisionCause, ...]) -> str:
+        """Return why a new stay begins. The end of an effect is no reason of its own: the former reason stays first."""
+        only_effects = bool(causes) and all(cause.kind == "effect" for cause in causes)
+        return f"{self.reason}; then {describe_causes(causes)}" if only_effects else describe_causes(causes)
+
+    def apply_decision(self, entry: LedgerEntry) -> None:
+        """Record a decision, what it does to the faults behind it, and what it leaves to be done."""
+        at, decision = format_time(entry.at), DecisionEntry.read(entry)
+        self.decisions[decision.decision] = decision
+        if decision.timing == "pending":
+            self.pending = PendingDecision(
+                decision=decision.decision,
+                to=decision.to_state,
+                since=at,
+                rule=decision.rule,
+                remedy=decision.remedy,
+                because=decision.causes,
+                blockers=decision.blockers,
+            )
+        if decision.timing == "record":
+            self._apply_record(decision, at)
+        else:
+            self._set_responses(decision.causes, "acted" if decision.timing == "immediate" else "waits", at)
+
+    def _apply_record(self, decision: DecisionEntry, at: str) -> None:
+        kinds = {cause.kind for cause in decision.causes}
+        if "breaker" in kinds:
+            self._set_responses(decision.causes, "breaker", at)
+            if "deadline" in kinds:
+                self.deadline_held_at = at
+        if decision.remedy == "cordon":
+            pending = self.pending.decision if self.pending else ""
+            reason = describe_causes(decision.causes)
+            self.lost_cordons.append(LostCordon(decision.decision, at, reason, self.stay_id, pending))
+        elif decision.remedy in ("ticket", "wait"):
+            self.note, self.noted_causes = describe_causes(decision.causes), decision.causes
+
+    def apply_withdrawal(self, entry: LedgerEntry) -> None:
+        """Take back the pending decision, or the move that a person requested."""
+        pending, withdrawal = self.pending, DecisionWithdrawnEntry.read(entry)
+        if self.move_request and self.move_request.id == withdrawal.decision:
+            self.move_request = None
+        if pending is None or withdrawal.decision not in (pending.decision, *(cause.id for cause in pending.because)):
+            return
+        effects = self.effects.values()
+        cordoned = any(one.decision == pending.decision and one.action == "cordon" for one in effects)
+        by = withdrawal.by or entry.id
+        self.pending = None
+        self.withdrawn = WithdrawnDecision(pending.decision, by, withdrawal.reason, cordoned)
+        self._change_responses("waits", "")
+
+    def _set_responses(self, causes: tuple[DecisionCause, ...], response: FaultResponse, at: str) -> None:
+        """Set the response to the faults among the causes. A fault that moved the node stays so."""
+        for cause in causes:
+            if cause.kind == "fault" and (fault := self.faults.get(cause.id)) and fault.response != "acted":
+                self.faults[cause.id] = replace(fault, response=response, responded_at=at)
+
+    def _change_responses(self, before: FaultResponse, after: FaultResponse) -> None:
+        for fault in [one for one in self.faults.values() if one.response == before]:
+            self.faults[fault.id] = replace(fault, response=after)
+
+    def apply_fault(self, entry: LedgerEntry) -> None:
+        """Add a fault, or the news of one that is known."""
+        fault = FaultEntry.read(entry)
+        known = self.faults.get(fault.fault)
+        self.faults[fault.fault] = FaultRecord(
+            id=fault.fault,
+            fault_class=fault.fault_class,
+            subject=fault.subject,
+            severity=fault.severity,
+            blame=fault.blame,
+            remedy=fault.remedy,
+            count=fault.count,
+            first_seen=format_time(fault.first_seen),
+            last_seen=format_time(fault.last_seen),
+            detail=fault.detail,
+            marks=fault.marks,
+            times=fault.times,
+            response=known.response if known else "",
+            responded_at=known.responded_at if known else "",
+        )
+
+    def apply_clearance(self, entry: LedgerEntry) -> None:
+        """End a fault, and the note about it."""
+        if fault := self.faults.get(FaultClearedEntry.read(entry).fault):
+            self.faults[fault.id] = replace(fault, cleared_at=format_time(entry.at))
+            if any(cause.id == fault.id for cause in self.noted_causes):
+                self.note = ""
+
+    def apply_intent(self, entry: LedgerEntry) -> None:
+        """Add an effect that starts."""
+        intent = EffectIntentEntry.read(entry)
+        effect = EffectRecord(intent.effect, intent.action, intent.decision, "intent", format_time(entry.at))
+        self.effects.setdefault(effect.id, effect)
+
+    def apply_effect_progress(self, entry: LedgerEntry) -> None:
+        """Take an effect further. A verified or failed effect has ended and stays as it is."""
+        progress = EffectProgressEntry.read(entry)
+        effect = self.effects.get(progress.effect)
+        if effect is None or effect.standing in ("verified", "failed"):
+            return
+        at, standing = format_time(entry.at), _STANDINGS[entry.kind]
+        self.effects[effect.id] = replace(effect, standing=standing, at=at, reason=progress.reason)
+        if standing == "verified" and effect.action in REPAIR_ACTIONS:
+            self.repairs.append(RepairRecord(effect.action, at, effect.id))
+
+    def apply_replacement(self, entry: LedgerEntry) -> None:
+        """Count a replaced part as a repair."""
+        self.repairs.append(RepairRecord("replaced", format_time(entry.at), entry.id))
+
+    def apply_hold(self, entry: LedgerEntry) -> None:
+        """Hold the node, in the place of an earlier hold."""
+        hold = HoldEntry.read(entry)
+        until = hold.until and format_time(hold.until)
+        self.hold = OperatorNote(entry.id, hold.who, hold.reason, format_time(entry.at), until)
+
+    def apply_release(self, _: LedgerEntry) -> None:
+        """End the hold."""
+        self.hold = None
+
+    def apply_certification(self, entry: LedgerEntry) -> None:
+        """Count the certification as a repair too: no earlier pass counts."""
+        certified, at = CertifiedEntry.read(entry), format_time(entry.at)
+        self.certified = OperatorNote(entry.id, certified.who, certified.reason, at)
+        self.repairs.append(RepairRecord("certified", at, entry.id))
+
+    def apply_move_request(self, entry: LedgerEntry) -> None:
+        """Remember the state that a person wants, unless the node is there."""
+        move = MoveEntry.read(entry)
+        request = MoveRequest(entry.id, move.to, move.who, move.reason, format_time(entry.at), bool(move.now))
+        self.move_request = request if move.to != self.state else None
 
 
-def _pending(entry: LedgerEntry, because: tuple[DecisionCause, ...]) -> PendingDecision:
-    body = entry.body
-    return PendingDecision(
-        decision=body["decision"],
-        to=body["to"],
-        since=format_time(entry.at),
-        rule=body["rule"],
-        remedy=body.get("remedy", ""),
-        because=because,
-        blockers=tuple(body["blockers"]),
-    )
+def _make_builder(entry: LedgerEntry) -> _NodeStateBuilder:
+    at, enrolled = format_time(entry.at), NodeEnrolledEntry.read(entry)
+    reason = f"first seen; the inventory starts it in {enrolled.state}"
+    return _NodeStateBuilder(entry.node, enrolled.pool, enrolled.state, at, entry.id, reason, at)
+
+
+_LATER_STANDINGS: tuple[EffectStatus, ...] = ("done", "verified", "failed", "unknown")
+_STANDINGS = {f"effect.{standing}": standing for standing in _LATER_STANDINGS}
+_HANDLERS: dict[str, Callable[[_NodeStateBuilder, LedgerEntry], None]] = {
+    "transition": _NodeStateBuilder.apply_transition,
+    "decision": _NodeStateBuilder.apply_decision,
+    "decision.withdrawn": _NodeStateBuilder.apply_withdrawal,
+    "fault": _NodeStateBuilder.apply_fault,
+    "fault.cleared": _NodeStateBuilder.apply_clearance,
+    "effect.intent": _NodeStateBuilder.apply_intent,
+    **dict.fromkeys(_STANDINGS, _NodeStateBuilder.apply_effect_progress),
+    "hold": _NodeStateBuilder.apply_hold,
+    "release": _NodeStateBuilder.apply_release,
+    "certified": _NodeStateBuilder.apply_certification,
+    "move": _NodeStateBuilder.apply_move_request,
+    "zap.asked": _NodeStateBuilder.apply_move_request,
+    "part.replaced": _NodeStateBuilder.apply_replacement,
+}
+"""By entry kind. Kinds that change no node state (tickets, failed observations) have no handler."""

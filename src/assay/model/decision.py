@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 ActionName = Literal["cordon", "uncordon", "drain", "drain-now", "reboot", "powercycle", "zap", "ticket", "dossier"]
 REPAIR_ACTIONS: frozenset[ActionName] = frozenset({"reboot", "powercycle", "zap"})
@@ -51,16 +51,3 @@ class Decision:
     remedy: str = ""
     causes: tuple[DecisionCause, ...] = ()
     blockers: tuple[str, ...] = ()
-
-    def as_entry_body(self) -> dict[str, Any]:
-        """Return the body of the ledger entry `decision`."""
-        return {
-            "decision": self.id,
-            "from": self.from_state,
-            "to": self.to_state,
-            "timing": self.timing,
-            "rule": self.rule,
-            "remedy": self.remedy,
-            "because": [cause.as_json() for cause in self.causes],
-            "blockers": list(self.blockers),
-        }

@@ -52,11 +52,6 @@ class FaultObservation:
     marks: dict[str, str]
     times: tuple[str, ...]
 
-    def as_body(self) -> dict[str, Any]:
-        """Return the body of its ledger entry."""
-        body = {name: getattr(self, name) for name in self.__slots__ if name not in ("id", "node", "fault_class")}
-        return {"fault": self.id, "class": self.fault_class, **body, "times": list(self.times)}
-
 
 @dataclass(frozen=True, slots=True)
 class FaultClearance:

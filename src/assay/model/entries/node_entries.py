@@ -1,0 +1,27 @@
+"""Entries about where a node is: its first entry, and each change of its state."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from assay.model.entries.entry_content import EntryContent, stored_as
+
+
+@dataclass(frozen=True, slots=True)
+class NodeEnrolledEntry(EntryContent):
+    """The first entry of a node: its pool, and the state in which the inventory starts it."""
+
+    kind = "node.enrolled"
+    pool: str
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class TransitionEntry(EntryContent):
+    """A node changed its state. `decision` is the id of the decision behind it; `reason` is read from old entries."""
+
+    kind = "transition"
+    from_state: str = field(metadata=stored_as("from"))
+    to_state: str = field(metadata=stored_as("to"))
+    decision: str = field(metadata=stored_as(missing=""))
+    reason: str = field(default="", metadata=stored_as(omit_empty=True))

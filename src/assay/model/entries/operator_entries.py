@@ -1,0 +1,63 @@
+"""Entries by which people decide: holds, moves, certifications, and the commits that they sign."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from assay.model.entries.entry_content import EntryContent, stored_as
+
+
+@dataclass(frozen=True, slots=True)
+class HoldEntry(EntryContent):
+    """A person holds a node where it is. `until` is when the hold ends (ISO 8601 UTC), "" where it is open."""
+
+    kind = "hold"
+    who: str
+    reason: str
+    until: str = field(default="", metadata=stored_as(omit_empty=True))
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseEntry(EntryContent):
+    """A hold ends: by a person, or by assay (`who`) when its time is over."""
+
+    kind = "release"
+    who: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class CertifiedEntry(EntryContent):
+    """A person certifies a node."""
+
+    kind = "certified"
+    who: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class MoveEntry(EntryContent):
+    """A person wants the node in state `to`; `now` means without waiting for it to be idle."""
+
+    kind = "move"
+    to: str
+    who: str
+    reason: str
+    now: bool = field(default=False, metadata=stored_as(omit_empty=True))
+
+
+class ZapRequestedEntry(MoveEntry):
+    """A person wants the node zapped; `to` is the state that zaps it."""
+
+    __slots__ = ()
+    kind = "zap.asked"
+
+
+@dataclass(frozen=True, slots=True)
+class CommitAcceptedEntry(EntryContent):
+    """A signed commit of the fleet repository was accepted; `key` is the fingerprint of the signing key."""
+
+    kind = "commit.accepted"
+    commit: str
+    signer: str = field(metadata=stored_as(missing=""))
+    key: str = field(metadata=stored_as(missing=""))

@@ -1,0 +1,77 @@
+"""Entries about tickets: opened, updated, reopened, closed, and delivered to a sink."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from assay.model.entries.entry_content import EntryBody, EntryContent, stored_as
+from assay.model.ticket import Ticket
+
+
+@dataclass(frozen=True, slots=True)
+class TicketOpenedEntry(EntryContent):
+    """A ticket was opened. Its fields are stored beside its id."""
+
+    kind = "ticket.opened"
+    ticket: Ticket
+
+    @classmethod
+    def _parse_body(cls, body: EntryBody) -> Self:
+        return cls(_parse_ticket(body))
+
+    def _encode_body(self) -> dict[str, Any]:
+        return {"ticket": self.ticket.id, **self.ticket.as_json()}
+
+
+class TicketUpdatedEntry(TicketOpenedEntry):
+    """An open ticket says something new."""
+
+    __slots__ = ()
+    kind = "ticket.updated"
+
+
+@dataclass(frozen=True, slots=True)
+class TicketReopenedEntry(EntryContent):
+    """A closed ticket is open again: why, and how often it was closed before."""
+
+    kind = "ticket.reopened"
+    ticket: Ticket
+    reason: str
+    times_closed: int
+
+    @classmethod
+    def _parse_body(cls, body: EntryBody) -> Self:
+        return cls(_parse_ticket(body), body.get("reason", ""), body.get("before", 0))
+
+    def _encode_body(self) -> dict[str, Any]:
+        plain = self.ticket.as_json()
+        return {"ticket": self.ticket.id, **plain, "reason": self.reason, "before": self.times_closed}
+
+
+@dataclass(frozen=True, slots=True)
+class TicketClosedEntry(EntryContent):
+    """A ticket was closed; `ticket` is its id, `by` the proof that the work is done."""
+
+    kind = "ticket.closed"
+    ticket: str
+    title: str = field(metadata=stored_as(missing=""))
+    by: str = field(metadata=stored_as(missing=""))
+
+
+@dataclass(frozen=True, slots=True)
+class TicketDeliveredEntry(EntryContent):
+    """A sink has a version of a ticket. `destination` is the place in the sink, `external` what the sink calls it."""
+
+    kind = "ticket.delivered"
+    ticket: str
+    title: str = field(metadata=stored_as(missing=""))
+    sink: str
+    destination: str = field(metadata=stored_as("to", missing=""))
+    ticket_version: str = field(metadata=stored_as("version", missing=""))
+    external: str = field(metadata=stored_as(missing=""))
+
+
+def _parse_ticket(body: EntryBody) -> Ticket:
+    plain = {name: body[name] for name in Ticket.__slots__ if name in body}
+    return Ticket.from_json({"id": body["ticket"], "key": "", "title": "", "places": (), **plain})
