@@ -36,7 +36,7 @@ class Paper:
 
 def reset_since(ended: Any, reset: Any) -> bool:
     component = FirmwareComponent.model_construct(name="HGX_BMC_0", inventory=[], reset="host")
-    update = RedfishFirmwareUpdater(cast("BmcClient", Paper({**TASK, "EndTime": ended}, reset))).latest_update(
+    update = RedfishFirmwareUpdater(cast("BmcClient", Paper({**TASK, "EndTime": ended}, reset))).find_update(
         component
     )
     assert update is not None
@@ -65,5 +65,5 @@ def test_a_time_that_cannot_be_read_proves_no_reset(odd: Any) -> None:
 )
 def test_whatever_a_task_holds_it_is_this_update_or_none(spoilt: dict[str, Any]) -> None:
     component = FirmwareComponent.model_construct(name="HGX_BMC_0", inventory=["BMC"], reset="host")
-    found = RedfishFirmwareUpdater(cast("BmcClient", Paper({**TASK, **spoilt}, RESET))).latest_update(component)
+    found = RedfishFirmwareUpdater(cast("BmcClient", Paper({**TASK, **spoilt}, RESET))).find_update(component)
     assert found is None or isinstance(found.message, str)

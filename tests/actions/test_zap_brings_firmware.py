@@ -90,7 +90,7 @@ def test_what_was_written_and_waits_for_its_reset_is_reset_and_not_written_again
     node, (bios,) = room.fleet.nodes["n0003"], _components(room, "bios")
     with make_bmc_connector(node, room.fleet)() as bmc:
         update = bmc.push(bios, room.root / bios.artifact)
-        while bmc.update(update).running:
+        while bmc.read_update(update).running:
             room.world.clock().sleep(5)
 
     zap.run(room.context(), wish("zap", "n0003"))
@@ -142,7 +142,7 @@ def test_a_program_whose_giver_is_gone_never_starts():
     command = [sys.executable, "-m", "assay.actions.playbook_environment", sys.executable, "-c", "print('started')"]
     told = subprocess.run(command, env=os.environ | place, capture_output=True, text=True, check=False)
     assert (told.returncode, told.stdout) == (1, "")
-    assert "whoever started this is gone" in told.stderr
+    assert "the process that started this playbook is gone" in told.stderr
 
 
 def test_a_playbook_that_is_not_there_is_trouble_with_its_name(room: Room):

@@ -1,8 +1,7 @@
-"""What an action is: something done to a node that can be done again after a crash, and proved by looking.
+"""What an action is: one module of this package, named as the policy names it (`drain_now` for `drain-now`).
 
-Every action by the name that a policy uses for it.
-
-How hard the fleet's policy wants an action to be tried.
+An action may be repeated after a crash, and is proved by reading the world again. The names are ActionName's; to add an
+action, add its name there and its module here.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, cast, get_args
 
 from assay.ledger.store import Ledger
 from assay.model.clock import Clock
@@ -23,6 +22,9 @@ from assay.model.specs.policy_sections import EffectRetryPolicy
 from assay.observe.evidence_store import EvidenceStore
 from assay.schedulers.scheduler_adapter import SchedulerAdapter, load_scheduler_adapter
 
+ACTION_NAMES: tuple[str, ...] = tuple(name for name in get_args(ActionName) if name != "ticket")
+"""The actions that have a module. `ticket` asks for a technician; tickets/ sees to that."""
+DEFAULT_EFFORT = EffectRetryPolicy()
 EffectFacts = dict[str, Any]
 
 
@@ -50,9 +52,9 @@ class ActionContext:
 
 @dataclass(frozen=True, slots=True)
 class EffectIntent:
-    """One effect to be: `action` on `node`, decided by `decision` because of `reason`.
+    """One effect that is to happen: `action` on `node`, for the decision with the id `decision` and its `reason`.
 
-    `before` holds what the action read before anything was done; it is what the proof compares with.
+    `before` is what the action read before anything was done; the verification compares with it.
     """
 
     effect: str
@@ -67,9 +69,9 @@ class EffectIntent:
 
 @dataclass(frozen=True, slots=True)
 class EffectVerification:
-    """What re-reading the world says: done, not done, or (None) that it cannot tell.
+    """What reading the world again says: done, not done, or None if it cannot tell.
 
-    `waiting` marks an effect that is under way and not ours to hurry, as a drain that waits for a customer's job.
+    `is_waiting`: the effect is under way and waits for others, such as a drain for a customer's job.
     """
 
     done: bool | None
@@ -79,57 +81,40 @@ class EffectVerification:
 
 
 class UnfinishedAction(AssayError):
-    """Trouble after which nobody knows how far it got: something may still come of it, so it proves nothing."""
+    """The action was cut short, and parts of it may still happen. So the error proves nothing."""
 
 
 class ActionModule(Protocol):
-    """Each module of this package that is named like an action is one. All three may raise Trouble.
-
-    `COMPENSATION` of `assay.actions.action` names what undoes it where its decision is withdrawn.
-    """
+    """The contract of an action's module. Its three functions may raise AssayError."""
 
     @property
     def patience_s(self) -> float:
-        """How long, in seconds of the fleet's clock, `verify` is asked again before its answer is final."""
+        """How long `verify` is repeated before its answer is final, in seconds of the fleet's clock."""
 
-    def before(self, ctx: ActionContext, intent: EffectIntent) -> EffectFacts:
+    @property
+    def undone_by(self) -> str:
+        """The action that undoes this one when its decision is withdrawn, "" if none does. The module says why."""
+
+    def before(self, context: ActionContext, intent: EffectIntent) -> EffectFacts:
         """Read what `verify` will compare with. Changes nothing."""
 
-    def run(self, ctx: ActionContext, intent: EffectIntent) -> None:
-        """Bring it about from however far it has got: after a crash the same intent is run again."""
+    def run(self, context: ActionContext, intent: EffectIntent) -> None:
+        """Bring the effect about from however far it has got: after a crash the same intent runs again."""
 
-    def verify(self, ctx: ActionContext, intent: EffectIntent) -> EffectVerification:
-        """Re-read the world and say whether the intent is done."""
-
-
-ACTION_NAMES = ("cordon", "uncordon", "drain", "drain-now", "reboot", "powercycle", "zap", "dossier")
-BATCHED_ACTIONS = ("cordon", "uncordon")
-"""Actions that are done to many nodes at once: doing them twice is doing them once, and one reading proves them."""
-UNDO_ACTIONS = {"cordon": "uncordon", "drain": "uncordon", "drain-now": "uncordon"}
-"""What is done where the decision behind an action is withdrawn."""
-ACTIONS_WITHOUT_UNDO = {
-    "uncordon": "a node that serves again is taken out by a decision of its own",
-    "reboot": "a boot that happened has happened; earlier passes no longer count",
-    "powercycle": "as for reboot",
-    "zap": "the bundle says which firmware is right; an older one is brought by naming the older bundle",
-    "dossier": "a file more does no harm",
-}
-"""The other actions, and why nothing undoes them. Jobs that drain-now ended are requeued by their scheduler."""
+    def verify(self, context: ActionContext, intent: EffectIntent) -> EffectVerification:
+        """Read the world again and say whether the effect has happened."""
 
 
 def load_action(name: str) -> ActionModule:
-    """Return the action called `name`. Raises Trouble for a name that is not in `ACTION_NAMES`."""
+    """Return the action called `name`. Raises AssayError for a name that is not in ACTION_NAMES."""
     if name not in ACTION_NAMES:
         raise AssayError(
-            f"there is no action {name!r}", fix=f"the lifecycle policy may ask for: {', '.join(ACTION_NAMES)}"
+            f"there is no action {name!r}", fix=f"use one of these in the policy: {', '.join(ACTION_NAMES)}"
         )
     return cast(ActionModule, importlib.import_module(f"assay.actions.{name.replace('-', '_')}"))
 
 
-DEFAULT_EFFORT = EffectRetryPolicy()
-
-
 def find_action_effort(fleet: Fleet, action: str) -> EffectRetryPolicy:
-    """Return what the lifecycle policy says of an action, else what is usual."""
+    """Return the retries and the deadline of an action: the policy's, else the defaults."""
     policy = next(iter(fleet.policies.values()), None)
     return policy.effects.get(cast(ActionName, action), DEFAULT_EFFORT) if policy else DEFAULT_EFFORT

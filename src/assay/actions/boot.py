@@ -1,4 +1,4 @@
-"""Which boot a node runs: what a restart is proved by."""
+"""Which boot a node runs, and how to restart a node: another boot id proves a restart."""
 
 from __future__ import annotations
 
@@ -20,65 +20,60 @@ BMC_S = 30.0
 
 
 def read_boot_id(node: Node) -> str:
-    """Return the boot id that the node's probe reads now. Raises Trouble when it does not answer."""
+    """Return the boot id that the node's probe reads now. Raises AssayError if the node does not answer."""
     reading = read_at_path(run_remote_probe(node, [], PROBE_S), ("probe", "host", "boot_id"))
     if reading.kind != "value":
         raise AssayError(f"no boot id from the probe: {reading.reason}", where=node.name)
     return str(reading.value)
 
 
-def read_boot_facts(ctx: ActionContext, node: str) -> EffectFacts:
-    """Return `read_boot_id` (now, else as last seen) and the BMC's `last_reset`; what cannot be read is left out."""
+def read_boot_facts(context: ActionContext, node: str) -> EffectFacts:
+    """Return `boot_id` (as of now, else as last collected) and the BMC's `last_reset`, as far as they can be read."""
     facts: EffectFacts = {}
     try:
-        facts["boot_id"] = read_boot_id(ctx.fleet.nodes[node])
+        facts["boot_id"] = read_boot_id(context.fleet.nodes[node])
     except AssayError:
-        known = ctx.evidence.latest(node)
+        known = context.evidence.latest(node)
         if known and (seen := known.read("probe", "host", "boot_id")).kind == "value":
             facts["boot_id"] = seen.value
-    with contextlib.suppress(AssayError), open_fleet_bmc(ctx.fleet, ctx.fleet.nodes[node], BMC_S) as bmc:
+    with contextlib.suppress(AssayError), open_fleet_bmc(context.fleet, context.fleet.nodes[node], BMC_S) as bmc:
         if at := bmc.system().get("LastResetTime"):
             facts["last_reset"] = at
     return facts
 
 
-def verify_boot(ctx: ActionContext, intent: EffectIntent) -> EffectVerification:
-    """Done when the node answers with another boot id than before; without one, when its BMC tells of a newer reset.
+def verify_boot(context: ActionContext, intent: EffectIntent) -> EffectVerification:
+    """Done if the node runs another boot than before. Without a boot id from before, the BMC's last reset decides.
 
-    Of a node that does not answer its BMC tells the power: one that is off has not come back.
+    If the node does not answer, its BMC says whether the power is off: then it has not come back.
     """
-    node = ctx.fleet.nodes[intent.node]
+    node = context.fleet.nodes[intent.node]
     try:
-        now = read_boot_id(node)
-    except AssayError as silent:
-        return _verify_by_power(ctx.fleet, node, silent)
+        boot = read_boot_id(node)
+    except AssayError as silence:
+        with open_fleet_bmc(context.fleet, node, BMC_S) as bmc:
+            power = bmc.read_power_state()
+        reason = f"{silence.what}; its BMC reads the power as {power}"
+        return EffectVerification(False if power == "Off" else None, reason, {"power": power})
     if before := intent.before.get("boot_id"):
-        reason = f"boot id {before} → {now}" if now != before else f"still runs boot {now}"
-        return EffectVerification(now != before, reason, {"boot_id": now})
+        reason = f"boot id {before} → {boot}" if boot != before else f"still runs boot {boot}"
+        return EffectVerification(boot != before, reason, {"boot_id": boot})
     if before := intent.before.get("last_reset"):
-        with open_fleet_bmc(ctx.fleet, node, BMC_S) as bmc:
+        with open_fleet_bmc(context.fleet, node, BMC_S) as bmc:
             reset = str(bmc.system().get("LastResetTime"))
-        return EffectVerification(
-            reset != before, f"last reset {before} → {reset}", {"boot_id": now, "last_reset": reset}
-        )
-    return EffectVerification(None, f"runs boot {now}, and what it ran before is not known", {"boot_id": now})
-
-
-def _verify_by_power(fleet: Fleet, node: Node, silent: AssayError) -> EffectVerification:
-    with open_fleet_bmc(fleet, node, BMC_S) as bmc:
-        power = bmc.read_power_state()
-    told = f"{silent.what}; its BMC reads the power as {power}"
-    return EffectVerification(False if power == "Off" else None, told, {"power": power})
+        facts: EffectFacts = {"boot_id": boot, "last_reset": reset}
+        return EffectVerification(reset != before, f"last reset {before} → {reset}", facts)
+    return EffectVerification(None, f"runs boot {boot}; which boot it ran before is unknown", {"boot_id": boot})
 
 
 def is_booting(system: dict[str, Any]) -> bool:
-    """Say whether the BMC sees the system on its way up: powering on, or before its operating system runs."""
+    """Say whether a node is starting, by the BMC's ComputerSystem: powering on, or before its operating system runs."""
     progress = (system.get("BootProgress") or {}).get("LastState")
     return system.get("PowerState") == "PoweringOn" or progress not in (None, "None", "OSRunning")
 
 
 def has_restarted_since(node: Node, fleet: Fleet, before: str, wait_s: float) -> bool:
-    """Say whether the node runs another boot than `before` by now. A boot that is under way is waited for."""
+    """Say whether the node runs another boot than `before`. If it is booting, wait for the boot up to `wait_s`."""
     with contextlib.suppress(AssayError):
         return bool(before) and read_boot_id(node) != before
     with open_fleet_bmc(fleet, node, BMC_S) as bmc:
@@ -87,7 +82,7 @@ def has_restarted_since(node: Node, fleet: Fleet, before: str, wait_s: float) ->
 
 
 def has_reset_since(node: Node, fleet: Fleet, before: Mapping[str, Any]) -> bool:
-    """Say whether the BMC tells of a newer reset than `before` an effect whose boot id from before is not known."""
+    """Say whether the BMC's last reset is newer than in `before`. It counts only if `before` has no boot id."""
     if before.get("boot_id") or not before.get("last_reset"):
         return False
     with open_fleet_bmc(fleet, node, BMC_S) as bmc:
@@ -95,7 +90,7 @@ def has_reset_since(node: Node, fleet: Fleet, before: Mapping[str, Any]) -> bool
 
 
 def wait_for_boot(node: Node, before: str, wait_s: float) -> str:
-    """Return the boot id of the first boot other than `before` whose probe answers. Raises Trouble after `wait_s`."""
+    """Return the id of the first boot other than `before` whose probe answers. Raises AssayError after `wait_s`."""
     return wait_until(
         lambda: seen if (seen := read_boot_id(node)) != before else None,
         wait_s,
@@ -105,9 +100,9 @@ def wait_for_boot(node: Node, before: str, wait_s: float) -> str:
 
 
 def restart_node(node: Node, fleet: Fleet, reset: str, unless_after: str, wait_s: float) -> tuple[bool, str]:
-    """Reset the node and wait for the new boot, unless it runs another than `unless_after` by now.
+    """Reset the node and wait for the new boot, unless it runs another boot than `unless_after` already.
 
-    Return whether it was reset, and the boot id at the end. Without `reset` the node is only waited for.
+    `reset` is a Redfish reset type; with "" the node is only waited for. Return whether it was reset, and the boot id.
     """
     if not reset or has_restarted_since(node, fleet, unless_after, wait_s):
         return False, wait_for_boot(node, "", wait_s)
@@ -120,7 +115,7 @@ def restart_node(node: Node, fleet: Fleet, reset: str, unless_after: str, wait_s
 
 
 def force_off_and_on(bmc: BmcClient, wait_s: float) -> None:
-    """Turn the system off, see that it is, and turn it on; one that is off already is only turned on."""
+    """Turn the system off, wait until it is, and turn it on. A system that is off is only turned on."""
     if bmc.read_power_state() != "Off":
         bmc.reset_system("ForceOff")
     wait_until(lambda: bmc.read_power_state() == "Off" or None, wait_s, "the power is off", bmc.where)

@@ -1,4 +1,4 @@
-"""cordon: no new job starts on the node. Proved by the scheduler's own word."""
+"""The action `cordon`: no new job starts on the node. The scheduler's status proves it."""
 
 from __future__ import annotations
 
@@ -6,30 +6,32 @@ from assay.actions.action import ActionContext, EffectFacts, EffectIntent, Effec
 from assay.schedulers.scheduler_adapter import SchedulerNodeStatus, read_node_status
 
 patience_s = 0.0
+undone_by = "uncordon"
 
 
-def before(ctx: ActionContext, intent: EffectIntent) -> EffectFacts:
-    """Read the reason of the cordon that stands now, whoever set it."""
-    return {"cordon": ctx.scheduler(intent.node).read_cordon_reason(intent.node)}
+def before(context: ActionContext, intent: EffectIntent) -> EffectFacts:
+    """Read the reason of the present cordon, whoever set it."""
+    return {"cordon": context.scheduler(intent.node).read_cordon_reason(intent.node)}
 
 
-def run(ctx: ActionContext, intent: EffectIntent) -> None:
+def run(context: ActionContext, intent: EffectIntent) -> None:
     """Cordon the node with the decision's reason."""
-    ctx.scheduler(intent.node).cordon(intent.node, intent.reason)
+    context.scheduler(intent.node).cordon(intent.node, intent.reason)
 
 
-def verify(ctx: ActionContext, intent: EffectIntent) -> EffectVerification:
-    """Done when a cordon stands, ours or another's; a node without a scheduler has nothing to hold back."""
-    return verify_cordon_status(read_node_status(ctx.scheduler(intent.node), intent.node))
+def verify(context: ActionContext, intent: EffectIntent) -> EffectVerification:
+    """Done if the node has a cordon, ours or another's, or no scheduler at all."""
+    return verify_cordon_status(read_node_status(context.scheduler(intent.node), intent.node))
 
 
-def verify_cordon_status(standing: SchedulerNodeStatus) -> EffectVerification:
-    """Return what it means for a cordon that the node stands so. What its scheduler will lift by itself is none."""
-    if not standing.places_jobs:
+def verify_cordon_status(status: SchedulerNodeStatus) -> EffectVerification:
+    """Say whether a status proves a cordon. A cordon that the scheduler lifts by itself does not count."""
+    if not status.places_jobs:
         return EffectVerification(True, "no scheduler places jobs on this node")
-    if standing.is_closed:
-        return EffectVerification(True, f"cordoned: {standing.cordon}", {"cordon": standing.cordon})
-    if standing.cordon:
-        told = f"{standing.cordon}; the scheduler opens it by itself as soon as it answers"
-        return EffectVerification(False, told, {"cordon": standing.cordon})
-    return EffectVerification(False, "the scheduler reads the node as open for jobs")
+    facts: EffectFacts = {"cordon": status.cordon}
+    if status.is_closed:
+        return EffectVerification(True, f"cordoned: {status.cordon}", facts)
+    if status.cordon:
+        reason = f"{status.cordon}; the scheduler opens the node by itself as soon as it answers"
+        return EffectVerification(False, reason, facts)
+    return EffectVerification(False, "in the scheduler, the node is open for jobs")

@@ -1,8 +1,8 @@
-"""dossier: everything that a vendor asks about a returned node, in one archive. Proved by reading it back.
+"""The action `dossier`: writes an archive with all that a vendor asks about a returned node. Reading it proves it.
 
-`reports/rma/<node>-<effect>.zip`: a page in front, then who it is (serial numbers of every part), its firmware, its
-faults, its tests before and after, the repairs that were tried, the evidence that was judged, whole, and the photos
-that lie in `<node>-<effect>.photos/` beside it. What it is about is noted in the intent: made again, it is the same.
+`reports/rma/NODE-EFFECT.zip` holds a page, the serial numbers of all parts, firmware, faults, the failing checks before
+and after each repair, the judged evidence, and the photos from `NODE-EFFECT.photos/`. The intent fixes what it is
+about: built again, it is the same.
 """
 
 from __future__ import annotations
@@ -14,23 +14,26 @@ from assay.actions.rma.dossier_content import read_dossier_facts
 from assay.model.errors import AssayError
 
 patience_s = 0.0
+undone_by = ""
+"""One file more does no harm."""
 
 
-def before(ctx: ActionContext, intent: EffectIntent) -> EffectFacts:
-    """Note what the dossier is about, as of now."""
-    return read_dossier_facts(ctx, intent.node)
+def before(context: ActionContext, intent: EffectIntent) -> EffectFacts:
+    """Read what the dossier is about, as of now."""
+    return read_dossier_facts(context, intent.node)
 
 
-def run(ctx: ActionContext, intent: EffectIntent) -> None:
+def run(context: ActionContext, intent: EffectIntent) -> None:
     """Write the archive."""
-    write_dossier(ctx, intent)
+    write_dossier(context, intent)
 
 
-def verify(ctx: ActionContext, intent: EffectIntent) -> EffectVerification:
-    """Done when the archive is whole, is what its manifest says, and is this effect's."""
+def verify(context: ActionContext, intent: EffectIntent) -> EffectVerification:
+    """Done if the archive is complete, fits its manifest, and belongs to this effect."""
     try:
-        read_dossier(ctx.reports, intent.node, intent.effect)
-    except AssayError as trouble:
-        return EffectVerification(False, str(trouble.what))
-    shown = str(locate_dossier(ctx.reports, intent.node, intent.effect).relative_to(ctx.reports.parent))
+        read_dossier(context.reports, intent.node, intent.effect)
+    except AssayError as error:
+        return EffectVerification(False, error.what)
+    path = locate_dossier(context.reports, intent.node, intent.effect)
+    shown = str(path.relative_to(context.reports.parent))
     return EffectVerification(True, f"{shown} is written", {"path": shown})

@@ -1,4 +1,4 @@
-"""drain: no new job starts, and the running ones end in their own time. Names what it waits for."""
+"""The action `drain`: no new job starts, and running jobs end in their own time. Names the jobs that it waits for."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from assay.actions.gpu_occupancy import read_gpu_occupancy
 from assay.schedulers.scheduler_adapter import format_jobs
 
 patience_s = 0.0
+undone_by = "uncordon"
 
 
-def before(ctx: ActionContext, intent: EffectIntent) -> EffectFacts:
+def before(context: ActionContext, intent: EffectIntent) -> EffectFacts:
     """Read the jobs that run now."""
-    return {"jobs": [str(job) for job in ctx.scheduler(intent.node).list_jobs(intent.node)]}
+    return {"jobs": [str(job) for job in context.scheduler(intent.node).list_jobs(intent.node)]}
 
 
-def run(ctx: ActionContext, intent: EffectIntent) -> None:
+def run(context: ActionContext, intent: EffectIntent) -> None:
     """Cordon the node and leave its jobs alone."""
-    ctx.scheduler(intent.node).drain(intent.node, intent.reason)
+    context.scheduler(intent.node).drain(intent.node, intent.reason)
 
 
-def verify(ctx: ActionContext, intent: EffectIntent) -> EffectVerification:
-    """Done when no job may start, no customer's job is left, and no process holds a GPU."""
-    if not (closed := cordon.verify(ctx, intent)).done:
+def verify(context: ActionContext, intent: EffectIntent) -> EffectVerification:
+    """Done if no job may start, no customer's job is left, and no process holds a GPU."""
+    closed = cordon.verify(context, intent)
+    if not closed.done:
         return closed
-    jobs = ctx.scheduler(intent.node).list_jobs(intent.node)
-    if jobs:
+    if jobs := context.scheduler(intent.node).list_jobs(intent.node):
         facts: EffectFacts = {"jobs": [str(job) for job in jobs]}
         return EffectVerification(False, f"waits for {format_jobs(jobs)}", facts, is_waiting=True)
-    left = read_gpu_occupancy(ctx, intent.node).confirm_drain(
-        EffectVerification(True, "no customer job is left"), by_force=False
-    )
-    return replace(left, is_waiting=left.done is False)
+    drained = EffectVerification(True, "no customer job is left")
+    confirmed = read_gpu_occupancy(context, intent.node).confirm_drain(drained, by_force=False)
+    return replace(confirmed, is_waiting=confirmed.done is False)

@@ -1,4 +1,4 @@
-"""Waiting for the world: looking often at first, then less often, and never for ever."""
+"""Waits until something can be seen in the world: polls often at first, then less often, up to a deadline."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Result = TypeVar("Result")
 
 POLL_BACKOFF = Backoff((0.1,), factor=1.3, longest_s=5.0)
 REFUSAL_TOLERANCE_S = 30.0
-"""For so long a BMC that starts may refuse those whom it lets in later."""
+"""How long a BMC that starts may refuse a login that it accepts later."""
 
 
 def wait_until(
@@ -24,23 +24,23 @@ def wait_until(
     where: str = "",
     refused_s: float = REFUSAL_TOLERANCE_S,
 ) -> Result:
-    """Return the first thing that `look` sees; None and Trouble mean "not yet".
+    """Return the first result of `look`. None and AssayError mean "not yet". `what` says what is expected.
 
-    Raises Trouble after `deadline_s` real seconds: `what` did not happen, with the last Trouble met on the way; and
-    after `refused_s` in which we were not let in at all, since that mends itself only where something starts.
+    Raises AssayError after `deadline_s` real seconds, with the last error of `look`. Raises BmcLoginRefused after
+    `refused_s` of refused logins: only a BMC that starts gets over those.
     """
-    end, polls, refused_at = time.monotonic() + deadline_s, 0, 0.0
+    ends_at, polls, refused_at = time.monotonic() + deadline_s, 0, 0.0
     while True:
-        trouble = None
+        error = None
         try:
             if (seen := look()) is not None:
                 return seen
         except AssayError as met:
-            trouble = met
-        refused_at = (refused_at or time.monotonic()) if isinstance(trouble, BmcLoginRefused) else 0.0
-        if trouble and refused_at and time.monotonic() - refused_at > refused_s:
-            raise BmcLoginRefused(f"{what}: {trouble.what}", where=trouble.where or where, fix=trouble.fix)
-        if time.monotonic() > end:
-            raise AssayError(f"{what}: not within {deadline_s:g} s{f'; {trouble}' if trouble else ''}", where=where)
+            error = met
+        refused_at = (refused_at or time.monotonic()) if isinstance(error, BmcLoginRefused) else 0.0
+        if error and refused_at and time.monotonic() - refused_at > refused_s:
+            raise BmcLoginRefused(f"{what}: {error.what}", where=error.where or where, fix=error.fix)
+        if time.monotonic() > ends_at:
+            raise AssayError(f"{what}: not within {deadline_s:g} s{f'; {error}' if error else ''}", where=where)
         polls += 1
         time.sleep(POLL_BACKOFF.wait_s(polls))

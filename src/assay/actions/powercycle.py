@@ -1,4 +1,4 @@
-"""powercycle: cut the node's power through its BMC and give it back. Proved by a new boot id."""
+"""The action `powercycle`: cuts the node's power through its BMC and restores it. A new boot id proves it."""
 
 from __future__ import annotations
 
@@ -15,25 +15,28 @@ from assay.ledger.leases_and_locks import hold_node_lock
 from assay.redfish.bmc import open_fleet_bmc
 
 patience_s = 1800.0
+undone_by = ""
+"""A boot cannot be undone. Checks that passed before it no longer count."""
 WAIT_S = 1800.0
 
 
-def before(ctx: ActionContext, intent: EffectIntent) -> EffectFacts:
+def before(context: ActionContext, intent: EffectIntent) -> EffectFacts:
     """Read the boot that runs now."""
-    return read_boot_facts(ctx, intent.node)
+    return read_boot_facts(context, intent.node)
 
 
-def run(ctx: ActionContext, intent: EffectIntent) -> None:
-    """ForceOff, see that it is off, On, and wait for the boot; nothing where the node runs another boot by now."""
-    node, known = ctx.fleet.nodes[intent.node], str(intent.before.get("boot_id", ""))
-    with hold_node_lock(ctx.home, intent.node, WAIT_S):
-        if has_restarted_since(node, ctx.fleet, known, WAIT_S) or has_reset_since(node, ctx.fleet, intent.before):
+def run(context: ActionContext, intent: EffectIntent) -> None:
+    """Force the node off, then on, and wait for the boot. Do nothing if the node runs another boot by now."""
+    fleet, before_boot = context.fleet, str(intent.before.get("boot_id", ""))
+    node = fleet.nodes[intent.node]
+    with hold_node_lock(context.home, intent.node, WAIT_S):
+        if has_restarted_since(node, fleet, before_boot, WAIT_S) or has_reset_since(node, fleet, intent.before):
             return
-        with open_fleet_bmc(ctx.fleet, node) as bmc:
+        with open_fleet_bmc(fleet, node) as bmc:
             force_off_and_on(bmc, WAIT_S)
-        wait_for_boot(node, known, WAIT_S)
+        wait_for_boot(node, before_boot, WAIT_S)
 
 
-def verify(ctx: ActionContext, intent: EffectIntent) -> EffectVerification:
+def verify(context: ActionContext, intent: EffectIntent) -> EffectVerification:
     """Compare the boot ids."""
-    return verify_boot(ctx, intent)
+    return verify_boot(context, intent)

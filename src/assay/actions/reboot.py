@@ -1,4 +1,4 @@
-"""reboot: restart the node with playbooks/reboot.yml. Proved by a new boot id, read through the probe."""
+"""The action `reboot`: restarts the node with playbooks/reboot.yml. A new boot id, read by the probe, proves it."""
 
 from __future__ import annotations
 
@@ -7,20 +7,22 @@ from assay.actions.ansible_playbook import run_playbook
 from assay.actions.boot import has_reset_since, read_boot_facts, verify_boot
 
 patience_s = 1800.0
+undone_by = ""
+"""A boot cannot be undone. Checks that passed before it no longer count."""
 
 
-def before(ctx: ActionContext, intent: EffectIntent) -> EffectFacts:
+def before(context: ActionContext, intent: EffectIntent) -> EffectFacts:
     """Read the boot that runs now."""
-    return read_boot_facts(ctx, intent.node)
+    return read_boot_facts(context, intent.node)
 
 
-def run(ctx: ActionContext, intent: EffectIntent) -> None:
-    """Run the playbook, which restarts only a node that still runs the boot from before."""
-    if has_reset_since(ctx.fleet.nodes[intent.node], ctx.fleet, intent.before):
+def run(context: ActionContext, intent: EffectIntent) -> None:
+    """Run the playbook, which restarts the node only if it still runs the boot from before."""
+    if has_reset_since(context.fleet.nodes[intent.node], context.fleet, intent.before):
         return
-    run_playbook(ctx, intent, "reboot.yml", {"unless_after": intent.before.get("boot_id", "")})
+    run_playbook(context, intent, "reboot.yml", {"unless_after": intent.before.get("boot_id", "")})
 
 
-def verify(ctx: ActionContext, intent: EffectIntent) -> EffectVerification:
+def verify(context: ActionContext, intent: EffectIntent) -> EffectVerification:
     """Compare the boot ids."""
-    return verify_boot(ctx, intent)
+    return verify_boot(context, intent)

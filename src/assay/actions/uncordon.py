@@ -1,35 +1,36 @@
-"""uncordon: give the node back, as far as it was us who took it. Another's cordon is honoured and shown."""
+"""The action `uncordon`: gives the node back, if it was us who closed it. Another's cordon stays, and is shown."""
 
 from __future__ import annotations
 
 from assay.actions.action import ActionContext, EffectFacts, EffectIntent, EffectVerification
-from assay.schedulers.scheduler_adapter import SchedulerNodeStatus, is_our_reason, read_node_status
+from assay.model.cordon_reason import is_our_reason
+from assay.schedulers.scheduler_adapter import SchedulerNodeStatus, read_node_status
 
 patience_s = 0.0
+undone_by = ""
+"""A decision of its own takes a node out of service again."""
 
 
-def before(ctx: ActionContext, intent: EffectIntent) -> EffectFacts:
-    """Read the reason of the cordon that stands now."""
-    return {"cordon": ctx.scheduler(intent.node).read_cordon_reason(intent.node)}
+def before(context: ActionContext, intent: EffectIntent) -> EffectFacts:
+    """Read the reason of the present cordon."""
+    return {"cordon": context.scheduler(intent.node).read_cordon_reason(intent.node)}
 
 
-def run(ctx: ActionContext, intent: EffectIntent) -> None:
+def run(context: ActionContext, intent: EffectIntent) -> None:
     """Undo our own cordon."""
-    ctx.scheduler(intent.node).uncordon(intent.node)
+    context.scheduler(intent.node).uncordon(intent.node)
 
 
-def verify(ctx: ActionContext, intent: EffectIntent) -> EffectVerification:
-    """Done when no cordon of ours stands."""
-    return verify_uncordon_status(read_node_status(ctx.scheduler(intent.node), intent.node))
+def verify(context: ActionContext, intent: EffectIntent) -> EffectVerification:
+    """Done if the node has no cordon of ours."""
+    return verify_uncordon_status(read_node_status(context.scheduler(intent.node), intent.node))
 
 
-def verify_uncordon_status(standing: SchedulerNodeStatus) -> EffectVerification:
-    """Return what it means for giving a node back that it stands so with its scheduler."""
-    reason = standing.cordon
-    if is_our_reason(reason):
-        return EffectVerification(False, f"our own cordon still stands: {reason}", {"cordon": reason})
-    if reason:
-        return EffectVerification(
-            True, f"not cordoned by us; somebody else's cordon stands: {reason}", {"cordon": reason}
-        )
+def verify_uncordon_status(status: SchedulerNodeStatus) -> EffectVerification:
+    """Say whether a status proves that we gave the node back."""
+    facts: EffectFacts = {"cordon": status.cordon}
+    if is_our_reason(status.cordon):
+        return EffectVerification(False, f"the node still has our own cordon: {status.cordon}", facts)
+    if status.cordon:
+        return EffectVerification(True, f"not cordoned by us; another's cordon stays: {status.cordon}", facts)
     return EffectVerification(True, "open for jobs")

@@ -1,4 +1,4 @@
-"""zap: bring the firmware to the bundle with playbooks/zap.yml. Proved by reading the BMC's inventory."""
+"""The action `zap`: brings the firmware to the bundle with playbooks/zap.yml. The BMC's inventory proves it."""
 
 from __future__ import annotations
 
@@ -9,29 +9,33 @@ from assay.actions.firmware_update import find_version_mismatches, format_mismat
 from assay.redfish.bmc import open_fleet_bmc
 
 patience_s = 600.0
+undone_by = ""
+"""The bundle says which firmware is right. To go back, declare the older bundle."""
 READ_S = 30.0
 
 
-def before(ctx: ActionContext, intent: EffectIntent) -> EffectFacts:
-    """Read the versions of everything that the bundle names for this node."""
-    return {"firmware": _read_versions(ctx, intent.node)}
+def before(context: ActionContext, intent: EffectIntent) -> EffectFacts:
+    """Read the versions of every component that the bundle names for this node."""
+    return {"firmware": _read_versions(context, intent.node)}
 
 
-def run(ctx: ActionContext, intent: EffectIntent) -> None:
-    """Run the playbook, whose tasks leave alone what is equal and adopt what is under way."""
-    run_playbook(ctx, intent, "zap.yml", {})
+def run(context: ActionContext, intent: EffectIntent) -> None:
+    """Run the playbook. Its tasks skip equal components and take over updates that are under way."""
+    run_playbook(context, intent, "zap.yml", {})
 
 
-def verify(ctx: ActionContext, intent: EffectIntent) -> EffectVerification:
-    """Done when every component that we keep on this node reads the bundle's version."""
-    seen = _read_versions(ctx, intent.node)
-    if stale := find_version_mismatches(seen, list_managed_components(ctx.fleet, intent.node)):
-        return EffectVerification(False, format_mismatches(stale), {"firmware": seen})
-    return EffectVerification(True, f"reads {ctx.fleet.bundle_of(intent.node).name}", {"firmware": seen})
+def verify(context: ActionContext, intent: EffectIntent) -> EffectVerification:
+    """Done if every component that assay manages on this node has the bundle's version."""
+    seen = _read_versions(context, intent.node)
+    facts: EffectFacts = {"firmware": seen}
+    if mismatches := find_version_mismatches(seen, list_managed_components(context.fleet, intent.node)):
+        return EffectVerification(False, format_mismatches(mismatches), facts)
+    return EffectVerification(True, f"has the firmware of {context.fleet.bundle_of(intent.node).name}", facts)
 
 
-def _read_versions(ctx: ActionContext, node: str) -> dict[str, str]:
-    wanted = {ident for component in list_managed_components(ctx.fleet, node) for ident in component.inventory}
-    with open_fleet_bmc(ctx.fleet, ctx.fleet.nodes[node], READ_S) as bmc:
-        seen = RedfishFirmwareUpdater(bmc).firmware()
+def _read_versions(context: ActionContext, node: str) -> dict[str, str]:
+    components = list_managed_components(context.fleet, node)
+    wanted = {ident for component in components for ident in component.inventory}
+    with open_fleet_bmc(context.fleet, context.fleet.nodes[node], READ_S) as bmc:
+        seen = RedfishFirmwareUpdater(bmc).read_versions()
     return {ident: seen.get(ident, "absent") for ident in sorted(wanted)}

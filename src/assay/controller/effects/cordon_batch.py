@@ -26,13 +26,14 @@ from assay.schedulers.status_readings import SchedulerGroups, StatusReadings, gr
 
 UNCORDONS_AT_ONCE = 16
 STATUS_VERIFIERS = {"cordon": cordon.verify_cordon_status, "uncordon": uncordon.verify_uncordon_status}
+"""The actions that are done to many nodes together, and how the status of a node proves each."""
 UNKNOWN_NODE = "the scheduler does not know this node"
 
 
 def run_cordon_batch(
     context: ActionContext, effects: Sequence[tuple[EffectIntent, effect_journal.JournaledEffect | None]]
 ) -> None:
-    """Run these effects, each with what the ledger has of it; all are of `BATCHED_ACTIONS`, at most one for a node."""
+    """Run these effects, each with what the ledger has of it; all are of STATUS_VERIFIERS, at most one for a node."""
     intents = {intent.node: intent for intent, _ in effects}
     known = {intent.node: recorded for intent, recorded in effects}
     groups = group_by_scheduler([context.fleet.nodes[name] for name in intents], context.workloads)

@@ -7,11 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
-from assay.actions.action import BATCHED_ACTIONS, EffectIntent, load_action
+from assay.actions.action import EffectIntent, load_action
 from assay.controller.context import ControllerContext
 from assay.controller.effects import effect_journal
 from assay.controller.effects import effect_steps as steps
-from assay.controller.effects.cordon_batch import run_cordon_batch
+from assay.controller.effects.cordon_batch import STATUS_VERIFIERS, run_cordon_batch
 from assay.controller.effects.workflow_queues import find_engine_stack, list_queue_limits
 from assay.lifecycle.node_state import NodeState
 from assay.lifecycle.node_state_projection import project_node_states
@@ -31,7 +31,7 @@ class PendingEffect:
     @property
     def is_batched(self) -> bool:
         """Whether it runs in a batch with others, without a workflow of its own."""
-        return self.intent.action in BATCHED_ACTIONS and not self.is_superseded
+        return self.intent.action in STATUS_VERIFIERS and not self.is_superseded
 
     @property
     def has_ended(self) -> bool:

@@ -1,4 +1,4 @@
-"""assay.fleet.firmware: bring components of a node's bundle to their versions, in the process of ansible-playbook."""
+"""assay.fleet.firmware: brings components of a node's bundle to their versions, in the process of ansible-playbook."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ preload_fleet(__file__)
 
 
 class ActionModule(ActionBase):  # type: ignore[misc]  # ansible ships no types
-    """See the documentation of the module of the same name."""
+    """The module of the same name has the documentation."""
 
     _requires_connection = False
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Do it, or with --check only say whether it would be done."""
+        """Update the components; with --check only report whether they would change."""
         result: dict[str, Any] = super().run(tmp, task_vars)
         _, arguments = self.validate_argument_spec(
             {
@@ -31,22 +31,22 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible ships no types
             }
         )
         try:
-            return result | self._bring(task_vars or {}, arguments["components"], arguments["deadline_s"])
-        except AssayError as trouble:
-            return result | {"failed": True, "msg": str(trouble)}
+            return result | self._update(task_vars or {}, arguments["components"], arguments["deadline_s"])
+        except AssayError as error:
+            return result | {"failed": True, "msg": str(error)}
 
-    def _bring(self, variables: dict[str, Any], names: list[str], deadline_s: float) -> dict[str, Any]:
+    def _update(self, variables: dict[str, Any], names: list[str], deadline_s: float) -> dict[str, Any]:
         fleet, node = find_task_node(variables)
         known = {component.name for component in fleet.bundle_of(node.name).components}
-        if strangers := set(names) - known:
-            raise AssayError(f"the bundle has no {', '.join(sorted(strangers))}", where=node.name)
+        if unknown := set(names) - known:
+            raise AssayError(f"the bundle has no {', '.join(sorted(unknown))}", where=node.name)
         components = [component for component in list_managed_components(fleet, node.name) if component.name in names]
-        bringing = FirmwareUpdateRun(node.name, make_bmc_connector(node, fleet), fleet.root, deadline_s)
+        work = FirmwareUpdateRun(node.name, make_bmc_connector(node, fleet), fleet.root, deadline_s)
         if not components:
             return {"changed": False, "firmware": {}, "pushed": [], "msg": "left out by the management profile"}
         if self._task.check_mode:
-            changed = bool(find_version_mismatches(bringing.read(components), components))
+            changed = bool(find_version_mismatches(work.read_versions(components), components))
         else:
             with hold_node_lock(Path(fleet.root, ".assay"), node.name, deadline_s):
-                changed = bringing.bring(components)
-        return {"changed": changed, "firmware": bringing.read(components), "pushed": bringing.pushed}
+                changed = work.update_components(components)
+        return {"changed": changed, "firmware": work.read_versions(components), "pushed": work.pushed}

@@ -1,4 +1,4 @@
-"""assay.fleet.power: restart a node through its BMC and wait for it, in the process of ansible-playbook."""
+"""assay.fleet.power: restarts a node through its BMC and waits for it, in the process of ansible-playbook."""
 
 from __future__ import annotations
 
@@ -18,26 +18,27 @@ RESETS = ["", "ForceRestart", "GracefulRestart", "PowerCycle"]
 
 
 class ActionModule(ActionBase):  # type: ignore[misc]  # ansible ships no types
-    """See the documentation of the module of the same name."""
+    """The module of the same name has the documentation."""
 
     _requires_connection = False
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Do it; with --check only say that it would be done."""
+        """Restart the node; with --check only report that it would restart."""
         result: dict[str, Any] = super().run(tmp, task_vars)
-        _, asked = self.validate_argument_spec(
+        _, arguments = self.validate_argument_spec(
             {
                 "reset": {"type": "str", "choices": RESETS, "default": ""},
                 "unless_after": {"type": "str", "default": ""},
                 "wait_s": {"type": "float", "default": 1800.0},
             }
         )
+        reset, unless_after, wait_s = arguments["reset"], arguments["unless_after"], arguments["wait_s"]
         if self._task.check_mode:
-            return result | {"changed": bool(asked["reset"]), "boot_id": ""}
+            return result | {"changed": bool(reset), "boot_id": ""}
         fleet, node = find_task_node(task_vars or {})
         try:
-            with hold_node_lock(Path(fleet.root, ".assay"), node.name, asked["wait_s"]):
-                changed, boot = restart_node(node, fleet, asked["reset"], asked["unless_after"], asked["wait_s"])
-        except AssayError as trouble:
-            return result | {"failed": True, "msg": str(trouble)}
+            with hold_node_lock(Path(fleet.root, ".assay"), node.name, wait_s):
+                changed, boot = restart_node(node, fleet, reset, unless_after, wait_s)
+        except AssayError as error:
+            return result | {"failed": True, "msg": str(error)}
         return result | {"changed": changed, "boot_id": boot}

@@ -1,20 +1,21 @@
-"""Documentation of assay.fleet.firmware; the work is done by the action plugin of the same name."""
+"""Documentation of assay.fleet.firmware. The action plug-in of the same name does the work."""
 
 DOCUMENTATION = r"""
 module: firmware
 short_description: Bring components of a node's firmware bundle to their versions
 description:
   - Reads the firmware inventory from the node's BMC and does nothing where it is equal to the bundle.
-  - Adopts an update that is already running, else checks the artifact's sha256 and pushes it.
-  - Follows the update, resets what the components need, waits for the BMC and reads back. Fails unless equal.
+  - Takes over an update that is already running, else checks the artifact's sha256 and pushes it.
+  - Waits for the update, does the reset that the components need, waits for the BMC, and reads the versions back.
+  - Fails unless they are the bundle's.
 options:
   components:
-    description: Names of components of the node's firmware bundle; those of one task share one reset.
+    description: Names of components of the node's firmware bundle. The components of one task share one reset.
     type: list
     elements: str
     required: true
   deadline_s:
-    description: How many seconds each wait (for a running update, for the BMC, for the read-back) may take.
+    description: The limit in seconds of each wait (for a running update, for the BMC, for the versions).
     type: float
     default: 3600
 author: [assay]
@@ -28,11 +29,11 @@ EXAMPLES = r"""
 
 RETURN = r"""
 firmware:
-  description: Every inventory id of the components with the version that was read back.
+  description: The version of every inventory id of the components, as read at the end.
   type: dict
   returned: always
 pushed:
-  description: The components for which an image was pushed (an adopted update is not pushed).
+  description: The components for which an image was pushed. An update that was taken over is not pushed.
   type: list
   returned: always
 """

@@ -1,23 +1,23 @@
-"""Documentation of assay.fleet.power; the work is done by the action plugin of the same name."""
+"""Documentation of assay.fleet.power. The action plug-in of the same name does the work."""
 
 DOCUMENTATION = r"""
 module: power
 short_description: Restart or power-cycle a node through its BMC, and wait for it
 description:
-  - Asks the node's BMC for a reset, unless the node already runs another boot than I(unless_after).
-  - Waits until the node's probe answers, after a reset with another boot id than before.
+  - Resets the node through its BMC, unless the node already runs another boot than I(unless_after).
+  - Waits until the node's probe answers; after a reset, with another boot id than before.
 options:
   reset:
-    description: The Redfish reset type. Without it nothing is reset, the node is only waited for.
+    description: The Redfish reset type. If it is empty, nothing is reset and the task only waits for the node.
     type: str
     choices: ["", ForceRestart, GracefulRestart, PowerCycle]
     default: ""
   unless_after:
-    description: A boot id. The reset is left out when the node runs another boot by now.
+    description: A boot id. The node is not reset if it runs another boot by now.
     type: str
     default: ""
   wait_s:
-    description: How many seconds to wait for the node.
+    description: The limit in seconds of the wait for the node.
     type: float
     default: 1800
 author: [assay]
