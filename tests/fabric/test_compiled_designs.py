@@ -114,7 +114,7 @@ def test_a_cut_file_is_compiled_anew(repository, length):
 
 def test_another_program_compiles_anew(repository, monkeypatch):
     load_topology(repository, "compute")
-    monkeypatch.setattr(keeping, "_compiler", lambda: "another")
+    monkeypatch.setattr(keeping, "_program", lambda: "another")
     load_topology(repository, "compute")
     assert len(kept(repository)) == 2
 

@@ -6,7 +6,7 @@ import networkx as nx
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.fabric.comparison.alternating_walks import find_alternating_walks, map_peer_ports
+from assay.fabric.comparison.alternating_walks import find_alternating_walks
 from assay.model.fabric.ports_and_cables import PortId
 
 PORTS = [PortId(f"0x{number:016x}", 1) for number in range(14)]
@@ -19,8 +19,12 @@ def matchings(draw):
     return [(order[2 * i], order[2 * i + 1]) for i in range(count)]
 
 
-def cables(mates):
-    return {frozenset((a, b)) for a, b in mates.items()}
+def map_peer_ports(pairs):
+    return {port: peer for a, b in pairs for port, peer in ((a, b), (b, a))}
+
+
+def cables(peers):
+    return {frozenset((a, b)) for a, b in peers.items()}
 
 
 @given(matchings(), matchings())

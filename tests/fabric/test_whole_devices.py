@@ -161,7 +161,7 @@ def test_a_part_that_nothing_joins_to_what_was_discovered_makes_it_partial():
     seen = in_reach(separate, as_built(separate))
     comparison = compare_cabling(separate, seen)
     assert (comparison.verdict, comparison.discrepancies) == ("partial", ())
-    assert "hang on nothing that was discovered" in comparison.problems[0]
+    assert "have no designed path to anything discovered" in comparison.problems[0]
 
 
 def _only_node_cables(tree):

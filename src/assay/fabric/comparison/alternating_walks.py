@@ -1,14 +1,13 @@
-"""Two matchings on ports, and how they differ.
+"""Compares two matchings of ports (designed and found cabling) and splits their difference into independent walks.
 
-Expected and actual cabling are each a matching: a port has at most one cable. Leave out the cables that are in
-both, and what remains falls into alternating paths and cycles, each a separate piece of work: a cycle of k
-expected and k actual cables is k cables permuted (k = 2 is one swap); a path is cables missing, moved or
-unexpected. Linear in the number of ports.
+In each matching a port has at most one cable. Without the cables that are in both, the rest falls into alternating
+paths and cycles. A cycle of k designed and k found cables is k exchanged cables (k = 2 is one swap). A path is a cable
+that is missing, moved or unexpected. The cost is linear in the number of ports.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from assay.model.fabric.ports_and_cables import PortId
@@ -18,9 +17,9 @@ Matching = Mapping[PortId, PortId]
 
 @dataclass(frozen=True, slots=True)
 class AlternatingWalk:
-    """One alternating walk. `ports` in order of the walk; `first_expected` says which kind its first cable is.
+    """One alternating walk over `ports`. `first_expected`: its first cable is a designed one.
 
-    A cycle ends where it began, `ports[0] == ports[-1]`, and its first cable is an expected one.
+    A cycle ends where it started, `ports[0] == ports[-1]`, and its first cable is a designed one.
     """
 
     ports: tuple[PortId, ...]
@@ -33,23 +32,15 @@ class AlternatingWalk:
 
     @property
     def steps(self) -> list[tuple[bool, PortId, PortId]]:
-        """Return the cables walked over: whether it is an expected one, from, to."""
+        """The cables of the walk, each as (is it a designed one, from, to)."""
         pairs = zip(self.ports, self.ports[1:], strict=False)
         return [((index % 2 == 0) == self.first_expected, a, b) for index, (a, b) in enumerate(pairs)]
 
 
-def map_peer_ports(cables: Iterable[tuple[PortId, PortId]]) -> dict[PortId, PortId]:
-    """Return each port's other end."""
-    mates: dict[PortId, PortId] = {}
-    for a, b in cables:
-        mates[a], mates[b] = b, a
-    return mates
-
-
 def find_alternating_walks(expected: Matching, actual: Matching) -> list[AlternatingWalk]:
-    """Return the components of the symmetric difference, paths first, in the order of the expected ports."""
-    only_expected = {port: mate for port, mate in expected.items() if actual.get(port) != mate}
-    only_actual = {port: mate for port, mate in actual.items() if expected.get(port) != mate}
+    """Return the components of the symmetric difference: paths first, in the order of the expected ports."""
+    only_expected = {port: peer for port, peer in expected.items() if actual.get(port) != peer}
+    only_actual = {port: peer for port, peer in actual.items() if expected.get(port) != peer}
     ends = [port for port in (*only_expected, *only_actual) if (port in only_expected) != (port in only_actual)]
     walks = [_walk(port, only_expected, only_actual) for port in ends]
     walks += [_walk(port, only_expected, only_actual) for port in (*only_expected, *only_actual)]
@@ -57,7 +48,7 @@ def find_alternating_walks(expected: Matching, actual: Matching) -> list[Alterna
 
 
 def _walk(start: PortId, expected: dict[PortId, PortId], actual: dict[PortId, PortId]) -> AlternatingWalk | None:
-    """Follow cables of alternating kind from `start`, taking each away, until there is none to follow."""
+    """Follow cables of alternating kind from `start` and remove each, until none is left to follow."""
     first_expected = start in expected
     edges, others = (expected, actual) if first_expected else (actual, expected)
     ports, here = [start], start

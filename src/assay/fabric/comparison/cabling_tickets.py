@@ -1,8 +1,6 @@
-"""Discrepancies that one cause explains are one piece of work: a transceiver, a rack without power, a bundle.
+"""Makes tickets for technicians from a fabric comparison: what is wrong and where, the likely cause, the steps.
 
-What a technician is told to do, in order, and what is likely behind it.
-
-From a comparison to work for a technician.
+Discrepancies with one common cause share a ticket: a transceiver, a rack without power, a bundle of cables.
 """
 
 from __future__ import annotations
@@ -18,160 +16,7 @@ from assay.model.ledger_entry import derive_id
 from assay.model.ticket import Ticket, TicketPlace
 
 MIN_RACK_DEVICES, MIN_BUNDLE_SWAPS = 3, 3
-"""So many devices of a rack, so many swaps between the same devices, are no coincidence."""
-
-
-@dataclass(frozen=True, slots=True)
-class CablingRepair:
-    """What one ticket is about. `cause` names what the members have in common, "" where it is one discrepancy."""
-
-    members: tuple[CablingDiscrepancy, ...]
-    cause: str = ""
-    title: str = ""
-    likely_cause: str = ""
-
-    @property
-    def first(self) -> CablingDiscrepancy:
-        """The discrepancy, or the first of several."""
-        return self.members[0]
-
-
-def group_by_common_cause(found: Iterable[CablingDiscrepancy]) -> list[CablingRepair]:
-    """Return the pieces of work, in the order of the discrepancies that each begins with."""
-    every = list(found)
-    left, taken = every, list[CablingRepair]()
-    for merge in (_racks, _cages, _disabled_ports, _bundles):
-        merged = list(merge(left))
-        used = {id(one) for work in merged for one in work.members}
-        left = [one for one in left if id(one) not in used]
-        taken += merged
-    order = {id(one): number for number, one in enumerate(every)}
-    return sorted([*taken, *(CablingRepair((one,)) for one in left)], key=lambda work: order[id(work.first)])
-
-
-def _racks(found: Sequence[CablingDiscrepancy]) -> Iterator[CablingRepair]:
-    """Several devices of one rack are gone: it has no power."""
-    for (site, rack), members in _grouped(found, "device-missing", _own_rack):
-        if rack and len(members) >= MIN_RACK_DEVICES:
-            names = ", ".join(one.device for one in members)
-            yield CablingRepair(
-                members, f"rack/{site}/{rack}", f"Rack {rack}: {len(members)} devices not in the fabric",
-                f"{names} stand in rack {rack}: its power, or what they have in common there",
-            )  # fmt: skip
-
-
-def _cages(found: Sequence[CablingDiscrepancy]) -> Iterator[CablingRepair]:
-    """All cables of a cage are out, or slow: it is the transceiver that they share."""
-    for kind in ("missing", "degraded"):
-        for (guid, cage), members in _grouped(found, kind, _own_cages):
-            if len(members) > 1:
-                end = next(end for one in members for end in one.ends if (guid, _cage(end)) == (guid, cage))
-                name = f"{end.device} cage {cage}"
-                yield CablingRepair(
-                    members, f"cage/{guid}/{cage}", f"{'No link' if kind == 'missing' else 'Slow links'}: {name}",
-                    f"both links of {name} are {'down' if kind == 'missing' else 'slow'}: the transceiver they share",
-                )  # fmt: skip
-
-
-def _disabled_ports(found: Sequence[CablingDiscrepancy]) -> Iterator[CablingRepair]:
-    """Several ports of one node or switch are disabled: somebody did that for one reason."""
-    groups = list(_grouped(found, "disabled", lambda one: [(end.node or end.device,) for end in one.ends]))
-    done: set[int] = set()
-    for (unit,), members in sorted(groups, key=lambda group: -len(group[1])):
-        new = tuple(one for one in members if id(one) not in done)
-        if len(new) > 1:
-            done |= {id(one) for one in new}
-            yield CablingRepair(
-                new, f"disabled/{unit}", f"Disabled: {len(new)} links of {unit}", "somebody disabled them"
-            )
-
-
-def _bundles(found: Sequence[CablingDiscrepancy]) -> Iterator[CablingRepair]:
-    """Several swaps between the same two devices: a bundle of cables went to the wrong one."""
-    for devices, members in _grouped(found, "swap", _two_switches):
-        if len(members) >= MIN_BUNDLE_SWAPS:
-            names = " and ".join(devices)
-            yield CablingRepair(
-                members, f"bundle/{'/'.join(devices)}", f"Exchanged cables: {len(members)} pairs between {names}",
-                f"a bundle of cables of {names} was exchanged",
-            )  # fmt: skip
-
-
-def _grouped(
-    found: Sequence[CablingDiscrepancy], kind: str, keys: Callable[[CablingDiscrepancy], Iterable[tuple[str, ...]]]
-) -> Iterator[tuple[tuple[str, ...], tuple[CablingDiscrepancy, ...]]]:
-    groups: dict[tuple[str, ...], list[CablingDiscrepancy]] = {}
-    for one in found:
-        if one.kind == kind:
-            for key in dict.fromkeys(keys(one)):
-                groups.setdefault(key, []).append(one)
-    yield from ((key, tuple(members)) for key, members in groups.items())
-
-
-def _own_rack(one: CablingDiscrepancy) -> list[tuple[str, str]]:
-    own = next((end for end in one.ends if one.device in (end.node, end.device)), None)
-    return [(own.site, own.rack)] if own else []
-
-
-def _own_cages(one: CablingDiscrepancy) -> list[tuple[str, str]]:
-    return [(end.guid, _cage(end)) for end in one.ends if _cage(end)]
-
-
-def _cage(end: CableEnd) -> str:
-    """Return the cage of a label `17/1`, "" where the label names none."""
-    cage, slash, _ = end.label.partition("/")
-    return cage if slash and not end.node else ""
-
-
-def _two_switches(one: CablingDiscrepancy) -> list[tuple[str, ...]]:
-    """Return the switches between which cables were exchanged; nothing where it was on one switch."""
-    names = sorted({end.device for end in one.ends if not end.node})
-    return [tuple(names)] if len(names) in (2, 3) else []
-
-
-LIKELY_CAUSES: dict[DiscrepancyKind, str] = {
-    "swap": "plugs were put into each other's ports",
-    "moved": "a plug was put into the wrong port",
-    "missing": "the cable is unplugged, not seated, or broken; or a port or transceiver at one end is",
-    "disabled": "somebody disabled the port",
-    "unexpected": "a cable was laid that nobody wrote into the design, or was left behind",
-    "degraded": "a dirty or badly seated plug, or a worn cable: the link fell back to a rate that it can hold",
-    "device-missing": "it has no power, does not run, or was taken away",
-    "device-unknown": "a device was connected that nobody wrote into the design",
-    "device-replaced": "the device, or its adapter, was replaced",
-    "device-exchanged": "the devices, or all of their cables, or their entries in the inventory are exchanged",
-}
-
-
-def describe_likely_cause(one: CablingDiscrepancy) -> str:
-    """Return the likely cause."""
-    said = LIKELY_CAUSES[one.kind]
-    if one.likelier_reason:
-        said += f"; likelier: {one.corrections[0]}, since {one.likelier_reason}"
-    return f"{said}; meanwhile {one.capacity_loss}" if one.capacity_loss else said
-
-
-def list_repair_steps(members: Sequence[CablingDiscrepancy], design: str, beside: Sequence[str]) -> list[str]:
-    """Return what to do, what else goes down first, the likelier way before the other, the proof last."""
-    said = ["other links share the cages and go down with the plugs: tell those who use them"] if beside else []
-    for one in members:
-        said += [*_inspection_steps(one), *one.steps]
-    said.append(f"then assay fabric scan {design}: this ticket closes when the scan finds it as designed")
-    return list(dict.fromkeys(said))
-
-
-def _inspection_steps(one: CablingDiscrepancy) -> list[str]:
-    """Return what to look at before anything is moved."""
-    if one.kind == "swap":
-        return ["read the labels of the cables at both ends: they tell which way of the two it was"]
-    if one.kind in ("missing", "degraded"):
-        cable = one.cables[0].expected
-        return [f"look at the port's light and the plug at {cable.a} and at {cable.b}"] if cable else []
-    if one.kind == "device-exchanged":
-        return ["read serial number and GUID from the label of either device, and compare them with the inventory"]
-    return []
-
-
+"""From so many missing devices in a rack, or swaps between the same devices, on, there is one common cause."""
 TITLES = {
     "swap": "Exchanged cables",
     "moved": "Cable in the wrong port",
@@ -184,89 +29,237 @@ TITLES = {
     "device-replaced": "Device with a new GUID",
     "device-exchanged": "Devices in each other's place",
 }
+LIKELY_CAUSES: dict[DiscrepancyKind, str] = {
+    "swap": "plugs were put into each other's ports",
+    "moved": "a plug was put into the wrong port",
+    "missing": "the cable is unplugged, not seated, or broken; or a port or transceiver at one end is",
+    "disabled": "somebody disabled the port",
+    "unexpected": "a cable was added that is not in the design, or was left behind",
+    "degraded": "a dirty or badly seated plug, or a worn cable: the link fell back to a rate that it can hold",
+    "device-missing": "it has no power, does not run, or was removed",
+    "device-unknown": "a device was connected that is not in the design",
+    "device-replaced": "the device, or its adapter, was replaced",
+    "device-exchanged": "the devices, or all of their cables, or their entries in the inventory are exchanged",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CablingRepair:
+    """The work of one ticket. `cause` identifies what the members have in common, "" for a single discrepancy."""
+
+    members: tuple[CablingDiscrepancy, ...]
+    cause: str = ""
+    title: str = ""
+    likely_cause: str = ""
+
+    @property
+    def first(self) -> CablingDiscrepancy:
+        """The discrepancy, or the first of several."""
+        return self.members[0]
 
 
 def make_cabling_tickets(comparison: FabricComparison) -> list[Ticket]:
-    """Return one ticket per discrepancy, or per cause of several; none at all from a partial discovery.
+    """Return one ticket per discrepancy, or per common cause of several; none from a partial discovery.
 
-    The key says what is wrong and where, never when it was seen, so that the next scan finds the same ticket.
+    A ticket belongs to a node if its discrepancies affect no other. Its key names what is wrong and where, not when it
+    was seen, so that the next scan finds the same ticket.
     """
     if comparison.verdict == "partial":
         return []
-    return [_ticket(comparison.design, work) for work in group_by_common_cause(comparison.discrepancies)]
+    return [_make_ticket(comparison.design, repair) for repair in group_by_common_cause(comparison.discrepancies)]
 
 
-def make_cabling_ticket(design: str, one: CablingDiscrepancy) -> Ticket:
-    """Return the ticket of one discrepancy. It belongs to a node if that is the only one that it touches."""
-    return _ticket(design, CablingRepair((one,)))
-
-
-def _ticket(design: str, work: CablingRepair) -> Ticket:
-    key = _key(design, work)
-    members = work.members
-    nodes = {node for one in members for node in one.nodes}
-    pairs = [pair for one in members for pair in one.cables]
-    beside = _links_sharing_transceiver(work)
-    said = "\n".join(one.summary for one in members)
+def _make_ticket(design: str, repair: CablingRepair) -> Ticket:
+    key = _make_key(design, repair)
+    members = repair.members
+    nodes = {node for member in members for node in member.nodes}
+    pairs = [pair for member in members for pair in member.cables]
+    sharing = _list_links_sharing_transceiver(repair)
+    summary = "\n".join(member.summary for member in members)
     return Ticket(
         id=derive_id("ticket", key),
         key=key,
-        title=work.title or _title(work.first),
+        title=repair.title or _make_title(repair.first),
         node=next(iter(nodes)) if len(nodes) == 1 else "",
-        places=tuple(dict.fromkeys(place for one in members for place in _places(one))),
-        expected=_lines([pair.expected for pair in pairs]) or "no cable",
-        seen=f"{said}\n{_lines([pair.observed for pair in pairs]) or 'no link'}",
+        places=tuple(dict.fromkeys(place for member in members for place in _list_places(member))),
+        expected=_format_cables([pair.expected for pair in pairs]) or "no cable",
+        seen=f"{summary}\n{_format_cables([pair.observed for pair in pairs]) or 'no link'}",
         verify=f"fabric scan {design}",
         severity="degraded",
-        cause=work.likely_cause or describe_likely_cause(work.first),
-        steps="\n".join(list_repair_steps(members, design, beside)),
-        beside="\n".join(beside),
+        cause=repair.likely_cause or describe_likely_cause(repair.first),
+        steps="\n".join(list_repair_steps(members, design, sharing)),
+        beside="\n".join(sharing),
     )
 
 
-def _title(one: CablingDiscrepancy) -> str:
-    return f"{TITLES[one.kind]}: {one.device or ' and '.join(_devices(one))}"
+def _make_title(discrepancy: CablingDiscrepancy) -> str:
+    """Return the title: it names the device, else the adapters of nodes, else every device."""
+    ends = [end for end in discrepancy.ends if end.node] or discrepancy.ends
+    devices = dict.fromkeys(end.device for end in ends)
+    return f"{TITLES[discrepancy.kind]}: {discrepancy.device or ' and '.join(devices)}"
 
 
-def _key(design: str, work: CablingRepair) -> str:
-    if work.cause:
-        return f"fabric/{design}/{work.cause}"
-    one = work.first
-    ports = sorted(f"{end.guid}:{end.port}" for end in one.ends)
-    what = [one.device] if one.kind in ("device-missing", "device-exchanged") else ports
-    return f"fabric/{design}/{one.kind}/{derive_id(*what)}"
+def _make_key(design: str, repair: CablingRepair) -> str:
+    if repair.cause:
+        return f"fabric/{design}/{repair.cause}"
+    first = repair.first
+    ports = sorted(f"{end.guid}:{end.port}" for end in first.ends)
+    what = [first.device] if first.kind in ("device-missing", "device-exchanged") else ports
+    return f"fabric/{design}/{first.kind}/{derive_id(*what)}"
 
 
-def _devices(one: CablingDiscrepancy) -> list[str]:
-    """Name the nodes' adapters where there are any, else every device."""
-    ends = [end for end in one.ends if end.node] or one.ends
-    return list(dict.fromkeys(end.device for end in ends))
+def _list_links_sharing_transceiver(repair: CablingRepair) -> list[str]:
+    """Return the other links that go down when the plugs of this repair are pulled."""
+    own = {str(end) for member in repair.members for end in member.ends}
+    lines = (line for member in repair.members for line in member.links_sharing_transceiver)
+    return list(dict.fromkeys(line for line in lines if line.partition(": ")[0] not in own))
 
 
-def _links_sharing_transceiver(work: CablingRepair) -> list[str]:
-    """Return which links go down with the plugs that are pulled, those that the work is about left out."""
-    about = {str(end) for one in work.members for end in one.ends}
-    said = (
-        line for one in work.members for line in one.links_sharing_transceiver if line.partition(": ")[0] not in about
+def _list_places(discrepancy: CablingDiscrepancy) -> tuple[TicketPlace, ...]:
+    """Return every place where a technician may have to go: the ends of cables; for whole devices, the devices."""
+    if discrepancy.kind == "device-missing":
+        names = [discrepancy.device]
+    elif discrepancy.kind == "device-exchanged":
+        names = discrepancy.device.split(" and ")
+    else:
+        return tuple(
+            TicketPlace(end.device, end.site, end.rack, end.u, str(end.port), end.label) for end in discrepancy.ends
+        )
+    end_of = {find_unit_name(end): end for end in reversed(discrepancy.ends)}
+    return tuple(
+        TicketPlace(name, end_of[name].site, end_of[name].rack, end_of[name].u) for name in names if name in end_of
     )
-    return list(dict.fromkeys(said))
 
 
-def _places(one: CablingDiscrepancy) -> tuple[TicketPlace, ...]:
-    """Return every end where hands may have to go; for a whole device, the device itself."""
-    if one.kind == "device-missing":
-        gone = next(end for end in one.ends if find_unit_name(end) == one.device)
-        return (TicketPlace(one.device, gone.site, gone.rack, gone.u),)
-    if one.kind == "device-exchanged":
-        names = one.device.split(" and ")
-        own = {find_unit_name(end): end for end in one.ends if find_unit_name(end) in names}
-        return tuple(TicketPlace(name, own[name].site, own[name].rack, own[name].u) for name in names if name in own)
-    return tuple(_place(end) for end in one.ends)
-
-
-def _place(end: CableEnd) -> TicketPlace:
-    return TicketPlace(end.device, end.site, end.rack, end.u, str(end.port), end.label)
-
-
-def _lines(cables: list[Cable | None]) -> str:
+def _format_cables(cables: list[Cable | None]) -> str:
     return "\n".join(f"{cable.a} – {cable.b} at {cable.rate}" for cable in cables if cable)
+
+
+def group_by_common_cause(found: Iterable[CablingDiscrepancy]) -> list[CablingRepair]:
+    """Return the repairs, in the order of the first discrepancy of each."""
+    every = list(found)
+    remaining, repairs = every, list[CablingRepair]()
+    for merge in (_merge_racks, _merge_cages, _merge_disabled_ports, _merge_bundles):
+        merged = list(merge(remaining))
+        used = {id(member) for repair in merged for member in repair.members}
+        remaining = [discrepancy for discrepancy in remaining if id(discrepancy) not in used]
+        repairs += merged
+    repairs += [CablingRepair((discrepancy,)) for discrepancy in remaining]
+    order = {id(discrepancy): number for number, discrepancy in enumerate(every)}
+    return sorted(repairs, key=lambda repair: order[id(repair.first)])
+
+
+def _merge_racks(found: Sequence[CablingDiscrepancy]) -> Iterator[CablingRepair]:
+    """Several missing devices of one rack: the rack has no power."""
+    for (site, rack), members in _group(found, "device-missing", _list_own_rack):
+        if rack and len(members) >= MIN_RACK_DEVICES:
+            names = ", ".join(member.device for member in members)
+            yield CablingRepair(
+                members, f"rack/{site}/{rack}", f"Rack {rack}: {len(members)} devices not in the fabric",
+                f"{names} stand in rack {rack}: its power, or what they have in common there",
+            )  # fmt: skip
+
+
+def _merge_cages(found: Sequence[CablingDiscrepancy]) -> Iterator[CablingRepair]:
+    """All cables of one cage missing, or slow: the transceiver that they share is broken."""
+    for kind in ("missing", "degraded"):
+        for (guid, cage), members in _group(found, kind, _list_own_cages):
+            if len(members) > 1:
+                ends = (end for member in members for end in member.ends)
+                device = next(end.device for end in ends if (end.guid, _find_cage(end)) == (guid, cage))
+                name = f"{device} cage {cage}"
+                yield CablingRepair(
+                    members, f"cage/{guid}/{cage}", f"{'No link' if kind == 'missing' else 'Slow links'}: {name}",
+                    f"both links of {name} are {'down' if kind == 'missing' else 'slow'}: the transceiver they share",
+                )  # fmt: skip
+
+
+def _merge_disabled_ports(found: Sequence[CablingDiscrepancy]) -> Iterator[CablingRepair]:
+    """Several disabled ports of one node or switch: somebody disabled them for one reason."""
+    groups = list(_group(found, "disabled", lambda each: [(end.node or end.device,) for end in each.ends]))
+    done: set[int] = set()
+    for (unit,), members in sorted(groups, key=lambda group: -len(group[1])):
+        new = tuple(member for member in members if id(member) not in done)
+        if len(new) > 1:
+            done |= {id(member) for member in new}
+            yield CablingRepair(
+                new, f"disabled/{unit}", f"Disabled: {len(new)} links of {unit}", "somebody disabled them"
+            )
+
+
+def _merge_bundles(found: Sequence[CablingDiscrepancy]) -> Iterator[CablingRepair]:
+    """Several swaps between the same switches: a whole bundle of cables is exchanged."""
+    for devices, members in _group(found, "swap", _list_swapped_switches):
+        if len(members) >= MIN_BUNDLE_SWAPS:
+            names = " and ".join(devices)
+            yield CablingRepair(
+                members, f"bundle/{'/'.join(devices)}", f"Exchanged cables: {len(members)} pairs between {names}",
+                f"a bundle of cables of {names} was exchanged",
+            )  # fmt: skip
+
+
+def _group(
+    found: Sequence[CablingDiscrepancy],
+    kind: str,
+    list_keys: Callable[[CablingDiscrepancy], Iterable[tuple[str, ...]]],
+) -> Iterator[tuple[tuple[str, ...], tuple[CablingDiscrepancy, ...]]]:
+    groups: dict[tuple[str, ...], list[CablingDiscrepancy]] = {}
+    for discrepancy in found:
+        if discrepancy.kind == kind:
+            for key in dict.fromkeys(list_keys(discrepancy)):
+                groups.setdefault(key, []).append(discrepancy)
+    yield from ((key, tuple(members)) for key, members in groups.items())
+
+
+def _list_own_rack(discrepancy: CablingDiscrepancy) -> list[tuple[str, str]]:
+    own = next((end for end in discrepancy.ends if discrepancy.device in (end.node, end.device)), None)
+    return [(own.site, own.rack)] if own else []
+
+
+def _list_own_cages(discrepancy: CablingDiscrepancy) -> list[tuple[str, str]]:
+    return [(end.guid, _find_cage(end)) for end in discrepancy.ends if _find_cage(end)]
+
+
+def _find_cage(end: CableEnd) -> str:
+    """Return the cage in a label such as `17/1`, "" if the label names none."""
+    cage, slash, _ = end.label.partition("/")
+    return cage if slash and not end.node else ""
+
+
+def _list_swapped_switches(discrepancy: CablingDiscrepancy) -> list[tuple[str, ...]]:
+    """Return the two or three switches between which cables are exchanged, none for a swap on one switch."""
+    names = sorted({end.device for end in discrepancy.ends if not end.node})
+    return [tuple(names)] if len(names) in (2, 3) else []
+
+
+def describe_likely_cause(discrepancy: CablingDiscrepancy) -> str:
+    """Return the likely cause, with the likelier correction and the capacity lost meanwhile, if any."""
+    cause = LIKELY_CAUSES[discrepancy.kind]
+    if discrepancy.likelier_reason:
+        cause += f"; likelier: {discrepancy.corrections[0]}, since {discrepancy.likelier_reason}"
+    return f"{cause}; meanwhile {discrepancy.capacity_loss}" if discrepancy.capacity_loss else cause
+
+
+def list_repair_steps(
+    members: Sequence[CablingDiscrepancy], design: str, links_sharing_transceiver: Sequence[str]
+) -> list[str]:
+    """Return the steps of a repair: warn, inspect, correct (the likelier way first), and verify."""
+    steps = []
+    if links_sharing_transceiver:
+        steps.append("other links share the cages and go down with the plugs: warn their users")
+    for member in members:
+        steps += [*_list_inspection_steps(member), *member.steps]
+    steps.append(f"then assay fabric scan {design}: this ticket closes when the scan finds it as designed")
+    return list(dict.fromkeys(steps))
+
+
+def _list_inspection_steps(discrepancy: CablingDiscrepancy) -> list[str]:
+    """Return what to inspect before anything is moved."""
+    if discrepancy.kind == "swap":
+        return ["read the labels of the cables at both ends: they show which of the two it was"]
+    if discrepancy.kind in ("missing", "degraded"):
+        cable = discrepancy.cables[0].expected
+        return [f"look at the port's light and the plug at {cable.a} and at {cable.b}"] if cable else []
+    if discrepancy.kind == "device-exchanged":
+        return ["read serial number and GUID from the label of either device, and compare them with the inventory"]
+    return []

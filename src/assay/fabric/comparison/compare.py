@@ -1,4 +1,4 @@
-"""The cabling that is, against the cabling that was designed."""
+"""Compares the discovered cabling with the designed cabling. `compare_cabling` is where a comparison starts."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from assay.fabric.comparison.discrepancy import CablingDiscrepancy
 from assay.fabric.comparison.port_diff import diff_ports
 from assay.fabric.discovery import FabricDiscovery
 from assay.fabric.topology.compiled_topology import CompiledTopology
-from assay.model.fabric.ports_and_cables import PortId
 
 FabricVerdict = Literal["match", "mismatch", "partial"]
 
 
 @dataclass(frozen=True)
 class FabricComparison:
-    """What a discovery says about a design. `matching` counts cables in their place at the designed rate.
+    """How a discovery differs from a design. `expected`, `found` and `matching` count cables.
 
-    Of a partial discovery only those discrepancies are kept that were seen whole; `problems` says what is lacking.
+    A cable is matching if it is in its place at the designed rate. With `problems`, which name what the discovery
+    lacks, the verdict is `partial`. Then `discrepancies` has only those that hold whatever else was not discovered.
     """
 
     design: str
@@ -31,20 +31,16 @@ class FabricComparison:
     problems: tuple[str, ...] = ()
 
     def discrepancies_of_node(self, node: str) -> list[CablingDiscrepancy]:
-        """Return the discrepancies that touch a node."""
-        return [one for one in self.discrepancies if node in one.nodes]
-
-    def discrepancies_of_port(self, port: PortId) -> list[CablingDiscrepancy]:
-        """Return the discrepancies that name a port."""
-        return [one for one in self.discrepancies if any(end.port_id == port for end in one.ends)]
+        """Return the discrepancies that affect a node."""
+        return [discrepancy for discrepancy in self.discrepancies if node in discrepancy.nodes]
 
     @property
     def summary(self) -> str:
         """The comparison in one line."""
         counts = f"{self.matching} of {self.expected} cables as designed, {self.found} found"
-        kinds = Counter(one.kind for one in self.discrepancies)
-        said = "".join(f", {many} {kind}" for kind, many in kinds.items())
-        return f"fabric {self.design}: {self.verdict} ({counts}{said})"
+        by_kind = Counter(discrepancy.kind for discrepancy in self.discrepancies)
+        kinds = "".join(f", {count} {kind}" for kind, count in by_kind.items())
+        return f"fabric {self.design}: {self.verdict} ({counts}{kinds})"
 
     def as_json(self) -> dict[str, Any]:
         """Return plain JSON data."""
@@ -55,23 +51,23 @@ class FabricComparison:
             "expected": self.expected,
             "found": self.found,
             "matching": self.matching,
-            "discrepancies": [one.as_json() for one in self.discrepancies],
+            "discrepancies": [discrepancy.as_json() for discrepancy in self.discrepancies],
             "problems": list(self.problems),
         }
 
 
-def compare_cabling(plan: CompiledTopology, discovery: FabricDiscovery) -> FabricComparison:
-    """Compare a compiled design with a discovery. Of a fabric as designed nothing is built, and nothing imported."""
-    diff = diff_ports(plan, discovery)
+def compare_cabling(topology: CompiledTopology, discovery: FabricDiscovery) -> FabricComparison:
+    """Compare a compiled design with a discovery. If nothing differs, `DiffExplanation` is not even imported."""
+    diff = diff_ports(topology, discovery)
     problems: list[str] = list(diff.problems)
     discrepancies: tuple[CablingDiscrepancy, ...] = ()
     if diff.has_differences:
         from assay.fabric.comparison.diff_explanation import DiffExplanation
 
-        explained = DiffExplanation(plan, discovery, diff)
-        discrepancies = explained.discrepancies
-        problems += explained.problems
+        explanation = DiffExplanation(topology, discovery, diff)
+        discrepancies = explanation.discrepancies
+        problems += explanation.problems
     verdict: FabricVerdict = "partial" if problems else "mismatch" if discrepancies else "match"
-    size = len(plan.cables)
+    size = len(topology.cables)
     matching = size - len(diff.expected) // 2 - len(diff.slow)
-    return FabricComparison(plan.name, verdict, size, diff.found, matching, discrepancies, tuple(problems))
+    return FabricComparison(topology.name, verdict, size, diff.found, matching, discrepancies, tuple(problems))

@@ -1,8 +1,8 @@
-"""Many cables, one cause: a dead switch, a node in another's place, are one thing to repair, not sixty-four."""
+"""Reports discrepancies of whole devices: dead, unknown, exchanged or replaced. Many cables then have one cause."""
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from assay.fabric.comparison.absent_devices import AbsenceCause
@@ -14,151 +14,162 @@ from assay.model.fabric.ports_and_cables import Cable, CableEnd
 
 
 def find_unit_name(end: CableEnd) -> str:
-    """Return what fails as one thing: the node for its adapters, else the device."""
+    """Return the name of what fails as one unit: the node for its adapters, else the device."""
     return end.node or end.device
 
 
-def report_dead_device(cause: AbsenceCause, look: EndResolver, level: Mapping[str, int]) -> CablingDiscrepancy:
-    """Name a switch or node of which nothing answers, and what is out of reach behind it."""
-    pairs = tuple(CablePair(look.find_designed_cable(a), None) for a, _ in cause.cables)
-    behind = tuple(look.find_designed_cable(a) for a, _ in cause.cut_off)
-    end = look.end(cause.cables[0][0])
+def report_dead_device(cause: AbsenceCause, resolver: EndResolver, tiers: Mapping[str, int]) -> CablingDiscrepancy:
+    """Report a switch or node of which nothing answers, with what is out of reach behind it."""
+    pairs = tuple(CablePair(resolver.find_designed_cable(a), None) for a, _ in cause.cables)
+    behind = tuple(resolver.find_designed_cable(a) for a, _ in cause.cut_off)
+    end = resolver.end(cause.cables[0][0])
     name = find_unit_name(end)
-    said = f"{name}{_place(end)} is not in the fabric: all of its cables are without link"
-    lost = "" if end.node else describe_capacity_loss(look.plan, cause.unit, level)
-    for more in (lost, describe_cut_off_devices(behind) if behind else ""):
-        said += f"; {more}" if more else ""
-    steps = (f"look whether {name} has power and runs, before touching a cable",)
-    return CablingDiscrepancy("device-missing", pairs, said, steps, name, cut_off=behind, capacity_loss=lost)
+    loss = "" if end.node else describe_capacity_loss(resolver.topology, cause.unit, tiers)
+    facts = (
+        f"{name}{_format_place(end.rack, end.u)} is not in the fabric: none of its cables has a link",
+        loss,
+        describe_cut_off_devices(behind) if behind else "",
+    )
+    summary = "; ".join(fact for fact in facts if fact)
+    steps = (f"check that {name} has power and runs, before touching a cable",)
+    return CablingDiscrepancy("device-missing", pairs, summary, steps, name, cut_off=behind, capacity_loss=loss)
 
 
 def report_unknown_device(guid: str, cables: Sequence[Cable]) -> CablingDiscrepancy:
-    """Name a device that is not in the design, with all of its cables."""
+    """Report a device that is not in the design, with all of its cables."""
     name = next(end.device for end in cables[0].ends if end.guid == guid)
-    at = ", ".join(str(end) for cable in cables for end in cable.ends if end.guid != guid) or "itself"
-    said = f"{name} ({guid}) is not in the design; it is cabled to {at}"
-    steps = ("add it to the design, or take its cables out",)
-    return CablingDiscrepancy("device-unknown", tuple(CablePair(None, cable) for cable in cables), said, steps, name)
+    far = ", ".join(str(end) for cable in cables for end in cable.ends if end.guid != guid) or "itself"
+    summary = f"{name} ({guid}) is not in the design; it is cabled to {far}"
+    pairs = tuple(CablePair(None, cable) for cable in cables)
+    return CablingDiscrepancy("device-unknown", pairs, summary, ("add it to the design, or remove its cables",), name)
 
 
 def report_misplaced_devices(
-    rounds: Sequence[DevicePermutation],
+    permutations: Sequence[DevicePermutation],
     explained: Mapping[int, Sequence[PortPair]],
-    empty: Mapping[int, Sequence[PortPair]],
-    look: EndResolver,
+    empty_places: Mapping[int, Sequence[PortPair]],
+    resolver: EndResolver,
 ) -> list[CablingDiscrepancy]:
-    """Name boxes in each other's place, and new ones in known places; a node's new adapters together.
+    """Report devices in each other's place, and new devices in known places; the new adapters of a node together.
 
-    `explained` are the cables of each round by its number, `empty` those of the place that its first box left.
+    By the index of each permutation, `explained` has its cables, and `empty_places` the cables of the place that its
+    first device left.
     """
     found: list[CablingDiscrepancy] = []
     new: dict[str, list[int]] = defaultdict(list)
-    for number, one in enumerate(rounds):
-        if one.closed:
-            found.append(_exchanged(one, _pairs(explained[number], look), look))
-        elif len(one.moves) > 1 or one.moves[0][0] in look.plan.devices or number in empty:
-            left = [CablePair(look.find_designed_cable(a), None) for a, _ in empty.get(number, ())]
-            found.append(_moved_in(one, (*_pairs(explained[number], look), *left), look))
+    for index, permutation in enumerate(permutations):
+        first, place = permutation.moves[0]
+        if permutation.closed:
+            found.append(_report_exchanged(permutation, _make_pairs(explained[index], resolver), resolver))
+        elif len(permutation.moves) > 1 or first in resolver.topology.devices or index in empty_places:
+            left = [CablePair(resolver.find_designed_cable(a), None) for a, _ in empty_places.get(index, ())]
+            found.append(_report_moved_in(permutation, (*_make_pairs(explained[index], resolver), *left), resolver))
         else:
-            place = one.moves[0][1]
-            new[look.plan.devices[place].node or place].append(number)
-    for numbers in new.values():
-        places = {box: place for number in numbers for box, place in rounds[number].places.items()}
-        pairs = _pairs([edge for number in numbers for edge in explained[number]], look)
-        found.append(_replaced(places, pairs, look))
+            new[resolver.topology.devices[place].node or place].append(index)
+    for indexes in new.values():
+        places = {guid: place for index in indexes for guid, place in permutations[index].places.items()}
+        pairs = _make_pairs([pair for index in indexes for pair in explained[index]], resolver)
+        found.append(_report_replaced(places, pairs, resolver))
     return found
 
 
-def _pairs(edges: Iterable[PortPair], look: EndResolver) -> tuple[CablePair, ...]:
-    """Return the cables of places as designed, and as seen with the box that stands there under its own name."""
-    return tuple(CablePair(look.find_designed_cable(a), look.find_cable_by_guid(a, b)) for a, b in edges)
+def _make_pairs(ports: Iterable[PortPair], resolver: EndResolver) -> tuple[CablePair, ...]:
+    """Return the cables of places as designed, and as seen, with the device that stands there under its own name."""
+    return tuple(CablePair(resolver.find_designed_cable(a), resolver.find_cable_by_guid(a, b)) for a, b in ports)
 
 
-def _exchanged(one: DevicePermutation, pairs: tuple[CablePair, ...], look: EndResolver) -> CablingDiscrepancy:
-    names = [_name(unit, look) for unit, _ in one.moves]
-    places = [_where(place, look) for _, place in one.moves]
-    said = "; ".join(f"{name} is cabled in the place of {there}" for name, there in zip(names, places, strict=True))
+def _report_exchanged(
+    permutation: DevicePermutation, pairs: tuple[CablePair, ...], resolver: EndResolver
+) -> CablingDiscrepancy:
+    names = [_format_name(unit, resolver) for unit, _ in permutation.moves]
     joined = " and ".join(names)
-    many = "each other's place" if len(names) == 2 else "a round of each other's places"
-    boxes = f"exchange the devices {joined}, or all of their cables" if len(names) == 2 else f"put {joined} back"
-    entries = f"exchange the GUIDs of {joined} in the inventory or the design"
-    corrections, because = (boxes, entries), ""
-    spoken = _announced_side(one, look)
-    if spoken == "places":
-        corrections = (entries, boxes)
-        because = "they announce themselves by the names of the places where they are"
-    elif spoken == "boxes":
-        because = "they announce themselves by the names that their GUIDs have in the design"
+    move_devices = f"exchange the devices {joined}, or all of their cables" if len(names) == 2 else f"put {joined} back"
+    change_entries = f"exchange the GUIDs of {joined} in the inventory or the design"
+    announced = _find_announced_side(permutation, resolver)
+    if announced == "devices":
+        corrections = (move_devices, change_entries)
+        reason = "they announce themselves by the names that their GUIDs have in the design"
     else:
-        corrections = (entries, boxes)
-        because = "what they announce tells nothing; a label can be read before anything is moved"
-    said = f"{joined} are in {many}: {said}"
-    return CablingDiscrepancy("device-exchanged", pairs, said, corrections, joined, because)
+        corrections = (change_entries, move_devices)
+        reason = "the names that they announce do not decide it; a label can be read before anything is moved"
+        if announced == "places":
+            reason = "they announce themselves by the names of the places where they are"
+    moves = "; ".join(
+        f"{name} is cabled in the place of {_format_unit(place, resolver)}"
+        for name, (_, place) in zip(names, permutation.moves, strict=True)
+    )
+    how = "in each other's place" if len(names) == 2 else "in each other's places, in a circle"
+    return CablingDiscrepancy("device-exchanged", pairs, f"{joined} are {how}: {moves}", corrections, joined, reason)
 
 
-def _announced_side(one: DevicePermutation, look: EndResolver) -> str:
-    """Say whether the boxes announce the names of their `places`, those of the `boxes` that their GUIDs are, or ""."""
-    said = {"places": 0, "boxes": 0}
-    for box, place in one.places.items():
-        device = look.discovery.devices.get(box)
-        own, there = look.plan.devices[box], look.plan.devices[place]
-        if device and _same(device.name, there.name) != _same(device.name, own.name):
-            said["places" if _same(device.name, there.name) else "boxes"] += 1
-    if said["places"] == said["boxes"]:
+def _find_announced_side(permutation: DevicePermutation, resolver: EndResolver) -> str:
+    """Return which names most devices announce: those of their `places`, or those that the `devices` have; else ""."""
+    count = Counter[str]()
+    for guid, place in permutation.places.items():
+        device = resolver.discovery.devices.get(guid)
+        own, designed = resolver.topology.devices[guid], resolver.topology.devices[place]
+        if device and _is_same_name(device.name, designed.name) != _is_same_name(device.name, own.name):
+            count["places" if _is_same_name(device.name, designed.name) else "devices"] += 1
+    if count["places"] == count["devices"]:
         return ""
-    return "places" if said["places"] > said["boxes"] else "boxes"
+    return "places" if count["places"] > count["devices"] else "devices"
 
 
-def _same(announced: str, designed: str) -> bool:
-    """Say whether a description begins with the device's or the node's name, whatever adapter it adds."""
+def _is_same_name(announced: str, designed: str) -> bool:
+    """Return whether an announced name begins with the device's or node's name, whatever adapter it adds."""
     return announced.partition(" ")[0].lower() == designed.partition(" ")[0].lower()
 
 
-def _moved_in(one: DevicePermutation, pairs: tuple[CablePair, ...], look: EndResolver) -> CablingDiscrepancy:
-    """Name a device in the place of one that is gone; its own place is empty."""
-    said = [f"{_name(box, look)} is cabled in the place of {_where(place, look)}" for box, place in one.moves]
-    gone, first = one.moves[-1][1], one.moves[0][0]
-    said.append(f"{_name(gone, look)} itself is not in the fabric")
-    if first not in look.discovery.devices or first in look.plan.devices:
-        said.append(f"the place of {_where(first, look)} is empty")
-    name = _name(gone, look)
-    fix = f"put every device back into its place; or, if {name} was replaced on purpose, write the GUIDs as they stand"
-    return CablingDiscrepancy("device-replaced", pairs, "; ".join(said), (fix,), name)
+def _report_moved_in(
+    permutation: DevicePermutation, pairs: tuple[CablePair, ...], resolver: EndResolver
+) -> CablingDiscrepancy:
+    """Report a unit in the place of one that is gone; the unit's own place is empty, or it is new."""
+    facts = [
+        f"{_format_name(unit, resolver)} is cabled in the place of {_format_unit(place, resolver)}"
+        for unit, place in permutation.moves
+    ]
+    first, gone = permutation.moves[0][0], permutation.moves[-1][1]
+    name = _format_name(gone, resolver)
+    facts.append(f"{name} itself is not in the fabric")
+    if first not in resolver.discovery.devices or first in resolver.topology.devices:
+        facts.append(f"the place of {_format_unit(first, resolver)} is empty")
+    fix = f"put every device back into its place; or, if {name} was replaced on purpose, write the GUIDs as found"
+    return CablingDiscrepancy("device-replaced", pairs, "; ".join(facts), (fix,), name)
 
 
-def _replaced(places: Mapping[str, str], pairs: tuple[CablePair, ...], look: EndResolver) -> CablingDiscrepancy:
-    """Name one device, or all adapters of one node, with a GUID that the design does not know."""
-    devices = [look.plan.devices[place] for place in places.values()]
+def _report_replaced(
+    places: Mapping[str, str], pairs: tuple[CablePair, ...], resolver: EndResolver
+) -> CablingDiscrepancy:
+    """Report one device, or adapters of one node, with GUIDs that the design lacks."""
+    devices = [resolver.topology.devices[place] for place in places.values()]
     first = devices[0]
-    adapters = len(look.plan.cables_of_node(first.node)) if first.node else 1
-    whole = len(devices) == adapters > 1
-    name = first.node if whole or len(devices) > 1 else first.name
-    news = ", ".join(places)
+    adapters = len(resolver.topology.cables_of_node(first.node)) if first.node else 1
+    is_whole_node = len(devices) == adapters > 1
+    name = first.node if is_whole_node or len(devices) > 1 else first.name
+    where, guids = f"{name}{_format_place(first.rack, first.u)}", ", ".join(places)
     if len(devices) > 1:
-        which = "all adapters" if whole else ", ".join(device.name.partition(" ")[2] for device in devices)
-        said = f"{which} of {name}{_at(first.rack, first.u)} have new GUIDs: {news}"
+        own_names = ", ".join(device.name.partition(" ")[2] for device in devices)
+        summary = f"{'all adapters' if is_whole_node else own_names} of {where} have new GUIDs: {guids}"
     else:
-        said = f"in the place of {name}{_at(first.rack, first.u)} ({first.guid}) is a device with the GUID {news}"
-    fix = f"if {name} was replaced on purpose, write {news} in its place"
-    return CablingDiscrepancy("device-replaced", pairs, said, (fix,), name)
+        summary = f"in the place of {where} ({first.guid}) is a device with the GUID {guids}"
+    fix = f"if {name} was replaced on purpose, write {guids} in its place"
+    return CablingDiscrepancy("device-replaced", pairs, summary, (fix,), name)
 
 
-def _name(unit: str, look: EndResolver) -> str:
-    known = look.plan.devices.get(unit)
-    found = look.discovery.devices.get(unit)
-    return known.name if known else f"{found.name} ({unit})" if found else unit
+def _format_name(unit: str, resolver: EndResolver) -> str:
+    designed = resolver.topology.devices.get(unit)
+    if designed:
+        return designed.name
+    found = resolver.discovery.devices.get(unit)
+    return f"{found.name} ({unit})" if found else unit
 
 
-def _where(place: str, look: EndResolver) -> str:
-    """Return a unit's name with its rack and U."""
-    devices = look.plan.devices
-    known = devices.get(place) or next(device for device in devices.values() if device.node == place)
-    return f"{known.node or known.name}{_at(known.rack, known.u)}"
+def _format_unit(unit: str, resolver: EndResolver) -> str:
+    """Return a designed unit's name with its rack and U."""
+    devices = resolver.topology.devices
+    device = devices.get(unit) or next(device for device in devices.values() if device.node == unit)
+    return f"{device.node or device.name}{_format_place(device.rack, device.u)}"
 
 
-def _place(end: CableEnd) -> str:
-    return _at(end.rack, end.u)
-
-
-def _at(rack: str, u: int) -> str:
+def _format_place(rack: str, u: int) -> str:
     return f" ({rack} U{u})" if rack else ""

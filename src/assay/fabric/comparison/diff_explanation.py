@@ -1,4 +1,4 @@
-"""From the ports that differ to the fewest discrepancies that are true: boxes first, then what is dead, then cables."""
+"""Explains all differing ports by the fewest true discrepancies: misplaced devices, then dead ones, then cables."""
 
 from __future__ import annotations
 
@@ -30,124 +30,144 @@ from assay.fabric.topology.compiled_topology import CompiledTopology
 from assay.model.fabric.ports_and_cables import Cable, PortId
 
 ABSENCE_KINDS = {"missing", "device-missing", "device-replaced"}
+"""The kinds of discrepancy that rest on the absence of something. A partial discovery proves no absence."""
 
 
 class DiffExplanation:
-    """All that differs, explained. Of a partial discovery, only what does not rest on something's absence."""
+    """The explanation of a PortDiff. Its properties give the discrepancies, and the parts that were not discovered."""
 
-    def __init__(self, plan: CompiledTopology, discovery: FabricDiscovery, diff: PortDiff) -> None:
-        self.plan, self.discovery, self.diff = plan, discovery, diff
-        self.rounds = [
-            one for one in find_device_permutations(plan, diff, discovery.devices) if one.closed or not diff.problems
-        ]
-        self.places = map_devices_to_places(self.rounds)
-        self.settled = find_residual_diff(plan, diff, self.places)
-        self.look = EndResolver(plan, discovery, self.settled.rates, {place: box for box, place in self.places.items()})
-        self.components = find_alternating_walks(self.settled.expected, self.settled.actual)
-        self.without = {one.ports[0]: one.ports[1] for one in self.components if _without_link(one)}
-        self.empty = self._empty()
-        self.absent = self._absent()
+    def __init__(self, topology: CompiledTopology, discovery: FabricDiscovery, diff: PortDiff) -> None:
+        self.topology, self.discovery, self.diff = topology, discovery, diff
+        permutations = find_device_permutations(topology, diff, discovery.devices)
+        self.permutations = [each for each in permutations if each.closed or not diff.problems]
+        self.places = map_devices_to_places(self.permutations)
+        self.residual = find_residual_diff(topology, diff, self.places)
+        guid_at_place = {place: guid for guid, place in self.places.items()}
+        self.resolver = EndResolver(topology, discovery, self.residual.rates, guid_at_place)
+        self.walks = find_alternating_walks(self.residual.expected, self.residual.actual)
+        self.without_link = {walk.ports[0]: walk.ports[1] for walk in self.walks if _is_cable_without_link(walk)}
+        self.empty_places = self._take_cables_of_empty_places()
+        self.absent = self._explain_absent()
 
     @property
     def problems(self) -> list[str]:
-        """Say which part of the fabric the discovery cannot have seen."""
-        unreached = {self.plan.devices[port.guid].name for edge in self.absent.unreached for port in edge}
+        """The part of the fabric that the discovery cannot have seen, in one line; none if it saw all."""
+        unreached = {self.topology.devices[port.guid].name for pair in self.absent.unreached for port in pair}
         if not unreached:
             return []
         few = ", ".join(sorted(unreached)[:3])
-        return [f"{len(unreached)} devices ({few} …) hang on nothing that was discovered: discover that part too"]
+        return [
+            f"{len(unreached)} devices ({few} …) have no designed path to anything discovered: discover that part too"
+        ]
 
     @property
     def discrepancies(self) -> tuple[CablingDiscrepancy, ...]:
-        """Every difference in exactly one."""
-        every = [*self._elsewhere(), *self._causes(), *self._cables(), *self._slow()]
+        """Every difference, each in exactly one discrepancy. Of a partial discovery only those that hold anyway."""
+        every = [
+            *self._report_misplaced(),
+            *self._report_absent(),
+            *self._report_cables(),
+            *self._report_slow(),
+        ]
         partial = self.diff.problems or self.absent.unreached
-        kept = (one for one in every if not partial or self._seen_whole(one))
+        certain = (each for each in every if not partial or self._is_certain(each))
         return tuple(
-            replace(one, links_sharing_transceiver=find_links_sharing_transceiver(self.plan, one)) for one in kept
+            replace(each, links_sharing_transceiver=find_links_sharing_transceiver(self.topology, each))
+            for each in certain
         )
 
-    def _empty(self) -> dict[int, list[PortPair]]:
-        """Take out the cables of places that a known box left for the place of one that is gone."""
+    def _take_cables_of_empty_places(self) -> dict[int, list[PortPair]]:
+        """Take the cables out of `without_link` whose device moved to the place of a device that is gone.
+
+        Return them by the index of the permutation that moved the device.
+        """
         found = {}
-        for number, one in enumerate(self.rounds):
-            left = [guid for guid in one.places if guid in self.plan.devices and guid not in self.places.values()]
-            edges = [(port, far) for port, far in self.without.items() for end in (port, far) if end.guid in left]
-            if left and not one.closed:
-                found[number] = edges
-                self.without = {port: far for port, far in self.without.items() if (port, far) not in edges}
+        for index, permutation in enumerate(self.permutations):
+            designed, taken = self.topology.devices, self.places.values()
+            emptied = [guid for guid in permutation.places if guid in designed and guid not in taken]
+            pairs = [pair for pair in self.without_link.items() for port in pair if port.guid in emptied]
+            if emptied and not permutation.closed:
+                found[index] = pairs
+                self.without_link = {port: far for port, far in self.without_link.items() if (port, far) not in pairs}
         return found
 
-    def _absent(self) -> AbsentDevices:
-        standing = {self.places.get(f"0x{digits}", f"0x{digits}") for digits, rows in self.diff.rows.items() if rows}
-        both = {**self.without, **{far: port for port, far in self.without.items()}}
-        return explain_absent_devices(self.plan, both, {port for port in both if self._is_off(port)}, standing)
+    def _explain_absent(self) -> AbsentDevices:
+        guids = (f"0x{digits}" for digits, rows in self.diff.rows.items() if rows)
+        present = {self.places.get(guid, guid) for guid in guids}
+        missing = {**self.without_link, **{far: port for port, far in self.without_link.items()}}
+        disabled = {port for port in missing if self._is_disabled(port)}
+        return explain_absent_devices(self.topology, missing, disabled, present)
 
-    def _is_off(self, port: PortId) -> bool:
-        facts = self.discovery.facts.get(PortId(self.look.boxes.get(port.guid, port.guid), port.number))
+    def _is_disabled(self, port: PortId) -> bool:
+        facts = self.discovery.facts.get(PortId(self.resolver.guid_at_place.get(port.guid, port.guid), port.number))
         return facts is not None and "disabled" in (facts.state, facts.physical)
 
-    def _elsewhere(self) -> list[CablingDiscrepancy]:
-        """Tell of each cable with the round that has the fewest of its own: a new adapter has but one."""
-        of = {place: number for number, one in enumerate(self.rounds) for place in one.places.values()}
-        among = [(edge, [of[port.guid] for port in edge if port.guid in of]) for edge in self.settled.explained]
-        many = Counter(number for _, numbers in among for number in set(numbers))
+    def _report_misplaced(self) -> list[CablingDiscrepancy]:
+        """Assign each explained cable to one permutation, that with the fewest cables: a new adapter has but one."""
+        index_of_place = {
+            place: index for index, permutation in enumerate(self.permutations) for place in permutation.places.values()
+        }
+        candidates = [
+            (pair, [index_of_place[port.guid] for port in pair if port.guid in index_of_place])
+            for pair in self.residual.explained
+        ]
+        count = Counter(index for _, indexes in candidates for index in set(indexes))
         explained: dict[int, list[PortPair]] = defaultdict(list)
-        for edge, numbers in among:
-            explained[min(numbers, key=lambda number: (many[number], number))].append(edge)
-        return report_misplaced_devices(self.rounds, explained, self.empty, self.look)
+        for pair, indexes in candidates:
+            explained[min(indexes, key=lambda index: (count[index], index))].append(pair)
+        return report_misplaced_devices(self.permutations, explained, self.empty_places, self.resolver)
 
-    def _causes(self) -> Iterator[CablingDiscrepancy]:
-        level = find_device_tiers(self.plan) if any(cause.unit for cause in self.absent.causes) else {}
+    def _report_absent(self) -> Iterator[CablingDiscrepancy]:
+        tiers = find_device_tiers(self.topology) if any(cause.unit for cause in self.absent.causes) else {}
         for cause in self.absent.causes:
-            behind = [self.look.find_designed_cable(a) for a, _ in cause.cut_off]
+            behind = [self.resolver.find_designed_cable(a) for a, _ in cause.cut_off]
+            cable = self.resolver.find_designed_cable(cause.cables[0][0])
             if cause.unit:
-                yield report_dead_device(cause, self.look, level)
+                yield report_dead_device(cause, self.resolver, tiers)
             elif cause.disabled:
-                off = [self.look.end(port) for port in cause.cables[0] if self._is_off(port)]
-                yield report_disabled_port(self.look.find_designed_cable(cause.cables[0][0]), off, behind)
+                disabled = [self.resolver.end(port) for port in cause.cables[0] if self._is_disabled(port)]
+                yield report_disabled_port(cable, disabled, behind)
             else:
-                yield report_missing_cable(self.look.find_designed_cable(cause.cables[0][0]), behind)
+                yield report_missing_cable(cable, behind)
         for a, _ in self.absent.single:
-            yield report_missing_cable(self.look.find_designed_cable(a))
+            yield report_missing_cable(self.resolver.find_designed_cable(a))
 
-    def _cables(self) -> Iterator[CablingDiscrepancy]:
-        """Yield what became of cables, and then the devices that the design does not know."""
-        strangers: dict[str, list[Cable]] = defaultdict(list)
-        for component in self.components:
-            if _without_link(component):
+    def _report_cables(self) -> Iterator[CablingDiscrepancy]:
+        """Yield the discrepancies of cables, then those of the devices that the design lacks."""
+        cables_of_unknown: dict[str, list[Cable]] = defaultdict(list)
+        for walk in self.walks:
+            if _is_cable_without_link(walk):
                 continue
-            if stranger := self._stranger(component):
-                strangers[stranger].append(self.look.find_observed_cable(*component.ports))
+            if guid := self._find_unknown_end(walk):
+                cables_of_unknown[guid].append(self.resolver.find_observed_cable(*walk.ports))
             else:
-                yield diagnose_cables(component, self.look)
-        for guid, cables in strangers.items():
+                yield diagnose_cables(walk, self.resolver)
+        for guid, cables in cables_of_unknown.items():
             yield report_unknown_device(guid, cables)
 
-    def _stranger(self, component: AlternatingWalk) -> str:
-        """Return the GUID of the one end of an undesigned cable that the design does not know, "" for others."""
-        if component.first_expected or len(component.ports) != 2:
+    def _find_unknown_end(self, walk: AlternatingWalk) -> str:
+        """Return the GUID of the only end of an undesigned cable that the design lacks, "" in all other cases."""
+        if walk.first_expected or len(walk.ports) != 2:
             return ""
-        guids = {port.guid for port in component.ports if port.guid not in self.plan.devices}
-        return guids.pop() if len(guids) == 1 else ""
+        unknown = {port.guid for port in walk.ports if port.guid not in self.topology.devices}
+        return unknown.pop() if len(unknown) == 1 else ""
 
-    def _slow(self) -> Iterator[CablingDiscrepancy]:
-        for a, _, rate in (*self.diff.slow, *self.settled.slow):
-            designed = self.look.find_designed_cable(a)
-            ends = (designed.a, designed.b)
-            yield report_slow_cable(designed, Cable(*ends, rate))
+    def _report_slow(self) -> Iterator[CablingDiscrepancy]:
+        for a, _, rate in (*self.diff.slow, *self.residual.slow):
+            designed = self.resolver.find_designed_cable(a)
+            yield report_slow_cable(designed, Cable(designed.a, designed.b, rate))
 
-    def _seen_whole(self, one: CablingDiscrepancy) -> bool:
-        """Say whether a discrepancy holds whatever else there is that was not discovered."""
-        if one.kind in ABSENCE_KINDS:
+    def _is_certain(self, discrepancy: CablingDiscrepancy) -> bool:
+        """Return whether a discrepancy holds, whatever else there is that was not discovered."""
+        if discrepancy.kind in ABSENCE_KINDS:
             return False
-        return one.kind == "disabled" or all(map(self._in_its_own_right, one.cables))
+        return discrepancy.kind == "disabled" or all(map(self._is_seen_in_place, discrepancy.cables))
 
-    def _in_its_own_right(self, pair: CablePair) -> bool:
-        """Say whether a cable was seen, and with no device that may have taken the place of an absent one."""
+    def _is_seen_in_place(self, pair: CablePair) -> bool:
+        """Return whether a cable was seen, and not at a device that may stand in the place of an absent one."""
         seen = pair.observed
-        return seen is not None and (not pair.expected or all(end.guid in self.plan.devices for end in seen.ends))
+        return seen is not None and (not pair.expected or all(end.guid in self.topology.devices for end in seen.ends))
 
 
-def _without_link(component: AlternatingWalk) -> bool:
-    return component.first_expected and len(component.ports) == 2
+def _is_cable_without_link(walk: AlternatingWalk) -> bool:
+    return walk.first_expected and len(walk.ports) == 2

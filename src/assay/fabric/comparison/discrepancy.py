@@ -1,4 +1,4 @@
-"""One thing that is physically wrong, in the smallest true words."""
+"""One thing that is physically wrong with the cabling. Plain data."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ DiscrepancyKind = Literal[
 
 @dataclass(frozen=True, slots=True)
 class CablePair:
-    """A cable as designed and as seen. None: not designed, or not seen."""
+    """A cable as designed and as seen. None means not designed, or not seen."""
 
     expected: Cable | None
     observed: Cable | None
 
     def as_json(self) -> dict[str, Any]:
-        """Return both as a pair of ends or null."""
+        """Return both as plain JSON data: a pair of ends, or null."""
         return {
             "expected": self.expected and self.expected.as_json(),
             "observed": self.observed and self.observed.as_json(),
@@ -31,12 +31,13 @@ class CablePair:
 
 @dataclass(frozen=True, slots=True)
 class CablingDiscrepancy:
-    """`cables` are all that it is about; `summary` says it in plain words; `corrections` the likelier one first.
+    """One discrepancy: its `cables`, a `summary` for people, and `corrections`, the likelier one first.
 
-    `because` says why the first correction is the likelier, where there are two. `device` names the device of the
-    device-* kinds. `cut_off` are designed cables that nothing can be told of, because this keeps the discovery from
-    reaching them; `costs` says what the fabric lacks meanwhile. `beside` says which other links go down when the plugs
-    are pulled.
+    - `device`: the name of the device, for the device-* kinds.
+    - `likelier_reason`: why the first correction is likelier than the second, if there are two.
+    - `cut_off`: designed cables whose state is unknown, because the discovery cannot reach them past this discrepancy.
+    - `capacity_loss`: what the fabric lacks until the repair.
+    - `links_sharing_transceiver`: the other links that go down when the plugs are pulled.
     """
 
     kind: DiscrepancyKind
@@ -51,28 +52,30 @@ class CablingDiscrepancy:
 
     @property
     def ends(self) -> list[CableEnd]:
-        """Every end that it names, once, expected ones first."""
+        """Every end of the cables, once, expected ones first."""
         return list({end.port_id: end for end in self._all_ends()}.values())
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        """The nodes that it touches, sorted."""
+        """The names of the nodes that it affects, sorted."""
         behind = (end for cable in self.cut_off for end in cable.ends)
         return tuple(sorted({end.node for end in (*self._all_ends(), *behind) if end.node}))
 
     @property
     def steps(self) -> list[str]:
-        """The corrections in words, the likelier one with its reason where there are two."""
-        first, *others = self.corrections or ("",)
-        why = [f"{first} (likelier: {self.likelier_reason})"] if self.likelier_reason else [first] if first else []
-        return why + [f"or: {other}" for other in others]
+        """The corrections, the likelier one with its reason, then the others."""
+        if not self.corrections:
+            return []
+        first, *others = self.corrections
+        reason = f" (likelier: {self.likelier_reason})" if self.likelier_reason else ""
+        return [f"{first}{reason}", *(f"or: {other}" for other in others)]
 
     def _all_ends(self) -> Iterator[CableEnd]:
         for cable in (*(pair.expected for pair in self.cables), *(pair.observed for pair in self.cables)):
             yield from cable.ends if cable else ()
 
     def as_json(self) -> dict[str, Any]:
-        """Return plain JSON data. What there is nothing to say of is left out; `kind` and `cables` always stand."""
+        """Return plain JSON data. Empty fields are left out, except `kind`, `summary`, `nodes` and `cables`."""
         plain: dict[str, Any] = {"kind": self.kind, "summary": self.summary}
         if self.device:
             plain["device"] = self.device

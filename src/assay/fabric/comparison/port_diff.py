@@ -1,4 +1,4 @@
-"""Where a discovery differs from the design, port by port; nothing at all is built for what is as designed."""
+"""Finds where a discovery differs from the design, port by port. Builds nothing for cables that are as designed."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from assay.fabric.topology.compiled_topology import CompiledTopology
 from assay.model.fabric.ports_and_cables import PortId
 
 Matching = dict[PortId, PortId]
+"""Cables, each by both of its ports: the other end of each port."""
 RowPort = tuple[str, str]
 """A port as rows write it: the device's 16 hex digits, the port's number."""
 DeviceRows = list[tuple[str, PortRow]]
@@ -21,10 +22,10 @@ DeviceRows = list[tuple[str, PortRow]]
 
 @dataclass
 class PortDiff:
-    """Designed cables that are not there, and cables that are not designed; each by both of its ports.
+    """The cables that are designed and not found (`expected`), and those that are found and not designed (`actual`).
 
-    `slow` are cables in their place below the designed rate. `found` counts all cables that were found; `rates` has
-    those of the undesigned ones. `rows` is all that was found.
+    `rates` are those of the undesigned cables, by port. `slow` are cables in their place, but below the designed rate.
+    `found` counts all cables that were found, `rows` holds them.
     """
 
     expected: Matching = field(default_factory=dict)
@@ -37,101 +38,103 @@ class PortDiff:
 
     @property
     def has_differences(self) -> bool:
-        """Whether there is a difference."""
+        """Whether any cable differs."""
         return bool(self.expected or self.actual or self.slow)
 
 
-def diff_ports(plan: CompiledTopology, discovery: FabricDiscovery) -> PortDiff:
+def diff_ports(topology: CompiledTopology, discovery: FabricDiscovery) -> PortDiff:
     """Compare all ports of a design with all ports of a discovery."""
-    listed = isinstance(discovery, LazyDiscovery)
-    rows = discovery.rows if isinstance(discovery, LazyDiscovery) else _rows(discovery.cables)
-    problems = list(discovery.stderr_problems if isinstance(discovery, LazyDiscovery) else discovery.problems)
-    lacking, strange = diff_rows(rows, plan.rows)
-    inside = _inside_switches(discovery, plan, strange) if strange else set()
-    cabled = [(digits, row) for digits, row in strange if digits not in inside and row[1] not in inside]
-    total = sum(map(len, rows.values())) + len(cabled) - len(strange)
-    result = PortDiff(found=total, problems=problems, rows=rows)
-    if lacking or cabled:
-        concerned = _PortDiffBuilder(plan, rows, discovery.devices)
-        concerned.fill(result, lacking, cabled, problems if listed else [])
+    lazy = discovery if isinstance(discovery, LazyDiscovery) else None
+    rows = lazy.rows if lazy else _make_rows(discovery.cables)
+    problems = list(lazy.stderr_problems if lazy else discovery.problems)
+    missing, unexpected = diff_rows(rows, topology.rows)
+    inside = _find_aggregation_nodes(discovery, topology, unexpected) if unexpected else set()
+    cabled = [(digits, row) for digits, row in unexpected if digits not in inside and row[1] not in inside]
+    ports = sum(map(len, rows.values())) + len(cabled) - len(unexpected)
+    result = PortDiff(found=ports, problems=problems, rows=rows)
+    if missing or cabled:
+        builder = _PortDiffBuilder(topology, rows, discovery.devices)
+        builder.fill(result, missing, cabled, problems if lazy else [])
     result.found //= 2
-    if listed and not result.found:
+    if lazy and not result.found:
         problems.append("no cable was discovered")
     return result
 
 
-def _inside_switches(
-    discovery: FabricDiscovery, plan: CompiledTopology, strange: Iterable[tuple[str, PortRow]]
+def _find_aggregation_nodes(
+    discovery: FabricDiscovery, topology: CompiledTopology, unexpected: Iterable[tuple[str, PortRow]]
 ) -> set[str]:
-    """Return the devices (16 hex digits) that are no cable's end but a part of a switch: aggregation nodes."""
-    suspects = {row[1] for _, row in strange} | {digits for digits, _ in strange}
+    """Return the aggregation nodes among the undesigned devices, as 16 hex digits. They are parts of a switch."""
+    suspects = {row[1] for _, row in unexpected} | {digits for digits, _ in unexpected}
     found = set()
-    for digits in suspects - plan.rows.keys():
+    for digits in suspects - topology.rows.keys():
         if isinstance(discovery, LazyDiscovery):
-            said = discovery.heads[digits][2].strip() if digits in discovery.heads else ""
+            description = discovery.heads[digits][2].strip() if digits in discovery.heads else ""
         else:
             device = discovery.devices.get(f"0x{digits}")
-            said = device.description if device else ""
-        if said == AGGREGATION_NODE:
+            description = device.description if device else ""
+        if description == AGGREGATION_NODE:
             found.add(digits)
     return found
 
 
 class _PortDiffBuilder:
-    """The ports that differ and those that they, or the design, lead to: joined into cables."""
+    """Joins the ports that differ, and those that they or the design lead to, into cables."""
 
-    def __init__(self, plan: CompiledTopology, rows: PortRows, devices: Mapping[str, DiscoveredDevice]) -> None:
+    def __init__(self, topology: CompiledTopology, rows: PortRows, devices: Mapping[str, DiscoveredDevice]) -> None:
         self.rows, self.devices = rows, devices
-        self.order = {digits: index for index, digits in enumerate(plan.rows)}
+        self.order = {digits: index for index, digits in enumerate(topology.rows)}
 
-    def fill(self, result: PortDiff, lacking: DeviceRows, strange: DeviceRows, problems: list[str]) -> None:
-        """Tell of every port what it is: `result.found` has the number of ports until now."""
-        designed = self._expected(result, lacking)
-        start = [(digits, row[0]) for digits, row in strange] + [(row[1], row[2]) for _, row in lacking]
-        ends = _ends(self.rows, start, problems)
-        cables = join_ends(dict(sorted(ends.items(), key=lambda end: self._by_design(end[0]))), self.devices, problems)
+    def fill(self, result: PortDiff, missing: DeviceRows, unexpected: DeviceRows, problems: list[str]) -> None:
+        """Sort every port that differs into `result`. Before, `result.found` counts ports, not cables."""
+        designed_rates = self._add_expected(result, missing)
+        start = [(digits, row[0]) for digits, row in unexpected] + [(row[1], row[2]) for _, row in missing]
+        ends = _follow_ends(self.rows, start, problems)
+        in_order = dict(sorted(ends.items(), key=lambda end: self._find_design_position(end[0])))
+        cables = join_ends(in_order, self.devices, problems)
         result.found += 2 * len(cables) - len(ends)
-        odd = {PortId(f"0x{digits}", int(row[0])) for digits, row in strange}
-        both: Matching = {}
+        unexpected_ports = {PortId(f"0x{digits}", int(row[0])) for digits, row in unexpected}
+        actual: Matching = {}
         for cable in cables:
-            differs = cable.a in odd or cable.b in odd
+            differs = cable.a in unexpected_ports or cable.b in unexpected_ports
             if differs and not parse_rate(cable.rate):
                 result.problems.append(f"the rate of {format_port(cable.a)} is {cable.rate!r}")
             if result.expected.get(cable.a) == cable.b:
                 del result.expected[cable.a], result.expected[cable.b]
-                result.slow += [cable] if is_slower(cable.rate, designed[cable.a]) else []
+                result.slow += [cable] if is_slower(cable.rate, designed_rates[cable.a]) else []
             elif differs:
-                both |= {cable.a: cable.b, cable.b: cable.a}
+                actual |= {cable.a: cable.b, cable.b: cable.a}
                 result.rates[cable.a] = result.rates[cable.b] = cable.rate
-        result.actual = {port: both[port] for port in sorted(both, key=self._by_design)}
+        result.actual = {port: actual[port] for port in sorted(actual, key=self._find_design_position)}
 
-    def _expected(self, result: PortDiff, lacking: DeviceRows) -> dict[PortId, str]:
-        """Add the designed cables, and return their rates."""
+    def _add_expected(self, result: PortDiff, missing: DeviceRows) -> dict[PortId, str]:
+        """Add the designed cables, and return the designed rate at each of their ports."""
         rates: dict[PortId, str] = {}
-        for digits, (number, far, far_number, rate) in lacking:
+        for digits, (number, far, far_number, rate) in missing:
             here, there = PortId(f"0x{digits}", int(number)), PortId(f"0x{far}", int(far_number))
             rates[here] = rates[there] = rate
             result.expected |= {here: there, there: here}
-        result.expected = {port: result.expected[port] for port in sorted(result.expected, key=self._by_design)}
+        ports = sorted(result.expected, key=self._find_design_position)
+        result.expected = {port: result.expected[port] for port in ports}
         return rates
 
-    def _by_design(self, port: PortId) -> tuple[int, str, int]:
-        """Tools list devices in any order; what is said of them must not depend on it. Unknown ones come first."""
+    def _find_design_position(self, port: PortId) -> tuple[int, str, int]:
+        """Return a sort key: tools list devices in any order, and reports must not depend on it. Unknown ones first."""
         digits = port.guid[2:]
         return self.order.get(digits, -1), digits, port.number
 
 
-def _ends(rows: PortRows, start: Iterable[RowPort], problems: list[str]) -> PortEnds:
-    """Return the ports of `start` that are listed, those that they lead to, and so on, each with its other end."""
+def _follow_ends(rows: PortRows, start: Iterable[RowPort], problems: list[str]) -> PortEnds:
+    """Return the listed ports of `start`, the ports that they lead to, and so on, each with its other end."""
     by_number: dict[str, Mapping[str, PortRow]] = {}
     ends: PortEnds = {}
     todo = list(start)
     while todo:
         digits, number = todo.pop()
         if digits not in by_number:
-            found = rows.get(digits, ())
-            by_number[digits] = {row[0]: row for row in found}
-            problems += [f"port {one} of 0x{digits} is listed twice" for one in _twice(found)]
+            device_rows = rows.get(digits, ())
+            by_number[digits] = {row[0]: row for row in device_rows}
+            problems += [f"port {port} of 0x{digits} is listed twice" for port in _list_duplicates(device_rows)]
         here = PortId(f"0x{digits}", int(number))
         row = by_number[digits].get(number)
         if row and here not in ends:
@@ -140,19 +143,21 @@ def _ends(rows: PortRows, start: Iterable[RowPort], problems: list[str]) -> Port
     return ends
 
 
-def _twice(rows: Iterable[PortRow]) -> list[str]:
+def _list_duplicates(rows: Iterable[PortRow]) -> list[str]:
     numbers = [row[0] for row in rows]
-    return sorted({one for one in numbers if numbers.count(one) > 1}) if len(set(numbers)) < len(numbers) else []
+    if len(set(numbers)) == len(numbers):
+        return []
+    return sorted({number for number in numbers if numbers.count(number) > 1})
 
 
-def _rows(cables: Iterable[DiscoveredCable]) -> PortRows:
-    """Return cables in the form in which flawless texts are read, and designs compiled."""
+def _make_rows(cables: Iterable[DiscoveredCable]) -> PortRows:
+    """Return cables as rows, the form that designs are compiled to."""
     rows: dict[str, list[PortRow]] = {}
     for a, b, rate in cables:
         a_digits, b_digits, a_port, b_port = a.guid[2:], b.guid[2:], str(a.number), str(b.number)
         rows.setdefault(a_digits, []).append((a_port, b_digits, b_port, rate))
         if a != b:
             rows.setdefault(b_digits, []).append((b_port, a_digits, a_port, rate))
-    for found in rows.values():
-        found.sort(key=lambda row: int(row[0]))
+    for device_rows in rows.values():
+        device_rows.sort(key=lambda row: int(row[0]))
     return rows
