@@ -39,6 +39,16 @@ def format_time(at: datetime | str) -> str:
     return (parse_time(at) if isinstance(at, str) else at.astimezone(UTC)).isoformat(timespec="microseconds")
 
 
+def format_minute(at: str) -> str:
+    """Return an ISO 8601 time in UTC for people, to the minute: `2026-11-21 19:07 UTC`."""
+    return f"{at[:16].replace('T', ' ')} UTC"
+
+
+def format_second(at: str) -> str:
+    """Return an ISO 8601 time in UTC for people, to the second, without a zone: `2026-11-21 19:07:03`."""
+    return at[:19].replace("T", " ")
+
+
 def hours(count: float) -> timedelta:
     """Return `count` hours as a timedelta."""
     return timedelta(hours=count)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from assay.model.outcome import CheckVerdict, Outcome, SuiteRun
 from assay.model.text_lists import fold_names, format_count, format_list
+from assay.model.timestamps import format_minute
 from assay.results.run_summary import FailureGroup, RunSummary
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
@@ -76,11 +77,6 @@ def describe_run(run: SuiteRun) -> str:
     specs = f"specs {run.spec_commit[:12] or 'of no commit'}{' with changes' if run.dirty else ''}"
     phases = f", {' and '.join(run.phases)}" if run.phases else ""
     return f"run {run.id}, {format_minute(run.at)}{phases}, {specs}{f', by {run.who}' if run.who else ''}"
-
-
-def format_minute(at: str) -> str:
-    """Return an ISO 8601 time to the minute."""
-    return f"{at[:16].replace('T', ' ')} UTC"
 
 
 def escape_control(text: str) -> str:

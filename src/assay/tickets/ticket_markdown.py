@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from assay.model.ticket import TicketEvent, TicketPlace, TicketRecord
+from assay.model.timestamps import format_minute
 
 TICKET_MARK = "assay-ticket:"
 _MARKED = re.compile(r"\A\s*(?:<!-- )?assay-ticket: ([0-9a-f]{16})\b")
@@ -45,22 +46,18 @@ def format_ticket_title(record: TicketRecord, longest: int = 250) -> str:
 def format_ticket_event(event: TicketEvent) -> str:
     """Return one line of a ticket's history, with the reason of a closing or reopening."""
     why = " ".join(event.why.split()) if event.what in ("closed", "reopened") else ""
-    return f"{_format_minute(event.at)} {event.what}{f': {_escape(why)}' if why else ''}"
+    return f"{format_minute(event.at)} {event.what}{f': {_escape(why)}' if why else ''}"
 
 
 def _format_state(record: TicketRecord) -> str:
     reopened_at = next((event.at for event in reversed(record.history) if event.what == "reopened"), "")
     if record.closed_at:
-        state = f"Closed at {_format_minute(record.closed_at)}"
+        state = f"Closed at {format_minute(record.closed_at)}"
     else:
-        state = f"Open since {_format_minute(reopened_at or record.opened_at)}"
+        state = f"Open since {format_minute(reopened_at or record.opened_at)}"
     times = f"; reopened {record.reopen_count}×" if record.reopen_count else ""
     severity = f"; {record.ticket.severity}" if record.ticket.severity else ""
     return f"**{state}**{times}{severity}; ticket `{record.ticket.id}`"
-
-
-def _format_minute(at: str) -> str:
-    return f"{at[:16].replace('T', ' ')} UTC"
 
 
 def _format_places(places: tuple[TicketPlace, ...]) -> str:

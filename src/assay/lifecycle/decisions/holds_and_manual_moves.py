@@ -18,7 +18,7 @@ from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.lifecycle.node_state import MoveRequest, OperatorNote
 from assay.model.decision import DecisionCause, DecisionTiming
 from assay.model.specs.lifecycle_policy import PERSON_RULE, LifecyclePolicy
-from assay.model.timestamps import format_duration, hours, parse_time
+from assay.model.timestamps import format_duration, format_minute, hours, parse_time
 
 
 def find_next_step(policy: LifecyclePolicy, origin: str, target: str) -> str:
@@ -93,12 +93,12 @@ def propose_hold_actions(situation: FleetSnapshot, view: NodeSnapshot) -> Iterat
     if held is None:
         return
     if held.until and parse_time(held.until) <= situation.now:
-        over = DecisionCause("person", held.id, f"{held.who} held it until {_format_minute(held.until)}: {held.reason}")
+        over = DecisionCause("person", held.id, f"{held.who} held it until {format_minute(held.until)}: {held.reason}")
         yield Proposal(view.node_state.state, "record", "holds", "hold-ends", (over,), (held.id,), "release")
         return
     if held.until and _find_warning_time(held) <= situation.now:
         over = DecisionCause(
-            "person", held.id, f"{held.who}'s hold ends at {_format_minute(held.until)}: {held.reason}"
+            "person", held.id, f"{held.who}'s hold ends at {format_minute(held.until)}: {held.reason}"
         )
         yield Proposal(
             view.node_state.state, "record", "holds", "hold-ends-soon", (over,), (held.id, held.until), "none"
@@ -109,10 +109,6 @@ def propose_hold_actions(situation: FleetSnapshot, view: NodeSnapshot) -> Iterat
     since = format_duration(situation.now - parse_time(held.at))
     because = (DecisionCause("person", held.id, f"held by {held.who} for {since}: {held.reason}"),)
     yield Proposal(view.node_state.state, "record", "holds", "hold-reminder", because, (held.id, str(times)), "none")
-
-
-def _format_minute(at: str) -> str:
-    return f"{at[:16].replace('T', ' ')} UTC"
 
 
 def _find_warning_time(held: OperatorNote) -> datetime:

@@ -12,12 +12,13 @@ from pathlib import Path
 
 from assay.model.outcome import SuiteRun
 from assay.model.text_lists import format_count
+from assay.model.timestamps import format_minute
 from assay.results.comparison.comparison_summary import (
     RunDifferences,
     format_comparison_headline,
     make_comparison_sections,
 )
-from assay.results.outcome_lines import describe_run, format_minute, format_problems
+from assay.results.outcome_lines import describe_run, format_problems
 from assay.results.run_summary import VERDICT_PHRASES, RunSummary
 from assay.results.store.reader import StoredRun
 
