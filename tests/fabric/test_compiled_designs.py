@@ -136,9 +136,9 @@ def test_a_changed_module_of_the_compiler_changes_the_cache_key(repository, monk
     keys = []
     for text in ("", "# changed\n"):
         (source / module).write_text((source / module).read_text() + text)
-        keeping._compiler.cache_clear()
+        keeping.fingerprint_program.cache_clear()
         keys.append(keeping._cache_key(repository, "compute", (), None))
-    keeping._compiler.cache_clear()
+    keeping.fingerprint_program.cache_clear()
     assert keys[0] != keys[1]
 
 

@@ -15,7 +15,7 @@ import pytest
 import assay.harness.items.suite_hooks  # noqa: F401 — once for all sessions inside the tests
 from assay.fleet.fleet_loader import load_fleet
 from assay.fleet.yaml_document import ParseCache
-from assay.harness.fleet_cache import SHARED_PARSE_CACHE
+from assay.fleet.fleet_cache import SHARED_PARSE_CACHE
 from assay.harness.judging.outcome_delivery import delete_run_file
 from assay.harness.suite_verification.recordings import read_check_recording
 from assay.model.outcome import Outcome
@@ -82,9 +82,9 @@ class Copy:
 @pytest.fixture(scope="session")
 def read() -> ParseCache:
     """What copies of the example have in common; what reads a fleet is imported, once for all sessions inside tests."""
-    shelf = ParseCache()
-    load_fleet(ROOT, shelf=shelf)
-    return shelf
+    cache = ParseCache()
+    load_fleet(ROOT, cache=cache)
+    return cache
 
 
 @pytest.fixture(autouse=True)

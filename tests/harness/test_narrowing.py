@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import pytest
-import yaml
 
 from assay.fleet.fleet_loader import load_fleet
-from assay.harness import fleet_cache
-from assay.harness.fleet_cache import load_cached_fleet
 from assay.harness.items.item_factory import ItemFactory
 from assay.harness.selection.command_line_selection import ANY_SUBJECT, ExpressionFilter, KeywordPattern
 from assay.harness.selection.declared_checks import PART_KINDS, NodeSelection
 from assay.harness.selection.selected_subjects import SelectedSubjects
-from assay.model.errors import AssayError
 
 pytest_plugins = ["pytester"]
 
@@ -125,64 +121,3 @@ def test_subjects_by_words_and_by_name_are_among_those_selected(fleet_copy, kind
         assert [
             one.id for one in SelectedSubjects(selection).with_ids(kind, [*whole[::3], "no/such", "none"])
         ] == whole[::3]
-
-
-@pytest.fixture
-def many(fleet_copy, monkeypatch):
-    monkeypatch.setattr(fleet_cache, "MIN_CACHED_NODES", 2)
-    return fleet_copy
-
-
-def files(fleet):
-    return sorted((fleet.root / ".assay" / "cache" / "fleet").glob("*.pickle"))
-
-
-def test_a_fleet_that_was_read_is_fetched_and_the_same(many):
-    read, fetched = load_cached_fleet(many.root), load_cached_fleet(many.root)
-    assert len(files(many)) == 1
-    assert read == fetched == load_fleet(many.root)
-
-
-def test_a_fleet_that_changed_is_read_anew(many):
-    before = load_cached_fleet(many.root)
-    inventory = next((many.root / "inventory").glob("*.y*ml"))
-    inventory.write_text(inventory.read_text().replace("serial_number: ", "serial_number: X", 1))
-    assert load_cached_fleet(many.root) == load_fleet(many.root) != before
-    assert len(files(many)) == 2
-
-
-def test_what_is_kept_is_not_believed_when_it_is_cut_or_others_may_write_it(many):
-    fleet = load_cached_fleet(many.root)
-    (file,) = files(many)
-    whole = file.read_bytes()
-    for content in (b"", whole[:40], whole[:-1], bytes(32) + whole[32:]):
-        file.write_bytes(content)
-        assert load_cached_fleet(many.root) == fleet
-    file.write_bytes(whole)
-    file.chmod(0o666)
-    assert fleet_cache._read_cache(file) is None
-
-
-def test_a_fleet_that_cannot_be_read_is_not_kept(many):
-    (many.root / "specs" / "nodes" / "gb200-nvl72.yaml").write_text("kind: NodeSpec\nname: [")
-    with pytest.raises(AssayError):
-        load_cached_fleet(many.root)
-    assert files(many) == []
-
-
-def test_a_fleet_whose_switches_are_listed_elsewhere_is_not_kept(many):
-    spec, listing = many.root / "specs" / "fabrics" / "compute.yaml", many.root / "switches.csv"
-    design = yaml.safe_load(spec.read_text())
-    rows = [f"spine-{number:02},r08,{at['u']},{at['guid']}" for number, at in enumerate(design["spines"]["at"], 1)]
-    listing.write_text("\n".join(["name,rack,u,guid", *rows]))
-    design["spines"]["at"] = {"file": "switches.csv"}
-    spec.write_text(yaml.safe_dump(design))
-    before = load_cached_fleet(many.root)
-    listing.write_text(listing.read_text().replace(",r08,", ",r09,"))
-    assert load_cached_fleet(many.root) == load_fleet(many.root) != before
-    assert files(many) == []
-
-
-def test_a_small_fleet_is_not_kept(fleet_copy):
-    load_cached_fleet(fleet_copy.root)
-    assert files(fleet_copy) == []

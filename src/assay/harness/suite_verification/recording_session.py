@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from assay.fleet.yaml_document import ParseCache
-from assay.harness.fleet_cache import SHARED_PARSE_CACHE
+from assay.fleet.fleet_cache import SHARED_PARSE_CACHE
 from assay.harness.suite_verification.recordings import MustFailCase, apply_case, read_check_recording
 from assay.model.outcome import CheckVerdict
 
