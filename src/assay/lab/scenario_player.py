@@ -31,7 +31,7 @@ from assay.lab.scenario import (
 )
 from assay.lab.scheduler_adapter import LabScheduler
 from assay.lab.world import LabWorld
-from assay.ledger.location import LEDGER_VARIABLE
+from assay.ledger.errors import LEDGER_VARIABLE
 from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet

@@ -11,8 +11,13 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, m
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 
 from assay.ledger import tables
-from assay.ledger.errors import SCHEMA_VERSION, make_database_error, make_not_a_ledger_error, make_schema_version_error
-from assay.ledger.location import LEDGER_VARIABLE
+from assay.ledger.errors import (
+    LEDGER_VARIABLE,
+    SCHEMA_VERSION,
+    make_database_error,
+    make_not_a_ledger_error,
+    make_schema_version_error,
+)
 from assay.model.errors import AssayError
 
 LOCK_TIMEOUT_S = 10.0

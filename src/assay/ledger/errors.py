@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from assay.model.errors import AssayError
 
+LEDGER_VARIABLE = "ASSAY_LEDGER"
+"""The environment variable that names the ledger: a path, or a `postgresql://` URL."""
 SCHEMA_VERSION = 3
 
 _DATABASE_ERRORS = (

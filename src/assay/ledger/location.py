@@ -6,10 +6,8 @@ import os
 from pathlib import Path
 
 from assay.ledger.entry_reader import read_sqlite_entries
+from assay.ledger.errors import LEDGER_VARIABLE
 from assay.model.ledger_entry import LedgerEntry
-
-LEDGER_VARIABLE = "ASSAY_LEDGER"
-"""The environment variable that says where: a path, or a `postgresql://` URL."""
 
 
 def locate_ledger(home: Path) -> Path | str:

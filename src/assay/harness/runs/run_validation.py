@@ -36,8 +36,9 @@ from assay.harness.runs.sharding import (
     mark_shard_judged,
 )
 from assay.harness.selection.declared_checks import NodeSelection
+from assay.ledger.errors import LEDGER_VARIABLE
 from assay.ledger.leases_and_locks import hold_file_lock
-from assay.ledger.location import LEDGER_VARIABLE, locate_existing_ledger
+from assay.ledger.location import locate_existing_ledger
 from assay.ledger.store import Ledger
 from assay.model.clock import Clock
 from assay.model.errors import AssayError
