@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import pickletools
 import sqlite3
 import time
 from collections import Counter
@@ -19,6 +21,7 @@ from assay.controller.effects import dbos_workflows
 from assay.controller.effects.effect_journal import EFFECT_KINDS
 from assay.controller.effects.effect_runner import run_effects
 from assay.controller.effects.workflow_queues import keep_engine_running
+from assay.model.errors import AssayError
 
 NODES = 5
 
@@ -104,6 +107,28 @@ def test_the_next_attempt_has_a_name_of_its_own_when_the_first_is_forgotten(tmp_
             "e1.2",
             "e1.3",
         )
+
+
+class Refused(Done):
+    def run(self, ctx: ActionContext, intent: EffectIntent) -> None:
+        raise AssayError("the BMC answered 500")
+
+    def verify(self, ctx: ActionContext, intent: EffectIntent) -> EffectVerification:
+        return EffectVerification(False, "as it was")
+
+
+@pytest.mark.parametrize("action", [Done, Refused])
+def test_what_the_engine_stores_names_no_class_so_that_a_new_release_can_read_it(tmp_path, monkeypatch, action):
+    monkeypatch.setattr(dbos_workflows, "load_action", lambda name: action())
+    desk = sent_to_zap(tmp_path, per_minute=1000)
+    run_effects(desk)
+    with sqlite3.connect(desk.home / "dbos.sqlite") as database:
+        steps = [text for (text,) in database.execute("SELECT output FROM operation_outputs")]
+        whole = [text for row in database.execute("SELECT inputs, output FROM workflow_status") for text in row]
+    assert len(steps) == 3 * NODES
+    for text in filter(None, [*steps, *whole]):
+        names = {operation.name for operation, _, _ in pickletools.genops(base64.b64decode(text))}
+        assert not names & {"GLOBAL", "STACK_GLOBAL", "INST", "REDUCE", "NEWOBJ"}
 
 
 def until(told, expected: object) -> None:

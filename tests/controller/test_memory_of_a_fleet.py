@@ -151,7 +151,7 @@ def test_only_those_asked_about_are_decided(site):
     site.later(minutes=1)
     site.fault(NODES[0])
     site.fault(NODES[9])
-    assert record_decisions(memory, asked=[NODES[9]]) == 1
+    assert record_decisions(memory, candidates=[NODES[9]]) == 1
     assert {story.node for story in memory.node_states().values() if story.state != "production"} == {NODES[9]}
 
 

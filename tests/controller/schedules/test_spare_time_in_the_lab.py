@@ -11,7 +11,7 @@ import pytest
 from lab_room import Room
 
 from assay.lab.scheduler_adapter import LabScheduler
-from assay.observe.transports.ssh_and_local import build_probe_script
+from assay.observe.transports.command_transport import build_probe_script
 from assay.schedulers.scheduler_adapter import (
     VERIFY_UNDRAIN,
     SchedulerAdapter,
