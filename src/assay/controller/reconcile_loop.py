@@ -34,6 +34,7 @@ from assay.controller.signed_commit_gate import accept_commit, requires_signed_c
 from assay.controller.ticket_updates import update_tickets
 from assay.lifecycle.node_state import NodeState
 from assay.model.decision import REPAIR_ACTIONS
+from assay.model.entries.effect_entries import EffectVerifiedEntry
 from assay.model.errors import describe_error
 from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry
@@ -172,10 +173,10 @@ class ReconcileLoop:
             self._act(set(nodes) - self._nodes_in_worker)
         self._nodes_to_decide.clear()
 
-    def _decide(self, names: Collection[str], asked: Collection[str] | None = None) -> None:
+    def _decide(self, names: Collection[str], candidates: Collection[str] | None = None) -> None:
         if self._is_signed:
             accept_commit(self._fleet_state.context)
-        record_decisions(self._fleet_state, names, asked, assignment=self._assignment)
+        record_decisions(self._fleet_state, names, candidates, assignment=self._assignment)
 
     def _act(self, names: Collection[str]) -> None:
         """Bring about the outstanding effects of these nodes; long ones go on in the background."""
@@ -290,7 +291,7 @@ class ReconcileLoop:
 
 
 def _is_reason_to_observe(entry: LedgerEntry) -> bool:
-    is_repair = entry.kind == "effect.verified" and entry.body["action"] in REPAIR_ACTIONS
+    is_repair = entry.kind == EffectVerifiedEntry.kind and EffectVerifiedEntry.read(entry).action in REPAIR_ACTIONS
     return is_repair or entry.kind in REOBSERVE_KINDS
 
 

@@ -104,19 +104,19 @@ def observe_nodes(fleet_state: FleetStateCache, names: Sequence[str], *, validat
 def record_decisions(
     fleet_state: FleetStateCache,
     names: Collection[str] | None = None,
-    asked: Collection[str] | None = None,
+    candidates: Collection[str] | None = None,
     *,
     assignment: RackAssignment = WHOLE_FLEET,
 ) -> int:
-    """Decide about `asked`, all active nodes by default; append the decisions for `names` and return how many.
+    """Decide about `candidates`, all active nodes by default; append the decisions for `names` and return how many.
 
     Other nodes are only counted. The schedulers are asked before the decision lock is taken: one that hangs stops no
     other controller. A node that becomes active in between waits for the next decision.
     """
-    readings = fleet_state.read_statuses(asked or ())
+    readings = fleet_state.read_statuses(candidates or ())
     with assignment.hold_decision_lock():
-        snapshot = fleet_state.build_snapshot(asked or (), readings)
-        nodes = readings.nodes if asked is None else readings.nodes & set(asked)
+        snapshot = fleet_state.build_snapshot(candidates or (), readings)
+        nodes = readings.nodes if candidates is None else readings.nodes & set(candidates)
         decisions = [one for one in decide(snapshot, nodes) if names is None or one.node in names]
         _append_decisions(fleet_state.context, snapshot, decisions)
     return len(decisions)

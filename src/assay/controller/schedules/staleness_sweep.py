@@ -159,8 +159,8 @@ def _list_expected_checks(
 def _list_stale_last_sweep(context: ControllerContext, line: ScheduleLine) -> list[str]:
     """Return the nodes that the last sweep found stale."""
     ended = read_schedule_history(context.ledger).get(line).ended
-    last = [ended[slot] for slot in sorted(ended) if ended[slot].body["ended"] == "done"][-1:]
-    return [name for entry in last for name in entry.body.get("stale", ())]
+    last = [ended[slot] for slot in sorted(ended) if ended[slot].ended == "done"][-1:]
+    return [name for content in last for name in content.facts.get("stale", ())]
 
 
 def _is_wave(policy: LifecyclePolicy, found: int, total: int) -> bool:
@@ -180,7 +180,7 @@ def _format_summary(stale: Mapping[str, StaleNode], faults: Sequence[FaultObserv
     if not stale:
         return f"{format_count(total, 'node')} looked at, none is stale"
     names = format_list(fold_names(stale))
-    return f"{len(stale)} of {format_count(total, 'node')} stale ({names}), {len(faults)} told now"
+    return f"{len(stale)} of {format_count(total, 'node')} stale ({names}), {len(faults)} reported now"
 
 
 def _find_open_fault(node_state: NodeState) -> FaultRecord | None:
