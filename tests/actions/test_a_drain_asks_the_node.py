@@ -24,7 +24,7 @@ def test_a_process_that_the_scheduler_knows_nothing_of_keeps_a_drain_waiting(roo
     over = drain.verify(room.context(), wish("drain", NODE))
 
     assert (waits.done, waits.is_waiting) == (False, True)
-    assert waits.reason.startswith("its scheduler names no job, but process 4711 holds the GPU 0000:")
+    assert waits.reason.startswith("the scheduler has no job, but process 4711 holds GPU 0000:")
     assert forced.done is False
     assert over.done
     assert over.reason == "no customer job is left, and no process holds a GPU"
@@ -34,14 +34,14 @@ def test_a_process_that_the_scheduler_knows_nothing_of_keeps_a_drain_waiting(roo
 def test_a_gpu_that_cannot_tell_leaves_a_drain_open_and_does_not_keep_a_broken_node_from_its_repair(by_force, done):
     told = GpuOccupancy(unreadable_gpus=("gpu3 is silent: GPU is lost",)).confirm_drain(WORD, by_force=by_force)
     assert told.done is done
-    assert "whether a process is left cannot be told: gpu3 is silent: GPU is lost" in told.reason
+    assert "whether a process holds a GPU is unknown: gpu3 is silent: GPU is lost" in told.reason
 
 
 def test_of_a_node_that_tells_nothing_the_schedulers_word_stands_and_says_so():
     told = GpuOccupancy(read_error="n0009 tells nothing of its GPUs: no answer").confirm_drain(WORD, by_force=False)
     assert told.done
     assert told.facts["untold"] == "n0009 tells nothing of its GPUs: no answer"
-    assert "cannot be told" in told.reason
+    assert "is unknown" in told.reason
 
 
 def test_a_process_on_one_gpu_outweighs_the_silence_of_another():

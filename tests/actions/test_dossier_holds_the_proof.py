@@ -108,7 +108,7 @@ def test_made_again_after_more_has_happened_it_is_the_same_to_the_byte(asked):
     context, intent, _, _ = asked
     dossier.run(context, intent)
     first = locate_dossier(context.reports, NODE, intent.effect).read_bytes()
-    context.evidence.put(EvidenceDocument(NODE, AT + timedelta(days=1), {"probe": {"failed": "gone"}}))
+    context.evidence.store_latest(EvidenceDocument(NODE, AT + timedelta(days=1), {"probe": {"failed": "gone"}}))
     context.ledger.append(LedgerEntry("f1b", at(30), "fault", NODE, {**FAULT, **SEEN, "count": 9}))
     context.ledger.record(SuiteRun("r9", at(9)), [judged("pass", "", 9)])
     locate_dossier(context.reports, NODE, intent.effect).unlink()
@@ -133,7 +133,7 @@ def test_photos_that_are_put_into_its_folder_are_taken_up_and_nothing_else_is(as
     assert set(read_photos(folder).rejected) == {"notes.jpg", "front.jpg", "run.sh"}
     page = found["index.html"].decode()
     assert 'href="photos/label.jpg"' in page
-    assert page.count("missing</span>") == len(context.fleet.photos) - 2
+    assert page.count("missing</span>") == len(context.fleet.required_photos) - 2
     for name in found:
         (folder / name.removeprefix("photos/")).unlink(missing_ok=True)
 
@@ -182,12 +182,12 @@ CHILD = """
 import pickle, sys
 sys.path[:0] = [{tests!r}]
 from pathlib import Path
-from assay.actions.rma.dossier_archive import archive
-from assay.observe.evidence_store import write_whole
+from assay.actions.rma.dossier_archive import build_zip
+from assay.observe.evidence_store import write_atomically
 place, number = Path(sys.argv[1]), 0
 while True:
     number += 1
-    write_whole(place, archive({{"dossier.json": b'{{"effect": "x"}}', "big": bytes([number % 256]) * 400_000}}))
+    write_atomically(place, build_zip({{"dossier.json": b'{{"effect": "x"}}', "big": bytes([number % 256]) * 400_000}}))
     print("made", flush=True)
 """
 

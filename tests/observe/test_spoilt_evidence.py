@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from assay.actions.rma.dossier_content import _firmware
+from assay.actions.rma.dossier_content import read_firmware_versions
 from assay.cli.render.collected_evidence import describe_collection, print_reading_counts, print_readings
 from assay.controller.ingest.evidence_collection import _list_unanswered
 from assay.fleet.fleet_loader import load_fleet
@@ -82,7 +82,7 @@ READERS: dict[str, Callable[[EvidenceDocument], object]] = {
     ),
     "silences": lambda seen: list(_list_unanswered(seen)),
     "the log read on": lambda seen: [*_read_before(seen)[1]],
-    "firmware": _firmware,
+    "firmware": read_firmware_versions,
     "digest": EvidenceDocument.digest,
 }
 

@@ -1,6 +1,6 @@
-"""One archive that is the same, byte for byte, whenever it is made of the same things, and proves itself whole.
+"""The archive of a dossier: where it is, and how it is written and read.
 
-Where dossiers lie: it follows from the node and from the effect that asked for one.
+It is the same byte for byte whenever it is built from the same things. Its manifest shows whether it is complete.
 """
 
 from __future__ import annotations
@@ -26,47 +26,45 @@ UNREADABLE_ZIP_ERRORS = (
     NotImplementedError,
     RuntimeError,
 )
-"""What reading an archive raises that is not whole."""
+"""What zipfile raises for a damaged archive."""
 COMPRESSED_SUFFIXES = (".jpg", ".jpeg", ".png", ".heic", ".webp")
 
 
 def build_zip(members: Mapping[str, bytes]) -> bytes:
-    """Return a zip of the members in their order, with a last one that has the sha256 of each (`sha256sum -c`)."""
+    """Return a zip of the members in their order, and a manifest with the sha256 of each (for `sha256sum -c`)."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as packed:
         for name, content in {**members, MANIFEST_NAME: format_manifest(members)}.items():
-            about = zipfile.ZipInfo(name, _ZIP_EPOCH)
-            about.create_system, about.external_attr = _UNIX, _REGULAR_FILE_MODE
-            about.compress_type = (
-                zipfile.ZIP_STORED if name.lower().endswith(COMPRESSED_SUFFIXES) else zipfile.ZIP_DEFLATED
-            )
-            packed.writestr(about, content, compresslevel=9)
+            info = zipfile.ZipInfo(name, _ZIP_EPOCH)
+            info.create_system, info.external_attr = _UNIX, _REGULAR_FILE_MODE
+            is_compressed = name.lower().endswith(COMPRESSED_SUFFIXES)
+            info.compress_type = zipfile.ZIP_STORED if is_compressed else zipfile.ZIP_DEFLATED
+            packed.writestr(info, content, compresslevel=9)
     return out.getvalue()
 
 
 def format_manifest(members: Mapping[str, bytes]) -> bytes:
-    """Return the sha256 of every member, a line each."""
+    """Return a line with the sha256 of each member."""
     return "".join(f"{hashlib.sha256(content).hexdigest()}  {name}\n" for name, content in members.items()).encode()
 
 
 def read_zip(content: bytes) -> dict[str, bytes]:
-    """Return the members of an archive. Raises ValueError for one that is not whole, or not what its manifest says."""
+    """Return the members of an archive. Raises ValueError if it is damaged, or differs from its manifest."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as packed:
             members = {name: packed.read(name) for name in packed.namelist()}
     except UNREADABLE_ZIP_ERRORS as error:
-        raise ValueError(f"not a whole archive: {error}") from None
-    told = members.pop(MANIFEST_NAME, b"")
-    if told != format_manifest(members):
-        raise ValueError("the members are not those of the manifest")
+        raise ValueError(f"the archive is damaged: {error}") from None
+    if members.pop(MANIFEST_NAME, b"") != format_manifest(members):
+        raise ValueError("the members differ from the manifest")
     return members
 
 
 def locate_dossier(reports: Path, node: str, effect: str) -> Path:
-    """Return where the dossier of an effect lies."""
+    """Return the path of an effect's dossier."""
     return reports / "rma" / f"{node}-{effect}.zip"
 
 
 def locate_photo_folder(reports: Path, node: str, effect: str) -> Path:
-    """Return the folder into which a technician puts the photos."""
+    """Return the folder into which technicians put the photos of that dossier."""
     return reports / "rma" / f"{node}-{effect}.photos"

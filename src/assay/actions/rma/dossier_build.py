@@ -42,59 +42,55 @@ def render_dossier_page(
     )
 
 
-def write_dossier(ctx: ActionContext, intent: EffectIntent) -> DossierPhotos:
-    """Write the dossier whole, in place of an older one, and return the photos in it. Raises Trouble."""
-    folder = locate_photo_folder(ctx.reports, intent.node, intent.effect)
+def write_dossier(context: ActionContext, intent: EffectIntent) -> DossierPhotos:
+    """Write the dossier of an intent, over an older one. Return its photos. Raises AssayError if that fails."""
+    folder = locate_photo_folder(context.reports, intent.node, intent.effect)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise AssayError(f"the folder for photos cannot be made: {error.strerror}", where=str(folder)) from None
+        raise AssayError(f"the folder for photos cannot be created: {error.strerror}", where=str(folder)) from None
     photos = read_photos(folder)
-    _load_secrets(ctx, intent.node)
-    write_atomically(
-        locate_dossier(ctx.reports, intent.node, intent.effect), build_zip(_build_members(ctx, intent, photos))
-    )
+    _load_secrets(context, intent.node)
+    path = locate_dossier(context.reports, intent.node, intent.effect)
+    write_atomically(path, build_zip(_build_members(context, intent, photos)))
     return photos
 
 
 def read_dossier(reports: Path, node: str, effect: str) -> DossierJson:
-    """Return what the dossier of an effect says. Raises Trouble where it is not there, not whole, or another's."""
-    place = locate_dossier(reports, node, effect)
+    """Return the content of an effect's dossier. Raises AssayError if it is missing, damaged or another effect's."""
+    path = locate_dossier(reports, node, effect)
     try:
-        members = read_zip(place.read_bytes())
-        told: DossierJson = json.loads(members["dossier.json"])
+        members = read_zip(path.read_bytes())
+        dossier: DossierJson = json.loads(members["dossier.json"])
     except (OSError, ValueError, KeyError) as error:
-        raise AssayError(f"no dossier: {error}", where=str(place)) from None
-    if told.get("effect") != effect:
-        raise AssayError("this is the dossier of something else", where=str(place))
-    return told
+        raise AssayError(f"no dossier: {error}", where=str(path)) from None
+    if dossier.get("effect") != effect:
+        raise AssayError("this dossier belongs to another effect", where=str(path))
+    return dossier
 
 
-def _build_members(ctx: ActionContext, intent: EffectIntent, photos: DossierPhotos) -> dict[str, bytes]:
-    """Return what is in the archive, the page first. Whatever came to be known as a secret is covered in every text."""
-    facts: Mapping[str, Any] = intent.before if "upto" in intent.before else read_dossier_facts(ctx, intent.node)
-    told = build_dossier_content(ctx, intent, facts)
-    found = read_dossier_evidence(ctx, told, facts["evidence"])
-    pictures = list_photos(photos.accepted, ctx.ledger.entries(intent.node, [PHOTOS_KIND]), intent.effect)
-    missing = {digest: "" if isinstance(one, EvidenceDocument) else one for digest, one in found.items()}
+def _build_members(context: ActionContext, intent: EffectIntent, photos: DossierPhotos) -> dict[str, bytes]:
+    """Return the members of the archive, the page first. Known secrets are redacted in every text."""
+    facts: Mapping[str, Any] = intent.before if "upto" in intent.before else read_dossier_facts(context, intent.node)
+    dossier = build_dossier_content(context, intent, facts)
+    evidence = read_dossier_evidence(context, dossier, facts["evidence"])
+    documents = {digest: one for digest, one in evidence.items() if isinstance(one, EvidenceDocument)}
+    missing = {digest: "" if digest in documents else str(one) for digest, one in evidence.items()}
+    records = list_photos(photos.accepted, context.ledger.entries(intent.node, [PHOTOS_KIND]), intent.effect)
     texts = {
-        "index.html": render_dossier_page(told, missing, photos, pictures).encode(),
-        "dossier.json": json.dumps(told, indent=1, sort_keys=True, ensure_ascii=False).encode(),
-        "photos.json": json.dumps(pictures, indent=1, sort_keys=True, ensure_ascii=False).encode(),
-        **{
-            f"evidence/{digest}.json": encode_canonical_json(one.as_json())
-            for digest, one in found.items()
-            if isinstance(one, EvidenceDocument)
-        },
+        "index.html": render_dossier_page(dossier, missing, photos, records).encode(),
+        "dossier.json": json.dumps(dossier, indent=1, sort_keys=True, ensure_ascii=False).encode(),
+        "photos.json": json.dumps(records, indent=1, sort_keys=True, ensure_ascii=False).encode(),
+        **{f"evidence/{digest}.json": encode_canonical_json(one.as_json()) for digest, one in documents.items()},
     }
-    files = {f"photos/{name}": picture for name, picture in photos.accepted.items()}
+    files = {f"photos/{name}": content for name, content in photos.accepted.items()}
     return {name: redact_bytes(text) for name, text in texts.items()} | files
 
 
-def _load_secrets(ctx: ActionContext, node: str) -> None:
-    """Come to know the secrets of this node, so that another process makes the same archive as the controller."""
+def _load_secrets(context: ActionContext, node: str) -> None:
+    """Register the secrets of this node, so that every process redacts the same and builds the same archive."""
     register_environment_secrets()
     try:
-        read_bmc_credentials(ctx.fleet.nodes[node], ctx.fleet.root)
+        read_bmc_credentials(context.fleet.nodes[node], context.fleet.root)
     except AssayError:
-        return  # who cannot read them has not written them anywhere either
+        return  # a process that cannot read them has not written them anywhere

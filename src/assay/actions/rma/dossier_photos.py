@@ -1,6 +1,6 @@
-"""The photos that a technician has put into the dossier's folder. What is no photo stays out, and is told.
+"""The photos in a dossier's folder: which files count as photos, and who added each photo when.
 
-Who put which photo into a dossier, and when: lines of the ledger, which hold each photo by its sha256.
+The ledger records each photo by its sha256.
 """
 
 from __future__ import annotations
@@ -13,110 +13,104 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from assay.actions.rma.dossier_content import DossierJson
+from assay.model.entries.asset_entries import PhotoFile, PhotosTakenEntry
 from assay.model.ledger_entry import LedgerEntry, derive_id
 
-PHOTOS_KIND = "photos.taken"
-
-
-def list_photos(files: Mapping[str, bytes], entries: Iterable[LedgerEntry], effect: str) -> list[DossierJson]:
-    """Return the photos of a dossier in the order of names: `file`, `sha256`, `bytes`, and `who` added it, `at` when.
-
-    `files` are those in its folder. Of one that nobody has spoken for yet, `who` and `at` are "".
-    """
-    spoken = {
-        (photo["file"], photo["sha256"]): {"who": entry.body["who"], "at": entry.at}
-        for entry in reversed(list(entries))
-        if entry.kind == PHOTOS_KIND and entry.body["effect"] == effect
-        for photo in entry.body["photos"]
-    }
-    return [
-        {**one, **spoken.get((one["file"], one["sha256"]), {"who": "", "at": ""})} for one in _describe_files(files)
-    ]
-
-
-def make_photo_entries(
-    node: str, effect: str, photos: Iterable[DossierJson], who: str, at: str
-) -> Iterator[LedgerEntry]:
-    """Yield the line by which somebody adds the photos that nobody has spoken for yet; none where there are none."""
-    names = ("file", "sha256", "bytes")
-    new = [{name: one[name] for name in names} for one in photos if not one["who"]]
-    if new:
-        ident = derive_id(PHOTOS_KIND, effect, *(f"{one['file']}/{one['sha256']}" for one in new))
-        yield LedgerEntry(ident, at, PHOTOS_KIND, node, {"effect": effect, "who": who, "photos": new})
-
-
-def _describe_files(files: Mapping[str, bytes]) -> Iterator[DossierJson]:
-    for name, content in files.items():
-        yield {"file": name, "sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
-
-
+PHOTOS_KIND = PhotosTakenEntry.kind
 FILE_SIGNATURES = {"jpg": b"\xff\xd8\xff", "jpeg": b"\xff\xd8\xff", "png": b"\x89PNG\r\n\x1a\n"}
-"""How files of a kind begin (ISO/IEC 10918-1; ISO/IEC 15948)."""
+"""The first bytes of the files (ISO/IEC 10918-1; ISO/IEC 15948)."""
 CONTAINER_SIGNATURES = {"heic": b"ftyp", "webp": b"WEBP"}
-"""What stands within the first twelve bytes of the others (ISO/IEC 14496-12; RFC 9649)."""
+"""What is within the first twelve bytes of the others (ISO/IEC 14496-12; RFC 9649)."""
 MAX_PHOTO_BYTES = 25 * 1024 * 1024
 MAX_PHOTOS = 60
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_. -]{0,80}\.(jpe?g|png|heic|webp)", re.IGNORECASE)
+_PHOTO_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_. -]{0,80}\.(jpe?g|png|heic|webp)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class DossierPhotos:
-    """The photos by file name, and why other files are not among them."""
+    """The photos by file name, and why each other file is not accepted."""
 
     accepted: dict[str, bytes]
     rejected: dict[str, str]
 
     def find_files(self, name: str) -> list[str]:
-        """Return the files that answer a wanted photo: `fault.jpg`, `fault-2.jpg`."""
+        """Return the files of the required photo `fault`: `fault.jpg`, `fault-2.jpg`."""
         return [file for file in self.accepted if _first_word(file) == name]
 
-    def find_unrequested(self, wanted: Iterable[str]) -> list[str]:
-        """Return the files that answer none of the wanted photos."""
-        names = set(wanted)
+    def find_unrequested(self, required: Iterable[str]) -> list[str]:
+        """Return the files of no required photo."""
+        names = set(required)
         return [file for file in self.accepted if _first_word(file) not in names]
+
+
+def read_photos(folder: Path) -> DossierPhotos:
+    """Return the photos in a folder, in the order of their names. The folder need not exist."""
+    accepted, rejected = dict[str, bytes](), dict[str, str]()
+    try:
+        paths = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+    except OSError:
+        paths = []
+    for path in paths:
+        reason, content = _read_photo(path) if len(accepted) < MAX_PHOTOS else (f"there are {MAX_PHOTOS} already", b"")
+        if reason:
+            rejected[path.name] = reason
+        else:
+            accepted[path.name] = content
+    return DossierPhotos(accepted, rejected)
+
+
+def list_photos(files: Mapping[str, bytes], entries: Iterable[LedgerEntry], effect: str) -> list[DossierJson]:
+    """Return a record of each photo of a dossier: `file`, `sha256`, `bytes`, `who` added it, and `at` (ISO 8601).
+
+    `files` are those in its folder. `who` and `at` are "" for a photo that nobody has added to the ledger.
+    """
+    added = {
+        (photo.file, photo.sha256): {"who": taken.who, "at": entry.at}
+        for entry in reversed(list(entries))
+        if entry.kind == PHOTOS_KIND and (taken := PhotosTakenEntry.read(entry)).effect == effect
+        for photo in taken.photos
+    }
+    records = []
+    for name, content in files.items():
+        digest = hashlib.sha256(content).hexdigest()
+        record = {"file": name, "sha256": digest, "bytes": len(content)}
+        records.append(record | added.get((name, digest), {"who": "", "at": ""}))
+    return records
+
+
+def make_photo_entries(
+    node: str, effect: str, photos: Iterable[DossierJson], who: str, at: str
+) -> Iterator[LedgerEntry]:
+    """Yield the ledger entry by which `who` adds the photos that nobody has added yet, if there are any."""
+    new = tuple(PhotoFile(photo["file"], photo["sha256"], photo["bytes"]) for photo in photos if not photo["who"])
+    if new:
+        ident = derive_id(PHOTOS_KIND, effect, *(f"{photo.file}/{photo.sha256}" for photo in new))
+        yield PhotosTakenEntry(effect, who, new).make_entry(ident, at, node)
 
 
 def _first_word(file: str) -> str:
     return re.split(r"[-_. ]", file.lower())[0]
 
 
-def read_photos(folder: Path) -> DossierPhotos:
-    """Read a folder, in the order of names; there need be none."""
-    taken, refused = dict[str, bytes](), dict[str, str]()
-    for path in _list_files(folder):
-        why, content = _read_photo(path) if len(taken) < MAX_PHOTOS else (f"there are {MAX_PHOTOS} already", b"")
-        if why:
-            refused[path.name] = why
-        else:
-            taken[path.name] = content
-    return DossierPhotos(taken, refused)
-
-
-def _list_files(folder: Path) -> Iterator[Path]:
-    try:
-        yield from sorted(path for path in folder.iterdir() if not path.name.startswith("."))
-    except OSError:
-        return
-
-
 def _read_photo(path: Path) -> tuple[str, bytes]:
-    """Return why a file is not taken, "" where it is, and its bytes. A link is not followed: it could lead anywhere."""
-    found = _NAME.fullmatch(path.name)
+    """Return why a file is not accepted, "" if it is, and its bytes. Links are not followed: they may lead anywhere."""
+    found = _PHOTO_NAME.fullmatch(path.name)
     if not found:
-        return "its name is no photo's: letters, digits and a dash, and .jpg, .png, .heic or .webp", b""
+        return "a photo's name has letters, digits and dashes, and ends with .jpg, .png, .heic or .webp", b""
     try:
-        about = path.lstat()
-        if not stat.S_ISREG(about.st_mode):
-            return "it is no plain file", b""
-        if about.st_size > MAX_PHOTO_BYTES:
+        status = path.lstat()
+        if not stat.S_ISREG(status.st_mode):
+            return "it is no regular file", b""
+        if status.st_size > MAX_PHOTO_BYTES:
             return f"it is larger than {MAX_PHOTO_BYTES // 1024 // 1024} MiB", b""
         content = path.read_bytes()
     except OSError as error:
         return f"it cannot be read: {error.strerror}", b""
-    return ("", content) if _is_photo(found[1].lower(), content) else ("it does not begin as such a photo does", b"")
+    is_photo = _has_signature(found[1].lower(), content)
+    return ("", content) if is_photo else ("its first bytes are not those of such a photo", b"")
 
 
-def _is_photo(ending: str, content: bytes) -> bool:
-    if ending in FILE_SIGNATURES:
-        return content.startswith(FILE_SIGNATURES[ending])
-    return CONTAINER_SIGNATURES[ending] in content[:12]
+def _has_signature(suffix: str, content: bytes) -> bool:
+    if suffix in FILE_SIGNATURES:
+        return content.startswith(FILE_SIGNATURES[suffix])
+    return CONTAINER_SIGNATURES[suffix] in content[:12]
