@@ -96,7 +96,7 @@ def test_names_are_hints_and_rates_are_what_most_run_at():
     ).as_yaml()
     assert yaml.safe_load(text)["rate"] == "4xNDR"
     assert "4xHDR # n0001 mlx5_7 – leaf-su01-r7; review: most run at 4xNDR\n" in text
-    assert "# review: 1 cables run at another rate than 4xNDR: meant so?\n" in text
+    assert "# review: 1 cable with another rate than 4xNDR: is that intended?\n" in text
     assert text.startswith("# yaml-language-server: $schema=../schemas/fabric-design.json\n")
 
 
@@ -119,7 +119,7 @@ def test_what_is_inside_a_switch_is_not_learnt():
 
 
 def test_nothing_is_learnt_from_a_partial_discovery():
-    with pytest.raises(AssayError, match=r"a partial discovery teaches nothing: .* \(and \d+ more\)"):
+    with pytest.raises(AssayError, match=r"no design can be drafted from a partial discovery: .* \(and \d+ more\)"):
         draft_from_discovery(read_topology(load_recording("compute")[:5000]), "learned")
 
 
@@ -161,7 +161,7 @@ def test_the_verb_refuses_a_partial_discovery_with_2(assay, tmp_path):
     (tmp_path / "dump").write_text(load_recording("compute")[:5000])
     code, out, err = assay("learn", "--from", tmp_path / "dump")
     assert (code, out) == (2, "")
-    assert "a partial discovery teaches nothing" in err
+    assert "no design can be drafted from a partial discovery" in err
 
 
 @pytest.mark.skipif(not SAMPLES.is_dir(), reason="ASSAY_SAMPLES names no folder of real recordings")

@@ -155,11 +155,11 @@ def test_what_is_wrong_is_told_by_line_and_the_rest_is_read(fleet):
     assert len(made.cables) == 1
     assert [number for number, _ in problems] == [4, 5, 6, 7, 8, 9, 10, 11, 12]
     told = [said for _, said in problems]
-    assert told[0] == "port 33 of leaf-su01-r0 is cabled by line 2 already"
+    assert told[0] == "port 33 of leaf-su01-r0 has a cable already: line 2"
     assert told[1] == "17/3 is no label of a switch with 2 ports a cage"
     assert told[2] == "'x' is no unit of a rack"
     assert told[3] == "the second end has no port"
-    assert told[4] == "'warp' is no speed that is known: write it as 4xNDR"
+    assert told[4] == "'warp' is no known speed: write it as 4xNDR"
     assert told[5] == "'3 ft' is no length in metres"
     assert told[6] == "the second end has no name"
     assert told[7] == "n0001 has 8 adapters, and none at port 9"
@@ -170,10 +170,10 @@ def test_a_device_without_a_guid_is_left_to_the_reader(fleet):
     made, _ = draft(CVT + "r01,4,n0001,mlx5_0,r20,7,storage-1,1\n", fleet)
     text = made.as_yaml()
     assert (
-        "# review: no GUID is known of these; write it, and take the # away\n"
+        "# review: the GUIDs of these are not known; write them, and remove the #\n"
         '# devices:\n#   - {guid: "0x", name: "storage-1"' in text
     )
-    assert "# review: the sheet tells no speed; 4xNDR is a guess\n" in text
+    assert "# review: the sheet has no speed; 4xNDR is a guess\n" in text
     assert yaml.safe_load(text)["cables"] == ["n0001 mlx5_0/1 - storage-1/1"]
 
 
@@ -236,7 +236,7 @@ def test_the_verb_prints_a_design_that_check_accepts(assay, tmp_path):
 def test_the_verb_says_which_lines_it_passed_over(assay, tmp_path):
     code, out, err = assay(NDT + "a,1,b,1,\na,1,c,1,\n", "--fleet", str(tmp_path))
     assert (code, "a/1 - b/1" in out) == (1, True)
-    assert err == f"{tmp_path}/sheet.csv:3: port 1 of a is cabled by line 2 already\n"
+    assert err == f"{tmp_path}/sheet.csv:3: port 1 of a has a cable already: line 2\n"
 
 
 def test_the_verb_ends_with_2_where_nothing_can_be_read(assay, tmp_path):

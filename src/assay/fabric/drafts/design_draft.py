@@ -1,6 +1,6 @@
-"""A design that a person goes through before it counts: written as YAML, with `# review:` where they must decide.
+"""Drafts a FabricDesign as YAML, with `# review:` where a person must decide before the design counts.
 
-Drafts a design from a discovery of a fabric that is known to be good: every cable, by GUID and port.
+`draft_from_discovery` lists every cable of a fabric that is known to be good, by GUID and port.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ from dataclasses import dataclass, field
 from assay.fabric.discovery import AGGREGATION_NODE, DiscoveredCable, DiscoveredDevice, FabricDiscovery
 from assay.model.errors import AssayError
 from assay.model.fabric.ports_and_cables import DeviceKind
+from assay.model.text_lists import format_count
 
 SCHEMA = "# yaml-language-server: $schema=../schemas/fabric-design.json"
 
 
 @dataclass(frozen=True, slots=True)
 class DraftDevice:
-    """A device to be listed. Without a GUID it is written as a comment, to be completed."""
+    """A device to list. Without a GUID it becomes a comment, for a person to complete."""
 
     guid: str
     name: str
@@ -34,7 +35,7 @@ class DraftDevice:
 
 @dataclass(frozen=True, slots=True)
 class DraftCable:
-    """A cable to be listed: its ends as `DEVICE/PORT`, and what a person may want to know of it."""
+    """A cable to list: its ends as `DEVICE/PORT`, and a hint that becomes a comment."""
 
     a: str
     b: str
@@ -45,7 +46,10 @@ class DraftCable:
 
 @dataclass
 class DesignDraft:
-    """All of it. `rate` is that of cables which tell none; `switch` is a switch model as YAML, with its comment."""
+    """The draft of a design. `rate` applies to cables without one. `switch` is a switch model as YAML.
+
+    `review` are lines for the person who reviews it. Raises AssayError for a name that no design may have.
+    """
 
     name: str
     description: str
@@ -63,81 +67,84 @@ class DesignDraft:
             )
 
     def as_yaml(self) -> str:
-        """Return the document."""
-        return "\n".join(self._lines()) + "\n"
+        """Return the draft as a YAML document."""
+        return "\n".join(self._format_lines()) + "\n"
 
-    def _lines(self) -> Iterator[str]:
+    def _format_lines(self) -> Iterator[str]:
         yield SCHEMA
-        yield from (f"# review: {one}" for one in self.review)
+        yield from (f"# review: {line}" for line in self.review)
         yield from ("kind: FabricDesign", f"name: {self.name}", f"description: {quote_yaml(self.description)}")
         if self.site:
             yield f"site: {quote_yaml(self.site)}"
         yield f"rate: {self.rate}"
         if self.switch:
             yield f"switch: {self.switch}"
-        if any(one.guid for one in self.devices):
+        with_guid = [device for device in self.devices if device.guid]
+        without_guid = [device for device in self.devices if not device.guid]
+        if with_guid:
             yield "devices:"
-            yield from (_format_device(one) for one in self.devices if one.guid)
-        nameless = [one for one in self.devices if not one.guid]
-        if nameless:
-            yield "# review: no GUID is known of these; write it, and take the # away"
-            yield from ([] if len(nameless) < len(self.devices) else ["# devices:"])
-            yield from (f"# {_format_device(one)}" for one in nameless)
+            yield from map(_format_device, with_guid)
+        if without_guid:
+            yield "# review: the GUIDs of these are not known; write them, and remove the #"
+            yield from ([] if with_guid else ["# devices:"])
+            yield from (f"# {_format_device(device)}" for device in without_guid)
         yield "cables:"
         yield from map(_format_cable, self.cables)
 
 
-def _format_device(one: DraftDevice) -> str:
-    said = [f'guid: "{one.guid or "0x"}"', f"name: {quote_yaml(one.name)}"]
-    said += [f"kind: {one.kind}"] if one.kind != "switch" else []
-    said += [f"ports: {one.ports}"] if one.ports else []
-    said += [f"node: {quote_yaml(one.node)}"] if one.node else []
-    said += [f"rack: {quote_yaml(one.rack)}"] if one.rack else []
-    said += [f"u: {one.u}"] if one.u else []
-    return f"  - {{{', '.join(said)}}}{f' # review: {one.review}' if one.review else ''}"
+def _format_device(device: DraftDevice) -> str:
+    fields = [f'guid: "{device.guid or "0x"}"', f"name: {quote_yaml(device.name)}"]
+    fields += [f"kind: {device.kind}"] if device.kind != "switch" else []
+    fields += [f"ports: {device.ports}"] if device.ports else []
+    fields += [f"node: {quote_yaml(device.node)}"] if device.node else []
+    fields += [f"rack: {quote_yaml(device.rack)}"] if device.rack else []
+    fields += [f"u: {device.u}"] if device.u else []
+    return f"  - {{{', '.join(fields)}}}{f' # review: {device.review}' if device.review else ''}"
 
 
-def _format_cable(one: DraftCable) -> str:
-    said = f"{one.a} - {one.b}{f' {one.rate}' if one.rate else ''}{f' {one.length_m:g}m' if one.length_m else ''}"
-    return f"  - {said if is_plain_yaml(said) else quote_yaml(said)}{f' # {one.hint}' if one.hint else ''}"
+def _format_cable(cable: DraftCable) -> str:
+    text = f"{cable.a} - {cable.b}{f' {cable.rate}' if cable.rate else ''}"
+    text += f" {cable.length_m:g}m" if cable.length_m else ""
+    return f"  - {text if is_plain_yaml(text) else quote_yaml(text)}{f' # {cable.hint}' if cable.hint else ''}"
 
 
 def is_plain_yaml(text: str) -> bool:
-    """Whether a text means itself in YAML without quotes."""
+    """Return whether YAML reads a text as itself without quotes."""
     return text[:1].isalnum() and all(char.isalnum() or char in " _./-" for char in text)
 
 
 def quote_yaml(text: str) -> str:
-    """Return a text as YAML, in quotes, and without what no YAML file may hold."""
+    """Return a text as YAML in quotes, without the characters that YAML forbids."""
     return json.dumps(replace_unprintable(text), ensure_ascii=False)
 
 
 def replace_unprintable(text: str) -> str:
-    """Return a text with a question mark for each character that cannot be seen."""
+    """Return a text with a question mark for each unprintable character."""
     return "".join(char if char.isprintable() else "?" for char in text)
 
 
 def find_most_frequent(texts: Iterable[str]) -> str:
-    """Return the text that is there most often, the first of several; nothing of nothing."""
-    counts: dict[str, int] = {}
-    for text in texts:
-        counts[text] = counts.get(text, 0) + 1
+    """Return the most frequent text, the first of several, "" if there is none."""
+    counts = Counter(texts)
     return max(counts, key=lambda text: counts[text], default="")
 
 
-MOST_PORTS = 4096
+MAX_PORTS = 4096
 ADAPTER = re.compile(r"(\S+) (?:mlx\d+_\d+|hfi\d+_\d+|HCA-\d+)")
-"""How adapters announce themselves: their host's name, then their own."""
+"""How adapters announce themselves: the host's name, then their own."""
 NO_HOST = "localhost"
 
 
 def draft_from_discovery(discovery: FabricDiscovery, name: str) -> DesignDraft:
-    """Return the draft. Raises Trouble for a partial discovery: what that lacks, the design would lack for ever."""
+    """Return the draft of a design with every discovered cable.
+
+    Raises AssayError for a partial discovery: the design would lack for ever what the discovery lacks.
+    """
     if discovery.partial:
         more = f" (and {len(discovery.problems) - 1} more)" if len(discovery.problems) > 1 else ""
         raise AssayError(
-            f"a partial discovery teaches nothing: {discovery.problems[0]}{more}",
-            fix="discover again; `assay fabric compare` with any design says all that is wrong with it",
+            f"no design can be drafted from a partial discovery: {discovery.problems[0]}{more}",
+            fix="discover again; `assay fabric compare` with any design lists every problem",
         )
     inside = {guid for guid, device in discovery.devices.items() if device.description == AGGREGATION_NODE}
     cables = [cable for cable in discovery.cables if not {cable.a.guid, cable.b.guid} & inside]
@@ -146,40 +153,42 @@ def draft_from_discovery(discovery: FabricDiscovery, name: str) -> DesignDraft:
     draft = DesignDraft(name, f"Every cable as it was discovered: {len(devices)} devices, {len(cables)} cables", rate)
     draft.devices = _draft_devices(devices, cables)
     draft.cables = [_draft_cable(cable, devices, rate) for cable in cables]
-    draft.review = _review(draft)
+    draft.review = ["this is the cabling as found, right or not; add racks, units and lengths"]
+    if other_rates := sum(1 for cable in draft.cables if cable.rate):
+        draft.review.append(f"{format_count(other_rates, 'cable')} with another rate than {rate}: is that intended?")
     return draft
 
 
 def _draft_devices(devices: dict[str, DiscoveredDevice], cables: list[DiscoveredCable]) -> list[DraftDevice]:
     """Return the devices, switches first, by name."""
-    ports: dict[str, int] = {}
+    highest_port: dict[str, int] = {}
     for port in (port for cable in cables for port in (cable.a, cable.b)):
-        ports[port.guid] = max(ports.get(port.guid, 1), port.number)
-    if most := max(ports.values(), default=0) > MOST_PORTS and max(ports.values()):
-        raise AssayError(f"no device has a port {most}", fix="discover again")
-    shared = Counter(device.name for device in devices.values())
-    hosts = _hosts(device.name for device in devices.values() if device.kind == "hca")
+        highest_port[port.guid] = max(highest_port.get(port.guid, 1), port.number)
+    if (highest := max(highest_port.values(), default=0)) > MAX_PORTS:
+        raise AssayError(f"no device has a port {highest}", fix="discover again")
+    name_count = Counter(device.name for device in devices.values())
+    hosts = _find_hosts(device.name for device in devices.values() if device.kind == "hca")
     return [
         DraftDevice(
-            guid, device.name, device.kind, min(max(device.ports, ports.get(guid, 1)), MOST_PORTS),
-            review=f"{shared[device.name]} devices announce this name" if shared[device.name] > 1 else "",
+            guid, device.name, device.kind, min(max(device.ports, highest_port.get(guid, 1)), MAX_PORTS),
+            review=f"{name_count[device.name]} devices announce this name" if name_count[device.name] > 1 else "",
             node=hosts.get(device.name, "") if device.kind == "hca" else "",
         )
-        for guid, device in sorted(devices.items(), key=_order)
+        for guid, device in sorted(devices.items(), key=_find_sort_key)
     ]  # fmt: skip
 
 
-def _hosts(names: Iterable[str]) -> dict[str, str]:
-    """Return which host's adapter each name is. Where two adapters announce the same, their host tells nothing."""
-    every = Counter(names)
-    found = {name: said[1] for name in every if (said := ADAPTER.fullmatch(name))}
-    doubtful = {found[name] for name, many in every.items() if many > 1 and name in found} | {NO_HOST}
-    return {name: host for name, host in found.items() if host not in doubtful}
+def _find_hosts(names: Iterable[str]) -> dict[str, str]:
+    """Return the host of each adapter by its name, except hosts of which two adapters announce the same name."""
+    count = Counter(names)
+    hosts = {name: match[1] for name in count if (match := ADAPTER.fullmatch(name))}
+    ambiguous = {hosts[name] for name, times in count.items() if times > 1 and name in hosts} | {NO_HOST}
+    return {name: host for name, host in hosts.items() if host not in ambiguous}
 
 
-def _order(one: tuple[str, DiscoveredDevice]) -> tuple[bool, list[tuple[int, str]], str]:
-    """Order by name, its numbers as numbers: mlx5_2 stands before mlx5_10."""
-    guid, device = one
+def _find_sort_key(entry: tuple[str, DiscoveredDevice]) -> tuple[bool, list[tuple[int, str]], str]:
+    """Sort switches first, then by name, with numbers as numbers: mlx5_2 before mlx5_10."""
+    guid, device = entry
     parts = re.findall(r"([0-9]{1,9})|([^0-9]+|[0-9]+)", device.name)
     return device.kind == "hca", [(int(number or 0), text) for number, text in parts], guid
 
@@ -189,11 +198,5 @@ def _draft_cable(cable: DiscoveredCable, devices: dict[str, DiscoveredDevice], r
     hint = " – ".join(
         replace_unprintable(devices[port.guid].name) for port in (cable.a, cable.b) if port.guid in devices
     )
-    other = cable.rate if cable.rate != rate else ""
-    return DraftCable(a, b, other, hint=f"{hint}{f'; review: most run at {rate}' if other else ''}")
-
-
-def _review(draft: DesignDraft) -> list[str]:
-    other = sum(1 for cable in draft.cables if cable.rate)
-    said = ["this is what was there, right or not; racks, units and lengths are for you to add"]
-    return said + ([f"{other} cables run at another rate than {draft.rate}: meant so?"] if other else [])
+    other_rate = cable.rate if cable.rate != rate else ""
+    return DraftCable(a, b, other_rate, hint=f"{hint}{f'; review: most run at {rate}' if other_rate else ''}")

@@ -1,23 +1,23 @@
-"""Reads a point-to-point sheet: one cable a line, both ends in columns, as CSV.
+"""Reads a point-to-point sheet: CSV with one cable a line and both ends in columns.
 
 ```
 NVIDIA's cable validation tool   Rack,U,Name,HCA/Port,Rack,U,Name,Port      (also without a header)
 UFM's network design             #StartDevice,StartPort,EndDevice,EndPort,LinkType
 ```
-and what sites make of them: any order, any of the columns rack, U, name, port, GUID for either end, speed and length
-for the cable, told by their headers. Either end's headers begin with a word for it (Start, Source, From, A, … End,
-Destination, To, B), or stand in the order of the ends. Columns are parted by a comma, semicolon, tab or bar.
-Lines above the header are passed over, as are empty ones. A line that cannot be read is told, and the others stay.
+Sites vary these: the columns may come in any order. Each end may have rack, U, name, port and GUID; the cable may have
+speed and length. Headers name the columns. Those of an end start with a word for it (Start, Source, From, A … End,
+Destination, To, B), or come in the order of the ends. Comma, semicolon, tab or bar separate columns. Lines above the
+header and empty lines are skipped. A line that cannot be read is a problem, and the others are still read.
 
-What a port in a sheet means, as technicians and tools write it.
+Ports are written as technicians and tools write them:
 
 ```
 7   Port 7   P7   swp7     port 7
-17/1                       port 1 of cage 17, of two: 33
-1/17/1                     ASIC 1, cage 17, port 1: also 33; or cage 1, port 17?, see `PortLabelScheme`
+17/1                       port 1 of cage 17, with two ports a cage: port 33
+1/17/1                     ASIC 1, cage 17, port 1: also port 33; or cage 1, port 17 (see `PortLabelScheme`)
 17/1/2   1/17/1/2          port 1 of cage 17, split in two, the second part
 Blade 16_Port 2/20         a director switch: chip 2 of line card 16, port 20
-mlx5_3   mlx5_3/1          an adapter by its kernel's name
+mlx5_3   mlx5_3/1          an adapter by its kernel name
 HCA-4    HCA-4/1           the same one: UFM counts from 1
 ```
 """
@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -38,14 +38,14 @@ SIDES = (
     ("start", "source", "src", "from", "near", "a"),
     ("end", "destination", "dest", "dst", "to", "far", "peer", "b"),
 )
-FIELDS = {
+END_FIELDS = {
     "rack": ("rack", "cabinet", "cab"),
     "u": ("u", "ru", "unit", "rackunit", "rackposition", "elevation"),
     "name": ("name", "device", "node", "host", "hostname", "system", "switch", "devicename", "nodename"),
     "port": ("port", "hcaport", "hca", "interface", "portname", "portlabel", "portnumber"),
     "guid": ("guid", "nodeguid", "deviceguid"),
 }
-OF_CABLE = {
+CABLE_FIELDS = {
     "rate": ("speed", "linkspeed", "rate", "datarate"),
     "length": ("length", "cablelength", "lengthm", "cablelengthm"),
 }
@@ -56,7 +56,7 @@ COLUMNS_WITHOUT_HEADER = ("rack0", "u0", "name0", "port0", "rack1", "u1", "name1
 
 @dataclass(frozen=True, slots=True)
 class SheetEnd:
-    """One end as it is written; `u` 0 and an empty text mean that nothing is said."""
+    """One end as it is written. `u` 0 and an empty text mean that the sheet does not have it."""
 
     name: str
     port: str
@@ -67,7 +67,7 @@ class SheetEnd:
 
 @dataclass(frozen=True, slots=True)
 class SheetCable:
-    """One line."""
+    """The cable of one line."""
 
     line: int
     a: SheetEnd
@@ -83,47 +83,46 @@ class SheetCable:
 
 @dataclass
 class PointToPointSheet:
-    """What was read, and for each line that was not: its number and why."""
+    """The cables that were read, and the problems: the number of each unreadable line, and the reason."""
 
     cables: list[SheetCable] = field(default_factory=list)
     problems: list[tuple[int, str]] = field(default_factory=list)
 
 
 def read_sheet(text: str) -> PointToPointSheet:
-    """Read a sheet. Raises Trouble where no line of it names the columns."""
-    rows = list(_rows(text.removeprefix("\ufeff")))
-    first, columns = _columns(rows)
+    """Read a sheet. Raises AssayError if no line names the columns, or if the text is no CSV."""
+    rows = list(_read_rows(text.removeprefix("\ufeff")))
+    first, columns = _find_columns(rows)
     sheet = PointToPointSheet()
     for number, cells in rows[first:]:
         try:
-            sheet.cables.append(_cable(number, cells, columns))
-        except ValueError as wrong:
-            sheet.problems.append((number, str(wrong)))
+            sheet.cables.append(_read_cable(number, cells, columns))
+        except ValueError as error:
+            sheet.problems.append((number, str(error)))
     return sheet
 
 
-def _rows(text: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the lines that say something, with their numbers."""
+def _read_rows(text: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the lines that are not empty, with their numbers."""
     lines = text.splitlines()
-    begun = "".join(lines[:FIRST_LINES])
-    delimiter = max(",;\t|", key=begun.count)
+    delimiter = max(",;\t|", key="".join(lines[:FIRST_LINES]).count)
     reader = csv.reader(lines, delimiter=delimiter)
     try:
         for cells in reader:
             if any(cell.strip() for cell in cells):
                 yield reader.line_num, [cell.strip() for cell in cells]
-    except csv.Error as wrong:
+    except csv.Error as error:
         raise AssayError(
-            f"this is no CSV: {wrong}", where=f"line {reader.line_num}", fix="save the sheet as CSV"
+            f"this is no CSV: {error}", where=f"line {reader.line_num}", fix="save the sheet as CSV"
         ) from None
 
 
-def _columns(rows: Sequence[tuple[int, list[str]]]) -> tuple[int, dict[str, int]]:
-    """Return the first line after the header, and the place of each column."""
-    for place, (_, cells) in enumerate(rows[:FIRST_LINES]):
-        columns = _named(cells)
+def _find_columns(rows: Sequence[tuple[int, list[str]]]) -> tuple[int, dict[str, int]]:
+    """Return the index of the first row after the header, and the index of each column by its name."""
+    for index, (_, cells) in enumerate(rows[:FIRST_LINES]):
+        columns = _name_columns(cells)
         if {"name0", "name1", "port0", "port1"} <= set(columns):
-            return place + 1, columns
+            return index + 1, columns
     if (
         rows
         and len(rows[0][1]) == len(COLUMNS_WITHOUT_HEADER)
@@ -136,66 +135,73 @@ def _columns(rows: Sequence[tuple[int, list[str]]]) -> tuple[int, dict[str, int]
     )
 
 
-def _named(cells: Sequence[str]) -> dict[str, int]:
+def _name_columns(cells: Sequence[str]) -> dict[str, int]:
+    """Return the index of each column that a line may name: `name0` is the name of the first end."""
     columns: dict[str, int] = {}
-    for place, cell in enumerate(cells):
-        key = re.sub(r"[^a-z]", "", cell.lower())
-        for name, words in OF_CABLE.items():
-            if key in words:
-                columns.setdefault(name, place)
-        for name, side in _fields(key):
+    for index, cell in enumerate(cells):
+        header = re.sub(r"[^a-z]", "", cell.lower())
+        for name, words in CABLE_FIELDS.items():
+            if header in words:
+                columns.setdefault(name, index)
+        for name, side in _match_end_fields(header):
             sides = [side] if side is not None else [0, 1]
-            free = next((f"{name}{one}" for one in sides if f"{name}{one}" not in columns), None)
+            free = next((f"{name}{side}" for side in sides if f"{name}{side}" not in columns), None)
             if free:
-                columns[free] = place
+                columns[free] = index
                 break
     return columns
 
 
-def _fields(key: str) -> Iterator[tuple[str, int | None]]:
-    """Yield which column a header may mean, and of which end where it says so."""
-    for name, words in FIELDS.items():
-        if key in words:
+def _match_end_fields(header: str) -> Iterator[tuple[str, int | None]]:
+    """Yield each field that a header may mean, and the end (0 or 1) if the header names it."""
+    for name, words in END_FIELDS.items():
+        if header in words:
             yield name, None
         for side, prefixes in enumerate(SIDES):
-            if any(key.startswith(prefix) and key.removeprefix(prefix) in words for prefix in prefixes):
+            if any(header.startswith(prefix) and header.removeprefix(prefix) in words for prefix in prefixes):
                 yield name, side
 
 
-def _cable(number: int, cells: Sequence[str], columns: dict[str, int]) -> SheetCable:
+def _read_cable(number: int, cells: Sequence[str], columns: dict[str, int]) -> SheetCable:
     def cell(name: str) -> str:
         return cells[columns[name]] if columns.get(name, len(cells)) < len(cells) else ""
 
     ends = [
-        SheetEnd(cell(f"name{side}"), cell(f"port{side}"), cell(f"rack{side}"), *_place(cell, side)) for side in (0, 1)
+        SheetEnd(
+            cell(f"name{side}"),
+            cell(f"port{side}"),
+            cell(f"rack{side}"),
+            _parse_unit(cell(f"u{side}")),
+            normalize_guid(guid) if (guid := cell(f"guid{side}")) else "",
+        )
+        for side in (0, 1)
     ]
     for end, which in zip(ends, ("first", "second"), strict=True):
         if not end.name or not end.port:
             raise ValueError(f"the {which} end has no {'port' if end.name else 'name'}")
-    return SheetCable(number, ends[0], ends[1], _rate(cell("rate")), _length(cell("length")))
+    return SheetCable(number, ends[0], ends[1], _parse_rate(cell("rate")), _parse_length(cell("length")))
 
 
-def _place(cell: Callable[[str], str], side: int) -> tuple[int, str]:
-    unit, guid = cell(f"u{side}"), cell(f"guid{side}")
-    found = re.fullmatch(r"(?:r?u)?\s*(\d{1,3})\s*u?", unit, re.IGNORECASE)
-    if unit and not found:
-        raise ValueError(f"{unit!r} is no unit of a rack")
-    return int(found[1]) if found else 0, normalize_guid(guid) if guid else ""
+def _parse_unit(text: str) -> int:
+    found = re.fullmatch(r"(?:r?u)?\s*(\d{1,3})\s*u?", text, re.IGNORECASE)
+    if text and not found:
+        raise ValueError(f"{text!r} is no unit of a rack")
+    return int(found[1]) if found else 0
 
 
-def _rate(text: str) -> str:
-    """Return the rate that `4xNDR`, `NDR`, `400` or `400Gb/s` means."""
+def _parse_rate(text: str) -> str:
+    """Return the rate in `4xNDR`, `NDR`, `400` or `400Gb/s`. Raises ValueError for any other text."""
     if not text or parse_rate(text):
         return text
     if parse_rate(f"4x{text.upper()}"):
         return f"4x{text.upper()}"
     found = re.fullmatch(r"(\d+)\s*(?:g|gb|gbe|gbps|gb/s|gbit/s)?", text, re.IGNORECASE)
     if not found or int(found[1]) not in GBPS:
-        raise ValueError(f"{text!r} is no speed that is known: write it as 4xNDR")
+        raise ValueError(f"{text!r} is no known speed: write it as 4xNDR")
     return GBPS[int(found[1])]
 
 
-def _length(text: str) -> float:
+def _parse_length(text: str) -> float:
     found = re.fullmatch(r"(\d{1,4}(?:\.\d+)?)\s*(?:m|meters?|metres?)?", text, re.IGNORECASE)
     if text and not found:
         raise ValueError(f"{text!r} is no length in metres")
@@ -203,12 +209,15 @@ def _length(text: str) -> float:
 
 
 def read_adapter_mapping(text: str) -> dict[str, str]:
-    """Return what a node's ports are called, from lines `port,adapter` (`1/2,mlx5_3`); a header is passed over."""
-    rows = [cells for _, cells in _rows(text.removeprefix("\ufeff"))]
-    found = {cells[0]: cells[1] for cells in rows if len(cells) > 1 and re.search(r"\d", cells[0])}
-    if not found:
-        raise AssayError("no line of it names a port and an adapter", fix="write lines as `1/2,mlx5_3`")
-    return found
+    """Return the adapter of each port of a node, from lines `port,adapter` (`1/2,mlx5_3`). A header is skipped.
+
+    Raises AssayError if there is no such line.
+    """
+    rows = [cells for _, cells in _read_rows(text.removeprefix("\ufeff"))]
+    mapping = {cells[0]: cells[1] for cells in rows if len(cells) > 1 and re.search(r"\d", cells[0])}
+    if not mapping:
+        raise AssayError("no line names a port and an adapter", fix="write lines as `1/2,mlx5_3`")
+    return mapping
 
 
 PORTS_PER_CAGE = 2
@@ -220,7 +229,7 @@ _NUMBERS = re.compile(r"(?:port|p|swp|ib)?[ _-]*(\d+(?:/\d+){0,3})", re.IGNORECA
 
 
 class SheetPortLabel(NamedTuple):
-    """What is written: the kernel's name of an adapter, the part of a director switch, the numbers of a label."""
+    """A parsed label: the kernel name of an adapter, the part of a director switch, or the numbers of a port."""
 
     adapter: str = ""
     part: str = ""
@@ -228,7 +237,7 @@ class SheetPortLabel(NamedTuple):
 
 
 def parse_port_label(text: str) -> SheetPortLabel:
-    """Return what a port's text says. Raises ValueError."""
+    """Return what the text of a port names. Raises ValueError for any other text."""
     if found := _ADAPTER.fullmatch(text):
         number = int(found[1]) if found[1] is not None else int(found[2]) - 1
         if number >= 0:
@@ -242,10 +251,10 @@ def parse_port_label(text: str) -> SheetPortLabel:
 
 
 class PortLabelScheme(NamedTuple):
-    """How a sheet labels ports of switches.
+    """How a sheet labels the ports of switches.
 
-    `cages`: some label has a cage. `split`: how many parts a port has. Three numbers are ASIC, cage and port where all
-    of them begin with 1, as NVIDIA's tools write them; else cage, port and part.
+    `cages`: some label has a cage. `split`: the number of parts of a port. `asic`: labels of three numbers are ASIC,
+    cage and port, as NVIDIA's tools write them. Otherwise they are cage, port and part.
     """
 
     cages: bool = False
@@ -254,7 +263,7 @@ class PortLabelScheme(NamedTuple):
 
     @classmethod
     def infer(cls, labels: Iterable[tuple[int, ...]]) -> PortLabelScheme:
-        """Return how these labels are meant, all together."""
+        """Return the scheme of a sheet's labels. Three numbers include an ASIC if all of them start with 1."""
         every = list(labels)
         three = [label for label in every if len(label) == 3]
         asic = bool(three) and all(label[0] == 1 and label[2] <= PORTS_PER_CAGE for label in three)
@@ -262,13 +271,13 @@ class PortLabelScheme(NamedTuple):
         return cls(any(len(label) > 1 for label in every), 2 if split else 1, asic)
 
     def find_port_number(self, label: tuple[int, ...]) -> int:
-        """Return the number of a port. Raises ValueError for a label that this cannot be."""
+        """Return the number of a port. Raises ValueError for a label that does not fit the scheme."""
         if len(label) == 1:
             return label[0]
         if len(label) == 4 or (len(label) == 3 and self.asic):
             label = label[1:]
         cage, port, part = (*label, 1)[:3]
         if port > PORTS_PER_CAGE or part > self.split:
-            said = "/".join(map(str, label))
-            raise ValueError(f"{said} is no label of a switch with {PORTS_PER_CAGE} ports a cage")
+            text = "/".join(map(str, label))
+            raise ValueError(f"{text} is no label of a switch with {PORTS_PER_CAGE} ports a cage")
         return ((cage - 1) * PORTS_PER_CAGE + port - 1) * self.split + part

@@ -1,4 +1,4 @@
-"""Drafts a design from a point-to-point sheet: names become the inventory's nodes, and switches whose GUID is known."""
+"""Drafts a design from a point-to-point sheet. Names become nodes of the inventory, and switches with known GUIDs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ RATE = "4xNDR"
 
 
 class SheetPlug(NamedTuple):
-    """One end, understood: the device's name in the design, and its port."""
+    """One end of a cable: the device's name in the design, and its port."""
 
     device: str
     port: int
@@ -35,158 +35,159 @@ class SheetPlug(NamedTuple):
 
 @dataclass
 class SheetImport:
-    """A sheet on its way into a design. `mapping` gives the adapter's name for a port that a sheet writes of a node."""
+    """Makes a design of a sheet. `mapping` has the adapter's name for each port text of a node in the sheet.
+
+    `discovery` adds the GUIDs, port counts and rate of devices that announce the sheet's names.
+    """
 
     sheet: PointToPointSheet
     fleet: Fleet
     discovery: FabricDiscovery | None = None
     mapping: Mapping[str, str] = field(default_factory=dict)
+    _nodes_with_numbers: set[str] = field(default_factory=set, init=False)
+    _plugged_devices: dict[str, tuple[SheetEnd, int]] = field(default_factory=dict, init=False)
+    """Every device of the sheet by its name: the end that describes it best, and its highest port."""
 
     def draft(self, name: str) -> DesignDraft:
-        """Return the draft. What cannot be understood is added to the sheet's problems."""
-        cables = list(self._cables())
+        """Return the draft. Lines that cannot be resolved are added to the sheet's problems."""
+        cables = list(self._list_cables())
         rate = find_most_frequent(cable.rate for cable in self.sheet.cables if cable.rate)
-        review = [] if rate or self._seen_rate else [f"the sheet tells no speed; {RATE} is a guess"]
-        rate = rate or self._seen_rate or RATE
+        review = [] if rate or self._discovered_rate else [f"the sheet has no speed; {RATE} is a guess"]
+        rate = rate or self._discovered_rate or RATE
         draft = DesignDraft(name, f"Cabling of a point-to-point sheet: {len(cables)} cables", rate)
-        draft.review = [*review, *self._guessed()]
-        draft.devices = [self._device(name) for name in self._devices if not self._of_inventory(name)]
-        draft.switch = self._switch()
+        draft.review = [*review, *self._list_guesses()]
+        draft.devices = [
+            self._draft_device(name) for name in self._plugged_devices if not self._is_inventory_adapter(name)
+        ]
+        draft.switch = self._draft_switch()
         for row, a, b in cables:
-            other = row.rate if row.rate and row.rate != rate else ""
-            draft.cables.append(DraftCable(f"{a.device}/{a.port}", f"{b.device}/{b.port}", other, row.length_m))
+            other_rate = row.rate if row.rate and row.rate != rate else ""
+            draft.cables.append(DraftCable(f"{a.device}/{a.port}", f"{b.device}/{b.port}", other_rate, row.length_m))
         return draft
 
-    def _cables(self) -> Iterator[tuple[SheetCable, SheetPlug, SheetPlug]]:
-        """Yield the cables of which both ends are understood, and no port is taken already."""
+    def _list_cables(self) -> Iterator[tuple[SheetCable, SheetPlug, SheetPlug]]:
+        """Yield the cables whose ends can be resolved to ports that no other cable uses."""
         used: dict[SheetPlug, int] = {}
         for row in self.sheet.cables:
             try:
-                plugs = [self._plug(end) for end in row.ends]
+                plugs = [self._resolve_plug(end) for end in row.ends]
                 for plug in plugs:
                     if plug in used or plugs[0] == plugs[1]:
                         where = f"line {used[plug]}" if plug in used else "its own other end"
-                        raise ValueError(f"port {plug.port} of {plug.device} is cabled by {where} already")
-            except ValueError as wrong:
-                self.sheet.problems.append((row.line, str(wrong)))
+                        raise ValueError(f"port {plug.port} of {plug.device} has a cable already: {where}")
+            except ValueError as error:
+                self.sheet.problems.append((row.line, str(error)))
                 continue
             for plug, end in zip(plugs, row.ends, strict=True):
                 used[plug] = row.line
-                self._remember(plug, end)
+                self._record_device(plug, end)
             yield row, plugs[0], plugs[1]
 
-    def _plug(self, end: SheetEnd) -> SheetPlug:
-        """Return what an end means. Raises ValueError."""
-        node = self._nodes.get(end.name.casefold())
+    def _resolve_plug(self, end: SheetEnd) -> SheetPlug:
+        """Return the device and port of an end. Raises ValueError if it has none."""
+        node = self._nodes_by_name.get(end.name.casefold())
         mapped = self.mapping.get(end.port) if node or not self._is_switch(end.name) else None
-        words = parse_port_label(mapped or end.port)
-        if words.adapter:
-            return SheetPlug(f"{node.name if node else end.name} {words.adapter}", *words.numbers)
+        label = parse_port_label(mapped or end.port)
+        if label.adapter:
+            return SheetPlug(f"{node.name if node else end.name} {label.adapter}", *label.numbers)
         if node:
-            return SheetPlug(self._by_place(node, words), 1)
-        name = f"{end.name}/{words.part}" if words.part else end.name
-        return SheetPlug(name, words.numbers[0] if words.part else self._numbers.find_port_number(words.numbers))
+            return SheetPlug(self._find_adapter_by_number(node, label), 1)
+        name = f"{end.name}/{label.part}" if label.part else end.name
+        return SheetPlug(name, label.numbers[0] if label.part else self._label_scheme.find_port_number(label.numbers))
 
-    def _by_place(self, node: Node, words: SheetPortLabel) -> str:
-        """Return the adapter at a port that is only counted: 1 is rail 0; 2/1 is the first port of the second cage."""
-        place = (
-            (words.numbers[0] - 1)
-            if len(words.numbers) == 1
-            else PortLabelScheme(cages=True).find_port_number(words.numbers[:2]) - 1
-        )
-        names = self._adapters[node.name]
-        if not 0 <= place < len(names):
+    def _find_adapter_by_number(self, node: Node, label: SheetPortLabel) -> str:
+        """Return the adapter at a numbered port of a node: 1 is rail 0; 2/1 is the first port of the second cage."""
+        if len(label.numbers) == 1:
+            rail = label.numbers[0] - 1
+        else:
+            rail = PortLabelScheme(cages=True).find_port_number(label.numbers[:2]) - 1
+        names = self._adapters_by_node[node.name]
+        if not 0 <= rail < len(names):
             raise ValueError(
-                f"{node.name} has {len(names)} adapters, and none at port {'/'.join(map(str, words.numbers))}"
+                f"{node.name} has {len(names)} adapters, and none at port {'/'.join(map(str, label.numbers))}"
             )
-        self._by_number.add(node.name)
-        return names[place]
+        self._nodes_with_numbers.add(node.name)
+        return names[rail]
 
     def _is_switch(self, name: str) -> bool:
-        return name.casefold() in self._known and self._known[name.casefold()][1] == "switch"
+        return name.casefold() in self._known_devices and self._known_devices[name.casefold()][1] == "switch"
 
     @cached_property
-    def _numbers(self) -> PortLabelScheme:
-        """How the sheet labels ports of switches."""
+    def _label_scheme(self) -> PortLabelScheme:
+        """How the sheet labels the ports of switches."""
         labels = []
-        for end in (end for row in self.sheet.cables for end in row.ends if end.name.casefold() not in self._nodes):
+        ends = (end for row in self.sheet.cables for end in row.ends)
+        for end in (end for end in ends if end.name.casefold() not in self._nodes_by_name):
             try:
-                words = parse_port_label(end.port)
+                label = parse_port_label(end.port)
             except ValueError:
                 continue
-            if not words.adapter and not words.part:
-                labels.append(words.numbers)
+            if not label.adapter and not label.part:
+                labels.append(label.numbers)
         return PortLabelScheme.infer(labels)
 
-    @cached_property
-    def _by_number(self) -> set[str]:
-        return set()
 
-    @cached_property
-    def _devices(self) -> dict[str, tuple[SheetEnd, int]]:
-        """Every device of the sheet by its name: where it was named, and its highest port."""
-        return {}
-
-    def _remember(self, plug: SheetPlug, end: SheetEnd) -> None:
-        first, most = self._devices.get(plug.device, (end, 0))
+    def _record_device(self, plug: SheetPlug, end: SheetEnd) -> None:
+        first, highest = self._plugged_devices.get(plug.device, (end, 0))
         better = end if (end.rack or end.guid) and not (first.rack or first.guid) else first
-        self._devices[plug.device] = (better, max(most, plug.port))
+        self._plugged_devices[plug.device] = (better, max(highest, plug.port))
 
     @cached_property
-    def _nodes(self) -> Mapping[str, Node]:
+    def _nodes_by_name(self) -> Mapping[str, Node]:
         return {name.casefold(): node for name, node in self.fleet.nodes.items()}
 
     @cached_property
-    def _adapters(self) -> Mapping[str, list[str]]:
+    def _adapters_by_node(self) -> Mapping[str, list[str]]:
         return {name: list_adapter_names(node, self.fleet) for name, node in self.fleet.nodes.items()}
 
-    def _of_inventory(self, device: str) -> bool:
-        """Whether the inventory gives the GUID of a node's adapter."""
-        return device in self._adapters.get(device.partition(" ")[0], ())
+    def _is_inventory_adapter(self, device: str) -> bool:
+        """Return whether the device is an adapter of the inventory, which has its GUID."""
+        return device in self._adapters_by_node.get(device.partition(" ")[0], ())
 
     @cached_property
-    def _known(self) -> Mapping[str, tuple[str, DeviceKind, int]]:
-        """GUID, kind and number of ports by name: of the designs that there are, and of what was discovered."""
+    def _known_devices(self) -> Mapping[str, tuple[str, DeviceKind, int]]:
+        """GUID, kind and number of ports by name, from the fleet's designs and from the discovery."""
         known: dict[str, tuple[str, DeviceKind, int]] = {}
         for design in self.fleet.designs.values():
-            most = design.switch.port_count if design.switch else 0
-            known |= {name.casefold(): (switch.guid, "switch", most) for name, _, _, switch in design.switches()}
-        seen: dict[str, list[tuple[str, DeviceKind, int]]] = {}
-        for one in self.discovery.devices.values() if self.discovery else ():
-            seen.setdefault(one.name.casefold(), []).append((one.guid, one.kind, one.ports))
-        return known | {name: every[0] for name, every in seen.items() if len(every) == 1}
+            highest = design.switch.port_count if design.switch else 0
+            known |= {name.casefold(): (switch.guid, "switch", highest) for name, _, _, switch in design.switches()}
+        announced: dict[str, list[tuple[str, DeviceKind, int]]] = {}
+        for device in self.discovery.devices.values() if self.discovery else ():
+            announced.setdefault(device.name.casefold(), []).append((device.guid, device.kind, device.ports))
+        return known | {name: devices[0] for name, devices in announced.items() if len(devices) == 1}
 
-    def _device(self, name: str) -> DraftDevice:
-        end, most = self._devices[name]
-        guid, kind, ports = self._known.get(name.casefold(), ("", "switch", 0))
+    def _draft_device(self, name: str) -> DraftDevice:
+        end, highest = self._plugged_devices[name]
+        guid, kind, ports = self._known_devices.get(name.casefold(), ("", "switch", 0))
         if " mlx5_" in name:
             kind = "hca"
-        count = 0 if self._modelled(kind) else max(ports, most)
+        count = 0 if self._has_switch_model(kind) else max(ports, highest)
         return DraftDevice(end.guid or guid, name, kind, count if kind != "hca" or count > 1 else 0, end.rack, end.u)
 
-    def _modelled(self, kind: DeviceKind) -> bool:
-        return kind == "switch" and self._numbers.cages
+    def _has_switch_model(self, kind: DeviceKind) -> bool:
+        return kind == "switch" and self._label_scheme.cages
 
-    def _switch(self) -> str:
-        if not self._numbers.cages:
+    def _draft_switch(self) -> str:
+        if not self._label_scheme.cages:
             return ""
-        switches = {name: most for name, (_, most) in self._devices.items() if " mlx5_" not in name}
-        known = [self._known[name.casefold()][2] for name in switches if name.casefold() in self._known]
-        whole = -(-max([*switches.values(), *known], default=1) // self._numbers.split)
+        switches = {name: highest for name, (_, highest) in self._plugged_devices.items() if " mlx5_" not in name}
+        known = [self._known_devices[name.casefold()][2] for name in switches if name.casefold() in self._known_devices]
+        whole = -(-max([*switches.values(), *known], default=1) // self._label_scheme.split)
         ports = next((count for count in PORT_COUNTS if count >= whole), whole)
-        split = f", split: {self._numbers.split}" if self._numbers.split > 1 else ""
+        split = f", split: {self._label_scheme.split}" if self._label_scheme.split > 1 else ""
         return (
             f"{{product: switch, ports: {ports}, labels: cage/port{split}}} # review: name the product, check the ports"
         )
 
     @cached_property
-    def _seen_rate(self) -> str:
+    def _discovered_rate(self) -> str:
         return find_most_frequent(cable.rate for cable in self.discovery.cables) if self.discovery else ""
 
-    def _guessed(self) -> Iterator[str]:
-        if self._by_number:
-            yield f"ports of nodes are numbers ({min(self._by_number)}): 1 was taken for rail 0; see --adapters"
-        if self._numbers.asic:
-            yield "labels of three numbers were taken for ASIC, cage and port"
-        elif self._numbers.split > 1:
-            yield "labels of three numbers were taken for cage, port and part of a split port"
+    def _list_guesses(self) -> Iterator[str]:
+        if self._nodes_with_numbers:
+            node = min(self._nodes_with_numbers)
+            yield f"ports of nodes are numbers ({node}): 1 is read as rail 0; use --adapters to say otherwise"
+        if self._label_scheme.asic:
+            yield "labels of three numbers are read as ASIC, cage and port"
+        elif self._label_scheme.split > 1:
+            yield "labels of three numbers are read as cage, port and part of a split port"
