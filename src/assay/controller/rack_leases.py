@@ -77,16 +77,15 @@ class LeasedRackAssignment(RackAssignment):
 
     def select_assigned(self, names: Collection[str]) -> list[str]:
         """Return the nodes in racks that fall to this controller and whose lease no other controller still holds."""
-        if time.monotonic() - self._renewed_at > self._lease_s / 2:
+        if not self._renewed_at or time.monotonic() - self._renewed_at > self._lease_s / 2:
             self.renew()
         held = self._held
         return [name for name in names if name in self._nodes and find_rack_slice(self._nodes[name]) in held]
 
     def replace_nodes(self, nodes: Mapping[str, Node]) -> None:
-        """Share these nodes from now on, and claim the racks that are new."""
+        """Share these nodes from now on; the next selection claims the racks that are new."""
         if nodes is not self._nodes:
-            self._nodes = nodes
-            self.renew()
+            self._nodes, self._renewed_at = nodes, 0.0
 
     def renew(self) -> None:
         """Renew the leases, claim free slices that fall to us, release those that fall to others. Raises AssayError."""
