@@ -117,7 +117,7 @@ def test_a_gauge_that_stays_at_79_is_one_sighting_however_often_it_is_looked_at(
         told |= {
             (line["seq"], line["text"]) for line in build_xid_lines(find_xid_changes([within], [before], BY), None)
         }
-    assert told == {(int(whole[40][0]), "NVRM: Xid (PCI:0000:1b:00): 79, told by a gauge of the last XID")}
+    assert told == {(int(whole[40][0]), "NVRM: Xid (PCI:0000:1b:00): 79, from a gauge of the last XID")}
 
 
 def test_a_gap_in_the_scraping_is_no_new_xid() -> None:

@@ -19,8 +19,8 @@ import trustme
 from assay.fleet.fleet_loader import load_fleet
 from assay.model.node import Node
 from assay.model.specs.node_settings import make_node_settings
-from assay.observe.prometheus.prometheus_transport import PrometheusTransport
 from assay.observe.transports.transport_choice import TransportRegistry, run_remote_probe
+from assay.observe.transports.transport_protocol import TransportContext
 
 NODES = [f"n{number:04}" for number in range(1, 51)]
 
@@ -97,7 +97,7 @@ def node(stand: Stand, ca: Path | None, name: str = "n0001", **more: Any) -> Nod
 
 
 def test_one_round_of_queries_answers_for_all_nodes(stand: Stand, ca_file: Path, maps: Any) -> None:
-    transports = TransportRegistry(prometheus=PrometheusTransport(maps, Path()))
+    transports = TransportRegistry(TransportContext(monitorings=maps))
     found = {name: run_remote_probe(node(stand, ca_file, name), [], 10, transports) for name in NODES}
     assert len(stand.asked) == 4, (
         "the metrics, what of them is too old, the gauge of XIDs, and what that stood at before"
@@ -111,16 +111,16 @@ def test_one_round_of_queries_answers_for_all_nodes(stand: Stand, ca_file: Path,
 
 def test_a_node_of_which_nothing_is_known_reads_failed(stand: Stand, ca_file: Path, maps: Any) -> None:
     tree = run_remote_probe(
-        node(stand, ca_file, "n9999"), [], 10, TransportRegistry(prometheus=PrometheusTransport(maps, Path()))
+        node(stand, ca_file, "n9999"), [], 10, TransportRegistry(TransportContext(monitorings=maps))
     )["probe"]
     assert tree["failed"].endswith('has no series with Hostname="n9999"')
 
 
 def test_what_is_missing_while_prometheus_warns_is_not_absent(stand: Stand, ca_file: Path, maps: Any) -> None:
     stand.warnings = ["store-2 is down"]
-    tree = run_remote_probe(
-        node(stand, ca_file), [], 10, TransportRegistry(prometheus=PrometheusTransport(maps, Path()))
-    )["probe"]
+    tree = run_remote_probe(node(stand, ca_file), [], 10, TransportRegistry(TransportContext(monitorings=maps)))[
+        "probe"
+    ]
     assert tree["host"]["uptime_s"] == {"failed": "node_boot_time_seconds: store-2 is down"}
 
 
@@ -130,21 +130,17 @@ def test_a_token_is_shown_and_never_told(
     stand.token = "canary-5c1e"
     monkeypatch.setenv("PROMETHEUS_TOKEN", stand.token)
     with_token = node(stand, ca_file, token={"env": "PROMETHEUS_TOKEN"})
-    tree = run_remote_probe(with_token, [], 10, TransportRegistry(prometheus=PrometheusTransport(maps, Path())))[
-        "probe"
-    ]
+    tree = run_remote_probe(with_token, [], 10, TransportRegistry(TransportContext(monitorings=maps)))["probe"]
     assert "gpu" in tree
     assert stand.token not in json.dumps(tree)
-    refused = run_remote_probe(
-        node(stand, ca_file), [], 10, TransportRegistry(prometheus=PrometheusTransport(maps, Path()))
-    )["probe"]
+    refused = run_remote_probe(node(stand, ca_file), [], 10, TransportRegistry(TransportContext(monitorings=maps)))[
+        "probe"
+    ]
     assert "answers 401: no" in refused["failed"]
 
 
 def test_a_stranger_is_not_asked(stand: Stand, maps: Any) -> None:
-    tree = run_remote_probe(node(stand, None), [], 10, TransportRegistry(prometheus=PrometheusTransport(maps, Path())))[
-        "probe"
-    ]
+    tree = run_remote_probe(node(stand, None), [], 10, TransportRegistry(TransportContext(monitorings=maps)))["probe"]
     assert tree["failed"].endswith("its certificate is not trusted")
     assert stand.asked == []
 
@@ -161,9 +157,7 @@ def test_a_service_that_drips_is_cut_off(stand: Stand, ca_file: Path, maps: Any)
 
     stand.odd = drip
     begun = time.monotonic()
-    tree = run_remote_probe(
-        node(stand, ca_file), [], 1, TransportRegistry(prometheus=PrometheusTransport(maps, Path()))
-    )["probe"]
+    tree = run_remote_probe(node(stand, ca_file), [], 1, TransportRegistry(TransportContext(monitorings=maps)))["probe"]
     over.set()
     assert "no answer within 1.0 s" in tree["failed"]
     assert time.monotonic() - begun < 20
@@ -174,7 +168,7 @@ def test_nothing_is_started_through_metrics(stand: Stand, ca_file: Path, maps: A
         node(stand, ca_file),
         ["--active", "memory"],
         10,
-        TransportRegistry(prometheus=PrometheusTransport(maps, Path())),
+        TransportRegistry(TransportContext(monitorings=maps)),
     )
     assert "nothing can be started there" in found["active"]["failed"]
     assert stand.asked == []

@@ -7,16 +7,16 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 
 from assay.model.errors import AssayError
 from assay.model.node import Node
+from assay.model.plugins import TRANSPORTS
 from assay.model.specs.node_settings import NodeSettings
-from assay.model.specs.node_settings import TransportName as Known
-from assay.observe.transports import ssh_and_local
-from assay.observe.transports.ssh_and_local import CommandTransport
+from assay.observe.transports import command_transport
+from assay.observe.transports.command_transport import CommandTransport
 from assay.observe.transports.transport_choice import TransportRegistry, run_remote_probe
 from assay.probe.pack import build_pack
 
@@ -37,10 +37,16 @@ def test_nothing_said_is_ssh() -> None:
 
 
 def test_one_that_there_is_not_is_refused_and_those_that_there_are_named() -> None:
-    with pytest.raises(AssayError, match="n1 cannot be read by 'pigeon'") as said:
+    with pytest.raises(AssayError, match="n1: there is no transport 'pigeon'") as said:
         TransportRegistry().transport_for(node(transport="pigeon"))
-    assert all(name in said.value.fix for name in get_args(Known))
-    assert run_remote_probe(node(transport="pigeon"), [], 60) == {"probe": {"failed": "n1 cannot be read by 'pigeon'"}}
+    assert all(name in said.value.fix for name in ("ssh", "local", "slurm", "kubernetes", "push", "prometheus"))
+    assert run_remote_probe(node(transport="pigeon"), [], 60) == {"probe": {"failed": "there is no transport 'pigeon'"}}
+
+
+def test_the_inventory_is_checked_against_the_settings_of_each_transport_of_assay() -> None:
+    for name in filter(TRANSPORTS.is_own, TRANSPORTS.names()):
+        transport = TRANSPORTS.load(name)
+        assert not transport.settings_name or transport.settings_name in NodeSettings.model_fields
 
 
 def test_local_is_this_machine_even_from_within_a_lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,19 +66,19 @@ def test_the_probe_ends_before_who_asked_for_it_gives_up() -> None:
 def test_many_threads_that_want_the_probe_at_once_all_get_it() -> None:
     """Whatever collects garbage lets other threads in, even in the middle of ast.parse: CPython 3.11 breaks then."""
     build_pack.cache_clear()
-    ssh_and_local._build_probe_script.cache_clear()
+    command_transport._build_probe_script.cache_clear()
     before, switching = gc.get_threshold(), sys.getswitchinterval()
     gc.callbacks.append(let_others_in)
     gc.set_threshold(200, 10, 10)
     sys.setswitchinterval(1e-5)
     try:
         with ThreadPoolExecutor(8) as threads:
-            scripts = [one.result() for one in [threads.submit(ssh_and_local.build_probe_script) for _ in range(8)]]
+            scripts = [one.result() for one in [threads.submit(command_transport.build_probe_script) for _ in range(8)]]
     finally:
         gc.callbacks.remove(let_others_in)
         gc.set_threshold(*before)
         sys.setswitchinterval(switching)
-    assert set(scripts) == {ssh_and_local.build_probe_script()}
+    assert set(scripts) == {command_transport.build_probe_script()}
 
 
 def let_others_in(*_: Any) -> None:

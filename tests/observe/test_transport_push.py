@@ -15,9 +15,9 @@ from assay.model.fleet import Fleet
 from assay.model.node import Node
 from assay.model.reading import absent, value
 from assay.model.specs.node_settings import make_node_settings
-from assay.observe.agent_delivery import store_pushed_document
 from assay.observe.evidence_collector import collect_evidence
 from assay.observe.evidence_store import EvidenceStore
+from assay.observe.transports.push_transport import store_pushed_document
 
 AT = datetime(2026, 11, 20, 8, 0, tzinfo=UTC)
 TREE = {"host": {"hostname": value("n1")}}
@@ -82,7 +82,7 @@ def test_a_document_that_comes_late_is_kept_but_is_not_the_last(fleet: Fleet, st
         ({"schema": "assay.evidence/1", "node": "n1", "at": 7, "channels": {}}, "not an evidence document"),
         (pushed(node="n9"), "the inventory has no node n9"),
         (pushed(bmc={}), "the channel probe alone"),
-        (pushed(at=datetime(2026, 1, 1)), "no time with its zone"),  # noqa: DTZ001  # what is refused
+        (pushed(at=datetime(2026, 1, 1)), "not a time with a time zone"),  # noqa: DTZ001  # what is refused
     ],
 )
 def test_what_is_no_evidence_of_a_known_node_is_refused(

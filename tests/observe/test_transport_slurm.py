@@ -11,8 +11,9 @@ from slurm_cluster import cluster, needs_slurm, said, until
 
 from assay.model.node import Node
 from assay.model.specs.node_settings import make_node_settings
-from assay.observe.transports.slurm_and_kubernetes import wrap_srun
+from assay.observe.transports.slurm_transport import SlurmStepTransport
 from assay.observe.transports.transport_choice import run_remote_probe
+from assay.observe.transports.transport_protocol import TransportContext
 
 
 @pytest.fixture(scope="module")
@@ -90,11 +91,11 @@ def test_without_slurm_a_job_to_join_cannot_be_found_and_that_is_said(
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     answer = run_remote_probe(node(slurm_step={"join": True}), [], 60)
-    assert answer == {"probe": {"failed": "squeue does not say which job runs on n0001: FileNotFoundError"}}
+    assert answer == {"probe": {"failed": "there is no squeue here"}}
 
 
 def test_what_the_inventory_adds_for_srun_stands_before_the_words() -> None:
     told = node(slurm_step={"node": "gpu-1", "options": ["--partition=checks"]})
-    command = wrap_srun(told, ["python3", "-"])
+    command = SlurmStepTransport(TransportContext()).wrap(told, ["python3", "-"])
     assert "--nodelist=gpu-1" in command
     assert command[-4:] == ["--partition=checks", "--", "python3", "-"]

@@ -18,8 +18,9 @@ from assay.lab.nvml.stub_build import build_stub
 from assay.model.errors import AssayError
 from assay.model.node import Node
 from assay.model.specs.node_settings import make_node_settings
-from assay.observe.transports.ssh_and_local import wrap_ssh
+from assay.observe.transports.ssh_transport import SshTransport
 from assay.observe.transports.transport_choice import run_remote_probe
+from assay.observe.transports.transport_protocol import TransportContext
 
 SSHD = "/usr/sbin/sshd"
 needs_sshd = pytest.mark.skipif(not Path(SSHD).exists(), reason="no sshd here (Debian: openssh-server)")
@@ -195,16 +196,20 @@ def readers_of(root: str) -> list[str]:
 def test_what_ansible_is_told_of_a_host_counts() -> None:
     variables = {"ansible_host": "10.0.0.7", "ansible_port": 2222, "ansible_user": "ops", "ansible_become": True}
     node = Node("n1", "p", "s", "r01", 1, "x", "spec", "managed", settings=make_node_settings(variables))
-    command = wrap_ssh(node, ["python3", "-c", "a b"])
+    command = SshTransport(TransportContext()).wrap(node, ["python3", "-c", "a b"])
     assert command[:4] == ["ssh", "-T", "-o", "BatchMode=yes"]
     assert command[6:] == ["-p", "2222", "-l", "ops", "--", "10.0.0.7", "sudo -n python3 -c 'a b'"]
-    assert wrap_ssh(replace(node, settings=make_node_settings({})), ["true"])[6:] == ["--", "n1", "true"]
+    assert SshTransport(TransportContext()).wrap(replace(node, settings=make_node_settings({})), ["true"])[6:] == [
+        "--",
+        "n1",
+        "true",
+    ]
 
 
 def test_an_address_that_begins_like_an_option_is_no_option() -> None:
     settings = make_node_settings({"ansible_host": "-oProxyCommand=x"})
     node = Node("n1", "p", "s", "r01", 1, "x", "spec", "managed", settings=settings)
-    command = wrap_ssh(node, ["true"])
+    command = SshTransport(TransportContext()).wrap(node, ["true"])
     assert command.index("--") < command.index("-oProxyCommand=x")
 
 
@@ -212,7 +217,7 @@ def test_a_template_of_ansible_s_is_refused_in_words() -> None:
     settings = make_node_settings({"ansible_host": "{{ address }}"})
     node = Node("n1", "p", "s", "r01", 1, "x", "spec", "managed", settings=settings)
     with pytest.raises(AssayError, match="ansible_host of n1 is a template"):
-        wrap_ssh(node, ["true"])
+        SshTransport(TransportContext()).wrap(node, ["true"])
     assert run_remote_probe(node, [], 60) == {
         "probe": {"failed": "ansible_host of n1 is a template, which only Ansible can fill in"}
     }

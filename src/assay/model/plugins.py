@@ -64,8 +64,14 @@ class PluginGroup:
 
 SCHEDULERS = PluginGroup("assay.schedulers", "scheduler")
 """Each is called with a node's NodeSettings and returns a SchedulerAdapter (schedulers/scheduler_adapter.py)."""
+CHECK_RULES = PluginGroup("assay.check_rules", "module of check rules")
+"""Each is a module of functions with `@rule` (fleet/check.py)."""
 TICKET_SINKS = PluginGroup("assay.ticket_sinks", "ticket sink", ("settings_model", "is_local", "deliver", "holds"))
 """Each is a class that implements TicketSink (tickets/sink_protocol.py)."""
+TRANSPORTS = PluginGroup("assay.transports", "transport", ("settings_name", "settings_model", "ask"))
+"""Each is a class that implements ProbeTransport (observe/transports/transport_protocol.py)."""
+LOG_FORMS = PluginGroup("assay.log_forms", "log form", ("name", "is_bmc_log", "rate", "read"))
+"""Each is an object that implements LogForm (observe/logs/log_forms.py)."""
 
 
 @cache

@@ -1,8 +1,7 @@
-"""What an agent delivers, as evidence: kernel lines and NVML events as a probe would have read them, and whole looks.
+"""Turns what an agent delivers into evidence: kernel lines and NVML events in the probe's form, and probe documents.
 
-Times are the controller's: a node's clock may be wrong, but it tells how long ago something was when it was sent.
-
-Take in the documents that agents push: the same evidence, brought by the node instead of fetched.
+Times are converted to the controller's clock: a node's clock may be wrong, but it shows how long before the delivery
+something happened.
 """
 
 from __future__ import annotations
@@ -13,19 +12,16 @@ from datetime import datetime, timedelta
 from itertools import groupby
 from typing import Any, Literal, NamedTuple
 
-from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument
-from assay.model.fleet import Fleet
 from assay.model.reading import value
-from assay.observe.evidence_store import EvidenceStore
 
 DeliveredKind = Literal["kernel", "nvml", "probe"]
 
 
 class DeliveredItem(NamedTuple):
-    """One thing that an agent saw at `at` (seconds since 1970, its own clock).
+    """One item of an agent's delivery, from `at` (seconds since 1970, the node's clock).
 
-    `body` of a line: boot, seq, t_s (seconds since that boot), text; of a probe: its tree.
+    `body` of a line has boot, seq, t_s (seconds since that boot) and text; of a probe it is the tree.
     """
 
     seq: int
@@ -36,59 +32,41 @@ class DeliveredItem(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ClockOffset:
-    """What the node's clock said when it sent, and ours when it came."""
+    """The node's time when it sent a delivery, and the controller's when that came."""
 
     node_time: float
     controller_time: datetime
 
     def to_controller_time(self, at: float) -> datetime:
-        """Return one of the node's times by our clock; nothing was seen in the future."""
+        """Return a time of the node by the controller's clock, never later than the delivery."""
         return self.controller_time - timedelta(seconds=min(max(0.0, self.node_time - at), 10 * 366 * 86400.0))
 
 
 def build_delivered_evidence(
     node: str, delivered: Iterable[DeliveredItem], clocks: ClockOffset
 ) -> Iterator[EvidenceDocument]:
-    """Yield the evidence that these things are, in their order; lines of one source and boot are one document."""
-    for (whole, boot), some in groupby(delivered, key=lambda one: (one.kind == "probe", one.body.get("boot", ""))):
-        things = list(some)
-        if whole:
-            yield from (
-                EvidenceDocument(node, clocks.to_controller_time(one.at), {"probe": one.body}) for one in things
-            )
+    """Yield the items as evidence documents, in order. Lines of one source and boot share a document."""
+    for (is_probe, boot), group in groupby(
+        delivered, key=lambda item: (item.kind == "probe", item.body.get("boot", ""))
+    ):
+        items = list(group)
+        if is_probe:
+            for item in items:
+                yield EvidenceDocument(node, clocks.to_controller_time(item.at), {"probe": item.body})
             continue
         for kind in ("kernel", "nvml"):
-            if lines := [one for one in things if one.kind == kind]:
-                yield _lines(node, str(boot), lines, clocks)
+            if lines := [item for item in items if item.kind == kind]:
+                yield _build_line_document(node, str(boot), lines, clocks)
 
 
-def _lines(node: str, boot: str, things: list[DeliveredItem], clocks: ClockOffset) -> EvidenceDocument:
-    """Return lines as a look at them: `uptime_s` is such that each line falls on the time at which it was seen."""
-    last = things[-1]
-    booted = clocks.to_controller_time(last.at) - timedelta(seconds=last.body["t_s"])
-    host = {"boot_id": value(boot), "uptime_s": value((clocks.controller_time - booted).total_seconds())}
-    lines = [_line(one.body, one.kind) for one in things]
-    return EvidenceDocument(
-        node, clocks.controller_time, {"probe": {"host": host, "kernel_log": {"lines": value(lines)}}}
-    )
+def _build_line_document(node: str, boot: str, items: list[DeliveredItem], clocks: ClockOffset) -> EvidenceDocument:
+    """Return lines as a probe document, with the `uptime_s` that puts the last line at its time.
 
-
-def _line(body: Mapping[str, Any], source: DeliveredKind) -> dict[str, Any]:
-    return {"seq": body["seq"], "t_s": body["t_s"], "text": body["text"], "source": source}
-
-
-def store_pushed_document(store: EvidenceStore, fleet: Fleet, document: Mapping[str, Any]) -> str:
-    """Keep a pushed evidence document and return its digest; one older than the last is kept, but is not the last.
-
-    Whoever calls has made sure that it comes from that node. Raises Trouble for what is no evidence of a known node.
+    So a reader computes each line's time from the boot and `t_s`, as it does for a probe's own document.
     """
-    try:
-        evidence = EvidenceDocument.from_json(document)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as wrong:
-        raise AssayError(f"not an evidence document: {wrong}") from None
-    if evidence.node not in fleet.nodes:
-        raise AssayError(f"the inventory has no node {evidence.node}")
-    if set(evidence.channels) != {"probe"}:
-        raise AssayError("a pushed document has the channel probe alone", where=evidence.node)
-    last = store.latest_pushed(evidence.node)
-    return store.store_pushed(evidence) if last is None or last.at <= evidence.at else store.store_document(evidence)
+    last = items[-1]
+    booted_at = clocks.to_controller_time(last.at) - timedelta(seconds=last.body["t_s"])
+    host = {"boot_id": value(boot), "uptime_s": value((clocks.controller_time - booted_at).total_seconds())}
+    lines = [{**{key: item.body[key] for key in ("seq", "t_s", "text")}, "source": item.kind} for item in items]
+    probe = {"host": host, "kernel_log": {"lines": value(lines)}}
+    return EvidenceDocument(node, clocks.controller_time, {"probe": probe})

@@ -12,8 +12,8 @@ from assay.fleet.fleet_loader import load_fleet
 from assay.ledger.store import Ledger
 from assay.model.node import Node
 from assay.model.specs.node_settings import make_node_settings
-from assay.observe.prometheus.prometheus_transport import PrometheusTransport
 from assay.observe.transports.transport_choice import TransportRegistry, run_remote_probe
+from assay.observe.transports.transport_protocol import TransportContext
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("monitoring")]
 PLACE = "0000:1b:00.0"
@@ -26,7 +26,7 @@ def look(monitored: Any, stale_s: float = 180) -> dict[str, Any]:
     metrics = {"url": monitored.url, "match": match, "xid_hours": 1, "stale_s": stale_s}
     variables = {"transport": "prometheus", "metrics": metrics}
     node = Node("n0003", "h100-a", "lab1", "r01", 7, "S", "hgx-h100", "managed", settings=make_node_settings(variables))
-    return run_remote_probe(node, [], 30, TransportRegistry(prometheus=PrometheusTransport(maps, Path())))["probe"]
+    return run_remote_probe(node, [], 30, TransportRegistry(TransportContext(monitorings=maps)))["probe"]
 
 
 def entries(monitored: Any, kind: str) -> list[Any]:

@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from assay.model.specs.credential_reference import CredentialReference, TokenReference
 from assay.model.specs.monitoring import MetricLabel
 from assay.model.specs.spec_document import SpecName, StrictModel
+from assay.model.specs.transport_plugins import TransportName, check_plugin_settings
 
 
 class KubernetesClusterSettings(StrictModel):
@@ -74,9 +75,6 @@ def _is_loopback(url: str) -> bool:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
-
-
-TransportName = Literal["ssh", "local", "slurm", "kubernetes", "push", "prometheus"]
 
 
 class SlurmStepSettings(StrictModel):
@@ -148,14 +146,15 @@ class NodeSettings(BaseModel):
     - `workloads`: the scheduler adapter. `kubernetes` and `slurm_*` are settings of two of them. `slurm_conf` is the
       path of slurm.conf ("": from the environment), `slurm_spare_partition` the partition for work in spare time,
       `slurm_cordon` whether a cordon drains the node or reserves it, so that assay's own jobs can still run.
-    - `transport`: how the node's readings arrive. `slurm_step`, `kubernetes_exec` and `metrics` are settings of three
-      transports. `reach`, the argv prefix of a remote command, takes precedence over `transport`. `probe_command` is
-      the argv of a probe installed on the node; by default assay sends its own.
+    - `transport`: how the node's readings arrive, by the name of an installed transport. `slurm_step`,
+      `kubernetes_exec` and `metrics` are settings of three transports. `reach`, the argv prefix of a remote command,
+      takes precedence over `transport`. `probe_command` is the argv of a probe installed on the node; by default assay
+      sends its own.
     - `agent_token`: what the node's agent must present. A node that declares one is expected to run an agent.
     - `fabric_discover`: the argv that discovers the fabric. `fabric_facts`: the argv of each command that describes
       the fabric's ports, by name (`errors`: ibqueryerrors).
 
-    Variables that are no field (of Ansible, of the site, of a scheduler plug-in) are in `other_variables`.
+    Variables that are no field (of Ansible, of the site, of a plug-in) are in `other_variables`.
     """
 
     model_config = ConfigDict(extra="allow", frozen=True, strict=True, defer_build=True)
@@ -181,9 +180,16 @@ class NodeSettings(BaseModel):
     fabric_discover: list[str] = Field(default_factory=list)
     fabric_facts: dict[str, list[str]] = Field(default_factory=dict)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _plugin_settings_fit(cls, variables: Any) -> Any:
+        if isinstance(variables, Mapping):
+            check_plugin_settings(variables)
+        return variables
+
     @property
     def other_variables(self) -> Mapping[str, Any]:
-        """The variables that assay itself does not read. A scheduler plug-in finds its own settings here."""
+        """The variables that assay itself does not read. The plug-ins of others find their settings here."""
         return self.model_extra or {}
 
     @property

@@ -1,1 +1,4 @@
-"""Reads the logs that people have: the kernel's in every form in which it is written down, and a BMC's event log."""
+"""Takes the bytes of a log: the kernel's in any form in which it is written down, or a BMC's event log.
+
+Detects the form and searches it. Gives the messages that may name a fault, and counts of lines. Forms are plug-ins.
+"""

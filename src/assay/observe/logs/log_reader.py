@@ -1,46 +1,33 @@
-"""Reads any log that is known: finds out what it is, and yields what it says of interest.
-
-Opens a log: a file, one packed with gzip, or what stands on standard input.
-"""
+"""Reads any log of a known form: opens it, detects its form, and yields the messages that may name a fault."""
 
 from __future__ import annotations
 
 import gzip
-import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import BinaryIO, cast
 
 from assay.model.errors import AssayError
 from assay.model.log_message import LineTally, LogMessage
 from assay.model.specs.kernel_log_patterns import KernelLogMatcher
-from assay.observe.logs import kernel_log_search, sel_and_redfish_entries
-from assay.observe.logs.log_formats import LOG_FORMATS, UNSTAMPED_FORMAT, LogFormat, detect_log_format
+from assay.observe.logs.kernel_log_search import UNSTAMPED_FORM, ReadBytes, read_chunks
+from assay.observe.logs.log_forms import LogForm, LogQuery, UnknownLogForm, detect_log_form, list_log_forms
 
+SAMPLE_LINES = 200
+"""Lines by which the form of a log is detected."""
 GZIP_MAGIC = b"\x1f\x8b"
-
-
-class PeekedStream:
-    """A stream of which the first bytes have been looked at already."""
-
-    def __init__(self, first: bytes, rest: BinaryIO) -> None:
-        self._first, self._rest = first, rest
-
-    def read(self, size: int) -> bytes:
-        """Return up to `size` bytes, none at the end."""
-        if self._first:
-            given, self._first = self._first[:size], self._first[size:]
-            return given
-        return self._rest.read(size)
 
 
 @contextmanager
 def open_log(name: str) -> Iterator[tuple[PeekedStream, datetime]]:
-    """Open a log by its path, `-` for standard input; say when it was written at last. Raises Trouble."""
+    """Open a log by its path, `-` for standard input; yield its stream and the time when it was last written.
+
+    A log that is packed with gzip is unpacked. Raises AssayError where the log cannot be read.
+    """
     where = "standard input" if name == "-" else name
     try:
         with sys.stdin.buffer if name == "-" else Path(name).open("rb") as file:
@@ -52,79 +39,52 @@ def open_log(name: str) -> Iterator[tuple[PeekedStream, datetime]]:
             else:
                 yield PeekedStream(first, cast("BinaryIO", file)), written
     except (OSError, EOFError) as error:
-        said = getattr(error, "strerror", None) or str(error)
-        raise AssayError(f"cannot be read: {said}", where=where) from None
+        reason = getattr(error, "strerror", None) or str(error)
+        raise AssayError(f"cannot be read: {reason}", where=where) from None
 
 
-SAMPLE_LINES = 200  # lines by which a log is told
-MAX_REDFISH_BYTES = 256 * 1024 * 1024  # bytes of a Redfish document
-KNOWN_FORMATS = ", ".join(["ipmitool sel list", "a Redfish LogEntryCollection", *(form.name for form in LOG_FORMATS)])
+class PeekedStream:
+    """A stream whose first bytes were read already."""
+
+    def __init__(self, first: bytes, rest: BinaryIO) -> None:
+        self._first, self._rest = first, rest
+
+    def read(self, size: int) -> bytes:
+        """Return up to `size` bytes, none at the end."""
+        if self._first:
+            piece, self._first = self._first[:size], self._first[size:]
+            return piece
+        return self._rest.read(size)
 
 
 class LogReader:
-    """A log that is read once. `tally` counts while `messages` is drawn from. Raises Trouble for what is no log.
+    """A log that is read once. `where` names it in errors.
 
-    `of_bmc`: its messages are a BMC's events, and no kernel's lines.
+    `tally` counts while `messages` is read. `is_bmc_log` says whether the messages are a BMC's events; it is set when
+    the first message comes.
     """
 
-    def __init__(
-        self, read: kernel_log_search.ReadBytes, recogniser: KernelLogMatcher, before: datetime, where: str
-    ) -> None:
+    def __init__(self, read: ReadBytes, matcher: KernelLogMatcher, written_at: datetime, where: str) -> None:
         self.tally, self.is_bmc_log = LineTally(), False
-        self._read, self._recogniser, self._before, self._where = read, recogniser, before, where
+        self._read, self._matcher, self._written_at, self._where = read, matcher, written_at, where
 
     def messages(self) -> Iterator[LogMessage]:
-        """Yield what the log says of interest, in its order."""
-        pieces = kernel_log_search.read_chunks(self._read)
+        """Yield the messages that may name a fault, in order. Raises AssayError where the log is of no known form."""
+        pieces = read_chunks(self._read)
         first = next(pieces, b"")
-        lines = [line for line in first.splitlines() if line.strip()][:SAMPLE_LINES]
-        if not lines:
+        sample = [line for line in first.splitlines() if line.strip()][:SAMPLE_LINES]
+        if not sample:
             return
-        if sum(map(sel_and_redfish_entries.is_sel_line, lines)) * 2 > len(lines):
-            self.is_bmc_log = True
-            yield from sel_and_redfish_entries.parse_sel_lines(_text(chain([first], pieces)), self.tally)
-        elif (form := detect_log_format(lines)) is not None:
-            yield from self._kernel(form, chain([first], pieces))
-        elif first.lstrip()[:1] in (b"{", b"["):
-            self.is_bmc_log = True
-            yield from sel_and_redfish_entries.parse_redfish_entries(
-                self._entries(first + b"".join(_bounded(pieces))), self.tally
-            )
-        else:
-            yield from self._kernel(self._bare(lines), chain([first], pieces))
-
-    def _kernel(self, form: LogFormat, pieces: Iterable[bytes]) -> Iterator[LogMessage]:
-        return kernel_log_search.find_kernel_messages(form, self._recogniser, pieces, self._before, self.tally)
-
-    def _entries(self, content: bytes) -> list[Any]:
         try:
-            found = sel_and_redfish_entries.find_log_entries(json.loads(content))
-        except (ValueError, RecursionError):
-            found = None
-        if found is None:
-            raise self._unknown_format()
-        return found
+            form = detect_log_form(sample) or self._unstamped_form(sample)
+            self.is_bmc_log = form.is_bmc_log
+            yield from form.read(chain([first], pieces), LogQuery(self._matcher, self._written_at, self.tally))
+        except UnknownLogForm:
+            names = ", ".join(form.name for form in list_log_forms())
+            raise AssayError("is no log that I can read", where=self._where, fix=f"known are: {names}") from None
 
-    def _bare(self, lines: list[bytes]) -> LogFormat:
-        """Return the form without any stamps, if a message of interest is there to believe it by."""
-        texts = (line.decode(errors="replace") for line in lines)
-        if not any(map(self._recogniser.find_faults, texts)):
-            raise self._unknown_format()
-        return UNSTAMPED_FORMAT
-
-    def _unknown_format(self) -> AssayError:
-        return AssayError("is no log that I can read", where=self._where, fix=f"known are: {KNOWN_FORMATS}")
-
-
-def _text(pieces: Iterator[bytes]) -> Iterator[str]:
-    for piece in pieces:
-        yield from piece.decode(errors="replace").splitlines()
-
-
-def _bounded(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    size = 0
-    for piece in pieces:
-        size += len(piece)
-        if size > MAX_REDFISH_BYTES:
-            return
-        yield piece
+    def _unstamped_form(self, sample: list[bytes]) -> LogForm:
+        """Return the form without stamps if one of the lines names a fault. Raises UnknownLogForm."""
+        if any(self._matcher.find_faults(line.decode(errors="replace")) for line in sample):
+            return UNSTAMPED_FORM
+        raise UnknownLogForm

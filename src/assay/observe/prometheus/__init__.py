@@ -1,1 +1,4 @@
-"""Takes the monitoring map and a Prometheus, or Alertmanager's payload; queries and maps metrics, XID gauges and alerts; gives probe readings and mapped alerts."""
+"""Takes a Monitoring document and a Prometheus server, or Alertmanager's payload. Queries and maps metrics and alerts.
+
+Gives the readings of the channel `probe`, XIDs as kernel lines, and mapped alerts.
+"""

@@ -1,4 +1,4 @@
-"""Alerts as Alertmanager sends them, and which fault of which node each is. Pure.
+"""Parses Alertmanager's payloads and maps each alert to a fault of a node. Pure.
 
 Payload: https://prometheus.io/docs/alerting/latest/configuration/#webhook_config, version 4.
 """
@@ -19,12 +19,12 @@ from assay.observe.prometheus.metric_readings import normalize_part_name
 
 LabelText = Annotated[str, Field(max_length=4096)]
 MAX_ALERTS = 10_000
-LABEL_SLOT = re.compile(r"\{(\w+)\}")
-NOT_A_NAME = re.compile(r"[^a-z0-9]+")
+LABEL_PLACEHOLDER = re.compile(r"\{(\w+)\}")
+NO_NAME_CHARACTERS = re.compile(r"[^a-z0-9]+")
 
 
 class AlertmanagerAlert(BaseModel):
-    """One alert. It is the same as another with its `fingerprint` and `startsAt`."""
+    """One alert. `fingerprint` and `startsAt` together identify it."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -36,17 +36,17 @@ class AlertmanagerAlert(BaseModel):
 
     @property
     def name(self) -> str:
-        """What its rule is called."""
+        """The name of its rule, `alertname`."""
         return self.labels.get("alertname", "unnamed")
 
     @property
     def started_at(self) -> datetime:
-        """When it began to fire, in UTC."""
+        """The time when it began to fire, in UTC."""
         return self.startsAt.replace(tzinfo=self.startsAt.tzinfo or UTC).astimezone(UTC)
 
 
 class AlertmanagerPayload(BaseModel):
-    """What one call of the webhook brings. `truncatedAlerts`: how many were left out there."""
+    """The body of one webhook call. `truncatedAlerts` is the number of alerts that Alertmanager left out."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -57,7 +57,10 @@ class AlertmanagerPayload(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class MappedAlert:
-    """An alert, and the fault of a part ("" all) of a node ("" none of ours) that it is. `known`: a rule said so."""
+    """An alert and its fault: `node` is "" for none of the fleet's, `part` "" for the whole node.
+
+    `over` says that the alert means recovery. `matched_rule` says that a rule of the Monitoring document matched.
+    """
 
     alert: AlertmanagerAlert
     node: str
@@ -68,35 +71,37 @@ class MappedAlert:
 
 
 def parse_alertmanager_payload(body: bytes) -> AlertmanagerPayload:
-    """Return what a webhook's call holds. Raises Trouble, which repeats nothing of it but the place."""
+    """Parse the body of a webhook call. Raises AssayError, whose message shows nothing of the body but a path."""
     try:
         return AlertmanagerPayload.model_validate_json(body)
     except (ValidationError, RecursionError) as error:
         first = error.errors(include_input=False, include_url=False)[0] if isinstance(error, ValidationError) else None
-        where = ".".join(map(str, first["loc"])) if first else ""
-        raise AssayError(f"no alerts of Alertmanager's version 4: {where or 'the whole'} does not fit"[:300]) from None
+        path = ".".join(map(str, first["loc"])) if first else ""
+        what = f"no alerts of Alertmanager's version 4: {path or 'the body'} does not fit"
+        raise AssayError(what[:300]) from None
 
 
 def map_alert(alert: AlertmanagerAlert, alerts: AlertMapping, nodes: Collection[str]) -> MappedAlert:
-    """Return what an alert is here; one that no rule knows is `alert.NAME`, which no catalogue has."""
-    rule = next((rule for rule in alerts.rules if _fits(rule, alert.labels)), None)
+    """Map an alert by the first rule that matches it, or else to the fault `alert.NAME`, which no catalogue has."""
+    rule = next((rule for rule in alerts.rules if _matches(rule, alert.labels)), None)
     fault = _fill_labels(rule.fault, alert.labels) if rule else ""
-    node, part = _node(alerts, alert.labels, nodes), _part(alerts, alert.labels)
-    return MappedAlert(alert, node, part, fault or f"alert.{_kebab(alert.name)}", bool(rule and rule.over), bool(fault))
+    name = fault or f"alert.{_kebab_case(alert.name)}"
+    node, part = _find_node(alerts, alert.labels, nodes), _find_part(alerts, alert.labels)
+    return MappedAlert(alert, node, part, name, over=bool(rule and rule.over), matched_rule=bool(fault))
 
 
-def _fits(rule: AlertRule, labels: Mapping[str, str]) -> bool:
+def _matches(rule: AlertRule, labels: Mapping[str, str]) -> bool:
     return all(labels.get(name) and text in ("*", labels[name]) for name, text in rule.match.items())
 
 
 def _fill_labels(fault: str, labels: Mapping[str, str]) -> str:
-    """Return the fault with its labels filled in, "" where one of them makes no name."""
-    name = LABEL_SLOT.sub(lambda found: labels.get(found[1], "").lower(), fault)
+    """Return the fault with its labels filled in, "" where the result is no fault name."""
+    name = LABEL_PLACEHOLDER.sub(lambda found: labels.get(found[1], "").lower(), fault)
     return name if re.fullmatch(r"[a-z0-9][a-z0-9-]*(\.[a-z0-9][a-z0-9-]{0,63})+", name) else ""
 
 
-def _node(alerts: AlertMapping, labels: Mapping[str, str], nodes: Collection[str]) -> str:
-    """Return the first label that names a node of ours, with or without a port or a domain."""
+def _find_node(alerts: AlertMapping, labels: Mapping[str, str], nodes: Collection[str]) -> str:
+    """Return the node that the first fitting label names, with or without a port or a domain, "" for none."""
     for label in alerts.node:
         host = labels.get(label, "").partition(":")[0]
         for name in (host, host.partition(".")[0]):
@@ -105,11 +110,12 @@ def _node(alerts: AlertMapping, labels: Mapping[str, str], nodes: Collection[str
     return ""
 
 
-def _part(alerts: AlertMapping, labels: Mapping[str, str]) -> str:
-    named = (normalize_part_name(labels[label], how) for label, how in alerts.part.items() if label in labels)
-    return next((part[:128] for part in named if part and "/" not in part), "")
+def _find_part(alerts: AlertMapping, labels: Mapping[str, str]) -> str:
+    """Return the part that the first fitting label names, "" for none."""
+    names = (normalize_part_name(labels[label], how) for label, how in alerts.part.items() if label in labels)
+    return next((part[:128] for part in names if part and "/" not in part), "")
 
 
-def _kebab(name: str) -> str:
+def _kebab_case(name: str) -> str:
     spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", name[:64])
-    return NOT_A_NAME.sub("-", spaced.lower()).strip("-") or "unnamed"
+    return NO_NAME_CHARACTERS.sub("-", spaced.lower()).strip("-") or "unnamed"

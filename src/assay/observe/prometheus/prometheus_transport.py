@@ -1,7 +1,7 @@
-"""A Prometheus that scrapes the nodes already: one round of queries answers for all of its nodes.
+"""The transport `prometheus`: one round of queries to a Prometheus that scrapes the nodes already, for all its nodes.
 
-Four queries a pass, however many nodes and metrics: the last sample of all metrics, those that are too old, and the XID
-gauge over its window and before it.
+A pass makes four queries for any number of nodes and metrics: the last sample of all metrics, the samples that are too
+old, and the XID gauge over its window and before it.
 """
 
 from __future__ import annotations
@@ -11,25 +11,23 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from requests.auth import HTTPBasicAuth
+from pydantic import BaseModel
 
 from assay.fleet.secret_lookup import describe_reference, read_secret
 from assay.fleet.shared_cache import SharedAnswerCache
 from assay.model.errors import AssayError
 from assay.model.node import Node
-from assay.model.reading import failed, value
+from assay.model.reading import ReadingTree, failed, value
 from assay.model.specs.monitoring import Monitoring
 from assay.model.specs.node_settings import PrometheusSettings
-from assay.observe.prometheus.metric_readings import ScrapeContext, build_probe_readings, list_labels, list_metrics
-from assay.observe.prometheus.prometheus_client import (
-    BearerAuth,
+from assay.observe.prometheus.metric_readings import (
     MetricSeries,
-    PrometheusClient,
-    QueryResult,
-    RequestSigner,
+    ScrapeContext,
+    build_probe_readings,
+    list_labels,
+    list_metrics,
 )
 from assay.observe.prometheus.xid_gauge import (
     QueryWindow,
@@ -38,21 +36,22 @@ from assay.observe.prometheus.xid_gauge import (
     build_xid_readings,
     find_xid_changes,
 )
-from assay.redfish.credentials import parse_user_password
-from assay.redfish.tls_connection import CertificateTrust, normalize_fingerprint
+from assay.observe.transports.transport_protocol import TransportContext
+
+if TYPE_CHECKING:  # load requests, which nothing but a query needs
+    from assay.observe.prometheus.prometheus_client import PrometheusClient, RequestSigner
 
 ROUND_CACHE_S = 600.0
-LOOK_BACK = 2
-"""How many times `stale_s` are looked at: a sample that is older than it may be is told as that."""
-
+STALE_FACTOR = 2
+"""Samples are read up to this many times `stale_s` back, to tell one that is too old from a missing one."""
 
 SeriesIndex = Mapping[tuple[str, str], Sequence[MetricSeries]]
-"""Series by each label that may name a node, and its text."""
+"""Series by (label, text) of each label that may name a node."""
 
 
 @dataclass(frozen=True)
 class QueryRound:
-    """What one round of queries found: the metrics, the XID gauge over its window and before; what was warned of."""
+    """The series of one round of queries: all metrics, and the XID gauge over its window and before it."""
 
     at: float
     latest: SeriesIndex
@@ -62,133 +61,149 @@ class QueryRound:
 
 
 class PrometheusTransport:
-    """Asks each Prometheus once a pass."""
+    """Queries each Prometheus once a pass."""
 
-    def __init__(self, monitorings: Mapping[str, Monitoring], root: Path) -> None:
-        self._monitorings, self._root = monitorings, root
+    settings_name: ClassVar[str] = "metrics"
+    settings_model: ClassVar[type[BaseModel] | None] = PrometheusSettings
+
+    def __init__(self, context: TransportContext) -> None:
+        self._monitorings, self._root = context.monitorings, context.root
         self._rounds: SharedAnswerCache[QueryRound] = SharedAnswerCache(ROUND_CACHE_S)
 
     def ask(self, node: Node, arguments: Sequence[str], deadline_s: float) -> dict[str, Any]:
-        """Return the channel `probe` of what the metrics tell. Raises Trouble; nothing can be started on the node."""
+        """Return the channel `probe` from the node's metrics; `--active` fails, since nothing runs on the node.
+
+        Raises AssayError where the node has no `metrics`, or names a Monitoring document that does not exist.
+        """
         if "--active" in arguments:
             return failed(f"{node.name} is read through Prometheus: nothing can be started there")
-        metrics = _declared(node)
+        metrics = node.settings.metrics
+        if metrics is None:
+            what = f"{node.name} has no metrics that can be understood"
+            raise AssayError(what, fix="`assay check` says why")
         monitoring = self._monitorings.get(metrics.monitoring)
         if monitoring is None:
             raise AssayError(f"there is no Monitoring {metrics.monitoring}", where=node.name)
-        key = metrics.model_dump_json(exclude={"match"}) + json.dumps([_constant(metrics), sorted(_naming(metrics))])
+        identity = [_constant_matchers(metrics), sorted(_node_labels(metrics))]
+        key = metrics.model_dump_json(exclude={"match"}) + json.dumps(identity)
         try:
-            found = self._rounds(key, lambda: self._round(metrics, monitoring, deadline_s))
-        except AssayError as trouble:
-            return failed(f"Prometheus at {metrics.url}: {trouble.what}")
-        return {"probe": _of_node(node, metrics, monitoring, found)}
+            found = self._rounds(key, lambda: self._query(metrics, monitoring, deadline_s))
+        except AssayError as error:
+            return failed(f"Prometheus at {metrics.url}: {error.what}")
+        return {"probe": _read_node(node, metrics, monitoring, found)}
 
-    def _round(self, metrics: PrometheusSettings, monitoring: Monitoring, deadline_s: float) -> QueryRound:
+    def _query(self, metrics: PrometheusSettings, monitoring: Monitoring, deadline_s: float) -> QueryRound:
+        """Make one round of queries. Raises AssayError."""
+        from assay.observe.prometheus.prometheus_client import QueryResult
+
         now, ends_at = time.time(), time.monotonic() + deadline_s
-        answers = [QueryResult(())] * 4
-        for number, (query, span) in enumerate(_queries(metrics, monitoring, now)):
-            with self._service(metrics, max(0.1, ends_at - time.monotonic())) as service:
-                asked = (
-                    service.query_instant(query, span) if isinstance(span, float) else service.query_range(query, *span)
+        results = [QueryResult(())] * 4
+        for number, (query, span) in enumerate(_build_queries(metrics, monitoring, now)):
+            with self._open_client(metrics, max(0.1, ends_at - time.monotonic())) as client:
+                results[number] = (
+                    client.query_instant(query, span) if isinstance(span, float) else client.query_range(query, *span)
                 )
-                answers[number] = asked
-        answers[1] = _date_back_samples(answers[1], metrics.stale_s)
-        found, stale, within, before = (_index_series(answer, _naming(metrics)) for answer in answers)
+        labels = _node_labels(metrics)
+        latest, stale, window, baseline = (_index_series(result.series, labels) for result in results)
         for key, series in stale.items():
-            found[key] += series
-        warned = "; ".join(dict.fromkeys(warning for answer in answers for warning in answer.warnings))
-        return QueryRound(now, found, within, before, warned)
+            latest[key] += _date_back_samples(series, metrics.stale_s)
+        warnings = "; ".join(dict.fromkeys(warning for result in results for warning in result.warnings))
+        return QueryRound(now, latest, window, baseline, warnings)
 
-    def _service(self, metrics: PrometheusSettings, timeout_s: float) -> PrometheusClient:
+    def _open_client(self, metrics: PrometheusSettings, timeout_s: float) -> PrometheusClient:
+        from assay.observe.prometheus.prometheus_client import PrometheusClient
+        from assay.redfish.tls_connection import CertificateTrust, normalize_fingerprint
+
         ca = self._root / metrics.ca if metrics.ca else None
         trust = CertificateTrust(ca, normalize_fingerprint(metrics.fingerprint))
-        return PrometheusClient(metrics.url, trust, self._signed(metrics), timeout_s)
+        return PrometheusClient(metrics.url, trust, self._make_signer(metrics), timeout_s)
 
-    def _signed(self, metrics: PrometheusSettings) -> RequestSigner:
+    def _make_signer(self, metrics: PrometheusSettings) -> RequestSigner:
+        from requests.auth import HTTPBasicAuth
+
+        from assay.observe.prometheus.prometheus_client import BearerAuth
+        from assay.redfish.credentials import parse_user_password
+
         if metrics.credentials:
-            known = parse_user_password(
-                read_secret(metrics.credentials, self._root), describe_reference(metrics.credentials)
-            )
-            return HTTPBasicAuth(known.user.encode(), known.password.encode())
+            secret = read_secret(metrics.credentials, self._root)
+            login = parse_user_password(secret, describe_reference(metrics.credentials))
+            return HTTPBasicAuth(login.user.encode(), login.password.encode())
         return BearerAuth(read_secret(metrics.token, self._root) if metrics.token else "")
 
 
-def _declared(node: Node) -> PrometheusSettings:
-    if node.settings.metrics is None:
-        raise AssayError(f"{node.name} declares no `metrics`", fix="`assay check` says why")
-    return node.settings.metrics
-
-
-def _naming(metrics: PrometheusSettings) -> dict[str, str]:
+def _node_labels(metrics: PrometheusSettings) -> dict[str, str]:
+    """Return the labels that name a node: label → text with `{name}`."""
     return {label: text for label, text in metrics.match.items() if "{name}" in text}
 
 
-def _constant(metrics: PrometheusSettings) -> str:
+def _constant_matchers(metrics: PrometheusSettings) -> str:
     """Return the matchers that narrow every query, each after a comma."""
-    fixed = sorted((label, text) for label, text in metrics.match.items() if "{name}" not in text)
-    return "".join(f",{label}={json.dumps(text, ensure_ascii=False)}" for label, text in fixed)
+    constant = sorted((label, text) for label, text in metrics.match.items() if "{name}" not in text)
+    return "".join(f",{label}={json.dumps(text, ensure_ascii=False)}" for label, text in constant)
 
 
-def _queries(
+def _build_queries(
     metrics: PrometheusSettings, monitoring: Monitoring, now: float
 ) -> Iterator[tuple[str, float | QueryWindow]]:
-    """Yield each query with its time or window."""
-    narrow, names = _constant(metrics), json.dumps("|".join(list_metrics(monitoring)))
-    samples, by = f"{{__name__=~{names}{narrow}}}", ", ".join(sorted({*list_labels(monitoring), *_naming(metrics)}))
+    """Yield each query with its time or its window."""
+    matchers, names = _constant_matchers(metrics), json.dumps("|".join(list_metrics(monitoring)))
+    samples = f"{{__name__=~{names}{matchers}}}"
+    by = ", ".join(sorted({*list_labels(monitoring), *_node_labels(metrics)}))
     fresh = f"max by ({by}) (last_over_time({samples}[{metrics.stale_s:.0f}s]))"
+    older = f"max by ({by}) (last_over_time({samples}[{STALE_FACTOR * metrics.stale_s:.0f}s]))"
     yield fresh, now
-    yield f"max by ({by}) (last_over_time({samples}[{LOOK_BACK * metrics.stale_s:.0f}s])) unless on ({by}) {fresh}", now
+    yield f"{older} unless on ({by}) {fresh}", now
     if monitoring.xid:
-        gauge, window = f"{monitoring.xid.metric}{{{narrow[1:]}}}", QueryWindow.ending_at(now, metrics.xid_hours)
+        gauge, window = f"{monitoring.xid.metric}{{{matchers[1:]}}}", QueryWindow.ending_at(now, metrics.xid_hours)
         yield window.query(gauge), window
         yield window.baseline_query(gauge), window.start - window.step_s
 
 
-def _date_back_samples(answer: QueryResult, stale_s: float) -> QueryResult:
-    """Return an answer with the samples where they are at least: a query dates them to when it was asked."""
-    older = [
-        MetricSeries(one.labels, [(at - stale_s - 1, number) for at, number in one.samples]) for one in answer.series
-    ]
-    return QueryResult(older, answer.warnings)
+def _date_back_samples(series: Sequence[MetricSeries], stale_s: float) -> list[MetricSeries]:
+    """Return stale series with their samples dated back past `stale_s`: a query dates them to its own time."""
+    return [MetricSeries(one.labels, [(at - stale_s - 1, number) for at, number in one.samples]) for one in series]
 
 
-def _index_series(answer: QueryResult, naming: Mapping[str, str]) -> dict[tuple[str, str], list[MetricSeries]]:
-    shelf: dict[tuple[str, str], list[MetricSeries]] = defaultdict(list)
-    for series in answer.series:
-        for label in naming:
+def _index_series(
+    all_series: Sequence[MetricSeries], labels: Mapping[str, str]
+) -> dict[tuple[str, str], list[MetricSeries]]:
+    index: dict[tuple[str, str], list[MetricSeries]] = defaultdict(list)
+    for series in all_series:
+        for label in labels:
             if text := series.labels.get(label):
-                shelf[label, text].append(series)
-    return shelf
+                index[label, text].append(series)
+    return index
 
 
-def _of_node(node: Node, metrics: PrometheusSettings, monitoring: Monitoring, found: QueryRound) -> dict[str, Any]:
-    keys = [(label, text.replace("{name}", node.name)) for label, text in _naming(metrics).items()]
-    mine = _series_of_node(found.latest, keys)
-    if not mine:
-        said = " or ".join(f'{label}="{text}"' for label, text in keys)
-        return failed(f"{metrics.url} has no series with {said}{f': {found.warnings}' if found.warnings else ''}")
-    tree = build_probe_readings(monitoring, mine, ScrapeContext(found.at, metrics.stale_s, found.warnings))
+def _read_node(node: Node, metrics: PrometheusSettings, monitoring: Monitoring, found: QueryRound) -> dict[str, Any]:
+    """Return the channel `probe` of one node from a round of queries."""
+    keys = [(label, text.replace("{name}", node.name)) for label, text in _node_labels(metrics).items()]
+    latest = _series_of_node(found.latest, keys)
+    if not latest:
+        wanted = " or ".join(f'{label}="{text}"' for label, text in keys)
+        return failed(f"{metrics.url} has no series with {wanted}{f': {found.warnings}' if found.warnings else ''}")
+    tree = build_probe_readings(monitoring, latest, ScrapeContext(found.at, metrics.stale_s, found.warnings))
     if monitoring.xid:
         gauge, by = monitoring.xid.metric, monitoring.xid.by
-        changes = find_xid_changes(
-            _series_of_node(found.xid_window, keys), _series_of_node(found.xid_baseline, keys), by
-        )
-        now = [one for one in mine if one.labels.get("__name__") == gauge]
+        window, baseline = _series_of_node(found.xid_window, keys), _series_of_node(found.xid_baseline, keys)
+        changes = find_xid_changes(window, baseline, by)
+        now = [series for series in latest if series.labels.get("__name__") == gauge]
         _add_xid_readings(tree, build_xid_readings(now, changes, by), changes, found.at)
     return {**tree, "source": value(f"Prometheus at {metrics.url}")}
 
 
-def _series_of_node(shelf: SeriesIndex, keys: Sequence[tuple[str, str]]) -> list[MetricSeries]:
-    return [one for key in keys for one in shelf.get(key, ())]
+def _series_of_node(index: SeriesIndex, keys: Sequence[tuple[str, str]]) -> list[MetricSeries]:
+    return [series for key in keys for series in index.get(key, ())]
 
 
 def _add_xid_readings(
-    tree: dict[str, Any], told: Mapping[str, Any], changes: Sequence[XidGaugeChange], at: float
+    tree: ReadingTree, xids: Mapping[str, ReadingTree], changes: Sequence[XidGaugeChange], at: float
 ) -> None:
+    """Add the branch `xid` to each GPU, and the changes as `metric_events`."""
     devices = tree["gpu"].get("devices", {}) if isinstance(tree["gpu"], dict) else {}
-    for place, code in told.items():
-        if place in devices:
-            devices[place]["xid"] = code
+    for address, xid in xids.items():
+        if address in devices:
+            devices[address]["xid"] = xid
     uptime = tree["host"].get("uptime_s", {}) if isinstance(tree["host"], dict) else {}
     booted = at - uptime["value"] if "value" in uptime else None
     tree["metric_events"] = {"lines": value(build_xid_lines(changes, booted))}

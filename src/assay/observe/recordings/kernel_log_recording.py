@@ -1,6 +1,6 @@
-"""A kernel log in a file, in any form that is known: the branch `kernel_log` as the probe has it, and the host's boot.
+"""Reads a kernel log in a file, in any known form, into the branch `kernel_log` of the probe and the host's boot.
 
-What other programs wrote into a journal is passed over. Of a journal that tells its boots apart, the last boot counts.
+Lines of other programs in a journal are left out. Of a journal that names its boots, the last boot counts.
 """
 
 from __future__ import annotations
@@ -14,24 +14,23 @@ from typing import Any, NamedTuple
 
 from assay.model.log_message import LogMessage
 from assay.model.reading import absent, value
-from assay.observe.logs.log_formats import LogFormat as LogForm
-from assay.observe.logs.log_formats import detect_log_format
+from assay.observe.logs.kernel_log_forms import JOURNAL_JSON, JOURNAL_SHORT_ISO, KMSG, SYSLOG, SYSLOG_5424
+from assay.observe.logs.kernel_log_search import KernelLogForm
+from assay.observe.logs.log_forms import list_log_forms
 from assay.observe.recordings.recording_format import Branches, RecordingError, RecordingFormat
-from assay.probe.kernel_log import MAX_LOG_LINES
-from assay.probe.kernel_log import parse_kernel_record as record_of
+from assay.probe.kernel_log import MAX_LOG_LINES, parse_kernel_record
 
-SAMPLE = 40
-MIN_FORMAT_SHARE = 0.5
-"""Of the first lines that say anything, so many must be of one form."""
+SAMPLE_LINES = 40
+MIN_FORM_SHARE = 0.5
+"""The share of the first lines, without blank ones, that must be of one form."""
 
-KMSG, JOURNAL = "/dev/kmsg", "journalctl -o json"
-SHARED_FORMATS = {"journalctl -o short-iso", "syslog", "RFC 5424"}
-"""Forms into which every program writes; the kernel's lines say so."""
+SHARED_FORMS = (JOURNAL_SHORT_ISO, SYSLOG, SYSLOG_5424)
+"""Forms into which every program writes; the kernel's own lines are tagged `kernel`."""
 BOOT_MESSAGE = "Linux version "
 
 
 class RecordedLine(NamedTuple):
-    """A line of the file. `boot` is the boot that it names, if it names one."""
+    """A line of the file; `boot` is the boot that it names, "" for none."""
 
     number: int
     text: bytes
@@ -39,58 +38,59 @@ class RecordedLine(NamedTuple):
 
 
 class NumberedMessage(NamedTuple):
-    """A message, and its number: the record's where it has one, else the line's."""
+    """A message and its number: the record's number where it has one, else the line's."""
 
     seq: int
     message: LogMessage
 
 
-def _shows(content: bytes) -> bool:
-    return _form(content) is not None
+def _is_kernel_log(content: bytes) -> bool:
+    return _detect_form(content) is not None
 
 
-def _form(content: bytes) -> LogForm | None:
-    sample = list(islice(filter(bytes.strip, content[: 1 << 16].splitlines()), SAMPLE))
-    form = detect_log_format(sample)
-    return form if form and sum(map(form.matches, sample)) >= MIN_FORMAT_SHARE * len(sample) else None
+def _detect_form(content: bytes) -> KernelLogForm | None:
+    sample = list(islice(filter(bytes.strip, content[: 1 << 16].splitlines()), SAMPLE_LINES))
+    forms = [form for form in list_log_forms() if isinstance(form, KernelLogForm)]
+    best = max(forms, key=lambda form: form.rate(sample)) if sample else None
+    return best if best and best.rate(sample) >= MIN_FORM_SHARE else None
 
 
-def _read(content: bytes, at: datetime) -> Branches:
-    """Read the last messages, and the last that tells of a boot; of those before them only the number is kept."""
-    form = _form(content)
+def _read_kernel_log(content: bytes, at: datetime) -> Branches:
+    """Read the last messages and, if it comes before these, the last message of a boot; count the others as missed."""
+    form = _detect_form(content)
     if form is None:
         raise RecordingError("it is no kernel log")
     last: deque[RecordedLine] = deque(maxlen=MAX_LOG_LINES)
-    began: RecordedLine | None = None
-    seen = 0
-    for line in _lines(content, form):
+    boot_line: RecordedLine | None = None
+    count = 0
+    for line in _kernel_lines(content, form):
         last.append(line)
-        seen += 1
-        began = line if BOOT_MESSAGE.encode() in line.text else began
+        count += 1
+        boot_line = line if BOOT_MESSAGE.encode() in line.text else boot_line
     boot = last[-1].boot if last else ""
     wanted = [line for line in last if line.boot == boot]
-    earlier = [began] if began and began.boot == boot and began.number < last[0].number else []
-    said = [_parse_message(line, form, at) for line in (*earlier, *wanted)]
-    read = [one for one in said if one]
-    log = _log(read, missed=seen - len(said), unread=len(said) - len(read))
-    return {("probe", "kernel_log"): log, ("probe", "host"): _host(read, boot, at)}
+    earlier = [boot_line] if boot_line and boot_line.boot == boot and boot_line.number < last[0].number else []
+    parsed = [_parse_message(line, form, at) for line in (*earlier, *wanted)]
+    messages = [message for message in parsed if message]
+    log = _log_branch(messages, missed=count - len(parsed), unread=len(parsed) - len(messages))
+    return {("probe", "kernel_log"): log, ("probe", "host"): _host_branch(messages, boot, at)}
 
 
-def _lines(content: bytes, form: LogForm) -> Iterator[RecordedLine]:
-    """Yield the lines that are the kernel's, or that nobody can tell."""
+def _kernel_lines(content: bytes, form: KernelLogForm) -> Iterator[RecordedLine]:
+    """Yield the kernel's lines, and those whose program is unknown."""
     for number, text in enumerate(content.splitlines()):
-        if not text.strip() or (form.name == KMSG and text.startswith(b" ")):
+        if not text.strip() or (form is KMSG and text.startswith(b" ")):
             continue
-        if form.name == JOURNAL:
+        if form is JOURNAL_JSON:
             transport, boot = _journal_origin(text)
             if transport == "kernel":
                 yield RecordedLine(number, text, boot)
-        elif form.name not in SHARED_FORMATS or b" kernel: " in text or not form.matches(text):
+        elif form not in SHARED_FORMS or b" kernel: " in text or not form.matches(text):
             yield RecordedLine(number, text)
 
 
 def _journal_origin(text: bytes) -> tuple[str, str]:
-    """Return by which way an entry of the journal came, and its boot; what is no entry may be the kernel's."""
+    """Return an entry's transport into the journal, and its boot. A line that is no entry may be the kernel's."""
     try:
         entry = json.loads(text)
         return str(entry.get("_TRANSPORT", "kernel")), str(entry.get("_BOOT_ID", ""))
@@ -98,26 +98,26 @@ def _journal_origin(text: bytes) -> tuple[str, str]:
         return "kernel", ""
 
 
-def _parse_message(line: RecordedLine, form: LogForm, at: datetime) -> NumberedMessage | None:
-    if form.name == KMSG:
-        record = record_of(line.text)
+def _parse_message(line: RecordedLine, form: KernelLogForm, at: datetime) -> NumberedMessage | None:
+    if form is KMSG:
+        record = parse_kernel_record(line.text)
         return NumberedMessage(record.seq, LogMessage(record.text, record.t_s, None, record.t_s)) if record else None
     message = form.parse_line(line.text, at)
     return NumberedMessage(line.number, message) if message else None
 
 
-def _log(said: Sequence[NumberedMessage], missed: int, unread: int) -> dict[str, Any]:
-    if not said:
+def _log_branch(messages: Sequence[NumberedMessage], missed: int, unread: int) -> dict[str, Any]:
+    if not messages:
         raise RecordingError("it holds no message of the kernel")
-    booted = _find_boot_time(said)
-    lines = [_line_leaf(one, booted, said[0]) for one in said]
-    return {"cursor": value(said[-1].seq), "lines": value(lines), "missed": value(missed), "unread": value(unread)}
+    booted_at = _find_boot_time(messages)
+    lines = [_line_leaf(numbered, booted_at, messages[0]) for numbered in messages]
+    return {"cursor": value(messages[-1].seq), "lines": value(lines), "missed": value(missed), "unread": value(unread)}
 
 
-def _line_leaf(said: NumberedMessage, booted: float | None, first: NumberedMessage) -> dict[str, Any]:
-    """Return a line as the probe has it; without the kernel's clock, `t_s` counts from the boot or the first line."""
-    message, start = said.message, first.message.at if booted is None else booted
-    plain = {"seq": said.seq, "text": message.text}
+def _line_leaf(numbered: NumberedMessage, booted_at: float | None, first: NumberedMessage) -> dict[str, Any]:
+    """Return a line in the probe's form. Without the kernel's clock, `t_s` counts from the boot or the first line."""
+    message, start = numbered.message, first.message.at if booted_at is None else booted_at
+    plain = {"seq": numbered.seq, "text": message.text}
     if message.uptime_s is not None:
         return {**plain, "t_s": message.uptime_s}
     if message.at is None or start is None:
@@ -125,24 +125,27 @@ def _line_leaf(said: NumberedMessage, booted: float | None, first: NumberedMessa
     return {**plain, "t_s": message.at - start, "at": datetime.fromtimestamp(message.at, UTC).isoformat()}
 
 
-def _find_boot_time(said: Sequence[NumberedMessage]) -> float | None:
-    """Return when the last boot was, where a log with wall-clock times has the kernel's first words."""
-    for one in reversed(said):
-        if one.message.uptime_s is None and one.message.text.startswith(BOOT_MESSAGE):
-            return one.message.at
+def _find_boot_time(messages: Sequence[NumberedMessage]) -> float | None:
+    """Return the time of the last boot, where a log with wall-clock times has the kernel's first message."""
+    for _, message in reversed(messages):
+        if message.uptime_s is None and message.text.startswith(BOOT_MESSAGE):
+            return message.at
     return None
 
 
-def _host(said: Sequence[NumberedMessage], boot: str, at: datetime) -> dict[str, Any]:
-    booted = _find_boot_time(said)
-    none = absent("the recording does not say when the node booted")
-    uptime = none if booted is None else value((at - datetime.fromtimestamp(booted, UTC)) / timedelta(seconds=1))
-    return {"boot_id": value(_dashed(boot)) if boot else absent("the recording names no boot"), "uptime_s": uptime}
+def _host_branch(messages: Sequence[NumberedMessage], boot: str, at: datetime) -> dict[str, Any]:
+    booted_at = _find_boot_time(messages)
+    unknown = absent("the recording does not say when the node booted")
+    uptime = (
+        unknown if booted_at is None else value((at - datetime.fromtimestamp(booted_at, UTC)) / timedelta(seconds=1))
+    )
+    boot_id = value(_add_dashes(boot)) if boot else absent("the recording names no boot")
+    return {"boot_id": boot_id, "uptime_s": uptime}
 
 
-def _dashed(boot: str) -> str:
-    """Return a boot id as the kernel writes it; the journal leaves its dashes out."""
+def _add_dashes(boot: str) -> str:
+    """Return a boot id as the kernel writes it; the journal writes it without dashes."""
     return f"{boot[:8]}-{boot[8:12]}-{boot[12:16]}-{boot[16:20]}-{boot[20:]}" if len(boot) == 32 else boot
 
 
-KERNEL_LOG = RecordingFormat("the kernel's log", _shows, _read)
+KERNEL_LOG = RecordingFormat("the kernel's log", _is_kernel_log, _read_kernel_log)

@@ -1,1 +1,4 @@
-"""The ways to a node's readings: the evidence is the same document, whichever way it comes."""
+"""Takes a node and the probe's arguments. Reaches the node as its inventory says; each way is a plug-in.
+
+Gives the probe's document, or a failed leaf within the deadline.
+"""

@@ -1,0 +1,62 @@
+"""What a log form is: one module, and an entry point of the group `assay.log_forms` that names an object.
+
+Every form rates the first lines of a log, and the form with the highest rating reads the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from typing import NamedTuple, Protocol
+
+from assay.model.log_message import LineTally, LogMessage
+from assay.model.plugins import LOG_FORMS
+from assay.model.specs.kernel_log_patterns import KernelLogMatcher
+
+
+class LogQuery(NamedTuple):
+    """What is read from a log: messages that `matcher` may match. The form counts the lines in `tally`.
+
+    `written_at` is the time when the log was last written, for forms whose times name no year.
+    """
+
+    matcher: KernelLogMatcher
+    written_at: datetime
+    tally: LineTally
+
+
+class LogForm(Protocol):
+    """One form in which logs are written down."""
+
+    @property
+    def name(self) -> str:
+        """The form's name for people, such as `ipmitool sel list`."""
+
+    @property
+    def is_bmc_log(self) -> bool:
+        """Whether the messages are events of a BMC, not lines of a kernel."""
+
+    def rate(self, sample: Sequence[bytes]) -> float:
+        """Return how well a log's first lines, without blank ones, fit this form: from 0 (not at all) to 1."""
+
+    def read(self, pieces: Iterable[bytes], query: LogQuery) -> Iterator[LogMessage]:
+        """Yield the messages of a log, which comes in pieces that end with a line.
+
+        Raises UnknownLogForm where the log is not of this form after all.
+        """
+
+
+class UnknownLogForm(ValueError):
+    """The log is of no form that is known here."""
+
+
+def list_log_forms() -> list[LogForm]:
+    """Return every installed form, assay's own first. Raises AssayError where one cannot be loaded."""
+    names = sorted(LOG_FORMS.names(), key=lambda name: (not LOG_FORMS.is_own(name), name))
+    return [LOG_FORMS.load(name) for name in names]
+
+
+def detect_log_form(sample: Sequence[bytes]) -> LogForm | None:
+    """Return the form with the highest rating, None where every form rates these lines 0."""
+    best = max(list_log_forms(), key=lambda form: form.rate(sample))  # of equal ratings, the first
+    return best if best.rate(sample) > 0 else None
