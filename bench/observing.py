@@ -20,7 +20,7 @@ from assay.model.node import Node
 from assay.model.reading import value
 from assay.model.specs.node_settings import NodeSettings
 from assay.observe.evidence_collector import stream_evidence
-from assay.observe.transports.ssh_and_local import build_probe_script
+from assay.observe.transports.command_transport import build_probe_script
 from assay.probe.isolated_reader import gather_isolated
 from bench.measurement import Measurement
 from bench.programs import ROOT

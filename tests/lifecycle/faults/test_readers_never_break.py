@@ -7,14 +7,14 @@ import json
 from datetime import UTC, datetime
 from pathlib import Path
 
+from assay.cli.verbs.faults import _feed_messages, load_catalog_for
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from assay.cli.verbs.faults import _feed_messages, load_catalog_for
 from assay.lifecycle.faults.log_file_faults import LogFaultCollector
 from assay.model.errors import AssayError
 from assay.observe.logs import kernel_log_search
-from assay.observe.logs.log_formats import LOG_FORMATS
+from assay.observe.logs.kernel_log_forms import DMESG
 from assay.observe.logs.log_reader import LogReader
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -77,8 +77,7 @@ def test_where_a_chunk_ends_makes_no_difference(size, lines):
     pieces = list(kernel_log_search.read_chunks(lambda _: source.read(size)))
     assert b"".join(pieces) == content
     assert all(piece.endswith(b"\n") for piece in pieces[:-1])
-    form = next(form for form in LOG_FORMATS if form.name == "dmesg")
     tally = kernel_log_search.LineTally()
-    told = list(kernel_log_search.find_kernel_messages(form, CATALOG.kernel_log_matcher, pieces, NOW, tally))
+    told = list(kernel_log_search.find_kernel_messages(DMESG, CATALOG.kernel_log_matcher, pieces, NOW, tally))
     assert sum("Xid" in message.text for message in told) == sum(XID in line for line in lines)
     assert tally.lines == len(content.splitlines())

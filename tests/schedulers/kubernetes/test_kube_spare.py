@@ -19,7 +19,7 @@ from kube_server import KubeFake
 from kube_store import Thing, written
 
 from assay.model.errors import AssayError
-from assay.observe.transports.ssh_and_local import build_probe_script
+from assay.observe.transports.command_transport import build_probe_script
 from assay.schedulers import kubernetes_spare_run
 from assay.schedulers.kubernetes_adapter import KubernetesScheduler
 from assay.schedulers.kubernetes_client import connect_cluster

@@ -15,8 +15,9 @@ from assay.model.specs.schedules import IdleVerificationSpec
 from assay.observe.evidence_collector import collect_evidence
 from assay.observe.evidence_store import EvidenceStore
 from assay.observe.json_command import parse_json_output
-from assay.observe.transports.ssh_and_local import build_probe_command
+from assay.observe.transports.command_transport import build_probe_command
 from assay.observe.transports.transport_choice import TransportRegistry, run_remote_probe
+from assay.observe.transports.transport_protocol import TransportContext
 from assay.schedulers.scheduler_adapter import SchedulerNodeStatus, format_jobs
 
 LoadOutcome = Literal["loaded", "yielded", "unknown"]
@@ -72,7 +73,7 @@ def _load_cordoned_node(
     """Load a node on which no job can start. A job that still runs there goes first."""
     if jobs := context.workloads(node).list_jobs(node.name):
         return NodeLoadResult(node.name, "yielded", format_jobs(jobs))
-    transports = TransportRegistry(context.evidence)
+    transports = TransportRegistry(TransportContext(context.evidence))
     arguments = _build_arguments(context, how)
     return _extract_active(node, run_remote_probe(node, arguments, how.within_minutes * 60, transports))
 
