@@ -97,8 +97,8 @@ def test_a_mistake_in_a_revision_is_told_at_its_line(root: Path) -> None:
 
 def test_two_revisions_that_share_a_shelf_share_what_is_the_same(root: Path) -> None:
     (root / "specs/node.yaml").write_text((root / "specs/node.yaml").read_text().replace("value: 85", "value: 80"))
-    shelf = ParseCache()
-    before, after = read_draft(root, rev="HEAD", shelf=shelf), read_draft(root, shelf=shelf)
+    cache = ParseCache()
+    before, after = read_draft(root, rev="HEAD", cache=cache), read_draft(root, cache=cache)
     assert before.hosts is after.hosts
     limits = [build_fleet(draft).node_specs["small"].limits["gpu_temperature"].value for draft in (before, after)]
     assert limits == [85, 80]
@@ -106,6 +106,6 @@ def test_two_revisions_that_share_a_shelf_share_what_is_the_same(root: Path) -> 
 
 def test_a_shelf_does_not_mix_inventories_that_differ(root: Path) -> None:
     (root / POOL).write_text((root / POOL).read_text().replace("S2", "S3"))
-    shelf = ParseCache()
-    before, after = (build_fleet(read_draft(root, rev=rev, shelf=shelf)) for rev in ("HEAD", None))
+    cache = ParseCache()
+    before, after = (build_fleet(read_draft(root, rev=rev, cache=cache)) for rev in ("HEAD", None))
     assert (before.nodes["n2"].serial, after.nodes["n2"].serial) == ("S2", "S3")

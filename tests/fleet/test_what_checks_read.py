@@ -49,7 +49,7 @@ def test_a_measurement_is_tied_to_the_limit_that_it_is_held_to(reads) -> None:
         '    measure("w", psu.w, at_least=2 * limits.low)\n'
     )
     assert found.bounds == (LimitBound("v", "at_least", "low"), LimitBound("v", "at_most", "high"))
-    assert found.held() == {"v": [("at_least", "low"), ("at_most", "high")]}
+    assert found.limits_by_measurement() == {"v": [("at_least", "low"), ("at_most", "high")]}
 
 
 def test_meaning_is_told_from_its_dress(reads) -> None:

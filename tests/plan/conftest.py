@@ -19,7 +19,7 @@ from assay.plan.current_fleet_state import FleetFacts
 from assay.plan.fleet_revision import FleetRevision
 
 ROOT = Path(__file__).resolve().parents[2]
-SHELF = ParseCache()  # most of what a test plans was read for another, word for word
+PARSE_CACHE = ParseCache()  # most of what a test plans was read for another, word for word
 AT = "2026-11-21T12:00:00+00:00"
 
 
@@ -75,8 +75,8 @@ class Repository:
         return self.edit("specs/fabrics/compute.yaml", 'nodes: ["n0001..n0020"]', f"nodes: [{', '.join(left)}]")
 
     def declared(self, rev: str | None = None) -> FleetRevision:
-        draft = read_draft(self.root, rev=rev, shelf=SHELF)
-        return FleetRevision(build_fleet(draft), read_check_inputs(draft.tree, SHELF), rev or "the working tree")
+        draft = read_draft(self.root, rev=rev, cache=PARSE_CACHE)
+        return FleetRevision(build_fleet(draft), read_check_inputs(draft.tree, PARSE_CACHE), rev or "the working tree")
 
     def plan(self, facts: FleetFacts | None = None, base: str = "HEAD") -> ChangePlan:
         """Plan the folder as it is over a commit."""

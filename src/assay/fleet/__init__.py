@@ -1,1 +1,4 @@
-"""Reads `inventory/` and `specs/` into a Fleet, and finds the mistakes in them."""
+"""Takes a fleet repository: a folder or a git revision. Reads and checks `inventory/`, `specs/` and `suites/`.
+
+Gives a Fleet, or problems with their file and line.
+"""

@@ -1,6 +1,7 @@
-"""The book of rules: every code, why it matters, and the function that finds it.
+"""Checks a fleet repository: schemas first, then the rules of RULE_MODULES and of installed plug-ins.
 
-Finds every mistake in a fleet repository: what does not fit a schema, and what makes no sense.
+A rule is a function with `@rule`. A distribution adds rules with an entry point of the group `assay.check_rules` that
+names a module of such functions.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from typing import Any
 
 from assay.fleet.repository_draft import RepositoryDraft
 from assay.fleet.validation_problems import FleetProblem, ProblemSeverity
+from assay.model.errors import AssayError
+from assay.model.plugins import CHECK_RULES
 from assay.model.specs.spec_document import SpecDocument
 
 RULE_MODULES = (
@@ -32,12 +35,15 @@ RULE_MODULES = (
     "schedule_specs",
 )
 
+"""The modules of `assay.fleet.rules` that hold rules."""
+
 FilePosition = tuple[str, int, int]
+"""File, line and column (from 1)."""
 
 
 @dataclass(frozen=True, slots=True)
 class RuleFinding:
-    """One mistake at file, line and column."""
+    """One mistake, where it is, and how to fix it."""
 
     place: FilePosition
     message: str
@@ -49,7 +55,10 @@ RuleFunction = Callable[[RepositoryDraft], Iterable[RuleFinding]]
 
 @dataclass(frozen=True, slots=True)
 class CheckRule:
-    """One code. `find` is None for what the reader itself notices while it loads."""
+    """One rule. `find` is None for problems that the reader reports while it loads the repository.
+
+    `needs`: kinds of specs that must all be readable. A name that is missing there may be in a refused spec.
+    """
 
     code: str
     title: str
@@ -59,11 +68,22 @@ class CheckRule:
     needs: tuple[type[SpecDocument], ...] = ()
 
     def problems(self, draft: RepositoryDraft) -> Iterable[FleetProblem]:
-        """Yield what this rule finds in a fleet; nothing where specs that it `needs` could not be read."""
+        """Return what this rule finds in a fleet; nothing if specs that it `needs` could not be read.
+
+        Raises AssayError if a plug-in's rule fails.
+        """
         if self.find is None or (self.needs and not draft.is_complete(*self.needs)):
-            return
-        for found in self.find(draft):
-            yield FleetProblem(*found.place, self.code, self.severity, found.message, found.fix)
+            return []
+        try:
+            return [
+                FleetProblem(*found.place, self.code, self.severity, found.message, found.fix)
+                for found in self.find(draft)
+            ]
+        except Exception as error:
+            if self.find.__module__.startswith("assay."):
+                raise
+            what = f"the rule {self.code} of {self.find.__module__} failed: {type(error).__name__}: {error}"
+            raise AssayError(what, fix="correct the plug-in, or uninstall its distribution") from error
 
 
 _RULES: dict[str, CheckRule] = {}
@@ -78,19 +98,27 @@ def _register(entry: CheckRule) -> None:
 def rule(
     code: str, title: str, *, why: str, severity: ProblemSeverity = "error", needs: tuple[type[SpecDocument], ...] = ()
 ) -> Callable[[RuleFunction], RuleFunction]:
-    """Enter the function below as the one that finds `code`. It `needs` kinds whose specs it misses by name."""
+    """Register the decorated function as the rule `code`. See CheckRule for the arguments."""
 
-    def enter(find: RuleFunction) -> RuleFunction:
+    def register(find: RuleFunction) -> RuleFunction:
         _register(CheckRule(code, title, why, severity, find, needs))
         return find
 
-    return enter
+    return register
 
 
 def load_rules() -> dict[str, CheckRule]:
-    """Return every rule by its code."""
-    for theme in RULE_MODULES:
-        importlib.import_module(f"assay.fleet.rules.{theme}")
+    """Return every rule by its code, including those of plug-ins. Raises AssayError if a plug-in cannot be loaded."""
+    for module in RULE_MODULES:
+        importlib.import_module(f"assay.fleet.rules.{module}")
+    for plugin in CHECK_RULES.names():
+        known = dict(_RULES)
+        try:
+            CHECK_RULES.load(plugin)
+        except AssayError:
+            _RULES.clear()
+            _RULES.update(known)  # so that the next attempt can register the module's rules again
+            raise
     return dict(sorted(_RULES.items()))
 
 
@@ -123,7 +151,7 @@ for _code, _title, _why in (
 
 @dataclass(frozen=True)
 class CheckReport:
-    """What was looked at, and what is wrong with it, in order of file and line."""
+    """All problems of a repository in order of file and line, and how many nodes and specs were checked."""
 
     problems: list[FleetProblem]
     nodes: int
@@ -131,7 +159,7 @@ class CheckReport:
 
     @property
     def is_clean(self) -> bool:
-        """Whether nothing is wrong now; a notice tells of what will be."""
+        """Whether there are no problems except notices, which announce future ones."""
         return all(problem.severity == "notice" for problem in self.problems)
 
     def as_json(self) -> dict[str, Any]:
@@ -140,7 +168,10 @@ class CheckReport:
 
 
 def check_repository(root: Path, now: datetime | None = None) -> CheckReport:
-    """Look at the repository at `root` as of `now` (the machine's own where none is given). Mistakes never raise."""
+    """Check the repository at `root`. Expiry dates are compared with `now` (default: the machine's time).
+
+    Mistakes in the repository are reported, not raised. Raises AssayError for a plug-in that does not work.
+    """
     draft = RepositoryDraft(root.absolute(), now=now)
     found = list(draft.problems)
     for rule in load_rules().values():
@@ -149,5 +180,5 @@ def check_repository(root: Path, now: datetime | None = None) -> CheckReport:
 
 
 def list_problems(root: Path, now: datetime | None = None) -> list[FleetProblem]:
-    """Return every mistake in the repository at `root`, in order of file and line."""
+    """Return every problem of the repository at `root`, in order of file and line."""
     return check_repository(root, now).problems

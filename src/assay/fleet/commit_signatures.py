@@ -1,7 +1,7 @@
-"""Who signed a commit, asked of git in a way that neither the repository nor its configuration can talk round.
+"""Verifies SSH signatures of commits with git, in a way that the repository and its configuration cannot influence.
 
-Only SSH signatures count (`gpg.format ssh`). Git's own answer about them is taken only where the exit status of
-`verify-commit`, the status letter and the trust agree: a good signature by a key that nobody named is none.
+Only SSH signatures count (`gpg.format ssh`). A signature is accepted only if the exit status of `verify-commit`, the
+status letter and the trust level agree. A good signature by an unknown key is refused.
 """
 
 from __future__ import annotations
@@ -36,18 +36,21 @@ SIGNATURE_FAILURES = {
 
 @dataclass(frozen=True, slots=True)
 class CommitSignature:
-    """Who signed, as `allowed_signers` calls them, and the fingerprint of the key."""
+    """The signer's name in `allowed_signers`, and the fingerprint of the key."""
 
     signer: str
     key: str
 
 
 def read_head_commit(root: Path) -> str:
-    """Return the commit that is checked out at `root`, "" where there is none or no git. Raises Trouble."""
-    told = run_git(root, "rev-parse", "--show-toplevel", "--verify", "--end-of-options", "HEAD^{commit}")
-    if told.returncode:
+    """Return the commit that is checked out at `root`, "" without commits or without a git repository.
+
+    Raises AssayError if git takes another folder for the working tree.
+    """
+    run = run_git(root, "rev-parse", "--show-toplevel", "--verify", "--end-of-options", "HEAD^{commit}")
+    if run.returncode:
         return ""
-    top, commit = told.stdout.decode(errors="surrogateescape").rstrip("\n").rsplit("\n", 1)
+    top, commit = run.stdout.decode(errors="surrogateescape").rstrip("\n").rsplit("\n", 1)
     if not root.resolve().is_relative_to(Path(top).resolve()):
         raise AssayError(
             f"git takes {top} for the working tree", where=str(root), fix="`git config --unset core.worktree`"
@@ -56,9 +59,10 @@ def read_head_commit(root: Path) -> str:
 
 
 def read_commit_trust(root: Path, commit: str) -> CommitTrust | None:
-    """Return what the policy in a commit asks of commits. Raises Trouble where the commit is not here.
+    """Return the section `commits` of the policy in a commit, None if it has none.
 
-    Only that section is read, so that the trust of an old commit holds even where its other specs fit no longer.
+    Other parts of the specs are not read: an old commit's trust must work even if its specs no longer fit their models.
+    Raises AssayError if git does not have the commit, or the section does not fit its model.
     """
     options = ("-l", "-z", "-a", "-F", "--no-full-name", "--no-recurse-submodules", "--no-textconv")
     listed = run_git(root, "grep", *options, "LifecyclePolicy", commit, "--", "specs")
@@ -66,12 +70,13 @@ def read_commit_trust(root: Path, commit: str) -> CommitTrust | None:
         fix = "`git fetch --unshallow`, or fetch its branch"
         raise AssayError(f"git does not have the commit {commit}", where=str(root), fix=fix)
     paths = [line.removeprefix(f"{commit}:") for line in _split_output(listed)]
-    found = [_read_trust_section(root, commit, path) for path in paths if path.endswith((".yaml", ".yml"))]
-    return next((one for one in found if one is not None and one.signed), next(iter(filter(None, found)), None))
+    sections = [_read_trust_section(root, commit, path) for path in paths if path.endswith((".yaml", ".yml"))]
+    found = [section for section in sections if section is not None]
+    return next((section for section in found if section.signed), next(iter(found), None))
 
 
 def _read_trust_section(root: Path, commit: str, path: str) -> CommitTrust | None:
-    """Return the section of one spec, None where there is none. What is no YAML was never accepted: it asks nothing."""
+    """Return the section of one spec, None if it has none. A file that is not YAML was never accepted: it has none."""
     try:
         spec = parse_yaml(read_committed_file(root, commit, path), f"{commit[:12]}:{path}").data
     except UnreadableYaml:
@@ -85,7 +90,7 @@ def _read_trust_section(root: Path, commit: str, path: str) -> CommitTrust | Non
 
 
 def read_committed_file(root: Path, commit: str, path: str) -> bytes:
-    """Return a file of a commit; `path` starts at `root`. Raises Trouble where it is not there."""
+    """Return the content of a file in a commit; `path` is relative to `root`. Raises AssayError if it is not there."""
     shown = run_git(root, "cat-file", "blob", f"{commit}:./{path}")
     if shown.returncode:
         raise AssayError(f"there is no {path} in commit {commit[:12]}", where=str(root / path), fix="commit that file")
@@ -93,12 +98,15 @@ def read_committed_file(root: Path, commit: str, path: str) -> bytes:
 
 
 def is_descendant(root: Path, commit: str, ancestor: str) -> bool:
-    """Whether `ancestor` is part of the history of `commit`."""
+    """Whether `commit` is `ancestor` or descends from it."""
     return run_git(root, "merge-base", "--is-ancestor", ancestor, commit).returncode == 0
 
 
 def find_uncommitted(root: Path) -> list[str]:
-    """Return the files that would be acted on and are not as committed, also those that git was told to overlook."""
+    """Return the declared files that differ from the commit, including files that git is configured to ignore.
+
+    Raises AssayError if git cannot tell.
+    """
     options = ("--porcelain", "-z", "--no-renames", "--untracked-files=all", "--ignored=matching")
     status = run_git(root, "status", *options, "--ignore-submodules=none", "--", *SIGNED_PATHS)
     hidden = run_git(root, "ls-files", "-z", "-v", "--", *SIGNED_PATHS)
@@ -113,7 +121,10 @@ def find_uncommitted(root: Path) -> list[str]:
 
 
 def verify_signature(root: Path, commit: str, signers: bytes, called: str) -> CommitSignature:
-    """Return who signed a commit. Raises Trouble unless it is one of `signers` (`called` so in messages)."""
+    """Return who signed a commit. `signers` is the content of the allowed_signers file that messages call `called`.
+
+    Raises AssayError if the commit is not signed, or not by an allowed signer.
+    """
     raw = run_git(root, "cat-file", "commit", commit).stdout.partition(b"\n\n")[0]
     kind = SIGNATURE_KIND.search(raw)
     if kind is None:
@@ -145,17 +156,17 @@ def _git_signing_options(signers: Path) -> Sequence[str]:
 
 def _verify_commit(root: Path, commit: str, options: Sequence[str], called: str) -> CommitSignature:
     checked = run_git(root, *options, "verify-commit", "--raw", commit)
-    told = run_git(root, *options, "log", "-1", "--format=%G?%x00%GT%x00%GF%x00%GS", commit)
-    letter, trust, key, signer = (told.stdout.decode(errors="replace").rstrip("\n").split("\0") + [""] * 4)[:4]
+    shown = run_git(root, *options, "log", "-1", "--format=%G?%x00%GT%x00%GF%x00%GS", commit)
+    letter, trust, key, signer = (shown.stdout.decode(errors="replace").rstrip("\n").split("\0") + [""] * 4)[:4]
     if (checked.returncode, letter, trust) == (0, "G", "fully") and signer and key:
         return CommitSignature(signer, key)
     if letter in SIGNATURE_FAILURES:
-        raise AssayError(SIGNATURE_FAILURES[letter], fix="sign it anew, with a key that is allowed to")
+        raise AssayError(SIGNATURE_FAILURES[letter], fix="sign it again, with an allowed key")
     found = FINGERPRINT.search(_error_output(checked))
     by = f"the key {found[1]}" if found else "a key"
     raise AssayError(
         f"it is signed by {by}, which {called} does not allow at the time of the commit",
-        fix="let somebody who is allowed to sign it, or add the key in a commit that they sign",
+        fix="let an allowed signer sign it, or let one add the key in a signed commit",
     )
 
 

@@ -1,4 +1,4 @@
-"""What a node must be in the end, all layers laid over each other, and which file and line says each part of it."""
+"""The effective values of a node: all layers of variables and specs merged, each value with its file and line."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ REFERENCE_KEYS = ("env", "file", "command")
 
 @dataclass(frozen=True, slots=True)
 class EffectiveValue:
-    """One entry: the document that it belongs to (`Node/n0007`, `NodeSpec/hgx-h100`), its path, data and place.
+    """One entry of a document (`Node/n0007`, `NodeSpec/hgx-h100`): its path, its data and where it is written.
 
-    `where` is `file:line`, or `default` for what nobody wrote.
+    `where` is `file:line`, or `default` for a model's default.
     """
 
     document: str
@@ -37,17 +37,17 @@ class EffectiveValue:
 
     @property
     def dotted(self) -> str:
-        """The path as people write it."""
+        """The path with dots, such as `limits.pcie_width.value`."""
         return ".".join(map(str, self.path))
 
     @property
     def has_children(self) -> bool:
-        """Whether entries of its own follow it."""
+        """Whether it is a mapping or list with entries."""
         return isinstance(self.data, dict | list) and bool(self.data)
 
 
 def list_effective_values(draft: RepositoryDraft, fleet: Fleet, name: str) -> list[EffectiveValue]:
-    """Return all that is declared of a node, parents before what they hold. Raises Trouble for an unknown one."""
+    """Return everything that is declared for a node, parents before children. Raises AssayError for an unknown node."""
     host = next((host for host in draft.hosts if host.name == name), None)
     if host is None:
         raise AssayError(f"there is no node {name}", fix="`assay status` lists the nodes")
@@ -72,15 +72,15 @@ def _node_values(host: HostDeclaration) -> Iterator[EffectiveValue]:
 
 
 def _declared_value(layer: VariableLayer, name: str) -> DeclaredValue:
-    """Return a variable as its layer says it."""
-    said: DeclaredValue | None = DeclaredValue(layer.document.data, layer.document.marks, layer.document)
+    """Return a variable of a layer with its position."""
+    declared: DeclaredValue | None = DeclaredValue(layer.document.data, layer.document.marks, layer.document)
     for step in (*layer.path, name):
-        said = said.child(step) if said else None
-    return said or DeclaredValue(layer.variables[name], 0, layer.document)
+        declared = declared.child(step) if declared else None
+    return declared or DeclaredValue(layer.variables[name], 0, layer.document)
 
 
 def _redact_data(name: str, data: Any) -> Any:
-    """Return data without what may be a secret, by the name it stands under or by its form."""
+    """Return data with possible secrets hidden. A secret is recognised by its name or its shape."""
     if isinstance(data, Mapping):
         return {key: _redact_data(str(key), value) for key, value in data.items()}
     if isinstance(data, list):
@@ -89,7 +89,7 @@ def _redact_data(name: str, data: Any) -> Any:
 
 
 def _show_reference_only(content: Any) -> Any:
-    """Return of what may be a secret only where it is found."""
+    """Return the reference in a credential, and nothing else of it."""
     references = {key: content[key] for key in REFERENCE_KEYS if key in content} if isinstance(content, Mapping) else {}
     return references or HIDDEN_VALUE
 
@@ -102,11 +102,11 @@ def _spec_values(draft: RepositoryDraft, spec: SpecDocument) -> Iterator[Effecti
     yield from _default_values(document, type(spec), spec.model_fields_set)
 
 
-def _default_values(document: str, model: type[BaseModel], said: Any) -> Iterator[EffectiveValue]:
-    """Yield what is taken for granted where nobody says it. What is empty says nothing."""
+def _default_values(document: str, model: type[BaseModel], declared: Any) -> Iterator[EffectiveValue]:
+    """Yield the defaults of fields that are not `declared`, except empty ones."""
     for name, field in model.model_fields.items():
         default = None if field.is_required() else field.get_default(call_default_factory=True)
         if isinstance(default, BaseModel):
             default = default.model_dump(mode="json", exclude_defaults=True)
-        if name not in said and default:
+        if name not in declared and default:
             yield EffectiveValue(document, (name,), default, DEFAULT_ORIGIN)

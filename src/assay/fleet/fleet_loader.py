@@ -18,27 +18,27 @@ from assay.model.specs.node_settings import NodeSettings, NodeVariables
 
 
 def load_fleet(
-    root: Path, overlays: Sequence[Path] = (), rev: str | None = None, shelf: ParseCache | None = None
+    root: Path, overlays: Sequence[Path] = (), rev: str | None = None, cache: ParseCache | None = None
 ) -> Fleet:
-    """Read the repository at `root`; `overlays` are inventory sources that go over its own.
+    """Read the fleet repository at `root`. `overlays` are inventory sources that override its own.
 
-    `rev` is a revision of git, read without a checkout; None the folder as it is, dirty or not. Raises Trouble with
-    the first mistake where a file cannot be read or does not fit its model. Mistakes of meaning (a dangling name, a
-    serial number given twice) are for `assay.fleet.check` to find. Fleets that share a shelf share what is the same.
+    `rev` is a git revision, read without a checkout; None reads the folder as it is. Fleets that share a cache share
+    equal parts. Raises AssayError with the first file that cannot be read or does not fit its model. Contradictions
+    between files (a dangling name, a serial number given twice) are found by `assay.fleet.check`.
     """
-    return build_fleet(read_draft(root, overlays, rev, shelf))
+    return build_fleet(read_draft(root, overlays, rev, cache))
 
 
 def read_draft(
-    root: Path, overlays: Sequence[Path] = (), rev: str | None = None, shelf: ParseCache | None = None
+    root: Path, overlays: Sequence[Path] = (), rev: str | None = None, cache: ParseCache | None = None
 ) -> RepositoryDraft:
-    """Read what `load_fleet` reads, mistakes and all. Two revisions that share a shelf share what is the same."""
+    """Read what `load_fleet` reads, and collect the problems instead of raising the first one."""
     root = root.absolute()
-    return RepositoryDraft(root, overlays, "" if rev is None else resolve_commit(root, rev), shelf)
+    return RepositoryDraft(root, overlays, "" if rev is None else resolve_commit(root, rev), cache)
 
 
 def build_fleet(draft: RepositoryDraft) -> Fleet:
-    """Return the fleet that was read. Raises Trouble with the first mistake."""
+    """Return the fleet of a draft. Raises AssayError with the first problem."""
     if draft.problems:
         raise _first_problem_error(draft.problems)
     commit, dirty = (draft.tree.commit, False) if isinstance(draft.tree, CommitTree) else read_revision(draft.root)
@@ -69,21 +69,21 @@ def build_fleet(draft: RepositoryDraft) -> Fleet:
     )
 
 
-def build_node(host: HostDeclaration, read: NodeVariables, settings: NodeSettings) -> Node:
-    """Return the node that a host of the inventory is."""
+def build_node(host: HostDeclaration, variables: NodeVariables, settings: NodeSettings) -> Node:
+    """Return the node of an inventory host, with its identity from `variables`."""
     return Node(
         name=host.name,
         pool=host.pool,
-        site=read.site,
-        rack=read.rack,
-        u=read.u,
-        serial=read.serial_number,
-        spec=read.node_spec,
-        profile=read.profile,
-        hca_guids=tuple(read.hca_guids),
-        bmc_address=read.bmc_address,
-        mac=read.mac or "",
-        bmc_mac=read.bmc_mac or "",
+        site=variables.site,
+        rack=variables.rack,
+        u=variables.u,
+        serial=variables.serial_number,
+        spec=variables.node_spec,
+        profile=variables.profile,
+        hca_guids=tuple(variables.hca_guids),
+        bmc_address=variables.bmc_address,
+        mac=variables.mac or "",
+        bmc_mac=variables.bmc_mac or "",
         settings=settings,
     )
 

@@ -1,4 +1,4 @@
-"""Asks git about the fleet repository. A question takes no lock, runs no hook, and needs no checkout."""
+"""Runs read-only git commands on the fleet repository: without locks, hooks or a checkout."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ SAFE_GIT_OPTIONS = (
     *("-c", "core.fsmonitor=false", "-c", "core.ignoreStat=false", "-c", "core.trustctime=true"),
     *("-c", "core.checkStat=default", "-c", "log.showSignature=false"),
 )
-"""Whatever the repository's own configuration says, git answers about what is really there."""
+"""These options override the repository's configuration, so that git reports the files as they are."""
 REGULAR_MODES, SYMLINK_MODE = ("100644", "100755"), "120000"
 
 
 @dataclass(frozen=True, slots=True)
 class GitBlob:
-    """One file of a revision: git's mode, its object and its size in bytes."""
+    """One file of a revision: its mode in git, its object id and its size in bytes."""
 
     mode: str
     object: str
@@ -29,7 +29,7 @@ class GitBlob:
 
 
 def read_revision(root: Path) -> tuple[str, bool]:
-    """Return the commit and whether what the repository declares differs from it. No git: `("", False)`."""
+    """Return the commit, and whether the declared files differ from it. Without git: `("", False)`."""
     try:
         run = run_git(root, "status", "--porcelain=v2", "--branch", "--", *DECLARED_FOLDERS)
     except AssayError:
@@ -42,7 +42,7 @@ def read_revision(root: Path) -> tuple[str, bool]:
 
 
 def resolve_commit(root: Path, rev: str) -> str:
-    """Return the commit that `rev` means. Raises Trouble."""
+    """Return the commit id of `rev`. Raises AssayError if git does not know it."""
     run = run_git(root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{rev}^{{commit}}")
     if run.returncode:
         fix = "name a branch, a tag or a commit of it; in CI, fetch it first (`fetch-depth: 0`)"
@@ -51,7 +51,7 @@ def resolve_commit(root: Path, rev: str) -> str:
 
 
 def list_blobs(root: Path, commit: str) -> dict[str, GitBlob]:
-    """Return what a commit declares below `root`: every file by its path. Raises Trouble."""
+    """Return the declared files of a commit below `root`, by path. Raises AssayError if git cannot list them."""
     run = run_git(root, "ls-tree", "-r", "-z", "--long", commit, "--", *DECLARED_FOLDERS)
     if run.returncode:
         raise AssayError(f"git cannot list {commit}: {run.stderr.decode(errors='replace').strip()}")
@@ -65,19 +65,19 @@ def list_blobs(root: Path, commit: str) -> dict[str, GitBlob]:
 
 
 def find_tracked_paths(root: Path, paths: list[str]) -> set[str]:
-    """Return which of these paths git keeps. No git: none."""
+    """Return those paths that git tracks; none without git."""
     if not paths:
         return set()
     try:
         run = run_git(root, "--literal-pathspecs", "ls-files", "-z", "--", *paths)
     except AssayError:
         return set()
-    kept = set(run.stdout.decode("utf-8", "surrogateescape").split("\0"))
-    return {path for path in paths if posixpath.normpath(path) in kept}
+    tracked = set(run.stdout.decode("utf-8", "surrogateescape").split("\0"))
+    return {path for path in paths if posixpath.normpath(path) in tracked}
 
 
 def read_git_objects(root: Path, objects: list[str]) -> dict[str, bytes]:
-    """Return the contents of objects, all in one go. Raises Trouble for one that is not there."""
+    """Return the contents of objects by their ids, with one git process. Raises AssayError for a missing object."""
     run = run_git(root, "cat-file", "--batch", stdin="\n".join(objects).encode() + b"\n")
     found, at = {}, 0
     for name in objects:
@@ -92,7 +92,7 @@ def read_git_objects(root: Path, objects: list[str]) -> dict[str, bytes]:
 
 
 def run_git(root: Path, *command: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-    """Ask git one thing. Its exit status is for the caller to judge. Raises Trouble where it gives no answer."""
+    """Run one git command; the caller judges its exit status. Raises AssayError if git is missing or hangs."""
     words = ["git", "-C", str(root), *SAFE_GIT_OPTIONS, *command]
     try:
         return subprocess.run(words, input=stdin, capture_output=True, check=False, timeout=60)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.fleet.spec_kinds import SPEC_KINDS, load_spec_model
+from assay.model.plugins import TRANSPORTS
 from assay.model.specs.node_settings import NodeVariables
 from assay.model.specs.spec_document import SpecDocument
 
@@ -20,13 +21,13 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def build_schemas() -> dict[str, dict[str, Any]]:
-    """Return every schema by the name of its file."""
+    """Return every schema by file name."""
     specs = {f"{to_kebab_case(kind)}.json": build_spec_schema(load_spec_model(kind)) for kind in SPEC_KINDS}
     return {**specs, "inventory.json": build_inventory_schema()}
 
 
 def build_spec_schema(model: type[SpecDocument]) -> dict[str, Any]:
-    """Return the schema of one kind: a whole spec, or, where it `extends` another, what differs from that one."""
+    """Return the schema of one kind: of a whole spec, or of one that `extends` another and holds the differences."""
     whole = model.model_json_schema()
     defs = whole.pop("$defs", {})
     parts = {f"{name}.layer": _layer(part) for name, part in defs.items()}
@@ -44,26 +45,26 @@ def build_spec_schema(model: type[SpecDocument]) -> dict[str, Any]:
 
 
 def _layer(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return what may stand in place of a value of `schema` in a spec that extends another: any part, or null.
+    """Return the schema of a value in a spec that extends another: any part of the value, or null.
 
-    Lists stand whole, so what they hold is as it was. What is required cannot be taken out.
+    Lists are not merged, so their items are unchanged. A required field cannot be null.
     """
     layer = {key: value for key, value in schema.items() if key not in WHOLE_ONLY}
     if "$ref" in layer:
         layer["$ref"] += ".layer"
     if "anyOf" in layer:
-        layer["anyOf"] = [_layer(one) for one in layer["anyOf"]]
+        layer["anyOf"] = [_layer(part) for part in layer["anyOf"]]
     if "properties" in layer:
-        kept = {*schema.get("required", ()), *NEVER_NULL}
+        never_null = {*schema.get("required", ()), *NEVER_NULL}
         layer["properties"] = {
-            name: _layer(one) if name in kept else {"anyOf": [_layer(one), NULL_SCHEMA]}
-            for name, one in layer["properties"].items()
+            name: _layer(part) if name in never_null else {"anyOf": [_layer(part), NULL_SCHEMA]}
+            for name, part in layer["properties"].items()
         }
     if isinstance(layer.get("additionalProperties"), dict):
         layer["additionalProperties"] = {"anyOf": [_layer(layer["additionalProperties"]), NULL_SCHEMA]}
     if "patternProperties" in layer:
-        named = layer["patternProperties"].items()
-        layer["patternProperties"] = {form: {"anyOf": [_layer(one), NULL_SCHEMA]} for form, one in named}
+        patterns = layer["patternProperties"].items()
+        layer["patternProperties"] = {pattern: {"anyOf": [_layer(part), NULL_SCHEMA]} for pattern, part in patterns}
     return layer
 
 
@@ -73,9 +74,14 @@ def to_kebab_case(kind: str) -> str:
 
 
 def build_inventory_schema() -> dict[str, Any]:
-    """Return the schema of an inventory file: groups, in which any variable may stand at any level."""
+    """Return the schema of an inventory file: nested groups, with any variable at any level."""
     variables = NodeVariables.model_json_schema()
     defs = variables.pop("$defs", {})
+    for transport in map(TRANSPORTS.load, TRANSPORTS.names()):
+        if transport.settings_model and transport.settings_name not in variables["properties"]:
+            settings = transport.settings_model.model_json_schema()
+            defs |= settings.pop("$defs", {})
+            variables["properties"][transport.settings_name] = settings
     variables.pop("required")
     vars_, group = {"$ref": "#/$defs/NodeVariables"}, {"$ref": "#/$defs/Group"}
     defs["NodeVariables"] = variables
@@ -104,7 +110,7 @@ def build_inventory_schema() -> dict[str, Any]:
 
 
 def format_schema(schema: dict[str, Any]) -> str:
-    """Return a schema as it stands in its file."""
+    """Return the text of a schema's file."""
     return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
 
 

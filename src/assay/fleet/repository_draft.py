@@ -1,4 +1,4 @@
-"""A fleet repository as far as it can be read: what `check` looks at, and what a Fleet is made of."""
+"""A fleet repository as far as it can be read: the input of `assay check`, and what a Fleet is built from."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ S = TypeVar("S", bound=SpecDocument)
 class HostDeclaration:
     """One host of the inventory: its merged variables, as written and as typed values, and its pools.
 
-    `settings` is None where a variable does not fit. `shared_settings` is what the Node gets: one object for all hosts
-    of the same groups whose own variables are alike.
+    `settings` is None if a variable does not fit. `shared_settings` is the part that the Node gets: hosts of the same
+    groups with equal variables share one object. `layers` are the sources of the variables, weakest first.
     """
 
     name: str
@@ -51,7 +51,7 @@ class HostDeclaration:
 
     @property
     def pool(self) -> str:
-        """The node's pool: the variable `pool`, else the one group that lists it."""
+        """The node's pool: the variable `pool`, else the first group that lists the host."""
         return (self.settings.pool if self.settings else "") or (self.pools[0] if self.pools else "ungrouped")
 
     def find_position(self, variable: str = "") -> tuple[str, int, int]:
@@ -62,16 +62,16 @@ class HostDeclaration:
         return (layer.document.file, *layer.document.place((*layer.path, variable)))
 
     def decides_itself(self, variable: str) -> bool:
-        """Whether the host itself, and not one of its groups, decides a variable, or nobody does."""
+        """Whether a variable comes from the host itself, or is not given, rather than from one of its groups."""
         layer = find_deciding_layer(self.layers, variable)
         return layer is None or layer.path == self.own.path
 
 
 class RepositoryDraft:
-    """Everything that could be read of the repository at `root`, and the problems met on the way.
+    """Everything that could be read of the repository at `root`, and the problems found on the way.
 
-    `commit` reads that commit instead of the folder as it is; `overlays` are inventory sources over its own. What has
-    a day on which it ends is held against `now`.
+    `commit`: read this commit instead of the working folder. `overlays`: inventory sources that override its own.
+    `now`: the time with which expiry dates are compared.
     """
 
     def __init__(
@@ -79,22 +79,22 @@ class RepositoryDraft:
         root: Path,
         overlays: Sequence[Path] = (),
         commit: str = "",
-        shelf: ParseCache | None = None,
+        cache: ParseCache | None = None,
         now: datetime | None = None,
     ) -> None:
         self.root, self.now = root, now or datetime.now(UTC)
         self.tree: RepositoryTree = CommitTree(root, commit) if commit else WorkingFolder(root)
-        self.specs, self.refused = read_specs(self.tree, shelf)
+        self.specs, self.refused = read_specs(self.tree, cache)
         self.problems = [problem for refused in self.refused for problem in refused.problems]
-        self.inventory, wrong = self._inventory(overlays, shelf)
-        self.problems += wrong
-        self.all_hosts_read = not wrong
+        self.inventory, inventory_problems = self._read_inventory(overlays, cache)
+        self.problems += inventory_problems
+        self.all_hosts_read = not inventory_problems
         self._settings: dict[tuple[str, ...], NodeSettings] = {}
-        self.hosts = self._hosts(shelf)
+        self.hosts = self._read_hosts(cache)
         self.problems = list(dict.fromkeys(self.problems))
 
-    def _inventory(
-        self, overlays: Sequence[Path], shelf: ParseCache | None
+    def _read_inventory(
+        self, overlays: Sequence[Path], cache: ParseCache | None
     ) -> tuple[AnsibleInventory, list[FleetProblem]]:
         if not self.tree.files("inventory"):
             return AnsibleInventory(), [
@@ -104,25 +104,25 @@ class RepositoryDraft:
             InventorySource(self.tree, "inventory", "inventory"),
             *(open_disk_source(path, self.root) for path in overlays),
         ]
-        inventory, problems = read_inventory(sources, shelf)
+        inventory, problems = read_inventory(sources, cache)
         if not inventory.hosts and not problems:
             problems.append(_missing_inventory_problem("inventory/ names no node"))
         return inventory, problems
 
-    def _hosts(self, shelf: ParseCache | None) -> list[HostDeclaration]:
-        """Return the hosts, shared with an earlier draft whose inventory was the same."""
-        if shelf is None:
-            return [self._host(name) for name in self.inventory.hosts]
-        said = {id(layer.document.marks): layer.document for layer in self.inventory.list_all_layers()}
-        key = tuple((document.file, marks) for marks, document in said.items())
-        if key in shelf.hosts:
-            return shelf.hosts[key]
-        hosts = [self._host(name) for name in self.inventory.hosts]
+    def _read_hosts(self, cache: ParseCache | None) -> list[HostDeclaration]:
+        """Return the hosts, from the cache if it holds those of the same inventory."""
+        if cache is None:
+            return [self._read_host(name) for name in self.inventory.hosts]
+        documents = {id(layer.document.marks): layer.document for layer in self.inventory.list_all_layers()}
+        key = tuple((document.file, marks) for marks, document in documents.items())
+        if key in cache.hosts:
+            return cache.hosts[key]
+        hosts = [self._read_host(name) for name in self.inventory.hosts]
         if not self.problems:
-            shelf.hosts[key] = hosts
+            cache.hosts[key] = hosts
         return hosts
 
-    def _host(self, name: str) -> HostDeclaration:
+    def _read_host(self, name: str) -> HostDeclaration:
         host = self.inventory.hosts[name]
         layers = self.inventory.layers(host)
         variables = merge_variables(layers)
@@ -133,11 +133,11 @@ class RepositoryDraft:
             return HostDeclaration(name, variables, settings, shared, pools, layers, host.inline[0])
         except ValidationError as error:
             entry = HostDeclaration(name, variables, None, None, pools, layers, host.inline[0])
-            self.problems += self._refused(entry, error)
+            self.problems += self._list_problems(entry, error)
             return entry
 
     def _share_settings(self, host: InventoryHost, variables: Mapping[str, Any]) -> NodeSettings:
-        """Return the settings among the variables, the same object for hosts that differ in their identity only."""
+        """Return the settings among a host's variables: one object for hosts that differ only in their identity."""
         own = [
             item
             for layer in (*host.inline, *host.files)
@@ -150,22 +150,22 @@ class RepositoryDraft:
         return self._settings[key]
 
     @staticmethod
-    def _refused(entry: HostDeclaration, error: ValidationError) -> list[FleetProblem]:
+    def _list_problems(entry: HostDeclaration, error: ValidationError) -> list[FleetProblem]:
         problems = []
         for path, what, fix, code in explain_violations(error, NodeVariables):
             variable = str(path[0]) if path else ""
-            said = f"{entry.name}: {what}" if entry.decides_itself(variable) else what
-            problems.append(
-                FleetProblem(*entry.find_position(variable), code or _variable_code(what), "error", said, fix)
-            )
+            message = f"{entry.name}: {what}" if entry.decides_itself(variable) else what
+            default_code = "ASY0013" if what == "node_spec is missing" else "ASY0012"
+            place = entry.find_position(variable)
+            problems.append(FleetProblem(*place, code or default_code, "error", message, fix))
         return problems
 
     def find_position(self, key: str, *path: Any) -> tuple[str, int, int]:
-        """Return file, line and column of an entry of the spec `Kind/name`."""
+        """Return file, line and column of the entry at `path` in the spec `Kind/name`."""
         return self.spec_files[key].find_position(path)
 
     def specs_of_model(self, kind: type[S]) -> dict[str, S]:
-        """Return the specs of one kind by name; of two with one name, the first."""
+        """Return the specs of one kind by name. Of two specs with the same name, the first counts."""
         found: dict[str, S] = {}
         for entry in self.specs:
             if isinstance(entry.spec, kind):
@@ -173,7 +173,7 @@ class RepositoryDraft:
         return found
 
     def specs_of_kind(self, kind: str) -> dict[str, Any]:
-        """Return the specs of one kind by name, as `of` does, without loading a model that no document needs."""
+        """Return the specs of one kind by name, without loading a model that no document needs."""
         found: dict[str, Any] = {}
         for entry in self.specs:
             if entry.spec.kind == kind:
@@ -181,23 +181,23 @@ class RepositoryDraft:
         return found
 
     def list_names(self, kind: type[SpecDocument]) -> set[str]:
-        """Return the names of one kind, also of specs that were refused: they exist, and are told of already."""
-        refused = {one.name for one in self.refused if one.kind == kind.__name__}
+        """Return the names of one kind, including refused specs: those exist, and their problems are listed already."""
+        refused = {spec.name for spec in self.refused if spec.kind == kind.__name__}
         return {*self.specs_of_model(kind), *refused}
 
     def is_complete(self, *kinds: type[SpecDocument]) -> bool:
-        """Whether every spec of these kinds could be read, so that what is missing among them is really missing."""
-        lost = {one.kind for one in self.refused}
+        """Whether every spec of these kinds could be read, so that a name that is not found is really missing."""
+        lost = {spec.kind for spec in self.refused}
         return "" not in lost and lost.isdisjoint(kind.__name__ for kind in kinds)
 
     @cached_property
     def suites(self) -> SuiteSource:
-        """What the suites say about themselves."""
+        """The checks, limits and measurements of the suites."""
         return parse_suites(self.tree)
 
     @cached_property
     def declared_checks(self) -> list[tuple[tuple[str, int, int], CheckDeclaration]]:
-        """Every check of every catalogue, and where it is declared."""
+        """Position and declaration of every check of every catalogue."""
         catalogs: dict[str, CheckCatalog] = self.specs_of_kind("CheckCatalog")
         return [
             (self.find_position(f"CheckCatalog/{catalog.name}", "checks", number), check)
@@ -207,18 +207,13 @@ class RepositoryDraft:
 
     @cached_property
     def spec_files(self) -> dict[str, SpecFile]:
-        """The spec files by `Kind/name`; of two with one name, the first."""
+        """The spec files by `Kind/name`. Of two specs with the same name, the first counts."""
         found: dict[str, SpecFile] = {}
         for entry in self.specs:
             found.setdefault(entry.key, entry)
         return found
 
 
-def _missing_inventory_problem(said: str) -> FleetProblem:
-    return FleetProblem(
-        "inventory", 0, 0, "ASY0011", "error", said, "list the nodes below inventory/, or use `--fleet DIR`"
-    )
-
-
-def _variable_code(what: str) -> str:
-    return "ASY0013" if what == "node_spec is missing" else "ASY0012"
+def _missing_inventory_problem(message: str) -> FleetProblem:
+    fix = "list the nodes below inventory/, or use `--fleet DIR`"
+    return FleetProblem("inventory", 0, 0, "ASY0011", "error", message, fix)

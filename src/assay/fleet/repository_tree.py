@@ -1,4 +1,4 @@
-"""Where the files of a fleet repository are read: a folder as it is now, or a revision straight from git's objects."""
+"""The files of a fleet repository: a working folder, or a commit read straight from git's objects."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ from typing import Protocol
 from assay.fleet.git import REGULAR_MODES, SYMLINK_MODE, GitBlob, list_blobs, read_git_objects
 
 MAX_LINKS = 8
-MAX_FILE_BYTES = 64 * 1024 * 1024  # bytes; no file that declares anything is larger
+MAX_FILE_BYTES = 64 * 1024 * 1024  # of a file that declares something
 
 
 class RepositoryTree(Protocol):
     """The files of one revision. Paths are relative to the repository and use slashes."""
 
     def files(self, folder: str) -> list[str]:
-        """Return every regular file below a folder, in the order in which a sorted walk meets them."""
+        """Return every regular file below a folder, in the order of a sorted walk."""
 
     def read(self, path: str, most: int) -> bytes:
         """Return a file's content, at most `most` bytes. Raises OSError."""
 
 
 def sort_paths(paths: list[str]) -> list[str]:
-    """Return paths as a walk of sorted folders meets them."""
+    """Return paths in the order of a walk through sorted folders."""
     return sorted(paths, key=lambda path: [os.fsencode(step) for step in path.split("/")])
 
 
 @dataclass(frozen=True)
 class WorkingFolder:
-    """A folder on disk, dirty or not."""
+    """A folder on disk, with its uncommitted changes."""
 
     root: Path
 
     def files(self, folder: str) -> list[str]:
-        """Return the files below a folder; links are followed, pipes and links in a circle passed over."""
+        """Return the files below a folder. Links are followed; pipes and circular links are skipped."""
         start = self.root / folder
         return sort_paths(list(_walk(start, folder, (os.path.realpath(start),)))) if start.is_dir() else []
 
@@ -49,10 +49,10 @@ class WorkingFolder:
             return stream.read(most)
 
 
-def _walk(folder: Path, called: str, above: tuple[str, ...]) -> Iterator[str]:
+def _walk(folder: Path, prefix: str, above: tuple[str, ...]) -> Iterator[str]:
     with os.scandir(folder) as entries:
         for entry in entries:
-            name = f"{called}/{entry.name}" if called else entry.name
+            name = f"{prefix}/{entry.name}" if prefix else entry.name
             if _check_entry(entry.is_file):
                 yield name
             elif _check_entry(entry.is_dir) and (real := os.path.realpath(entry.path)) not in above:
@@ -68,26 +68,26 @@ def _check_entry(question: Callable[[], bool]) -> bool:
 
 @dataclass(frozen=True)
 class CommitTree:
-    """A commit of the repository at `root`, which may be a folder inside of a larger one."""
+    """A commit of the repository at `root`, which may be a subfolder of a git repository."""
 
     root: Path
     commit: str
 
     @cached_property
     def blobs(self) -> dict[str, GitBlob]:
-        """The commit's files, links to files resolved."""
+        """The commit's files, with links to files resolved."""
         raw = list_blobs(self.root, self.commit)
-        return {path: blob for path in raw if (blob := self._target(raw, path)) is not None}
+        return {path: blob for path in raw if (blob := self._resolve_link(raw, path)) is not None}
 
-    def _target(self, raw: dict[str, GitBlob], path: str) -> GitBlob | None:
+    def _resolve_link(self, raw: dict[str, GitBlob], path: str) -> GitBlob | None:
         for _ in range(MAX_LINKS):
             blob = raw.get(path)
             if blob is None or blob.mode in REGULAR_MODES:
                 return blob
             if blob.mode != SYMLINK_MODE:
                 return None
-            meant = read_git_objects(self.root, [blob.object])[blob.object].decode("utf-8", "surrogateescape")
-            path = posixpath.normpath(posixpath.join(posixpath.dirname(path), meant))
+            target = read_git_objects(self.root, [blob.object])[blob.object].decode("utf-8", "surrogateescape")
+            path = posixpath.normpath(posixpath.join(posixpath.dirname(path), target))
         return None
 
     @cached_property

@@ -1,7 +1,7 @@
-"""What gives a secret away: the name it stands under, its shape, or that it looks like chance.
+"""Recognises secrets: by the name of a value, by its shape, or because it looks random.
 
-A library was tried first: detect-secrets 1.5 reads some 3,000 lines a CPU second, where a fleet of 10,000 nodes has
-150,000, and has had no release since 2024. So the patterns stand here, as data, each with its source.
+The patterns are data, each with its source. detect-secrets 1.5 was measured first: it reads about 3,000 lines a CPU
+second, and a fleet of 10,000 nodes has 150,000; its last release is of 2024.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from assay.model.secret_redaction import register_secret
 
 
 class SecretHint(IntEnum):
-    """How much a name says about its value."""
+    """What a name says about its value."""
 
     NOTHING = 0
     POSSIBLE = 1
-    """A value that looks like chance is a secret here: `key`, `cookie`, whatever lies below `credentials`."""
+    """A random-looking value is a secret: `key`, `cookie`, anything below `credentials`."""
     CERTAIN = 2
-    """Any plain text is a secret here: `password`."""
+    """Any plain text is a secret: `password`."""
 
 
 class SecretShape(NamedTuple):
-    """A kind of secret that is known by its form. One of `needles` is part of each: looking for them is fast."""
+    """A kind of secret with a known form. Each contains one of `needles`, which are fast to search for."""
 
     what: str
     needles: tuple[str, ...]
@@ -100,13 +100,15 @@ TOKEN_SHAPES = (
 SECRET_SHAPES = (PRIVATE_KEY_SHAPE, URL_PASSWORD_SHAPE, *TOKEN_SHAPES)
 SHAPE_NEEDLES = tuple(needle for shape in SECRET_SHAPES for needle in shape.needles)
 
-_SURELY = re.compile(
+_CERTAIN_NAME = re.compile(
     r"(?:^|_)(?:password|passwd|passphrase|passcode|pwd|secret|token|community|credential|psk|apikey"
     r"|(?:api|access|private|secret|signing|encryption|shared|auth|account|master)_?key)s?(?:_|$)"
     r"|(?:^|_)(?:become|ssh|sudo|user|admin|root|bmc|ipmi|db)_pass$"
 )
-_PERHAPS = re.compile(r"(?:^|_)(?:key|auth|cookie|salt|hmac|cred|session|bearer|seed|licen[cs]e|pin|pass)s?(?:_|$)")
-_ABOUT = re.compile(
+_POSSIBLE_NAME = re.compile(
+    r"(?:^|_)(?:key|auth|cookie|salt|hmac|cred|session|bearer|seed|licen[cs]e|pin|pass)s?(?:_|$)"
+)
+_ABOUT_A_SECRET = re.compile(
     r"_(?:files?|paths?|dir|env|var|variable|command|cmd|names?|ids?|ref|reference|url|uri|endpoint|ttl|age|days|hours"
     r"|minutes|seconds|timeout|expiry|expires|lifetime|length|size|min|max|count|policy|rotation|required|enabled"
     r"|disabled|type|kind|format|algorithm|hash|digest|checksum|fingerprint|sha\d+|namespace|store|backend|provider"
@@ -115,55 +117,56 @@ _ABOUT = re.compile(
     r"|public_?key|(?:^|_)(?:max|min|number_of)_"
 )
 REFERENCE_NAMES = frozenset(("env", "file", "command", "vault"))
-_ENTRIES = frozenset(("sha256", "user", "username", "name", "id", "description", "site", "host", "type", "kind"))
-_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[^A-Za-z0-9]+")
+_HARMLESS_NAMES = frozenset(("sha256", "user", "username", "name", "id", "description", "site", "host", "type", "kind"))
+_WORD_BOUNDARY = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[^A-Za-z0-9]+")
 _JINJA = re.compile(r"\{[{%].*[}%]\}", re.DOTALL)
-_CHANCE = re.compile(r"[A-Za-z0-9+/=_.-]{20,}")
+_RANDOM = re.compile(r"[A-Za-z0-9+/=_.-]{20,}")
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _WORDS = re.compile(r"[A-Za-z0-9]{1,12}(?:[._/-][A-Za-z0-9]{1,12})+")
 _HEX = re.compile(r"(?:0x)?[0-9a-fA-F]+")
 HEX_LIMIT, OTHER_LIMIT = 3.0, 3.9
-"""Bits a character. detect-secrets takes 3.0 for hexadecimal and 4.5 for base64 under any name; we ask names first."""
+"""Bits of entropy per character. detect-secrets uses 3.0 for hexadecimal and 4.5 for base64, whatever the name. Here
+only values with a suspicious name are tested."""
 
 
 @lru_cache(maxsize=4096)
 def classify_name(name: str) -> SecretHint:
-    """Return what a name says. What is about a secret (`token_file`, `password_length`) is none."""
-    plain = _CAMEL.sub("_", name).lower().strip("_")
-    if plain in REFERENCE_NAMES or _ABOUT.search(plain):
+    """Return what a name says about its value. A name about a secret (`token_file`, `password_length`) says nothing."""
+    plain = _WORD_BOUNDARY.sub("_", name).lower().strip("_")
+    if plain in REFERENCE_NAMES or _ABOUT_A_SECRET.search(plain):
         return SecretHint.NOTHING
-    if _SURELY.search(plain):
+    if _CERTAIN_NAME.search(plain):
         return SecretHint.CERTAIN
-    return SecretHint.POSSIBLE if _PERHAPS.search(plain) else SecretHint.NOTHING
+    return SecretHint.POSSIBLE if _POSSIBLE_NAME.search(plain) else SecretHint.NOTHING
 
 
 def classify_child(name: Any, above: SecretHint) -> SecretHint:
-    """Return what is known of the value at `name` in a mapping of which `above` is known."""
+    """Return what is known of the value at `name` in a mapping, where `above` is known of the mapping itself."""
     if not isinstance(name, str):
         return SecretHint.NOTHING
     plain = name.lower()
-    if plain in REFERENCE_NAMES or plain in _ENTRIES or _ABOUT.search(plain):
+    if plain in REFERENCE_NAMES or plain in _HARMLESS_NAMES or _ABOUT_A_SECRET.search(plain):
         return SecretHint.NOTHING
     return max(classify_name(name), min(above, SecretHint.POSSIBLE))
 
 
 def is_plain_text(text: str) -> bool:
-    """Whether a text is what it says, and not Jinja that looks it up, nor encrypted."""
+    """Whether a text is the value itself, and neither a Jinja expression nor encrypted."""
     return bool(text.strip()) and not _JINJA.search(text) and not text.startswith("$ANSIBLE_VAULT;")
 
 
 def is_secret(text: str, known: SecretHint, name: str = "") -> bool:
-    """Whether a text is a secret, from what is known by its name."""
+    """Whether a text is a secret, given what its name says."""
     if known is SecretHint.NOTHING or not is_plain_text(text):
         return False
     if name.lower().endswith("key") and text.startswith(("/", "~/", "./", "ssh-", "ecdsa-", "sk-ssh-")):
-        return False  # where a key is, or a public one
+        return False  # the path of a key, or a public key
     return known is SecretHint.CERTAIN or looks_random(text)
 
 
 def looks_random(text: str) -> bool:
-    """Whether a text looks like chance and not like words, a UUID or a short number."""
-    if not _CHANCE.fullmatch(text) or _UUID.fullmatch(text) or _WORDS.fullmatch(text) or not re.search(r"\d", text):
+    """Whether a text looks random, and not like words, a UUID or a short number."""
+    if not _RANDOM.fullmatch(text) or _UUID.fullmatch(text) or _WORDS.fullmatch(text) or not re.search(r"\d", text):
         return False
     if _HEX.fullmatch(text):
         return len(text) >= 32 and _entropy(text) >= HEX_LIMIT
@@ -171,17 +174,17 @@ def looks_random(text: str) -> bool:
 
 
 def register_environment_secrets(*named: str) -> None:
-    """Hide from now on what this process holds in the variables `named`, and in those whose name says secret."""
+    """Redact the values of these environment variables from now on, and of all variables with a secret's name."""
     for name, text in os.environ.items():
         if name in named or (classify_name(name) is SecretHint.CERTAIN and len(text) >= 8 and not text.startswith("/")):
             register_secret(text)
 
 
 def find_secret_shape(text: str, shapes: Sequence[SecretShape] = SECRET_SHAPES) -> SecretShape | None:
-    """Return the shape that a text, or a part of it, has."""
+    """Return the first shape that occurs in a text."""
     return next((shape for shape in shapes if shape.pattern.search(text)), None)
 
 
 def _entropy(text: str) -> float:
-    """Return the bits that a character of the text tells."""
+    """Return the entropy of a text in bits per character."""
     return -sum(n / len(text) * math.log2(n / len(text)) for n in Counter(text).values())

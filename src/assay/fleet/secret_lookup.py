@@ -1,8 +1,7 @@
-"""Follows a reference to where its secret is: an environment variable, a file, a command, an Ansible vault.
+"""Reads the secret of a reference: from an environment variable, a file, a command or an Ansible vault.
 
-Opens what Ansible's vault encrypted, with ansible-core's own code and the passwords that Ansible would take.
-
-Ansible is imported only where a vault is met: it takes longer than all else that reading a BMC needs.
+Vaults are decrypted with ansible-core's own code and passwords. Ansible is imported only then: its import takes longer
+than everything else that reading a BMC needs.
 """
 
 from __future__ import annotations
@@ -29,7 +28,10 @@ _decrypted_cache: SharedAnswerCache[str] = SharedAnswerCache(VAULT_CACHE_S)
 
 
 def decrypt_vault(sealed: str, root: Path) -> str:
-    """Return what a vault text holds. Passwords are found as below `root`, where `ansible.cfg` is. Raises Trouble."""
+    """Return a decrypted vault text. Passwords are found by the configuration in `root/ansible.cfg`.
+
+    Raises AssayError if the text is damaged or no password fits.
+    """
     return _decrypted_cache((sealed, root), lambda: _decrypt(sealed, root))
 
 
@@ -42,20 +44,20 @@ def _decrypt(sealed: str, root: Path) -> str:
         text = VaultLib(passwords).decrypt(sealed.strip().encode())
         return str(text.decode())
     except (AnsibleVaultFormatError, UnicodeDecodeError):
-        raise AssayError("the vault text is damaged", fix="encrypt it anew: `ansible-vault encrypt_string`") from None
+        raise AssayError("the vault text is damaged", fix="encrypt it again: `ansible-vault encrypt_string`") from None
     except AnsibleError:
         raise AssayError("none of the vault passwords opens it", fix=VAULT_PASSWORD_FIX) from None
 
 
 def _find_passwords(root: Path) -> list[tuple[str, Any]]:
-    """Return the vault passwords by identity, from where Ansible's own configuration says that they are."""
+    """Return the vault passwords with their identities, as Ansible's configuration names them."""
     from ansible.config.manager import ConfigManager
     from ansible.parsing.dataloader import DataLoader
 
-    ours = root / "ansible.cfg"
-    config = ConfigManager(str(ours) if ours.exists() and "ANSIBLE_CONFIG" not in os.environ else None)
+    file = root / "ansible.cfg"
+    config = ConfigManager(str(file) if file.exists() and "ANSIBLE_CONFIG" not in os.environ else None)
     identity = config.get_config_value("DEFAULT_VAULT_IDENTITY")
-    listed = [str(one).rpartition("@") for one in config.get_config_value("DEFAULT_VAULT_IDENTITY_LIST")]
+    listed = [str(entry).rpartition("@") for entry in config.get_config_value("DEFAULT_VAULT_IDENTITY_LIST")]
     sources = [(name or identity, source) for name, _, source in listed]
     if alone := config.get_config_value("DEFAULT_VAULT_PASSWORD_FILE"):
         sources.append((identity, alone))
@@ -66,18 +68,18 @@ def _find_passwords(root: Path) -> list[tuple[str, Any]]:
 
 
 def _read_password(source: str, identity: str, loader: Any) -> Any:
-    """Return the password in a file, or that an executable one prints."""
+    """Return the password in a file, or the one that an executable file prints."""
     from ansible.errors import AnsibleError
     from ansible.parsing.vault import get_file_vault_secret
 
     if source.startswith("prompt"):
-        raise AssayError("nobody is there to be asked for a vault password", fix=VAULT_PASSWORD_FIX)
+        raise AssayError("assay cannot prompt for a vault password", fix=VAULT_PASSWORD_FIX)
     try:
         secret = get_file_vault_secret(source, identity, loader=loader)
         secret.load()
-    except (AnsibleError, OSError):  # its words may repeat what a script printed
+    except (AnsibleError, OSError):  # its message may contain what a script printed
         raise AssayError(
-            f"the vault password file {source} gives no password", fix="see what it says by hand"
+            f"the vault password file {source} gives no password", fix="run it by hand to see why"
         ) from None
     register_secret(secret.bytes.decode(errors="surrogateescape"))
     return secret
@@ -95,17 +97,18 @@ _command_cache: SharedAnswerCache[str] = SharedAnswerCache(SECRET_CACHE_S)
 
 
 def read_secret(reference: Reference, root: Path) -> str:
-    """Return what a reference leads to, "" for a variable that is not set. Raises Trouble.
+    """Return the secret of a reference, "" for an environment variable that is not set. Registers it for redaction.
 
-    Paths and commands start at `root`. Whoever started this process may have handed the secret over already.
+    Relative paths and commands start at `root`. If the parent process handed the secret over, that one is returned.
+    Raises AssayError if a file, command or vault cannot be read.
     """
-    text = os.environ.get(handover_variable(reference)) or _followed(reference, root)
+    text = os.environ.get(handover_variable(reference)) or _follow(reference, root)
     register_secret(text)
     return text
 
 
 def describe_reference(reference: Reference) -> str:
-    """Return how to call the place that a reference leads to. Only a command's name is told, not its arguments."""
+    """Return a name for the place of a secret. Of a command, only the program's name is shown."""
     if reference.env:
         return f"the environment variable {reference.env}"
     if reference.command:
@@ -114,22 +117,22 @@ def describe_reference(reference: Reference) -> str:
 
 
 def handover_variable(reference: Reference) -> str:
-    """Return the environment variable in which a secret is handed over to a program that is to use it."""
+    """Return the environment variable in which assay hands a secret to a program that it starts."""
     return f"ASSAY_SECRET_{hashlib.sha256(reference.model_dump_json().encode()).hexdigest()[:16]}"
 
 
-def _followed(reference: Reference, root: Path) -> str:
+def _follow(reference: Reference, root: Path) -> str:
     if reference.env:
         return os.environ.get(reference.env, "")
     if reference.file:
-        return _first_line(root / reference.file)
+        return _read_first_line(root / reference.file)
     if reference.command:
         words = tuple(reference.command)
         return _command_cache((words, root), lambda: _run(words, root))
     return decrypt_vault(reference.vault, root).partition("\n")[0].rstrip("\r")
 
 
-def _first_line(path: Path) -> str:
+def _read_first_line(path: Path) -> str:
     try:
         with path.open() as lines:
             return lines.readline().rstrip("\r\n")
@@ -139,7 +142,7 @@ def _first_line(path: Path) -> str:
 
 
 def _run(words: tuple[str, ...], root: Path) -> str:
-    """Return the first line that a command prints. What it says on standard error is never repeated."""
+    """Return the first line that a command prints. Its standard error is discarded: it may hold the secret."""
     name, by_hand = Path(words[0]).name, "run it by hand to see why"
     try:
         process = subprocess.Popen(
@@ -158,14 +161,14 @@ def _run(words: tuple[str, ...], root: Path) -> str:
     except (TimeoutError, subprocess.TimeoutExpired):
         raise AssayError(f"the command {name} did not end within {COMMAND_TIMEOUT_S:g} s", fix=by_hand) from None
     finally:
-        _end(process)
+        _kill(process)
     if code:
         raise AssayError(f"the command {name} ended with exit status {code}", fix=by_hand)
     return printed.partition(b"\n")[0].rstrip(b"\r").decode(errors="replace")
 
 
 def _read_output(process: subprocess.Popen[bytes], ends_at: float) -> bytes:
-    """Return what a process prints until it closes its output. Raises TimeoutError on the deadline."""
+    """Return everything that a process prints. Raises TimeoutError at the deadline, AssayError for too much output."""
     assert process.stdout is not None
     printed = b""
     while len(printed) < MAX_SECRET_BYTES:
@@ -181,8 +184,8 @@ def _read_output(process: subprocess.Popen[bytes], ends_at: float) -> bytes:
     )
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """Kill what is left of the command's process group."""
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """Kill the command's process group and close its output."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     with contextlib.suppress(subprocess.TimeoutExpired):

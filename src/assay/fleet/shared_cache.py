@@ -1,4 +1,4 @@
-"""Asks what is slow or disturbs others only once, however many threads want to know."""
+"""Runs a slow question once for many threads, and keeps the answer for some seconds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class SharedAnswerCache(Generic[T]):
-    """Keeps each answer, and each refusal, for some seconds; who asks while it is being fetched waits for it."""
+    """Keeps each answer, and each AssayError, for `seconds`. Threads that ask meanwhile wait for the first one."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -23,20 +23,21 @@ class SharedAnswerCache(Generic[T]):
         self._guard = threading.Lock()
 
     def __call__(self, question: Hashable, ask: Callable[[], T]) -> T:
-        """Return the answer to a question. Raises the Trouble that it came to."""
+        """Return the answer to a question: a cached one, or what `ask` returns. Raises the AssayError of `ask`."""
         with self._guard:
             lock = self._locks[question]
         with lock:
-            known = self._answers.get(question)
-            if known is None or time.monotonic() - known[0] > self._seconds:
-                known = self._answers[question] = (time.monotonic(), _answer(ask))
-        if isinstance(known[1], AssayError):
-            raise AssayError(known[1].what, where=known[1].where, fix=known[1].fix)
-        return known[1]
+            cached = self._answers.get(question)
+            if cached is None or time.monotonic() - cached[0] > self._seconds:
+                cached = self._answers[question] = (time.monotonic(), _call(ask))
+        answer = cached[1]
+        if isinstance(answer, AssayError):
+            raise AssayError(answer.what, where=answer.where, fix=answer.fix)
+        return answer
 
 
-def _answer(ask: Callable[[], T]) -> T | AssayError:
+def _call(ask: Callable[[], T]) -> T | AssayError:
     try:
         return ask()
-    except AssayError as trouble:
-        return trouble
+    except AssayError as error:
+        return error

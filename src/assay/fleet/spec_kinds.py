@@ -1,6 +1,6 @@
-"""The kinds of spec documents, and the models that say what each may hold.
+"""The kinds of spec documents, and the model of each kind.
 
-A model is loaded when a document of its kind is met: to build one takes pydantic as long as to read a long spec.
+A model is imported when a document of its kind is read: pydantic needs as long to build it as to read a long spec.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ SPEC_KINDS = {
     "Schedules": "assay.model.specs.schedules",
     "TicketRoute": "assay.model.specs.ticket_route",
 }
-"""Where each kind's model is, which is called as the kind is."""
+"""Kind → module. The model class has the kind's name."""
 
 
 def load_spec_model(kind: str) -> type[SpecDocument]:
-    """Return the model of a kind that there is."""
+    """Return the model of a known kind."""
     model: type[SpecDocument] = getattr(import_module(SPEC_KINDS[kind]), kind)
     return model

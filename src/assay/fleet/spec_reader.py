@@ -1,7 +1,4 @@
-"""Reads the spec documents below `specs/` into models.
-
-Where the values of specs are written: a fleet has thousands, and a command asks for those of a spec or two.
-"""
+"""Reads the spec documents below `specs/` into their models, and finds the file and line of each value."""
 
 from __future__ import annotations
 
@@ -30,7 +27,7 @@ MAX_SPEC_BYTES = 16 * 1024 * 1024  # bytes of one spec
 
 @dataclass(frozen=True)
 class SpecFile:
-    """One spec, the file it stands in, and the files of the specs that it extends, nearest first."""
+    """One spec, its file, and the files of the specs that it extends, nearest first."""
 
     spec: SpecDocument
     document: YamlDocument
@@ -38,7 +35,7 @@ class SpecFile:
 
     @property
     def key(self) -> str:
-        """`NodeSpec/hgx-h100`."""
+        """Kind and name, such as `NodeSpec/hgx-h100`."""
         return f"{self.spec.kind}/{self.spec.name}"
 
     def find_position(self, path: Sequence[Any]) -> tuple[str, int, int]:
@@ -46,7 +43,7 @@ class SpecFile:
         return find_entry_position((self.document, *self.bases), path)
 
     def list_lines(self) -> Iterator[tuple[str, str]]:
-        """Yield dotted path and `file:line` of every entry; `""` is the document."""
+        """Yield dotted path and `file:line` of every entry; the path `""` is the document."""
         for path, _, line in self.list_entries():
             yield ".".join(map(str, path)), line
 
@@ -57,7 +54,7 @@ class SpecFile:
 
 @dataclass(frozen=True)
 class RefusedSpec:
-    """A spec that could not be read: what is known of it, and why not. `kind` or `name` may be unknown ("")."""
+    """A spec that could not be read, with its problems. `kind` or `name` is "" if unknown."""
 
     problems: list[FleetProblem]
     kind: str = ""
@@ -66,37 +63,45 @@ class RefusedSpec:
 
 @dataclass(frozen=True)
 class _SpecSource:
-    """A document of a known kind, before its model has seen it."""
+    """A document of a known kind, before validation."""
 
     document: YamlDocument
     model: type[SpecDocument]
 
     @property
     def name(self) -> str:
-        return _text(self.document, "name")
+        return _get_text(self.document, "name")
 
     @property
     def base(self) -> str:
-        return _text(self.document, "extends")
+        return _get_text(self.document, "extends")
 
 
-def read_specs(tree: RepositoryTree, shelf: ParseCache | None = None) -> tuple[list[SpecFile], list[RefusedSpec]]:
+def read_specs(tree: RepositoryTree, cache: ParseCache | None = None) -> tuple[list[SpecFile], list[RefusedSpec]]:
     """Read every YAML file below `specs/`, in order of their paths."""
-    read = [_read_source(tree, path, shelf) for path in tree.files("specs") if path.endswith((".yaml", ".yml"))]
+    paths = [path for path in tree.files("specs") if path.endswith((".yaml", ".yml"))]
+    sources = [_read_source(tree, path, cache) for path in paths]
     by_name: dict[tuple[type[SpecDocument], str], _SpecSource] = {}
-    for one in read:
-        if isinstance(one, _SpecSource):
-            by_name.setdefault((one.model, one.name), one)
-    whole = all(isinstance(one, _SpecSource) for one in read)
-    found = [_build_spec(one, by_name, whole, tree) if isinstance(one, _SpecSource) else one for one in read]
-    return [one for one in found if isinstance(one, SpecFile)], [one for one in found if isinstance(one, RefusedSpec)]
+    for source in sources:
+        if isinstance(source, _SpecSource):
+            by_name.setdefault((source.model, source.name), source)
+    all_read = all(isinstance(source, _SpecSource) for source in sources)
+    specs = [
+        _build_spec(source, by_name, all_read, tree) if isinstance(source, _SpecSource) else source
+        for source in sources
+    ]
+    read = [spec for spec in specs if isinstance(spec, SpecFile)]
+    return read, [spec for spec in specs if isinstance(spec, RefusedSpec)]
 
 
 def read_design(file: Path, root: Path) -> FabricDesign:
-    """Read a design that stands in a file of its own, in the repository at `root` or not. Raises Trouble."""
+    """Read a fabric design from a single file, in the repository at `root` or elsewhere.
+
+    Raises AssayError if the file holds no valid design.
+    """
     path = file.absolute()
-    read = _read_source(WorkingFolder(path.parent), path.name, None)
-    found = read if isinstance(read, RefusedSpec) else _build_spec(read, {}, True, WorkingFolder(root))
+    source = _read_source(WorkingFolder(path.parent), path.name, None)
+    found = source if isinstance(source, RefusedSpec) else _build_spec(source, {}, True, WorkingFolder(root))
     from assay.model.fabric.fabric_design import FabricDesign
 
     if isinstance(found, SpecFile) and isinstance(found.spec, FabricDesign):
@@ -107,74 +112,75 @@ def read_design(file: Path, root: Path) -> FabricDesign:
     raise AssayError(first.message, where=f"{file.parent / first.where}", fix=first.fix)
 
 
-def _read_source(tree: RepositoryTree, path: str, shelf: ParseCache | None) -> _SpecSource | RefusedSpec:
-    """Read one document, or say why it is no spec of any kind."""
+def _read_source(tree: RepositoryTree, path: str, cache: ParseCache | None) -> _SpecSource | RefusedSpec:
+    """Read one document, or return why it is no spec of a known kind."""
     try:
-        document = read_yaml_file(tree, path, path, MAX_SPEC_BYTES, shelf)
-    except UnreadableYaml as wrong:
-        return RefusedSpec([wrong.as_problem()])
+        document = read_yaml_file(tree, path, path, MAX_SPEC_BYTES, cache)
+    except UnreadableYaml as error:
+        return RefusedSpec([error.as_problem()])
     if not isinstance(document.data, dict):
-        said = "a spec is a mapping that has a kind"
-        return RefusedSpec([FleetProblem(*document.start, "ASY0003", "error", said, "begin with `kind:`")])
+        message = "a spec is a mapping that has a kind"
+        return RefusedSpec([FleetProblem(*document.start, "ASY0003", "error", message, "begin with `kind:`")])
     kind = document.data.get("kind")
     if not isinstance(kind, str) or kind not in SPEC_KINDS:
-        said = f"kind {kind!r} is not known" if kind else "kind is missing"
+        message = f"kind {kind!r} is not known" if kind else "kind is missing"
         where = find_entry_position([document], ("kind",))
-        return RefusedSpec([FleetProblem(*where, "ASY0002", "error", said, f"use one of {', '.join(SPEC_KINDS)}")])
+        return RefusedSpec([FleetProblem(*where, "ASY0002", "error", message, f"use one of {', '.join(SPEC_KINDS)}")])
     return _SpecSource(document, load_spec_model(kind))
 
 
 def _build_spec(
-    one: _SpecSource, by_name: Mapping[tuple[type[SpecDocument], str], _SpecSource], whole: bool, tree: RepositoryTree
+    source: _SpecSource,
+    by_name: Mapping[tuple[type[SpecDocument], str], _SpecSource],
+    all_read: bool,
+    tree: RepositoryTree,
 ) -> SpecFile | RefusedSpec:
-    """Read a document into its model, laid over what it extends, or say what is wrong with it.
+    """Validate a document merged with what it extends, or return its problems.
 
-    Where not all documents could be read (`whole`), what seems to lack may stand in one of the others.
+    Unless all documents could be read (`all_read`), a missing base may be in one of the others and is not reported.
     """
-    chain, problem = _resolve_extends(one, by_name)
+    chain, problem = _resolve_extends(source, by_name)
     if problem is not None:
-        told = [problem] if whole or problem.code != "ASY0005" else []
-        return RefusedSpec(told, one.model.__name__, one.name)
-    documents = [read.document for read in chain]
+        reported = [problem] if all_read or problem.code != "ASY0005" else []
+        return RefusedSpec(reported, source.model.__name__, source.name)
+    documents = [link.document for link in chain]
     try:
-        data = one.document.data if len(documents) == 1 else merge_specs(documents)
-        if one.model.__name__ == "FabricDesign":
+        data = source.document.data if len(documents) == 1 else merge_specs(documents)
+        if source.model.__name__ == "FabricDesign":
             data = insert_switch_lists(data, tree)
-        return SpecFile(one.model.model_validate(data), one.document, tuple(documents[1:]))
-    except SwitchListError as wrong:
-        return RefusedSpec(list(wrong.problems), one.model.__name__, one.name)
+        return SpecFile(source.model.model_validate(data), source.document, tuple(documents[1:]))
+    except SwitchListError as error:
+        return RefusedSpec(list(error.problems), source.model.__name__, source.name)
     except ValidationError as error:
         problems = [
             FleetProblem(
                 *find_entry_position(documents, found.path), found.code or "ASY0003", "error", found.message, found.fix
             )
-            for found in explain_violations(error, one.model)
+            for found in explain_violations(error, source.model)
         ]
-        return RefusedSpec(problems, one.model.__name__, one.name)
+        return RefusedSpec(problems, source.model.__name__, source.name)
 
 
 def _resolve_extends(
-    one: _SpecSource, by_name: Mapping[tuple[type[SpecDocument], str], _SpecSource]
+    source: _SpecSource, by_name: Mapping[tuple[type[SpecDocument], str], _SpecSource]
 ) -> tuple[list[_SpecSource], FleetProblem | None]:
-    """Return a document and all that it extends, nearest first; and what is wrong with that chain."""
-    chain = [one]
+    """Return a document and everything that it extends, nearest first; and the problem of that chain, if any."""
+    chain = [source]
     while (base := chain[-1].base) != "":
-        found = by_name.get((one.model, base))
+        found = by_name.get((source.model, base))
         if found is None:
-            said, fix = f"there is no {one.model.__name__} {base} to extend", "correct the name, or write that spec"
-            return chain, FleetProblem(
-                *find_entry_position([chain[-1].document], ("extends",)), "ASY0005", "error", said, fix
-            )
+            message = f"there is no {source.model.__name__} {base} to extend"
+            where, fix = find_entry_position([chain[-1].document], ("extends",)), "correct the name, or write that spec"
+            return chain, FleetProblem(*where, "ASY0005", "error", message, fix)
         if found in chain:
-            said = f"specs extend each other in a circle: {' → '.join([*(read.name for read in chain), base])}"
-            return chain, FleetProblem(
-                *find_entry_position([one.document], ("extends",)), "ASY0006", "error", said, "cut it open"
-            )
+            message = f"specs extend each other in a circle: {' → '.join([*(link.name for link in chain), base])}"
+            where = find_entry_position([source.document], ("extends",))
+            return chain, FleetProblem(*where, "ASY0006", "error", message, "remove one `extends` of the circle")
         chain.append(found)
     return chain, None
 
 
-def _text(document: YamlDocument, key: str) -> str:
+def _get_text(document: YamlDocument, key: str) -> str:
     value = document.data.get(key)
     return value if isinstance(value, str) else ""
 
@@ -183,7 +189,7 @@ SpecEntryKey = tuple[str, str]
 
 
 class SpecLineIndex(Mapping[SpecEntryKey, str]):
-    """`file:line` by spec (`Kind/name`) and dotted path, as `Fleet.lines` has them, made by the spec when asked for."""
+    """The `file:line` of each entry, by spec (`Kind/name`) and dotted path. A spec is indexed on first use."""
 
     def __init__(self, files: Mapping[str, SpecFile]) -> None:
         self._files = files

@@ -1,7 +1,4 @@
-"""What the suites say about themselves, read from their source without running it.
-
-What the checks of a suite measure against limits, and in which unit, read from their source without running it.
-"""
+"""Reads the checks of the suites from their source, without running it: marks, limits, measurements and their units."""
 
 from __future__ import annotations
 
@@ -13,27 +10,22 @@ from assay.fleet.repository_tree import MAX_FILE_BYTES, RepositoryTree
 from assay.model.units import find_unit_in_name
 
 BOUND_KEYWORDS = ("at_least", "at_most", "equals")
-UNIT_PRESERVING_CALLS = (
-    "since_last_pass",
-    "min",
-    "max",
-    "abs",
-    "round",
-)  # they return what they are given, in its unit
+UNIT_PRESERVING_CALLS = ("since_last_pass", "min", "max", "abs", "round")
+"""Functions whose result has the unit of their argument."""
 
 
 @dataclass(frozen=True, slots=True)
 class MeasureCall:
-    """One `measure("name", READING, at_most=limits.LIMIT, unit=…)`, and where it stands.
+    """One call `measure("name", READING, at_most=limits.LIMIT, unit=…)`, with its position.
 
-    `limits` are of node specs, `fabric_limits` of fabric designs.
-    `named` is the unit that ends the reading's name, `said` the explicit one; either may be "".
+    `limits` are limits of node specs, `fabric_limits` of fabric designs. `name_unit` is the unit at the end of the
+    reading's name, `stated_unit` the argument `unit`; either may be "".
     """
 
     name: str
     limits: tuple[str, ...]
-    named: str
-    said: str
+    name_unit: str
+    stated_unit: str
     file: str
     line: int
     column: int
@@ -41,12 +33,12 @@ class MeasureCall:
 
     @property
     def unit(self) -> str:
-        """The unit in which it measures; "" where neither the name nor the check says."""
-        return self.said or self.named
+        """The unit of the measurement, "" if neither the reading's name nor the check gives it."""
+        return self.stated_unit or self.name_unit
 
 
 def find_measure_calls(nodes: Iterable[ast.AST], file: str) -> Iterator[MeasureCall]:
-    """Yield every call of `measure` among the nodes of a module."""
+    """Yield every call of `measure` among the syntax nodes of a module."""
     for node in nodes:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "measure":
             yield _read_measure_call(node, file)
@@ -55,26 +47,26 @@ def find_measure_calls(nodes: Iterable[ast.AST], file: str) -> Iterator[MeasureC
 def _read_measure_call(call: ast.Call, file: str) -> MeasureCall:
     name, reading = [*call.args[:2], None, None][:2]
     keywords = {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg}
-    limits, of_fabrics = (
-        tuple(limit for name in BOUND_KEYWORDS if (limit := _read_limit_name(keywords.get(name), whose)))
-        for whose in ("limits", "fabric_limits")
+    limits, fabric_limits = (
+        tuple(limit for name in BOUND_KEYWORDS if (limit := _read_limit_name(keywords.get(name), fixture)))
+        for fixture in ("limits", "fabric_limits")
     )
     return MeasureCall(
-        _read_text(name),
-        limits,
-        _infer_unit(reading),
-        _read_text(keywords.get("unit")),
-        file,
-        call.lineno,
-        call.col_offset + 1,
-        of_fabrics,
+        name=_read_text(name),
+        limits=limits,
+        name_unit=_infer_unit(reading),
+        stated_unit=_read_text(keywords.get("unit")),
+        file=file,
+        line=call.lineno,
+        column=call.col_offset + 1,
+        fabric_limits=fabric_limits,
     )
 
 
-def _read_limit_name(node: ast.expr | None, whose: str) -> str:
-    """Return NAME of `limits.NAME`, "" of anything else."""
+def _read_limit_name(node: ast.expr | None, fixture: str) -> str:
+    """Return NAME of `limits.NAME`, "" for anything else."""
     match node:
-        case ast.Attribute(value=ast.Name(id=found), attr=name) if found == whose:
+        case ast.Attribute(value=ast.Name(id=found), attr=name) if found == fixture:
             return name
     return ""
 
@@ -84,7 +76,7 @@ def _read_text(node: ast.expr | None) -> str:
 
 
 def _infer_unit(node: ast.expr | None) -> str:
-    """Return the unit in the name of the reading that an expression gives; arithmetic changes units, so it has none."""
+    """Return the unit in the name of the reading of an expression, "" for arithmetic, which changes units."""
     match node:
         case ast.Attribute(attr=name):
             return find_unit_in_name(name)
@@ -97,7 +89,7 @@ def _infer_unit(node: ast.expr | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SourceMention:
-    """A name that a suite uses, and where."""
+    """A name that a suite uses, and its position."""
 
     name: str
     file: str
@@ -110,24 +102,24 @@ PytestMarks = dict[str, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class SuiteTest(SourceMention):
-    """A test function by its pytest id, with its marks: each name and its literal arguments.
+    """A test function; `name` is its pytest id. `marks` are names with their literal arguments.
 
-    A mark on the function hides the module's of that name, as for pytest's `get_closest_marker`.
+    A mark on the function overrides the module's mark of the same name, like pytest's `get_closest_marker`.
     """
 
     marks: PytestMarks
 
     @property
     def active(self) -> bool:
-        """Whether it loads the hardware."""
+        """Whether the check loads the hardware."""
         return "active" in self.marks
 
 
 @dataclass(slots=True)
 class SuiteSource:
-    """The test functions, the limits that they read, what they measure, and files that are no Python.
+    """The test functions of the suites, the limits that they read, and what they measure.
 
-    `limits` are of node specs, `fabric_limits` of fabric designs.
+    `limits` are limits of node specs, `fabric_limits` of fabric designs. `broken`: files that are not Python, and why.
     """
 
     tests: list[SuiteTest] = field(default_factory=list)
@@ -138,7 +130,7 @@ class SuiteSource:
 
 
 def parse_suites(tree: RepositoryTree) -> SuiteSource:
-    """Read the suites of a tree."""
+    """Read all suites of a tree."""
     suites = SuiteSource()
     for file in tree.files("suites"):
         name = file.rpartition("/")[2]
@@ -154,13 +146,13 @@ def parse_suites(tree: RepositoryTree) -> SuiteSource:
 
 
 def _parse_module(tree: RepositoryTree, file: str, suites: SuiteSource) -> ast.Module | None:
-    """Return the module's tree, or note why it has none."""
+    """Return a module's syntax tree; add a file that cannot be parsed to `suites.broken`."""
     try:
         return ast.parse(tree.read(file, MAX_FILE_BYTES))
-    except SyntaxError as wrong:
-        suites.broken.append((SourceMention(file, file, wrong.lineno or 0, wrong.offset or 0), wrong.msg))
-    except (OSError, ValueError, RecursionError, MemoryError) as wrong:
-        suites.broken.append((SourceMention(file, file, 0, 0), str(wrong) or "too deeply nested"))
+    except SyntaxError as error:
+        suites.broken.append((SourceMention(file, file, error.lineno or 0, error.offset or 0), error.msg))
+    except (OSError, ValueError, RecursionError, MemoryError) as error:
+        suites.broken.append((SourceMention(file, file, 0, 0), str(error) or "too deeply nested"))
     return None
 
 
@@ -173,7 +165,7 @@ def _find_tests(tree: ast.Module, file: str) -> Iterator[SuiteTest]:
 
 
 def _read_module_marks(tree: ast.Module) -> PytestMarks:
-    """Return the marks in `pytestmark = …`, one or a list."""
+    """Return the marks in `pytestmark = …`, which may be one mark or a list."""
     for node in tree.body:
         if isinstance(node, ast.Assign) and any(_is_name(target, "pytestmark") for target in node.targets):
             return _read_marks(node.value.elts if isinstance(node.value, ast.List | ast.Tuple) else [node.value])
@@ -181,14 +173,14 @@ def _read_module_marks(tree: ast.Module) -> PytestMarks:
 
 
 def _read_marks(expressions: Iterable[ast.expr]) -> PytestMarks:
-    """Return `pytest.mark.NAME` and `pytest.mark.NAME("…")`."""
+    """Return the marks `pytest.mark.NAME` and `pytest.mark.NAME("…")`."""
     marks: PytestMarks = {}
     for expression in expressions:
         call = expression if isinstance(expression, ast.Call) else None
         match call.func if call else expression:
             case ast.Attribute(value=ast.Attribute(attr="mark"), attr=name):
                 arguments = call.args if call else []
-                marks[name] = tuple(str(one.value) for one in arguments if isinstance(one, ast.Constant))
+                marks[name] = tuple(str(value.value) for value in arguments if isinstance(value, ast.Constant))
     return marks
 
 
@@ -196,8 +188,8 @@ def _is_name(node: ast.expr, name: str) -> bool:
     return isinstance(node, ast.Name) and node.id == name
 
 
-def _find_limit_reads(nodes: Iterable[ast.AST], file: str, whose: str) -> Iterator[SourceMention]:
-    """Yield every `limits.NAME`."""
+def _find_limit_reads(nodes: Iterable[ast.AST], file: str, fixture: str) -> Iterator[SourceMention]:
+    """Yield every `limits.NAME`, for the fixture `limits` or `fabric_limits`."""
     for node in nodes:
-        if isinstance(node, ast.Attribute) and _is_name(node.value, whose):
+        if isinstance(node, ast.Attribute) and _is_name(node.value, fixture):
             yield SourceMention(node.attr, file, node.lineno, node.col_offset + 1)

@@ -1,9 +1,10 @@
-"""Reads the files that a fabric design names for its switches: one a line, as CSV, wherever the site keeps them."""
+"""Reads the CSV files that a fabric design names for its switches, one switch a line."""
 
 from __future__ import annotations
 
 import csv
 from collections.abc import Iterator, Mapping
+from operator import itemgetter
 from typing import Any
 
 from pydantic import ValidationError
@@ -20,7 +21,7 @@ SWITCH_COLUMNS = ("name", "rack", "u", "guid")
 
 
 class SwitchListError(ValueError):
-    """A file that cannot be read, with every reason."""
+    """A switch list that cannot be read, with all its problems."""
 
     def __init__(self, *problems: FleetProblem) -> None:
         super().__init__(problems[0].message)
@@ -28,19 +29,19 @@ class SwitchListError(ValueError):
 
 
 def insert_switch_lists(data: Mapping[str, Any], tree: RepositoryTree) -> Mapping[str, Any]:
-    """Return a design with the lines of its files in their place; anything else as it is. Raises Unlisted."""
+    """Return a design's data with the switches of its list files inserted. Raises SwitchListError."""
     found = dict(data)
     for tier in LISTABLE_TIERS:
         rules = data.get(tier)
         at = rules.get("at") if isinstance(rules, dict) else None
-        if isinstance(rules, dict) and isinstance(at, dict) and (file := _list_file(at)):
+        if isinstance(rules, dict) and isinstance(at, dict) and (file := _get_list_file(at)):
             name = rules.get("name")
             found[tier] = {**rules, "at": _read_switches(tree, file, name if isinstance(name, str) else "")}
     return found
 
 
-def _list_file(at: dict[str, Any]) -> str:
-    """Return the file that is named; nothing where the model will refuse the entry."""
+def _get_list_file(at: dict[str, Any]) -> str:
+    """Return the file of a SwitchListFile, "" for anything else; the design's model judges that."""
     try:
         return SwitchListFile.model_validate(at).file
     except ValidationError:
@@ -48,50 +49,47 @@ def _list_file(at: dict[str, Any]) -> str:
 
 
 def _read_switches(tree: RepositoryTree, file: str, pattern: str) -> list[dict[str, Any]]:
-    """Return the switches of a file whose names follow a pattern, in its order."""
+    """Return the switches of a file whose names follow a pattern, in the pattern's order."""
     problems: list[FleetProblem] = []
-    kept: list[tuple[tuple[int, ...], dict[str, Any]]] = []
-    for line, row in _rows(_text(tree, file), file):
-        place = parse_switch_position(pattern, row["name"])
-        if place is None:
+    found: list[tuple[tuple[int, ...], dict[str, Any]]] = []
+    for line, row in _read_rows(_read_text(tree, file), file):
+        position = parse_switch_position(pattern, row["name"])
+        if position is None:
             continue
         try:
-            kept.append((place, {**row, "u": int(row["u"]), "guid": normalize_guid(row["guid"])}))
-        except ValueError as wrong:
+            found.append((position, {**row, "u": int(row["u"]), "guid": normalize_guid(row["guid"])}))
+        except ValueError as error:
             problems.append(
-                FleetProblem(file, line, 1, SWITCH_LIST_CODE, "error", f"{row['name']}: {wrong}", "correct the line")
+                FleetProblem(file, line, 1, SWITCH_LIST_CODE, "error", f"{row['name']}: {error}", "correct the line")
             )
-    if not kept and not problems:
-        said = f"no name of it follows the pattern {pattern}"
-        problems.append(
-            FleetProblem(file, 0, 0, SWITCH_LIST_CODE, "error", said, "correct the tier's `name`, or the file")
-        )
+    if not found and not problems:
+        message = f"no name of it follows the pattern {pattern}"
+        fix = "correct the tier's `name`, or the file"
+        problems.append(FleetProblem(file, 0, 0, SWITCH_LIST_CODE, "error", message, fix))
     if problems:
         raise SwitchListError(*problems)
-    return [row for _, row in sorted(kept, key=lambda one: one[0])]
+    return [row for _, row in sorted(found, key=itemgetter(0))]
 
 
-def _text(tree: RepositoryTree, file: str) -> str:
+def _read_text(tree: RepositoryTree, file: str) -> str:
     try:
         if ".." in file.split("/"):
             raise FileNotFoundError(2, "outside of the repository", file)
         return tree.read(file, MAX_LIST_BYTES + 1)[: MAX_LIST_BYTES + 1].decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        said = f"cannot be read: {getattr(error, 'strerror', None) or 'not UTF-8'}"
+        message = f"cannot be read: {getattr(error, 'strerror', None) or 'not UTF-8'}"
         raise SwitchListError(
-            FleetProblem(file, 0, 0, SWITCH_LIST_CODE, "error", said, "keep the file in the repository")
+            FleetProblem(file, 0, 0, SWITCH_LIST_CODE, "error", message, "keep the file in the repository")
         ) from None
 
 
-def _rows(text: str, file: str) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield each line with its number, its columns by name."""
+def _read_rows(text: str, file: str) -> Iterator[tuple[int, dict[str, str]]]:
+    """Yield line number and columns of each line that is not empty."""
     reader = csv.reader(text.splitlines())
     header = [name.strip().lower() for name in next(reader, [])]
     if missing := [name for name in SWITCH_COLUMNS if name not in header]:
-        said = f"the column {missing[0]} is missing"
-        raise SwitchListError(
-            FleetProblem(file, 1, 1, SWITCH_LIST_CODE, "error", said, f"begin with a line `{','.join(SWITCH_COLUMNS)}`")
-        )
+        message, fix = f"the column {missing[0]} is missing", f"begin with a line `{','.join(SWITCH_COLUMNS)}`"
+        raise SwitchListError(FleetProblem(file, 1, 1, SWITCH_LIST_CODE, "error", message, fix))
     for cells in reader:
         row = dict(zip(header, (cell.strip() for cell in cells), strict=False))
         if any(cells):

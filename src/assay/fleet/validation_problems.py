@@ -1,7 +1,4 @@
-"""Says in plain words what a model refused, and how to mend it.
-
-One mistake in a fleet repository, at its place, with the way out.
-"""
+"""Problems of a fleet repository, each with its place and a fix; and plain words for what a pydantic model refused."""
 
 from __future__ import annotations
 
@@ -22,10 +19,10 @@ ProblemSeverity = Literal["error", "warning", "notice"]
 
 @dataclass(frozen=True, slots=True, order=True)
 class FleetProblem:
-    """What is wrong at `file`:`line`:`column` (both from 1; 0 where the whole file is meant), and how to fix it.
+    """A problem at `file`:`line`:`column` (from 1; 0 means the whole file), with its fix.
 
-    A `notice` is of what is right today and soon will not be. `code` is stable for ever and explained by
-    `assay check --explain`; `file` is relative to the repository.
+    `file` is relative to the repository. `code` never changes its meaning; `assay check --explain CODE` explains it. A
+    `notice` announces a problem that will exist soon.
     """
 
     file: str
@@ -42,13 +39,12 @@ class FleetProblem:
 
     @property
     def where(self) -> str:
-        """`file:line:column`, without the parts that are not known."""
+        """The place as `file:line:column`, without the parts that are 0."""
         return ":".join(str(part) for part in (self.file, self.line, self.column) if part)
 
 
-SECRET_NAME = re.compile(
-    r"credential|passw|_pass\b|secret|token|key|community", re.IGNORECASE
-)  # never shown, in no message
+SECRET_NAME = re.compile(r"credential|passw|_pass\b|secret|token|key|community", re.IGNORECASE)
+"""Names whose values no message may show."""
 DEFAULT_CONFLICT_FIX = "correct one of the two"
 FIXES_BY_ERROR = {
     "bool_type": "write true or false",
@@ -64,7 +60,7 @@ FIXES_BY_ERROR = {
 
 
 class SchemaViolation(NamedTuple):
-    """One entry that a model refused. `code` is empty where the schema refuses it too."""
+    """One entry that a model refused. `code` is "" if the JSON schema refuses it too."""
 
     path: tuple[Any, ...]
     message: str
@@ -73,57 +69,54 @@ class SchemaViolation(NamedTuple):
 
 
 def explain_violations(error: ValidationError, model: type[BaseModel]) -> list[SchemaViolation]:
-    """Return everything that `model` refused."""
-    return [one for found in error.errors(include_url=False) for one in _explain_violation(found, model)]
+    """Return everything that `model` refused, in plain words."""
+    return [violation for found in error.errors(include_url=False) for violation in _explain_violation(found, model)]
 
 
-def _explain_violation(found: Mapping[str, Any], model: type[BaseModel]) -> list[SchemaViolation]:
-    loc = tuple(found["loc"])
-    if found["type"] != "value_error":
-        return [SchemaViolation(loc, describe_violation(found), suggest_fix(found, model))]
-    cause = found["ctx"]["error"]
+def _explain_violation(violation: Mapping[str, Any], model: type[BaseModel]) -> list[SchemaViolation]:
+    loc = tuple(violation["loc"])
+    if violation["type"] != "value_error":
+        return [SchemaViolation(loc, describe_violation(violation), suggest_fix(violation, model))]
+    cause = violation["ctx"]["error"]
     if isinstance(cause, ConflictError):
         return [
-            SchemaViolation((*loc, *one.path), one.message, one.fix or DEFAULT_CONFLICT_FIX, one.code)
-            for one in cause.conflicts
+            SchemaViolation((*loc, *found.path), found.message, found.fix or DEFAULT_CONFLICT_FIX, found.code)
+            for found in cause.conflicts
         ]
-    return [
-        SchemaViolation(
-            (*loc, *_path_in_message(cause)), describe_violation(found), suggest_fix(found, model), "ASY0004"
-        )
-    ]
+    path = (*loc, *_path_in_message(cause))
+    return [SchemaViolation(path, describe_violation(violation), suggest_fix(violation, model), "ASY0004")]
 
 
 def _path_in_message(cause: ValueError) -> tuple[Any, ...]:
-    """Return the path that a complaint begins with, as far as it can be one."""
+    """Return the first word of a validator's message as a path: `cables.3 is …` gives `("cables", 3)`."""
     steps = str(cause).split(" ", 1)[0].rstrip(":").split(".")
     return tuple(int(step) if step.isdecimal() else step for step in steps)
 
 
 def describe_violation(found: Mapping[str, Any]) -> str:
-    """Return what is wrong with one entry."""
+    """Return what is wrong with one entry. `found` is one of pydantic's errors."""
     name = format_path(found["loc"])
     if found["type"] == "missing":
         return f"{name} is missing"
     if found["type"] == "extra_forbidden":
         return f"{name} is not known here"
-    said = str(found["msg"]).removeprefix("Value error, ")
+    message = str(found["msg"]).removeprefix("Value error, ")
     if found["type"] == "value_error":
-        return f"{name}: {said}" if name else said
+        return f"{name}: {message}" if name else message
     seen = "what stands there" if _is_secret(name, found["input"]) else _format_value(found["input"])
-    return f"{name}: {said[:1].lower()}{said[1:]}, not {seen}"
+    return f"{name}: {message[:1].lower()}{message[1:]}, not {seen}"
 
 
 def suggest_fix(found: Mapping[str, Any], model: type[BaseModel]) -> str:
-    """Return what to write instead, where that is known."""
+    """Return what to write instead of an entry that `model` refused."""
     if found["type"] == "missing":
         return f"add {found['loc'][-1]}"
     if found["type"] == "extra_forbidden":
-        return _nearest(str(found["loc"][-1]), find_allowed_keys(model, found["loc"][:-1]))
+        return _suggest_nearest(str(found["loc"][-1]), find_allowed_keys(model, found["loc"][:-1]))
     if found["type"] == "string_type" and isinstance(found["input"], bool):
         return "quote it: YAML reads yes, no, on and off as true and false"
     if found["type"] == "literal_error":
-        return _nearest(str(found["input"]), re.findall(r"'([^']*)'", found["ctx"]["expected"]))
+        return _suggest_nearest(str(found["input"]), re.findall(r"'([^']*)'", found["ctx"]["expected"]))
     return FIXES_BY_ERROR.get(found["type"], "correct the value")
 
 
@@ -133,19 +126,19 @@ def format_path(path: Sequence[Any]) -> str:
 
 
 def find_allowed_keys(model: Any, path: Sequence[Any]) -> list[str]:
-    """Return the keys that a model allows at `path`; empty where it cannot be told."""
+    """Return the keys that a model allows at `path`, none if that is not known."""
     for step in path:
-        model = _below(model, str(step))
-    return [name for one in _alternatives(model) if _is_model(one) for name in one.model_fields]
+        model = _annotation_below(model, str(step))
+    return [name for member in _alternatives(model) if _is_model(member) for name in member.model_fields]
 
 
-def _below(annotation: Any, step: str) -> Any:
-    """Return the annotation of what stands at `step` below a value of this annotation."""
-    for one in _alternatives(annotation):
-        if _is_model(one) and step in one.model_fields:
-            return one.model_fields[step].annotation
-        if get_origin(one) in (dict, list):
-            return get_args(one)[-1]
+def _annotation_below(annotation: Any, step: str) -> Any:
+    """Return the annotation of the entry `step` in a value of this annotation."""
+    for member in _alternatives(annotation):
+        if _is_model(member) and step in member.model_fields:
+            return member.model_fields[step].annotation
+        if get_origin(member) in (dict, list):
+            return get_args(member)[-1]
     return None
 
 
@@ -158,7 +151,7 @@ def _is_model(annotation: Any) -> bool:
     return isinstance(annotation, type) and get_origin(annotation) is None and issubclass(annotation, BaseModel)
 
 
-def _nearest(name: str, known: Sequence[str]) -> str:
+def _suggest_nearest(name: str, known: Sequence[str]) -> str:
     near = get_close_matches(name, known, n=1)
     if near:
         return f"did you mean {near[0]}?"
@@ -170,7 +163,7 @@ def _is_secret(name: str, value: Any) -> bool:
 
 
 def _format_value(value: Any) -> str:
-    """Return a value for a message. What is inside of mappings and lists stays there: it may be a secret."""
+    """Return a value for a message. Contents of mappings and lists are not shown: they may be secret."""
     if isinstance(value, dict | list):
         return "a mapping" if isinstance(value, dict) else "a list"
     text = repr(value)

@@ -1,1 +1,4 @@
-"""Takes inventory files in Ansible's YAML. Expands host patterns and merges group and host variables as Ansible does. Gives hosts with variable layers."""
+"""Takes inventory files in Ansible's YAML. Expands host patterns and merges variables as Ansible does.
+
+Gives hosts with the layers of their variables.
+"""

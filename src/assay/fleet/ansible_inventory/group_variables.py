@@ -1,4 +1,4 @@
-"""Groups and hosts of an inventory, and how their variables merge: as Ansible does, with its default settings."""
+"""Groups and hosts of an inventory. Variables merge as in Ansible with its default settings."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class VariableLayer:
 
 @dataclass(slots=True)
 class InventoryGroup:
-    """A group: what it says inline, what its files in `group_vars/` say, its parents."""
+    """A group: its inline variables, its files in `group_vars/`, and its parent groups."""
 
     name: str
     inline: list[VariableLayer] = field(default_factory=list)
@@ -34,7 +34,7 @@ class InventoryGroup:
 
 @dataclass(slots=True)
 class InventoryHost:
-    """A host: its variables (inline, then `host_vars/`), and the groups that list it directly."""
+    """A host: its inline variables, its files in `host_vars/`, and the groups that list it directly."""
 
     name: str
     inline: list[VariableLayer] = field(default_factory=list)
@@ -44,7 +44,7 @@ class InventoryHost:
 
 @dataclass(slots=True)
 class AnsibleInventory:
-    """Every group and host, in the order in which the sources name them. Group `all` is always there."""
+    """Every group and host, in the order of the sources. The group `all` always exists."""
 
     groups: dict[str, InventoryGroup] = field(default_factory=lambda: {"all": InventoryGroup("all")})
     hosts: dict[str, InventoryHost] = field(default_factory=dict)
@@ -52,22 +52,22 @@ class AnsibleInventory:
     _inherited: dict[tuple[str, ...], list[VariableLayer]] = field(default_factory=dict)
 
     def group(self, name: str) -> InventoryGroup:
-        """Return a group, made where it is new."""
+        """Return the group of that name; create it if it is new."""
         return self.groups.setdefault(name, InventoryGroup(name))
 
     def host(self, name: str) -> InventoryHost:
-        """Return a host, made where it is new."""
+        """Return the host of that name; create it if it is new."""
         return self.hosts.setdefault(name, InventoryHost(name))
 
     def layers(self, host: InventoryHost) -> list[VariableLayer]:
         """Return the layers of a host's variables, weakest first.
 
-        Ansible's order: `all` inline, groups inline, `group_vars/all`, other `group_vars`, host inline, `host_vars`;
-        among groups, the deeper, then the higher `ansible_group_priority`, then the later name wins.
+        Ansible's order: `all` inline, groups inline, `group_vars/all`, other `group_vars`, host inline, `host_vars`.
+        Among groups, the deeper one wins, then the higher `ansible_group_priority`, then the later name.
         """
         key = tuple(host.groups)
         if key not in self._inherited:
-            self._inherited[key] = list(self._of_groups(key))
+            self._inherited[key] = list(self._group_layers(key))
         return [*self._inherited[key], *host.inline, *host.files]
 
     def list_all_layers(self) -> Iterator[VariableLayer]:
@@ -77,18 +77,18 @@ class AnsibleInventory:
             yield from owner.inline
             yield from owner.files
 
-    def _of_groups(self, direct: Iterable[str]) -> Iterator[VariableLayer]:
-        every = self.groups["all"]
-        groups = [group for group in self.sort_groups(self.find_ancestors(direct)) if group is not every]
-        yield from every.inline
+    def _group_layers(self, direct: Iterable[str]) -> Iterator[VariableLayer]:
+        root = self.groups["all"]
+        groups = [group for group in self.sort_groups(self.find_ancestors(direct)) if group is not root]
+        yield from root.inline
         for group in groups:
             yield from group.inline
-        yield from every.files
+        yield from root.files
         for group in groups:
             yield from group.files
 
     def find_ancestors(self, direct: Iterable[str]) -> set[str]:
-        """Return groups and all their ancestors. Circles end where they began."""
+        """Return groups and all their ancestors. Circular parents are followed once."""
         found: set[str] = set()
         waiting = list(direct)
         while waiting:
@@ -99,36 +99,36 @@ class AnsibleInventory:
         return found
 
     def sort_groups(self, names: Iterable[str]) -> list[InventoryGroup]:
-        """Return groups in the order in which later ones win."""
+        """Return groups in ascending precedence: later ones win."""
         return sorted((self.groups[name] for name in names), key=lambda g: (self.depths[g.name], g.priority, g.name))
 
     def resolve_parents(self) -> list[list[str]]:
-        """Hang groups without a parent below `all` and measure how deep each lies: the longest way from `all`.
+        """Put groups without a parent below `all`, and compute each group's depth: its longest path from `all`.
 
-        Returns the circles of groups that contain themselves, each cut open at one place.
+        Returns the circles of groups that contain themselves. One link of each circle is removed.
         """
         for group in self.groups.values():
             if group.name != "all" and not group.parents:
                 group.parents.append("all")
         circles = []
-        while circle := self._circle():
+        while circle := self._compute_depths():
             circles.append(circle)
             self.groups[circle[1]].parents.remove(circle[0])
         return circles
 
-    def _circle(self) -> list[str]:
-        """Measure the depths, or return a circle, each group followed by one that it contains."""
+    def _compute_depths(self) -> list[str]:
+        """Compute all depths. If groups contain themselves, return a circle: each group, then one that it contains."""
         try:
             order = TopologicalSorter({name: group.parents for name, group in self.groups.items()}).static_order()
             for name in order:
-                self.depths[name] = max((self.depths[up] + 1 for up in self.groups[name].parents), default=0)
+                self.depths[name] = max((self.depths[parent] + 1 for parent in self.groups[name].parents), default=0)
         except CycleError as found:
             return list(found.args[1])
         return []
 
 
 def merge_variables(layers: Iterable[VariableLayer]) -> dict[str, Any]:
-    """Return one mapping of variables: a later layer replaces what an earlier one said."""
+    """Return the variables of all layers; later layers override earlier ones."""
     variables: dict[str, Any] = {}
     for layer in layers:
         variables.update(layer.variables)
@@ -137,5 +137,5 @@ def merge_variables(layers: Iterable[VariableLayer]) -> dict[str, Any]:
 
 
 def find_deciding_layer(layers: Sequence[VariableLayer], variable: str) -> VariableLayer | None:
-    """Return the layer that decides a variable."""
+    """Return the last layer with a variable, which decides its value; None if no layer has it."""
     return next((layer for layer in reversed(layers) if variable in layer.variables), None)

@@ -1,4 +1,4 @@
-"""Host patterns as in Ansible's inventories: `n[0001:0016]`, `rack[a:d]`, `n[01:16:2]`, `n1:2222`."""
+"""Host patterns of Ansible inventories: `n[0001:0016]`, `rack[a:d]`, `n[01:16:2]`, `n1:2222`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ _PORT = re.compile(r"^((?:[^:\[\]]|\[[^\[\]]*\])+):(\d+)$")
 
 
 def expand_host_pattern(pattern: str) -> tuple[list[str], int | None]:
-    """Return the host names that `pattern` stands for, and the port after it. Raises ValueError."""
+    """Return the host names of a pattern, and its port (None without one).
+
+    Raises ValueError for a malformed range, or more than MAX_HOSTS names.
+    """
     port = _PORT.match(pattern)
     if port:
         pattern = port[1]
@@ -31,7 +34,7 @@ def expand_host_pattern(pattern: str) -> tuple[list[str], int | None]:
 
 
 class _NumberRange(Sequence[str]):
-    """The numbers of a range as text, made one at a time, so that a huge range costs nothing to refuse."""
+    """The numbers of a range as text, created on access, so that refusing a huge range costs nothing."""
 
     def __init__(self, numbers: range, width: int) -> None:
         self.numbers, self.width = numbers, width

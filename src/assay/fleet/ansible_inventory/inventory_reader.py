@@ -1,4 +1,4 @@
-"""Reads inventory sources in Ansible's YAML format, as `ansible-inventory -i SOURCE -i SOURCE` would."""
+"""Reads inventory sources in Ansible's YAML format, like `ansible-inventory -i SOURCE -i SOURCE`."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ GROUP_SECTIONS = ("vars", "children", "hosts")
 
 @dataclass(frozen=True)
 class InventorySource:
-    """An inventory file, or a folder of them, in a tree; variables lie in folders `beside` it.
+    """An inventory file, or a folder of them, in a tree. `group_vars/` and `host_vars/` are in `variables_folder`.
 
-    In messages its paths begin with `shown`.
+    `display_prefix` precedes its paths in messages.
     """
 
     tree: RepositoryTree
@@ -49,10 +49,10 @@ class InventorySource:
 
 
 def open_disk_source(path: Path, root: Path) -> InventorySource:
-    """Return the source at `path`, which may lie outside of the repository at `root`."""
+    """Return the source at `path`, which may be outside of the repository at `root`."""
     folder = path if path.is_dir() else path.parent
-    shown = f"{folder.relative_to(root).as_posix()}/" if folder.is_relative_to(root) else f"{folder.as_posix()}/"
-    return InventorySource(WorkingFolder(folder), "" if path.is_dir() else path.name, "", shown.removeprefix("./"))
+    prefix = f"{folder.relative_to(root).as_posix()}/" if folder.is_relative_to(root) else f"{folder.as_posix()}/"
+    return InventorySource(WorkingFolder(folder), "" if path.is_dir() else path.name, "", prefix.removeprefix("./"))
 
 
 def _is_ignored(path: str) -> bool:
@@ -60,46 +60,46 @@ def _is_ignored(path: str) -> bool:
 
 
 def read_inventory(
-    sources: Sequence[InventorySource], shelf: ParseCache | None = None
+    sources: Sequence[InventorySource], cache: ParseCache | None = None
 ) -> tuple[AnsibleInventory, list[FleetProblem]]:
-    """Read the sources in order, later ones over earlier ones."""
-    reading = _InventoryParser(shelf)
+    """Read the sources in order; later ones override earlier ones. Returns the inventory and all problems."""
+    parser = _InventoryParser(cache)
     for source in sources:
         for path in source.files():
-            reading.take_file(source, path)
-    reading.connect()
+            parser.read_inventory_file(source, path)
+    parser.resolve_parents()
     for source in sources:
-        reading.take_variables(source)
-    return reading.inventory, reading.problems
+        parser.read_variable_files(source)
+    return parser.inventory, parser.problems
 
 
 def is_valid_name(name: Any) -> bool:
-    """Whether this can name a group or host, and so a file below `group_vars/` or `host_vars/`."""
+    """Whether this can be the name of a group or host, and so of a file below `group_vars/` or `host_vars/`."""
     return isinstance(name, str) and 0 < len(name) <= 200 and name.isprintable() and "/" not in name
 
 
 @dataclass
 class _InventoryParser:
-    """What has been read so far."""
+    """The inventory and the problems that were read so far."""
 
-    shelf: ParseCache | None = None
+    cache: ParseCache | None = None
     inventory: AnsibleInventory = field(default_factory=AnsibleInventory)
     problems: list[FleetProblem] = field(default_factory=list)
 
-    def wrong(self, document: YamlDocument, path: tuple[Any, ...], message: str, fix: str) -> None:
-        """Note that an entry is not what Ansible's format has there."""
+    def add_problem(self, document: YamlDocument, path: tuple[Any, ...], message: str, fix: str) -> None:
+        """Add a problem: an entry that does not fit Ansible's format."""
         line, column = document.place(path)
         self.problems.append(FleetProblem(document.file, line, column, "ASY0010", "error", message, fix))
 
     def read(self, source: InventorySource, path: str) -> YamlDocument | None:
-        """Read one file; a file that is no YAML is a problem of its own."""
+        """Read one YAML file; None, and a problem, if it cannot be read."""
         try:
-            return read_yaml_file(source.tree, path, source.display_prefix + path, shelf=self.shelf)
-        except UnreadableYaml as wrong:
-            self.problems.append(wrong.as_problem())
+            return read_yaml_file(source.tree, path, source.display_prefix + path, cache=self.cache)
+        except UnreadableYaml as error:
+            self.problems.append(error.as_problem())
             return None
 
-    def take_file(self, source: InventorySource, path: str) -> None:
+    def read_inventory_file(self, source: InventorySource, path: str) -> None:
         """Read one inventory file."""
         extension = posixpath.splitext(path)[1]
         if extension not in INVENTORY_EXTENSIONS:
@@ -112,89 +112,92 @@ class _InventoryParser:
         if document is None or document.data is None:
             return
         if not isinstance(document.data, dict) or "plugin" in document.data:
-            self.wrong(
-                document, (), "an inventory file is a mapping of group names to groups", "begin with a pool's name"
-            )
+            message = "an inventory file is a mapping of group names to groups"
+            self.add_problem(document, (), message, "begin with a pool's name")
             return
         for name, content in document.data.items():
-            self.take_group(document, (name,), name, content)
+            self.read_group(document, (name,), name, content)
 
-    def take_group(
+    def read_group(
         self, document: YamlDocument, path: tuple[Any, ...], name: Any, content: Any
     ) -> InventoryGroup | None:
-        """Read one group and what is below it."""
+        """Read one group and everything below it."""
         if not is_valid_name(name) or not isinstance(content, dict | None):
-            self.wrong(document, path, f"{name!r} is no group", "give it a name, and vars, hosts or children below it")
+            fix = "give it a name, and vars, hosts or children below it"
+            self.add_problem(document, path, f"{name!r} is no group", fix)
             return None
         group = self.inventory.group(name)
         for section, entries in (content or {}).items():
-            self.take_section(document, (*path, section), group, entries)
+            self.read_section(document, (*path, section), group, entries)
         return group
 
-    def take_section(self, document: YamlDocument, path: tuple[Any, ...], group: InventoryGroup, entries: Any) -> None:
+    def read_section(self, document: YamlDocument, path: tuple[Any, ...], group: InventoryGroup, entries: Any) -> None:
         """Read `vars`, `children` or `hosts` of a group."""
         section = path[-1]
         if section not in GROUP_SECTIONS:
-            self.wrong(document, path, f"{section!r} is no part of a group", f"use one of {', '.join(GROUP_SECTIONS)}")
+            fix = f"use one of {', '.join(GROUP_SECTIONS)}"
+            self.add_problem(document, path, f"{section!r} is no part of a group", fix)
         elif isinstance(entries, str) and section != "vars":
-            self.take_entries(document, path, group, {entries: None})
+            self.read_entries(document, path, group, {entries: None})
         elif isinstance(entries, dict):
-            self.take_entries(document, path, group, entries)
+            self.read_entries(document, path, group, entries)
         elif entries is not None:
-            self.wrong(document, path, f"{section} of {group.name} must be a mapping", "end each name with a colon")
+            message = f"{section} of {group.name} must be a mapping"
+            self.add_problem(document, path, message, "end each name with a colon")
 
-    def take_entries(
+    def read_entries(
         self, document: YamlDocument, path: tuple[Any, ...], group: InventoryGroup, entries: dict[Any, Any]
     ) -> None:
         """Read the entries of one section."""
         if path[-1] == "vars":
-            self.take_vars(group.inline, VariableLayer(entries, document, path), group)
+            self.add_layer(group.inline, VariableLayer(entries, document, path), group)
             return
         for name, content in entries.items():
             if path[-1] == "hosts":
-                self.take_hosts(document, (*path, name), group, content)
+                self.read_hosts(document, (*path, name), group, content)
             else:
-                child = self.take_group(document, (*path, name), name, content)
+                child = self.read_group(document, (*path, name), name, content)
                 if child is not None and group.name not in child.parents:
                     child.parents.append(group.name)
 
-    def take_vars(self, into: list[VariableLayer], layer: VariableLayer, group: InventoryGroup | None = None) -> None:
-        """Keep one layer of variables."""
+    def add_layer(self, into: list[VariableLayer], layer: VariableLayer, group: InventoryGroup | None = None) -> None:
+        """Add one layer of variables to those of a group or host."""
         for name in layer.variables:
             if not isinstance(name, str):
-                self.wrong(layer.document, (*layer.path, name), f"{name!r} is no variable name", "quote it")
+                self.add_problem(layer.document, (*layer.path, name), f"{name!r} is no variable name", "quote it")
         priority = str(layer.variables.get(GROUP_PRIORITY_VARIABLE, ""))
         if group is not None and priority.isdecimal() and len(priority) < 10:
             group.priority = int(priority)
         into.append(layer)
 
-    def take_hosts(self, document: YamlDocument, path: tuple[Any, ...], group: InventoryGroup, content: Any) -> None:
-        """Read one entry of `hosts`, which may stand for many."""
+    def read_hosts(self, document: YamlDocument, path: tuple[Any, ...], group: InventoryGroup, content: Any) -> None:
+        """Read one entry of `hosts`, which may be a pattern for many hosts."""
         if not is_valid_name(path[-1]) or not isinstance(content, dict | None):
-            self.wrong(document, path, f"{path[-1]!r} is no host", "give it a name, a colon, and variables below it")
+            fix = "give it a name, a colon, and variables below it"
+            self.add_problem(document, path, f"{path[-1]!r} is no host", fix)
             return
         try:
             names, port = expand_host_pattern(path[-1])
-        except ValueError as wrong:
-            self.wrong(document, path, str(wrong), "write a name, or a range as n[0001:0016]")
+        except ValueError as error:
+            self.add_problem(document, path, str(error), "write a name, or a range as n[0001:0016]")
             return
         layer = VariableLayer(content or {}, document, path)
         for name in names:
             host = self.inventory.host(name)
             if group.name not in host.groups:
                 host.groups.append(group.name)
-            self.take_vars(host.inline, layer)
+            self.add_layer(host.inline, layer)
             if port is not None:
                 host.inline.append(VariableLayer({"ansible_port": port}, document, path))
 
-    def connect(self) -> None:
-        """Settle how the groups contain each other."""
+    def resolve_parents(self) -> None:
+        """Resolve how groups contain each other; add a problem for each circle."""
         for circle in self.inventory.resolve_parents():
-            said = f"groups contain themselves: {' → '.join(circle)}"
-            self.problems.append(FleetProblem("inventory", 0, 0, "ASY0010", "error", said, "take one of them out"))
+            message = f"groups contain themselves: {' → '.join(circle)}"
+            self.problems.append(FleetProblem("inventory", 0, 0, "ASY0010", "error", message, "take one of them out"))
 
-    def take_variables(self, source: InventorySource) -> None:
-        """Read `group_vars/` and `host_vars/` beside a source."""
+    def read_variable_files(self, source: InventorySource) -> None:
+        """Read the `group_vars/` and `host_vars/` of a source."""
         for kind, owners in (("group_vars", self.inventory.groups), ("host_vars", self.inventory.hosts)):
             folder = posixpath.join(source.variables_folder, kind)
             files = find_variable_files(folder, source.tree.files(folder))
@@ -202,15 +205,16 @@ class _InventoryParser:
                 for path in files.get(name, ()):
                     document = self.read(source, path)
                     if document is not None and isinstance(document.data, dict):
-                        self.take_vars(owners[name].files, VariableLayer(document.data, document))
+                        self.add_layer(owners[name].files, VariableLayer(document.data, document))
                     elif document is not None and document.data is not None:
-                        self.wrong(document, (), "a file of variables is a mapping of names to values", VARIABLES_FIX)
+                        message = "a file of variables is a mapping of names to values"
+                        self.add_problem(document, (), message, VARIABLES_FIX)
 
 
 def find_variable_files(folder: str, paths: Sequence[str]) -> dict[str, list[str]]:
-    """Return the files that hold variables by group or host: `NAME`, `NAME.yml` … or all below `NAME/`.
+    """Return the variable files of each group or host: `NAME`, `NAME.yml` … or all files below `NAME/`.
 
-    Of several the first of EXTENSIONS counts, as for Ansible.
+    Of several, the first of INVENTORY_EXTENSIONS counts, as in Ansible.
     """
     found: dict[str, dict[str, list[str]]] = {}
     for path in paths:
@@ -223,7 +227,7 @@ def find_variable_files(folder: str, paths: Sequence[str]) -> dict[str, list[str
 
 
 def _holds_variables(steps: Sequence[str]) -> bool:
-    """Whether Ansible reads the file at these steps below a folder of variables."""
+    """Whether Ansible reads the file at this path below a folder of variables."""
     hidden = any(step.startswith(".") or step.endswith("~") for step in steps)
     return (
         not hidden

@@ -1,1 +1,4 @@
-"""What `assay check` looks for, by theme. A rule is one function with `@rule`; importing its module enters it."""
+"""Takes the draft of a repository. Finds one kind of mistake per function with `@rule`; a module holds one theme.
+
+Gives findings with a place, a message and a fix.
+"""

@@ -1,4 +1,4 @@
-"""Names that lead nowhere, and names that are given twice."""
+"""Names that refer to nothing, and names that are given twice."""
 
 from __future__ import annotations
 
@@ -26,31 +26,31 @@ def shared_names(draft: RepositoryDraft) -> Iterator[RuleFinding]:
         first = draft.spec_files[spec.key]
         if first is not spec:
             place = spec.find_position(("name",))
-            taken = f"{spec.spec.kind} {spec.spec.name} is already given in {first.document.where(('name',))}"
-            yield RuleFinding(place, taken, "rename one of the two")
+            message = f"{spec.spec.kind} {spec.spec.name} is already given in {first.document.where(('name',))}"
+            yield RuleFinding(place, message, "rename one of the two")
 
 
 @rule("ASY0021", "a node spec that does not exist", why="A node that refers to no spec cannot be validated.")
 def dangling_node_spec(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find nodes whose `node_spec` is no NodeSpec."""
+    """Find nodes with a `node_spec` that is no NodeSpec."""
     yield from _dangling_specs(draft, "node_spec", NodeSpec)
 
 
 @rule("ASY0022", "a management profile that does not exist", why="Nobody could say what automation may do there.")
 def dangling_profile(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find nodes whose `profile` is no ManagementProfile."""
+    """Find nodes with a `profile` that is no ManagementProfile."""
     yield from _dangling_specs(draft, "profile", ManagementProfile)
 
 
 @rule("ASY0023", "a fabric that does not exist", why="The node's cables could not be compared with any design.")
 def dangling_fabric(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find nodes whose `fabric` is no FabricDesign."""
+    """Find nodes with a `fabric` that is no FabricDesign."""
     yield from _dangling_specs(draft, "fabric", FabricDesign)
 
 
 @rule("ASY0024", "a firmware bundle that does not exist", why="Zap would have nothing to bring the node to.")
 def dangling_firmware(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find node specs whose `firmware` is no FirmwareBundle."""
+    """Find node specs with a `firmware` that is no FirmwareBundle."""
     bundles = draft.list_names(FirmwareBundle)
     for spec in draft.specs_of_model(NodeSpec).values():
         if spec.firmware not in bundles and draft.is_complete():
@@ -62,15 +62,14 @@ def dangling_firmware(draft: RepositoryDraft) -> Iterator[RuleFinding]:
 
 @rule("ASY0025", "a fabric design names a node that is not there", why="Its cables would be missing for ever.")
 def unknown_fabric_node(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find nodes of a fabric design that the inventory does not have."""
+    """Find nodes of a fabric design that are not in the inventory."""
     names = set(draft.inventory.hosts)
     for design in draft.specs_of_model(FabricDesign).values() if draft.all_hosts_read else ():
-        strange = [name for name in design.node_names() if name not in names]
-        if strange:
-            said = f"{design.name}: {format_few_names(strange)} not in the inventory"
-            yield RuleFinding(
-                draft.find_position(f"FabricDesign/{design.name}", "nodes"), said, suggest_name(strange[0], names)
-            )
+        unknown = [name for name in design.node_names() if name not in names]
+        if unknown:
+            message = f"{design.name}: {format_few_names(unknown)} not in the inventory"
+            place = draft.find_position(f"FabricDesign/{design.name}", "nodes")
+            yield RuleFinding(place, message, suggest_name(unknown[0], names))
 
 
 @rule("ASY0026", "a scheduler that cannot be used", why="Nobody could tell whether the node is in use.")
@@ -110,7 +109,7 @@ def _check_scheduler_plugin(draft: RepositoryDraft, name: str) -> Iterator[RuleF
 
 
 def suggest_name(name: str, known: Collection[str]) -> str:
-    """Return the fix for a name that is not known."""
+    """Return the fix for an unknown name: the nearest known name, or some of the known names."""
     near = get_close_matches(name, list(known), n=1)
     if near:
         return f"did you mean {near[0]}?"
@@ -118,23 +117,23 @@ def suggest_name(name: str, known: Collection[str]) -> str:
 
 
 def format_few_names(names: list[str]) -> str:
-    """Return some names of many, for a sentence."""
+    """Return up to four names for a sentence, or three and how many more there are."""
     return ", ".join(names) if len(names) <= 4 else f"{', '.join(names[:3])} and {len(names) - 3} more"
 
 
 def _dangling_specs(draft: RepositoryDraft, variable: str, kind: type[SpecDocument]) -> Iterator[RuleFinding]:
-    """Yield variables that name no spec of a kind. A file that cannot be read may hold any of them."""
+    """Yield variables that name no spec of a kind; nothing if a spec could not be read: it may have the name."""
     if draft.is_complete():
         yield from _dangling(draft, variable, draft.list_names(kind), kind.__name__)
 
 
 def _dangling(draft: RepositoryDraft, variable: str, known: Collection[str], kind: str) -> Iterator[RuleFinding]:
-    """Yield one finding per wrong line, however many nodes take the variable from it."""
-    lost: dict[tuple[str, int, int], list[HostDeclaration]] = {}
+    """Yield one finding for each line with an unknown name, however many nodes get the variable from it."""
+    unknown: dict[tuple[str, int, int], list[HostDeclaration]] = {}
     for host in draft.hosts:
         if host.variables.get(variable) is not None and host.settings and getattr(host.settings, variable) not in known:
-            lost.setdefault(host.find_position(variable), []).append(host)
-    for place, hosts in lost.items():
+            unknown.setdefault(host.find_position(variable), []).append(host)
+    for place, hosts in unknown.items():
         name = hosts[0].variables[variable]
-        said = f"there is no {kind} {name}, which {format_few_names([host.name for host in hosts])} would use"
-        yield RuleFinding(place, said, suggest_name(name, known))
+        message = f"there is no {kind} {name}, which {format_few_names([host.name for host in hosts])} would use"
+        yield RuleFinding(place, message, suggest_name(name, known))

@@ -1,4 +1,4 @@
-"""Checks: what the catalogues declare against what the suites hold."""
+"""Checks that the catalogues declare, compared with the checks in the suites."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from assay.model.specs.lifecycle_policy import LifecyclePolicy
 
 FABRIC_SUBJECTS = ("fabric", "switch", "rail")
 WEEK_HOURS = 168.0
-STALE_READINGS_REASON = "a node may go unread for as long as `silence.readings_minutes`"
+STALE_READINGS_REASON = "a node may be unread for `silence.readings_minutes`"
 EXCUSING_MARKS = {"flaky", "xfail"}
-"""The marks of pytest, pytest-rerunfailures, pytest-retry and flaky."""
+"""Marks of pytest, pytest-rerunfailures, pytest-retry and flaky that repeat a test or expect its failure."""
 
 
 @rule("ASY0060", "a declared check that does not exist", why="Every run would miss its outcomes, and so fail.")
 def missing_check(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find checks of a catalogue for which the suites hold no test function."""
+    """Find checks of a catalogue that are no test function of the suites."""
     suites = draft.suites
     tests, broken = {test.name for test in suites.tests}, {where.file for where, _ in suites.broken}
     for place, check in draft.declared_checks:
@@ -50,15 +50,15 @@ def repeated_check(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     for place, check in draft.declared_checks:
         first = seen.setdefault(check.id, place)
         if first != place:
-            said = f"{check.id} is already declared at {first[0]}:{first[1]}"
-            yield RuleFinding(place, said, "keep one of the two")
+            message = f"{check.id} is already declared at {first[0]}:{first[1]}"
+            yield RuleFinding(place, message, "keep one of the two")
 
 
 @rule("ASY0063", "a suite that is no Python", why="pytest could not collect it, and its checks would not run.")
 def broken_suite(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find suites that cannot be parsed."""
-    for where, said in draft.suites.broken:
-        yield RuleFinding((where.file, where.line, where.column), said, "correct the syntax")
+    for where, message in draft.suites.broken:
+        yield RuleFinding((where.file, where.line, where.column), message, "correct the syntax")
 
 
 @rule(
@@ -68,13 +68,13 @@ def broken_suite(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     needs=(FaultCatalog,),
 )
 def unknown_fault(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find checks whose fault class no catalogue holds."""
+    """Find checks with a fault class that no catalogue has."""
     catalogs = draft.specs_of_model(FaultCatalog).values()
     known = {name for catalog in catalogs for name in catalog.classes}
     for place, check in draft.declared_checks:
         if check.fault and not any(catalog.find_class(check.fault) for catalog in catalogs):
-            said = f"{check.id}: no FaultCatalog holds the class {check.fault}"
-            yield RuleFinding(place, said, suggest_name(check.fault, known))
+            message = f"{check.id}: no FaultCatalog holds the class {check.fault}"
+            yield RuleFinding(place, message, suggest_name(check.fault, known))
 
 
 @rule(
@@ -84,34 +84,32 @@ def unknown_fault(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     needs=(CheckCatalog,),
 )
 def silent_class(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find fault classes that only a check could recognise, and that no check carries."""
+    """Find fault classes that only a check can recognise, and that no check has."""
     carried = {check.fault for _, check in draft.declared_checks}
     for catalog in draft.specs_of_model(FaultCatalog).values():
         for name, fault in catalog.classes.items():
             if not (fault.list_xid_names() or fault.kernel_log or fault.sel or fault.measurement or name in carried):
                 place = draft.find_position(f"FaultCatalog/{catalog.name}", "classes", name)
-                said = f"{name} is recognised by a check, but no check carries it"
-                yield RuleFinding(place, said, "name it as the `fault` of a check in specs/checks")
+                message = f"{name} is recognised by a check, but no check carries it"
+                yield RuleFinding(place, message, "name it as the `fault` of a check in specs/checks")
 
 
 @rule("ASY0066", "a check declared otherwise than it is written", why="Outcomes would say one thing, the plan another.")
 def contradicted_check(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find checks whose phases, fault class or kind differ between catalogue and suite."""
+    """Find checks with other phases, another fault class or another kind in the suite than in the catalogue."""
     tests = {test.name: test for test in draft.suites.tests}
     for place, check in draft.declared_checks:
         test = tests.get(check.id)
         if test is None:
             continue
-        for called, promise, mark in (
+        for field, declared, mark in (
             ("phases", sorted(check.phases), sorted(test.marks.get("phase", ()))),
             ("fault", check.fault, "".join(test.marks.get("fault", ()))),
             ("active", check.active, test.active),
         ):
-            if promise != mark:
-                where = f"{test.file}:{test.line}"
-                yield RuleFinding(
-                    place, f"{check.id}: {called} is {promise}, but {mark} at {where}", "make the two agree"
-                )
+            if declared != mark:
+                message = f"{check.id}: {field} is {declared}, but {mark} at {test.file}:{test.line}"
+                yield RuleFinding(place, message, "make the two agree")
 
 
 @rule(
@@ -121,17 +119,17 @@ def contradicted_check(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     needs=(LifecyclePolicy,),
 )
 def idle_check(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find checks none of whose phases a state of the policy watches or requires.
+    """Find checks whose phases no state of the policy watches or requires.
 
-    What is checked of a whole fabric, a switch or a rail belongs to no node's state: it is judged with every scan. One
-    that is `report_only` says itself that no state asks for it.
+    Checks of a fabric, a switch or a rail belong to no node's state: they run with every scan. A check with
+    `report_only` declares that no state asks for it.
     """
     wanted = _required_phases(draft)
     for place, check in draft.declared_checks if draft.specs_of_model(LifecyclePolicy) else ():
         if not (check.report_only or check.subject in FABRIC_SUBJECTS) and wanted.isdisjoint(check.phases):
-            said = f"{check.id}: no state watches or requires the phase {' or '.join(check.phases)}"
+            message = f"{check.id}: no state watches or requires the phase {' or '.join(check.phases)}"
             fix = "give it a phase that a state asks for, let a state require it, or say `report_only: true`"
-            yield RuleFinding(place, said, fix)
+            yield RuleFinding(place, message, fix)
 
 
 @rule(
@@ -141,12 +139,12 @@ def idle_check(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     needs=(LifecyclePolicy,),
 )
 def gating_report(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find checks that are `report_only`, in a phase that a state of the policy watches or requires."""
+    """Find checks with `report_only` in a phase that a state of the policy watches or requires."""
     wanted = _required_phases(draft)
     for place, check in draft.declared_checks:
-        if check.report_only and (asked := sorted(wanted & set(check.phases))):
-            said = f"{check.id} is report_only, but a state watches or requires the phase {' and '.join(asked)}"
-            yield RuleFinding(place, said, "take `report_only` away, or give it a phase of its own")
+        if check.report_only and (phases := sorted(wanted & set(check.phases))):
+            message = f"{check.id} is report_only, but a state watches or requires the phase {' and '.join(phases)}"
+            yield RuleFinding(place, message, "take `report_only` away, or give it a phase of its own")
 
 
 @rule(
@@ -155,9 +153,9 @@ def gating_report(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     why="It would be too old again before it can be renewed, and block every state that requires it.",
 )
 def fleeting_check(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find checks whose `valid_hours` are shorter than the time that may pass between two looks at what they judge.
+    """Find checks whose `valid_hours` are shorter than the time between two observations of what they judge.
 
-    A week is looked at once a week; of anything else the policy says how long it may go unread (`silence`).
+    Weekly checks run once a week. For all others, the policy's `silence` says how long a node may be unread.
     """
     policies = draft.specs_of_model(LifecyclePolicy).values()
     unread = max((policy.silence.readings_minutes / 60 for policy in policies), default=0.0)
@@ -165,8 +163,8 @@ def fleeting_check(draft: RepositoryDraft) -> Iterator[RuleFinding]:
         weekly = "weekly" in check.phases
         period, why = (WEEK_HOURS, "a week is judged once a week") if weekly else (unread, STALE_READINGS_REASON)
         if check.valid_hours is not None and check.valid_hours < period:
-            said = f"{check.id}: a pass is valid for {check.valid_hours:g} h, but {why}: {period:g} h"
-            yield RuleFinding(place, said, f"say `valid_hours: {period:g}` or more")
+            message = f"{check.id}: a pass is valid for {check.valid_hours:g} h, but {why}: {period:g} h"
+            yield RuleFinding(place, message, f"say `valid_hours: {period:g}` or more")
 
 
 @rule(
@@ -175,15 +173,15 @@ def fleeting_check(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     why="A failure that is tried again until it passes is a failure that nobody sees.",
 )
 def self_excusing_check(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find test functions that ask pytest to run them again, or to expect that they fail."""
+    """Find test functions with a mark that repeats them, or expects them to fail."""
     for test in draft.suites.tests:
         for mark in sorted(EXCUSING_MARKS & test.marks.keys()):
             place = (test.file, test.line, test.column)
-            fix = "take it away: retries belong to collecting, and a known issue stands in specs/known-issues.yaml"
+            fix = "remove it: retries belong to the collection of evidence, known issues to specs/known-issues.yaml"
             yield RuleFinding(place, f"{test.name} is marked {mark}", fix)
 
 
 def _required_phases(draft: RepositoryDraft) -> set[Phase]:
-    """Return every phase that a state of the policies watches or requires."""
+    """Return every phase that a state of a policy watches or requires."""
     states = [state for policy in draft.specs_of_model(LifecyclePolicy).values() for state in policy.states.values()]
     return {phase for state in states for phase in (*state.watch, *(need.phase for need in state.requires))}

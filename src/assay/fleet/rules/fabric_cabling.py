@@ -1,4 +1,4 @@
-"""What hangs on the fabrics of a repository: which specs' nodes, and where the ends of listed cables are."""
+"""The fabrics of a repository: which node specs hang on them, and the ports at the ends of listed cables."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from assay.model.specs.node_spec import NodeSpec
 
 
 class CablePlug(NamedTuple):
-    """One end of a listed cable, its port (None where it names no device), and where it is written."""
+    """One end of a listed cable, its port (None if there is no such device), and the path where it is written."""
 
     end: ExplicitEnd
     port: PortId | None
@@ -26,22 +26,23 @@ class CablePlug(NamedTuple):
 
     @property
     def place(self) -> FilePosition:
-        """File, line and column. Looked up where something is to be told, since there may be very many."""
+        """File, line and column; found on access, since there may be very many plugs."""
         key, *path = self.path
         return self.draft.find_position(str(key), *path)
 
 
 def list_design_spec_pairs(draft: RepositoryDraft) -> Iterator[tuple[FabricDesign, NodeSpec]]:
-    """Yield each design with each spec of which it has nodes."""
+    """Yield each design with each node spec of its nodes."""
     designs = draft.specs_of_model(FabricDesign)
     specs, hosts = draft.specs_of_model(NodeSpec), {host.name: host for host in draft.hosts} if designs else {}
     for design in designs.values():
-        found = {host.settings.node_spec: None for host in _hosts(design, hosts) if host.settings}
+        own = (hosts[name] for name in design.node_names() if name in hosts)
+        found = {host.settings.node_spec: None for host in own if host.settings}
         yield from ((design, specs[name]) for name in found if name in specs)
 
 
 class DesignCabling:
-    """The devices of one design by GUID and by name, as far as the repository knows them."""
+    """The devices of one design, by GUID and by name, as far as the repository knows them."""
 
     def __init__(self, draft: RepositoryDraft, design: FabricDesign, hosts: Mapping[str, HostDeclaration]) -> None:
         self._draft, self.design, self._hosts = draft, design, hosts
@@ -49,9 +50,9 @@ class DesignCabling:
         self._switches = {switch.guid: (tier, number) for _, tier, number, switch in design.switches()}
         self._names = {name: switch.guid for name, _, _, switch in design.switches()}
         self._nodes = set(design.node_names())
-        self._known: dict[tuple[TierName, int], frozenset[int]] = {}
-        self._own = {end.device: end.guid for cable in design.cables for _, end in cable.ends if end.guid}
-        self._own |= {called: one.guid for one in design.devices for called in (one.guid, one.name)}
+        self._used_ports: dict[tuple[TierName, int], frozenset[int]] = {}
+        self._listed = {end.device: end.guid for cable in design.cables for _, end in cable.ends if end.guid}
+        self._listed |= {name: device.guid for device in design.devices for name in (device.guid, device.name)}
 
     def list_cable_plugs(self) -> Iterator[CablePlug]:
         """Yield both ends of every listed cable."""
@@ -60,64 +61,62 @@ class DesignCabling:
                 yield self._plug(end, other, "cables", number, side)
 
     def list_override_targets(self) -> Iterator[CablePlug]:
-        """Yield where overrides put plugs."""
-        for number, one in enumerate(self.design.overrides):
-            if one.to:
-                to, origin = (ExplicitEnd(device=end.device, port=end.port) for end in (one.to, one))
+        """Yield the plugs where overrides move them to."""
+        for number, override in enumerate(self.design.overrides):
+            if override.to:
+                to, origin = (ExplicitEnd(device=end.device, port=end.port) for end in (override.to, override))
                 yield self._plug(to, origin, "overrides", number, "to")
 
     def list_overridden_plugs(self) -> Iterator[CablePlug]:
-        """Yield the plugs of the rules that overrides name."""
-        for number, one in enumerate(self.design.overrides):
-            end = ExplicitEnd(device=one.device, port=one.port)
+        """Yield the plugs of the rules that overrides change."""
+        for number, override in enumerate(self.design.overrides):
+            end = ExplicitEnd(device=override.device, port=override.port)
             yield self._plug(end, end, "overrides", number)
 
     def list_spare_ports(self) -> Iterator[CablePlug]:
-        """Yield the ports that are free on purpose; the first port of a device of which all are."""
-        for number, one in enumerate(self.design.spares):
-            for port in parse_port_range(one.ports) if one.ports else range(1, 2):
-                end = ExplicitEnd(device=one.device, port=port)
+        """Yield the ports that are free on purpose; only the first port of a device that is free as a whole."""
+        for number, spare in enumerate(self.design.spares):
+            for port in parse_port_range(spare.ports) if spare.ports else range(1, 2):
+                end = ExplicitEnd(device=spare.device, port=port)
                 yield self._plug(end, end, "spares", number)
 
     def _plug(self, end: ExplicitEnd, other: ExplicitEnd, *path: str | int) -> CablePlug:
-        return CablePlug(end, self._port(end), other, self._draft, (f"FabricDesign/{self.design.name}", *path))
+        return CablePlug(end, self._find_port(end), other, self._draft, (f"FabricDesign/{self.design.name}", *path))
 
-    def _port(self, end: ExplicitEnd) -> PortId | None:
-        called = end.device
-        known = self._names.get(called) or self._adapter(called) or self._own.get(called)
+    def _find_port(self, end: ExplicitEnd) -> PortId | None:
+        name = end.device
+        known = self._names.get(name) or self._find_adapter(name) or self._listed.get(name)
         guid = end.guid or known or end.guid_or_device_guid
         return PortId(guid, end.port) if guid else None
 
     def port_count(self, port: PortId) -> int | None:
-        """Return how many ports the device of a port has; None where nobody says."""
+        """Return the number of ports of a port's device, None if it is not declared."""
         if port.guid in self._switches:
             return self.design.switch.port_count if self.design.switch else None
-        return 1 if port.guid in self.adapters else self._most.get(port.guid)
+        return 1 if port.guid in self.adapters else self._device_ports.get(port.guid)
 
     @cached_property
-    def _most(self) -> Mapping[str, int]:
+    def _device_ports(self) -> Mapping[str, int]:
         model = self.design.switch.port_count if self.design.switch else 0
-        found = {one.guid: one.ports or (model if one.kind == "switch" else 1) for one in self.design.devices}
+        found = {
+            device.guid: device.ports or (model if device.kind == "switch" else 1) for device in self.design.devices
+        }
         return {guid: ports for guid, ports in found.items() if ports}
 
     def is_cabled_by_rules(self, port: PortId) -> bool:
-        """Whether the rules cable a port, and no override frees it."""
+        """Whether a port has a cable by the rules, and no override frees it."""
         return self.is_port_of_rules(port) and port not in self._freed
 
     @cached_property
     def _freed(self) -> frozenset[PortId]:
-        """Ports of the rules that stay free: of a plug that is elsewhere, and both of a cable that is taken out."""
-        freed = {plug.port for plug in self.list_overridden_plugs() if plug.port}
-        gone = [
-            plug.port
-            for plug, one in zip(self.list_overridden_plugs(), self.design.overrides, strict=True)
-            if not one.to
-        ]
-        freed |= {far for port in gone if port and (far := self._far(port))}
-        return frozenset(freed)
+        """Ports of the rules that are free: of a plug that is moved, and both ports of a cable that is removed."""
+        plugs = list(self.list_overridden_plugs())
+        removed = [plug.port for plug, override in zip(plugs, self.design.overrides, strict=True) if not override.to]
+        far_ends = {far for port in removed if port and (far := self._find_far_end(port))}
+        return frozenset({plug.port for plug in plugs if plug.port} | far_ends)
 
-    def _far(self, port: PortId) -> PortId | None:
-        """Return the other end of a cable of the rules."""
+    def _find_far_end(self, port: PortId) -> PortId | None:
+        """Return the port at the other end of a cable of the rules."""
         place, wiring = self._switches.get(port.guid), self.design.fat_tree
         found = wiring.find_far_end(*place, port.number) if place and wiring else None
         if found is None or wiring is None:
@@ -131,19 +130,16 @@ class DesignCabling:
         return PortId(dict(self.design.tiers)[tier].at[number].guid, far)
 
     def is_port_of_rules(self, port: PortId) -> bool:
-        """Whether the rules cable a port."""
-        if port.guid in self._switches:
-            return port.number in self._used(*self._switches[port.guid])
-        return port.number == 1 and port.guid in self.adapters and self.adapters[port.guid][0] in self._nodes
-
-    def _used(self, tier: TierName, number: int) -> frozenset[int]:
-        key = tier, number
-        if key not in self._known:
-            self._known[key] = frozenset(self.design.used_ports(tier, number))
-        return self._known[key]
+        """Whether a port has a cable by the rules, before overrides."""
+        if port.guid not in self._switches:
+            return port.number == 1 and port.guid in self.adapters and self.adapters[port.guid][0] in self._nodes
+        place = self._switches[port.guid]
+        if place not in self._used_ports:
+            self._used_ports[place] = frozenset(self.design.used_ports(*place))
+        return port.number in self._used_ports[place]
 
     def find_rail(self, port: PortId) -> int | None:
-        """Return the rail of a leaf or of a node's adapter."""
+        """Return the rail of a leaf or of a node's adapter, None for any other device."""
         if (place := self._switches.get(port.guid)) is not None:
             return (
                 self.design.fat_tree.rail_of_switch(*place) if self.design.fat_tree and place[0] == "leaves" else None
@@ -151,24 +147,20 @@ class DesignCabling:
         return self.adapters[port.guid][1] if port.guid in self.adapters else None
 
     def is_leaf(self, port: PortId) -> bool:
-        """Whether the port is a leaf's."""
+        """Whether the port belongs to a leaf."""
         return port.guid in self._switches and self._switches[port.guid][0] == "leaves"
 
     @cached_property
     def adapters(self) -> Mapping[str, tuple[str, int]]:
-        """Every adapter of the inventory by GUID: its node and its rail."""
-        read = [(host.name, host.settings.hca_guids) for host in self._hosts.values() if host.settings]
-        return {guid: (name, rail) for name, guids in read for rail, guid in enumerate(guids)}
+        """Node and rail of every adapter of the inventory, by GUID."""
+        guids = [(host.name, host.settings.hca_guids) for host in self._hosts.values() if host.settings]
+        return {guid: (name, rail) for name, own in guids for rail, guid in enumerate(own)}
 
-    def _adapter(self, name: str) -> str | None:
-        """Return the GUID of `n0001 mlx5_0`."""
+    def _find_adapter(self, name: str) -> str | None:
+        """Return the GUID of an adapter named like `n0001 mlx5_0`, None if there is no such adapter."""
         node, _, hca = name.partition(" ")
         host = self._hosts.get(node)
         spec = self._specs.get(host.settings.node_spec) if host and host.settings else None
-        rail = next((one.rail for one in spec.hcas if one.name == hca), None) if spec else None
+        rail = next((part.rail for part in spec.hcas if part.name == hca), None) if spec else None
         guids = host.settings.hca_guids if host and host.settings else []
         return guids[rail] if rail is not None and rail < len(guids) else None
-
-
-def _hosts(design: FabricDesign, hosts: Mapping[str, HostDeclaration]) -> Iterator[HostDeclaration]:
-    return (hosts[name] for name in design.node_names() if name in hosts)

@@ -1,6 +1,6 @@
-"""Fabric designs: ports that are cabled twice or not there, rails that mix, bandwidth other than declared.
+"""Fabric designs compared with the inventory and with each other: ports cabled twice, mixed rails, wrong bandwidth.
 
-What needs nothing but the design's own rules, it refuses itself: see assay.model.fabric.fabric_design.
+What a single design contradicts in itself, its model refuses: see assay.model.fabric.fabric_design.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from assay.model.fabric.ports_and_cables import PortId, rate_to_gbps
 from assay.model.fabric.switch_tiers import FabricSwitch, TierName
 from assay.model.units import UNITS, convert_unit
 
-RATIO_TOLERANCE = 0.005  # ratios are written with two or three figures
+RATIO_TOLERANCE = 0.005  # relative: ratios are written with two or three digits
 
 
 @rule("ASY0080", "a port that is cabled twice", why="A port takes one plug, and the other cable would be missing.")
 def port_twice(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find ports that two cables use: of one list, of list and rules, or of two designs."""
+    """Find ports that two cables use: two of one list, one of a list and one of the rules, or of two designs."""
     seen: dict[PortId, CablePlug] = {}
-    every = _cablings(draft)
-    for cabling in every:
+    cablings = _make_cablings(draft)
+    for cabling in cablings:
         for plug in (*cabling.list_override_targets(), *cabling.list_cable_plugs()):
             if plug.port is None:
                 continue
-            by_rule = next((one.design.name for one in every if one.is_cabled_by_rules(plug.port)), "")
-            other = f"the rules of {by_rule}" if by_rule else _format_place(seen.get(plug.port))
-            if other:
-                yield RuleFinding(plug.place, f"{_format_plug(plug)} is cabled by {other} already", "take another port")
+            by_rule = next((other.design.name for other in cablings if other.is_cabled_by_rules(plug.port)), "")
+            first = f"the rules of {by_rule}" if by_rule else _format_place(seen.get(plug.port))
+            if first:
+                yield RuleFinding(plug.place, f"{_format_plug(plug)} is cabled by {first} already", "take another port")
             seen.setdefault(plug.port, plug)
-    for cabling in every:
+    for cabling in cablings:
         for plug in cabling.list_spare_ports():
-            if plug.port and (plug.port in seen or any(one.is_cabled_by_rules(plug.port) for one in every)):
+            if plug.port and (plug.port in seen or any(other.is_cabled_by_rules(plug.port) for other in cablings)):
                 yield RuleFinding(
                     plug.place, f"{_format_plug(plug)} is to stay free, and is cabled", "keep one of the two"
                 )
@@ -46,7 +46,7 @@ def port_twice(draft: RepositoryDraft) -> Iterator[RuleFinding]:
 @rule("ASY0081", "a device short of ports", why="Some cable of the design could not be plugged in.")
 def missing_device_port(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find listed cables to a port that the device does not have."""
-    for cabling in _cablings(draft):
+    for cabling in _make_cablings(draft):
         for plug in (*cabling.list_override_targets(), *cabling.list_cable_plugs(), *cabling.list_spare_ports()):
             most = cabling.port_count(plug.port) if plug.port else None
             if most is not None and plug.end.port > most:
@@ -55,41 +55,40 @@ def missing_device_port(draft: RepositoryDraft) -> Iterator[RuleFinding]:
 
 @rule("ASY0082", "rails that mix", why="Traffic of one rail would cross to another, and collectives would crawl.")
 def mixed_rails(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find specs that do not have each rail of their fabric once, and listed cables between two rails."""
+    """Find specs that lack a rail of their fabric or have it twice, and listed cables between two rails."""
     for design, spec in list_design_spec_pairs(draft):
         rails = sorted(hca.rail for hca in spec.hcas)
         if rails != list(range(design.rails)):
-            said = f"{spec.name} has the rails {_format_rails(rails)}; {design.name} has {_format_rails(range(design.rails))}"
-            yield RuleFinding(
-                draft.find_position(f"NodeSpec/{spec.name}", "hcas"), said, "give every rail of the fabric to one HCA"
-            )
-    for cabling in _cablings(draft):
+            expected = _format_rails(range(design.rails))
+            message = f"{spec.name} has the rails {_format_rails(rails)}; {design.name} has {expected}"
+            place = draft.find_position(f"NodeSpec/{spec.name}", "hcas")
+            yield RuleFinding(place, message, "give every rail of the fabric to one HCA")
+    for cabling in _make_cablings(draft):
         plugs = list(cabling.list_cable_plugs())
-        for one, other in zip(plugs[::2], plugs[1::2], strict=True):
-            yield from _between_rails(cabling, one, other)
+        for plug, other in zip(plugs[::2], plugs[1::2], strict=True):
+            yield from _crossed_rails(cabling, plug, other)
 
 
 @rule("ASY0083", "oversubscription other than declared", why="Collectives would be slower than anybody planned for.")
 def oversubscribed(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find designs whose leaves or spines have more bandwidth down, against that up, than they declare."""
+    """Find designs whose leaves or spines have another ratio of bandwidth down to bandwidth up than declared."""
     for design in draft.specs_of_model(FabricDesign).values():
         for path, down, up, declared in _bandwidths(design):
-            really = max(1.0, down / up)
-            if abs(really - declared) > RATIO_TOLERANCE * really:
-                said = f"{down:g} Gb/s down to {up:g} up are {really:.4g}:1"
-                fix = f"write `oversubscription: {really:.4g}` if that is meant, or correct `down` and `up`"
-                place = draft.find_position(f"FabricDesign/{design.name}", *path)
-                yield RuleFinding(place, f"{design.name}: {said}, not {declared:g}:1", fix)
+            ratio = max(1.0, down / up)
+            if abs(ratio - declared) > RATIO_TOLERANCE * ratio:
+                message = f"{design.name}: {down:g} Gb/s down to {up:g} up are {ratio:.4g}:1, not {declared:g}:1"
+                fix = f"write `oversubscription: {ratio:.4g}` if that is meant, or correct `down` and `up`"
+                yield RuleFinding(draft.find_position(f"FabricDesign/{design.name}", *path), message, fix)
 
 
 @rule("ASY0084", "a design that does not add up", why="It would promise cables that nobody can lay.")
 def unknown_cable_end(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find listed cables to a device that neither the design nor the inventory has."""
-    for cabling in _cablings(draft) if draft.all_hosts_read and draft.is_complete() else ():
+    """Find listed cables to a device that is in neither the design nor the inventory."""
+    for cabling in _make_cablings(draft) if draft.all_hosts_read and draft.is_complete() else ():
         for plug in cabling.list_overridden_plugs():
             if plug.port and not cabling.is_port_of_rules(plug.port):
-                said = f"the rules have no cable at {_format_plug(plug)}"
-                yield RuleFinding(plug.place, said, "name a port of the rules, or add the cable to `cables`")
+                message = f"the rules have no cable at {_format_plug(plug)}"
+                yield RuleFinding(plug.place, message, "name a port of the rules, or add the cable to `cables`")
         for plug in (
             *cabling.list_overridden_plugs(),
             *cabling.list_override_targets(),
@@ -103,7 +102,7 @@ def unknown_cable_end(draft: RepositoryDraft) -> Iterator[RuleFinding]:
 
 @rule("ASY0085", "one device or place twice in the fabrics", why="A cable found there would belong to two designs.")
 def duplicate_fabric_identity(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find GUIDs that a switch shares with an adapter, and places or names that two designs give to two switches."""
+    """Find GUIDs that a switch shares with an adapter, and places that hold two switches."""
     guids = {switch.guid for _, _, _, switch in _switches(draft)}
     shared = [host for host in draft.hosts if host.settings and not guids.isdisjoint(host.settings.hca_guids)]
     adapters = {guid: host.name for host in shared if host.settings for guid in host.settings.hca_guids}
@@ -111,28 +110,28 @@ def duplicate_fabric_identity(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     for design, tier, number, switch in _switches(draft):
         first = places.setdefault((design.site, switch.rack, switch.u), switch.guid)
         if switch.guid in adapters:
-            said = f"the switch has the GUID {switch.guid} of an adapter of {adapters[switch.guid]}"
-            yield RuleFinding(_place(draft, design, tier, number), said, "read it from the switch's label")
+            message = f"the switch has the GUID {switch.guid} of an adapter of {adapters[switch.guid]}"
+            yield RuleFinding(_place(draft, design, tier, number), message, "read it from the switch's label")
         if first != switch.guid:
-            said = f"the switch {switch.guid} stands in {switch.rack} U{switch.u}, where {first} stands"
-            yield RuleFinding(_place(draft, design, tier, number), said, "correct one of the two")
+            message = f"the switch {switch.guid} stands in {switch.rack} U{switch.u}, where {first} stands"
+            yield RuleFinding(_place(draft, design, tier, number), message, "correct one of the two")
 
 
 @rule("ASY0086", "a fabric slower than its nodes ask for", why="Every HCA would fail its check, on every node.")
 def slow_design_rate(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find designs whose rate is below the limit `hca_rate` of a node spec of theirs."""
+    """Find designs with a rate below the limit `hca_rate` of one of their node specs."""
     for design, spec in list_design_spec_pairs(draft):
         limit = spec.limits.get("hca_rate")
-        asked = convert_unit(limit.value, limit.unit, "Gb/s") if limit and limit.unit in UNITS else None
-        if asked is not None and asked > rate_to_gbps(design.rate):
-            said = f"{design.rate} is {rate_to_gbps(design.rate):g} Gb/s, but {spec.name} asks for {asked:g} (hca_rate)"
-            yield RuleFinding(
-                draft.find_position(f"FabricDesign/{design.name}", "rate"), said, "correct the rate, or the limit"
-            )
+        needed = convert_unit(limit.value, limit.unit, "Gb/s") if limit and limit.unit in UNITS else None
+        rate = rate_to_gbps(design.rate)
+        if needed is not None and needed > rate:
+            message = f"{design.rate} is {rate:g} Gb/s, but {spec.name} asks for {needed:g} (hca_rate)"
+            place = draft.find_position(f"FabricDesign/{design.name}", "rate")
+            yield RuleFinding(place, message, "correct the rate, or the limit")
 
 
 def _bandwidths(design: FabricDesign) -> Iterator[tuple[tuple[str, ...], float, float, float]]:
-    """Yield for each tier below another where it is declared, what it has down and up in Gb/s, and what is declared."""
+    """Yield path, bandwidth down and up in Gb/s, and declared ratio, for each tier below another."""
     wiring = design.fat_tree
     if wiring is None:
         return
@@ -148,8 +147,8 @@ def _bandwidths(design: FabricDesign) -> Iterator[tuple[tuple[str, ...], float, 
         yield ("spines", "oversubscription"), down, up, wiring.spines.oversubscription
 
 
-def _cablings(draft: RepositoryDraft) -> list[DesignCabling]:
-    """Return the cabling of every design, where any of them lists cables, overrides or spares."""
+def _make_cablings(draft: RepositoryDraft) -> list[DesignCabling]:
+    """Return the cabling of every design; none if no design lists cables, overrides or spares."""
     designs = draft.specs_of_model(FabricDesign).values()
     if not any(design.cables or design.overrides or design.spares for design in designs):
         return []
@@ -171,32 +170,32 @@ def _shared_nodes(draft: RepositoryDraft) -> Iterator[RuleFinding]:
         shared = [name for name in design.node_names() if owners.setdefault(name, design) is not design]
         if shared:
             place = draft.find_position(f"FabricDesign/{design.name}", "nodes")
-            said = f"{format_few_names(shared)}: the adapters are cabled by {owners[shared[0]].name} already"
-            yield RuleFinding(place, said, "let a node hang on one fabric")
+            message = f"{format_few_names(shared)}: the adapters are cabled by {owners[shared[0]].name} already"
+            yield RuleFinding(place, message, "connect a node to one fabric only")
 
 
 def _shared_switches(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     owners: dict[str, tuple[FabricDesign, TierName, int]] = {}
     for design, tier, number, switch in _switches(draft):
-        first, its_tier, its_number = owners.setdefault(switch.guid, (design, tier, number))
+        first, first_tier, first_number = owners.setdefault(switch.guid, (design, tier, number))
         if first is design:
             continue
-        if common := design.used_ports(tier, number) & first.used_ports(its_tier, its_number):
-            said = f"port {min(common)} of the switch {switch.guid} is cabled by {first.name} already"
-            yield RuleFinding(_place(draft, design, tier, number), said, "take other ports, or another switch")
+        if common := design.used_ports(tier, number) & first.used_ports(first_tier, first_number):
+            message = f"port {min(common)} of the switch {switch.guid} is cabled by {first.name} already"
+            yield RuleFinding(_place(draft, design, tier, number), message, "take other ports, or another switch")
 
 
-def _between_rails(cabling: DesignCabling, one: CablePlug, other: CablePlug) -> Iterator[RuleFinding]:
-    if one.port is None or other.port is None or cabling.is_leaf(one.port) == cabling.is_leaf(other.port):
+def _crossed_rails(cabling: DesignCabling, plug: CablePlug, other: CablePlug) -> Iterator[RuleFinding]:
+    if plug.port is None or other.port is None or cabling.is_leaf(plug.port) == cabling.is_leaf(other.port):
         return
-    rails = cabling.find_rail(one.port), cabling.find_rail(other.port)
+    rails = cabling.find_rail(plug.port), cabling.find_rail(other.port)
     if None not in rails and rails[0] != rails[1]:
-        said = f"{one.end.device} is on rail {rails[0]}, {other.end.device} on rail {rails[1]}"
-        yield RuleFinding(one.place, said, "lead the adapter to the leaf of its rail")
+        message = f"{plug.end.device} is on rail {rails[0]}, {other.end.device} on rail {rails[1]}"
+        yield RuleFinding(plug.place, message, "connect the adapter to the leaf of its rail")
 
 
 def _switches(draft: RepositoryDraft) -> Iterator[tuple[FabricDesign, TierName, int, FabricSwitch]]:
-    """Yield every switch of every design, by its tier and its number there."""
+    """Yield design, tier, number in the tier, and switch, for every switch of every design."""
     for design in draft.specs_of_model(FabricDesign).values():
         yield from ((design, *place) for place in design.list_switch_places())
 

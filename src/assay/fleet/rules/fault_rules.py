@@ -1,7 +1,4 @@
-"""What a policy answers to faults: rules that never match, that contradict each other, or that lead nowhere.
-
-Fault catalogues against each other, and against the policy: whose fault may move a node.
-"""
+"""Fault rules of a policy that never match, contradict each other or lead nowhere; fault catalogues that overlap."""
 
 from __future__ import annotations
 
@@ -29,19 +26,19 @@ from assay.model.specs.policy_sections import FaultRule
 
 @rule("ASY0072", "a rule for an unknown fault class", why="The rule would never match.", needs=(FaultCatalog,))
 def unknown_class(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find fault rules whose classes no catalogue holds, or that come under other names: each XID as `gpu.xid.N`."""
+    """Find classes in fault rules that no catalogue has, or whose faults have other names: an XID is `gpu.xid.N`."""
     catalogs = draft.specs_of_model(FaultCatalog).values()
     known = {name: fault for catalog in catalogs for name, fault in catalog.classes.items()}
     for policy in draft.specs_of_model(LifecyclePolicy).values():
-        for title, answer in policy.faults.items():
-            for name in answer.classes:
-                comes_as = list_fault_names(name, known[name]) if name in known else [name]
+        for title, fault_rule in policy.faults.items():
+            for name in fault_rule.classes:
+                fault_names = list_fault_names(name, known[name]) if name in known else [name]
                 if not any(catalog.find_class(name) for catalog in catalogs):
-                    said = f"{title}: no FaultCatalog holds the class {name}"
-                    yield RuleFinding(_at(draft, policy, title, "classes"), said, suggest_name(name, known))
-                elif name not in comes_as:
-                    said = f"{title}: faults of {name} come as {', '.join(comes_as)}"
-                    yield RuleFinding(_at(draft, policy, title, "classes"), said, "name these instead")
+                    message = f"{title}: no FaultCatalog holds the class {name}"
+                    yield RuleFinding(_at(draft, policy, title, "classes"), message, suggest_name(name, known))
+                elif name not in fault_names:
+                    message = f"{title}: faults of {name} come as {', '.join(fault_names)}"
+                    yield RuleFinding(_at(draft, policy, title, "classes"), message, "name these instead")
 
 
 @rule(
@@ -51,7 +48,7 @@ def unknown_class(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     needs=(FaultCatalog,),
 )
 def contradicting_rules(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find rules that overlap with different answers. A special case before the general one is how it is meant."""
+    """Find rules that overlap with different actions. A special case before a general rule is no contradiction."""
     for policy, kinds, rules in _policy_reach(draft):
         for first, later in combinations(rules, 2):
             common = first.find_overlap(later)
@@ -59,19 +56,19 @@ def contradicting_rules(draft: RepositoryDraft) -> Iterator[RuleFinding]:
                 (state, use), bits = common
                 kind = decode_kinds(kinds, bits)[0]
                 where = f"{state}, {'in use' if use else 'idle'}"
-                said = f"{first.title} and {later.title} both match {kind.name} ({kind.severity}) in {where}"
+                message = f"{first.title} and {later.title} both match {kind.name} ({kind.severity}) in {where}"
                 fix = f"take it out of one of them, or make {first.title} a special case of {later.title}"
-                yield RuleFinding(_at(draft, policy, later.title), said, fix)
+                yield RuleFinding(_at(draft, policy, later.title), message, fix)
 
 
 @rule("ASY0079", "a rule that never matches", why="What it promises would never happen.", needs=(FaultCatalog,))
 def unreachable_fault_rule(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find rules that match no fault at all, or only what the rules before them take. The last one may be idle."""
+    """Find rules that match no fault, or only faults of the rules before them. The last rule is exempt."""
     for policy, _, rules in _policy_reach(draft):
-        for one in rules[:-1]:
-            if not one.answered_kinds:
-                said = "rules above take all that it matches" if one.kinds else "no fault class is like that"
-                yield RuleFinding(_at(draft, policy, one.title), f"{one.title}: {said}", "move it up, or remove it")
+        for reach in rules[:-1]:
+            if not reach.answered_kinds:
+                why = "rules above take all that it matches" if reach.kinds else "no fault class is like that"
+                yield RuleFinding(_at(draft, policy, reach.title), f"{reach.title}: {why}", "move it up, or remove it")
 
 
 @rule(
@@ -81,35 +78,35 @@ def unreachable_fault_rule(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     needs=(FaultCatalog,),
 )
 def missing_rung(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find faults that a rule sends up the ladder, by a remedy for which the ladder has no rung."""
+    """Find faults that a rule sends up the ladder with a remedy that is no rung."""
     for policy, kinds, rules in _policy_reach(draft):
-        lost: dict[FilePosition, str] = {}
-        for one in rules:
-            for kind in decode_kinds(kinds, one.answered_kinds) if _climbs(one.rule) else []:
-                if (remedy := find_starting_remedy(one.rule, kind)) not in policy.ladder.rungs:
-                    said = f"{kind.name}: {one.title} sends it up the ladder, which has no rung {remedy}"
-                    lost.setdefault(_position_of(draft, policy, one, kind), said)
-        for place, said in lost.items():
-            yield RuleFinding(place, said, "add the rung, name another remedy, or let a rule above record it")
+        found: dict[FilePosition, str] = {}
+        for reach in rules:
+            for kind in decode_kinds(kinds, reach.answered_kinds) if _uses_ladder(reach.rule) else []:
+                if (remedy := find_starting_remedy(reach.rule, kind)) not in policy.ladder.rungs:
+                    message = f"{kind.name}: {reach.title} sends it up the ladder, which has no rung {remedy}"
+                    found.setdefault(_find_remedy_position(draft, policy, reach, kind), message)
+        for place, message in found.items():
+            yield RuleFinding(place, message, "add the rung, name another remedy, or let a rule above record it")
 
 
 @rule("ASY0089", "a way that no edge draws", why="The node would stay where it is.", needs=(FaultCatalog,))
 def missing_fault_edge(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find rules that send nodes from a state which they name to one that no edge leads to."""
+    """Find rules that send nodes from one of their `states` to a state that no edge leads to."""
     for policy, kinds, rules in _policy_reach(draft):
-        for one in rules:
-            for (state, _), bits in one.unclaimed.items() if one.rule.states and one.rule.timing != "record" else ():
-                meant = list_target_states(policy, one.rule, decode_kinds(kinds, bits))
-                undrawn = sorted(target for target in meant if not policy.has_edge(state, target))
-                if undrawn:
-                    said = f"{one.title} leads from {state} to {undrawn[0]}, but edges draw no {state} → {undrawn[0]}"
-                    fix = f"add {undrawn[0]} to edges.{state}, or take {state} out of the rule"
-                    yield RuleFinding(_at(draft, policy, one.title, "states"), said, fix)
+        for reach in (reach for reach in rules if reach.rule.states and reach.rule.timing != "record"):
+            for (state, _), bits in reach.unclaimed.items():
+                targets = list_target_states(policy, reach.rule, decode_kinds(kinds, bits))
+                if missing := sorted(target for target in targets if not policy.has_edge(state, target)):
+                    to = missing[0]
+                    message = f"{reach.title} leads from {state} to {to}, but edges draw no {state} → {to}"
+                    fix = f"add {to} to edges.{state}, or take {state} out of the rule"
+                    yield RuleFinding(_at(draft, policy, reach.title, "states"), message, fix)
                     break
 
 
 def _policy_reach(draft: RepositoryDraft) -> Iterator[tuple[LifecyclePolicy, list[FaultKind], list[RuleReach]]]:
-    """Yield each policy with the faults that can come and how far its rules reach; nothing without a catalogue."""
+    """Yield each policy with the faults that can occur and the reach of its rules; nothing without a catalogue."""
     kinds = list_fault_kinds(draft.specs_of_model(FaultCatalog).values())
     for policy in draft.specs_of_model(LifecyclePolicy).values() if kinds else ():
         yield policy, kinds, list(compute_rule_reach(policy, kinds))
@@ -119,27 +116,30 @@ def _at(draft: RepositoryDraft, policy: LifecyclePolicy, title: str, *entry: Any
     return draft.find_position(f"LifecyclePolicy/{policy.name}", "faults", title, *entry)
 
 
-def _action(answer: FaultRule) -> tuple[object, ...]:
-    """Return what a rule does, without how it is written."""
-    if answer.timing == "record":
-        return (answer.remedy,)
-    return (answer.timing, answer.remedy, answer.to, *(answer.while_pending if answer.timing == "pending" else ()))
+def _action(fault_rule: FaultRule) -> tuple[object, ...]:
+    """Return what a rule does, as values that can be compared."""
+    if fault_rule.timing == "record":
+        return (fault_rule.remedy,)
+    at_once = fault_rule.while_pending if fault_rule.timing == "pending" else ()
+    return (fault_rule.timing, fault_rule.remedy, fault_rule.to, *at_once)
 
 
-def _climbs(answer: FaultRule) -> bool:
-    return answer.timing != "record" and answer.to is None
+def _uses_ladder(fault_rule: FaultRule) -> bool:
+    return fault_rule.timing != "record" and fault_rule.to is None
 
 
-def _position_of(draft: RepositoryDraft, policy: LifecyclePolicy, one: RuleReach, kind: FaultKind) -> FilePosition:
-    """Return where a remedy is said: in the rule, or in the catalogue's entry."""
-    if one.rule.remedy != "class":
-        return _at(draft, policy, one.title, "remedy")
+def _find_remedy_position(
+    draft: RepositoryDraft, policy: LifecyclePolicy, reach: RuleReach, kind: FaultKind
+) -> FilePosition:
+    """Return where a fault's first remedy is written: in the rule, or in the catalogue's entry."""
+    if reach.rule.remedy != "class":
+        return _at(draft, policy, reach.title, "remedy")
     return draft.find_position(f"FaultCatalog/{kind.catalog}", *kind.entry)
 
 
 @rule("ASY0140", "a fault in two catalogues", why="They may judge it differently, and nobody could say which counts.")
 def fault_in_two_catalogs(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find classes, XIDs and SXIDs of which two catalogues speak, neither through extending the other."""
+    """Find classes, XIDs and SXIDs in two catalogues that do not extend each other."""
     owners: dict[str, str] = {}
     for catalog in select_active_catalogs(draft.specs_of_model(FaultCatalog).values()):
         for title, fault in catalog.classes.items():
@@ -158,30 +158,30 @@ def fault_in_two_catalogs(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     needs=(FaultCatalog,),
 )
 def application_fault_moves_node(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find faults that are the application's own, and that a rule of the policy answers with a move."""
+    """Find faults with the blame `application` that a rule of the policy answers with a move."""
     kinds = list_fault_kinds(draft.specs_of_model(FaultCatalog).values())
-    told: dict[FilePosition, str] = {}
+    found: dict[FilePosition, str] = {}
     for policy in draft.specs_of_model(LifecyclePolicy).values():
         for reach in compute_rule_reach(policy, kinds):
             for kind in decode_kinds(kinds, reach.answered_kinds):
                 if kind.blame == "application" and list_target_states(policy, reach.rule, [kind]):
                     place = draft.find_position(f"FaultCatalog/{kind.catalog}", *kind.entry)
-                    told.setdefault(place, f"{kind.name} is the application's, and {reach.title} moves the node for it")
-    for place, said in told.items():
-        yield RuleFinding(place, said, "blame what is at fault, or let a rule above record it")
+                    message = f"{kind.name} is the application's, and {reach.title} moves the node for it"
+                    found.setdefault(place, message)
+    for place, message in found.items():
+        yield RuleFinding(place, message, "correct the blame, or let a rule above record it")
 
 
 @rule("ASY0142", "an echo of a fault that is not there", why="It would never be told apart from its cause.")
 def secondary_of_unknown_fault(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find classes that follow one which no catalogue holds."""
+    """Find classes that follow a class that no catalogue has."""
     catalogs = select_active_catalogs(draft.specs_of_model(FaultCatalog).values())
     for catalog in catalogs:
         for title, fault in catalog.classes.items():
             for number, name in enumerate(fault.follows.classes if fault.follows else ()):
-                if not any(one.find_class(name) for one in catalogs):
+                if not any(other.find_class(name) for other in catalogs):
                     path = ("classes", title, "follows", "classes", number)
-                    known = {known for one in catalogs for known in one.classes}
-                    said = f"{title} follows {name}, which no FaultCatalog holds"
-                    yield RuleFinding(
-                        draft.find_position(f"FaultCatalog/{catalog.name}", *path), said, suggest_name(name, known)
-                    )
+                    known = {known for other in catalogs for known in other.classes}
+                    message = f"{title} follows {name}, which no FaultCatalog holds"
+                    place = draft.find_position(f"FaultCatalog/{catalog.name}", *path)
+                    yield RuleFinding(place, message, suggest_name(name, known))

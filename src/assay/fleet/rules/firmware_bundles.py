@@ -1,4 +1,4 @@
-"""Firmware bundles whose images or order cannot be trusted."""
+"""Firmware bundles with missing or wrong images, or with an order that cannot work."""
 
 from __future__ import annotations
 
@@ -22,93 +22,96 @@ LFS_POINTER = re.compile(
 
 @rule("ASY0040", "a firmware artifact that is not there", why="Zap would find out with the node already drained.")
 def missing_artifact(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find components whose artifact is no file of the repository."""
+    """Find components with an artifact that is no file of the repository."""
     for bundle, number, component in _components(draft):
         if not resolve_artifact(draft.root, component.artifact).is_file():
-            said = f"{component.name}: there is no file {component.artifact} in the repository"
-            yield RuleFinding(_at(draft, bundle, number, "artifact"), said, "add the image, or correct the path")
+            message = f"{component.name}: there is no file {component.artifact} in the repository"
+            yield RuleFinding(_at(draft, bundle, number, "artifact"), message, "add the image, or correct the path")
 
 
 @rule("ASY0041", "a firmware artifact with another digest", why="The image that was qualified is not the one given.")
 def wrong_digest(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find components whose artifact does not have the bundle's sha256."""
+    """Find components with an artifact that does not have the bundle's SHA-256."""
     for bundle, number, component in _components(draft):
         path = resolve_artifact(draft.root, component.artifact)
         if path.is_file() and (found := hash_artifact(path)) != component.sha256:
-            said = f"{component.name}: {component.artifact} has the sha256 {found}"
+            message = f"{component.name}: {component.artifact} has the sha256 {found}"
             yield RuleFinding(
-                _at(draft, bundle, number, "sha256"), said, "bring the qualified image, or qualify this one"
+                _at(draft, bundle, number, "sha256"), message, "bring the qualified image, or qualify this one"
             )
 
 
 @rule("ASY0042", "one inventory id in two components", why="Each flash would undo the other, and neither reads back.")
 def shared_inventory_id(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find inventory ids that two components of a bundle claim."""
+    """Find inventory ids in two components of one bundle."""
     owners: dict[tuple[str, str], str] = {}
     for bundle, number, component in _components(draft):
         for id_ in component.inventory:
             owner = owners.setdefault((bundle.name, id_), component.name)
             if owner != component.name:
-                said = f"{component.name}: {id_} already belongs to {owner}"
-                yield RuleFinding(_at(draft, bundle, number, "inventory"), said, "leave it to one of the two")
+                message = f"{component.name}: {id_} already belongs to {owner}"
+                yield RuleFinding(_at(draft, bundle, number, "inventory"), message, "leave it to one of the two")
 
 
 @rule("ASY0043", "one order, two resets", why="What shares an order shares one reset: which one?")
 def mixed_resets(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find components that share their order, but not their reset."""
+    """Find components with the same order and different resets."""
     first: dict[tuple[str, int], FirmwareComponent] = {}
     for bundle, number, component in _components(draft):
         other = first.setdefault((bundle.name, component.order), component)
         if other.reset != component.reset:
-            said = f"{component.name} resets {component.reset}, {other.name} {other.reset}, both in order {other.order}"
-            yield RuleFinding(_at(draft, bundle, number, "reset"), said, "give one of them an order of its own")
+            resets = f"{component.name} resets {component.reset}, {other.name} {other.reset}"
+            message = f"{resets}, both in order {other.order}"
+            yield RuleFinding(_at(draft, bundle, number, "reset"), message, "give one of them an order of its own")
 
 
 @rule("ASY0044", "a component given twice", why="Two versions of one thing cannot both be right.")
 def shared_component(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find component names that a bundle holds twice."""
+    """Find component names that occur twice in a bundle."""
     seen: set[tuple[str, str]] = set()
     for bundle, number, component in _components(draft):
         if (bundle.name, component.name) in seen:
-            said = f"{bundle.name} already has a component {component.name}"
-            yield RuleFinding(_at(draft, bundle, number, "name"), said, "keep one of the two")
+            message = f"{bundle.name} already has a component {component.name}"
+            yield RuleFinding(_at(draft, bundle, number, "name"), message, "keep one of the two")
         seen.add((bundle.name, component.name))
 
 
 @rule("ASY0045", "components that wait for each other", why="None of them could be the first.")
 def circular_order(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find components that come after themselves, directly or by way of others."""
+    """Find components that come after themselves, directly or through others."""
     for bundle in draft.specs_of_model(FirmwareBundle).values():
         if circle := _circle(bundle):
-            number = next(number for number, one in enumerate(bundle.components) if one.name == circle[0])
-            said = f"{' after '.join(circle)}: a circle"
-            yield RuleFinding(_at(draft, bundle, number, "after"), said, "take one of them out of `after`")
+            number = [component.name for component in bundle.components].index(circle[0])
+            message = f"{' after '.join(circle)}: a circle"
+            yield RuleFinding(_at(draft, bundle, number, "after"), message, "take one of them out of `after`")
 
 
 @rule("ASY0046", "a component after one that is not there", why="What it waits for would never come onto the node.")
 def after_unknown_component(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find names in `after` that are no component of the bundle."""
     for bundle, number, component in _components(draft):
-        names = [one.name for one in bundle.components]
+        names = [other.name for other in bundle.components]
         for name in component.after:
             if name not in names:
-                said = f"{component.name} comes after {name}, which {bundle.name} does not have"
-                yield RuleFinding(_at(draft, bundle, number, "after"), said, suggest_name(name, names))
+                message = f"{component.name} comes after {name}, which {bundle.name} does not have"
+                yield RuleFinding(_at(draft, bundle, number, "after"), message, suggest_name(name, names))
 
 
 @rule("ASY0047", "an order that contradicts `after`", why="Zap goes by the order, and would push it too early.")
 def contradicted_order(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find components whose order is not above that of what they come after: one order is one reset."""
+    """Find components whose order is not greater than that of the components in `after`: one order is one reset."""
     for bundle, number, component in _components(draft):
-        first = [one for one in bundle.components if one.name in component.after and one.order >= component.order]
+        first = [
+            other for other in bundle.components if other.name in component.after and other.order >= component.order
+        ]
         if first and not _circle(bundle):
-            said = f"{component.name} comes after {first[0].name}, but has the order {component.order}"
+            message = f"{component.name} comes after {first[0].name}, but has the order {component.order}"
             fix = f"give {component.name} an order above {first[0].order}"
-            yield RuleFinding(_at(draft, bundle, number, "order"), said, fix)
+            yield RuleFinding(_at(draft, bundle, number, "order"), message, fix)
 
 
 def hash_artifact(path: Path) -> str:
-    """Return the sha256 of an artifact, also where a checkout without Git LFS has only the pointer to it."""
+    """Return the SHA-256 of an artifact. Without Git LFS, the checkout holds a pointer file with the SHA-256."""
     with path.open("rb") as stream:
         pointer = LFS_POINTER.match(stream.read(LFS_POINTER_BYTES + 1))
         stream.seek(0)
@@ -116,7 +119,7 @@ def hash_artifact(path: Path) -> str:
 
 
 def resolve_artifact(root: Path, path: str) -> Path:
-    """Return `path` below the repository; a path that leads out of it is no file at all."""
+    """Return `path` below the repository; for a path that leads out of it, a path that does not exist."""
     target = (root / path).resolve()
     return target if target.is_relative_to(root.resolve()) else root / "leads outside the repository"
 
@@ -132,9 +135,9 @@ def _at(draft: RepositoryDraft, bundle: FirmwareBundle, number: int, entry: str)
 
 
 def _circle(bundle: FirmwareBundle) -> list[str]:
-    """Return a circle in which components come after each other, its first name again at the end."""
+    """Return the names of a circle of components, the first one again at the end; an empty list without a circle."""
     try:
-        TopologicalSorter({one.name: one.after for one in bundle.components}).prepare()
+        TopologicalSorter({component.name: component.after for component in bundle.components}).prepare()
     except CycleError as found:
         return list(reversed(found.args[1]))
     return []

@@ -1,4 +1,4 @@
-"""Nodes that contradict each other or their spec."""
+"""Nodes of the inventory that contradict each other or their spec."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from assay.fleet.rules.dangling_names import format_few_names
 from assay.model.specs.node_settings import NodeVariables
 from assay.model.specs.node_spec import NodeSpec
 
-SETTING_NAMES = tuple(NodeVariables.model_fields)
+VARIABLE_NAMES = tuple(NodeVariables.model_fields)
 Keys = Callable[[NodeVariables], Iterable[str]]
 
 
@@ -44,17 +44,17 @@ def shared_place(draft: RepositoryDraft) -> Iterator[RuleFinding]:
 
 @rule("ASY0097", "two nodes share an agent's token", why="Each agent could speak for the other's node.")
 def shared_token(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find references to one token that several nodes give."""
+    """Find token references that several nodes share."""
     yield from _shared(draft, {"agent_token": _token}, "{}")
 
 
 @rule("ASY0034", "a node in several pools", why="Limits count per pool, and a node must count once.")
 def several_pools(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find hosts that several groups list, without the variable `pool` to decide."""
+    """Find hosts that several groups list, without the variable `pool`."""
     for host in draft.hosts:
         if len(host.pools) > 1 and host.settings and not host.settings.pool:
-            said = f"{host.name} is listed by {' and '.join(host.pools)}"
-            yield RuleFinding(host.find_position(), said, f"say which is its pool: `pool: {host.pools[0]}`")
+            message = f"{host.name} is listed by {' and '.join(host.pools)}"
+            yield RuleFinding(host.find_position(), message, f"say which is its pool: `pool: {host.pools[0]}`")
 
 
 @rule("ASY0035", "HCA GUIDs that do not match the spec", why="Rails are found by the place of a GUID in the list.")
@@ -63,11 +63,10 @@ def wrong_rail_count(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     specs = draft.specs_of_model(NodeSpec)
     for host in draft.hosts:
         spec = specs.get(host.settings.node_spec) if host.settings else None
-        if spec is not None and host.settings and len(host.settings.hca_guids) != len(spec.hcas):
-            said = (
-                f"{host.name} lists {len(host.settings.hca_guids)} hca_guids, but {spec.name} has {len(spec.hcas)} HCAs"
-            )
-            yield RuleFinding(host.find_position("hca_guids"), said, "list one GUID per HCA, in rail order")
+        count = len(host.settings.hca_guids) if host.settings else 0
+        if spec is not None and count != len(spec.hcas):
+            message = f"{host.name} lists {count} hca_guids, but {spec.name} has {len(spec.hcas)} HCAs"
+            yield RuleFinding(host.find_position("hca_guids"), message, "list one GUID per HCA, in rail order")
 
 
 @rule(
@@ -77,33 +76,33 @@ def wrong_rail_count(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     severity="warning",
 )
 def misspelt_variable(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find variables that are almost, but not quite, one that assay reads."""
+    """Find variables with a name close to one that assay reads."""
     seen = set()
     for host in draft.hosts:
         for name in host.variables:
-            meant = _meant(str(name))
-            place = host.find_position(name) if meant else None
-            if place is not None and place not in seen and meant not in host.variables:
+            near = _find_near_name(str(name))
+            place = host.find_position(name) if near else None
+            if place is not None and place not in seen and near not in host.variables:
                 seen.add(place)
-                yield RuleFinding(place, f"assay reads no variable {name}", f"did you mean {meant}?")
+                yield RuleFinding(place, f"assay reads no variable {name}", f"did you mean {near}?")
 
 
 @rule("ASY0037", "a node described twice", why="Which description counts hangs on the order of files.")
 def conflicting_variables(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find hosts of whose variables some stand in two entries of the inventory, so that one entry hides the other."""
-    again: dict[FilePosition, tuple[list[str], str, VariableLayer]] = {}
+    """Find hosts with a variable in two entries of the inventory, so that one entry hides the other."""
+    found: dict[FilePosition, tuple[list[str], str, VariableLayer]] = {}
     for host in draft.inventory.hosts.values():
         for first, later, variable in _overlaps(host) if len(host.inline) > 1 else ():
-            again.setdefault(_of(later), ([], variable, first))[0].append(host.name)
-    for place, (names, variable, first) in again.items():
+            found.setdefault(_layer_position(later), ([], variable, first))[0].append(host.name)
+    for place, (names, variable, first) in found.items():
         where = first.document.where(first.path)
-        said = f"{format_few_names(names)}: {variable} is given in {where} too"
-        yield RuleFinding(place, said, "rename the node, or describe it in one place")
+        message = f"{format_few_names(names)}: {variable} is given in {where} too"
+        yield RuleFinding(place, message, "rename the node, or describe it in one place")
 
 
 @rule("ASY0038", "a MAC address is given twice", why="Two machines would answer to one address, and to one lease.")
 def shared_mac(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find MAC addresses of nodes and BMCs given twice, however they are written."""
+    """Find MAC addresses of nodes and BMCs given twice, in any notation."""
     yield from _shared(
         draft, {"mac": lambda node: _mac(node.mac), "bmc_mac": lambda node: _mac(node.bmc_mac)}, "MAC {}"
     )
@@ -111,36 +110,39 @@ def shared_mac(draft: RepositoryDraft) -> Iterator[RuleFinding]:
 
 @rule("ASY0150", "two ways to trust a BMC", why="Only one could decide, and who reads the other would be deceived.")
 def conflicting_bmc_trust(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find nodes with both an authority and a pinned certificate for their BMC."""
+    """Find nodes with both a certificate authority and a pinned certificate for their BMC."""
     for host in draft.hosts:
         if host.settings and host.settings.bmc_ca and host.settings.bmc_fingerprint:
-            said = f"{host.name} has both bmc_ca and bmc_fingerprint"
-            yield RuleFinding(host.find_position("bmc_fingerprint"), said, "keep the one that is meant")
+            message = f"{host.name} has both bmc_ca and bmc_fingerprint"
+            yield RuleFinding(host.find_position("bmc_fingerprint"), message, "keep one of the two")
 
 
 def _overlaps(host: InventoryHost) -> Iterator[tuple[VariableLayer, VariableLayer, str]]:
-    """Yield pairs of entries that describe one host, and a variable that both give."""
+    """Yield pairs of entries that describe one host, and a variable that both have."""
     given: dict[str, VariableLayer] = {}
     for layer in host.inline:
-        common = next((name for name in layer.variables if name in given and _of(given[name]) != _of(layer)), None)
+        place = _layer_position(layer)
+        common = next(
+            (name for name in layer.variables if name in given and _layer_position(given[name]) != place), None
+        )
         if common is not None:
             yield given[common], layer, common
         given.update(dict.fromkeys(layer.variables, layer))
 
 
-def _of(layer: VariableLayer) -> FilePosition:
+def _layer_position(layer: VariableLayer) -> FilePosition:
     return (layer.document.file, *layer.document.place(layer.path))
 
 
 @lru_cache(maxsize=1024)
-def _meant(name: str) -> str:
-    if name in SETTING_NAMES or name.startswith("ansible_"):
+def _find_near_name(name: str) -> str:
+    if name in VARIABLE_NAMES or name.startswith("ansible_"):
         return ""
-    return next(iter(get_close_matches(name, SETTING_NAMES, n=1, cutoff=0.85)), "")
+    return next(iter(get_close_matches(name, VARIABLE_NAMES, n=1, cutoff=0.85)), "")
 
 
 def _token(node: NodeVariables) -> list[str]:
-    """Return what the reference says, in a form that may be shown."""
+    """Return a text for a token's reference that may be shown and compared."""
     reference = node.agent_token
     if reference is None:
         return []
@@ -156,22 +158,22 @@ def _mac(address: str | None) -> list[str]:
     return [address.lower().replace("-", ":")] if address else []
 
 
-def _shared(draft: RepositoryDraft, variables: Mapping[str, Keys], called: str) -> Iterator[RuleFinding]:
-    """Find nodes of which one of these variables gives what one of them has given before, one finding a variable."""
+def _shared(draft: RepositoryDraft, variables: Mapping[str, Keys], label: str) -> Iterator[RuleFinding]:
+    """Find values of these variables that are given twice, by one node or by two. At most one finding per variable."""
     owners: dict[str, HostDeclaration] = {}
     for host in draft.hosts:
         if host.settings:
-            mine: set[str] = set()
+            own: set[str] = set()
             for variable, keys in variables.items():
-                twice = next((key for key in keys(host.settings) if _taken(key, host, owners, mine)), None)
-                if twice is not None:
-                    other = "twice" if owners[twice] is host else f"by {owners[twice].name} too"
-                    said = f"{host.name}: {called.format(twice)} is given {other}"
-                    yield RuleFinding(host.find_position(variable), said, "correct one of the two")
+                repeated = next((key for key in keys(host.settings) if _is_taken(key, host, owners, own)), None)
+                if repeated is not None:
+                    other = "twice" if owners[repeated] is host else f"by {owners[repeated].name} too"
+                    message = f"{host.name}: {label.format(repeated)} is given {other}"
+                    yield RuleFinding(host.find_position(variable), message, "correct one of the two")
 
 
-def _taken(key: str, host: HostDeclaration, owners: dict[str, HostDeclaration], mine: set[str]) -> bool:
-    """Whether another host, or this one, has given the key before; now this one has."""
-    taken = owners.setdefault(key, host) is not host or key in mine
-    mine.add(key)
+def _is_taken(key: str, host: HostDeclaration, owners: dict[str, HostDeclaration], own: set[str]) -> bool:
+    """Whether a host has given the key before, in `owners` or `own`. Records that this host gives it."""
+    taken = owners.setdefault(key, host) is not host or key in own
+    own.add(key)
     return taken

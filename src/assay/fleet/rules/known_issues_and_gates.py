@@ -1,13 +1,11 @@
-"""Known issues: lists of excuses that stay short, in order, and true.
-
-Gates that hold nobody to anything.
-"""
+"""Known issues that have expired, match nothing or are listed twice; and gates without effect."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import timedelta
 from fnmatch import fnmatchcase
+from itertools import pairwise
 
 from assay.fleet.check import FilePosition, RuleFinding, rule
 from assay.fleet.repository_draft import RepositoryDraft
@@ -15,14 +13,15 @@ from assay.fleet.rules.dangling_names import suggest_name
 from assay.fleet.rules.declared_checks import FABRIC_SUBJECTS
 from assay.model.specs.check_catalog_and_gates import ANY_POOL, CheckCatalog, CheckDeclaration, Gates
 from assay.model.specs.known_issues import KnownIssue, KnownIssues
+from assay.model.text_lists import format_count
 
 FABRIC_POOL = "fabric"
-"""What is judged of fabrics counts as a pool of this name."""
+"""The pool under which outcomes of fabrics count."""
 
 
 @rule("ASY0180", "a gate for a pool that does not exist", why="Nobody would be held to its bounds.")
 def unknown_gate_pool(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find pools of gates that the inventory does not have."""
+    """Find pools of gates that are not in the inventory."""
     pools = {host.pool for host in draft.hosts}
     for gates in draft.specs_of_model(Gates).values() if draft.all_hosts_read else ():
         for name in gates.pools:
@@ -37,9 +36,9 @@ def unknown_gate_pool(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     why="It looks as if something were held to it, and nothing is.",
 )
 def overridden_default_gate(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find bounds of `any` that every pool has in its own right."""
+    """Find bounds of the pool `any` that every pool overrides."""
     pools = {host.pool for host in draft.hosts}
-    pools |= {FABRIC_POOL for host in draft.hosts if host.variables.get("fabric")}
+    pools |= {FABRIC_POOL for host in draft.hosts if host.variables.get("fabric")}  # also of hosts without settings
     for gates in draft.specs_of_model(Gates).values() if draft.all_hosts_read else ():
         for bound in ("success_percent", "unknown_percent"):
             own = {name for name, gate in gates.pools.items() if getattr(gate, bound) is not None}
@@ -55,10 +54,10 @@ EXPIRED_FIX = "mend it and take the entry out, or agree with {} on another day"
 
 @rule("ASY0170", "a known issue that has expired", why="It excuses nothing any more: what it matches counts again.")
 def expired_issue(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find entries whose day has come."""
-    for place, one in _issues(draft, "expires"):
-        if one.expires_at <= draft.now:
-            yield RuleFinding(place, f"{one.issue} expired on {one.expires}", EXPIRED_FIX.format(one.owner))
+    """Find entries that have expired."""
+    for place, known in _issues(draft, "expires"):
+        if known.expires_at <= draft.now:
+            yield RuleFinding(place, f"{known.issue} expired on {known.expires}", EXPIRED_FIX.format(known.owner))
 
 
 @rule(
@@ -68,12 +67,12 @@ def expired_issue(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     severity="notice",
 )
 def expiring_issue(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find entries whose day comes within two weeks."""
-    for place, one in _issues(draft, "expires"):
-        if draft.now < one.expires_at <= draft.now + EXPIRY_NOTICE:
-            left = max(1, (one.expires_at - draft.now).days)
-            said = f"{one.issue} expires on {one.expires}, in {left} {'day' if left == 1 else 'days'}"
-            yield RuleFinding(place, said, EXPIRED_FIX.format(one.owner))
+    """Find entries that expire within two weeks."""
+    for place, known in _issues(draft, "expires"):
+        if draft.now < known.expires_at <= draft.now + EXPIRY_NOTICE:
+            left = format_count(max(1, (known.expires_at - draft.now).days), "day")
+            message = f"{known.issue} expires on {known.expires}, in {left}"
+            yield RuleFinding(place, message, EXPIRED_FIX.format(known.owner))
 
 
 @rule(
@@ -83,54 +82,53 @@ def expiring_issue(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     needs=(CheckCatalog,),
 )
 def unmatched_issue(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find entries that match no declared check, or no place of the inventory."""
+    """Find entries that match no declared check, or no node of the inventory."""
     checks = [check for _, check in draft.declared_checks]
-    for place, one in _issues(draft, "match"):
-        about = [check for check in checks if fnmatchcase(check.id, one.match.check)]
-        if not about:
-            yield RuleFinding(
-                place, f"no check fits {one.match.check}", suggest_name(one.match.check, {c.id for c in checks})
-            )
-        elif draft.all_hosts_read and not _is_somewhere(draft, one, about):
+    for place, known in _issues(draft, "match"):
+        pattern = known.match.check
+        matched = [check for check in checks if fnmatchcase(check.id, pattern)]
+        if not matched:
+            fix = suggest_name(pattern, {check.id for check in checks})
+            yield RuleFinding(place, f"no check fits {pattern}", fix)
+        elif draft.all_hosts_read and not _matches_a_node(draft, known, matched):
             yield RuleFinding(place, "no node of the inventory fits all of it", "correct it, or take the entry out")
 
 
 @rule("ASY0174", "known issues out of order", why="In order, two entries of one issue stand together and are seen.")
 def unsorted_issues(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find entries that should stand before the one above."""
-    for name, listed in draft.specs_of_model(KnownIssues).items():
-        for number in range(1, len(listed.issues)):
-            if listed.issues[number].sort_key < listed.issues[number - 1].sort_key:
+    """Find entries that sort before the entry above them."""
+    for name, document in draft.specs_of_model(KnownIssues).items():
+        for number, (above, known) in enumerate(pairwise(document.issues), 1):
+            if known.sort_key < above.sort_key:
                 place = draft.find_position(f"KnownIssues/{name}", "issues", number)
-                above = listed.issues[number - 1].issue
                 fix = "sort the entries by issue, then by check, pool, rack, node and subject"
-                yield RuleFinding(place, f"{listed.issues[number].issue} stands below {above}", fix)
+                yield RuleFinding(place, f"{known.issue} stands below {above.issue}", fix)
 
 
 @rule("ASY0175", "the same failures excused twice", why="One of the two would go on excusing what the other let go.")
 def repeated_issue(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find entries that match word for word what another does."""
+    """Find entries with the same patterns as another entry."""
     seen: dict[tuple[str, ...], FilePosition] = {}
-    for place, one in _issues(draft, "match"):
-        first = seen.setdefault(one.match.sort_key, place)
+    for place, known in _issues(draft, "match"):
+        first = seen.setdefault(known.match.sort_key, place)
         if first != place:
             yield RuleFinding(place, f"this is matched at {first[0]}:{first[1]} already", "keep one of the two")
 
 
 def _issues(draft: RepositoryDraft, entry: str) -> Iterator[tuple[FilePosition, KnownIssue]]:
-    """Yield every entry with the place of one part of it."""
-    for name, listed in draft.specs_of_model(KnownIssues).items():
-        for number, one in enumerate(listed.issues):
-            yield draft.find_position(f"KnownIssues/{name}", "issues", number, entry), one
+    """Yield every known issue, with the position of one of its fields."""
+    for name, document in draft.specs_of_model(KnownIssues).items():
+        for number, known in enumerate(document.issues):
+            yield draft.find_position(f"KnownIssues/{name}", "issues", number, entry), known
 
 
-def _is_somewhere(draft: RepositoryDraft, one: KnownIssue, about: list[CheckDeclaration]) -> bool:
-    """Whether a node fits; or the check is of something larger, and nothing is said of nodes."""
-    if one.match.node == "*" and any(check.subject in SUBJECTS_WITHOUT_NODE for check in about):
+def _matches_a_node(draft: RepositoryDraft, known: KnownIssue, checks: list[CheckDeclaration]) -> bool:
+    """Whether a node matches; or a check judges racks or fabrics, and the entry does not restrict the node."""
+    if known.match.node == "*" and any(check.subject in SUBJECTS_WITHOUT_NODE for check in checks):
         return True
-    head = "/".join(one.match.subject.split("/")[:2])
+    head = "/".join(known.match.subject.split("/")[:2])
     return any(
-        one.match.may_match_place(host.name, host.pool, host.settings.rack if host.settings else "")
+        known.match.may_match_place(host.name, host.pool, host.settings.rack if host.settings else "")
         and (any(sign in head for sign in "*?[") or head == f"{host.pool}/{host.name}")
         for host in draft.hosts
     )

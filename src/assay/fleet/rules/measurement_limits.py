@@ -1,8 +1,6 @@
-"""Limits that can never fire, that nobody reads, or that are not there.
+"""Limits that can never fire, that nobody reads, that are missing, or that have another unit than their check.
 
-What hardware can read at all, and what the GPUs that we know can do: the measure of limits.
-
-Limits and checks that speak of the same thing in different units.
+The bounds come from what hardware can read at all and from the datasheets of known GPUs.
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ from assay.model.units import UNITS, convert_unit, describe_unit_fix
 
 
 class HardwareBound(NamedTuple):
-    """The values between which a limit can tell good from bad, and why not beyond."""
+    """The range in which a limit can tell good from bad, and the reason."""
 
     low: float
     high: float
@@ -54,17 +52,17 @@ LIMIT_BOUNDS = {
     "psu_input_high": HardwareBound(36, 1000, "V", "supplies take 36 V DC or more, and 1 000 V or less"),
     "fan_speed": HardwareBound(1, 40_000, "rpm", "a fan that turns makes 1 to 40 000 turns a minute"),
 }
-"""By the name of the limit."""
+"""By name of the limit."""
 
 UNIT_BOUNDS = {
     "%": HardwareBound(0, 100, "%", "a share is 0 to 100 %"),
     "°C": HardwareBound(-273.15, float("inf"), "°C", "nothing is colder"),
 }
-"""By the unit, for all other limits."""
+"""By unit, for all other limits."""
 
 
 class GpuMaximum(NamedTuple):
-    """The most that a GPU does. None where its papers do not say."""
+    """The maxima of a GPU model. None if the source does not give one."""
 
     pcie_generation: float
     nvlink_links: float | None
@@ -78,7 +76,7 @@ GPU_UNITS = {
     "pcie_generation": "generation",
     "nvlink_links": "links",
     "gpu_power_limit": "W",
-    "all_reduce_bus_bandwidth": "GB/s",  # NVLink, both ways: with NVLS, bus bandwidth may pass that of one way
+    "all_reduce_bus_bandwidth": "GB/s",  # NVLink, both directions: with NVLS, it may exceed one direction's bandwidth
     "gpu_burn_gflops": "Gflop/s",  # gpu-burn multiplies in FP32, without tensor cores
 }
 GPU_MAXIMA = {
@@ -91,17 +89,17 @@ GPU_MAXIMA = {
     "NVIDIA B200": GpuMaximum(6, 18, 1000, 1800, 80_000, "NVIDIA HGX B200 datasheet"),
     "NVIDIA GB200": GpuMaximum(6, 18, 1200, 1800, 80_000, "NVIDIA GB200 NVL72 datasheet"),
 }
-"""By how NVML's name of the model begins; the first that fits counts."""
+"""By prefix of NVML's model name; the first prefix that matches counts."""
 
 
 def find_gpu_maximum(model: str) -> GpuMaximum | None:
-    """Return what a GPU of this model does at most; None for a model that is not known here."""
-    return next((gpu for begin, gpu in GPU_MAXIMA.items() if model.startswith(begin)), None)
+    """Return the maxima of a GPU model, None for an unknown model."""
+    return next((maximum for prefix, maximum in GPU_MAXIMA.items() if model.startswith(prefix)), None)
 
 
 @rule("ASY0050", "a limit that can never fire", why="A check held to it could not fail, or could not pass.")
 def impossible_limit(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find limits outside what the hardware can read."""
+    """Find limits outside the range of what the hardware can read."""
     for spec in draft.specs_of_model(NodeSpec).values():
         for name, limit in spec.limits.items():
             bound = (
@@ -111,76 +109,68 @@ def impossible_limit(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             )
             value = convert_unit(limit.value, limit.unit, bound.unit)
             if value is not None and not bound.low <= value <= bound.high:
-                said = f"{name} is {limit.value:g} {limit.unit}, but {bound.because}"
-                reach = (
-                    f"{bound.low:g} or more" if bound.high == inf else f"{bound.low:g} to {bound.high:g} {bound.unit}"
-                )
-                yield RuleFinding(draft.find_position(f"NodeSpec/{spec.name}", "limits", name), said, f"use {reach}")
+                message = f"{name} is {limit.value:g} {limit.unit}, but {bound.because}"
+                allowed = "or more" if bound.high == inf else f"to {bound.high:g} {bound.unit}"
+                place = draft.find_position(f"NodeSpec/{spec.name}", "limits", name)
+                yield RuleFinding(place, message, f"use {bound.low:g} {allowed}")
 
 
 @rule("ASY0051", "a lower limit above its upper one", why="No reading lies between them, so every node would fail.")
 def crossed_limits(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find pairs `X_low` and `X_high` (or `X`) that leave nothing between them."""
+    """Find limits `X_low` that are not below `X_high` (or `X`)."""
     for spec in draft.specs_of_model(NodeSpec).values():
         for name, low in spec.limits.items():
             stem = name.removesuffix("_low")
             high = spec.limits.get(f"{stem}_high") or spec.limits.get(stem)
             if stem != name and high is not None and low.value >= high.value:
-                said = f"{name} ({low.value:g}) is not below the upper limit ({high.value:g})"
-                yield RuleFinding(
-                    draft.find_position(f"NodeSpec/{spec.name}", "limits", name), said, "swap or correct the two"
-                )
+                message = f"{name} ({low.value:g}) is not below the upper limit ({high.value:g})"
+                place = draft.find_position(f"NodeSpec/{spec.name}", "limits", name)
+                yield RuleFinding(place, message, "swap or correct the two")
 
 
 @rule("ASY0052", "a limit that no check reads", why="It promises a bound that nothing holds.", severity="warning")
 def unread_limit(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find limits that no suite uses. A fleet without suites is not told."""
+    """Find limits that no suite uses. A fleet without suites has no finding."""
     suites = draft.suites
     used = {limit.name for limit in suites.limits}
     for spec in draft.specs_of_model(NodeSpec).values() if suites.tests and not suites.broken else ():
         for name in spec.limits:
             if name not in used:
-                said = f"no check reads the limit {name}"
-                yield RuleFinding(
-                    draft.find_position(f"NodeSpec/{spec.name}", "limits", name), said, "write the check, or remove it"
-                )
+                place = draft.find_position(f"NodeSpec/{spec.name}", "limits", name)
+                yield RuleFinding(place, f"no check reads the limit {name}", "write the check, or remove it")
 
 
 @rule("ASY0053", "a check reads a limit that a spec lacks", why="On such nodes the check could only end in an error.")
 def missing_limit(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find limits that a suite uses and some node spec does not have."""
+    """Find limits that a suite uses and a node spec lacks."""
     for limit in draft.suites.limits:
         lacking = [spec for spec in draft.specs_of_model(NodeSpec).values() if limit.name not in spec.limits]
         if lacking:
-            said = f"{', '.join(spec.name for spec in lacking)} has no limit {limit.name}"
-            yield RuleFinding((limit.file, limit.line, limit.column), said, suggest_name(limit.name, lacking[0].limits))
+            place = (limit.file, limit.line, limit.column)
+            message = f"{', '.join(spec.name for spec in lacking)} has no limit {limit.name}"
+            yield RuleFinding(place, message, suggest_name(limit.name, lacking[0].limits))
 
 
 @rule("ASY0055", "a limit that contradicts the hardware", why="Every node would fail, or a degraded one would pass.")
 def contradicted_limit(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find limits that no part of the spec itself can reach, or that a link of half its fabric's rate would pass."""
+    """Find limits that the spec's own parts cannot reach, or that a link slower than its fabric's rate would pass."""
     for spec in draft.specs_of_model(NodeSpec).values():
         for name, most, unit, what in _upper_bounds(spec):
             limit = spec.limits.get(name)
             value = convert_unit(limit.value, limit.unit, unit) if limit else None
             if limit and value is not None and value > most:
-                said = f"{name} is {limit.value:g} {limit.unit}, but {what}"
+                message = f"{name} is {limit.value:g} {limit.unit}, but {what}"
                 place = draft.find_position(f"NodeSpec/{spec.name}", "limits", name)
-                yield RuleFinding(place, said, f"use at most {most:g} {unit}, or correct the hardware")
+                yield RuleFinding(place, message, f"use at most {most:g} {unit}, or correct the hardware")
     for design, spec in list_design_spec_pairs(draft):
         rate = spec.limits.get("hca_rate")
-        value, slower = (
-            convert_unit(rate.value, rate.unit, "Gb/s") if rate else None,
-            find_next_slower_gbps(design.rate),
-        )
+        value = convert_unit(rate.value, rate.unit, "Gb/s") if rate else None
+        full, slower = rate_to_gbps(design.rate), find_next_slower_gbps(design.rate)
         if value is not None and value <= slower:
-            full = rate_to_gbps(design.rate)
-            said = (
-                f"hca_rate is {value:g} Gb/s, but {design.name} runs at {full:g} ({design.rate}): {slower:g} would pass"
-            )
-            yield RuleFinding(
-                draft.find_position(f"NodeSpec/{spec.name}", "limits", "hca_rate"), said, f"use {full:g} Gb/s"
-            )
+            runs = f"{design.name} runs at {full:g} ({design.rate})"
+            message = f"hca_rate is {value:g} Gb/s, but {runs}: {slower:g} would pass"
+            place = draft.find_position(f"NodeSpec/{spec.name}", "limits", "hca_rate")
+            yield RuleFinding(place, message, f"use {full:g} Gb/s")
 
 
 @rule(
@@ -190,13 +180,13 @@ def contradicted_limit(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     severity="warning",
 )
 def missing_fabric_limit(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find limits that a suite uses and some fabric design does not have, once for each design."""
+    """Find limits that a suite uses and a fabric design lacks, once for each design."""
     for design in draft.specs_of_model(FabricDesign).values():
         lacking = sorted({limit.name for limit in draft.suites.fabric_limits} - design.limits.keys())
         if lacking:
-            said = f"{design.name} has no limit {', '.join(lacking)}, which checks of suites/ read"
+            message = f"{design.name} has no limit {', '.join(lacking)}, which checks of suites/ read"
             place = draft.find_position(f"FabricDesign/{design.name}", "limits")
-            yield RuleFinding(place, said, "set it under `limits`, with value, unit and source")
+            yield RuleFinding(place, message, "set it under `limits`, with value, unit and source")
 
 
 @rule(
@@ -205,20 +195,20 @@ def missing_fabric_limit(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     why="120 errors an hour are 2 a minute: the check would be off by as much.",
 )
 def other_unit_in_a_fabric(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find limits of fabric designs whose unit is not the one in which a check measures, once each."""
-    measured = {name: one for one in draft.suites.measures for name in one.fabric_limits if one.unit in UNITS}
+    """Find limits of fabric designs in another unit than a check measures in, once each."""
+    calls = {name: call for call in draft.suites.measures for name in call.fabric_limits if call.unit in UNITS}
     for design in draft.specs_of_model(FabricDesign).values():
         for name, limit in design.limits.items():
-            one = measured.get(name)
-            if one and limit.unit != one.unit:
-                said = f"{name} is in {limit.unit}, but {one.file}:{one.line} measures in {one.unit}"
-                value = convert_unit(limit.value, limit.unit, one.unit)
-                fix = f"write {{value: {value:.10g}, unit: {one.unit}}}" if value is not None else f"use {one.unit}"
-                yield RuleFinding(draft.find_position(f"FabricDesign/{design.name}", "limits", name), said, fix)
+            call = calls.get(name)
+            if call and limit.unit != call.unit:
+                message = f"{name} is in {limit.unit}, but {call.file}:{call.line} measures in {call.unit}"
+                value = convert_unit(limit.value, limit.unit, call.unit)
+                fix = f"write {{value: {value:.10g}, unit: {call.unit}}}" if value is not None else f"use {call.unit}"
+                yield RuleFinding(draft.find_position(f"FabricDesign/{design.name}", "limits", name), message, fix)
 
 
 def _upper_bounds(spec: NodeSpec) -> Iterator[tuple[str, float, str, str]]:
-    """Yield the limits that the spec's hardware bounds: name, bound, unit, and what bounds it."""
+    """Yield name, maximum, unit and reason for each limit that the spec's hardware bounds."""
     yield "nvme_size", spec.nvme.size_gb, "GB", f"its drives hold {spec.nvme.size_gb} GB (nvme.size_gb)"
     gpu = find_gpu_maximum(spec.gpus.model)
     for name, unit in GPU_UNITS.items() if gpu else ():
@@ -231,43 +221,35 @@ def _upper_bounds(spec: NodeSpec) -> Iterator[tuple[str, float, str, str]]:
     "ASY0054", "a limit in another unit than its check", why="400 Gb/s is 50 GB/s: the check would be eight times off."
 )
 def mismatched_unit(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find limits whose unit is not the one in which a check measures."""
-    told = set()
-    for measured in draft.suites.measures:
+    """Find limits of node specs in another unit than a check measures in, once each."""
+    reported = set()
+    for call in (call for call in draft.suites.measures if call.unit in UNITS):
         for spec in draft.specs_of_model(NodeSpec).values():
-            for name in measured.limits:
+            for name in call.limits:
                 limit = spec.limits.get(name)
-                wrong = limit is not None and measured.unit in UNITS and limit.unit != measured.unit
-                if limit is not None and wrong and (spec.name, name) not in told:
-                    told.add((spec.name, name))
-                    said = f"{name} is in {limit.unit}, but {measured.file}:{measured.line} measures in {measured.unit}"
-                    yield RuleFinding(
-                        draft.find_position(f"NodeSpec/{spec.name}", "limits", name),
-                        said,
-                        _unit_fix(limit, measured.unit),
-                    )
+                if limit is not None and limit.unit != call.unit and (spec.name, name) not in reported:
+                    reported.add((spec.name, name))
+                    message = f"{name} is in {limit.unit}, but {call.file}:{call.line} measures in {call.unit}"
+                    place = draft.find_position(f"NodeSpec/{spec.name}", "limits", name)
+                    yield RuleFinding(place, message, _unit_fix(limit, call.unit))
 
 
 @rule("ASY0057", "a check that names the wrong unit", why="A number is only as good as the unit it is recorded in.")
 def unknown_or_contradicting_unit(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find checks whose `unit=` is unknown, or is another than the one in the name of what they read."""
-    for measured in draft.suites.measures:
-        place = (measured.file, measured.line, measured.column)
-        if measured.said and measured.said not in UNITS:
-            yield RuleFinding(
-                place,
-                f"{measured.name} is in {measured.said}, which is no known unit",
-                describe_unit_fix(measured.said),
-            )
-        elif measured.said and measured.named and measured.said != measured.named:
-            said = f"{measured.name} is recorded in {measured.said}, but its reading's name says {measured.named}"
-            yield RuleFinding(place, said, f"leave out unit=, or convert the reading to {measured.said}")
+    """Find checks whose `unit=` is unknown, or differs from the unit in the name of the reading."""
+    for call in draft.suites.measures:
+        place, unit = (call.file, call.line, call.column), call.stated_unit
+        if unit and unit not in UNITS:
+            yield RuleFinding(place, f"{call.name} is in {unit}, which is no known unit", describe_unit_fix(unit))
+        elif unit and call.name_unit and unit != call.name_unit:
+            message = f"{call.name} is recorded in {unit}, but its reading's name says {call.name_unit}"
+            yield RuleFinding(place, message, f"leave out unit=, or convert the reading to {unit}")
 
 
 def _unit_fix(limit: MetricLimit, unit: str) -> str:
-    """Return what to write instead: the same limit in the check's unit."""
+    """Return the fix: the same limit in the check's unit."""
     value = convert_unit(limit.value, limit.unit, unit)
     if value is None:
-        measured, meant = UNITS[limit.unit].dimension, UNITS[unit].dimension
-        return f"{limit.unit} is {measured} and {unit} is {meant}: read another limit, or correct the unit"
+        dimensions = f"{limit.unit} is {UNITS[limit.unit].dimension} and {unit} is {UNITS[unit].dimension}"
+        return f"{dimensions}: read another limit, or correct the unit"
     return f"write {{value: {value:.10g}, unit: {unit}}}, or measure in {limit.unit}"

@@ -1,10 +1,6 @@
-"""Lifecycle policies that name what is not there, or hold states that no node ever reaches, or ever leaves.
+"""Lifecycle policies with unknown names or unreachable states, and profiles and checklists that do not fit the policy.
 
-What needs nothing but the policy's own text, it refuses itself: see assay.model.specs.lifecycle_policy.
-
-Checklists that nobody is ever shown.
-
-Management profiles that forbid what the policy relies on.
+What a policy contradicts in itself, its model refuses: see assay.model.specs.lifecycle_policy.
 """
 
 from __future__ import annotations
@@ -32,23 +28,23 @@ from assay.model.specs.policy_sections import LifecycleState
     needs=(LifecyclePolicy,),
 )
 def unknown_checklist_state(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find checklists of states that no policy has, or that wait for nobody's certification."""
+    """Find checklists of states that no policy has, or that need no certification."""
     policies = draft.specs_of_model(LifecyclePolicy).values()
     waiting = {name for policy in policies for name, state in policy.states.items() if state.certified_to}
-    for listed in draft.specs_of_model(Checklists).values() if policies else ():
-        for name in listed.states:
+    for document in draft.specs_of_model(Checklists).values() if policies else ():
+        for name in document.states:
             if name not in waiting:
-                place = draft.find_position(f"Checklists/{listed.name}", "states", name)
-                yield RuleFinding(
-                    place, f"no state {name} waits for a technician's certification", suggest_name(name, waiting)
-                )
+                place = draft.find_position(f"Checklists/{document.name}", "states", name)
+                message = f"no state {name} waits for a technician's certification"
+                yield RuleFinding(place, message, suggest_name(name, waiting))
 
 
 @rule("ASY0070", "a state that no node ever reaches", why="What the policy promises there would never happen.")
 def unreachable_state(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find states to which no edges lead from where nodes begin."""
+    """Find states that no edges reach from the states where nodes start."""
     for policy in draft.specs_of_model(LifecyclePolicy).values():
-        reached = _reached(policy, {next(iter(policy.states)), *_starts(draft)})
+        starts = {host.settings.lifecycle_start for host in draft.hosts if host.settings}
+        reached = _find_reachable(policy, {next(iter(policy.states)), *starts})
         for state in policy.states:
             if state not in reached:
                 place = draft.find_position(f"LifecyclePolicy/{policy.name}", "states", state)
@@ -62,7 +58,7 @@ def unreachable_state(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     needs=(CheckCatalog,),
 )
 def empty_requirement(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find states that require or watch a phase for which no check is declared that decides."""
+    """Find states that require or watch a phase without a declared check that decides."""
     checks = [check for _, check in draft.declared_checks if not check.is_observe_only]
     for policy in draft.specs_of_model(LifecyclePolicy).values():
         for name, state in policy.states.items():
@@ -72,21 +68,21 @@ def empty_requirement(draft: RepositoryDraft) -> Iterator[RuleFinding]:
                 if not any(phase in check.phases and (check.active or not active) for check in checks):
                     kind = "active check" if active else "check"
                     place = draft.find_position(f"LifecyclePolicy/{policy.name}", "states", name, entry)
-                    said = f"{name}: no {kind} that decides has the phase {phase}"
-                    yield RuleFinding(place, said, "declare one in specs/checks, or promote one that observes")
+                    message = f"{name}: no {kind} that decides has the phase {phase}"
+                    yield RuleFinding(place, message, "declare one in specs/checks, or promote one that observes")
 
 
 @rule(
     "ASY0073", "a node that starts in no state", why="Its first step would lead from nowhere.", needs=(LifecyclePolicy,)
 )
 def unknown_start(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find nodes whose `lifecycle_start` is no state of any policy."""
+    """Find nodes with a `lifecycle_start` that is no state of a policy."""
     states = {state for policy in draft.specs_of_model(LifecyclePolicy).values() for state in policy.states}
     for host in draft.hosts if states else ():
         if host.settings and host.settings.lifecycle_start not in states:
             start = host.settings.lifecycle_start
-            said = f"{host.name}: no LifecyclePolicy has the state {start}"
-            yield RuleFinding(host.find_position("lifecycle_start"), said, suggest_name(start, states))
+            message = f"{host.name}: no LifecyclePolicy has the state {start}"
+            yield RuleFinding(host.find_position("lifecycle_start"), message, suggest_name(start, states))
 
 
 @rule("ASY0074", "two lifecycle policies", why="A node obeys one policy, and nothing says which.")
@@ -100,30 +96,30 @@ def several_policies(draft: RepositoryDraft) -> Iterator[RuleFinding]:
 
 @rule("ASY0075", "a state that no node ever leaves", why="Nodes would gather there, and nobody would be told.")
 def inescapable_state(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find states with edges out that nothing takes: no pass, no certification, no deadline leads back into service."""
+    """Find states from which no pass, certification or deadline leads back into service, whatever the edges."""
     for policy in draft.specs_of_model(LifecyclePolicy).values():
         home = {name for name, state in policy.states.items() if state.in_service}
-        while grown := {name for name, state in policy.states.items() if home & set(_healthy_exits(state))} - home:
-            home |= grown
+        while found := {name for name, state in policy.states.items() if home & set(_healthy_exits(state))} - home:
+            home |= found
         for name, state in policy.states.items():
             if name not in home and not state.final:
                 place = draft.find_position(f"LifecyclePolicy/{policy.name}", "states", name)
-                said = f"a node in {name} has no way that ends in service, however well it is"
-                yield RuleFinding(place, said, "give it pass_to, certified_to or a deadline, or say final: true")
+                message = f"a node in {name} has no way that ends in service, however well it is"
+                yield RuleFinding(place, message, "give it pass_to, certified_to or a deadline, or say final: true")
 
 
 @rule(
     "ASY0076", "a ladder of remedies that cannot end", why="Automation would repeat itself, and no person would look."
 )
 def endless_ladder(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find last steps, which are never used up, after which a node is back in service without a person."""
+    """Find last rungs, which can repeat for ever, from which a node returns to service without a person."""
     for policy in draft.specs_of_model(LifecyclePolicy).values():
         for remedy, rung in policy.ladder.rungs.items():
-            way = _states_without_people(policy, rung.to) if rung.then is None else []
-            if way:
+            path = _find_automatic_path(policy, rung.to) if rung.then is None else []
+            if path:
                 place = draft.find_position(f"LifecyclePolicy/{policy.name}", "ladder", "rungs", remedy)
-                said = f"{remedy} is a last step, but {' → '.join(way)} takes no person"
-                yield RuleFinding(place, said, "let a last step lead to a state that is left by certified_to")
+                message = f"{remedy} is a last step, but {' → '.join(path)} takes no person"
+                yield RuleFinding(place, message, "let a last step lead to a state that is left by certified_to")
 
 
 @rule(
@@ -133,49 +129,45 @@ def endless_ladder(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     needs=(NodeSpec,),
 )
 def unsupported_rack_rule(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find rack rules for specs that are not there, that are no rack-scale machine, or of another size."""
+    """Find rack rules for specs that do not exist, that are no rack-scale machine, or that have another size."""
     specs = draft.specs_of_model(NodeSpec)
     for policy in draft.specs_of_model(LifecyclePolicy).values():
-        for title, answer in policy.racks.items():
-            for number, name in enumerate(answer.node_specs):
+        for title, rack_rule in policy.racks.items():
+            for number, name in enumerate(rack_rule.node_specs):
                 place = draft.find_position(f"LifecyclePolicy/{policy.name}", "racks", title, "node_specs", number)
                 if name not in specs:
                     yield RuleFinding(place, f"{title}: no NodeSpec is called {name}", suggest_name(name, specs))
-                elif (whole := specs[name].rack) is None or whole.nodes != answer.of:
-                    has = f"{whole.nodes} nodes are" if whole else "no whole rack is"
-                    said = f"{title} speaks of {answer.of} nodes, but {has} a machine of {name}"
-                    yield RuleFinding(place, said, f"correct `of`, or the `rack` of {name}")
+                elif (rack := specs[name].rack) is None or rack.nodes != rack_rule.of:
+                    actual = f"{rack.nodes} nodes are" if rack else "no whole rack is"
+                    message = f"{title} speaks of {rack_rule.of} nodes, but {actual} a machine of {name}"
+                    yield RuleFinding(place, message, f"correct `of`, or the `rack` of {name}")
 
 
 def _healthy_exits(state: LifecycleState) -> list[str]:
-    """Return where a node without any fault goes."""
+    """Return the states to which a node without faults can go."""
     deadline = state.deadline.to if state.deadline else None
     return [target for target in (state.pass_to, state.certified_to, deadline) if target]
 
 
-def _states_without_people(policy: LifecyclePolicy, start: str) -> list[str]:
-    """Return a way from a state into service that no person has to open, state by state; empty where there is none."""
+def _find_automatic_path(policy: LifecyclePolicy, start: str) -> list[str]:
+    """Return the states on a path into service without a person's certification; an empty list if there is none."""
     came_from = {start: ""}
     waiting = [start]
     while waiting:
-        here = waiting.pop(0)
-        if policy.states[here].in_service:
-            way = [here]
-            while came_from[way[0]]:
-                way.insert(0, came_from[way[0]])
-            return way
-        for field, target in policy.states[here].list_exits():
+        state = waiting.pop(0)
+        if policy.states[state].in_service:
+            path = [state]
+            while came_from[path[0]]:
+                path.insert(0, came_from[path[0]])
+            return path
+        for field, target in policy.states[state].list_exits():
             if field != "certified_to" and target not in came_from:
-                came_from[target] = here
+                came_from[target] = state
                 waiting.append(target)
     return []
 
 
-def _starts(draft: RepositoryDraft) -> set[str]:
-    return {host.settings.lifecycle_start for host in draft.hosts if host.settings}
-
-
-def _reached(policy: LifecyclePolicy, starts: set[str]) -> set[str]:
+def _find_reachable(policy: LifecyclePolicy, starts: set[str]) -> set[str]:
     reached: set[str] = set()
     waiting = [start for start in starts if start in policy.states] + list(policy.anywhere)
     while waiting:
@@ -187,7 +179,7 @@ def _reached(policy: LifecyclePolicy, starts: set[str]) -> set[str]:
 
 
 class PolicyMove(NamedTuple):
-    """A move that the policy makes: from a state, to a state, by what, and the actions that it takes."""
+    """A move of the policy: from a state to a state, the field or rule that causes it, and the actions it takes."""
 
     origin: str
     to: str
@@ -202,70 +194,71 @@ class PolicyMove(NamedTuple):
     needs=(LifecyclePolicy, FaultCatalog),
 )
 def forbidden_move(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find moves of nodes with a profile that begin with an action which the profile does not allow.
+    """Find moves of a profile's nodes that take an action which the profile does not allow.
 
-    Looked at are the states that such nodes come to. A profile that does not act on faults needs nothing for the moves
-    that only faults make; nor does an escalation, where a person may certify the node out of its state instead.
+    Only states that such nodes can reach are considered. A profile that does not act on faults needs no actions for
+    moves by faults. It needs none for an escalation either, if a person can certify the node out of its state.
     """
     starts = {(host.settings.profile, host.settings.lifecycle_start) for host in draft.hosts if host.settings}
     for policy in list(draft.specs_of_model(LifecyclePolicy).values())[:1]:
-        faulted = _fault_moves(draft, policy)
+        fault_moves = _list_fault_moves(draft, policy)
         for profile in draft.specs_of_model(ManagementProfile).values():
-            begin = [state for name, state in sorted(starts) if name == profile.name and state in policy.states]
-            for way, missing in _forbidden_moves(policy, profile, faulted, begin):
-                move = f"{way.origin} → {way.to} ({way.by})"
-                said = f"{profile.name} does not allow {', '.join(missing)}, which {move} takes"
+            own_starts = [state for name, state in sorted(starts) if name == profile.name and state in policy.states]
+            for move, missing in _find_forbidden_moves(policy, profile, fault_moves, own_starts):
+                actions, label = ", ".join(missing), f"{move.origin} → {move.to} ({move.by})"
                 place = draft.find_position(f"ManagementProfile/{profile.name}", "actions")
-                yield RuleFinding(
-                    place, said, f"allow {', '.join(missing)}, or let the policy lead such nodes another way"
-                )
+                fix = f"allow {actions}, or let the policy lead such nodes another way"
+                yield RuleFinding(place, f"{profile.name} does not allow {actions}, which {label} takes", fix)
 
 
-def _forbidden_moves(
-    policy: LifecyclePolicy, profile: ManagementProfile, faulted: Mapping[str, list[PolicyMove]], begin: Sequence[str]
+def _find_forbidden_moves(
+    policy: LifecyclePolicy,
+    profile: ManagementProfile,
+    fault_moves: Mapping[str, list[PolicyMove]],
+    starts: Sequence[str],
 ) -> Iterator[tuple[PolicyMove, list[str]]]:
-    """Yield, once for each state that is led to, a way that the profile forbids, and what of it."""
-    reached, waiting, told = set(begin), list(begin), set()
+    """Yield moves that the profile forbids, one for each target state, with the missing actions."""
+    reached, waiting, reported = set(starts), list(starts), set()
     while waiting:
-        here = waiting.pop(0)
-        for way in _policy_moves(policy, profile, here, faulted):
-            missing = _missing_actions(way, profile)
-            if missing and way.to not in told:
-                told.add(way.to)
-                yield way, missing
-            elif not missing and way.to not in reached:
-                reached.add(way.to)
-                waiting.append(way.to)
+        state = waiting.pop(0)
+        for move in _list_moves(policy, profile, state, fault_moves):
+            missing = _missing_actions(move, profile)
+            if missing and move.to not in reported:
+                reported.add(move.to)
+                yield move, missing
+            elif not missing and move.to not in reached:
+                reached.add(move.to)
+                waiting.append(move.to)
 
 
-def _policy_moves(
-    policy: LifecyclePolicy, profile: ManagementProfile, here: str, faulted: Mapping[str, list[PolicyMove]]
+def _list_moves(
+    policy: LifecyclePolicy, profile: ManagementProfile, state: str, fault_moves: Mapping[str, list[PolicyMove]]
 ) -> Iterator[PolicyMove]:
-    """Yield the moves out of a state on which the policy relies for nodes with this profile."""
+    """Yield the moves out of a state that the policy relies on for nodes with this profile."""
     own = [
-        PolicyMove(here, to, field, tuple(policy.states[to].entry)) for field, to in policy.states[here].list_exits()
+        PolicyMove(state, to, field, tuple(policy.states[to].entry)) for field, to in policy.states[state].list_exits()
     ]
-    by_hand = any(way.by == "certified_to" and not _missing_actions(way, profile) for way in own)
-    for way in own:
-        if profile.acts_on_faults or not by_hand or not way.by.startswith("escalate"):
-            yield way
-    yield from faulted.get(here, ()) if profile.acts_on_faults else ()
+    by_hand = any(move.by == "certified_to" and not _missing_actions(move, profile) for move in own)
+    for move in own:
+        if profile.acts_on_faults or not by_hand or not move.by.startswith("escalate"):
+            yield move
+    yield from fault_moves.get(state, ()) if profile.acts_on_faults else ()
 
 
-def _fault_moves(draft: RepositoryDraft, policy: LifecyclePolicy) -> dict[str, list[PolicyMove]]:
-    """Return the moves that fault rules make, by the state that they lead out of."""
+def _list_fault_moves(draft: RepositoryDraft, policy: LifecyclePolicy) -> dict[str, list[PolicyMove]]:
+    """Return the moves of the fault rules, by the state that they leave."""
     kinds = list_fault_kinds(draft.specs_of_model(FaultCatalog).values())
     found: dict[str, dict[PolicyMove, None]] = {}
     for reach in compute_rule_reach(policy, kinds):
-        meanwhile = reach.rule.while_pending if reach.rule.timing == "pending" else []
+        pending_actions = reach.rule.while_pending if reach.rule.timing == "pending" else []
         for (state, in_use), bits in reach.unclaimed.items():
-            at_once = meanwhile if in_use else []  # on an idle node nothing is pending
+            at_once = pending_actions if in_use else []  # a decision on an idle node is not pending
             for to in list_target_states(policy, reach.rule, decode_kinds(kinds, bits)):
                 if policy.has_edge(state, to):
                     actions = (*policy.states[to].entry, *at_once)
                     found.setdefault(state, {})[PolicyMove(state, to, f"faults.{reach.title}", actions)] = None
-    return {state: list(ways) for state, ways in found.items()}
+    return {state: list(moves) for state, moves in found.items()}
 
 
-def _missing_actions(way: PolicyMove, profile: ManagementProfile) -> list[str]:
-    return sorted({*way.actions} - {*profile.actions})
+def _missing_actions(move: PolicyMove, profile: ManagementProfile) -> list[str]:
+    return sorted({*move.actions} - {*profile.actions})

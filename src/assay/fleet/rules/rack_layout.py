@@ -1,4 +1,4 @@
-"""Racks that cannot be as they are written: devices that overlap, and machines of a whole rack that are not whole."""
+"""Racks that cannot be as declared: devices that overlap, and rack-scale machines that are not complete."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ RackKey = tuple[str, str]
 
 
 class RackMount(NamedTuple):
-    """What fills a rack from the unit `u` up to `top`. A switch has no `host`, and a `path` in its design `key`."""
+    """A device that fills a rack from unit `u` to unit `top`.
+
+    A node has a `host`. A switch has the `key` of its design and its `path` there.
+    """
 
     u: int
     top: int
@@ -30,16 +33,16 @@ class RackMount(NamedTuple):
 
 @rule("ASY0039", "two devices that overlap in a rack", why="One of them is not where hands would be sent to.")
 def overlapping_devices(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find nodes that reach, by the height of their chassis, into the units of another node or of a switch."""
-    for (site, rack), devices in _mounted(draft).items():
-        devices.sort(key=_order)
+    """Find nodes that are so high that they overlap another node or a switch."""
+    for (site, rack), devices in _list_devices(draft).items():
+        devices.sort(key=itemgetter(0, 1, 2))
         below = devices[0]
         for device in devices[1:]:
-            if device.u <= below.top and _not_told_elsewhere(below, device):
+            if device.u <= below.top and not _is_reported_elsewhere(below, device):
                 units = f"U{below.u} to U{below.top}" if below.top > below.u else f"U{below.u}"
-                said = f"{device.name} stands in U{device.u} of {site} {rack}, but {below.name} fills {units}"
+                message = f"{device.name} stands in U{device.u} of {site} {rack}, but {below.name} fills {units}"
                 place = device.host.find_position("u") if device.host else draft.find_position(device.key, *device.path)
-                yield RuleFinding(place, said, "correct a `u`, or the `height_u` of a node spec")
+                yield RuleFinding(place, message, "correct a `u`, or the `height_u` of a node spec")
             below = device if device.top > below.top else below
 
 
@@ -47,12 +50,12 @@ def overlapping_devices(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     "ASY0105", "a rack that is not whole", why="Its nodes work as one machine, which lacks a part or has one too many."
 )
 def broken_rack(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find racks with more or fewer nodes than a spec has that speaks of whole racks."""
-    for (site, rack), spec, hosts in _whole_racks(draft):
-        mine = [host for host in hosts if host.settings and host.settings.node_spec == spec.name]
-        if spec.rack and len(mine) != spec.rack.nodes:
-            said = f"{site} {rack} has {len(mine)} nodes of {spec.name}, of which {spec.rack.nodes} are a rack"
-            yield RuleFinding(mine[0].find_position("rack"), said, "add the missing ones, or move what is too much")
+    """Find racks of a rack-scale machine with more or fewer nodes than the spec's `rack`."""
+    for (site, rack), spec, hosts in _list_whole_racks(draft):
+        own = [host for host in hosts if host.settings and host.settings.node_spec == spec.name]
+        if spec.rack and len(own) != spec.rack.nodes:
+            message = f"{site} {rack} has {len(own)} nodes of {spec.name}, of which {spec.rack.nodes} are a rack"
+            yield RuleFinding(own[0].find_position("rack"), message, "add the missing nodes, or move those too many")
 
 
 @rule(
@@ -60,41 +63,39 @@ def broken_rack(draft: RepositoryDraft) -> Iterator[RuleFinding]:
 )
 def mixed_rack(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find nodes of another spec in a rack that is one machine."""
-    for (site, rack), spec, hosts in _whole_racks(draft):
+    for (site, rack), spec, hosts in _list_whole_racks(draft):
         others = [host for host in hosts if host.settings and host.settings.node_spec != spec.name]
         if others:
-            said = f"{format_few_names([host.name for host in others])}: {site} {rack} is a rack of {spec.name}"
-            yield RuleFinding(others[0].find_position("rack"), said, "correct the rack, or the node_spec")
+            message = f"{format_few_names([host.name for host in others])}: {site} {rack} is a rack of {spec.name}"
+            yield RuleFinding(others[0].find_position("rack"), message, "correct the rack, or the node_spec")
 
 
 @rule("ASY0107", "a rack whose parts do not add up", why="Either the rack or the node is described wrongly.")
 def wrong_rack_total(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find specs whose rack has another number of GPUs than its nodes have together."""
+    """Find specs whose rack has another number of GPUs than its nodes together."""
     for spec in draft.specs_of_model(NodeSpec).values():
         if spec.rack and spec.rack.gpus != spec.rack.nodes * spec.gpus.count:
-            said = f"{spec.rack.nodes} nodes of {spec.gpus.count} GPUs are {spec.rack.nodes * spec.gpus.count} a rack"
+            total = spec.rack.nodes * spec.gpus.count
+            message = f"{spec.rack.nodes} nodes of {spec.gpus.count} GPUs are {total} a rack, not {spec.rack.gpus}"
             place = draft.find_position(f"NodeSpec/{spec.name}", "rack", "gpus")
-            yield RuleFinding(place, f"{said}, not {spec.rack.gpus}", "correct one of the three")
+            yield RuleFinding(place, message, "correct one of the three")
 
 
-_order = itemgetter(0, 1, 2)
-
-
-def _mounted(draft: RepositoryDraft) -> Mapping[RackKey, list[RackMount]]:
-    """Return what stands in each rack."""
+def _list_devices(draft: RepositoryDraft) -> Mapping[RackKey, list[RackMount]]:
+    """Return the devices in each rack."""
     heights = {spec.name: spec.height_u for spec in draft.specs_of_model(NodeSpec).values()}
     racks: dict[RackKey, list[RackMount]] = defaultdict(list)
     for host in draft.hosts:
-        if read := host.settings:
-            top = read.u + heights.get(read.node_spec, 1) - 1
-            racks[read.site, read.rack].append(RackMount(read.u, top, host.name, host))
-    for site, rack, switch in _switches(draft):
+        if settings := host.settings:
+            top = settings.u + heights.get(settings.node_spec, 1) - 1
+            racks[settings.site, settings.rack].append(RackMount(settings.u, top, host.name, host))
+    for site, rack, switch in _list_switches(draft):
         racks[site, rack].append(switch)
     return racks
 
 
-def _switches(draft: RepositoryDraft) -> Iterator[tuple[str, str, RackMount]]:
-    """Yield the switches of every design once."""
+def _list_switches(draft: RepositoryDraft) -> Iterator[tuple[str, str, RackMount]]:
+    """Yield site, rack and device of every switch of the designs, each GUID once."""
     seen = set()
     for design in draft.specs_of_model(FabricDesign).values():
         for tier, number, switch in design.list_switch_places():
@@ -105,15 +106,15 @@ def _switches(draft: RepositoryDraft) -> Iterator[tuple[str, str, RackMount]]:
                 yield design.site, switch.rack, mounted
 
 
-def _not_told_elsewhere(one: RackMount, other: RackMount) -> bool:
-    """Whether no other rule tells of it: two nodes in one unit are ASY0033, two switches ASY0085."""
-    if one.host and other.host:
-        return one.u != other.u
-    return bool(one.host or other.host)
+def _is_reported_elsewhere(device: RackMount, other: RackMount) -> bool:
+    """Whether another rule reports an overlap: two nodes in one unit are ASY0033, two switches ASY0085."""
+    if device.host and other.host:
+        return device.u == other.u
+    return not (device.host or other.host)
 
 
-def _whole_racks(draft: RepositoryDraft) -> Iterator[tuple[RackKey, NodeSpec, list[HostDeclaration]]]:
-    """Yield each rack that is one machine by its nodes' spec, with all nodes in it. Nothing where nodes are lost."""
+def _list_whole_racks(draft: RepositoryDraft) -> Iterator[tuple[RackKey, NodeSpec, list[HostDeclaration]]]:
+    """Yield each rack that is one machine, with its spec and all its nodes; nothing if hosts could not be read."""
     specs = {spec.name: spec for spec in draft.specs_of_model(NodeSpec).values() if spec.rack}
     racks: dict[RackKey, list[HostDeclaration]] = defaultdict(list)
     for host in draft.hosts if specs and draft.all_hosts_read else ():

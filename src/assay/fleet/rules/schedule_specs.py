@@ -1,11 +1,11 @@
-"""Schedules that never come to anything, or not to what they say."""
+"""Schedules that never come due, or that cannot do what they are for."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from assay.fleet.check import FilePosition, RuleFinding, rule
-from assay.fleet.repository_draft import HostDeclaration, RepositoryDraft
+from assay.fleet.repository_draft import RepositoryDraft
 from assay.fleet.rules.dangling_names import format_few_names, suggest_name
 from assay.model.specs.check_catalog_and_gates import CheckCatalog
 from assay.model.specs.schedules import FleetSchedule, Schedules, find_next_slot
@@ -13,28 +13,28 @@ from assay.model.specs.schedules import FleetSchedule, Schedules, find_next_slot
 
 @rule("ASY0200", "a schedule that never comes due", why="It looks as if something were done, and nothing ever is.")
 def never_due_schedule(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find crons that ask for a day that no month has."""
-    for document, name, schedule in _schedules(draft):
+    """Find crons with a day that their months do not have."""
+    for document, name, schedule in _list_schedules(draft):
         if find_next_slot(schedule, document.time_zone, draft.now) is None:
-            said = f"{name}: {schedule.cron!r} asks for a day that never comes"
-            yield RuleFinding(_place(draft, document, name, "cron"), said, "name a day that its months have")
+            message = f"{name}: {schedule.cron!r} asks for a day that never comes"
+            yield RuleFinding(_place(draft, document, name, "cron"), message, "name a day that its months have")
 
 
 @rule("ASY0201", "two schedules of one name", why="History tells them by their names: one would pass for the other.")
 def repeated_schedule_name(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find names that schedules of another document have too."""
+    """Find schedule names that occur in two documents."""
     first: dict[str, str] = {}
-    for document, name, _ in _schedules(draft):
+    for document, name, _ in _list_schedules(draft):
         if first.setdefault(name, document.name) != document.name:
-            said = f"{name} is in the schedules {first[name]} already"
-            yield RuleFinding(_place(draft, document, name), said, "rename one of the two")
+            message = f"{name} is in the schedules {first[name]} already"
+            yield RuleFinding(_place(draft, document, name), message, "rename one of the two")
 
 
 @rule("ASY0202", "a schedule for a pool that does not exist", why="It would come due, and do nothing.")
 def unknown_schedule_pool(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find pools of schedules that the inventory does not have."""
+    """Find pools of schedules that are not in the inventory."""
     pools = {host.pool for host in draft.hosts}
-    for document, name, schedule in _schedules(draft) if draft.all_hosts_read else ():
+    for document, name, schedule in _list_schedules(draft) if draft.all_hosts_read else ():
         for number, pool in enumerate(schedule.pools):
             if pool not in pools:
                 place = _place(draft, document, name, "pools", number)
@@ -51,18 +51,17 @@ def idle_phase(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find phases of verifications without an active check."""
     loaded = {
         phase
-        for one in draft.specs_of_model(CheckCatalog).values()
-        for check in one.checks
+        for catalog in draft.specs_of_model(CheckCatalog).values()
+        for check in catalog.checks
         if check.active
         for phase in check.phases
     }
-    for document, name, schedule in _schedules(draft):
+    for document, name, schedule in _list_schedules(draft):
         wanted = schedule.verification.phase if schedule.verification else None
         if wanted and wanted not in loaded:
             place = _place(draft, document, name, "verification", "phase")
-            yield RuleFinding(
-                place, f"{name}: no active check is declared for phase {wanted}", suggest_name(wanted, loaded)
-            )
+            message = f"{name}: no active check is declared for phase {wanted}"
+            yield RuleFinding(place, message, suggest_name(wanted, loaded))
 
 
 @rule(
@@ -71,17 +70,20 @@ def idle_phase(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     why="Nobody could say whether such a node is idle, nor make room for its users.",
 )
 def pool_without_spare_time(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find verifications that name a pool in which no scheduler places jobs. All pools means all that have one."""
-    without = _without_scheduler(draft)
-    for document, name, schedule in _schedules(draft) if draft.all_hosts_read else ():
+    """Find verifications of a pool in which no scheduler places jobs. A schedule for all pools skips such pools."""
+    without: dict[str, list[str]] = {}
+    for host in draft.hosts:
+        if host.settings and host.settings.workloads == "none":
+            without.setdefault(host.pool, []).append(host.name)
+    for document, name, schedule in _list_schedules(draft) if draft.all_hosts_read else ():
         for number, pool in enumerate(schedule.pools if schedule.does == "idle-verification" else ()):
             if pool in without:
                 place = _place(draft, document, name, "pools", number)
-                said = f"{name}: no scheduler places jobs on {format_few_names(without[pool])} of pool {pool}"
-                yield RuleFinding(place, said, "set the pool's variable `workloads`, or leave the pool out")
+                message = f"{name}: no scheduler places jobs on {format_few_names(without[pool])} of pool {pool}"
+                yield RuleFinding(place, message, "set the pool's variable `workloads`, or leave the pool out")
 
 
-def _schedules(draft: RepositoryDraft) -> Iterator[tuple[Schedules, str, FleetSchedule]]:
+def _list_schedules(draft: RepositoryDraft) -> Iterator[tuple[Schedules, str, FleetSchedule]]:
     for document in draft.specs_of_model(Schedules).values():
         for name, schedule in document.schedules.items():
             yield document, name, schedule
@@ -89,16 +91,3 @@ def _schedules(draft: RepositoryDraft) -> Iterator[tuple[Schedules, str, FleetSc
 
 def _place(draft: RepositoryDraft, document: Schedules, name: str, *path: str | int) -> FilePosition:
     return draft.find_position(f"Schedules/{document.name}", "schedules", name, *path)
-
-
-def _without_scheduler(draft: RepositoryDraft) -> dict[str, list[str]]:
-    """Return the nodes without a scheduler, by pool."""
-    found: dict[str, list[str]] = {}
-    for host in draft.hosts:
-        if _is_alone(host):
-            found.setdefault(host.pool, []).append(host.name)
-    return found
-
-
-def _is_alone(host: HostDeclaration) -> bool:
-    return host.settings is not None and host.settings.workloads == "none"

@@ -1,6 +1,6 @@
-"""Secrets that stand in the repository, where git would keep them for ever. No message repeats one.
+"""Secrets in the repository, where git keeps them for ever; and the file of allowed commit signers.
 
-What the repository must keep, and what it must not: files of credentials, and who may sign commits.
+No message repeats a secret.
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ REFERENCES = (("bmc_credentials",), ("agent_token",), ("metrics", "credentials")
     why="A reference to a secret is of no use where the secret itself is committed beside it.",
 )
 def tracked_credentials(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find files of credentials that belong to the repository."""
-    first = _credential_files(draft)
-    ours = {file for file in first if posixpath.normpath(file).split("/")[0] in DECLARED_FOLDERS}
-    for file in sorted(ours | find_tracked_paths(draft.root, sorted(first.keys() - ours))):
-        said = f"the credentials in {file} are part of the repository"
-        yield RuleFinding(first[file](), said, "move the file out of it, and change what it holds")
+    """Find credential files that are part of the repository."""
+    references = _list_credential_files(draft)
+    declared = {file for file in references if posixpath.normpath(file).split("/")[0] in DECLARED_FOLDERS}
+    for file in sorted(declared | find_tracked_paths(draft.root, sorted(references.keys() - declared))):
+        message = f"the credentials in {file} are part of the repository"
+        yield RuleFinding(references[file](), message, "move the file out of it, and change the credentials")
 
 
-def _credential_files(draft: RepositoryDraft) -> dict[str, Callable[[], tuple[str, int, int]]]:
-    """Return every file below the repository that is to hold credentials, and how to find who first says so."""
+def _list_credential_files(draft: RepositoryDraft) -> dict[str, Callable[[], tuple[str, int, int]]]:
+    """Return every credential file below the repository, with a function that finds its first reference."""
     found: dict[str, Callable[[], tuple[str, int, int]]] = {}
     for host in draft.hosts:
-        for way in REFERENCES:
-            file = _nested_value(host.variables, *way, "file")
+        for path in REFERENCES:
+            file = _get_nested(host.variables, *path, "file")
             if isinstance(file, str) and not file.startswith("/") and file not in found:
-                found[file] = partial(host.find_position, way[0])
+                found[file] = partial(host.find_position, path[0])
     for route in draft.specs_of_model(TicketRoute).values():
         file = route.credentials.file if route.credentials else ""
         if file and not file.startswith("/"):
@@ -55,9 +55,9 @@ def _credential_files(draft: RepositoryDraft) -> dict[str, Callable[[], tuple[st
     return found
 
 
-def _nested_value(variables: Any, *way: str) -> Any:
-    """Return what stands at a path, None where nothing does."""
-    for step in way:
+def _get_nested(variables: Any, *path: str) -> Any:
+    """Return the value at a path, None if there is none."""
+    for step in path:
         variables = variables.get(step) if isinstance(variables, Mapping) else None
     return variables
 
@@ -68,7 +68,7 @@ def _nested_value(variables: Any, *way: str) -> Any:
     why="No commit could be accepted any more, not even the one that mends it.",
 )
 def missing_signers(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find policies that ask for signed commits and name a file of signers that is not there, or holds none."""
+    """Find policies that require signed commits and name a file of signers that is missing or has no key."""
     for policy in draft.specs_of_model(LifecyclePolicy).values():
         if policy.commits is None or not policy.commits.signed:
             continue
@@ -76,7 +76,7 @@ def missing_signers(draft: RepositoryDraft) -> Iterator[RuleFinding]:
         place = draft.find_position(f"{policy.kind}/{policy.name}", "commits", "allowed_signers")
         fix = 'one line for each key: `who@site namespaces="git" ssh-ed25519 AAAA…`'
         if not path.startswith("specs/"):
-            yield RuleFinding(place, f"{path} is not in specs/", "let it lie there, where changes to it are seen")
+            yield RuleFinding(place, f"{path} is not in specs/", "move it there, where changes to it are reviewed")
         elif not SIGNER_LINE.search(_read_file(draft, path)):
             yield RuleFinding(place, f"{path} names no key that may sign", fix)
 
@@ -91,25 +91,27 @@ def _read_file(draft: RepositoryDraft, path: str) -> bytes:
 FIX = "take it out, and refer to it: {env: NAME}, {file: PATH}, {command: [PROGRAM, …]} or !vault; then change it"
 GROUP = ("hosts", "vars", "children")
 VAULT = "__ansible_vault"
-HARMLESS_VARIABLE = "hca_guids"  # three of four texts in an inventory, and their form leaves no room for a secret
+NOTHING = SecretHint.NOTHING
+SHAPE_CODES = {secret_detection.PRIVATE_KEY_SHAPE: "ASY0091", secret_detection.URL_PASSWORD_SHAPE: "ASY0093"}
+HARMLESS_VARIABLE = "hca_guids"  # three quarters of an inventory's texts, in a form that cannot hide a secret
 WHY = "Git keeps it for ever, for everybody who can read the repository."
 
 
 class SecretSighting(NamedTuple):
-    """One secret: which rule finds it, where it is, and what can be said of it."""
+    """One secret: the code of its rule, where it is, and a message that does not repeat it."""
 
     code: str
     document: YamlDocument
     path: tuple[Any, ...]
-    what: str
+    message: str
 
 
-_seen: WeakKeyDictionary[RepositoryDraft, list[SecretSighting]] = WeakKeyDictionary()
+_sightings: WeakKeyDictionary[RepositoryDraft, list[SecretSighting]] = WeakKeyDictionary()
 
 
 @rule("ASY0090", "a secret in plain text", why=WHY)
 def plain_text_secret(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find variables that are named as secrets and hold a plain text."""
+    """Find variables with a secret's name and a plain text."""
     yield from _secret_findings(draft, "ASY0090")
 
 
@@ -121,7 +123,7 @@ def committed_private_key(draft: RepositoryDraft) -> Iterator[RuleFinding]:
 
 @rule("ASY0092", "a token of a known kind", why=WHY)
 def committed_token(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find tokens that are known by their form."""
+    """Find tokens with a known form."""
     yield from _secret_findings(draft, "ASY0092")
 
 
@@ -133,60 +135,59 @@ def password_in_url(draft: RepositoryDraft) -> Iterator[RuleFinding]:
 
 @rule("ASY0094", "a text that looks like a key", why=WHY)
 def random_looking_secret(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find texts that look like chance, under names that make them suspicious."""
+    """Find random-looking texts in variables with a suspicious name."""
     yield from _secret_findings(draft, "ASY0094")
 
 
 def _secret_findings(draft: RepositoryDraft, code: str) -> Iterator[RuleFinding]:
-    if draft not in _seen:
-        _seen[draft] = [
-            found for document in _documents(draft) if _may_hold_secrets(document) for found in _find_secrets(document)
-        ]
-    for sighting in _seen[draft]:
+    if draft not in _sightings:
+        suspects = [document for document in _list_documents(draft) if _may_hold_secrets(document)]
+        _sightings[draft] = [sighting for document in suspects for sighting in _find_secrets(document)]
+    for sighting in _sightings[draft]:
         if sighting.code == code:
             place = (sighting.document.file, *sighting.document.place(sighting.path))
-            yield RuleFinding(place, sighting.what, FIX)
+            yield RuleFinding(place, sighting.message, FIX)
 
 
-def _documents(draft: RepositoryDraft) -> list[YamlDocument]:
-    """Return every file that was read, each once, however many hosts have their variables from it."""
+def _list_documents(draft: RepositoryDraft) -> list[YamlDocument]:
+    """Return every file that was read, each once, however many hosts have variables from it."""
     found = {id(layer.document): layer.document for layer in draft.inventory.list_all_layers()}
     found |= {id(spec.document): spec.document for spec in draft.specs}
     return list(found.values())
 
 
 def _may_hold_secrets(document: YamlDocument) -> bool:
-    """Whether it is worth a close look. This is asked of every value of 10,000 nodes, so it keeps no account."""
+    """Whether a document needs a closer look. A fast test without paths: it reads every value of 10,000 nodes."""
     hints: dict[Any, SecretHint] = {}
-    seen: set[Any] = set()
+    texts: set[Any] = set()
     waiting: list[Any] = [{"": document.data}]
     while waiting:
-        one = waiting.pop()
-        for name, value in one.items():
+        mapping = waiting.pop()
+        for name, value in mapping.items():
             if name not in hints:
                 hints[name] = secret_detection.classify_name(str(name))
-            if hints[name] and not _harmless(value):
+            if hints[name] and not _is_harmless(value):
                 return True
             if isinstance(value, dict):
                 waiting.append(value)
             elif isinstance(value, list) and name != HARMLESS_VARIABLE:
-                _take_list(value, seen, waiting)
+                _add_list(value, texts, waiting)
             elif isinstance(value, str):
-                seen.add(value)
-    everything = "\n".join(one for one in seen if isinstance(one, str))
-    return any(needle in everything for needle in secret_detection.SHAPE_NEEDLES)
+                texts.add(value)
+    joined = "\n".join(text for text in texts if isinstance(text, str))
+    return any(needle in joined for needle in secret_detection.SHAPE_NEEDLES)
 
 
-def _take_list(values: list[Any], seen: set[Any], waiting: list[Any]) -> None:
-    """Take in a list: at once where it holds no containers, as nearly all do."""
+def _add_list(values: list[Any], texts: set[Any], waiting: list[Any]) -> None:
+    """Add a list's items to `texts`, or to `waiting` if it holds mappings or lists, which is rare."""
     try:
-        seen.update(values)
+        texts.update(values)
     except TypeError:
         waiting += [{"": value} for value in values]
 
 
-def _harmless(value: Any) -> bool:
-    """Whether a value of a telling name is a reference, or nothing that could be a secret."""
+def _is_harmless(value: Any) -> bool:
+    """Whether a value with a suspicious name is a reference, or cannot be a secret."""
     if isinstance(value, dict):
         return VAULT in value or secret_detection.REFERENCE_NAMES.issuperset(value)
     return isinstance(value, bool | float | None) or (
@@ -195,49 +196,37 @@ def _harmless(value: Any) -> bool:
 
 
 def _find_secrets(document: YamlDocument) -> Iterator[SecretSighting]:
-    waiting: list[tuple[tuple[Any, ...], Any, SecretHint]] = [((), document.data, SecretHint.NOTHING)]
+    waiting: list[tuple[tuple[Any, ...], Any, SecretHint]] = [((), document.data, NOTHING)]
     while waiting:
-        path, one, known = waiting.pop()
-        if isinstance(one, dict) and VAULT not in one:
-            is_group = any(isinstance(one.get(name), dict) for name in GROUP)
+        path, data, hint = waiting.pop()
+        if isinstance(data, dict) and VAULT not in data:
+            names_hosts = bool(path) and path[-1] in ("hosts", "children")  # their names say nothing about values
+            is_group = names_hosts or any(isinstance(data.get(name), dict) for name in GROUP)
             waiting += [
-                (
-                    (*path, name),
-                    value,
-                    SecretHint.NOTHING
-                    if is_group or _names_hosts(path)
-                    else secret_detection.classify_child(name, known),
-                )
-                for name, value in one.items()
+                ((*path, name), value, NOTHING if is_group else secret_detection.classify_child(name, hint))
+                for name, value in data.items()
             ]
-        elif isinstance(one, list):
-            waiting += [((*path, index), value, known) for index, value in enumerate(one)]
-        elif isinstance(one, str | int) and not isinstance(one, bool):
-            sighting = _classify_value(document, path, one, known)
+        elif isinstance(data, list):
+            waiting += [((*path, index), value, hint) for index, value in enumerate(data)]
+        elif isinstance(data, str | int) and not isinstance(data, bool):
+            sighting = _classify_value(document, path, data, hint)
             if sighting is not None:
                 yield sighting
 
 
-def _names_hosts(path: tuple[Any, ...]) -> bool:
-    """Whether the entries below are called after hosts or groups, whose names say nothing."""
-    return bool(path) and path[-1] in ("hosts", "children")
-
-
 def _classify_value(
-    document: YamlDocument, path: tuple[Any, ...], value: str | int, known: SecretHint
+    document: YamlDocument, path: tuple[Any, ...], value: str | int, hint: SecretHint
 ) -> SecretSighting | None:
     name = next((step for step in reversed(path) if isinstance(step, str)), "")
     if isinstance(value, int):
-        code = "ASY0090" if known is SecretHint.CERTAIN and "pass" in name.lower() else ""
-        return SecretSighting(code, document, path, f"{name} holds a secret in plain text") if code else None
+        if hint is not SecretHint.CERTAIN or "pass" not in name.lower():
+            return None
+        return SecretSighting("ASY0090", document, path, f"{name} holds a secret in plain text")
     shape = secret_detection.find_secret_shape(value)
     if shape is not None:
-        code = {secret_detection.PRIVATE_KEY_SHAPE: "ASY0091", secret_detection.URL_PASSWORD_SHAPE: "ASY0093"}.get(
-            shape, "ASY0092"
-        )
-        return SecretSighting(code, document, path, f"{name or 'this'} holds {shape.what}")
-    if not secret_detection.is_secret(value, known, name):
+        return SecretSighting(SHAPE_CODES.get(shape, "ASY0092"), document, path, f"{name or 'this'} holds {shape.what}")
+    if not secret_detection.is_secret(value, hint, name):
         return None
-    if known is SecretHint.CERTAIN:
+    if hint is SecretHint.CERTAIN:
         return SecretSighting("ASY0090", document, path, f"{name} holds a secret in plain text")
     return SecretSighting("ASY0094", document, path, f"{name} holds what looks like a key")
