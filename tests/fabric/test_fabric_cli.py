@@ -134,8 +134,8 @@ def test_a_scan_runs_the_inventorys_command_and_keeps_the_evidence(assay, dump, 
     ("text", "said"),
     [
         ("", "the discovery is empty"),
-        ("hello\n", "not the output of a tool that is known here"),
-        ("# Port counters: Lid 1 port 1\n", "perfquery, which tells of counters and not of a whole fabric"),
+        ("hello\n", "not the output of a known tool"),
+        ("# Port counters: Lid 1 port 1\n", "perfquery, which has counters and no whole fabric"),
     ],
 )
 def test_what_cannot_be_compared_is_refused_with_what_can(assay, tmp_path, text, said):

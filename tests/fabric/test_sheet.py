@@ -163,7 +163,7 @@ def test_what_is_wrong_is_told_by_line_and_the_rest_is_read(fleet):
     assert told[5] == "'3 ft' is no length in metres"
     assert told[6] == "the second end has no name"
     assert told[7] == "n0001 has 8 adapters, and none at port 9"
-    assert told[8] == "port 35 of leaf-su01-r0 is cabled by its own other end already"
+    assert told[8] == "port 35 of leaf-su01-r0 is at both ends"
 
 
 def test_a_device_without_a_guid_is_left_to_the_reader(fleet):

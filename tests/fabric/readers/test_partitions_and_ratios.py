@@ -28,7 +28,7 @@ def test_a_partition_table_belongs_to_the_port_before_it():
 
 def test_a_partition_table_alone_does_not_say_whose_it_is():
     found = read_tool_output(SMPQUERY[SMPQUERY.index("   0: 0x7fff") :])
-    assert "the text does not say whose P_Keys these are" in found.problems[0]
+    assert "the port of these P_Keys is not known" in found.problems[0]
     assert found.facts == {}
 
 

@@ -29,15 +29,15 @@ FILES = {
 """The first three, ibqueryerrors, perfquery and smpquery were printed by the real tools for a simulated fabric of three
 adapters on two leaves and a spine; the others are made by hand, of the same fabric."""
 TEXTS = {name: (RECORDINGS / file).read_text() for name, file in FILES.items()}
-TOPOLOGIES = [form.name for form in FORMATS if not form.has]
-SINGLE = [form.name for form in FORMATS if form.has]
+TOPOLOGIES = [form.name for form in FORMATS if not form.content]
+SINGLE = [form.name for form in FORMATS if form.content]
 KNOWN = read_addresses(TEXTS["ibnetdiscover"])
 SEVERAL_ANSWERS = ("UFM events", "smpquery", "perfquery")
 """Nothing in these texts says how many answers there should be; each by itself is whole or is said not to be."""
 
 NOT_WHOLE_BY_NATURE = {
-    "perfquery": "the text does not say whose LID that is",
-    "mlxlink (JSON)": "mlxlink does not say whose port this is",
+    "perfquery": "the device of this LID is not known",
+    "mlxlink (JSON)": "mlxlink does not name the port that this is",
 }
 
 
@@ -95,7 +95,7 @@ def test_every_tool_finds_the_same_cables(name):
 
 @pytest.mark.parametrize("name", SINGLE)
 def test_what_carries_no_topology_is_not_compared_with_a_design(name):
-    with pytest.raises(AssayError, match="not of a whole fabric") as trouble:
+    with pytest.raises(AssayError, match="no whole fabric") as trouble:
         read_topology(TEXTS[name])
     assert "ibnetdiscover" in trouble.value.fix
 

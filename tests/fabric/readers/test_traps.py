@@ -166,7 +166,7 @@ def test_smpquery_tells_a_node_and_its_port():
 def test_ten_gigabits_a_lane_are_qdr_only_where_it_is_said_that_there_is_nothing_faster():
     text = recorded("smpquery.txt")
     without = "\n".join(line for line in text.splitlines() if not line.startswith("LinkSpeedExt")) + "\n"
-    assert "the rate of Lid 1 port 1 is not told" in smpquery.parse(without).problems
+    assert "the rate of Lid 1 port 1 is missing" in smpquery.parse(without).problems
     none = text.replace(
         "LinkSpeedExtActive:..............53.125 Gbps", "LinkSpeedExtActive:..............No Extended Speed"
     )
@@ -220,11 +220,11 @@ def test_db_csv_tells_modules_labels_and_counters():
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("END_LINKS", "END_LINK", "section LINK ends here, but LINKS began"),
+        ("END_LINKS", "END_LINK", "section LINK ends here, but LINKS started"),
         ("START_LINKS", "START_LANKS", "there is no section LINKS"),
         (f"{ONE},1,{LEAF},1\n", "", f"port 1 of {ONE} is up, but no link leads to it"),
         (f"{LEAF},{LEAF},1,1,2,1028,5,4,N/A\n", "", f"port 1 of {LEAF} has a link, but is not among the ports"),
-        (f"{LEAF},{LEAF},1,1,2,1028,5,4,N/A", f"{LEAF},{LEAF},1,1,2,514,5,4,N/A", "say 4xEDR and 4xHDR"),
+        (f"{LEAF},{LEAF},1,1,2,1028,5,4,N/A", f"{LEAF},{LEAF},1,1,2,514,5,4,N/A", "report 4xEDR and 4xHDR"),
         (f"{LEAF},{LEAF},1,1,2,1028,5,4,N/A", f"{LEAF},{LEAF},1,1,N/A,1028,5,4,N/A", "rows cannot be read"),
         (f"{LEAF},{LEAF},1,1,2,1028,5,4,N/A", f"{LEAF},{LEAF},1,1,2", "too few or too many cells"),
         ('"n00 mlx5_0",1,1', '"n00 mlx5_0",1,9', f"{ONE} is not among the nodes"),
@@ -246,7 +246,7 @@ def test_ufm_without_speeds_gives_cables_without_rates():
 
 def test_a_link_is_held_against_its_own_name():
     text = recorded("ufm_links.json").replace('"destination_port": 2,', '"destination_port": 7,', 1)
-    assert "is not the link that its name says" in ufm_links.parse(text).problems[0]
+    assert "does not match its name" in ufm_links.parse(text).problems[0]
 
 
 def test_a_port_with_two_links_is_a_contradiction():

@@ -72,9 +72,10 @@ class SheetImport:
             try:
                 plugs = [self._resolve_plug(end) for end in row.ends]
                 for plug in plugs:
-                    if plug in used or plugs[0] == plugs[1]:
-                        where = f"line {used[plug]}" if plug in used else "its own other end"
-                        raise ValueError(f"port {plug.port} of {plug.device} has a cable already: {where}")
+                    if plug in used:
+                        raise ValueError(f"port {plug.port} of {plug.device} has a cable already: line {used[plug]}")
+                if plugs[0] == plugs[1]:
+                    raise ValueError(f"port {plugs[0].port} of {plugs[0].device} is at both ends")
             except ValueError as error:
                 self.sheet.problems.append((row.line, str(error)))
                 continue

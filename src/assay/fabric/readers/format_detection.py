@@ -1,7 +1,7 @@
-"""Which tool wrote a text, and what it says: `read_tool_output` for anything, `read_topology` for what can be compared with a design.
+"""Detects which tool wrote a text, and reads it. `read_tool_output` reads any tool, `read_topology` a whole fabric.
 
-A format is recognised by what its lines look like, wherever they begin: a terminal's header may stand before them. Of
-several formats that a text seems to be, it is the one that is seen first.
+Each format has a typical line, which may come after others, such as a terminal's header. If several formats match, the
+one that matches first in the text wins.
 """
 
 from __future__ import annotations
@@ -15,12 +15,15 @@ from assay.model.errors import AssayError
 
 
 class ToolFormat(NamedTuple):
-    """One tool's way of writing. `has` says what it tells where it does not carry a whole topology."""
+    """The output format of one tool: its typical line (`sign`), and the module whose `parse` reads it.
+
+    `content` names what the format holds instead, if it does not hold a whole topology.
+    """
 
     name: str
     module: str
     sign: re.Pattern[str]
-    has: str = ""
+    content: str = ""
 
 
 def _lines(pattern: str) -> re.Pattern[str]:
@@ -52,41 +55,41 @@ FORMATS = (
     ToolFormat("UFM events", "readers.ufm_events", _lines(_EVENTS), "events"),
 )
 DETECTION_LENGTHS = (1 << 12, 1 << 16)
-"""Where to look first: eleven searches through 10 MB would cost more than reading it."""
+"""Search so many characters first: eleven searches through 10 MB would cost more than reading it."""
 
 
 def detect_format(text: str) -> ToolFormat | None:
-    """Return the format that a text is in, None for a text that is in none of them."""
+    """Return the format of a text, None for a text in no known format."""
     for end in (*DETECTION_LENGTHS, len(text)):
-        if signs := [(found.start(), one) for one in FORMATS if (found := one.sign.search(text, 0, end))]:
-            return min(signs, key=lambda sign: sign[0])[1]
+        if found := [(match.start(), each) for each in FORMATS if (match := each.sign.search(text, 0, end))]:
+            return min(found, key=lambda candidate: candidate[0])[1]
     return None
 
 
 def read_tool_output(text: str, stderr: str = "") -> FabricDiscovery:
-    """Read what any of the tools printed. Raises Trouble for a text that none of them prints."""
+    """Read the output of any known tool. Raises AssayError for any other text."""
     return _read(_detect_or_raise(text), text, stderr)
 
 
 def read_topology(text: str, stderr: str = "") -> FabricDiscovery:
-    """Read a whole fabric. Raises Trouble for a text that is none, or that cannot carry one."""
-    form = _detect_or_raise(text)
-    if form.has:
+    """Read a whole fabric. Raises AssayError for a text in no known format, or in one that cannot hold a fabric."""
+    tool = _detect_or_raise(text)
+    if tool.content:
         raise AssayError(
-            f"this is the output of {form.name}, which tells of {form.has} and not of a whole fabric",
-            fix=f"give one of: {', '.join(one.name for one in FORMATS if not one.has)}",
+            f"this is the output of {tool.name}, which has {tool.content} and no whole fabric",
+            fix=f"give one of: {', '.join(each.name for each in FORMATS if not each.content)}",
         )
-    return _read(form, text, stderr)
+    return _read(tool, text, stderr)
 
 
 def _detect_or_raise(text: str) -> ToolFormat:
-    form = detect_format(text)
-    if form is None:
-        what = "this is not the output of a tool that is known here" if text.strip() else "the discovery is empty"
-        raise AssayError(what, fix=f"known are: {', '.join(one.name for one in FORMATS)}")
-    return form
+    tool = detect_format(text)
+    if tool is None:
+        what = "this is not the output of a known tool" if text.strip() else "the discovery is empty"
+        raise AssayError(what, fix=f"the known formats are: {', '.join(each.name for each in FORMATS)}")
+    return tool
 
 
-def _read(form: ToolFormat, text: str, stderr: str) -> FabricDiscovery:
-    discovery: FabricDiscovery = import_module(f"assay.fabric.{form.module}").parse(text, stderr)
+def _read(tool: ToolFormat, text: str, stderr: str) -> FabricDiscovery:
+    discovery: FabricDiscovery = import_module(f"assay.fabric.{tool.module}").parse(text, stderr)
     return discovery

@@ -6,24 +6,20 @@ section = "START_" name  columns  { row }  "END_" name
 columns = name { "," name };  row = cell { "," cell }     (cells as in CSV, "N/A" where there is nothing)
 ```
 
-Read are NODES, PORTS and LINKS (the topology), CABLE_INFO, PM_INFO, PHY_DB16, PKEY and PORT_HIERARCHY_INFO (facts of
-ports), and TEMP_SENSING (of devices); columns are found by their names, since versions have different ones. Other
-sections are passed over.
+Sections read: NODES, PORTS and LINKS (the topology); CABLE_INFO, PM_INFO, PHY_DB16, PKEY and PORT_HIERARCHY_INFO (facts
+of ports); TEMP_SENSING (of devices). Columns are found by name, since versions differ. Other sections are skipped.
 
-- LINKS has each cable once. What shows a lost row: every port that is up in PORTS has a link, every link's ports are
-  up in PORTS, every device is in NODES. PORTS may list connected ports only.
-- LinkSpeedActv is a bit field of which the fastest bit counts (an NDR switch says 2052, its adapter 2048);
-  LinkWidthActv is another (2 is 4x, 16 is 2x).
+- LINKS has each cable once. A lost row shows so: every port that is up in PORTS has a link, every link's ports are up
+  in PORTS, every device is in NODES. PORTS may list connected ports only.
+- LinkSpeedActv is a bit field whose fastest bit counts (an NDR switch has 2052, its adapter 2048). LinkWidthActv is
+  another bit field (2 is 4x, 16 is 2x).
 - NodeType 1 is an adapter, 2 a switch, 3 a router. PortState 4 is active, PortPhyState 5 is up.
-- Counters of 64 bits (…Ext, …Extended) are believed over those that stop at 65535 or 255.
-- PHY_DB16 (ibdiagnet --get_phy_info) names its columns field0, field1 …: 12 to 17 are mantissa and exponent of the raw,
-  the effective and the symbol bit error ratio, mantissa × 10^-exponent (15 and 255 are no error at all).
-- PKEY has one row an entry of a port's P_Key table: NodeGUID, LocalPortNum, PKey (of 15 bits), Membership (1 is full).
-- TEMP_SENSING has the temperature of a device itself, NodeGUID and CurrentTemperature in °C; that of a module stands in
-  CABLE_INFO.
+- Counters of 64 bits (…Ext, …Extended) replace those that stop at 65535 or 255.
+- PHY_DB16 (ibdiagnet --get_phy_info) names its columns field0, field1 … Fields 12 to 17 are mantissa and exponent of
+  the raw, the effective and the symbol bit error ratio: mantissa × 10^-exponent (15 and 255 mean no error at all).
+- PKEY has one row for each entry of a port's P_Key table: NodeGUID, LocalPortNum, PKey (15 bits), Membership (1: full).
+- TEMP_SENSING has the temperature of a device itself: NodeGUID, CurrentTemperature in °C. CABLE_INFO has the modules'.
 Source: NVIDIA ibdiagnet InfiniBand Fabric Diagnostic Tool User Manual, and public readers of the file.
-
-What the sections of an ibdiagnet2 `db_csv` say of single ports and devices (`db_csv.py` has the grammar).
 """
 
 from __future__ import annotations
@@ -57,24 +53,23 @@ from assay.fabric.readers.port_listing import check_has_cables, find_stderr_prob
 from assay.model.fabric.design_cables_and_partitions import FULL_MEMBER_BIT
 from assay.model.fabric.ports_and_cables import DeviceKind, PortId
 
-COUNTERS = {"PortXmitDiscard": "PortXmitDiscards", "ExcBufOverrunErrors": "ExcessiveBufferOverrunErrors"} | {
-    name: name
-    for name in (
-        *CLASSIC_COUNTER_MAX, "PortUnicastXmitPkts", "PortUnicastRcvPkts", "PortMulticastXmitPkts", "PortMulticastRcvPkts",
-    )
-}  # fmt: skip
-"""PM_INFO's names, without what follows the name of a wide counter, and perfquery's."""
+WIDE_ONLY = ("PortUnicastXmitPkts", "PortUnicastRcvPkts", "PortMulticastXmitPkts", "PortMulticastRcvPkts")
+COUNTERS = {name: name for name in (*CLASSIC_COUNTER_MAX, *WIDE_ONLY)} | {
+    "PortXmitDiscard": "PortXmitDiscards",
+    "ExcBufOverrunErrors": "ExcessiveBufferOverrunErrors",
+}
+"""PM_INFO's names, without the suffix of a wide counter, and perfquery's names for them."""
 WIDE = re.compile(r"(\w+?)(?:Extended|Ext)$")
 NOT_COUNTED = (1 << 64) - 2
-"""From here on a wide counter says that it is not supported."""
+"""From this value on, a wide counter is not supported."""
 TEXTS = {"Vendor": "vendor", "PN": "part", "SN": "serial", "FWVersion": "firmware", "TypeDesc": "technology"}
 NUMBERS = {"Temperature": "temperature_c", "LengthDesc": "length_m", "Voltage": "voltage_mv"}
 BER = {"raw": ("field12", "field13"), "effective": ("field14", "field15"), "symbol": ("field16", "field17")}
-"""Where PHY_DB16, the physical layer's statistics, has mantissa and exponent of each ratio."""
+"""The columns of PHY_DB16 (the physical layer's statistics) with mantissa and exponent of each ratio."""
 
 
 def read_port_facts(tables: Mapping[str, list[Row]], problems: list[str]) -> Iterator[PortFacts]:
-    """Yield what each section says of a port."""
+    """Yield the facts of ports, section by section."""
     for name, read in (
         ("CABLE_INFO", _module), ("PM_INFO", _counters), ("PHY_DB16", _ber), ("PORT_HIERARCHY_INFO", _label),
     ):  # fmt: skip
@@ -83,7 +78,7 @@ def read_port_facts(tables: Mapping[str, list[Row]], problems: list[str]) -> Ite
 
 
 def read_temperatures(tables: Mapping[str, list[Row]], problems: list[str]) -> dict[str, float]:
-    """Return how warm devices themselves are, in °C by GUID. Modules tell theirs in CABLE_INFO."""
+    """Return the temperatures of devices, in °C by GUID. Those of modules are in CABLE_INFO."""
     return dict(read_rows(tables, "TEMP_SENSING", _temperature, problems))
 
 
@@ -96,7 +91,7 @@ def _module(row: Row) -> PortFacts | None:
 
 
 def _counters(row: Row) -> PortFacts:
-    """Return the counters. One that is not wide and stands at its end means "at least"."""
+    """Return the counters. A narrow one at its maximum, without a wide one beside it, is saturated."""
     narrow: dict[str, int] = {}
     wide: dict[str, int] = {}
     for column in row:
@@ -115,7 +110,7 @@ def _label(row: Row) -> PortFacts | None:
 
 
 def _partitions(tables: Mapping[str, list[Row]], problems: list[str]) -> Iterator[PortFacts]:
-    """Yield the P_Keys of ports. Of a section with a row that cannot be read no table is known to be whole."""
+    """Yield the P_Keys of ports. An unreadable row of the section puts every table in doubt, so there are none then."""
     before = len(problems)
     keys: dict[PortId, set[int]] = {}
     for port, key in read_rows(tables, "PKEY", _key, problems):
@@ -125,8 +120,8 @@ def _partitions(tables: Mapping[str, list[Row]], problems: list[str]) -> Iterato
 
 
 def _ber(row: Row) -> PortFacts | None:
-    told = {name: _ratio(row, *columns) for name, columns in BER.items()}
-    known = {name: ratio for name, ratio in told.items() if ratio is not None}
+    ratios = {name: _ratio(row, *columns) for name, columns in BER.items()}
+    known = {name: ratio for name, ratio in ratios.items() if ratio is not None}
     return PortFacts(read_row_port(row), ber=known) if known else None
 
 
@@ -137,7 +132,7 @@ def _ratio(row: Row, mantissa: str, exponent: str) -> float | None:
 
 
 def _key(row: Row) -> tuple[PortId, int] | None:
-    """Return one entry of a port's P_Key table, None for an empty one. Membership stands beside the key, or in it."""
+    """Return one entry of a port's P_Key table, None for an empty one. Membership has its own column or a key bit."""
     key, member = read_number(row, "PKey"), read_text(row, "Membership")
     if key >= 2 * FULL_MEMBER_BIT or member not in ("", "0", "1"):
         raise UnreadableCell("PKey")
@@ -145,10 +140,10 @@ def _key(row: Row) -> tuple[PortId, int] | None:
 
 
 def _temperature(row: Row) -> tuple[str, float] | None:
-    warm = read_text(row, "CurrentTemperature")
-    if warm and not re.fullmatch(r"-?[0-9]{1,3}", warm):
+    degrees = read_text(row, "CurrentTemperature")
+    if degrees and not re.fullmatch(r"-?[0-9]{1,3}", degrees):
         raise UnreadableCell("CurrentTemperature")
-    return (read_guid(row, "NodeGUID", "NodeGuid"), float(warm)) if warm else None
+    return (read_guid(row, "NodeGUID", "NodeGuid"), float(degrees)) if degrees else None
 
 
 NEEDED = ("NODES", "PORTS", "LINKS")
@@ -157,17 +152,18 @@ KINDS: dict[int, DeviceKind] = {1: "hca", 2: "switch", 3: "router"}
 
 
 def parse(text: str, stderr: str = "") -> FabricDiscovery:
-    """Read the database. Never raises: what cannot be read is said in `problems`."""
+    """Read the database. Never raises: `problems` names what cannot be read."""
     problems = find_stderr_problems(stderr)
     tables = read_sections(text, READ, problems)
     problems += [f"there is no section {name}" for name in NEEDED if name not in tables]
     devices = {one.guid: one for one in read_rows(tables, "NODES", _device, problems)}
     ports = merge_port_facts(read_rows(tables, "PORTS", _port, problems))
-    cables = _rated(list(read_rows(tables, "LINKS", _link, problems)), ports, problems)
-    problems += _lost(devices, ports, cables)
-    more, warm = list(read_port_facts(tables, problems)), read_temperatures(tables, problems)
-    said = tuple(check_has_cables(cables, problems))
-    return FabricDiscovery(cables, devices, said, merge_port_facts([*ports.values(), *more]), temperatures=warm)
+    cables = _add_rates(list(read_rows(tables, "LINKS", _link, problems)), ports, problems)
+    problems += _find_contradictions(devices, ports, cables)
+    facts = merge_port_facts([*ports.values(), *read_port_facts(tables, problems)])
+    temperatures = read_temperatures(tables, problems)
+    all_problems = tuple(check_has_cables(cables, problems))
+    return FabricDiscovery(cables, devices, all_problems, facts, temperatures=temperatures)
 
 
 def _device(row: Row) -> DiscoveredDevice:
@@ -188,11 +184,9 @@ def _port(row: Row) -> PortFacts | None:
     physical = PHYSICAL_NUMBERS.get(read_number(row, "PortPhyState"), "")
     if not state or not physical:
         raise UnreadableCell("PortState")
-    rate = (
-        rate_from_bits(read_number(row, "LinkWidthActv"), read_number(row, "LinkSpeedActv"))
-        if physical == "linkup"
-        else ""
-    )
+    rate = ""
+    if physical == "linkup":
+        rate = rate_from_bits(read_number(row, "LinkWidthActv"), read_number(row, "LinkSpeedActv"))
     return PortFacts(port, "disabled" if physical == "disabled" else state, physical, rate)
 
 
@@ -201,30 +195,32 @@ def _link(row: Row) -> DiscoveredCable:
     return DiscoveredCable(a, PortId(read_guid(row, "NodeGuid2", "NodeGUID2"), read_number(row, "PortNum2")), "")
 
 
-def _rated(
+def _add_rates(
     cables: Iterable[DiscoveredCable], ports: Mapping[PortId, PortFacts], problems: list[str]
 ) -> list[DiscoveredCable]:
-    """Return the cables with the rate that their two ports agree on."""
+    """Return the cables, each with the rate that both of its ports report."""
     rated: dict[PortId, DiscoveredCable] = {}
     for cable in cables:
         rates = {ports[end].rate for end in (cable.a, cable.b) if end in ports}
         if len(rates) != 1 or not all(rates):
-            said = " and ".join(sorted(rates)) or "nothing"
-            problems.append(f"the ends of the cable at {format_port(cable.a)} say {said} of their rate")
+            reported = " and ".join(sorted(rates)) or "nothing"
+            problems.append(f"the ends of the cable at {format_port(cable.a)} report {reported} as their rate")
         if cable.a in rated or cable.b in rated:
             problems.append(f"{format_port(cable.a)} or {format_port(cable.b)} has two cables")
         rated[cable.a] = rated[cable.b] = cable._replace(rate=rates.pop() if len(rates) == 1 else "")
     return list(dict.fromkeys(rated.values()))
 
 
-def _lost(
+def _find_contradictions(
     devices: Mapping[str, DiscoveredDevice], ports: Mapping[PortId, PortFacts], cables: list[DiscoveredCable]
 ) -> list[str]:
-    """Say where the sections do not agree on what there is."""
+    """Return a problem for each device, port or link that one section has and another lacks."""
     linked = {end for cable in cables for end in (cable.a, cable.b)}
     up = {port for port, facts in ports.items() if facts.physical == "linkup"}
-    said = [f"{format_port(port)} is up, but no link leads to it" for port in sorted(up - linked)]
-    said += [f"{format_port(port)} has a link, but is not among the ports that are up" for port in sorted(linked - up)]
-    named_devices = {port.guid for port in (*linked, *ports)}
-    said += [f"{one} is not among the nodes" for one in sorted(named_devices - devices.keys())]
-    return said + [f"no port of {one} is listed" for one in sorted(devices.keys() - {port.guid for port in ports})]
+    named, listed = {port.guid for port in (*linked, *ports)}, {port.guid for port in ports}
+    return [
+        *(f"{format_port(port)} is up, but no link leads to it" for port in sorted(up - linked)),
+        *(f"{format_port(port)} has a link, but is not among the ports that are up" for port in sorted(linked - up)),
+        *(f"{guid} is not among the nodes" for guid in sorted(named - devices.keys())),
+        *(f"no port of {guid} is listed" for guid in sorted(devices.keys() - listed)),
+    ]

@@ -8,15 +8,14 @@ row    = label ":" n ":" state ":" physical ":" mtu ":" width ":" lane ":" fec "
 far    = guid ":" label ":" lid ":" '"' desc '"'
 ```
 
-- A `label` is what is printed at a port (`1/17/1` is ASIC/cage/port, with a fourth number where the port is split),
-  NOT the port's number: `n` is that. The far port's number is looked up under its own switch by its label.
-- `lane` is in Gbit/s without line coding: 50 is HDR, 100 is NDR. "N/A" stands where there is nothing to say.
-- Only switches have a record, so the cable of an adapter stands here once. What shows a lost row: every switch lists
-  its ports from 1 on without a gap, as many as its product has or as another switch of that product lists
-  (`port_counts.py`). A switch of which there is no other, and whose product is not known, cannot be shown to be
-  whole, which is a problem.
-- A device without a record is taken for an adapter, unless its description or its port say that it is a switch.
-Source: the explanation at the file's own beginning, and public readers of it.
+- A `label` is what is printed at a port (`1/17/1` is ASIC/cage/port, with a fourth number if the port is split). It is
+  NOT the port's number, which is `n`. The far port's number is looked up by its label under its own switch.
+- `lane` is in Gbit/s without line coding: 50 is HDR, 100 is NDR. "N/A" means no value.
+- Only switches have a record, so the cable of an adapter is listed once. A lost row shows so: every switch lists its
+  ports from 1 on without a gap, as many as its product has or as another switch of that product lists. A switch of an
+  unknown product, without another one like it, cannot be shown to be complete, which is a problem.
+- A device without a record counts as an adapter, unless its description or its port belong to a switch.
+Source: the explanation at the start of the file itself, and public readers of it.
 """
 
 from __future__ import annotations
@@ -42,14 +41,14 @@ FIELDS = 13
 
 
 def parse(text: str, stderr: str = "") -> FabricDiscovery:
-    """Read the links of every switch. Never raises: what cannot be read is said in `problems`."""
-    dump = _Dump(stderr)
+    """Read the links of every switch. Never raises: `problems` names what cannot be read."""
+    dump = _DumpListing(stderr)
     for number, line in number_lines(text):
-        dump.line(number, line)
+        dump.add_line(number, line)
     return dump.to_discovery()
 
 
-class _Dump(PortListing):
+class _DumpListing(PortListing):
     def __init__(self, stderr: str) -> None:
         super().__init__(stderr)
         self.switch = self.description = ""
@@ -57,7 +56,7 @@ class _Dump(PortListing):
         self.by_label: dict[tuple[str, str], PortId] = {}
         self.far: dict[PortId, tuple[str, str, str]] = {}
 
-    def line(self, number: int, line: str) -> None:
+    def add_line(self, number: int, line: str) -> None:
         if found := SWITCH.fullmatch(line):
             self.description, self.switch = found[1].strip(), normalise_guid(found[2])
             if self.switch in self.products:
@@ -65,25 +64,25 @@ class _Dump(PortListing):
             self.products[self.switch] = find_product(self.description)
             self.devices[self.switch] = DiscoveredDevice(self.switch, "switch", 0, self.description)
         elif line and not line.startswith("#"):
-            fields = [one.strip() for one in line.split(":", FIELDS - 1)]
+            fields = [field.strip() for field in line.split(":", FIELDS - 1)]
             if len(fields) < FIELDS or not self.switch or not re.fullmatch("[0-9]{1,5}", fields[1]):
                 self.add_unreadable_line(number, line)
             else:
-                self.row(number, line, fields)
+                self._add_row(number, line, fields)
 
-    def row(self, number: int, line: str, fields: list[str]) -> None:
+    def _add_row(self, number: int, line: str, fields: list[str]) -> None:
         label, port, logical, physical, _, width, lane, _, _, far, far_label, _, description = fields
         here = PortId(self.switch, int(port))
         self.add_device(here, "switch", self.description)
-        state, place = parse_port_state(logical, physical)
+        state, physical = parse_port_state(logical, physical)
         neighbour = re.fullmatch("0x([0-9a-fA-F]{1,16})", far)
         rate = rate_from_lanes(width, lane) if neighbour else ""
-        if not state or (place == "linkup" and not neighbour) or not _closed(description):
+        if not state or (physical == "linkup" and not neighbour) or not _is_complete(description):
             self.add_unreadable_line(number, line)
         self.by_label[self.switch, label] = here
         if neighbour:
             self.far[here] = (normalise_guid(neighbour[1]), far_label, description.strip('"').strip())
-        self.add_port(f"line {number}", PortFacts(here, state, place, rate, label=label), None)
+        self.add_port(f"line {number}", PortFacts(here, state, physical, rate, label=label), None)
         if neighbour and not rate:
             self.problems.append(f"line {number}: no rate of {format_port(here)}")
 
@@ -93,25 +92,25 @@ class _Dump(PortListing):
         for here, (far, label, description) in self.far.items():
             there = self.by_label.get((far, label))
             if far not in self.products:
-                self._adapter(here, far, label, description)
+                self._add_adapter(here, far, label, description)
             elif there is None:
                 self.problems.append(f"{format_port(here)} leads to {label!r} of {far}, which lists no such port")
             else:
                 self.ends[here] = (there, self.facts[here].rate)
         return super().to_discovery()
 
-    def _adapter(self, here: PortId, far: str, label: str, description: str) -> None:
-        """Enter both ends of the cable of a device without a record."""
+    def _add_adapter(self, here: PortId, far: str, label: str, description: str) -> None:
+        """Add both ends of the cable of a device without a record."""
         if SWITCHLIKE.match(description) or not re.fullmatch("[1-4]", label):
             self.problems.append(f"{far} ({description}) is cabled to {format_port(here)} but has no record of its own")
             return
         there, rate = PortId(far, int(label)), self.facts[here].rate
         if there in self.ends:
-            self.problems.append(f"{format_port(there)} is at two ports")
+            self.problems.append(f"{format_port(there)} is cabled to two ports")
         self.add_device(there, "hca", description)
         self.ends[here], self.ends[there] = (there, rate), (here, rate)
 
 
-def _closed(description: str) -> bool:
-    """Say whether a description is whole: empty, N/A, or between quotation marks."""
+def _is_complete(description: str) -> bool:
+    """Return whether a description is complete: empty, N/A, or between quotation marks."""
     return description in ("", "N/A") or (len(description) > 1 and description[0] == description[-1] == '"')

@@ -1,4 +1,4 @@
-"""The sections of an ibdiagnet2 `db_csv`, as rows of named cells (`db_csv.py` has the grammar)."""
+"""Reads the sections of an ibdiagnet2 `db_csv` as rows of named cells (`ibdiagnet_db_csv` has the grammar)."""
 
 from __future__ import annotations
 
@@ -14,58 +14,57 @@ Row = Mapping[str, str]
 Found = TypeVar("Found")
 MARK = re.compile(r"(START|END)_(\w+)")
 NOTHING = ("N/A", "NA", "")
-"""What a cell says where there is no value."""
+"""The cells that mean: no value."""
 
 
 class UnreadableCell(ValueError):
-    """A cell is not what its column promises."""
+    """A cell does not hold what its column must hold."""
 
 
 def read_sections(text: str, wanted: Collection[str], problems: list[str]) -> dict[str, list[Row]]:
-    """Return the rows of the wanted sections."""
+    """Return the rows of the wanted sections, by the section's name."""
     tables: dict[str, list[Row]] = {}
     name, lines = "", list[str]()
     for number, line in enumerate(text.splitlines(), start=1):
         if mark := MARK.fullmatch(line.strip()):
-            problems += _misplaced(number, mark, name, tables)
+            problems += _check_mark(number, mark, name, tables)
             if mark[1] == "END" and name in wanted:
-                tables[name] = _rows(name, lines, problems)
+                tables[name] = _parse_rows(name, lines, problems)
             name, lines = mark[2] if mark[1] == "START" else "", []
         elif name:
             lines.append(line)
         elif line.strip() and not line.startswith("#"):
-            problems.append(f"line {number} stands in no section: {line[:80]!r}")
+            problems.append(f"line {number} is in no section: {line[:80]!r}")
     problems += [f"section {name} has no end"] if name else []
     return tables
 
 
-def _misplaced(number: int, mark: re.Match[str], inside: str, tables: Mapping[str, list[Row]]) -> list[str]:
-    """Say what is wrong with a section's beginning or end where it stands."""
+def _check_mark(number: int, mark: re.Match[str], inside: str, tables: Mapping[str, list[Row]]) -> list[str]:
+    """Return a problem if a section's start or end is in the wrong place."""
     if mark[1] == "START":
         return [f"line {number}: section {inside} has no end"] if inside else []
     if mark[2] != inside:
-        return [f"line {number}: section {mark[2]} ends here, but {inside or 'none'} began"]
+        return [f"line {number}: section {mark[2]} ends here, but {inside or 'none'} started"]
     return [f"line {number}: there are two sections {inside}"] if inside in tables else []
 
 
-def _rows(name: str, lines: list[str], problems: list[str]) -> list[Row]:
+def _parse_rows(name: str, lines: list[str], problems: list[str]) -> list[Row]:
     try:
         cells = [row for row in csv.reader(lines, skipinitialspace=True) if row]
     except csv.Error as error:
         problems.append(f"section {name}: {error}")
         return []
-    columns = [one.strip() for one in cells[0]] if cells else []
-    if wrong := [row for row in cells[1:] if len(row) != len(columns)]:
-        problems.append(f"section {name}: {len(wrong)} of {len(cells) - 1} rows have too few or too many cells")
-    return [
-        dict(zip(columns, (one.strip() for one in row), strict=True)) for row in cells[1:] if len(row) == len(columns)
-    ]
+    columns = [cell.strip() for cell in cells[0]] if cells else []
+    rows = [row for row in cells[1:] if len(row) == len(columns)]
+    if wrong := len(cells[1:]) - len(rows):
+        problems.append(f"section {name}: {wrong} of {len(cells) - 1} rows have too few or too many cells")
+    return [dict(zip(columns, (cell.strip() for cell in row), strict=True)) for row in rows]
 
 
 def read_rows(
     tables: Mapping[str, list[Row]], name: str, read: Callable[[Row], Found | None], problems: list[str]
 ) -> Iterator[Found]:
-    """Yield what every row of a section says; say how many cannot be read."""
+    """Yield what `read` returns for each row of a section. Add a problem with the number of unreadable rows."""
     failed = 0
     for row in tables.get(name, ()):
         try:
@@ -78,7 +77,7 @@ def read_rows(
 
 
 def read_number(row: Row, *names: str) -> int:
-    """Return the number in the first of these columns that has one. Raises Unreadable where none has."""
+    """Return the number in the first of these columns that has one. Raises UnreadableCell if none has."""
     for name in names:
         if re.fullmatch(r"0x[0-9a-fA-F]{1,16}|[0-9]{1,20}", cell := row.get(name, "")):
             return int(cell, 0) if cell.startswith("0x") else int(cell)
@@ -86,7 +85,7 @@ def read_number(row: Row, *names: str) -> int:
 
 
 def read_guid(row: Row, *names: str) -> str:
-    """Return the GUID in the first of these columns that has one. Raises Unreadable where none has."""
+    """Return the GUID in the first of these columns that has one. Raises UnreadableCell if none has."""
     for name in names:
         if found := re.fullmatch("(?:0x)?([0-9a-fA-F]{1,16})", row.get(name, "")):
             return normalise_guid(found[1])
@@ -94,10 +93,10 @@ def read_guid(row: Row, *names: str) -> str:
 
 
 def read_row_port(row: Row) -> PortId:
-    """Return the port that a row is about. Raises Unreadable."""
+    """Return the port of a row. Raises UnreadableCell if the row names none."""
     return PortId(read_guid(row, "NodeGuid", "NodeGUID"), read_number(row, "PortNum", "PortNumber", "LocalPortNum"))
 
 
 def read_text(row: Row, name: str) -> str:
-    """Return a cell's text, "" where it says that there is no value."""
+    """Return a cell's text, "" for a cell that means: no value."""
     return "" if (cell := row.get(name, "")) in NOTHING else cell

@@ -8,12 +8,11 @@ link = width lane "Gbps" state "/" physical | state "/" physical
 lane = Gbit/s of one lane: "53.125" is HDR
 ```
 
-One line a port, each cable twice. A port without a cable is printed with an empty other end (`[  ] "" ( )`); so is one
-whose other end did not answer ("Port not available"), which is a problem, but for a port that is disabled. `desc` is
-padded with blanks at its left.
-`normalise_guid` is the PORT's, see `port_report.py`. The text does not say what kind a device is: one with several ports is
-taken for a switch. A switch lists all of its ports from 1 on, cabled or not, which shows lost lines. `Could be 12X` and
-the like are remarks, not read. Without `-l` the other end is named by its LID only: not read either.
+One line a port, each cable twice. A port without a cable is printed with an empty other end (`[  ] "" ( )`). So is one
+whose other end did not answer ("Port not available"), which is a problem unless the port is disabled. `desc` is padded
+with blanks at its left. `guid` is the PORT's, see `ibnetdiscover_ports`. The text does not name the kind of a device:
+one with several ports counts as a switch. A switch lists all of its ports from 1 on, cabled or not, which shows lost
+lines. Remarks such as `Could be 12X` are not read. Without `-l` the other end has only a LID, which is not read.
 Source: infiniband-diags 44, `iblinkinfo.c`.
 """
 
@@ -45,7 +44,7 @@ UNABRIDGED = re.compile(r"(?m)^(?:CA|Switch|Router): .*:$")
 
 
 def parse(text: str, stderr: str = "") -> FabricDiscovery:
-    """Read link information, a line a port. Never raises: what cannot be read is said in `problems`."""
+    """Read link information, a line a port. Never raises: `problems` names what cannot be read."""
     listing = PortListing(stderr)
     if UNABRIDGED.search(text):
         listing.problems.append("without -l, iblinkinfo names other ends by their LIDs only: run iblinkinfo -l")
@@ -55,12 +54,12 @@ def parse(text: str, stderr: str = "") -> FabricDiscovery:
             _port(listing, f"line {number}", found)
         elif line:
             listing.add_unreadable_line(number, line)
-    listing.problems += _lost_ports(listing)
+    listing.problems += _find_missing_ports(listing)
     return listing.to_discovery()
 
 
-def _lost_ports(listing: PortListing) -> list[str]:
-    """Say where a switch does not list all of its ports; only the last one in the text may have been cut off."""
+def _find_missing_ports(listing: PortListing) -> list[str]:
+    """Return a problem for each switch that does not list all its ports. Only the last one may have been cut off."""
     switches = {
         guid: find_product(device.description)
         for guid, device in listing.devices.items()
@@ -73,14 +72,14 @@ def _lost_ports(listing: PortListing) -> list[str]:
 
 
 def _port(listing: PortListing, where: str, found: re.Match[str]) -> None:
-    digits, name, port, width, lane, logical, physical, far, far_port, remark, silent = found.groups()
+    digits, name, port, width, lane, logical, physical, far, far_port, remark, no_answer = found.groups()
     here = PortId(normalise_guid(digits), int(port))
     listing.add_device(here, "switch" if here.guid in listing.devices else "hca", name.strip())
-    state, place = parse_port_state(logical, physical)
-    remark = remark or silent
-    lost = NO_ANSWER.search(remark) or "not available" in remark or (not far and place == "linkup")
-    if lost and place != "disabled":
+    state, physical = parse_port_state(logical, physical)
+    remark = remark or no_answer
+    lost = NO_ANSWER.search(remark) or "not available" in remark or (not far and physical == "linkup")
+    if lost and physical != "disabled":
         listing.problems.append(f"{where}: the other end of port {here.number} of {here.guid} did not answer")
     there = PortId(normalise_guid(far), int(far_port)) if far else None
     rate = rate_from_lanes(width, lane) if width and there else ""
-    listing.add_port(where, PortFacts(here, state, place, rate), there)
+    listing.add_port(where, PortFacts(here, state, physical, rate), there)

@@ -10,18 +10,18 @@ id       = ("S" | "H" | "R") "-" up to 16 hex digits
 rate     = width "x" speed, "4xNDR"
 ```
 
-A port belongs to the device above it. Each cable is printed twice, once at either device, which is how a text
-that lost a part betrays itself: an end without its other end. Between tokens there may be any blanks, tabs or
-nothing; lines end in LF or CRLF; records may follow each other without a blank line. `noise` is a terminal's
-header or footer; in the middle of a record it means that something was overwritten.
+A port belongs to the device above it. Each cable is printed twice, once at either device: an end without its other end
+shows that the text lost a part. Between tokens there may be blanks, tabs or nothing. Lines end in LF or CRLF. Records
+may follow each other without a blank line. `noise` is a terminal's header or footer; within a record it means that
+something was overwritten.
 
-The tool prints switches before adapters: so a text that was cut off among the switches leaves cables open that lead
-to adapters. A text that somebody put into another order may be read, but could be cut off unseen.
+The tool prints switches before adapters, so a text that is cut off among the switches has open cables to adapters. A
+text in another order is read too, but a cut could go unnoticed.
 
-A text in which every line is what it should be, as nearly all are, is taken apart record by record (`_listed`).
-Any other is read line by line, which can say what is wrong with it, and where.
-Source: infiniband-diags 44, `ibnetdiscover.c`, and dumps of real fabrics. `ibnetdiscover -p` is another format:
-`readers/port_report.py`.
+A text in which every line is as it should be, as nearly all are, is split record by record (`_read_records`). Any other
+text is read line by line, which finds what is wrong and where.
+Source: infiniband-diags 44, `ibnetdiscover.c`, and dumps of real fabrics. `ibnetdiscover -p` prints another format, see
+`ibnetdiscover_ports`.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ _RECORD = re.compile(
     r"vendid=.*+\ndevid=.*+\nsysimgguid=.*+\n(?:switch|ca|rt)guid=.*+\n"
     r'(Switch|Ca|Rt)[ \t]*+([0-9]{1,5})[ \t]*+"[SHR]-([0-9a-f]{16})"[ \t]*+#[ \t]*+"(.*)".*+'
 )
-"""The head of a record. This pattern and the next run over 10 MB: they never go back over what they have taken (`*+`),
-and are not anchored at a line's start, which would cost much; see `_listed`."""
+"""The head of a record. This pattern and the next run over 10 MB. They never backtrack (`*+`), and are not anchored at
+the start of a line, which would cost much (see `_read_records`)."""
 HEAD_LINES = 4  # line feeds within a head
 _EXTRA = r"[ \t]*+(?:\[ext \d++\][ \t]*+)?+(?:\([0-9a-f]++\))?+[ \t]*+"
 _ROW = re.compile(
@@ -67,17 +67,17 @@ _PREAMBLE = re.compile(r"(?:(?:#.*)?\n)*")
 
 
 def parse(text: str, stderr: str = "") -> FabricDiscovery:
-    """Read a discovery. Never raises: what cannot be read is said in `problems`, which makes it partial."""
+    """Read a discovery. Never raises: `problems` names what cannot be read, which makes the discovery partial."""
     unix = text.replace("\r\n", "\n") if "\r" in text else text
-    return _listed(unix, stderr) or _line_by_line(unix, stderr)
+    return _read_records(unix, stderr) or _line_by_line(unix, stderr)
 
 
-def _listed(text: str, stderr: str) -> LazyDiscovery | None:
-    """Take a flawless text apart; None for a text with any line that is not exactly what it should be.
+def _read_records(text: str, stderr: str) -> LazyDiscovery | None:
+    """Read a flawless text record by record; return None if any line is not exactly as it should be.
 
-    A record's body, between its head and the next one, begins with the line feed before its first row. Every line feed
-    of the text must be one of a head, of a row, or of a body's end, with a blank line or without: were any line
-    something else, or did one begin with something else, there would be more of them. They are counted all at once.
+    A record's body, between its head and the next one, starts with the line feed before its first row. Every line feed
+    of the text must belong to a head, a row, or the end of a body, with a blank line or without. Any other line would
+    add a line feed, so it is enough to count them once for the whole text.
     """
     parts = iter(_RECORD.split(text))
     preamble = next(parts)
@@ -99,14 +99,14 @@ def _listed(text: str, stderr: str) -> LazyDiscovery | None:
 def _line_by_line(text: str, stderr: str) -> FabricDiscovery:
     reader = _Reader()
     for number, line in enumerate(text.split("\n"), start=1):
-        reader.line(number, line.rstrip("\r"))
+        reader.read_line(number, line.rstrip("\r"))
     problems = find_stderr_problems(stderr) + reader.problems
     cables = join_ends(reader.ends, reader.devices, problems)
     return FabricDiscovery(cables, reader.devices, tuple(check_has_cables(cables, problems)))
 
 
 class _Reader:
-    """What has been read so far: devices, and every port with what it is cabled to."""
+    """The devices read so far, and each port with the port that it is cabled to."""
 
     def __init__(self) -> None:
         self.devices: dict[str, DiscoveredDevice] = {}
@@ -115,11 +115,11 @@ class _Reader:
         self.device = ""
         self.noise = 0
 
-    def line(self, number: int, line: str) -> None:
+    def read_line(self, number: int, line: str) -> None:
         if found := PORT.match(line):
-            self.port(number, line, found)
+            self._add_port(number, line, found)
         elif found := DEVICE.match(line):
-            self.start(number, found)
+            self._start_device(number, found)
         elif PLAIN.match(line):
             return
         elif FABRIC_LINE.match(line) or NO_ANSWER.search(line):
@@ -127,16 +127,16 @@ class _Reader:
         else:
             self.noise = number
 
-    def start(self, number: int, found: re.Match[str]) -> None:
+    def _start_device(self, number: int, found: re.Match[str]) -> None:
         kind, ports, digits, description = found.groups()
         self.device, self.noise = normalise_guid(digits), 0
         if self.device in self.devices:
             self.problems.append(f"line {number}: {self.device} is listed twice")
         self.devices[self.device] = DiscoveredDevice(self.device, KINDS[kind], int(ports), description.strip())
 
-    def port(self, number: int, line: str, found: re.Match[str]) -> None:
+    def _add_port(self, number: int, line: str, found: re.Match[str]) -> None:
         if not self.device or self.noise:
-            self.problems.append(f"line {number}: it is not plain which device this port belongs to")
+            self.problems.append(f"line {number}: it is not clear which device this port belongs to")
             self.device = ""
             return
         here, there = PortId(self.device, int(found[1])), PortId(normalise_guid(found[2]), int(found[3]))

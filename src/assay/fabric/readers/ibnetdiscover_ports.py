@@ -6,10 +6,10 @@ line = kind lid port guid width speed [ " - " kind lid port guid "(" "'" desc "'
 kind = "CA" | "SW" | "RT"
 ```
 
-One line a port, each cable twice. A port without a cable is printed too, with no other end and a rate that means
-nothing (`4x SDR`): a switch lists all of its ports, the last one first, which shows where a text was cut off. Such a
-port's description may lack its quotation marks. `normalise_guid` is the PORT's: the device's own for switches
-and for adapters with one port a device, as ConnectX-5 and later are; elsewhere see `addresses.py`.
+One line a port, each cable twice. A port without a cable is printed too, without an other end and with a meaningless
+rate (`4x SDR`). A switch lists all of its ports, the last one first, which shows where a text is cut off. The
+description of a port without a cable may lack its quotation marks. `guid` is the PORT's: the same as the device's for
+switches, and for adapters with one port a device, as ConnectX-5 and later are. For others see `lid_addresses`.
 Source: infiniband-diags 44, `ibnetdiscover.c`, `dump_ports_report`.
 """
 
@@ -28,16 +28,15 @@ KINDS: dict[str, DeviceKind] = {"SW": "switch", "CA": "hca", "RT": "router"}
 
 
 def parse(text: str, stderr: str = "") -> FabricDiscovery:
-    """Read a report of ports. Never raises: what cannot be read is said in `problems`."""
+    """Read a report of ports. Never raises: `problems` names what cannot be read."""
     listing = PortListing(stderr)
     for number, line in number_lines(text):
         if found := LINE.fullmatch(line):
             _port(listing, f"line {number}", found)
         elif line and not line.startswith("#"):
             listing.add_unreadable_line(number, line)
-    listing.problems += find_port_gaps(
-        listing.list_port_numbers(one.guid for one in listing.devices.values() if one.kind == "switch")
-    )
+    switches = (device.guid for device in listing.devices.values() if device.kind == "switch")
+    listing.problems += find_port_gaps(listing.list_port_numbers(switches))
     return listing.to_discovery()
 
 

@@ -6,26 +6,26 @@ node    = ("Errors for" | "Data Counters for") guid '"' desc '"' { sum | port [ 
 sum     = "GUID" guid "port ALL:" { counter }
 port    = "GUID" guid "port" n ":" { counter }
 counter = "[" name "==" value [ "(" rounded ")" ] "]"
-link    = "Link info:" text                              (not read: the topology readers say it better)
+link    = "Link info:" text                              (not read: the topology readers have more)
 summary = "## Summary:" n "nodes checked," n "bad nodes found"
           "##" n "ports checked," n "ports have errors beyond threshold"
           "## Thresholds:" [ text ] "## Suppressed:" [ text ]
 ```
 
 - Only ports with errors are listed, so this is no topology.
-- `port ALL` is a sum, no port's fact. It is what shows a lost line: where no threshold hides a port, the ports'
-  counters come to at least as much.
+- `port ALL` is a sum, not a port. It shows a lost line: if no threshold hides a port, the ports' counters add up to at
+  least the sum.
 - The summary counts a switch with errors as one more port, in some versions; `bad nodes` is exact.
-- Classic counters stop at 65535, 255 or 15: `saturated`.
-- `--details` names some counters wrongly (PortLocalPhysicalErrors as PortInactiveDiscards): those of the details are
-  not taken over; `perfquery -E` says them right.
+- Classic counters stop at 65535, 255 or 15: those are `saturated`.
+- `--details` names some counters wrongly (PortLocalPhysicalErrors as PortInactiveDiscards), so the details are not
+  read. `perfquery -E` names them correctly.
 Source: infiniband-diags 44, `ibqueryerrors.c`.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 
 from assay.fabric.discovery import (
     CLASSIC_COUNTER_MAX,
@@ -48,11 +48,11 @@ KNOWN = CLASSIC_COUNTER_MAX.keys() | DATA
 
 
 def parse(text: str, stderr: str = "") -> FabricDiscovery:
-    """Read errors. Never raises: what cannot be read is said in `problems`."""
+    """Read errors. Never raises: `problems` names what cannot be read."""
     reader = _Reader(find_stderr_problems(stderr))
     for number, line in number_lines(text):
-        reader.line(number, line)
-    return FabricDiscovery([], {}, tuple(reader.done()), merge_port_facts(reader.facts))
+        reader.read_line(number, line)
+    return FabricDiscovery([], {}, tuple(reader.finish()), merge_port_facts(reader.facts))
 
 
 class _Reader:
@@ -66,9 +66,9 @@ class _Reader:
         self.thresholds: str | None = None
         self.ended = False
 
-    def line(self, number: int, line: str) -> None:
+    def read_line(self, number: int, line: str) -> None:
         if found := PORT.fullmatch(line):
-            self.port(number, found)
+            self._add_port(number, found)
         elif found := NODE.fullmatch(line):
             self.node = normalise_guid(found[2])
             self.bad |= {self.node} if found[1] == "Errors" else set()
@@ -81,7 +81,7 @@ class _Reader:
         elif line and not line.startswith("Link info:"):
             self.problems.append(f"line {number} cannot be read: {line[:80]!r}")
 
-    def port(self, number: int, found: re.Match[str]) -> None:
+    def _add_port(self, number: int, found: re.Match[str]) -> None:
         counters = COUNTER.findall(found[3])
         if len(counters) != found[3].count("["):
             self.problems.append(f"line {number}: not every counter can be read")
@@ -95,25 +95,26 @@ class _Reader:
         narrow = {name: count for name, count in counts.items() if name not in DATA}
         self.facts.append(PortFacts(port, counters=counts, saturated=find_saturated_counters(narrow)))
 
-    def done(self) -> list[str]:
+    def finish(self) -> list[str]:
         """Return all problems, with those that only the whole text shows."""
         if self.bad_claimed is None or not self.ended:
             return [*self.problems, "the summary at the end is missing: the text was cut off"]
         if self.bad_claimed != len(self.bad):
             self.problems.append(f"{self.bad_claimed} bad nodes were found, but {len(self.bad)} are listed")
         listed = {facts.port.guid for facts in self.facts}
-        self.problems += [f"no port of {one} is listed" for one in sorted(self.bad - listed)]
+        self.problems += [f"no port of {guid} is listed" for guid in sorted(self.bad - listed)]
         if self.thresholds == "":
-            self.problems += self._lost_of_sums()
+            self.problems += self._compare_sums()
         return self.problems
 
-    def _lost_of_sums(self) -> list[str]:
-        found: dict[str, Counter[str]] = {}
+    def _compare_sums(self) -> list[str]:
+        """Return a problem for each sum that is more than the counters of the listed ports."""
+        added: defaultdict[str, Counter[str]] = defaultdict(Counter)
         for facts in self.facts:
-            found.setdefault(facts.port.guid, Counter()).update(facts.counters)
+            added[facts.port.guid].update(facts.counters)
         return [
-            f"the ports of {node} come to {found.get(node, Counter())[name]} {name}, their sum is {total}"
+            f"the ports of {node} add up to {added[node][name]} {name}, but their sum is {total}"
             for node, sums in self.sums.items()
             for name, total in sums.items()
-            if name not in DATA and found.get(node, Counter())[name] < total
+            if name not in DATA and added[node][name] < total
         ]

@@ -1,8 +1,7 @@
-"""Whose LID and whose port GUID: what turns the names that some tools use into the GUID that is the identity.
+"""Maps LIDs and port GUIDs to devices, whose GUID is the identity, from what a plain ibnetdiscover printed.
 
-perfquery and smpquery answer for a LID; `ibnetdiscover -p` and iblinkinfo name adapters by their port's GUID, which is
-another than the device's on adapters with several ports, and in the simulator. A plain ibnetdiscover of the same
-fabric has all three.
+perfquery and smpquery name a LID. `ibnetdiscover -p` and iblinkinfo name adapters by their port's GUID, which differs
+from the device's on adapters with several ports, and in the simulator.
 """
 
 from __future__ import annotations
@@ -22,14 +21,14 @@ ADAPTER_PORT = re.compile(r'\[([0-9]{1,5})\]\s*\(([0-9a-fA-F]{1,16})\)\s*"[SHR]-
 
 @dataclass(frozen=True)
 class LidAddresses:
-    """Devices by LID, and ports by port GUID, for adapters only: a switch's port GUID is its own."""
+    """Device GUIDs by LID, and ports by port GUID. Only adapters are in `ports`: a switch's port GUID is its own."""
 
     lids: Mapping[int, str] = field(default_factory=dict)
     ports: Mapping[str, PortId] = field(default_factory=dict)
 
 
 def read_addresses(text: str) -> LidAddresses:
-    """Return the addresses in what ibnetdiscover printed. LID 0 is nobody's: no subnet manager has given any."""
+    """Return the addresses in a text of ibnetdiscover. LID 0 is left out: no subnet manager has assigned it."""
     lids = {int(found[2]): normalise_guid(found[1]) for found in SWITCH.finditer(text)}
     ports: dict[str, PortId] = {}
     starts = list(ADAPTER.finditer(text))
@@ -48,15 +47,15 @@ def _record_end(text: str, start: int, end: int) -> int:
 
 
 def resolve_port_guids(discovery: FabricDiscovery, known: LidAddresses) -> FabricDiscovery:
-    """Return the same discovery with adapters named by their device's GUID where their port's stood."""
+    """Return the discovery with each adapter under its device's GUID instead of its port's."""
 
-    def port(one: PortId) -> PortId:
-        return known.ports.get(one.guid, one)
+    def resolve(port: PortId) -> PortId:
+        return known.ports.get(port.guid, port)
 
-    cables = [DiscoveredCable(port(cable.a), port(cable.b), cable.rate) for cable in discovery.cables]
-    devices = {
-        (to := known.ports[key].guid if key in known.ports else key): one._replace(guid=to)
-        for key, one in discovery.devices.items()
-    }
-    facts = {port(one): replace(said, port=port(one)) for one, said in discovery.facts.items()}
+    cables = [DiscoveredCable(resolve(cable.a), resolve(cable.b), cable.rate) for cable in discovery.cables]
+    devices = {}
+    for port_guid, device in discovery.devices.items():
+        guid = known.ports[port_guid].guid if port_guid in known.ports else port_guid
+        devices[guid] = device._replace(guid=guid)
+    facts = {resolve(port): replace(facts, port=resolve(port)) for port, facts in discovery.facts.items()}
     return FabricDiscovery(cables, devices, discovery.problems, facts, discovery.events, discovery.temperatures)

@@ -6,9 +6,9 @@ cell   = text, a number first where it is one ("42 [-10..80]") | lanes | "N/A"
 lanes  = { "values": [ text, ... ] } | [ text, ... ] | "1.2,1.3 [-8..5]"
 ```
 
-Sections read: Operational Info (or "Operational Info" with the port's name), Physical Counters and BER Info, Module
-Info. Not the tool but its caller knows which port this is: `port`. Cells are texts; "N/A" is no value, never zero;
-"15E-255", the smallest ratio that the registers can hold, is a bit error ratio of zero.
+Sections read: Operational Info, Physical Counters and BER Info, Module Info. The tool does not name the port, so the
+caller gives it as `port`. Cells are texts. "N/A" is no value, never zero. "15E-255", the smallest ratio that the
+registers can hold, is a bit error ratio of zero.
 Source: the tool's own strings (mstflint, mlxlink), and public parsers of its output.
 """
 
@@ -25,7 +25,7 @@ from assay.fabric.readers.port_listing import find_stderr_problems
 from assay.fabric.readers.tolerant_json import find_object, load_json, read_lanes, read_leading_number
 from assay.model.fabric.ports_and_cables import PortId
 
-NOWHERE = PortId("port not told", 0)
+UNKNOWN_PORT = PortId("unknown port", 0)
 SECTIONS = ("Operational Info", "Physical Counters and BER Info", "Module Info")
 BER = {"Raw Physical BER": "raw", "Effective Physical BER": "effective", "Symbol BER": "symbol"}
 COUNTERS = {
@@ -44,30 +44,29 @@ IB_SPEED = re.compile(r"(?:IB-)?([A-Z]+(?:10)?)")
 
 
 def parse(text: str, stderr: str = "", port: PortId | None = None) -> FabricDiscovery:
-    """Read one port. Never raises: what cannot be read is said in `problems`."""
+    """Read one port. Never raises: `problems` names what cannot be read."""
     problems = find_stderr_problems(stderr)
     output = find_object(load_json(text, problems), "result", "output")
     problems += [f"there is no {name!r}" for name in SECTIONS if not find_object(output, name)] if not problems else []
     if port is None:
-        problems.append("mlxlink does not say whose port this is")
-    here = port or NOWHERE
+        problems.append("mlxlink does not name the port that this is")
+    here = port or UNKNOWN_PORT
     facts = _facts(here, output)
     return FabricDiscovery([], {}, tuple(problems), {here: facts} if output else {})
 
 
 def _facts(port: PortId, output: Mapping[str, Any]) -> PortFacts:
     link, errors, module = (find_object(output, name) for name in SECTIONS)
-    state, place = parse_port_state(str(link.get("State", "")), str(link.get("Physical state", "")))
-    told = {ours: one for theirs, ours in BER.items() if (one := read_leading_number(errors.get(theirs))) is not None}
-    counts = {
-        ours: int(one)
-        for theirs, ours in COUNTERS.items()
-        if (one := read_leading_number(errors.get(theirs))) is not None
-    }
-    return PortFacts(
-        port, state, place, _rate(link), counts,
-        {name: zero_if_no_errors(ratio) for name, ratio in told.items()}, _module(module),
-    )  # fmt: skip
+    state, physical = parse_port_state(str(link.get("State", "")), str(link.get("Physical state", "")))
+    counters = {name: int(count) for name, count in _read_numbers(errors, COUNTERS).items()}
+    ratios = {name: zero_if_no_errors(ratio) for name, ratio in _read_numbers(errors, BER).items()}
+    return PortFacts(port, state, physical, _rate(link), counters, ratios, _module(module))
+
+
+def _read_numbers(section: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, float]:
+    """Return the numbers in a section. `names` maps the tool's names to those of PortFacts."""
+    numbers = ((ours, read_leading_number(section.get(theirs))) for theirs, ours in names.items())
+    return {ours: number for ours, number in numbers if number is not None}
 
 
 def _rate(link: Mapping[str, Any]) -> str:
@@ -85,10 +84,7 @@ def _module(module: Mapping[str, Any]) -> dict[str, ModuleValue]:
         for theirs, ours in TEXTS.items()
         if isinstance(module.get(theirs), str) and module[theirs].strip() not in ("N/A", "")
     }
-    numbers: dict[str, ModuleValue] = {
-        ours: one for theirs, ours in NUMBERS.items() if (one := read_leading_number(module.get(theirs))) is not None
+    lanes: dict[str, ModuleValue] = {
+        ours: values for theirs, ours in LANES.items() if (values := read_lanes(module.get(theirs)))
     }
-    each: dict[str, ModuleValue] = {
-        ours: values for key, ours in LANES.items() if (values := read_lanes(module.get(key)))
-    }
-    return texts | numbers | each
+    return texts | _read_numbers(module, NUMBERS) | lanes

@@ -8,14 +8,14 @@ masks = "CapMask:" hex [ "CapMask2:" hex ]
 line  = name ":" { "." } value
 ```
 
-- Classic counters stop at their end (65535, 255, 15): those are `saturated`, the truth is "at least".
-- `-x` counts in 64 bits, but its error counters mean something only where CapMask2 has bit 1 (additional extended
-  counters); elsewhere tools print zeros for them, which are not taken over.
-- Port 255 is the sum of all ports: no port's fact.
-- The text names the port by LID. Whose LID it is, `guids` says (`addresses.py`); without it the GUID reads `lid 7`.
+- Classic counters stop at their maximum (65535, 255, 15). Then they are `saturated`: the true count may be higher.
+- `-x` counts in 64 bits. Its error counters are valid only if CapMask2 has bit 1 (additional extended counters).
+  Otherwise tools print zeros, which are not read.
+- Port 255 is the sum of all ports, not a port.
+- The text names the port by LID. `guids` maps it to a GUID (`lid_addresses`); without it the GUID reads `lid 7`.
 - `CounterSelect` and `PortSelect` are no counters.
 
-A block lacks nothing when it has all counters of its kind; a block that does not is a problem.
+A block that lacks counters of its kind is a problem.
 Source: infiniband-diags 44, `perfquery.c`.
 """
 
@@ -57,41 +57,41 @@ DETAILS: Mapping[str, set[str]] = {
     },
 }  # fmt: skip
 ADDITIONAL = 1 << 1
-"""CapMask2: the extended attribute carries the error counters too."""
+"""CapMask2: the extended attribute has the error counters too."""
 ALL_PORTS = 255
 
 
 def parse(text: str, stderr: str = "", guids: Mapping[int, str] | None = None) -> FabricDiscovery:
-    """Read counters. `guids` are the devices' GUIDs by LID. Never raises: what cannot be read is in `problems`."""
+    """Read counters. `guids` are the devices' GUIDs by LID. Never raises: `problems` names what cannot be read."""
     problems = find_stderr_problems(stderr) + find_truncation(text)
     facts: list[PortFacts] = []
-    block: _Block | None = None
+    block: _CounterBlock | None = None
     for number, line in number_lines(text):
         if header := HEADER.fullmatch(line):
-            facts += block.done(problems, guids or {}) if block else []
-            block = _Block(header)
+            facts += block.finish(problems, guids or {}) if block else []
+            block = _CounterBlock(header)
         elif (found := LINE.fullmatch(line)) and block:
             if found[1] in block.counters:
-                problems.append(f"line {number}: {found[1]} stands here twice, what belongs to whom is not plain")
+                problems.append(f"line {number}: {found[1]} occurs twice, so it is not clear which port it belongs to")
             block.counters[found[1]] = int(found[2], 16 if found[2].startswith("0x") else 10)
         elif line:
             problems.append(f"line {number} cannot be read: {line[:80]!r}")
-    facts += block.done(problems, guids or {}) if block else []
+    facts += block.finish(problems, guids or {}) if block else []
     if not facts and not problems:
         problems.append("no port's counters were found")
     return FabricDiscovery([], {}, tuple(problems), merge_port_facts(facts))
 
 
-class _Block:
-    """One port's answer to one question."""
+class _CounterBlock:
+    """The counters of one kind of one port."""
 
     def __init__(self, header: re.Match[str]) -> None:
         self.kind, self.lid, self.port = header[1], int(header[2]), int(header[3])
         self.additional = bool(int(header[5] or "0", 16) & ADDITIONAL)
         self.counters: dict[str, int] = {}
 
-    def done(self, problems: list[str], guids: Mapping[int, str]) -> list[PortFacts]:
-        """Return what the block says of its port; say what it lacks."""
+    def finish(self, problems: list[str], guids: Mapping[int, str]) -> list[PortFacts]:
+        """Return the facts of the port, none for a sum. Add a problem for each counter that is missing."""
         where = f"{self.kind} counters of LID {self.lid} port {self.port}"
         needed = self._needed()
         if needed is None:
@@ -102,7 +102,7 @@ class _Block:
         if self.port == ALL_PORTS:
             return []
         if self.lid not in guids:
-            problems.append(f"{where}: the text does not say whose LID that is")
+            problems.append(f"{where}: the device of this LID is not known")
         counters = {name: count for name, count in self.counters.items() if name not in SELECTORS}
         if self.kind == "Port extended" and not self.additional:
             counters = {name: count for name, count in counters.items() if name in DATA}

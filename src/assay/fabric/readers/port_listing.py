@@ -1,9 +1,7 @@
-"""Joins the ends that a tool listed into cables, and says which do not agree.
+"""What readers share: joins the listed ends into cables, and finds the signs of a text that lost a part.
 
-Most tools print each cable twice, once at either device. That is how a text that lost a part betrays itself: an end
-without its other end.
-
-Whether all ports of a switch are listed, for tools that list every port, cabled or not.
+Most tools print each cable twice, once at either device. So an end without its other end shows that a part is missing.
+Tools that list every port of a switch, cabled or not, show it by a gap in the port numbers.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ from assay.fabric.link_rates_and_states import find_slowest_rate
 from assay.model.fabric.ports_and_cables import DeviceKind, PortId
 
 PortEnds = dict[PortId, tuple[PortId, str]]
-"""Each port with what it is cabled to, and the rate."""
+"""Each port with the port that it is cabled to, and the rate."""
 
 MAX_LINE_LENGTH = 4096
 
@@ -25,23 +23,23 @@ NO_ANSWER = re.compile(
     r"|ib(?:warn|panic): (?!\[\d+\] sim_connect: attached)",
     re.IGNORECASE,
 )
-"""What libibmad, libibumad and ssh say when an answer did not come. ibsim's greeting is none of it."""
+"""What libibmad, libibumad and ssh print when an answer is missing. ibsim's greeting is not such a line."""
 
 
 def find_stderr_problems(stderr: str) -> list[str]:
-    """Return a problem for every line of stderr that says that an answer did not come."""
+    """Return a problem for each line of stderr that reports a missing answer."""
     return [f"stderr: {line.strip()}" for line in stderr.splitlines() if NO_ANSWER.search(line)]
 
 
 def find_truncation(text: str) -> list[str]:
-    """Return a problem for a text whose last line does not end, for formats where a number may end a line."""
+    """Return a problem if the last line has no line feed. Needed for formats in which a number may end a line."""
     return ["the last line has no end: the text was cut off"] if text and not text.endswith("\n") else []
 
 
 def number_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the lines with their numbers, without blanks around them. One longer than any tool writes is cut short.
+    """Yield the lines, stripped, with their numbers. A line longer than any tool writes is cut to 80 characters.
 
-    Patterns with several open places take very long on a very long line.
+    Regular expressions with several repetitions take very long on a very long line.
     """
     for number, line in enumerate(text.splitlines(), start=1):
         yield number, line.strip() if len(line) <= MAX_LINE_LENGTH else f"{line[:80].strip()} …"
@@ -60,9 +58,9 @@ def format_port(port: PortId) -> str:
 def join_ends(
     ends: Mapping[PortId, tuple[PortId, str]], devices: Mapping[str, DiscoveredDevice], problems: list[str]
 ) -> list[DiscoveredCable]:
-    """Join the two ends of each cable; add to `problems` which ones do not agree.
+    """Join the two ends of each cable. Add to `problems` the ends that do not agree.
 
-    A link is as slow as the slower of its ends: they may be asked while it comes up.
+    If the two ends report different rates, the slower counts: the link may have been coming up.
     """
     cables, unlisted = [], set()
     for here, (there, rate) in ends.items():
@@ -80,19 +78,19 @@ def join_ends(
             continue
         slower = find_slowest_rate(rate, back[1]) if back and back[1] != rate else rate
         if back and back[1] != rate and not slower:
-            problems.append(f"{format_port(here)} says {rate or 'no rate'}, its other end {back[1] or 'no rate'}")
+            problems.append(f"{format_port(here)} reports {rate or 'no rate'}, its other end {back[1] or 'no rate'}")
         cables.append(DiscoveredCable(here, there, slower or rate))
-    problems += [f"{one} is cabled but has no record of its own" for one in sorted(unlisted)]
+    problems += [f"{guid} is cabled but has no record of its own" for guid in sorted(unlisted)]
     return cables
 
 
 def check_has_cables(cables: Sequence[DiscoveredCable], problems: list[str]) -> list[str]:
-    """Return the problems, and one more where there is no cable at all."""
+    """Return the problems, and one more if there is no cable at all."""
     return problems if cables else [*problems, "no cable was discovered"]
 
 
 class PortListing:
-    """What a reader has understood so far of a tool that lists ports line by line."""
+    """Collects the ports of a tool that lists them line by line."""
 
     def __init__(self, stderr: str) -> None:
         self.devices: dict[str, DiscoveredDevice] = {}
@@ -101,14 +99,14 @@ class PortListing:
         self.problems = find_stderr_problems(stderr)
 
     def add_device(self, port: PortId, kind: DeviceKind, description: str) -> None:
-        """Take in that a port is listed under its device, which has at least as many ports."""
+        """Add the device of a listed port. It has at least as many ports as the port's number."""
         known = self.devices.get(port.guid)
         self.devices[port.guid] = DiscoveredDevice(
             port.guid, kind, max(port.number, known.ports if known else 0), description
         )
 
     def add_port(self, where: str, facts: PortFacts, there: PortId | None) -> None:
-        """Take in one port; `there` is what it is cabled to."""
+        """Add a port. `where` is its place in the text, `there` the port that it is cabled to."""
         here = facts.port
         if here in self.facts:
             self.problems.append(f"{where}: {format_port(here)} is listed twice")
@@ -119,65 +117,65 @@ class PortListing:
                 self.problems.append(f"{where}: no rate of {format_port(here)}")
 
     def add_unreadable_line(self, number: int, line: str) -> None:
-        """Take in a line that cannot be read."""
+        """Add the problem of a line that cannot be read."""
         self.problems.append(f"line {number} cannot be read: {line.strip()[:80]!r}")
 
     def list_port_numbers(self, guids: Iterable[str]) -> dict[str, set[int]]:
-        """Return the numbers of the ports that these devices list."""
-        numbers: dict[str, set[int]] = {one: set() for one in guids}
+        """Return the numbers of the listed ports of these devices, by GUID."""
+        numbers: dict[str, set[int]] = {guid: set() for guid in guids}
         for port in self.facts:
             if port.guid in numbers:
                 numbers[port.guid].add(port.number)
         return numbers
 
     def to_discovery(self) -> FabricDiscovery:
-        """Return all of it, joined into cables."""
+        """Return the discovery, with the ends joined into cables."""
         cables = join_ends(self.ends, self.devices, self.problems)
         return FabricDiscovery(cables, self.devices, tuple(check_has_cables(cables, self.problems)), self.facts)
 
 
 PRODUCT = re.compile(r".*:([\w-]+)/U[0-9]+")
 SWITCHLIKE = re.compile(r"MF0;|.*:[\w-]+/U[0-9]+$|Quantum|SwitchIB|Switch-IB|Infiniscale|SwitchX")
-"""How switches describe themselves, managed and by default."""
+"""How switches describe themselves: managed ones, and others by default."""
 
 PORTS_OF_PRODUCT: Mapping[str, set[int]] = {
     "MQM9700": {64, 65, 128, 129}, "MQM9790": {64, 65, 128, 129}, "MQM8700": {40, 41, 80, 81},
     "MQM8790": {40, 41, 80, 81}, "MSB7700": {36}, "MSB7780": {36}, "MSB7790": {36}, "MSB7800": {36, 37},
     "MSB7890": {36, 37}, "SX6036": {36},
 }  # fmt: skip
-"""How many ports a product has, whole or split, with and without the one of its aggregation node (NVIDIA's manuals)."""
+"""The number of ports of a product, whole or split, with and without the aggregation node's (NVIDIA's manuals)."""
 
 
 def find_product(description: str) -> str:
-    """Return the product that a switch names in its description, empty where it names none."""
+    """Return the product that a switch names in its description, "" if it names none."""
     found = PRODUCT.fullmatch(description)
     return found[1] if found else ""
 
 
 def find_port_gaps(numbers: Mapping[str, set[int]]) -> list[str]:
-    """Say of which switches, by GUID, a port is missing among those that are listed."""
+    """Return a problem for each switch whose listed port numbers have a gap. `numbers` are by GUID."""
     return [
-        f"{guid} does not list port {min(lacking)}"
+        f"{guid} does not list port {min(missing)}"
         for guid, listed in numbers.items()
-        if (lacking := set(range(1, max(listed, default=0) + 1)) - listed)
+        if (missing := set(range(1, max(listed, default=0) + 1)) - listed)
     ]
 
 
 def find_truncated_switches(
     suspects: Iterable[str], numbers: Mapping[str, set[int]], products: Mapping[str, str]
 ) -> list[str]:
-    """Say of which of these switches ports may be missing after the last one that is listed.
+    """Return a problem for each suspect switch that may have ports after the last listed one.
 
-    A switch has as many ports as its product has, or, for a product that is not known here, as another one like it.
+    A switch has as many ports as its product. If the product is not known here, it has as many as another one of it.
     """
-    tops = {guid: max(listed, default=0) for guid, listed in numbers.items()}
-    said = []
+    highest = {guid: max(listed, default=0) for guid, listed in numbers.items()}
+    problems = []
     for guid in suspects:
-        top, product = tops[guid], products[guid]
-        alike = [tops[other] for other, its in products.items() if its == product and other != guid]
-        if product in PORTS_OF_PRODUCT:
-            if top not in PORTS_OF_PRODUCT[product] and top not in alike:
-                said.append(f"{guid} lists {top} ports, but a {product} has {min(PORTS_OF_PRODUCT[product])} or more")
-        elif top < max(alike, default=top + 1):
-            said.append(f"{guid} lists {top} ports; nothing says whether that is all of them")
-    return said
+        ports, product = highest[guid], products[guid]
+        of_same = [highest[other] for other, its in products.items() if its == product and other != guid]
+        known = PORTS_OF_PRODUCT.get(product, set())
+        if known and ports not in known and ports not in of_same:
+            problems.append(f"{guid} lists {ports} ports, but a {product} has {min(known)} or more")
+        elif not known and ports < max(of_same, default=ports + 1):
+            problems.append(f"{guid} lists {ports} ports; nothing shows whether that is all of them")
+    return problems

@@ -7,12 +7,12 @@ portinfo = "# Port info:" address "port" n { line }
 address  = "Lid" lid | "DR path" path
 line     = name ":" "." { "." } text | text                 (a line without a name continues the one before)
 nodedesc = "Node Description:" { "." } text              (belongs to the Node info before it)
-pkeys    = a table as in `pkey_table.py`                 (belongs to the Port info before it)
+pkeys    = a table as in `health/partition_keys`         (belongs to the Port info before it)
 ```
 
-Node info gives the GUID of an address; a port whose address has none here is looked up in `guids` (`addresses.py`).
-`LinkSpeedActive: 10.0 Gbps` alone means QDR or anything faster: what counts is LinkSpeedExtActive after it, and
-where that line is not there the rate is not known.
+Node info gives the GUID of an address. Other addresses are looked up in `guids` (see `lid_addresses`).
+`LinkSpeedActive: 10.0 Gbps` alone means QDR or anything faster. LinkSpeedExtActive after it decides; without that line
+the rate is not known.
 Source: infiniband-diags 44, `smpquery.c`; PortInfo and NodeInfo of the InfiniBand Architecture Specification.
 """
 
@@ -52,15 +52,16 @@ class _Block:
 
 
 def parse(text: str, stderr: str = "", guids: Mapping[int, str] | None = None) -> FabricDiscovery:
-    """Read nodes and ports. `guids` are the devices' GUIDs by LID. Never raises: see `problems`."""
+    """Read nodes and ports. `guids` are the devices' GUIDs by LID. Never raises: `problems` names what is wrong."""
     problems = find_stderr_problems(stderr) + find_truncation(text)
     blocks = _blocks(text, problems)
-    known = {f"Lid {lid}": one for lid, one in (guids or {}).items()}
+    known = {f"Lid {lid}": guid for lid, guid in (guids or {}).items()}
     devices: dict[str, DiscoveredDevice] = {}
     for block in blocks:
         if block.kind == "Node" and (device := _device(block, problems)):
             known[block.address], devices[device.guid] = device.guid, device
-    facts = [one for block in blocks if block.kind == "Port" and (one := _port(block, known, problems))]
+    ports = (_port(block, known, problems) for block in blocks if block.kind == "Port")
+    facts = [port for port in ports if port]
     if not blocks and not problems:
         problems.append("no node and no port was found")
     return FabricDiscovery([], devices, tuple(problems), merge_port_facts(facts))
@@ -74,25 +75,20 @@ def _blocks(text: str, problems: list[str]) -> list[_Block]:
             blocks.append(_Block(kind, address.strip(), int(lid or 0), int(port or 0)))
         elif (found := DESCRIPTION.fullmatch(line)) and blocks and blocks[-1].kind == "Node":
             blocks[-1].description = found[1].strip()
-        elif (table := _table(blocks)).add_line(line):
-            _keep(table, blocks, number, problems)
+        elif (table := (blocks[-1].table if blocks else None) or PkeyTable()).add_line(line):
+            _add_table(table, blocks, number, problems)
         elif (found := LINE.fullmatch(line)) and blocks:
-            _enter(blocks[-1], found[1], found[2].strip(), problems)
+            _add_line(blocks[-1], found[1], found[2].strip(), problems)
         elif line and not (blocks and CONTINUED.fullmatch(line)):
             problems.append(f"line {number} cannot be read: {line[:80]!r}")
     return blocks
 
 
-def _table(blocks: list[_Block]) -> PkeyTable:
-    """Return the table that is being read, else a new one."""
-    return (blocks[-1].table if blocks else None) or PkeyTable()
-
-
-def _keep(table: PkeyTable, blocks: list[_Block], number: int, problems: list[str]) -> None:
+def _add_table(table: PkeyTable, blocks: list[_Block], number: int, problems: list[str]) -> None:
     if blocks and blocks[-1].kind == "Port":
         blocks[-1].table = table
     else:
-        problems.append(f"line {number}: the text does not say whose P_Keys these are: ask for portinfo first")
+        problems.append(f"line {number}: the port of these P_Keys is not known: run smpquery portinfo before pkeys")
 
 
 def _pkeys(block: _Block, problems: list[str]) -> frozenset[int] | None:
@@ -103,18 +99,18 @@ def _pkeys(block: _Block, problems: list[str]) -> frozenset[int] | None:
     return block.table.pkeys if block.table.is_complete else None
 
 
-def _enter(block: _Block, name: str, said: str, problems: list[str]) -> None:
-    """Enter a line; where it cannot be of this block, the line that began another one was lost."""
+def _add_line(block: _Block, name: str, text: str, problems: list[str]) -> None:
+    """Add a line to a block. If it cannot belong there, the line that starts another block was lost."""
     if name in block.lines or name in (PORT_LINES if block.kind == "Node" else NODE_LINES - PORT_LINES):
-        problems.append(f"{name} stands twice after {block.address}: what belongs to whom is not plain")
-    block.lines[name] = said
+        problems.append(f"{name} after {block.address} belongs to another block, whose first line is missing")
+    block.lines[name] = text
 
 
 def _lacks(block: _Block, needed: set[str], problems: list[str]) -> bool:
-    lacking = sorted(needed - block.lines.keys())
-    if lacking:
-        problems.append(f"the {block.kind.lower()} info of {block.address} lacks {', '.join(lacking)}")
-    return bool(lacking)
+    missing = sorted(needed - block.lines.keys())
+    if missing:
+        problems.append(f"the {block.kind.lower()} info of {block.address} lacks {', '.join(missing)}")
+    return bool(missing)
 
 
 def _device(block: _Block, problems: list[str]) -> DiscoveredDevice | None:
@@ -131,16 +127,16 @@ def _port(block: _Block, known: Mapping[str, str], problems: list[str]) -> PortF
     if _lacks(block, PORT_LINES, problems):
         return None
     lines = block.lines
-    state, place = parse_port_state(lines["LinkState"], lines["PhysLinkState"])
+    state, physical = parse_port_state(lines["LinkState"], lines["PhysLinkState"])
     if not state:
         problems.append(f"the state {lines['LinkState']!r} of {block.address} port {block.port} is not known")
     rate = _rate(lines) if state == "active" else ""
     if state == "active" and not rate:
-        problems.append(f"the rate of {block.address} port {block.port} is not told")
+        problems.append(f"the rate of {block.address} port {block.port} is missing")
     if block.address not in known:
-        problems.append(f"{block.address}: the text does not say whose address that is")
-    name = known.get(block.address, f"lid {block.lid}" if block.lid else block.address)
-    return PortFacts(PortId(name, block.port), state, place, rate, pkeys=_pkeys(block, problems))
+        problems.append(f"{block.address}: the device of this address is not known")
+    guid = known.get(block.address, f"lid {block.lid}" if block.lid else block.address)
+    return PortFacts(PortId(guid, block.port), state, physical, rate, pkeys=_pkeys(block, problems))
 
 
 def _rate(lines: Mapping[str, str]) -> str:
@@ -148,5 +144,6 @@ def _rate(lines: Mapping[str, str]) -> str:
     slow = LANE.fullmatch(lines["LinkSpeedActive"])
     if fast := LANE.fullmatch(extended):
         return rate_from_lanes(lines["LinkWidthActive"], fast[1])
-    settled = slow and (extended == "No Extended Speed" or slow[1] in ("2.5", "5.0"))
-    return rate_from_lanes(lines["LinkWidthActive"], slow[1]) if slow and settled else ""
+    if slow and (extended == "No Extended Speed" or slow[1] in ("2.5", "5.0")):
+        return rate_from_lanes(lines["LinkWidthActive"], slow[1])
+    return ""

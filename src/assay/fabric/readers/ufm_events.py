@@ -8,10 +8,9 @@ text  = any, with ends: "(Switch:" name ":" label ")" guid ":" port, and "cable 
 label = "1/17/1" (ASIC/cage/port) | "17/1" | port
 ```
 
-Times are the manager's own, without a time zone. A port is known by its GUID: from the ends in the text, or from
-`dev_id` with the label in `place`: cage c, port p of a twin-port cage is port 2·(c-1)+p. Events without either are kept
-without ports. Events are no topology, and nothing shows a line that was not written: only lines that cannot be read
-make them partial.
+Times are the manager's own, without a time zone. The port comes from the ends in the text, or from `dev_id` with the
+label in `place`: cage c, port p of a twin-port cage is port 2·(c-1)+p. Events without either have no port. Nothing
+shows that a line is missing, so only lines that cannot be read make the result partial.
 Source: NVIDIA UFM Enterprise User Manual, Events; public tools that read the log.
 """
 
@@ -33,7 +32,7 @@ LABEL = re.compile(r"(?:.*/ |^)(?:(?:[0-9]{1,4}/)?([0-9]{1,4})/([12])|([0-9]{1,5
 
 
 def parse(text: str, stderr: str = "") -> FabricDiscovery:
-    """Read events, in the order of the log. Never raises: what cannot be read is said in `problems`."""
+    """Read events, in the order of the log. Never raises: `problems` names what cannot be read."""
     problems = find_stderr_problems(stderr) + find_truncation(text)
     events = []
     for number, line in enumerate(text.splitlines(), start=1):
@@ -56,7 +55,7 @@ def _event(found: re.Match[str]) -> FabricEvent:
 
 
 def port_of_label(place: str) -> int:
-    """Return the port's number for a label at the end of `place`, 0 where there is none."""
+    """Return the port's number for a label at the end of `place`, 0 if there is none."""
     found = LABEL.search(place.strip())
     if not found:
         return 0

@@ -5,13 +5,12 @@ file = "[" { link } "]"                                   (JSON)
 link = { "source_guid": guid, "source_port": n, "destination_guid": guid, "destination_port": n, ... }
 ```
 
-`name` says the same once more (`GUID_PORT:GUID_PORT`). Also read where they are there: the descriptions
-`source_port_node_description` and `destination_port_node_description` (hints), `source_port_dname` and
-`destination_port_dname` (the labels), `width` with `speed` or `active_speed`.
+`name` repeats the four (`GUID_PORT:GUID_PORT`). Optional fields are `width` with `speed` or `active_speed`; the labels
+`source_port_dname` and `destination_port_dname`; and, as hints, the descriptions `source_port_node_description` and
+`destination_port_node_description`.
 
-UFM lists no speed in most versions: then a cable's rate is empty, and nobody can say of this text whether it runs as
-fast as designed. A link stands here once and nothing counts them, so a link that UFM left out is not seen; a text cut
-off is.
+Most versions of UFM list no speed. Then a cable's rate is empty, and the text cannot show whether it is as designed. A
+link is listed once, and there is no count, so a link that UFM left out goes unnoticed. A text that is cut off does not.
 Source: NVIDIA UFM Enterprise REST API, Links; public plugins that read it.
 """
 
@@ -32,7 +31,7 @@ HOST_PORT = re.compile(r"HCA-\w+/[0-9]+")
 
 
 def parse(text: str, stderr: str = "") -> FabricDiscovery:
-    """Read a list of links. Never raises: what cannot be read is said in `problems`."""
+    """Read a list of links. Never raises: `problems` names what cannot be read."""
     problems = find_stderr_problems(stderr)
     document = load_json(text, problems)
     if document is not None and not isinstance(document, list):
@@ -51,21 +50,21 @@ def parse(text: str, stderr: str = "") -> FabricDiscovery:
             PortId(normalise_guid(name[1]), int(name[2])),
             PortId(normalise_guid(name[3]), int(name[4])),
         }:
-            problems.append(f"link {index + 1} is not the link that its name says")
+            problems.append(f"link {index + 1} does not match its name")
         cable = DiscoveredCable(a, b, _rate(link))
         for port in (a, b):
             if port in ends and set(ends[port][:2]) != {a, b}:
                 problems.append(f"{format_port(port)} has two links")
         ends[a] = ends[b] = cable
     cables = list(dict.fromkeys(ends.values()))
-    untold = sum(not cable.rate for cable in cables)
-    if 0 < untold < len(cables):
-        problems.append(f"{untold} of {len(cables)} links do not tell their rate")
+    without_rate = sum(not cable.rate for cable in cables)
+    if 0 < without_rate < len(cables):
+        problems.append(f"{without_rate} of {len(cables)} links have no rate")
     return FabricDiscovery(cables, devices, tuple(check_has_cables(cables, problems)), facts)
 
 
 def _end(link: Any, side: str, devices: dict[str, DiscoveredDevice], facts: dict[PortId, PortFacts]) -> PortId | None:
-    """Return one end of a link; take in its device and label."""
+    """Return one end of a link, and add its device and label."""
     if not isinstance(link, dict):
         return None
     digits = re.fullmatch("(?:0x)?([0-9a-fA-F]{1,16})", str(link.get(f"{side}_guid", "")))
