@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from ledger.conftest import postgres  # noqa: F401 — a fixture of the ledger's room
+from person import ann  # noqa: F401 — a fixture
 from sqlalchemy import create_engine, text
 
 sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[1] / "actions")]

@@ -305,7 +305,9 @@ class Histories(RuleBasedStateMachine):
         """Take every outcome and every word of the schedulers away: what still moves, moves for another reason."""
         blind = tuple(replace(view, latest=(), jobs=None) for view in situation.nodes)
         faults = {view.name: view.node_state.faults for view in blind}
-        lost = {name: {one.id for one in known if one.fault_class == "telemetry.lost"} for name, known in faults.items()}
+        lost = {
+            name: {one.id for one in known if one.fault_class == "telemetry.lost"} for name, known in faults.items()
+        }
         patient = {name for name, answer in self.paper.policy.faults.items() if answer.timing == "pending"}
         for one in type(self).decide(replace(situation, nodes=blind)):
             if one.timing != "record":

@@ -162,8 +162,8 @@ def _format_seen_parts(seen: asset.PartsSeenEntry, _: str) -> str:
         sources.setdefault(serial, []).append(SOURCE_NAMES.get(source, source))
     numbers = [f"serial number {serial}, by {' and '.join(names)}" for serial, names in sources.items()]
     new = [f"{place} {part.serial}" for place, part in parts if part.was is None]
-    whose = "its serial number" if len(new) == 1 else "their serial numbers"
-    first = [f"{format_count(len(new), 'part')} with {whose} ({format_list(new, 3)})"] if new else []
+    owner = "its" if len(new) == 1 else "their"
+    first = [f"{format_count(len(new), 'part')} with {owner} serial numbers ({format_list(new, 3)})"] if new else []
     return "; ".join([*changed, *gone, *numbers, *first])
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from assay.lifecycle.policy_response import respond_to_fault
+from assay.model.entries.node_entries import read_entered_state
 from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.outcome import Measurement, RecordedOutcome
@@ -84,7 +85,7 @@ class StateTimeline:
         for entry in entries:
             if entry.kind in ("node.enrolled", "transition"):
                 self._since[entry.node].append(parse_time(entry.at))
-                self._state[entry.node].append(entry.body.get("to") or entry.body.get("state", ""))
+                self._state[entry.node].append(read_entered_state(entry))
 
     def state_at(self, node: str, when: str) -> str:
         """Return the state of a node at a time, before its first entry the one that it began in; "" for a stranger."""

@@ -24,7 +24,7 @@ class FaultEntry(EntryContent):
     fault_class: str = field(metadata=stored_as("class"))
     subject: str
     severity: FaultSeverity
-    blame: FaultBlame = field(metadata=stored_as(missing="unknown"))
+    blame: FaultBlame = field(metadata=stored_as(missing=""))
     remedy: Remedy = field(metadata=stored_as(missing="none"))
     count: int = field(metadata=stored_as(missing=1))
     first_seen: str = field(metadata=stored_as(missing=""))
@@ -44,7 +44,7 @@ class FaultClearedEntry(EntryContent):
 
 
 @dataclass(frozen=True, slots=True)
-class _AlertNote(EntryContent):
+class AlertNoteEntry(EntryContent):
     """An alert: its name and fingerprint, the fault class and part that a rule maps it to, when it began."""
 
     alert: str
@@ -55,14 +55,14 @@ class _AlertNote(EntryContent):
     fingerprint: str = field(metadata=stored_as(missing=""))
 
 
-class AlertResolvedEntry(_AlertNote):
+class AlertResolvedEntry(AlertNoteEntry):
     """An alert about a node of the fleet is over."""
 
     __slots__ = ()
     kind = "alert.resolved"
 
 
-class AlertElsewhereEntry(_AlertNote):
+class AlertElsewhereEntry(AlertNoteEntry):
     """An alert came in that names no node of the fleet."""
 
     __slots__ = ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from assay.model.entries.entry_content import EntryContent, stored_as
+from assay.model.ledger_entry import LedgerEntry
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,3 +26,10 @@ class TransitionEntry(EntryContent):
     to_state: str = field(metadata=stored_as("to"))
     decision: str = field(metadata=stored_as(missing=""))
     reason: str = field(default="", metadata=stored_as(omit_empty=True))
+
+
+def read_entered_state(entry: LedgerEntry) -> str:
+    """Return the state into which an enrolment or a transition brings the node."""
+    if entry.kind == NodeEnrolledEntry.kind:
+        return NodeEnrolledEntry.read(entry).state
+    return TransitionEntry.read(entry).to_state

@@ -24,7 +24,9 @@ from assay.lifecycle.faults.sightings import FaultSighting
 from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.lifecycle.outstanding_effects import OutstandingEffect, list_outstanding_effects
 from assay.model.decision import RESTART_ACTIONS, Decision, DecisionCause
-from assay.model.ledger_entry import LedgerEntry, derive_id
+from assay.model.entries.effect_entries import EffectIntentEntry, EffectVerifiedEntry
+from assay.model.entries.operator_entries import CertifiedEntry
+from assay.model.ledger_entry import derive_id
 from assay.model.specs.check_catalog_and_gates import Phase
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.timestamps import format_time, hours, parse_time
@@ -254,8 +256,8 @@ class ReplaySimulator:
     def _start_effect(self, name: str, one: OutstandingEffect) -> bool:
         """Begin an effect; return whether it takes no time and is over."""
         actor, effect = self._stage.simulated_nodes[name], derive_id(one.decision, one.action)
-        body = {"effect": effect, "action": one.action, "decision": one.decision, "before": {}, "params": {}}
-        self._stage.apply(LedgerEntry(effect, format_time(self._now), "effect.intent", name, body))
+        intent = EffectIntentEntry(effect, one.action, one.decision)
+        self._stage.apply(intent.make_entry(effect, format_time(self._now), name))
         span = self._pace.actions.get(one.action)
         lasts = span.as_timedelta if span and (actor.in_use or one.action not in DRAIN_ACTIONS) else timedelta()
         if lasts:
@@ -267,10 +269,8 @@ class ReplaySimulator:
     def _finish_effect(self, name: str, about: tuple[str, str]) -> None:
         effect, action = about
         self._until = self._now
-        body = {"effect": effect, "reason": "as declared", "facts": {}}
-        self._stage.apply(
-            LedgerEntry(derive_id(effect, "verified"), format_time(self._now), "effect.verified", name, body)
-        )
+        verified = EffectVerifiedEntry(effect, action, "as declared")
+        self._stage.apply(verified.make_entry(derive_id(effect, "verified"), format_time(self._now), name))
         if action in DRAIN_ACTIONS:
             self._stage.simulated_nodes[name].in_use = False
 
@@ -305,10 +305,8 @@ class ReplaySimulator:
     def _certify(self, name: str, call: str) -> None:
         if self._stage.simulated_nodes[name].verifying == call:
             self._stage.simulated_nodes[name].verifying = ""
-            said = {"who": "a person", "reason": "the fault is cleared"}
-            self._stage.apply(
-                LedgerEntry(derive_id("certified", name, call), format_time(self._now), "certified", name, said)
-            )
+            certified = CertifiedEntry("a person", "the fault is cleared")
+            self._stage.apply(certified.make_entry(derive_id("certified", name, call), format_time(self._now), name))
 
     def _empty_snapshot(self) -> FleetSnapshot:
         """Return the moment and the policy, for questions about one node."""

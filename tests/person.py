@@ -1,4 +1,4 @@
-"""A repository with this project's declarations, a short history, and a person who types."""
+"""A person who types verbs in a fleet repository with a short history. Import the fixture `ann` in a conftest."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
 from assay.model.ledger_entry import LedgerEntry
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 
 
 class Person:

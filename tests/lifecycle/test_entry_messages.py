@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import ast
-import json
 import re
-from pathlib import Path
 
 import pytest
 
-import assay
 from assay.lifecycle.entry_messages import FORMATTED_KINDS, EntryFormatter, format_entries
-from assay.model import ledger_entry as ledger_kinds
+from assay.model.entries.registry import CONTENT_CLASSES
 from assay.model.ledger_entry import LedgerEntry, derive_id
 
 AT = "2026-11-22T09:00:00+00:00"
@@ -88,28 +84,7 @@ def test_a_line_is_told_as_a_person_would_tell_it(text, piece):
 
 
 def test_every_kind_of_line_has_words():
-    assert {kind for kind, _, _ in LINES} == FORMATTED_KINDS
-    assert _documented() | _written() <= FORMATTED_KINDS
-
-
-def _documented() -> set[str]:
-    """The kinds in the table of the ledger's own description."""
-    cells = re.findall(r"^\| ([a-z., ()]+) \|", ledger_kinds.__doc__ or "", re.MULTILINE)
-    listed = {name.strip() for cell in cells for name in re.sub(r"\(.*?\)", "", cell).split(",")}
-    return listed - {"kind", ""}
-
-
-def _written() -> set[str]:
-    """The kinds that any code writes by name: the third argument of an Entry, where it stands there as text."""
-    root = Path(assay.__file__).parent
-    calls = [
-        node
-        for path in root.rglob("*.py")
-        if "Entry(" in (text := path.read_text())
-        for node in ast.walk(ast.parse(text))
-        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Entry" and len(node.args) > 3
-    ]
-    return {str(call.args[2].value) for call in calls if isinstance(call.args[2], ast.Constant)}
+    assert {kind for kind, _, _ in LINES} == FORMATTED_KINDS == set(CONTENT_CLASSES)
 
 
 def test_lines_of_one_pass_know_each_other():
@@ -123,40 +98,3 @@ def test_lines_of_one_pass_know_each_other():
 
 def test_a_kind_that_nobody_knows_is_told_plainly_and_whole():
     assert "colour red" in EntryFormatter().format(LedgerEntry("1", AT, "new.kind", "n0003", {"colour": "red"}))
-
-
-def test_history_shows_moves_alone_to_whoever_asks_for_those(ann):
-    ann.types("move", "n0002", "debug", "--reason", "on the bench")
-    ann.types("hold", "n0002", "--reason", "bob is at it", "--for", "2d")
-    assert [one["kind"] for one in ann.reads("history", "n0002", "--moves")["entries"]] == [
-        "node.enrolled",
-        "move",
-        "hold",
-    ]
-    text = ann.types("history", "n0002", "--moves")
-    assert "asked by ann to go to debug: on the bench" in text
-    assert "held by ann until " in text
-
-
-def test_history_of_a_serial_number_shows_every_place_and_what_happened_there(ann):
-    gpu, at = {"kind": "gpu", "serial": "1650923001"}, "2026-11-21T1{}:00:00+00:00".format
-    suspect = {"kind": "gpu", "place": "gpu2", "serial": "1650923001", "faults": ["gpu.xid.79"]}
-    seen = {"severity": "catastrophic", "blame": "hardware", "first_seen": AT, "last_seen": AT, "detail": "fell off"}
-    asked = {"effect": "x", "action": "dossier", "decision": "d", "before": {"suspects": [suspect]}}
-    ann.ledger().append(
-        LedgerEntry("p1", at(3), "parts.seen", "n0003", {"parts": {"gpu2": gpu}, "node": {}}),
-        LedgerEntry("f1", at(4), "fault", "n0003", {**FAULT, **seen}),
-        LedgerEntry("x1", at(5), "effect.intent", "n0003", asked),
-        LedgerEntry("p2", at(6), "parts.seen", "n0004", {"parts": {"gpu7": gpu}, "node": {}}),
-        LedgerEntry("p3", at(6), "part.returned", "n0004", {**gpu, "place": "gpu7", **SENT}),
-    )
-    told = ann.reads("history", "--serial", "1650923001")["stays"]
-    assert [(stay["node"], stay["place"], bool(stay["until"])) for stay in told] == [
-        ("n0003", "gpu2", True),
-        ("n0004", "gpu7", False),
-    ]
-    assert [one["kind"] for one in told[0]["happened"]] == ["fault", "effect.intent"]
-    assert [one["kind"] for one in told[1]["happened"]] == ["part.returned"]
-    assert "sent back, with a dossier" in ann.types("history", "--serial", "1650923001")
-    assert "was ever seen" in ann.is_refused("history", "--serial", "165")
-    assert json.dumps(told)
