@@ -10,7 +10,7 @@ import pytest
 from quiet_site import NODES, Far, Site
 
 from assay.cli.render.node_explanation import build_decision_chain
-from assay.cli.verbs import status_explain
+from assay.cli.render.node_status import node_status_as_json
 from assay.controller import reconcile_pass
 from assay.controller.cache.fleet_state import FleetStateCache
 from assay.controller.effects import effect_journal
@@ -173,4 +173,4 @@ def test_status_and_explain_say_it(site: Site, memory: FleetStateCache):
     story = memory.node_states()[ONE]
     (again,) = [link for link in build_decision_chain(site.ledger, story, 0) if link["remedy"] == "cordon"]
     assert [(effect["action"], effect["standing"]) for effect in again["effects"]] == [("cordon", "verified")]
-    assert status_explain.node_status_as_json(story)["opened"][0]["reason"].startswith("cordon of ")
+    assert node_status_as_json(story)["opened"][0]["reason"].startswith("cordon of ")

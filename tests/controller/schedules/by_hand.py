@@ -6,7 +6,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from assay.controller.context import ControllerContext
+from assay.controller.schedules.due_slots import SLOT_BEGUN, SlotTask
 from assay.lifecycle import ledger_entries
+from assay.model.ledger_entry import LedgerEntry
 
 ROOT = Path(__file__).parents[3]
 
@@ -33,3 +35,9 @@ def in_production(desk: ControllerContext) -> None:
             for one in desk.fleet.nodes.values()
         )
     )
+
+
+def begun_slot(task: SlotTask, ident: str, at: str) -> LedgerEntry:
+    """Return the entry of a slot that somebody began."""
+    body = {"schedule": task.line.name, "part": task.line.target, "does": task.job, "attempt": task.attempt}
+    return LedgerEntry(ident, at, SLOT_BEGUN, body=body | {"slot": task.slot.isoformat()})

@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 
 import pytest
-from by_hand import Hands
+from by_hand import Hands, begun_slot
 from typer.testing import CliRunner, Result
 
 from assay.cli.app import app
-from assay.cli.verbs import reconcile
+from assay.cli.verbs.operate import reconcile
 from assay.cli.workspace import Workspace
 from assay.controller.reconcile_pass import PassReport
 from assay.controller.schedules import scheduled_jobs, slot_runner
-from assay.controller.schedules.due_slots import SLOT_BEGUN, SLOT_RAN
+from assay.controller.schedules.due_slots import SLOT_RAN, SlotTask
 from assay.controller.schedules.slot_runner import SlotResult
 from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
@@ -89,10 +89,10 @@ def test_a_named_schedule_is_carried_out_now_due_or_not_and_the_clock_goes_on(ro
 
 
 def test_a_slot_that_died_is_closed_and_its_schedule_carried_out_all_the_same(root, done, here):
-    desk = reconcile._controller_context(here)
+    desk = here.controller_context()
     [task] = slot_runner.select_tasks(desk, ["fabric-scan"])
     slot = task.slot.replace(year=task.slot.year - 1)
-    dead = slot_runner._make_entry(SLOT_BEGUN, "dead", desk.now, slot_runner.SlotTask(task.line, slot))
+    dead = begun_slot(SlotTask(task.line, slot), "dead", desk.now)
     here.ledger.append(dead)
     told = typed(root, "fabric-scan")
     assert told.exit_code == 0
@@ -102,9 +102,9 @@ def test_a_slot_that_died_is_closed_and_its_schedule_carried_out_all_the_same(ro
 
 
 def test_a_schedule_that_somebody_is_at_is_left_to_them(root, done, here):
-    desk = reconcile._controller_context(here)
+    desk = here.controller_context()
     [task] = slot_runner.select_tasks(desk, ["fabric-scan"])
-    here.ledger.append(slot_runner._make_entry(SLOT_BEGUN, "begun", desk.now, task))
+    here.ledger.append(begun_slot(task, "begun", desk.now))
     here.ledger.claim_lease(task.lease_name, "another", 60)
     assert typed(root, "fabric-scan").stdout == "nothing is due\n"
     assert not done
@@ -126,16 +126,16 @@ def test_what_cannot_be_carried_out_is_refused_with_the_reason(root, done, words
 
 
 def test_a_pass_says_what_is_due_and_how_to_do_it(here, capsys):
-    left = reconcile._tasks_left_to_schedules(here)
+    left = reconcile._find_unattended_tasks(here)
     assert "fabric-week of compute" in [str(task) for task in left]
     assert "fabric-scan of compute" not in [str(task) for task in left], "a pass has just scanned it"
     reconcile._print_passes([PassReport("")], left, "json")
     out, err = capsys.readouterr()
     assert {"schedule": "fabric-week", "of": "compute"}.items() <= json.loads(out)["due"][0].items()
-    assert "assay reconcile: due by the clock, which a pass leaves alone: fabric-week of compute" in err
+    assert "assay reconcile: due, but a pass does not run scheduled jobs: fabric-week of compute" in err
     assert "→ assay schedules run" in err
 
 
 def test_nothing_is_said_where_a_controller_goes_on_with_the_ledger(here):
     here.ledger.claim_lease("controller/another", "another", 60)
-    assert reconcile._tasks_left_to_schedules(here) == []
+    assert reconcile._find_unattended_tasks(here) == []

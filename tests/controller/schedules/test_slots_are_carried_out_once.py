@@ -9,8 +9,9 @@ import sys
 import threading
 import time
 
+from by_hand import begun_slot
+
 from assay.controller.context import ControllerContext
-from assay.controller.schedules import slot_runner
 from assay.controller.schedules.due_slots import SLOT_BEGUN, SLOT_RAN, SlotTask, list_schedule_lines
 from assay.controller.schedules.slot_runner import SlotResult, list_due_tasks, read_schedule_history, run_slot_task
 from assay.ledger.store import Ledger
@@ -21,13 +22,12 @@ from assay.probe.burn_in import BURN_IN_PARTS
 DYING = """
 import json, os, signal, sys
 from pathlib import Path
-from assay.controller.schedules import schedule
+from assay.ledger.leases_and_locks import hold_lease
 from assay.ledger.store import Ledger
-from assay.model.ledger_entry import Entry
+from assay.model.ledger_entry import LedgerEntry
 ledger, lease, begun, body = Ledger.open(Path(sys.argv[1])), *sys.argv[2:]
-schedule.LEASE_S = 0.2
-with schedule._claimed(ledger, lease):
-    ledger.append(Entry(begun, "2026-11-21T12:00:00+00:00", "schedule.begun", body=json.loads(body)))
+with hold_lease(ledger, lease, 0.2):
+    ledger.append(LedgerEntry(begun, "2026-11-21T12:00:00+00:00", "schedule.begun", body=json.loads(body)))
     os.kill(os.getpid(), signal.SIGKILL)
 """
 
@@ -100,7 +100,7 @@ def test_of_two_controllers_one_carries_a_slot_out(desk):
 
 def test_a_slot_whose_controller_was_killed_is_taken_up_when_its_lease_is_over(desk):
     task = only(desk, "fabric-scan")
-    begun = slot_runner._make_entry(SLOT_BEGUN, "begun", "", task)
+    begun = begun_slot(task, "begun", "")
     words = [desk.home / "ledger.sqlite", task.lease_name, begun.id, json.dumps(begun.body)]
     dead = subprocess.run([sys.executable, "-c", DYING, *map(str, words)], check=False)
     assert dead.returncode == -signal.SIGKILL
@@ -115,7 +115,7 @@ def test_a_slot_whose_controller_was_killed_is_taken_up_when_its_lease_is_over(d
 
 def test_while_a_dead_holders_lease_runs_its_slot_is_left_alone(desk):
     task = only(desk, "fabric-scan")
-    desk.ledger.append(slot_runner._make_entry(SLOT_BEGUN, "begun", desk.now, task))
+    desk.ledger.append(begun_slot(task, "begun", desk.now))
     desk.ledger.claim_lease(task.lease_name, "somebody", 60)
     assert "fabric-scan" not in {one.line.name for one in list_due_tasks(desk, desk.clock.now())}
     desk.ledger.release(task.lease_name, "somebody")
@@ -124,7 +124,7 @@ def test_while_a_dead_holders_lease_runs_its_slot_is_left_alone(desk):
 
 def test_a_slot_that_was_left_is_told_as_lost_once_the_next_is_there(desk):
     task = only(desk, "fabric-scan")
-    desk.ledger.append(slot_runner._make_entry(SLOT_BEGUN, "begun", desk.now, task))
+    desk.ledger.append(begun_slot(task, "begun", desk.now))
     desk.clock.sleep(6 * 3600)
     for one in list_due_tasks(desk, desk.clock.now()):
         if one.line.name == "fabric-scan":

@@ -86,7 +86,7 @@ def test_a_customers_job_ends_it_at_once_and_is_named(room, tmp_path):
     job = room.scheduler(NODE).place("llama", "customer", NODE, FOREVER_S)
     thread.join()
     assert time.monotonic() - placed < 20, "a hundred seconds were asked for"
-    assert (answers[0].code, answers[0].preempted_by) == (None, str(job))
+    assert (answers[0].exit_code, answers[0].preempted_by) == (None, str(job))
     assert not (tmp_path / "over").exists()
 
 
@@ -111,7 +111,7 @@ def test_spare_work_is_no_customers_job(room, tmp_path):
     wait_for(tmp_path / "on")
     assert room.scheduler(NODE).list_jobs(NODE) == ()
     thread.join()
-    assert answers[0].code == 0
+    assert answers[0].exit_code == 0
 
 
 def test_a_drain_that_asks_for_it_is_undone_by_a_verification_that_began_after_it(room):
