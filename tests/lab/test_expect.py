@@ -25,7 +25,7 @@ def seen(tmp_path: Path) -> ScenarioObservation:
         entry("node.enrolled", state="onboard", pool="p"),
         entry("transition", **{"from": "onboard", "to": "seatrial", "decision": "d1"}),
         entry("transition", **{"from": "seatrial", "to": "zap", "decision": "d2"}),
-        entry("fault", **{"class": "gpu.xid.79", "fault": "f1"}),
+        entry("fault", **{"class": "gpu.xid.79", "fault": "f1", "subject": "p/n1/gpu0", "severity": "catastrophic"}),
         entry("observe.failed", channel="bmc", reason="no answer within 5 s"),
         entry("effect.intent", effect="e1", action="zap"),
         entry("effect.verified", effect="e1"),

@@ -13,6 +13,7 @@ from assay.fabric.comparison.compare import FabricComparison
 from assay.lifecycle.decisions.lost_cordons import find_cordon_effect
 from assay.lifecycle.decisions.requirements import judge_state_requirements
 from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
+from assay.model.entries.decision_entries import DecisionEntry
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.outcome import RecordedOutcome
 from assay.model.specs.checklists import TechnicianInspection
@@ -53,8 +54,8 @@ def list_desired_tickets(
 
 def _find_ticket_causes(decisions: Iterable[LedgerEntry]) -> set[str]:
     """Return the ids of the faults, stays and lifted cordons for which a decision has the remedy `ticket`."""
-    bodies = [entry.body for entry in decisions if entry.body["remedy"] == "ticket"]
-    return {cause["id"] for body in bodies for cause in body["because"] if cause["kind"] in TICKET_CAUSE_KINDS}
+    asking = [one for entry in decisions if (one := DecisionEntry.read(entry)).remedy == "ticket"]
+    return {cause.id for decision in asking for cause in decision.causes if cause.kind in TICKET_CAUSE_KINDS}
 
 
 def _state_tickets(snapshot: FleetSnapshot, view: NodeSnapshot, notes: TechnicianNotes) -> Iterator[Ticket]:

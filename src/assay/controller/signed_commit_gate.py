@@ -9,8 +9,9 @@ from __future__ import annotations
 from assay.controller.context import ControllerContext
 from assay.fleet import commit_signatures
 from assay.fleet.commit_signatures import CommitSignature
+from assay.model.entries.operator_entries import CommitAcceptedEntry
 from assay.model.errors import AssayError
-from assay.model.ledger_entry import LedgerEntry, derive_id
+from assay.model.ledger_entry import derive_id
 from assay.model.specs.policy_sections import CommitTrust
 
 ACCEPTED_COMMIT_KIND = "commit.accepted"
@@ -38,7 +39,7 @@ def requires_signed_commits(context: ControllerContext) -> bool:
 def find_last_accepted_commit(context: ControllerContext) -> str:
     """Return the last accepted commit, "" before the first."""
     entries = context.ledger.entries(kinds=[ACCEPTED_COMMIT_KIND])
-    return str(entries[-1].body["commit"]) if entries else ""
+    return CommitAcceptedEntry.read(entries[-1]).commit if entries else ""
 
 
 def _read_signing_policy(context: ControllerContext, last: str) -> tuple[str, CommitTrust | None]:
@@ -103,7 +104,5 @@ def _record_acceptance(context: ControllerContext, signature: CommitSignature, l
             f"signed commits: first use. Commit {commit[:12]} by {signature.signer} is trusted because of the signers "
             "that it names itself; from now on each commit is held to those of the last accepted one"
         )
-    body = {"commit": commit, "signer": signature.signer, "key": signature.key}
-    context.ledger.append(
-        LedgerEntry(derive_id(ACCEPTED_COMMIT_KIND, last, commit), context.now, ACCEPTED_COMMIT_KIND, "", body)
-    )
+    accepted = CommitAcceptedEntry(commit, signature.signer, signature.key)
+    context.ledger.append(accepted.make_entry(derive_id(ACCEPTED_COMMIT_KIND, last, commit), context.now))

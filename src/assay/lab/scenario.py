@@ -16,6 +16,11 @@ import yaml
 from pydantic import Field, ValidationError, model_validator
 
 from assay.lab.world import LabWorld
+from assay.model.entries.effect_entries import EffectIntentEntry, EffectVerifiedEntry
+from assay.model.entries.fault_entries import FaultEntry, ObservationFailedEntry
+from assay.model.entries.node_entries import read_entered_state
+from assay.model.entries.registry import decode_entry
+from assay.model.entries.ticket_entries import TicketClosedEntry, TicketReopenedEntry
 from assay.model.errors import AssayError
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.specs.spec_document import SpecDocument, StrictModel
@@ -185,7 +190,7 @@ def _state(node: str, state: str, seen: ScenarioObservation) -> ExpectationResul
 
 def _path(node: str, states: list[str], seen: ScenarioObservation) -> ExpectationResult:
     moves = seen.entries_of_node(node, "node.enrolled", "transition")
-    went = [str(entry.body.get("state") or entry.body.get("to")) for entry in moves]
+    went = [read_entered_state(entry) for entry in moves]
     return ExpectationResult(
         f"{node} went {' → '.join(states)}", went[-len(states) :] == states, f"it went {' → '.join(went)}"
     )
@@ -200,28 +205,24 @@ def _waiting(node: str, job: str, seen: ScenarioObservation) -> ExpectationResul
 
 
 def _fault(node: str, name: str, seen: ScenarioObservation) -> ExpectationResult:
-    classes = sorted({str(entry.body["class"]) for entry in seen.entries_of_node(node, "fault")})
+    classes = sorted({FaultEntry.read(entry).fault_class for entry in seen.entries_of_node(node, "fault")})
     return ExpectationResult(
         f"{node} has {name} in its history", name in classes, f"it has {', '.join(classes) or 'no fault'}"
     )
 
 
 def _unanswered(node: str, channels: list[str], seen: ScenarioObservation) -> ExpectationResult:
-    failed = seen.entries_of_node(node, "observe.failed")
-    silent = {str(entry.body["channel"]): str(entry.body["reason"]) for entry in failed}
+    failed = [ObservationFailedEntry.read(entry) for entry in seen.entries_of_node(node, "observe.failed")]
+    silent = {entry.channel: entry.reason for entry in failed}
     reasons = "; ".join(f"{channel}: {reason}" for channel, reason in silent.items())
     return ExpectationResult(f"{node}: no answer from {', '.join(channels)}", set(channels) <= set(silent), reasons)
 
 
 def _effect(node: str, action: str, times: int, seen: ScenarioObservation) -> ExpectationResult:
-    intents = {
-        entry.body["effect"] for entry in seen.entries_of_node(node, "effect.intent") if entry.body["action"] == action
-    }
-    verified = [
-        entry.body["effect"]
-        for entry in seen.entries_of_node(node, "effect.verified")
-        if entry.body["effect"] in intents
-    ]
+    begun = [EffectIntentEntry.read(entry) for entry in seen.entries_of_node(node, "effect.intent")]
+    ended = [EffectVerifiedEntry.read(entry).effect for entry in seen.entries_of_node(node, "effect.verified")]
+    intents = {intent.effect for intent in begun if intent.action == action}
+    verified = [effect for effect in ended if effect in intents]
     once = len(intents) == times and sorted(verified) == sorted(intents)
     text = f"{node}: {action} journalled and verified {'once' if times == 1 else f'{times} times'}"
     return ExpectationResult(text, once, f"{len(intents)} intents, {len(verified)} verified")
@@ -236,9 +237,13 @@ def _flashes(node: str, flashes: dict[str, int], seen: ScenarioObservation) -> E
 
 def _ticket(expected: TicketExpectation, seen: ScenarioObservation) -> ExpectationResult:
     opened = [entry.body for entry in seen.entries if entry.kind == "ticket.opened"]
-    ended = (entry for entry in seen.entries if entry.kind in ("ticket.closed", "ticket.reopened"))
-    last = {entry.body["ticket"]: entry for entry in ended}.values()
-    closed = {entry.body["ticket"] for entry in last if entry.kind == "ticket.closed"}
+    closed = set[str]()
+    for entry in seen.entries:
+        match decode_entry(entry):
+            case TicketClosedEntry(ticket=ident):
+                closed.add(ident)
+            case TicketReopenedEntry(ticket=ticket):
+                closed.discard(ticket.id)
     about = [body for body in opened if all(word in str(body) for word in expected.mentions)]
     still = [body for body in about if body["ticket"] not in closed]
     met = len(about) == expected.count and len(still) == (expected.count if expected.open else 0)

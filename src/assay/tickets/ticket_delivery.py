@@ -20,6 +20,7 @@ from assay.ledger.leases_and_locks import current_process
 from assay.ledger.store import Ledger
 from assay.model.backoff import Backoff
 from assay.model.clock import Clock
+from assay.model.entries.ticket_entries import TicketDeliveredEntry
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry, derive_id
@@ -31,7 +32,7 @@ from assay.tickets.sink_protocol import SinkUnavailable, TicketRefusal, TicketSi
 from assay.tickets.ticket_lifecycle import TICKET_KINDS, list_tickets
 from assay.tickets.ticket_routing import derive_destination_id, list_ticket_routes, open_sink
 
-TICKET_DELIVERED = "ticket.delivered"
+TICKET_DELIVERED = TicketDeliveredEntry.kind
 DELIVERY_LEASE = "tickets"
 """The lease of the controller that delivers tickets, where several controllers share a ledger."""
 DELIVERY_LEASE_S = 120.0
@@ -179,10 +180,9 @@ class _RouteDelivery:
 
     def _record_delivery(self, record: TicketRecord, version: str, external_id: str) -> None:
         ticket, route = record.ticket, self._route.name
-        body = {"ticket": ticket.id, "title": ticket.title, "sink": route, "to": self._destination}
-        body |= {"version": version, "external": external_id}
+        delivered = TicketDeliveredEntry(ticket.id, ticket.title, route, self._destination, version, external_id)
         ident = derive_id(TICKET_DELIVERED, route, self._destination, ticket.id, version)
-        self._context.ledger.append(LedgerEntry(ident, self._context.now, TICKET_DELIVERED, ticket.node, body))
+        self._context.ledger.append(delivered.make_entry(ident, self._context.now, ticket.node))
 
     def _postpone(self, ticket: str, error: Exception) -> UndeliveredTicket:
         """Let the route, or one ticket of it, wait: after each failure twice as long, up to an hour."""
@@ -205,9 +205,9 @@ def compute_ticket_version(record: TicketRecord) -> str:
 
 
 def _read_delivered(entries: Iterable[LedgerEntry], route: str, destination: str) -> dict[str, DeliveredTicket]:
-    bodies = [entry.body for entry in entries if entry.kind == TICKET_DELIVERED]
-    ours = [body for body in bodies if (body["sink"], body["to"]) == (route, destination)]
-    return {body["ticket"]: DeliveredTicket(body["version"], body["external"]) for body in ours}
+    delivered = [TicketDeliveredEntry.read(entry) for entry in entries if entry.kind == TICKET_DELIVERED]
+    ours = [one for one in delivered if (one.sink, one.destination) == (route, destination)]
+    return {one.ticket: DeliveredTicket(one.ticket_version, one.external) for one in ours}
 
 
 def _is_due(record: TicketRecord, known: DeliveredTicket | None, sink: TicketSink) -> bool:

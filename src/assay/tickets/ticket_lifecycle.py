@@ -10,6 +10,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
+from assay.model.entries.registry import decode_entry
+from assay.model.entries.ticket_entries import (
+    TicketClosedEntry,
+    TicketOpenedEntry,
+    TicketReopenedEntry,
+    TicketUpdatedEntry,
+)
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.ticket import Ticket, TicketEvent, TicketPlace, TicketRecord
 from assay.model.timestamps import format_duration, parse_time
@@ -39,14 +46,16 @@ def read_ticket_statuses(entries: Iterable[LedgerEntry]) -> dict[str, TicketStat
     keys: dict[str, str] = {}
     for entry in entries:
         if entry.kind in OPENING_KINDS:
-            ticket = parse_ticket(entry.body)
+            ticket = parse_ticket(entry)
             known = found.get(ticket.key)
             keys[ticket.id] = ticket.key
             times = known.times_closed if known and known.ticket.id == ticket.id else 0
             found[ticket.key] = TicketStatus(ticket, entry.at, times_closed=times)
-        elif entry.kind == "ticket.closed" and (key := keys.get(entry.body["ticket"])):
-            times = found[key].times_closed + 1
-            found[key] = replace(found[key], changed_at=entry.at, closed_by=entry.body["by"], times_closed=times)
+        elif entry.kind == "ticket.closed":
+            closed = TicketClosedEntry.read(entry)
+            if key := keys.get(closed.ticket):
+                times = found[key].times_closed + 1
+                found[key] = replace(found[key], changed_at=entry.at, closed_by=closed.by, times_closed=times)
     return found
 
 
@@ -62,15 +71,14 @@ def diff_tickets(
     entries: list[LedgerEntry] = []
     for key, ticket in wanted_by_key.items():
         entries += _make_wanted_entries(known.get(key), ticket, at, window)
-    present = [parse_ticket(entry.body) for entry in entries]
+    present = [parse_ticket(entry) for entry in entries]
     present += [status.ticket for key, status in known.items() if key in wanted_by_key]
     for key, status in known.items():
         if key not in wanted_by_key and not status.closed_by and (by := proof(status.ticket, status.changed_at)):
             cause = next((ticket for ticket in present if _includes(ticket, status.ticket)), None)
             why = f"ticket {cause.id}, which explains it too" if cause else by
-            body = {"ticket": status.ticket.id, "title": status.ticket.title, "by": why}
-            ident = derive_id("closed", status.ticket.id, at)
-            entries.append(LedgerEntry(ident, at, "ticket.closed", status.ticket.node, body))
+            closed = TicketClosedEntry(status.ticket.id, status.ticket.title, why)
+            entries.append(closed.make_entry(derive_id("closed", status.ticket.id, at), at, status.ticket.node))
     return entries
 
 
@@ -89,25 +97,25 @@ def _covers(wide: TicketPlace, place: TicketPlace) -> bool:
 def _make_wanted_entries(last: TicketStatus | None, ticket: Ticket, at: str, window: timedelta) -> list[LedgerEntry]:
     """Return the entry for a wanted ticket, if anything is new, given the last ticket of its key."""
     if last is None:
-        return [_make_entry("opened", ticket, at)]
+        return [_make_entry(TicketOpenedEntry(ticket), at)]
     same = replace(ticket, id=last.ticket.id)
     if not last.closed_by:
-        return [_make_entry("updated", same, at)] if same != last.ticket else []
+        return [_make_entry(TicketUpdatedEntry(same), at)] if same != last.ticket else []
     since = parse_time(at) - parse_time(last.changed_at)
     if since > window:
-        return [_make_entry("opened", replace(ticket, id=derive_id(ticket.id, at)), at)]
+        return [_make_entry(TicketOpenedEntry(replace(ticket, id=derive_id(ticket.id, at))), at)]
     reason = f"seen again {format_duration(since)} after it was closed by {last.closed_by}"
-    return [_make_entry("reopened", same, at, reason=reason, before=last.times_closed)]
+    return [_make_entry(TicketReopenedEntry(same, reason, last.times_closed), at)]
 
 
-def _make_entry(event: str, ticket: Ticket, at: str, **more: object) -> LedgerEntry:
-    body = {"ticket": ticket.id, **ticket.as_json(), **more}
-    return LedgerEntry(derive_id(event, ticket.id, at), at, f"ticket.{event}", ticket.node, body)
+def _make_entry(content: TicketOpenedEntry | TicketReopenedEntry, at: str) -> LedgerEntry:
+    event, ticket = content.kind.removeprefix("ticket."), content.ticket
+    return content.make_entry(derive_id(event, ticket.id, at), at, ticket.node)
 
 
-def parse_ticket(body: Mapping[str, object]) -> Ticket:
-    """Return the ticket in the body of a ledger entry."""
-    return Ticket.from_json({name: body[name] for name in Ticket.__slots__ if name in body})
+def parse_ticket(entry: LedgerEntry) -> Ticket:
+    """Return the ticket in an entry of one of `OPENING_KINDS`."""
+    return TicketOpenedEntry.read(entry).ticket
 
 
 def list_tickets(entries: Iterable[LedgerEntry]) -> list[TicketRecord]:
@@ -115,20 +123,26 @@ def list_tickets(entries: Iterable[LedgerEntry]) -> list[TicketRecord]:
     found: dict[str, TicketRecord] = {}
     for entry in entries:
         if entry.kind in TICKET_KINDS:
-            ident = entry.body["ticket"]
-            found[ident] = _apply_entry(found.get(ident), entry)
+            content = decode_entry(entry)
+            if isinstance(content, TicketClosedEntry):
+                if known := found.get(content.ticket):
+                    history = (*known.history, TicketEvent(entry.at, "closed", content.by))
+                    found[known.ticket.id] = replace(known, closed_at=entry.at, by=content.by, history=history)
+            elif isinstance(content, TicketOpenedEntry | TicketReopenedEntry):
+                ident = content.ticket.id
+                found[ident] = _apply_opening(found.get(ident), content, entry.at)
     return list(found.values())
 
 
-def _apply_entry(known: TicketRecord | None, entry: LedgerEntry) -> TicketRecord:
-    reason_key = {"ticket.closed": "by", "ticket.reopened": "reason"}.get(entry.kind, "seen")
-    event = TicketEvent(entry.at, entry.kind.removeprefix("ticket."), entry.body.get(reason_key, ""))
+def _apply_opening(
+    known: TicketRecord | None, content: TicketOpenedEntry | TicketReopenedEntry, at: str
+) -> TicketRecord:
+    """Return a ticket after it was opened, updated or reopened."""
+    why = content.reason if isinstance(content, TicketReopenedEntry) else content.ticket.seen
+    event = TicketEvent(at, content.kind.removeprefix("ticket."), why)
     if known is None:
-        return TicketRecord(parse_ticket(entry.body), entry.at, history=(event,))
+        return TicketRecord(content.ticket, at, history=(event,))
     history = (*known.history, event)
-    match entry.kind:
-        case "ticket.closed":
-            return replace(known, closed_at=entry.at, by=entry.body["by"], history=history)
-        case "ticket.updated":
-            return replace(known, ticket=parse_ticket(entry.body), updated_at=entry.at, history=history)
-    return replace(known, ticket=parse_ticket(entry.body), closed_at="", by="", history=history)
+    if isinstance(content, TicketUpdatedEntry):
+        return replace(known, ticket=content.ticket, updated_at=at, history=history)
+    return replace(known, ticket=content.ticket, closed_at="", by="", history=history)

@@ -11,6 +11,16 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from assay.actions.action import EffectFacts, EffectIntent, EffectVerification
+from assay.model.entries.effect_entries import (
+    EffectDoneEntry,
+    EffectFailedEntry,
+    EffectIntentEntry,
+    EffectProgressEntry,
+    EffectTriedEntry,
+    EffectUnknownEntry,
+    EffectVerifiedEntry,
+)
+from assay.model.entries.registry import decode_entry
 from assay.model.ledger_entry import LedgerEntry, derive_id
 
 EFFECT_KINDS = ("effect.intent", "effect.done", "effect.tried", "effect.verified", "effect.failed", "effect.unknown")
@@ -43,34 +53,28 @@ def derive_effect_id(decision: str, action: str) -> str:
 
 def make_intent_entry(intent: EffectIntent, at: str, before: EffectFacts, by: Mapping[str, Any]) -> LedgerEntry:
     """Return the entry that is appended before anything is done; `by` is the process, and its deadline."""
-    body = {
-        "effect": intent.effect,
-        "action": intent.action,
-        "decision": intent.decision,
-        "reason": intent.reason,
-        "before": before,
-        "params": dict(intent.params),
-        "by": dict(by),
-    }
-    return LedgerEntry(intent.effect, at, "effect.intent", intent.node, body)
+    content = EffectIntentEntry(
+        effect=intent.effect,
+        action=intent.action,
+        decision=intent.decision,
+        reason=intent.reason,
+        before=before,
+        params=dict(intent.params),
+        by=dict(by),
+    )
+    return content.make_entry(intent.effect, at, intent.node)
 
 
 def make_done_entry(intent: EffectIntent, at: str, error: str, attempts: int = 0) -> LedgerEntry:
     """Return the entry for an attempt that is over, with its error or "". It proves nothing."""
-    body = {"effect": intent.effect, "action": intent.action, "reason": error, "facts": {}}
-    return LedgerEntry(_derive_entry_id(intent, "done", attempts), at, "effect.done", intent.node, body)
+    content = EffectDoneEntry(intent.effect, intent.action, error)
+    return content.make_entry(_derive_entry_id(intent, "done", attempts), at, intent.node)
 
 
 def make_retry_entry(intent: EffectIntent, at: str, attempt: int, reason: str, retry_at: str) -> LedgerEntry:
     """Return the entry for attempt number `attempt`, which achieved nothing, and when the next may start."""
-    body = {
-        "effect": intent.effect,
-        "action": intent.action,
-        "attempt": attempt,
-        "reason": reason,
-        "again_at": retry_at,
-    }
-    return LedgerEntry(_derive_entry_id(intent, "tried", attempt), at, "effect.tried", intent.node, body)
+    content = EffectTriedEntry(intent.effect, intent.action, attempt, reason, retry_at)
+    return content.make_entry(_derive_entry_id(intent, "tried", attempt), at, intent.node)
 
 
 def classify_verification(verification: EffectVerification) -> EffectStatus:
@@ -83,38 +87,53 @@ def classify_verification(verification: EffectVerification) -> EffectStatus:
 def make_end_entry(intent: EffectIntent, at: str, verification: EffectVerification, attempts: int = 0) -> LedgerEntry:
     """Return the entry for a reading of the world. Its id is the same each time, so a second append adds nothing."""
     status = classify_verification(verification)
-    body = {
-        "effect": intent.effect,
-        "action": intent.action,
-        "reason": verification.reason,
-        "facts": verification.facts,
-    }
+    content = _END_ENTRIES[status](intent.effect, intent.action, verification.reason, verification.facts)
     ident = _derive_entry_id(intent, status, attempts if status == "unknown" else 0)
-    return LedgerEntry(ident, at, f"effect.{status}", intent.node, body)
+    return content.make_entry(ident, at, intent.node)
+
+
+_END_ENTRIES: dict[EffectStatus, type[EffectProgressEntry]] = {
+    "verified": EffectVerifiedEntry,
+    "failed": EffectFailedEntry,
+    "unknown": EffectUnknownEntry,
+}
 
 
 def parse_effects(entries: Iterable[LedgerEntry]) -> dict[str, JournaledEffect]:
     """Return every effect of these entries by id, in the order of their intents."""
     effects: dict[str, JournaledEffect] = {}
     for entry in entries:
-        body = entry.body
-        if entry.kind == "effect.intent":
-            intent = EffectIntent(
-                effect=body["effect"],
-                action=body["action"],
-                node=entry.node,
-                decision=body["decision"],
-                reason=body.get("reason", ""),
-                at=entry.at,
-                before=body["before"],
-                params=body["params"],
-            )
-            effects[intent.effect] = JournaledEffect(intent, "intent")
-        elif entry.kind in EFFECT_KINDS and (effect := effects.get(body["effect"])) and not effect.has_ended:
-            status: EffectStatus = entry.kind.removeprefix("effect.")  # type: ignore[assignment]
-            attempts, retry_at = body.get("attempt", effect.attempts), body.get("again_at", effect.retry_at)
-            effects[body["effect"]] = JournaledEffect(effect.intent, status, body["reason"], attempts, retry_at)
+        if entry.kind not in EFFECT_KINDS:
+            continue
+        content = decode_entry(entry)
+        if isinstance(content, EffectIntentEntry):
+            effects[content.effect] = JournaledEffect(_parse_intent(entry, content), "intent")
+        elif isinstance(content, EffectTriedEntry | EffectProgressEntry):
+            effect = effects.get(content.effect)
+            if effect and not effect.has_ended:
+                effects[content.effect] = _advance(effect, content)
     return effects
+
+
+def _parse_intent(entry: LedgerEntry, content: EffectIntentEntry) -> EffectIntent:
+    return EffectIntent(
+        effect=content.effect,
+        action=content.action,
+        node=entry.node,
+        decision=content.decision,
+        reason=content.reason,
+        at=entry.at,
+        before=dict(content.before),
+        params=content.params,
+    )
+
+
+def _advance(effect: JournaledEffect, content: EffectTriedEntry | EffectProgressEntry) -> JournaledEffect:
+    """Return the effect one entry later."""
+    if isinstance(content, EffectTriedEntry):
+        return JournaledEffect(effect.intent, "tried", content.reason, content.attempt, content.again_at)
+    status: EffectStatus = content.kind.removeprefix("effect.")  # type: ignore[assignment]
+    return JournaledEffect(effect.intent, status, content.reason, effect.attempts, effect.retry_at)
 
 
 def _derive_entry_id(intent: EffectIntent, status: EffectStatus, attempts: int) -> str:

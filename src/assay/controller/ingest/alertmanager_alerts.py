@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from assay.controller.cache.ledger_cache import read_node_states
 from assay.controller.context import ControllerContext
@@ -13,6 +13,7 @@ from assay.lifecycle import ledger_entries
 from assay.lifecycle.faults.detection import find_alert_clearances
 from assay.lifecycle.faults.sightings import map_parts_by_pci
 from assay.lifecycle.node_state import NodeState
+from assay.model.entries.fault_entries import AlertElsewhereEntry, AlertNoteEntry, AlertResolvedEntry
 from assay.model.evidence import EvidenceDocument
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.reading import value
@@ -44,7 +45,7 @@ def record_alerts(
         states = read_node_states(context.ledger)
         resolved = [alert for alert in placed if alert.alert.status == "resolved"]
         entries = [entry for alert in resolved for entry in _make_resolved_entries(context, states, alert)]
-        entries += [_make_note_entry(context, "alert.elsewhere", alert) for alert in unplaced]
+        entries += [_make_note_entry(context, AlertElsewhereEntry, alert) for alert in unplaced]
         context.ledger.append(*entries)
     unmapped = [alert for alert in alerts if not alert.matched_rule]
     for alert in {(one.fault, one.node): one for one in (*unmapped, *unplaced)}.values():
@@ -70,7 +71,7 @@ def _make_resolved_entries(
     context: ControllerContext, node_states: Mapping[str, NodeState], mapped: MappedAlert
 ) -> list[LedgerEntry]:
     """Return the entry for a resolved alert, and where its rule says so the end of its fault."""
-    resolved = _make_note_entry(context, "alert.resolved", mapped)
+    resolved = _make_note_entry(context, AlertResolvedEntry, mapped)
     node_state = node_states.get(mapped.node)
     if node_state is None or not mapped.over:
         return [resolved]
@@ -81,17 +82,17 @@ def _make_resolved_entries(
     return [resolved, *(ledger_entries.make_cleared_entry(mapped.node, end, now) for end in ended)]
 
 
-def _make_note_entry(context: ControllerContext, kind: str, mapped: MappedAlert) -> LedgerEntry:
+def _make_note_entry(context: ControllerContext, note: type[AlertNoteEntry], mapped: MappedAlert) -> LedgerEntry:
     began = format_time(mapped.alert.started_at)
-    body: dict[str, Any] = {
-        "alert": mapped.alert.name,
-        "fault": mapped.fault,
-        "part": mapped.part,
-        "began": began,
-        "detail": _format_detail(mapped),
-        "fingerprint": mapped.alert.fingerprint,
-    }
-    return LedgerEntry(derive_id(kind, mapped.alert.fingerprint, began), context.now, kind, mapped.node, body)
+    content = note(
+        alert=mapped.alert.name,
+        fault=mapped.fault,
+        part=mapped.part,
+        began=began,
+        detail=_format_detail(mapped),
+        fingerprint=mapped.alert.fingerprint,
+    )
+    return content.make_entry(derive_id(note.kind, mapped.alert.fingerprint, began), context.now, mapped.node)
 
 
 def _format_detail(mapped: MappedAlert) -> str:

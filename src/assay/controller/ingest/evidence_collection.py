@@ -10,6 +10,7 @@ from assay.fabric.comparison.compare import FabricComparison
 from assay.fabric.scan import format_fabric_subject, judge_scan, run_fabric_scan
 from assay.lifecycle.decisions.requirements import judge_state_requirements, list_due_phases
 from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
+from assay.model.entries.fault_entries import ObservationFailedEntry
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument
 from assay.model.fabric.fabric_design import FabricDesign
@@ -59,8 +60,7 @@ def _make_failure_entries(
     for channel, reason in _list_unanswered(evidence):
         if channel not in known:
             ident = derive_id("observe.failed", evidence.node, channel, evidence.at.isoformat())
-            body = {"channel": channel, "reason": reason}
-            yield LedgerEntry(ident, context.now, "observe.failed", evidence.node, body)
+            yield ObservationFailedEntry(channel, reason).make_entry(ident, context.now, evidence.node)
 
 
 def _list_unanswered(evidence: EvidenceDocument) -> Iterator[tuple[str, str]]:

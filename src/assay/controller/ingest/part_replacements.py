@@ -31,6 +31,7 @@ from assay.lifecycle.faults.sightings import map_parts_by_pci
 from assay.lifecycle.ledger_entries import make_cleared_entry
 from assay.lifecycle.node_state import NodeState
 from assay.lifecycle.node_state_projection import project_node_states
+from assay.model.entries.asset_entries import PartReplacedEntry, PartsSeenEntry
 from assay.model.evidence import EvidenceDocument
 from assay.model.ledger_entry import LedgerEntry
 from assay.observe.serial_numbers import clean_serial, find_node_serials, find_part_serials
@@ -102,7 +103,8 @@ def _make_node_entries(
 
 def _clear_hardware_faults(node_state: NodeState, entry: LedgerEntry, at: datetime) -> list[LedgerEntry]:
     """Return the ends of hardware faults that left with the old node."""
-    because = f"gone with the node {entry.body['old_serial']}, which {entry.body['new_serial']} replaces"
+    replaced = PartReplacedEntry.read(entry)
+    because = f"gone with the node {replaced.old_serial}, which {replaced.new_serial} replaces"
     faults = [fault for fault in node_state.faults if fault.is_open and fault.blame == "hardware"]
     return [make_cleared_entry(node_state.node, FaultClearance(fault.id, because), at) for fault in faults]
 
@@ -113,5 +115,5 @@ def _is_still_read(context: ControllerContext, removed: LedgerEntry) -> bool:
     if evidence is None:
         return False
     parts = read_node_serials(context, removed.node, evidence).parts
-    gone = removed.body["gone"]
-    return any((part := parts.get(place)) and part.serial == one["serial"] for place, one in gone.items())
+    gone = PartsSeenEntry.read(removed).gone
+    return any((part := parts.get(place)) and part.serial == one.serial for place, one in gone.items())

@@ -14,6 +14,7 @@ from assay.lifecycle.faults.telemetry_silence import (
     silence_deadline,
 )
 from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
+from assay.model.entries.fault_entries import ObservationFailedEntry
 from assay.model.evidence import EvidenceDocument
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.node import Node
@@ -111,7 +112,7 @@ def _make_no_listener_entry(
     at = listening.polled_at.isoformat()
     reason = f"no server has listened to them since {at[:19]}; start `assay serve`: the agents buffer what they have"
     ident = derive_id("nobody.listens", at)
-    yield LedgerEntry(ident, context.now, "observe.failed", "", {"channel": "agents", "reason": reason})
+    yield ObservationFailedEntry("agents", reason).make_entry(ident, context.now)
 
 
 def _make_wave_entry(context: ControllerContext, wave: SilenceWave) -> LedgerEntry:
@@ -121,5 +122,4 @@ def _make_wave_entry(context: ControllerContext, wave: SilenceWave) -> LedgerEnt
         "more likely the network or this controller than the nodes, so nothing is held against them"
     )
     ident = derive_id("silence.wave", wave.pool, wave.source, wave.since.isoformat())
-    body = {"channel": f"{source} of pool {wave.pool}", "reason": reason}
-    return LedgerEntry(ident, context.now, "observe.failed", "", body)
+    return ObservationFailedEntry(f"{source} of pool {wave.pool}", reason).make_entry(ident, context.now)

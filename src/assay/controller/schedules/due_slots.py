@@ -10,11 +10,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from assay.model.entries.schedule_entries import ScheduleBegunEntry, ScheduleRanEntry
 from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.specs.schedules import FleetSchedule, ScheduledWork, Schedules, find_next_slot, find_previous_slot
 
-SLOT_BEGUN, SLOT_RAN = SLOT_KINDS = "schedule.begun", "schedule.ran"
+SLOT_BEGUN, SLOT_RAN = SLOT_KINDS = ScheduleBegunEntry.kind, ScheduleRanEntry.kind
 LATE_FRACTION = 4
 """A slot is late after this fraction (1/4) of the time to the next slot."""
 MAX_SLOT_ATTEMPTS = 3
@@ -78,7 +79,7 @@ class SlotHistory:
     """What the ledger has of one line: the attempts of each begun slot, and the entry that ended each."""
 
     begun: dict[datetime, int] = field(default_factory=dict)
-    ended: dict[datetime, LedgerEntry] = field(default_factory=dict)
+    ended: dict[datetime, ScheduleRanEntry] = field(default_factory=dict)
 
     def find_newest(self) -> datetime | None:
         """Return the last slot that was begun or ended."""
@@ -100,12 +101,14 @@ class ScheduleHistory:
         """Add the next entries of `SLOT_KINDS`."""
         for entry in entries:
             self.seq = max(self.seq, entry.seq)
-            history = self._histories.setdefault((entry.body["schedule"], entry.body["part"]), SlotHistory())
-            slot = datetime.fromisoformat(entry.body["slot"])
-            if entry.kind == SLOT_RAN:
-                history.ended[slot] = entry
+            content_class = ScheduleRanEntry if entry.kind == SLOT_RAN else ScheduleBegunEntry
+            content = content_class.read(entry)
+            history = self._histories.setdefault((content.schedule, content.part), SlotHistory())
+            slot = datetime.fromisoformat(content.slot)
+            if isinstance(content, ScheduleRanEntry):
+                history.ended[slot] = content
             else:
-                history.begun[slot] = max(history.begun.get(slot, 0), entry.body["attempt"])
+                history.begun[slot] = max(history.begun.get(slot, 0), content.attempt)
 
     def get(self, line: ScheduleLine) -> SlotHistory:
         """Return the history of a line, empty where it has none."""

@@ -24,6 +24,7 @@ from assay.controller.schedules.idle_load import NodeLoadResult, load_idle_node
 from assay.controller.schedules.slot_runner import SlotResult
 from assay.lifecycle.node_state import NodeState
 from assay.model.cordon_reason import is_our_reason
+from assay.model.entries.schedule_entries import NodeUndrainedEntry, VerificationMissedEntry
 from assay.model.errors import AssayError, describe_error
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.node import Node
@@ -195,8 +196,8 @@ def _give_back_nodes(
             context.progress(f"{name}: cannot be given back: {error}")
             continue
         if reason and not left:
-            body = {"schedule": task.line.name, "slot": task.slot.isoformat(), "reason": reason}
-            yield LedgerEntry(derive_id(task.id, "undrained", name), context.now, "node.undrained", name, body)
+            undrained = NodeUndrainedEntry(task.line.name, task.slot.isoformat(), reason)
+            yield undrained.make_entry(derive_id(task.id, "undrained", name), context.now, name)
 
 
 def find_missed_verifications(
@@ -233,9 +234,9 @@ def _find_last_verification(node_state: NodeState, outcomes: Iterable[RecordedOu
 
 def _make_missed_entry(context: ControllerContext, task: SlotTask, name: str, at: datetime, slots: int) -> LedgerEntry:
     reason = f"it was in use in the last {slots} slots and more: not verified since {at:%Y-%m-%d %H:%M} UTC"
-    body = {"schedule": task.line.name, "since": format_time(at), "reason": reason}
     ident = derive_id(VERIFICATION_MISSED, task.line.name, name, format_time(at))
-    return LedgerEntry(ident, context.now, VERIFICATION_MISSED, name, body)
+    missed = VerificationMissedEntry(task.line.name, format_time(at), reason)
+    return missed.make_entry(ident, context.now, name)
 
 
 def _make_facts(results: Iterable[IdleNodeResult]) -> dict[str, Any]:

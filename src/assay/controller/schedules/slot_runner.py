@@ -29,8 +29,9 @@ from assay.controller.schedules.due_slots import (
 )
 from assay.ledger.leases_and_locks import hold_lease
 from assay.ledger.store import Ledger
+from assay.model.entries.schedule_entries import ScheduleBegunEntry, ScheduleRanEntry
 from assay.model.errors import AssayError
-from assay.model.ledger_entry import LedgerEntry, derive_id
+from assay.model.ledger_entry import derive_id
 from assay.model.specs.schedules import ScheduledWork
 
 SLOT_LEASE_S = 60.0
@@ -70,13 +71,15 @@ def run_slot_task(context: ControllerContext, task: SlotTask, jobs: Mapping[Sche
         if task.is_lost:
             result = _make_lost_result(task)
         else:
-            context.ledger.append(_make_entry(SLOT_BEGUN, derive_id(task.id, str(task.attempt)), context.now, task))
+            begun = ScheduleBegunEntry(*_describe_task(task))
+            context.ledger.append(begun.make_entry(derive_id(task.id, str(task.attempt)), context.now))
             context.progress(f"{task}, slot {task.slot:%Y-%m-%d %H:%M} UTC …")
             try:
                 result = jobs[task.job](context, task)
             except AssayError as error:
                 result = SlotResult("failed", str(error))
-        context.ledger.append(_make_entry(SLOT_RAN, task.id, context.now, task, result))
+        ran = ScheduleRanEntry(*_describe_task(task), result.status, result.reason, result.facts)
+        context.ledger.append(ran.make_entry(task.id, context.now))
         context.progress(f"{task}: {result.reason}")
         return True
 
@@ -87,17 +90,9 @@ def _make_lost_result(task: SlotTask) -> SlotResult:
     return SlotResult("lost", "the process that ran it died, and the next slot is there")
 
 
-def _make_entry(kind: str, ident: str, at: str, task: SlotTask, result: SlotResult | None = None) -> LedgerEntry:
-    body = {
-        "schedule": task.line.name,
-        "part": task.line.target,
-        "does": task.job,
-        "slot": task.slot.isoformat(),
-        "attempt": task.attempt,
-    }
-    if result:
-        body |= {"ended": result.status, "reason": result.reason, **result.facts}
-    return LedgerEntry(ident, at, kind, body=body)
+def _describe_task(task: SlotTask) -> tuple[str, str, str, str, int]:
+    """Return the fields that the entries about a slot begin with."""
+    return task.line.name, task.line.target, task.job, task.slot.isoformat(), task.attempt
 
 
 def read_schedule_history(ledger: Ledger) -> ScheduleHistory:
