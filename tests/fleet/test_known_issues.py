@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -14,12 +15,13 @@ from assay.fleet.check import check_repository
 from assay.fleet.fleet_loader import load_fleet
 from assay.model.errors import AssayError
 from assay.model.node import Node
-from assay.model.specs.known_issues import ExcuseCandidate, KnownIssue, find_excuse
+from assay.model.outcome import Outcome
+from assay.model.specs.known_issues import ExcuseCandidate, KnownIssue, find_known_issue
 
 Write = Callable[[Mapping[str, "str | None"]], Path]
 NODE = Node("n0007", "h100-a", "lab1", "r01", 4, "s", "hgx", "managed")
 CHECK = "suites/production/test_gpu.py::test_temperature"
-HOT = ExcuseCandidate.from_node(CHECK, "h100-a/n0007/gpu3", NODE)
+HOT = Outcome(CHECK, "h100-a/n0007/gpu3", "n0007", "fail", "91 °C")
 LISTED = """kind: KnownIssues
 name: known
 issues:
@@ -52,21 +54,25 @@ def issue(expires: str = "2026-12-01", number: int = 1, **match: str) -> KnownIs
     ],
 )
 def test_every_pattern_of_an_entry_must_fit(match: dict[str, str], fits: bool) -> None:
-    assert (find_excuse([issue(**match)], HOT, datetime(2026, 11, 21, tzinfo=UTC)) is not None) is fits
+    assert (find_known_issue([issue(**match)], HOT, NODE, datetime(2026, 11, 21, tzinfo=UTC)) is not None) is fits
 
 
 def test_an_entry_excuses_until_the_midnight_of_its_day_and_not_a_moment_longer() -> None:
     ends = datetime(2026, 12, 1, tzinfo=UTC)
-    assert find_excuse([issue()], HOT, ends - timedelta(microseconds=1)) is not None
-    assert find_excuse([issue()], HOT, ends) is None
+    assert find_known_issue([issue()], HOT, NODE, ends - timedelta(microseconds=1)) is not None
+    assert find_known_issue([issue()], HOT, NODE, ends) is None
 
 
 def test_of_several_entries_the_one_that_stays_longest_is_named() -> None:
-    found = find_excuse(
-        [issue(), issue("2027-01-01", 2), issue("2026-11-22", 3)], HOT, datetime(2026, 11, 21, tzinfo=UTC)
-    )
+    issues = [issue(), issue("2027-01-01", 2), issue("2026-11-22", 3)]
+    found = find_known_issue(issues, HOT, NODE, datetime(2026, 11, 21, tzinfo=UTC))
     assert found is not None
     assert found.annotation == "known: https://git.example/issues/2 until 2027-01-01"
+
+
+def test_only_a_failure_can_be_excused() -> None:
+    now = datetime(2026, 11, 21, tzinfo=UTC)
+    assert all(find_known_issue([issue()], replace(HOT, verdict=one), NODE, now) is None for one in ("error", "skip"))
 
 
 def test_racks_and_fabrics_are_on_no_one_node() -> None:

@@ -6,7 +6,6 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from assay.actions.action import ActionContext
-from assay.model.errors import AssayError
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 
 
@@ -29,9 +28,4 @@ class ControllerContext(ActionContext):
     @property
     def policy(self) -> LifecyclePolicy:
         """The fleet's lifecycle policy. Raises AssayError unless there is exactly one."""
-        if len(self.fleet.policies) != 1:
-            raise AssayError(
-                f"a fleet has one lifecycle policy, this one has {len(self.fleet.policies)}",
-                where=str(self.fleet.root / "specs" / "lifecycle"),
-            )
-        return next(iter(self.fleet.policies.values()))
+        return self.fleet.policy

@@ -68,6 +68,17 @@ class Fleet:
         except ValueError as error:
             raise AssayError(str(error), where=where, fix="`assay check` says where") from None
 
+    @property
+    def policy(self) -> LifecyclePolicy:
+        """The lifecycle policy. Raises AssayError unless the fleet has exactly one."""
+        if len(self.policies) != 1:
+            raise AssayError(
+                f"the fleet has {len(self.policies)} lifecycle policies",
+                where=str(self.root / "specs" / "lifecycle"),
+                fix="keep one of them" if self.policies else "`assay init` makes one to copy",
+            )
+        return next(iter(self.policies.values()))
+
     @cached_property
     def known_issues(self) -> tuple[KnownIssue, ...]:
         """Every known issue of every list, including expired ones."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeVar
 
 from assay.fleet.check_inputs import CheckInputs
 from assay.model.errors import AssayError
@@ -13,9 +12,6 @@ from assay.model.fleet import Fleet
 from assay.model.specs.check_catalog_and_gates import CheckDeclaration
 from assay.model.specs.fault_catalog import FaultCatalog, select_active_catalogs
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
-from assay.model.specs.spec_document import SpecDocument
-
-S = TypeVar("S", bound=SpecDocument)
 
 
 @dataclass(frozen=True)
@@ -28,8 +24,11 @@ class FleetRevision:
 
     @cached_property
     def policy(self) -> LifecyclePolicy:
-        """The lifecycle policy. Raises Trouble unless there is exactly one."""
-        return _single_spec(self, self.fleet.policies, "lifecycle policy", "specs/lifecycle")
+        """The lifecycle policy. Raises AssayError unless there is exactly one."""
+        try:
+            return self.fleet.policy
+        except AssayError as error:
+            raise AssayError(f"{self.name or 'this revision'}: {error.what}", where="specs/lifecycle") from None
 
     @cached_property
     def catalog(self) -> FaultCatalog:
@@ -82,8 +81,3 @@ def _nearest_path(fleet: Fleet, document: str, path: str) -> str:
         path = path.rpartition(".")[0]
     return path
 
-
-def _single_spec(declared: FleetRevision, found: Mapping[str, S], what: str, folder: str) -> S:
-    if len(found) != 1:
-        raise AssayError(f"a fleet has one {what}, {declared.name or 'this revision'} has {len(found)}", where=folder)
-    return next(iter(found.values()))

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from fnmatch import fnmatchcase
 
-from assay.lifecycle.decisions.known_issues import find_known_issue
 from assay.model.outcome import RecordedOutcome
+from assay.model.specs.known_issues import find_known_issue
 from assay.plan.fleet_revision import FleetRevision
 
 
@@ -70,7 +70,7 @@ def _find_issue_changes(
     found: dict[tuple[str, bool], set[str]] = {}
     for one in failing:
         node = after.fleet.nodes[one.outcome.node]
-        was, shall = (find_known_issue(side.fleet.known_issues, node, one.outcome, now) for side in (before, after))
+        was, shall = (find_known_issue(side.fleet.known_issues, one.outcome, node, now) for side in (before, after))
         if (was is None) != (shall is None):
             issue = was or shall
             found.setdefault((issue.issue if issue else "", shall is None), set()).add(node.name)

@@ -17,7 +17,7 @@ from assay.results.comparison.run_comparison import ChangeKind, compare_runs
 from assay.results.store.reader import StoredRun
 from assay.results.store.run_lookup import list_earlier_runs
 from assay.results.store.run_manifest import ENDED_KEY
-from assay.results.store.schema import VERDICTS
+from assay.results.store.schema import VERDICTS, deciding_condition
 
 GateKind = Literal["success", "unknown", "new_failures"]
 NEW_FAILURE_KINDS: tuple[ChangeKind, ...] = ("new_failure", "unexcused")
@@ -77,14 +77,14 @@ class PoolCounts:
 _COUNTS = f"""
 SELECT substr(s.name, 1, instr(s.name, '/') - 1), sum(o.verdict = {VERDICTS.index("pass")}),
   sum(o.verdict = {VERDICTS.index("fail")}), sum(o.verdict = {VERDICTS.index("error")})
-FROM outcome o JOIN subject s ON s.id = o.subject WHERE o.known IS NULL AND o.observed IS NULL GROUP BY 1
+FROM outcome o JOIN subject s ON s.id = o.subject WHERE {deciding_condition("o")} GROUP BY 1
 """
 
 
 def check_gates(fleet: Fleet, gates: Sequence[Gates], run: Path, runs: Sequence[Path]) -> GateReport:
     """Hold the run to every bound of `gates`; `runs` are all there are, oldest first.
 
-    Raises Trouble for what is no run, or has not ended.
+    Raises AssayError for what is no run, or has not ended.
     """
     with StoredRun.open(run) as stored:
         if ENDED_KEY not in stored.about:

@@ -18,7 +18,7 @@ from assay.model.outcome import CheckVerdict, Outcome, SuiteRun
 from assay.model.text_lists import format_count
 from assay.results.outcome_filter import NO_FILTER, FilterSql, OutcomeFilter, compile_filter
 from assay.results.store.reader import StoredRun
-from assay.results.store.schema import VERDICTS
+from assay.results.store.schema import VERDICTS, deciding_condition
 
 _NUMBERS = re.compile(r"\b\w*(?:\d\w*|(?<=\d)[.,](?=\d))+")
 """Numbers, and all that has a digit in it: GUIDs, serial numbers, digests, `gpu3`."""
@@ -90,7 +90,7 @@ def _group(row: tuple[Any, ...]) -> FailureGroup:
 VERDICT_PHRASES = {"pass": "passed", "fail": "failed", "error": "could not be judged", "skip": "skipped"}
 _UNFINISHED = "it has not ended; if it was killed, `assay validate --resume {}` goes on with it"
 BAD_CODES = tuple(VERDICTS.index(verdict) for verdict in ("fail", "error"))
-_NOT_EXCUSED = "o.known IS NULL AND o.observed IS NULL"
+_NOT_EXCUSED = deciding_condition("o")
 _JOINED = "FROM outcome o JOIN subject s ON s.id = o.subject"
 
 

@@ -15,14 +15,7 @@ from assay.lifecycle.node_state import FaultRecord
 from assay.model.decision import DecisionCause
 from assay.model.node import Node
 from assay.model.outcome import Outcome, RecordedOutcome
-from assay.model.specs.known_issues import ExcuseCandidate, KnownIssue, find_excuse
-
-
-def find_known_issue(known: Iterable[KnownIssue], node: Node, outcome: Outcome, now: datetime) -> KnownIssue | None:
-    """Return what excuses an outcome at `now`. Only failures are: what could not be judged is not known."""
-    if outcome.verdict != "fail":
-        return None
-    return find_excuse(known, ExcuseCandidate.from_node(outcome.check, outcome.subject, node), now)
+from assay.model.specs.known_issues import KnownIssue, find_known_issue
 
 
 def drop_excused_outcomes(
@@ -36,7 +29,7 @@ def drop_excused_outcomes(
     return [
         one
         for one in latest
-        if one.outcome.check not in observed and not find_known_issue(known, node, one.outcome, now)
+        if one.outcome.check not in observed and not find_known_issue(known, one.outcome, node, now)
     ]
 
 
@@ -66,7 +59,7 @@ def propose_known_issue_records(situation: FleetSnapshot, view: NodeSnapshot) ->
     asked = {*state.watch, *(want.phase for want in state.requires)}
     failed = [one for one in view.latest if one.outcome.verdict == "fail"] if situation.known_issues else []
     for one in sorted(failed, key=lambda one: one.id):
-        issue = find_known_issue(situation.known_issues, view.node, one.outcome, situation.now)
+        issue = find_known_issue(situation.known_issues, one.outcome, view.node, situation.now)
         if issue and asked & set(one.outcome.phases) and one.outcome.check not in situation.observing_checks:
             found.setdefault(issue, []).append(one)
     for issue, outcomes in sorted(found.items(), key=lambda item: item[0].sort_key):

@@ -15,7 +15,7 @@ from typing import Any, Literal, get_args
 from assay.model.outcome import CheckVerdict
 from assay.results.comparison.paired_runs import PAIRED_FROM_NEW, PAIRED_FROM_OLD, PairedRuns
 from assay.results.outcome_filter import NO_FILTER, OutcomeFilter
-from assay.results.store.schema import VERDICTS
+from assay.results.store.schema import VERDICTS, deciding_condition
 
 ChangeKind = Literal[
     "new_failure",
@@ -147,7 +147,7 @@ def _read_change(kind: ChangeKind, row: tuple[Any, ...]) -> OutcomeChange:
 
 
 def compare_runs(old: Path, new: Path, wanted: OutcomeFilter = NO_FILTER) -> RunComparison:
-    """Compare two runs by their files. Raises Trouble for a file that is no run."""
+    """Compare two runs by their files. Raises AssayError for a file that is no run."""
     return RunComparison(old, new, wanted)
 
 
@@ -156,7 +156,7 @@ CREATE TABLE kind_of (was INTEGER, now INTEGER, unexcused INTEGER, kind INTEGER,
 CREATE TABLE change (kind INTEGER, n_subject INTEGER, n_check INTEGER, o_subject INTEGER, o_check INTEGER,
   decides INTEGER);
 """
-_FREE = "{0}.known IS NULL AND {0}.observed IS NULL"
+_FREE = deciding_condition("{0}")
 _DECIDES = f"({{0}}.verdict IN ({', '.join(str(VERDICTS.index(one)) for one in BAD_VERDICTS)}) AND {_FREE})"
 _CHANGED = f"""
 INSERT INTO change SELECT k.kind, n.subject, n.check_, o.subject, o.check_, {_DECIDES.format("n")}

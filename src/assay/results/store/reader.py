@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 from assay.model.errors import AssayError
 from assay.model.outcome import FailureArtefact, Measurement, Outcome, SuiteRun
-from assay.results.store.schema import RUN_FILE_VERSION, VERDICTS
+from assay.results.store.schema import RUN_FILE_VERSION, VERDICTS, deciding_condition
 
 T = TypeVar("T")
 OutcomeKey = tuple[int, int]
@@ -51,7 +51,7 @@ class StoredRun:
 
     @classmethod
     def open(cls, path: Path) -> StoredRun:
-        """Open a run's file to read. Raises Trouble for anything else."""
+        """Open a run's file to read. Raises AssayError for anything else."""
         try:
             connection, version = _open_readable(path)
         except sqlite3.Error as error:
@@ -90,7 +90,7 @@ class StoredRun:
     def count_deciding(self) -> int:
         """Return how many outcomes count against their subjects, as `Outcome.decides` says."""
         bad = f"verdict IN ({VERDICTS.index('fail')}, {VERDICTS.index('error')})"
-        query = f"SELECT count(*) FROM outcome WHERE {bad} AND known IS NULL AND observed IS NULL"
+        query = f"SELECT count(*) FROM outcome WHERE {bad} AND {deciding_condition('outcome')}"
         count: int = self.connection.execute(query).fetchone()[0]
         return count
 

@@ -19,6 +19,16 @@ VERDICTS: tuple[CheckVerdict, ...] = ("pass", "fail", "error", "skip")
 """A verdict is written as its place here."""
 TWICE_REASON = "the check was judged twice in one run"
 """The first of all texts, so that every statement can name it."""
+
+
+def deciding_condition(outcome: str) -> str:
+    """Return the SQL condition for an outcome that decides: no known issue excuses it, and its check is not on trial.
+
+    `outcome` is the table or its alias. In Python, `Outcome.counts_against_subject` asks the same.
+    """
+    return f"{outcome}.known IS NULL AND {outcome}.observed IS NULL"
+
+
 SHARED_TABLES: dict[str, tuple[str, ...]] = {
     "check_": ("name", "fault", "phases", "active"),
     "subject": ("name", "node"),
