@@ -115,11 +115,11 @@ def test_a_batch_whose_modules_fail_together_comes_first(week):
             )
 
     first = evaluated(week, hot_batch, scans=2).batches[0]
-    assert (first.vendor, first.batch, first.ports, first.bad, first.share) == ("Third", "T25100", 6, 6, 1.0)
+    assert (first.vendor, first.batch, first.ports, first.flagged, first.share) == ("Third", "T25100", 6, 6, 1.0)
 
 
 def test_only_the_days_asked_for_are_looked_at(week):
-    assert evaluated(week, quiet, scans=12, days=1).scans == 5
+    assert evaluated(week, quiet, scans=12, days=1).week.scans == 5
 
 
 def test_a_scan_that_is_not_kept_any_more_ends_history_and_nothing_else(week):
@@ -127,15 +127,15 @@ def test_a_scan_that_is_not_kept_any_more_ends_history_and_nothing_else(week):
     before = week.store.get(last.read("previous").value)
     gone = before.read("previous").value
     (week.store.folder / "objects" / gone[:2] / f"{gone}.json").unlink()
-    assert looked_at(week, last).scans == 2
+    assert looked_at(week, last).week.scans == 2
 
 
 def test_what_a_scan_could_not_tell_is_said(week):
     one = evaluated(week, quiet, scans=3)
-    assert "nothing can be told yet: 3 scans over 12 h tell too little" in format_weekly_text(one).splitlines()[0]
+    assert "nothing is known yet: 3 scans over 12 h: a week needs" in format_weekly_text(one).splitlines()[0]
     assert format_weekly_json(one)["verdict"] == "unknown", "what could not be seen is not well"
-    assert one.unseen == (
-        "3 scans over 12 h tell too little: a week takes 8 over 48 h",
+    assert one.unknown_reasons == (
+        "3 scans over 12 h: a week needs 8 scans over 48 h",
         "this is the first scan with counters: growth is known from the next scan on (1 of 3 scans)",
     )
 

@@ -127,7 +127,6 @@ class SheetImport:
                 labels.append(label.numbers)
         return PortLabelScheme.infer(labels)
 
-
     def _record_device(self, plug: SheetPlug, end: SheetEnd) -> None:
         first, highest = self._plugged_devices.get(plug.device, (end, 0))
         better = end if (end.rack or end.guid) and not (first.rack or first.guid) else first

@@ -1,4 +1,4 @@
-"""What a port is compared by: the readings of its module and link, which way is worse, and the limits that judge it."""
+"""The readings of a port that are compared with its peers and over time, with the limits that judge them."""
 
 from __future__ import annotations
 
@@ -10,16 +10,19 @@ from typing import Literal
 from assay.fabric.discovery import PortFacts
 from assay.fabric.health.bit_error_rate import find_bit_error_rate
 
-LEAST_BER = 1e-20
-"""Below this a bit error ratio is a zero: tools write 15E-255."""
+MIN_BER = 1e-20
+"""A smaller bit error ratio counts as this: a logarithm needs more than zero."""
 
 
 @dataclass(frozen=True, slots=True)
 class ComparedReading:
-    """One number of a port that its peers have too, and that may creep. `worse` is the direction that matters.
+    """A reading that a port's peers have too, and that may drift.
 
-    `key` names it in evidence. `apart` and `drift` name the limits of the design: less than `apart` away from its peers
-    is no matter, and neither is less than `drift` in a week; both are in `step`.
+    - `key` names it in evidence.
+    - `worse` is the direction in which it gets worse: 1 up, -1 down.
+    - `distance_limit` and `drift_limit` name limits of the design, both in `step`. A smaller distance from the peers,
+      or a smaller drift in a week, is ignored.
+    - `of` returns the reading from a port's facts and its designed rate, None if it was not read.
     """
 
     key: str
@@ -33,27 +36,27 @@ class ComparedReading:
 
 
 def read_module_temperature(facts: PortFacts, _: str) -> float | None:
-    """Return the module's temperature."""
-    said = facts.module.get("temperature_c")
-    return float(said) if isinstance(said, int | float) else None
+    """Return the module's temperature in °C."""
+    temperature = facts.module.get("temperature_c")
+    return float(temperature) if isinstance(temperature, int | float) else None
 
 
 def read_received_light(facts: PortFacts, _: str) -> float | None:
-    """Return the light on the weakest lane."""
+    """Return the light on the weakest lane in dBm."""
     lanes = facts.module.get("rx_power_dbm")
     return float(min(lanes)) if isinstance(lanes, tuple | list) and lanes else None
 
 
 def read_laser_bias(facts: PortFacts, _: str) -> float | None:
-    """Return the current of the laser that needs most."""
+    """Return the largest laser current of all lanes in mA."""
     lanes = facts.module.get("bias_ma")
     return float(max(lanes)) if isinstance(lanes, tuple | list) and lanes else None
 
 
 def read_bit_error_exponent(facts: PortFacts, rate: str) -> float | None:
-    """Return the power of ten of the bit error ratio that counts at the link's rate."""
+    """Return the power of ten of the bit error ratio that the link is judged by."""
     found = find_bit_error_rate(facts, rate)
-    return log10(max(found.ratio, LEAST_BER)) if found else None
+    return log10(max(found.ratio, MIN_BER)) if found else None
 
 
 READINGS = (
@@ -61,7 +64,16 @@ READINGS = (
         "temperature", "module temperature", "°C", "°C", 1,
         "module_temperature_apart", "module_temperature_drift", read_module_temperature,
     ),
-    ComparedReading("light", "received light", "dBm", "dB", -1, "rx_power_apart", "rx_power_drift", read_received_light),
-    ComparedReading("bias", "laser current", "mA", "mA", 1, "bias_apart", "bias_drift", read_laser_bias),
-    ComparedReading("ber_power", "bit error ratio", "powers of ten", "powers of ten", 1, "ber_apart", "ber_drift", read_bit_error_exponent),
+    ComparedReading(
+        "light", "received light", "dBm", "dB", -1,
+        "rx_power_apart", "rx_power_drift", read_received_light,
+    ),
+    ComparedReading(
+        "bias", "laser current", "mA", "mA", 1,
+        "bias_apart", "bias_drift", read_laser_bias,
+    ),
+    ComparedReading(
+        "ber_power", "bit error ratio", "powers of ten", "powers of ten", 1,
+        "ber_apart", "ber_drift", read_bit_error_exponent,
+    ),
 )  # fmt: skip

@@ -1,11 +1,10 @@
-"""The weekly evaluation: everything that the page, the text, the JSON and the checks tell, computed once."""
+"""Evaluates a week of a fabric. The page, the text, the JSON and the checks all use this one result."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
 from assay.fabric.weekly.compared_readings import READINGS
 from assay.fabric.weekly.findings import (
@@ -25,38 +24,40 @@ WORST_PORTS = 10
 JUDGED_LIMITS = (
     PEER_SCORE,
     FLAP_LIMIT,
-    *(one.distance_limit for one in METRICS),
-    *(one.drift_limit for one in READINGS),
+    *(metric.distance_limit for metric in METRICS),
+    *(reading.drift_limit for reading in READINGS),
 )
-"""The limits of a design without which something is not judged."""
+"""The limits that a design needs, so that everything is judged."""
 
 
 @dataclass(frozen=True, slots=True)
 class RankedPort:
-    """One port that stands out, with all that was found."""
+    """One port that stands out, with all of its findings."""
 
     port: PortWeek
     findings: tuple[PortFinding, ...]
 
     @property
     def weight(self) -> float:
-        """What orders the worst: the weights of all findings together."""
-        return sum(one.weight for one in self.findings)
+        """The sum of the weights of all findings, which orders the ports."""
+        return sum(finding.weight for finding in self.findings)
 
 
 @dataclass(frozen=True)
 class WeeklyEvaluation:
-    """One week of one fabric. `standing` says by metric and port where it stands among its peers.
+    """One evaluated week of one fabric.
 
-    `unseen` says what the scans could not tell, and what the design does not judge.
+    - `deviations`: how each port compares with its peers, by the metric's key.
+    - `ranked`: the ports with findings, the worst first.
+    - `unknown_reasons`: what the scans could not read, and what the design does not judge.
     """
 
     week: FabricWeek
     ports: tuple[PortWeek, ...]
-    standing: Mapping[str, Mapping[PortId, PeerDeviation]]
+    deviations: Mapping[str, Mapping[PortId, PeerDeviation]]
     ranked: tuple[RankedPort, ...]
     batches: tuple[TransceiverBatch, ...]
-    unseen: tuple[str, ...] = ()
+    unknown_reasons: tuple[str, ...] = ()
 
     @property
     def fabric(self) -> str:
@@ -64,49 +65,28 @@ class WeeklyEvaluation:
         return self.week.fabric
 
     @property
-    def scans(self) -> int:
-        """How many scans there were."""
-        return self.week.scans
-
-    @property
-    def start(self) -> datetime:
-        """Since when errors were counted."""
-        return self.week.start
-
-    @property
-    def end(self) -> datetime:
-        """The newest scan."""
-        return self.week.end
-
-    @property
     def worst(self) -> tuple[RankedPort, ...]:
-        """The ten worst ports."""
+        """The worst ports, at most `WORST_PORTS`."""
         return self.ranked[:WORST_PORTS]
 
     @property
-    def bad(self) -> set[PortId]:
-        """The ports that stand out."""
-        return {one.port.end.port_id for one in self.ranked}
+    def errors(self) -> int:
+        """The errors of all links together."""
+        return sum(port.summary.errors for port in self.ports)
 
     def list_findings(self, kind: str) -> list[PortFinding]:
         """Return the findings of a kind, the worst first."""
-        found = [one for ranked in self.ranked for one in ranked.findings if one.kind == kind]
-        return sorted(found, key=lambda one: -one.weight)
-
-    @property
-    def errors(self) -> int:
-        """Errors of all links together."""
-        return sum(port.summary.errors for port in self.ports)
+        findings = [finding for ranked in self.ranked for finding in ranked.findings if finding.kind == kind]
+        return sorted(findings, key=lambda finding: -finding.weight)
 
     def rail(self, number: int) -> tuple[int, int, float]:
-        """Return how many ports of a rail stand out, how many it has, and how likely that is by chance."""
-        bad = self.bad
+        """Return how many ports of a rail have findings, how many ports it has, and the probability by chance."""
+        flagged = {ranked.port.end.port_id for ranked in self.ranked}
         on_rails = [port for port in self.ports if port.rail is not None]
         here = [port for port in on_rails if port.rail == number]
-        count = sum(port.end.port_id in bad for port in here)
-        of_all = sum(port.end.port_id in bad for port in on_rails)
+        count, total = (sum(port.end.port_id in flagged for port in ports) for ports in (here, on_rails))
         rails = len({port.rail for port in on_rails})
-        return count, len(here), min(1.0, rails * compute_hypergeometric_tail(count, len(here), of_all, len(on_rails)))
+        return count, len(here), min(1.0, rails * compute_hypergeometric_tail(count, len(here), total, len(on_rails)))
 
 
 def evaluate_fabric_week(
@@ -114,28 +94,37 @@ def evaluate_fabric_week(
 ) -> WeeklyEvaluation:
     """Evaluate a week. `rails` has the rail of each adapter by its GUID, `limits` are those of the design."""
     ports = list_port_weeks(cables, rails, week)
-    standing = {metric.key: compare_with_peers(ports, metric, limits) for metric in METRICS}
-    found = [*find_over_limits(ports, limits), *find_flapping(ports, limits), *find_drifts(ports, limits)]
-    found += [one for stands in standing.values() for one in find_outliers(stands, ports, limits)]
-    ranked = _ranked(found)
+    deviations = {metric.key: compare_with_peers(ports, metric, limits) for metric in METRICS}
+    findings = [*find_over_limits(ports, limits), *find_flapping(ports, limits), *find_drifts(ports, limits)]
+    findings += [finding for of_metric in deviations.values() for finding in find_outliers(of_metric, ports, limits)]
+    ranked = _rank_ports(findings)
+    missing_limits = [name for name in JUDGED_LIMITS if name not in limits]
     return WeeklyEvaluation(
         week,
         tuple(ports),
-        {key: {ports[number].end.port_id: one for number, one in stands.items()} for key, stands in standing.items()},
+        {
+            key: {ports[index].end.port_id: deviation for index, deviation in of_metric.items()}
+            for key, of_metric in deviations.items()
+        },
         ranked,
-        group_by_batch(ports, {one.port.end.port_id for one in ranked}),
-        (*([week.doubt[1]] if week.doubt else []), *week.unseen, *_unjudged(limits)),
+        group_by_batch(ports, {each.port.end.port_id for each in ranked}),
+        (
+            *([week.doubt[1]] if week.doubt else []),
+            *week.unknown_reasons,
+            *(
+                [f"the design sets no limit {', '.join(missing_limits)}: those are not judged"]
+                if missing_limits
+                else []
+            ),
+        ),
     )
 
 
-def _ranked(found: Iterable[PortFinding]) -> tuple[RankedPort, ...]:
+def _rank_ports(findings: Iterable[PortFinding]) -> tuple[RankedPort, ...]:
     by_port: dict[PortId, list[PortFinding]] = defaultdict(list)
-    for one in found:
-        by_port[one.port.end.port_id].append(one)
-    ranked = [RankedPort(ones[0].port, tuple(sorted(ones, key=lambda one: -one.weight))) for ones in by_port.values()]
-    return tuple(sorted(ranked, key=lambda one: (-one.weight, one.port.end.port_id)))
-
-
-def _unjudged(limits: Limits) -> Iterable[str]:
-    if lacking := [name for name in JUDGED_LIMITS if name not in limits]:
-        yield f"the design sets no limit {', '.join(lacking)}: what they judge was not looked at"
+    for finding in findings:
+        by_port[finding.port.end.port_id].append(finding)
+    ranked = [
+        RankedPort(own[0].port, tuple(sorted(own, key=lambda finding: -finding.weight))) for own in by_port.values()
+    ]
+    return tuple(sorted(ranked, key=lambda each: (-each.weight, each.port.end.port_id)))

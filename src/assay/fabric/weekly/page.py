@@ -138,7 +138,7 @@ def draw_vendor_histograms(evaluation: WeeklyEvaluation) -> list[VendorHistogram
 def _draw_histogram(title: str, ports: Iterable[PortWeek], key: str, axis: str) -> VendorHistogram:
     values: dict[str, list[float]] = defaultdict(list)
     for port in ports:
-        if (value := port.summary.usual(key)) is not None:
+        if (value := port.summary.median(key)) is not None:
             values[port.summary.vendor or "not known"].append(value)
     every = [value for of_vendor in values.values() for value in of_vendor]
     low, high = (floor(min(every)), ceil(max(every)) + 1) if every else (0, 1)

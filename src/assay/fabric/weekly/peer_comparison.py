@@ -1,6 +1,6 @@
-"""How far each port stands from its peers: the ports of its rail, of its switch, and with the same module.
+"""Compares each port with its peers: the ports of its rail, of its switch, and with the same module.
 
-Statistics that a few bad values do not bend: medians instead of means.
+The statistics are robust: they use medians instead of means, so that a few bad values do not change them.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from assay.fabric.weekly.week import PortWeek
 from assay.model.specs.node_spec import MetricLimit
 
 MIN_PEERS = 8
-"""With fewer peers than this nobody stands out."""
+"""A port with fewer peers is not compared with them."""
 _MAD_OF_NORMAL = 0.6745
 _MEAN_DEVIATION_OF_NORMAL = 1.253314
+"""They scale the median and the mean deviation, so that the score of a normal distribution is its z-score."""
 
 
 def compute_z_scores(values: Sequence[float]) -> list[float]:
-    """Return how far each value is from the median of all, as a modified z-score; 0 where all are equal.
+    """Return the modified z-score of each value: its distance from the median, 0 if all values are equal.
 
-    Beyond 3.5 a value is an outlier (Iglewicz and Hoaglin, How to Detect and Handle Outliers).
-    Where more than half of them are equal, and so the median deviation is 0, the mean deviation stands in, as usual for
-    this score.
+    A value beyond 3.5 is an outlier (Iglewicz and Hoaglin, How to Detect and Handle Outliers). If more than half of the
+    values are equal, the median deviation is 0. Then the mean deviation replaces it, as is usual for this score.
     """
     if not values:
         return []
@@ -39,9 +39,9 @@ def compute_z_scores(values: Sequence[float]) -> list[float]:
 
 
 def compute_median_slope(points: Sequence[tuple[float, float]]) -> float:
-    """Return the median of the slopes between points half of them apart, 0 for fewer than two.
+    """Return the median slope between each point of the first half and its partner in the second, 0 for few points.
 
-    Theil's incomplete method: as few slopes as points, each over a long time; a quarter of the points may be wrong.
+    This is Theil's incomplete method: few slopes, each over a long time. A quarter of the points may be wrong.
     """
     half = (len(points) + 1) // 2
     pairs = zip(points, points[half:], strict=False)
@@ -56,7 +56,7 @@ PEER_SCORE = "peer_score"
 
 @dataclass(frozen=True, slots=True)
 class PeerMetric:
-    """One number of a port that its peers have too; `key` and `apart` as in Reading."""
+    """A number of a port that its peers have too. The fields are those of ComparedReading."""
 
     key: str
     name: str
@@ -68,74 +68,79 @@ class PeerMetric:
 
 @dataclass(frozen=True, slots=True)
 class PeerDeviation:
-    """Where a port stands among `peers`, whose median is `middle`: `score` is positive on the worse side.
+    """How a port compares with its peers. `peers` describes them, `peer_median` is their median.
 
-    It is 0 where the port is nearer to them than matters.
+    `score` is positive if the port is worse. It is not, if the port is closer than the design's distance limit.
     """
 
     metric: PeerMetric
     value: float
-    middle: float
+    peer_median: float
     score: float
     peers: str
 
     def __str__(self) -> str:
         unit = f" {self.metric.unit}" if self.metric.unit else ""
-        return f"{self.metric.name} {format_figure(self.value)}{unit}, where {self.peers} have {format_figure(self.middle)}"
+        value, median_of_peers = format_figure(self.value), format_figure(self.peer_median)
+        return f"{self.metric.name} {value}{unit}, where {self.peers} have {median_of_peers}"
 
 
 def format_figure(value: float) -> str:
-    """Return a number with three figures, large ones in full."""
+    """Return a number with three significant digits, from 1000 on in full."""
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
-def _usual(key: str) -> Callable[[PortWeek], float | None]:
-    return lambda week: week.summary.usual(key)
+def _read_median(key: str) -> Callable[[PortWeek], float | None]:
+    return lambda week: week.summary.median(key)
 
 
 METRICS = (
     PeerMetric("errors", "errors a day", "", 1, "errors_apart", lambda week: week.errors_per_day),
-    *(PeerMetric(one.key, one.name, one.unit, one.worse, one.distance_limit, _usual(one.key)) for one in READINGS),
+    *(
+        PeerMetric(each.key, each.name, each.unit, each.worse, each.distance_limit, _read_median(each.key))
+        for each in READINGS
+    ),
 )
 
 
 def compare_with_peers(ports: Sequence[PortWeek], metric: PeerMetric, limits: Limits) -> dict[int, PeerDeviation]:
-    """Return where each port stands, by its number in `ports`, against the peers that tell it best.
+    """Return how each port compares with its peers, by its index in `ports`. Of several peer groups, the worst counts.
 
-    Ports without the reading, and those with too few peers, are left out; so are all, where the design does not say
-    how far apart matters.
+    Ports without the reading, or with too few peers, are left out. If the design sets no distance limit, all are.
     """
-    least = limits.get(metric.distance_limit)
-    values = {number: value for number, port in enumerate(ports) if (value := metric.of(port)) is not None}
+    limit = limits.get(metric.distance_limit)
+    if not limit:
+        return {}
+    values = {index: value for index, port in enumerate(ports) if (value := metric.of(port)) is not None}
     found: dict[int, PeerDeviation] = {}
-    for group, members in _groups(ports, values).items() if least else ():
+    for peers, members in _group_by_peers(ports, values).items():
         if len(members) >= MIN_PEERS:
-            middle = median(values[number] for number in members)
-            for number, score in _scores(metric, members, values, middle, least.value if least else 0.0):
-                if number not in found or score > found[number].score:
-                    found[number] = PeerDeviation(metric, values[number], middle, score, group)
+            peer_median = median(values[index] for index in members)
+            for index, score in _score_members(metric, members, values, peer_median, limit.value):
+                if index not in found or score > found[index].score:
+                    found[index] = PeerDeviation(metric, values[index], peer_median, score, peers)
     return found
 
 
-def _scores(
-    metric: PeerMetric, members: Sequence[int], values: Mapping[int, float], middle: float, least: float
+def _score_members(
+    metric: PeerMetric, members: Sequence[int], values: Mapping[int, float], peer_median: float, min_distance: float
 ) -> Iterable[tuple[int, float]]:
-    """Yield how far each is from the others, positive on the worse side; 0 where it is nearer than matters."""
-    among = [values[number] for number in members]
-    for number, value, apart in zip(members, among, compute_z_scores(among), strict=True):
-        near = (value - middle) * metric.worse < least
-        yield number, min(apart * metric.worse, 0.0) if near else apart * metric.worse
+    """Yield the score of each member, positive if it is worse, and at most 0 if it is closer than `min_distance`."""
+    of_members = [values[index] for index in members]
+    for index, value, z_score in zip(members, of_members, compute_z_scores(of_members), strict=True):
+        is_close = (value - peer_median) * metric.worse < min_distance
+        yield index, min(z_score * metric.worse, 0.0) if is_close else z_score * metric.worse
 
 
-def _groups(ports: Sequence[PortWeek], among: Iterable[int]) -> dict[str, list[int]]:
+def _group_by_peers(ports: Sequence[PortWeek], indexes: Iterable[int]) -> dict[str, list[int]]:
     groups: dict[str, list[int]] = defaultdict(list)
-    for number in among:
-        for name in _peers_of(ports[number]):
-            groups[name].append(number)
+    for index in indexes:
+        for name in _name_peer_groups(ports[index]):
+            groups[name].append(index)
     return groups
 
 
-def _peers_of(port: PortWeek) -> Iterable[str]:
+def _name_peer_groups(port: PortWeek) -> Iterable[str]:
     side = "adapters" if port.end.node else "switch ports"
     if port.rail is not None:
         yield f"the {side} of rail {port.rail}"

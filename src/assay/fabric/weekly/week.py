@@ -1,4 +1,4 @@
-"""A week of a fabric in few numbers a port: what all its scans told, whatever their number."""
+"""A week of a fabric: a few numbers for each port, whatever the number of scans. Plain data."""
 
 from __future__ import annotations
 
@@ -7,40 +7,44 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from assay.model.fabric.ports_and_cables import Cable, CableEnd, PortId
+from assay.model.text_lists import format_count
 
 DAYS = 7.0
 WEEK_S = DAYS * 86_400
 MIN_SCANS = 8
 MIN_HOURS = 48.0
-"""With fewer scans, or over less time, nothing can be told of a week: two days show what only day and night do."""
+"""With fewer scans, or over less time, a week is not judged: two days show only the difference of day and night."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadingTrend:
-    """One reading through the week: its median, its first and last value, and by how much it creeps in a week.
+    """One reading over the week: its median, its first and last value, and its drift per week.
 
-    `a_week` is None where too few scans told it. `points` (seconds since the epoch, value) are kept of the steepest.
+    `per_week` is None if too few scans read it. `points` are (seconds since 1970, value); only the steepest trends of
+    a fabric have them.
     """
 
-    usual: float
+    median: float
     first: float
     last: float
-    a_week: float | None = None
+    per_week: float | None = None
     points: tuple[tuple[float, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class PortWeekSummary:
-    """What a week's scans told of one port. Counters are of the whole week; a module is as it was told last.
+    """The readings of one port over a week. Counters are of the whole week, the module as it was read last.
 
-    `stuck` is a counter that stood at its end already, so that nothing shows in it. `ber` is the ratio that counts at
-    the link's speed, by its kind. `rx` and `tx` are the weakest and the strongest lane in dBm, empty where unread.
+    - `downs_a_day`: the most link downs within any 24 hours.
+    - `stuck_counter`: a counter that was at its maximum before the week, so that nothing shows in it, or "".
+    - `ber`: the bit error ratio that the link is judged by, under its name (`symbol`, `effective`).
+    - `rx`, `tx`: the weakest and the strongest lane in dBm, empty if not read.
     """
 
     errors: int = 0
     symbol_errors: int = 0
     downs_a_day: int = 0
-    stuck: str = ""
+    stuck_counter: str = ""
     ber: Mapping[str, float] = field(default_factory=dict)
     rx: tuple[float, ...] = ()
     tx: tuple[float, ...] = ()
@@ -51,69 +55,74 @@ class PortWeekSummary:
 
     @property
     def batch(self) -> str:
-        """The start of the module's serial number, which has year and week of its making (`MT2447`)."""
+        """The start of the module's serial number, which has the year and week of manufacture (`MT2447`)."""
         return self.serial[:6]
 
-    def usual(self, key: str) -> float | None:
-        """Return the median of a reading, None where it was never read."""
+    def median(self, key: str) -> float | None:
+        """Return the median of a reading, None if no scan read it."""
         trend = self.trends.get(key)
-        return trend.usual if trend else None
+        return trend.median if trend else None
 
 
 EMPTY_SUMMARY = PortWeekSummary()
-"""What is told of a port that was not designed yet when the week was gathered."""
+"""The summary of a port that was not in the design when the week was aggregated."""
 
 
 @dataclass(frozen=True)
 class FabricWeek:
     """The scans of one fabric from `start` to `end`.
 
-    `whole` of its `scans` counted and were read without a problem. `gap_h` is the longest time without such a scan, up
-    to the moment of gathering. `counted_h` is how long errors were counted. `asked`: somebody was asked about ports;
-    `silent` says why a tool gave nothing, `unseen` all that some scan could not tell. `newest` is its digest.
+    - `complete_scans`: how many of the `scans` read counters without a problem. `gap_h`: the longest time without
+      such a scan, up to the moment of aggregation.
+    - `counted_h`: over how many hours errors were counted.
+    - `newest`: the digest of the newest scan.
+    - `reads_ports`: whether any scan ran a command that describes ports. `command_failure`: why one of them gave
+      nothing, or "". `unknown_reasons`: all reasons why some scan could not read something.
     """
 
     fabric: str
     start: datetime
     end: datetime
     scans: int
-    whole: int
+    complete_scans: int
     gap_h: float
     counted_h: float
     newest: str = ""
-    asked: bool = True
-    silent: str = ""
-    unseen: tuple[str, ...] = ()
+    reads_ports: bool = True
+    command_failure: str = ""
+    unknown_reasons: tuple[str, ...] = ()
     ports: Mapping[PortId, PortWeekSummary] = field(default_factory=dict)
 
     @property
     def hours(self) -> float:
-        """From its first scan to its last."""
+        """Hours from the first scan to the last."""
         return (self.end - self.start).total_seconds() / 3600
 
     @property
     def has_enough_history(self) -> bool:
-        """Whether the fabric was first scanned so long ago that scans can be missed."""
+        """Whether the fabric was first scanned long enough ago that scans can be missing."""
         return max(self.hours, self.gap_h) >= MIN_HOURS
 
     @property
     def doubt(self) -> tuple[str, str] | None:
-        """Why nothing can be told of its ports: `unsupported` or `failed`, and a reason. None where it can."""
-        if not self.asked:
-            return "unsupported", next(iter(self.unseen), "nobody was asked about ports")
+        """Why the week's ports cannot be judged: `unsupported` or `failed`, and a reason. None if they can."""
+        if not self.reads_ports:
+            return "unsupported", next(iter(self.unknown_reasons), "no command describes the ports")
         if self.scans < MIN_SCANS or self.hours < MIN_HOURS:
-            tell = "scan over 0 h tells" if self.scans == 1 else f"scans over {self.hours:.0f} h tell"
-            return "unsupported", f"{self.scans} {tell} too little: a week takes {MIN_SCANS} over {MIN_HOURS:.0f} h"
-        if self.whole < MIN_SCANS:
-            return "failed", f"{self.whole} of {self.scans} scans were whole: {self.silent or 'they counted nothing'}"
+            scans = format_count(self.scans, "scan")
+            needed = f"a week needs {MIN_SCANS} scans over {MIN_HOURS:.0f} h"
+            return "unsupported", f"{scans} over {self.hours:.0f} h: {needed}"
+        if self.complete_scans < MIN_SCANS:
+            reason = self.command_failure or "they read no counters"
+            return "failed", f"{self.complete_scans} of {self.scans} scans were complete: {reason}"
         return None
 
 
 @dataclass(frozen=True, slots=True)
 class PortWeek:
-    """One designed port through the week: where it is, on which rail, and what was told of it.
+    """One designed port over the week: its place, the far end, its rail, and its summary.
 
-    `counted_h` is how long its errors were counted.
+    `counted_h` is over how many hours its errors were counted.
     """
 
     end: CableEnd
@@ -124,31 +133,30 @@ class PortWeek:
 
     @property
     def errors_per_day(self) -> float | None:
-        """Errors a day, None where nothing was counted."""
+        """Errors per day, None if nothing was counted."""
         return self.summary.errors * 24 / self.counted_h if self.counted_h else None
 
 
 def list_port_weeks(cables: Sequence[Cable], rails: Mapping[str, int], week: FabricWeek) -> list[PortWeek]:
     """Return both ports of each cable. `rails` has the rail of each adapter by its GUID.
 
-    A link between switches is on the rail of its leaf, where all of that leaf's adapters are on one.
+    A link between switches is on the rail of its leaf, if all of that leaf's adapters are on one rail.
     """
-    known = {**_rails_of_switches(cables, rails), **rails}
-    seen = week.ports
+    rail_of = {**_find_switch_rails(cables, rails), **rails}
     return [
         PortWeek(
             end,
             far,
-            known.get(end.guid, known.get(far.guid)),
-            seen.get(end.port_id, EMPTY_SUMMARY),
-            week.counted_h if end.port_id in seen else 0.0,
+            rail_of.get(end.guid, rail_of.get(far.guid)),
+            week.ports.get(end.port_id, EMPTY_SUMMARY),
+            week.counted_h if end.port_id in week.ports else 0.0,
         )
         for cable in cables
         for end, far in ((cable.a, cable.b), (cable.b, cable.a))
-    ]  # fmt: skip
+    ]
 
 
-def _rails_of_switches(cables: Iterable[Cable], rails: Mapping[str, int]) -> dict[str, int]:
+def _find_switch_rails(cables: Iterable[Cable], rails: Mapping[str, int]) -> dict[str, int]:
     found: dict[str, set[int]] = {}
     for cable in cables:
         for end, far in ((cable.a, cable.b), (cable.b, cable.a)):

@@ -1,14 +1,14 @@
-"""A week as a document of evidence, so that its verdict can be derived again when the scans are gone.
+"""Stores a week as a document of evidence, so that its verdict can be derived again when the scans are gone.
 
-Name `week-FABRIC`; its time is that of the newest scan.
+The document is named `week-FABRIC`. Its time is that of the newest scan.
 
 ```
 channels.week   {"start", "scans", "whole", "gap_h", "counted_h", "newest", "asked", "silent", "unseen"}: readings
 channels.ports  {"value": {GUID: {PORT: {"errors": 12, "temperature": {"usual": 46.5, "a_week": 0.1}, …}}}}
 ```
 
-Every port that was designed then is there. What was not told of it is left out, and so is what it did not count, and a
-first or last value that is the usual.
+Every port of the design at that time is there. Values that are empty or 0 are left out, as are first and last values
+that equal the median (`usual`).
 """
 
 from __future__ import annotations
@@ -24,69 +24,84 @@ from assay.model.evidence import EvidenceDocument
 from assay.model.fabric.ports_and_cables import PortId
 from assay.model.reading import value
 
-WEEK_FIELDS = ("scans", "whole", "gap_h", "counted_h", "newest", "asked", "silent", "unseen")
-PORT_FIELDS = ("errors", "symbol_errors", "downs_a_day", "stuck", "ber", "rx", "tx", "vendor", "part", "serial")
-TREND_KEYS = frozenset(one.key for one in READINGS)
-FIGURES = 6
+WEEK_KEYS = {
+    "scans": "scans", "whole": "complete_scans", "gap_h": "gap_h", "counted_h": "counted_h", "newest": "newest",
+    "asked": "reads_ports", "silent": "command_failure", "unseen": "unknown_reasons",
+}  # fmt: skip
+"""The keys of channel `week`, and the fields of FabricWeek that they hold."""
+PORT_KEYS = {
+    "errors": "errors", "symbol_errors": "symbol_errors", "downs_a_day": "downs_a_day", "stuck": "stuck_counter",
+    "ber": "ber", "rx": "rx", "tx": "tx", "vendor": "vendor", "part": "part", "serial": "serial",
+}  # fmt: skip
+"""The keys of a port, and the fields of PortWeekSummary that they hold."""
+TREND_KEYS = frozenset(reading.key for reading in READINGS)
+SIGNIFICANT_DIGITS = 6
 
 
 def format_week_subject(fabric: str) -> str:
-    """Return the name under which the week of a fabric is kept."""
+    """Return the subject under which the evidence store holds the week of a fabric."""
     return f"week-{fabric}"
 
 
 def make_week_evidence(week: FabricWeek) -> EvidenceDocument:
-    """Return the document."""
-    about = {name: value(getattr(week, name)) for name in WEEK_FIELDS}
+    """Return the document of a week."""
+    fields = {key: value(getattr(week, name)) for key, name in WEEK_KEYS.items()}
+    fields["unseen"] = value(list(week.unknown_reasons))
     ports: dict[str, dict[str, Any]] = {}
-    for port, told in week.ports.items():
-        ports.setdefault(port.guid, {})[str(port.number)] = _port(told)
-    about["unseen"] = value(list(week.unseen))
-    channels = {"week": {"start": value(week.start.isoformat()), **about}, "ports": value(ports)}
+    for port, summary in week.ports.items():
+        ports.setdefault(port.guid, {})[str(port.number)] = _serialize_port(summary)
+    channels = {"week": {"start": value(week.start.isoformat()), **fields}, "ports": value(ports)}
     return EvidenceDocument(format_week_subject(week.fabric), week.end, channels)
 
 
 def read_week_evidence(document: EvidenceDocument) -> FabricWeek:
-    """Return the week of a document. Raises Trouble for one that is no week."""
-    about = {name: document.read("week", name).value for name in WEEK_FIELDS}
+    """Return the week of a document. Raises AssayError for a document that holds no week."""
+    fields = {name: document.read("week", key).value for key, name in WEEK_KEYS.items()}
     ports = document.read("ports").value
     try:
         return FabricWeek(
             document.node.removeprefix("week-"),
             datetime.fromisoformat(document.read("week", "start").value),
             document.at,
-            **{**about, "unseen": tuple(about["unseen"])},
-            ports={PortId(guid, int(n)): _told(said) for guid, of in ports.items() for n, said in of.items()},
+            **{**fields, "unknown_reasons": tuple(fields["unknown_reasons"])},
+            ports={
+                PortId(guid, int(number)): _read_port(plain)
+                for guid, numbers in ports.items()
+                for number, plain in numbers.items()
+            },
         )
-    except (TypeError, ValueError, KeyError, AttributeError) as wrong:
-        raise AssayError(f"is no week of a fabric: {wrong}", fix="run `assay fabric evaluate` again") from None
+    except (TypeError, ValueError, KeyError, AttributeError) as error:
+        raise AssayError(f"is no week of a fabric: {error}", fix="run `assay fabric evaluate` again") from None
 
 
-def _port(told: PortWeekSummary) -> dict[str, Any]:
-    said = {name: known for name in PORT_FIELDS if (known := getattr(told, name))}
-    return {**said, **{key: _trend(trend) for key, trend in told.trends.items()}}
+def _serialize_port(summary: PortWeekSummary) -> dict[str, Any]:
+    fields = {key: field for key, name in PORT_KEYS.items() if (field := getattr(summary, name))}
+    return {**fields, **{key: _serialize_trend(trend) for key, trend in summary.trends.items()}}
 
 
-def _trend(trend: ReadingTrend) -> dict[str, Any]:
-    known = {"usual": _short(trend.usual)}
-    known |= {name: _short(one) for name, one in (("first", trend.first), ("last", trend.last)) if one != trend.usual}
-    known |= {"a_week": _short(trend.a_week)} if trend.a_week is not None else {}
-    return known | ({"points": [[at, _short(number)] for at, number in trend.points]} if trend.points else {})
+def _serialize_trend(trend: ReadingTrend) -> dict[str, Any]:
+    ends = {name: _round(end) for name, end in (("first", trend.first), ("last", trend.last)) if end != trend.median}
+    drift = {"a_week": _round(trend.per_week)} if trend.per_week is not None else {}
+    points = {"points": [[at, _round(number)] for at, number in trend.points]} if trend.points else {}
+    return {"usual": _round(trend.median), **ends, **drift, **points}
 
 
-def _short(number: float) -> float:
-    return float(f"{number:.{FIGURES}g}")
+def _round(number: float) -> float:
+    return float(f"{number:.{SIGNIFICANT_DIGITS}g}")
 
 
-def _told(said: Mapping[str, Any]) -> PortWeekSummary:
-    trends = {key: _trend_of(one) for key, one in said.items() if key in TREND_KEYS}
-    counts: dict[str, Any] = {
-        name: tuple(one) if isinstance(one, list) else one for name, one in said.items() if name not in TREND_KEYS
+def _read_port(plain: Mapping[str, Any]) -> PortWeekSummary:
+    fields: dict[str, Any] = {
+        PORT_KEYS[key]: tuple(field) if isinstance(field, list) else field
+        for key, field in plain.items()
+        if key not in TREND_KEYS
     }
-    return PortWeekSummary(**counts, trends=trends)
+    return PortWeekSummary(
+        **fields, trends={key: _read_trend(trend) for key, trend in plain.items() if key in TREND_KEYS}
+    )
 
 
-def _trend_of(said: Mapping[str, Any]) -> ReadingTrend:
-    points = tuple((at, number) for at, number in said.get("points", ()))
-    usual = said["usual"]
-    return ReadingTrend(usual, said.get("first", usual), said.get("last", usual), said.get("a_week"), points)
+def _read_trend(plain: Mapping[str, Any]) -> ReadingTrend:
+    points = tuple((at, number) for at, number in plain.get("points", ()))
+    median = plain["usual"]
+    return ReadingTrend(median, plain.get("first", median), plain.get("last", median), plain.get("a_week"), points)
