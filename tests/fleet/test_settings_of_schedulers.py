@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from cases.transports import both, said
+from cases.transports_schedulers_monitoring import both, with_variables
 
 from assay.fleet.check import list_problems
 from assay.fleet.rules import transports_schedulers_monitoring
@@ -32,7 +32,7 @@ def told(fleet):
     ],
 )
 def test_a_setting_of_another_scheduler_is_a_mistake_and_says_what_to_do(fleet_with, variables, message, fix):
-    ((where, what, how),) = told(fleet_with(said(variables)))
+    ((where, what, how),) = told(fleet_with(with_variables(variables)))
     assert where.startswith("inventory/pool.yml:5:")
     assert what == message
     assert how.startswith(f"write {fix}, or leave ")
@@ -48,6 +48,6 @@ def test_what_a_group_says_once_for_nodes_of_two_schedulers_is_right_where_one_o
 
 
 def test_a_setting_may_be_taken_back_and_an_adapter_of_somebody_else_may_read_any(fleet_with, monkeypatch):
-    assert told(fleet_with(said('slurm_conf: "", slurm_cordon: drain'))) == []
+    assert told(fleet_with(with_variables('slurm_conf: "", slurm_cordon: drain'))) == []
     monkeypatch.setattr(transports_schedulers_monitoring, "BUILTIN_SCHEDULERS", frozenset({"slurm", "kubernetes"}))
-    assert told(fleet_with(said("slurm_conf: /etc/slurm.conf"))) == []
+    assert told(fleet_with(with_variables("slurm_conf: /etc/slurm.conf"))) == []

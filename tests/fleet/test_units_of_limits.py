@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
-from cases.units import RATE, RATE_TEST
+from cases.measurement_limits import RATE, RATE_TEST
 from hypothesis import given
 from hypothesis import strategies as st
 

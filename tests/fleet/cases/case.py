@@ -35,10 +35,10 @@ class Case(NamedTuple):
 
 def pool(old: str, new: str) -> dict[str, str | None]:
     """Return the inventory with one thing replaced, which must be there."""
-    return one("inventory/pool.yml", POOL, old, new)
+    return replaced("inventory/pool.yml", POOL, old, new)
 
 
-def one(file: str, text: str, old: str, new: str) -> dict[str, str | None]:
+def replaced(file: str, text: str, old: str, new: str) -> dict[str, str | None]:
     """Return a file with one thing replaced, which must be there."""
     assert old in text
     return {file: text.replace(old, new, 1)}

@@ -1,8 +1,8 @@
-"""Limits: each code, wrong and right."""
+"""Limits and their units: each code, wrong and right."""
 
 from __future__ import annotations
 
-from cases.case import FABRIC, NODE, SUITE, Case, one
+from cases.case import FABRIC, NODE, SUITE, Case, replaced
 
 IDLE = NODE + "  idle: {value: 1, unit: W, source: us}\n"
 IDLE_TEST = SUITE + "    assert limits.idle\n"
@@ -19,14 +19,22 @@ def test_link(link, fabric_limits, measure):
 """
 LINKS = "limits: {{errors: {{value: 2, unit: {}, source: us}}}}\n"
 
+
+RATE = NODE + "  rate: {value: 400, unit: Gb/s, source: us}\n"
+RATE_TEST = SUITE.replace("limits)", "limits, measure)") + (
+    '    measure("rate", gpu.rate_gbps, at_least=limits.rate)\n'
+    '    measure("sum", 8 * gpu.rate_gbps, at_least=limits.rate, unit="Gb/s")\n'
+)
+RIGHT: dict[str, str | None] = {"specs/node.yaml": RATE, "suites/test_heat.py": RATE_TEST}
+
 CASES: dict[str, Case] = {
     "ASY0050": Case(
-        one("specs/node.yaml", NODE, "value: 85", "value: 850"),
-        one("specs/node.yaml", NODE, "value: 85", "value: 95"),
+        replaced("specs/node.yaml", NODE, "value: 85", "value: 850"),
+        replaced("specs/node.yaml", NODE, "value: 85", "value: 95"),
         "specs/node.yaml:17:3",
     ),
     "ASY0051": Case(
-        {**one("specs/node.yaml", LOW, "value: 5", "value: 85"), "suites/test_heat.py": LOW_TEST},
+        {**replaced("specs/node.yaml", LOW, "value: 5", "value: 85"), "suites/test_heat.py": LOW_TEST},
         {"specs/node.yaml": LOW, "suites/test_heat.py": LOW_TEST},
         "specs/node.yaml:18:3",
     ),
@@ -35,7 +43,7 @@ CASES: dict[str, Case] = {
     ),
     "ASY0053": Case(
         {"suites/test_heat.py": IDLE_TEST},
-        one("suites/test_heat.py", IDLE_TEST, "limits.idle", "spec.idle"),
+        replaced("suites/test_heat.py", IDLE_TEST, "limits.idle", "spec.idle"),
         "suites/test_heat.py:10:12",
     ),
     "ASY0055": Case(
@@ -52,5 +60,26 @@ CASES: dict[str, Case] = {
         {"specs/fabric.yaml": FABRIC + LINKS.format("count/min"), "suites/test_links.py": LINKS_TEST},
         {"specs/fabric.yaml": FABRIC + LINKS.format("count/h"), "suites/test_links.py": LINKS_TEST},
         "specs/fabric.yaml:10:10",
+    ),
+    "ASY0054": Case(
+        {**RIGHT, **replaced("specs/node.yaml", RATE, "400, unit: Gb/s", "50, unit: GB/s")},
+        RIGHT,
+        "specs/node.yaml:18:3",
+    ),
+    "ASY0056": Case(
+        replaced("specs/node.yaml", NODE, "unit: °C", "unit: C"),
+        replaced("specs/node.yaml", NODE, "unit: °C", "unit: W"),
+        "specs/node.yaml:17:32",
+    ),
+    "ASY0057": Case(
+        {
+            **RIGHT,
+            **replaced("suites/test_heat.py", RATE_TEST, "at_least=limits.rate)", 'at_least=limits.rate, unit="GB/s")'),
+        },
+        {
+            **RIGHT,
+            **replaced("suites/test_heat.py", RATE_TEST, "at_least=limits.rate)", 'at_least=limits.rate, unit="Gb/s")'),
+        },
+        "suites/test_heat.py:10:5",
     ),
 }

@@ -1,14 +1,14 @@
-"""Names that lead nowhere or are given twice: each code, wrong and right."""
+"""Names that refer to nothing: each code, wrong and right."""
 
 from __future__ import annotations
 
-from cases.case import FABRIC, NODE, Case, one, pool
+from cases.case import FABRIC, NODE, Case, pool, replaced
 
 FIRST_NODE = "inventory/pool.yml:4:73"
 
 CASES: dict[str, Case] = {
     "ASY0020": Case(
-        {"specs/zzz.yaml": NODE}, one("specs/zzz.yaml", NODE, "name: small", "name: large"), "specs/zzz.yaml:3:1"
+        {"specs/zzz.yaml": NODE}, replaced("specs/zzz.yaml", NODE, "name: small", "name: large"), "specs/zzz.yaml:3:1"
     ),
     "ASY0021": Case(pool("node_spec: small", "node_spec: smal"), {}, "inventory/pool.yml:4:10"),
     "ASY0022": Case(pool("profile: managed", "profile: other"), {}, "inventory/pool.yml:4:28"),
@@ -17,9 +17,13 @@ CASES: dict[str, Case] = {
         {**pool("u: 1,", "u: 1, fabric: net,"), "specs/fabric.yaml": FABRIC},
         FIRST_NODE,
     ),
-    "ASY0024": Case(one("specs/node.yaml", NODE, "firmware: bundle", "firmware: bundel"), {}, "specs/node.yaml:15:1"),
+    "ASY0024": Case(
+        replaced("specs/node.yaml", NODE, "firmware: bundle", "firmware: bundel"), {}, "specs/node.yaml:15:1"
+    ),
     "ASY0025": Case(
-        one("specs/fabric.yaml", FABRIC, "[n1, n2]", "[n1, n3]"), {"specs/fabric.yaml": FABRIC}, "specs/fabric.yaml:4:1"
+        replaced("specs/fabric.yaml", FABRIC, "[n1, n2]", "[n1, n3]"),
+        {"specs/fabric.yaml": FABRIC},
+        "specs/fabric.yaml:4:1",
     ),
     "ASY0026": Case(pool("u: 1,", "u: 1, workloads: slurn,"), pool("u: 1,", "u: 1, workloads: none,"), FIRST_NODE),
 }

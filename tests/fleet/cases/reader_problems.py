@@ -1,20 +1,20 @@
-"""What the reader itself notices: each code, wrong and right."""
+"""Problems that the reader itself reports: each code, wrong and right."""
 
 from __future__ import annotations
 
-from cases.case import NODE, POOL, Case, one, pool
+from cases.case import NODE, POOL, Case, pool, replaced
 
 CASES: dict[str, Case] = {
     "ASY0001": Case({"specs/x.yaml": "a: 1\na: 2\n"}, {"specs/x.txt": "a: 1\na: 2\n"}, "specs/x.yaml:2:1"),
-    "ASY0002": Case(one("specs/node.yaml", NODE, "NodeSpec", "NodeSpek"), {}, "specs/node.yaml:2:1"),
+    "ASY0002": Case(replaced("specs/node.yaml", NODE, "NodeSpec", "NodeSpek"), {}, "specs/node.yaml:2:1"),
     "ASY0003": Case(
-        one("specs/node.yaml", NODE, "fans: 1", "fans: one"),
-        one("specs/node.yaml", NODE, "fans: 1", "fans: 2"),
+        replaced("specs/node.yaml", NODE, "fans: 1", "fans: one"),
+        replaced("specs/node.yaml", NODE, "fans: 1", "fans: 2"),
         "specs/node.yaml:10:1",
     ),
     "ASY0004": Case(
-        one("specs/node.yaml", NODE, "needed: 1", "needed: 3"),
-        one("specs/node.yaml", NODE, "needed: 1", "needed: 2"),
+        replaced("specs/node.yaml", NODE, "needed: 1", "needed: 3"),
+        replaced("specs/node.yaml", NODE, "needed: 1", "needed: 2"),
         "specs/node.yaml:9:18",
     ),
     "ASY0005": Case(

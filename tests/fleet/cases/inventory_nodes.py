@@ -1,4 +1,4 @@
-"""Nodes that contradict each other or their spec: each code, wrong and right."""
+"""Nodes of the inventory: each code, wrong and right."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cases.case import NODE, POOL, Case, one, pool
+from cases.case import NODE, POOL, Case, pool, replaced
 
 TALL = {"specs/node.yaml": NODE.replace("fans:", "height_u: 2\nfans:")}
 WHOLE = NODE.replace("fans:", "rack: {nodes: 2, gpus: 2, switch_trays: 1, power_shelves: 1}\nfans:")
@@ -22,5 +22,5 @@ CASES: dict[str, Case] = {
         {**PAIR, **LONE, "inventory/pool.yml": THIRD.replace("rack: r1, u: 3", "rack: r2, u: 3")},
         "inventory/pool.yml:6:56",
     ),
-    "ASY0107": Case(one("specs/node.yaml", WHOLE, "gpus: 2", "gpus: 4"), PAIR, "specs/node.yaml:10:18"),
+    "ASY0107": Case(replaced("specs/node.yaml", WHOLE, "gpus: 2", "gpus: 4"), PAIR, "specs/node.yaml:10:18"),
 }

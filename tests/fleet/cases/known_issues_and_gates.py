@@ -1,0 +1,57 @@
+"""Known issues and gates: each code, wrong and right."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from cases.case import Case
+
+KNOWN_FILE = "specs/known-issues.yaml"
+ENTRY = """  - issue: https://git.example/issues/{issue}
+    match: {{check: "{check}", {more}}}
+    reason: it is counted twice
+    owner: us
+    expires: {expires}
+"""
+
+
+def day(days: int) -> str:
+    """Return the day in so many days."""
+    return f"{datetime.now(UTC) + timedelta(days=days):%Y-%m-%d}"
+
+
+def entry(issue: int = 1, check: str = "suites/test_heat.py::*", more: str = "node: n1", expires: str = "") -> str:
+    return ENTRY.format(issue=issue, check=check, more=more, expires=expires or day(90))
+
+
+def listed(*entries: str) -> dict[str, str | None]:
+    return {KNOWN_FILE: "kind: KnownIssues\nname: known\nissues:\n" + "".join(entries)}
+
+
+GATES_FILE = "specs/gates.yaml"
+
+
+def gates(pools: str) -> dict[str, str | None]:
+    return {GATES_FILE: f"kind: Gates\nname: ours\nsources: [us]\npools: {{{pools}}}\n"}
+
+
+OWN = "pool-a: {success_percent: 99}"
+
+CASES: dict[str, Case] = {
+    "ASY0170": Case(listed(entry(expires=day(0))), listed(entry(expires=day(1))), f"{KNOWN_FILE}:8:5"),
+    "ASY0171": Case(listed(entry(expires=day(10))), listed(entry(expires=day(16))), f"{KNOWN_FILE}:8:5"),
+    "ASY0172": Case(listed(entry(more="node: n9*")), listed(entry(more="subject: '*/gpu3'")), f"{KNOWN_FILE}:5:5"),
+    "ASY0173": Case(listed(entry(check="*", more="pool: '**'")), listed(entry(check="*")), f"{KNOWN_FILE}:5:5"),
+    "ASY0174": Case(
+        listed(entry(2), entry(1, more="node: n2")), listed(entry(1), entry(2, more="node: n2")), f"{KNOWN_FILE}:9:5"
+    ),
+    "ASY0175": Case(listed(entry(1), entry(2)), listed(entry(1), entry(2, more="node: n2")), f"{KNOWN_FILE}:10:5"),
+    "ASY0180": Case(
+        gates("pool-b: {success_percent: 99}"), gates(f"{OWN}, fabric: {{unknown_percent: 0}}"), f"{GATES_FILE}:4:9"
+    ),
+    "ASY0181": Case(
+        gates(f"{OWN}, any: {{success_percent: 90, unknown_percent: 1}}"),
+        gates(f"{OWN}, any: {{unknown_percent: 1}}"),
+        f"{GATES_FILE}:4:46",
+    ),
+}

@@ -1,0 +1,86 @@
+"""Lifecycle policies, management profiles and checklists: each code, wrong and right."""
+
+from __future__ import annotations
+
+from cases.case import NODE, POLICY, POOL, SMALLEST, Case, replaced
+
+ATTIC = POLICY.replace("edges:", "  attic: {summary: lost}\nedges:\n  attic: [production]")
+ARRIVAL = POLICY.replace("onboard", "arrival")
+LADDER = POLICY.replace("rungs: {}", "rungs: {triage: {to: onboard}}")
+CLOSED = POLICY.replace("certified_to: production", "fail_to: production")
+SOAK = POLICY.replace("certified_to", "soak_hours: 2, deadline: {hours: 3}, certified_to")
+PAIRS = POLICY + "racks: {pairs: {node_specs: [small], of: 2, more_than: 1}}\n"
+PAIR = NODE.replace("fans:", "rack: {nodes: 2, gpus: 2, switch_trays: 1, power_shelves: 1}\nfans:")
+
+
+PROFILE = (SMALLEST / "specs/profile.yaml").read_text()
+BACK = replaced("specs/policy.yaml", POLICY, "in_service: true", "in_service: true, entry: [uncordon]")
+
+
+CHECKLISTS_FILE = "specs/checklists.yaml"
+STEPS = "{title: Look, steps: [Look], done: Looked}"
+
+
+def checklist(state: str) -> dict[str, str | None]:
+    return {CHECKLISTS_FILE: f"kind: Checklists\nname: ours\nsources: [us]\nstates: {{{state}: {STEPS}}}\n"}
+
+
+CASES: dict[str, Case] = {
+    "ASY0070": Case(
+        {"specs/policy.yaml": ATTIC},
+        replaced("specs/policy.yaml", ATTIC, "production: [onboard", "production: [attic, onboard"),
+        "specs/policy.yaml:8:3",
+    ),
+    "ASY0071": Case(
+        replaced("specs/policy.yaml", POLICY, "watch: [production]", "watch: [fabric]"),
+        replaced("specs/policy.yaml", POLICY, "watch: [production]", "watch: []"),
+        "specs/policy.yaml:7:51",
+    ),
+    "ASY0073": Case(
+        {"specs/policy.yaml": ARRIVAL},
+        {"specs/policy.yaml": ARRIVAL, "inventory/pool.yml": POOL.replace("u:", "lifecycle_start: production, u:")},
+        "inventory/pool.yml:4:5",
+    ),
+    "ASY0074": Case(
+        replaced("specs/policy2.yaml", POLICY, "name: policy", "name: other"), {}, "specs/policy2.yaml:3:1"
+    ),
+    "ASY0075": Case(
+        {"specs/policy.yaml": CLOSED},
+        replaced("specs/policy.yaml", CLOSED, "fail_to", "deadline: {hours: 1, to: production}, fail_to"),
+        "specs/policy.yaml:6:3",
+    ),
+    "ASY0076": Case(
+        replaced("specs/policy.yaml", LADDER, "certified_to", "pass_to"),
+        {"specs/policy.yaml": LADDER},
+        "specs/policy.yaml:13:35",
+    ),
+    "ASY0077": Case(
+        replaced("specs/policy.yaml", POLICY, "any: {", "any: {severity: [degraded], "),
+        replaced("specs/policy.yaml", POLICY, "  any: {", "  some: {severity: [degraded], timing: record}\n  any: {"),
+        "specs/policy.yaml:12:3",
+    ),
+    "ASY0088": Case(
+        replaced("specs/policy.yaml", POLICY, "certified_to: production", "certified_to: productoin"),
+        {},
+        "specs/policy.yaml:6:27",
+    ),
+    "ASY0190": Case(
+        replaced("specs/policy.yaml", SOAK, "hours: 3", "hours: 2"),
+        {"specs/policy.yaml": SOAK},
+        "specs/policy.yaml:6:53",
+    ),
+    "ASY0191": Case(
+        {**replaced("specs/policy.yaml", PAIRS, "more_than: 1", "more_than: 2"), "specs/node.yaml": PAIR},
+        {"specs/policy.yaml": PAIRS, "specs/node.yaml": PAIR},
+        "specs/policy.yaml:18:45",
+    ),
+    "ASY0192": Case(
+        {"specs/policy.yaml": PAIRS},
+        {"specs/policy.yaml": PAIRS, "specs/node.yaml": PAIR},
+        "specs/policy.yaml:18:30",
+    ),
+    "ASY0100": Case(
+        BACK, {**BACK, **replaced("specs/profile.yaml", PROFILE, "[reboot]", "[uncordon]")}, "specs/profile.yaml:5:1"
+    ),
+    "ASY0210": Case(checklist("onbord"), checklist("onboard"), f"{CHECKLISTS_FILE}:4:10"),
+}
