@@ -36,9 +36,7 @@ class Paper:
 
 def reset_since(ended: Any, reset: Any) -> bool:
     component = FirmwareComponent.model_construct(name="HGX_BMC_0", inventory=[], reset="host")
-    update = RedfishFirmwareUpdater(cast("BmcClient", Paper({**TASK, "EndTime": ended}, reset))).find_update(
-        component
-    )
+    update = RedfishFirmwareUpdater(cast("BmcClient", Paper({**TASK, "EndTime": ended}, reset))).find_update(component)
     assert update is not None
     return update.reset_since
 

@@ -86,7 +86,10 @@ def test_only_our_own_cordon_is_undone(room: Room):
 
 def test_a_scheduler_that_does_not_answer_is_trouble_with_its_address(room: Room):
     gone = load_scheduler_adapter(
-        replace(room.fleet.nodes[NODE], settings=make_node_settings({"workloads": "lab", "lab_scheduler": "http://127.0.0.1:9"}))
+        replace(
+            room.fleet.nodes[NODE],
+            settings=make_node_settings({"workloads": "lab", "lab_scheduler": "http://127.0.0.1:9"}),
+        )
     )
     with pytest.raises(AssayError, match="does not answer"):
         gone.list_jobs(NODE)

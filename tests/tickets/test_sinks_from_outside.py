@@ -41,7 +41,8 @@ class PrinterSink:
         if record.ticket.title == "unprintable":
             raise TicketRefusal("the printer has no such letters", where=self.context.where)
         with (self.context.home / self.settings.queue).open("a") as paper:
-            paper.write(f"{self.context.secret} {external_id}\\n" + format_ticket_markdown(record) * self.settings.copies)
+            paper.write(f"{self.context.secret} {external_id}\\n")
+            paper.write(format_ticket_markdown(record) * self.settings.copies)
         return f"page-{record.ticket.id}"
 
     def holds(self, external_id):
@@ -119,7 +120,10 @@ def test_without_its_distribution_the_route_is_an_error_with_the_sinks_that_ther
     [
         ("import no_such_library\n", "ModuleNotFoundError: No module named 'no_such_library'"),
         ("raise RuntimeError('needs a licence')\n", "RuntimeError: needs a licence"),
-        ("class PrinterSink:\n    is_local = False\n", "acme_printer:PrinterSink has no settings_model, deliver, holds"),
+        (
+            "class PrinterSink:\n    is_local = False\n",
+            "acme_printer:PrinterSink has no settings_model, deliver, holds",
+        ),
         ("", "AttributeError"),
     ],
 )

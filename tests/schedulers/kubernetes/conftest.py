@@ -13,6 +13,7 @@ from kube_make import node
 from kube_rights import MANIFEST, Rights, documents_of, rights_of
 from kube_server import KubeFake
 
+from assay.model.specs.node_settings import make_node_settings
 from assay.schedulers import kubernetes_spare_run
 from assay.schedulers.kubernetes_adapter import KubernetesScheduler
 
@@ -40,4 +41,6 @@ def kube(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[KubeFake]:
 
 @pytest.fixture
 def adapter(kube: KubeFake) -> KubernetesScheduler:
-    return KubernetesScheduler({"kubernetes": {"kubeconfig": str(kube.kubeconfig())}}, patience_s=0.0)
+    return KubernetesScheduler(
+        make_node_settings({"kubernetes": {"kubeconfig": str(kube.kubeconfig())}}), patience_s=0.0
+    )

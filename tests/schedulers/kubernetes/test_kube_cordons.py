@@ -102,7 +102,7 @@ def test_a_node_that_others_never_leave_alone_is_trouble(kube: KubeFake, adapter
         if asked.verb == "patch"
         else None
     )
-    with pytest.raises(AssayError, match="changed by others"):
+    with pytest.raises(AssayError, match="others changed the node"):
         adapter.cordon("n1", REASON)
 
 

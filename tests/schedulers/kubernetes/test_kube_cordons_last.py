@@ -103,4 +103,4 @@ def test_what_a_dead_node_still_holds_is_left_to_its_restart(kube: KubeFake, mem
     kube.put("nodes", "", silent)
     proof = drain_now.verify(ctx, wish)
     assert proof.done
-    assert "does not answer its scheduler, and what is left ends with its restart: job ml/llama-0" in proof.reason
+    assert "does not answer its scheduler; its restart ends what is left: job ml/llama-0" in proof.reason

@@ -63,7 +63,7 @@ def test_a_template_that_the_client_is_too_old_for_is_trouble(
     template = kube.get("podtemplates", "assay", "assay-spare")
     assert template is not None
     template["template"]["spec"]["newerThanTheClient"] = True
-    with pytest.raises(AssayError, match=r"takes no such body: spec\.newerThanTheClient"):
+    with pytest.raises(AssayError, match=r"does not know these fields of the body: spec\.newerThanTheClient"):
         adapter.run_spare("n1", ["true"], b"", 5.0)
 
 

@@ -128,9 +128,7 @@ def one_pass(room: Room, adapter: KubernetesScheduler) -> PassReport:
     def where(node: Node) -> SchedulerAdapter:
         return adapter if node.name == NODE else load_scheduler_adapter(node)
 
-    context = ControllerContext(
-        room.fleet, ledger, store, clock, home, room.root / "reports", where, room.told.append
-    )
+    context = ControllerContext(room.fleet, ledger, store, clock, home, room.root / "reports", where, room.told.append)
     return reconcile_once(context, [NODE], scan_fabric=False)
 
 

@@ -11,6 +11,7 @@ from kube_server import KubeFake
 from kube_store import written
 
 from assay.model.errors import AssayError
+from assay.model.specs.node_settings import make_node_settings
 from assay.schedulers.kubernetes_adapter import KubernetesScheduler
 from assay.schedulers.scheduler_adapter import SchedulerNodeStatus
 
@@ -109,7 +110,9 @@ def test_a_refused_eviction_is_asked_again_within_the_patience(kube: KubeFake, m
     from assay.schedulers import kubernetes_eviction
 
     monkeypatch.setattr(kubernetes_eviction, "EVICTION_RETRY_S", 0.05)
-    adapter = KubernetesScheduler({"kubernetes": {"kubeconfig": str(kube.kubeconfig())}}, patience_s=30.0)
+    adapter = KubernetesScheduler(
+        make_node_settings({"kubernetes": {"kubeconfig": str(kube.kubeconfig())}}), patience_s=30.0
+    )
     _web(kube, 1, minAvailable=1)
 
     def replace_it(asked: object) -> None:
@@ -128,7 +131,7 @@ def test_two_budgets_on_one_pod_are_named_since_no_eviction_is_possible(kube: Ku
     with pytest.raises(AssayError, match=r"create pods/eviction web-0 in shop \(500\): .*more than one"):
         adapter.drain("n1", "fw", now=True)
     (job,) = adapter.list_jobs("n1")
-    assert "PodDisruptionBudgets web, web-too all name it" in job.blocked_by
+    assert "PodDisruptionBudgets web, web-too all select it" in job.blocked_by
 
 
 @pytest.mark.parametrize(("policy", "kept"), [("AlwaysAllow", False), ("IfHealthyBudget", True)])

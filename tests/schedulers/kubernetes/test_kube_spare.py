@@ -175,7 +175,7 @@ def test_a_template_whose_pods_would_not_make_room_is_refused(
         one.update(spoil)
 
     kube.edit("priorityclasses", "", "assay-spare", change)
-    with pytest.raises(AssayError, match="would not make room for customers"):
+    with pytest.raises(AssayError, match="would not give way to customers"):
         adapter.run_spare("n1", SLEEPS, b"", WITHIN_S)
     assert _left(kube) == []
 
@@ -225,7 +225,7 @@ def test_a_leftover_without_its_input_gives_way_to_the_next_check_of_the_node(
     kube: KubeFake, adapter: KubernetesScheduler, monkeypatch: pytest.MonkeyPatch
 ):
     abandoned = kubernetes_spare_run.KubernetesSpareRun(connect_cluster(adapter.settings), adapter.settings, "n1")
-    abandoned._create(build_spare_pod(abandoned._template(), "n1", SLEEPS, WITHIN_S, format_kubernetes_now()))
+    abandoned._create(build_spare_pod(abandoned._read_template(), "n1", SLEEPS, WITHIN_S, format_kubernetes_now()))
     assert _left(kube) == [OURS]
     monkeypatch.setattr(kubernetes_spare_run, "UNWATCHED_AFTER_S", -1.0)
     assert adapter.run_spare("n1", ["true"], b"", WITHIN_S).exit_code == 0
@@ -255,8 +255,10 @@ def test_an_api_server_that_is_lost_while_it_runs_is_trouble_and_no_result(
 
 KILLED = """
 import sys
-from assay.schedulers.kubernetes_adapter import KubernetesWorkloads
-KubernetesWorkloads({"kubernetes": {"kubeconfig": sys.argv[1]}}).spare("n1", ["sleep", "60"], b"x", 60.0)
+from assay.model.specs.node_settings import make_node_settings
+from assay.schedulers.kubernetes_adapter import KubernetesScheduler
+settings = make_node_settings({"kubernetes": {"kubeconfig": sys.argv[1]}})
+KubernetesScheduler(settings).run_spare("n1", ["sleep", "60"], b"x", 60.0)
 """
 
 

@@ -54,7 +54,7 @@ def test_a_drain_that_slurmctld_had_not_saved_when_it_was_killed_is_made_again(o
     own.control()
     until(lambda: verify_safely(ctx, drain, wish("drain", "n0002")).done is not None)
     if not (found := drain.verify(ctx, wish("drain", "n0002"))).done:
-        assert found.reason == "the scheduler reads the node as open for jobs"
+        assert found.reason == "in the scheduler, the node is open for jobs"
         drain.run(ctx, wish("drain", "n0002"))
     assert drain.verify(ctx, wish("drain", "n0002")).done
     adapter().uncordon("n0002")

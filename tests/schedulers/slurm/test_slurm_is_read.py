@@ -16,9 +16,8 @@ from hypothesis import strategies as some
 from slurm_cluster import free_ports, needs_slurm
 from slurm_room import adapter
 
+from assay.model.cordon_reason import display_reason, is_our_reason, is_untampered, prefix_reason, tag_reason
 from assay.model.errors import AssayError
-from assay.model.slurm_reason import display_reason, is_untampered, tag_reason
-from assay.schedulers.scheduler_adapter import is_our_reason, prefix_reason
 from assay.schedulers.slurm_json import expand_host_list, parse_jobs, parse_nodes
 from assay.schedulers.slurm_node_status import find_slurm_cordon, is_closed_in_slurm, occupies_node
 
@@ -167,10 +166,10 @@ def test_hosts_are_those_that_scontrol_names(nobody: str, ranges: list[tuple[str
 
 
 ASKED: dict[str, Callable[[Any], object]] = {
-    "jobs": lambda slurm: slurm.jobs("n1"),
-    "standings": lambda slurm: slurm.standings(["n1"]),
+    "jobs": lambda slurm: slurm.list_jobs("n1"),
+    "standings": lambda slurm: slurm.read_statuses(["n1"]),
     "cordon": lambda slurm: slurm.cordon("n1", "x"),
-    "spare": lambda slurm: slurm.spare("n1", ["true"], b"", 5),
+    "spare": lambda slurm: slurm.run_spare("n1", ["true"], b"", 5),
 }
 
 
@@ -194,9 +193,9 @@ def test_a_machine_without_slurms_programs_is_told_so(ask: str, monkeypatch: pyt
     ("script", "told"),
     [
         ("echo \"sinfo: unrecognized option '--json'\" >&2; exit 1", "prints no JSON"),
-        ("echo '[]'", "no document"),
+        ("echo '[]'", "is no object"),
         ("echo '{}'", "not understood"),
-        ("echo 'idle'", "printed no JSON"),
+        ("echo 'idle'", "no JSON, and exit code 0"),
         ('echo \'{"errors": [{"error": "mist"}], "nodes": []}\'', "mist"),
     ],
 )
