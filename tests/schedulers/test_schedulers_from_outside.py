@@ -145,7 +145,11 @@ def test_without_its_distribution_the_node_is_an_error_with_the_schedulers_that_
 
 @pytest.mark.parametrize(
     ("source", "reason"),
-    [("import no_such_library\n", "ModuleNotFoundError: No module named 'no_such_library'"), ("", "AttributeError")],
+    [
+        ("import no_such_library\n", "ModuleNotFoundError: No module named 'no_such_library'"),
+        ("", "AttributeError"),
+        ("class LsfScheduler:\n    places_jobs = True\n", "acme_lsf:LsfScheduler has no list_jobs, read_cordon_reason"),
+    ],
 )
 def test_one_that_cannot_be_loaded_is_an_error_with_its_distribution(root: Path, source: str, reason: str) -> None:
     place(root, lsf_file="x")

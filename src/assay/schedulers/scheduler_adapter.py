@@ -1,7 +1,7 @@
-"""What a scheduler adapter is: one module, and an entry point of the group `assay.schedulers`.
+"""What a scheduler adapter is: one module, and an entry point of the group `assay.schedulers` that names its class.
 
-The inventory variable `workloads` names the entry point, which is called with the node's NodeSettings; a plug-in finds
-its own settings in `other_variables`. A node has one name, in the inventory and in its scheduler. An adapter writes its
+The inventory variable `workloads` names the entry point. A plug-in finds its own settings in the node's
+`other_variables`; if its class has a `settings_model` (pydantic), `assay check` validates them. An adapter writes its
 reasons with the prefix `assay:` and undoes only cordons that have it (model/cordon_reason.py).
 """
 
@@ -10,11 +10,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from assay.model.errors import AssayError
 from assay.model.node import Node
 from assay.model.plugins import SCHEDULERS
+
+if TYPE_CHECKING:  # loads pydantic
+    from assay.model.specs.node_settings import NodeSettings
 
 VERIFY_UNDRAIN = "assay:verify-undrain"
 """In the reason of somebody else's drain: undo this drain after the next verification that the node passes."""
@@ -76,8 +79,12 @@ class SpareRunResult:
 class SchedulerAdapter(Protocol):
     """One scheduler. Every method raises AssayError if the scheduler does not answer or refuses.
 
-    Adapters of the same scheduler compare equal, so that one request reads many nodes.
+    Adapters of the same scheduler compare equal, so that one request reads many nodes. A node has one name, in the
+    inventory and in its scheduler.
     """
+
+    def __init__(self, settings: NodeSettings) -> None:
+        """Create the adapter for a node's settings. May raise AssayError."""
 
     @property
     def places_jobs(self) -> bool:

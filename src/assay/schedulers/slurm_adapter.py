@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 
 from assay.model.cordon_reason import is_our_reason, tag_reason
@@ -35,27 +34,27 @@ from assay.schedulers.slurm_node_status import (
 from assay.schedulers.slurm_spare_job import SlurmSpareJob, run_spare_job
 
 
-def make_slurm_scheduler(settings: NodeSettings) -> SlurmScheduler:
-    """Return the adapter for a node's settings."""
-    client = SlurmClient(settings.slurm_conf)
-    return SlurmScheduler(client, settings.slurm_spare_partition, settings.slurm_cordon == "reservation")
-
-
-@dataclass(frozen=True, slots=True)
 class SlurmScheduler:
-    """One Slurm cluster.
+    """One Slurm cluster. Adapters of the same cluster and settings are equal.
 
     `partition` is for spare work, "" for none. With `uses_reservation`, a cordon is a reservation, else a drain.
     """
 
-    client: SlurmClient = field(default_factory=SlurmClient)
-    partition: str = ""
-    uses_reservation: bool = False
+    places_jobs = True
 
-    @property
-    def places_jobs(self) -> bool:
-        """Slurm places jobs."""
-        return True
+    def __init__(self, settings: NodeSettings) -> None:
+        self.client = SlurmClient(settings.slurm_conf)
+        self.partition = settings.slurm_spare_partition
+        self.uses_reservation = settings.slurm_cordon == "reservation"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SlurmScheduler) and other._key() == self._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def _key(self) -> tuple[SlurmClient, str, bool]:
+        return self.client, self.partition, self.uses_reservation
 
     def list_jobs(self, node: str) -> tuple[CustomerJob, ...]:
         """Return the customers' jobs on the node."""
