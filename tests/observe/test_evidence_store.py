@@ -128,12 +128,13 @@ WRITER = """
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from assay.model.evidence import Evidence
+from assay.model.evidence import EvidenceDocument
 from assay.observe.evidence_store import EvidenceStore
 store, step = EvidenceStore(Path(sys.argv[1])), 0
 while True:
     tree = {"host": {"text": {"value": "x" * 200_000}, "step": {"value": step}}}
-    store.put(Evidence("n0007", datetime(2026, 11, 20, tzinfo=UTC) + timedelta(seconds=step), {"probe": tree}))
+    at = datetime(2026, 11, 20, tzinfo=UTC) + timedelta(seconds=step)
+    store.store_latest(EvidenceDocument("n0007", at, {"probe": tree}))
     step += 1
     print(step, flush=True)
 """

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from typer.testing import CliRunner
 
-from assay.cli.verbs.show_specs import specs_app
+from assay.cli.verbs.declare.specs import specs_app
 from assay.fleet.fleet_loader import load_fleet
 from assay.fleet.yaml_document import parse_yaml
 from assay.model.errors import AssayError
@@ -148,7 +148,7 @@ def test_an_adapter_that_does_not_tell_its_place_has_the_specs() -> None:
     document["channels"]["probe"]["hca"]["mlx5_2"]["pci"] = {"failed": "no PCI device"}
     text = draft_node_spec(seen("hgx-h100", document=document))
     assert accepted(text).hcas == FLEET.node_specs["hgx-h100"].hcas
-    assert "# review: mlx5_2 does not tell its PCI address; taken from the spec" in text
+    assert "# review: mlx5_2 does not show its PCI address; taken from the spec" in text
 
 
 def test_what_the_host_is_made_of_is_learned_but_not_what_people_choose() -> None:
@@ -221,8 +221,8 @@ def test_the_command_prints_the_draft_of_the_last_evidence(fleet: Path) -> None:
 @pytest.mark.parametrize(
     ("node", "what", "fix"),
     [
-        ("n0003", "there is no evidence of n0003", "`assay observe n0003`"),
-        ("n9999", "the inventory has no node n9999", ""),
+        ("n0003", "there is no evidence of n0003", "run: assay observe n0003"),
+        ("n9999", "there is no node n9999", "known: n0001, n0002, n0003, n0004, n0005, n0006, n0007, and 13 more"),
     ],
 )
 def test_without_evidence_there_is_nothing_to_learn(node: str, what: str, fix: str, fleet: Path) -> None:

@@ -33,7 +33,7 @@ def test_every_node_gets_a_calm_line_and_its_evidence_is_kept(rehearsal: Any) ->
     done = observe(rehearsal.root, "n0001", "n0017")
     assert done.returncode == 0, done.stderr
     assert "✓ n0001  probe ok; bmc ok" in done.stdout
-    assert re.search(r"2 observed in [\d.]+ s, 0 with something that did not answer", done.stdout)
+    assert re.search(r"2 observed in [\d.]+ s, 0 with channels that did not answer", done.stdout)
     assert done.stderr == ""
     latest = EvidenceStore(rehearsal.root / ".assay/evidence").latest("n0017")
     assert latest is not None
@@ -113,8 +113,8 @@ def test_evidence_can_be_written_elsewhere_for_suites_to_read(rehearsal: Any, tm
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["n9999"], "the inventory has no node n9999"),
-        (["--pool", "nope"], "the pools are byo-b, h100-a"),
+        (["n9999"], "there is no node n9999"),
+        (["--pool", "nope"], "known: byo-b, h100-a"),
         (["n0001", "--active", "dance"], "there is no active part dance"),
         (["n0001", "--out", "/proc/nowhere", "--deadline", "20"], "cannot be written"),
         (["n0001", "--here"], "--here reads this machine only"),

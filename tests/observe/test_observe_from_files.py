@@ -62,8 +62,8 @@ def test_an_old_recording_is_kept_but_is_not_the_newest(fleet: Path, log: Path, 
         observe(monkeypatch, capsys, fleet, "--from", str(log), "--node", "n1", "--at", at)[2]
         for at in ("2026-11-21T08:00:00Z", "2026-11-20T08:00:00Z")
     ]
-    history = "kept as history: evidence of n1 of 2026-11-21 08:00:00 UTC is newer; --at says when it was\n"
-    assert said == ["", history]
+    newer = "evidence of n1 of 2026-11-21 08:00:00 UTC is newer; --at TIME sets the time of the recording"
+    assert said == ["", f"stored as history: {newer}\n"]
     store = EvidenceStore(fleet / ".assay/evidence")
     newest = store.latest("n1")
     assert newest is not None
@@ -74,13 +74,13 @@ def test_an_old_recording_is_kept_but_is_not_the_newest(fleet: Path, log: Path, 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--from", "{log}"], "does not say whose it is"),
-        (["--from", "{log}", "--node", "n9"], "the inventory has no node n9"),
-        (["--from", "{log}", "{log}", "--node", "n1"], "tell of probe.kernel_log"),
+        (["--from", "{log}"], "do not name their node"),
+        (["--from", "{log}", "--node", "n9"], "there is no node n9"),
+        (["--from", "{log}", "{log}", "--node", "n1"], "hold probe.kernel_log"),
         (["--from", "{odd}", "--node", "n1"], "no format that is known here"),
         (["--from", "/nowhere", "--node", "n1"], "cannot be read"),
-        (["--from", "{log}", "--node", "n1", "--at", "noon"], "'noon' is no time"),
-        (["--node", "n1"], "--node and --at go with --from"),
+        (["--from", "{log}", "--node", "n1", "--at", "noon"], "'noon' is not a time"),
+        (["--node", "n1"], "only --node, --at and --out go with --from"),
     ],
 )
 def test_what_cannot_be_read_in_is_exit_2_and_nothing_is_stored(

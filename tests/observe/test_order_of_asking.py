@@ -106,11 +106,11 @@ from pathlib import Path
 from assay.model.clock import SystemClock
 from assay.model.fleet import Fleet
 from assay.model.node import Node
-from assay.observe.evidence_collector import collect
+from assay.observe.evidence_collector import collect_evidence
 from assay.model.specs.node_settings import make_node_settings
 names = [f"n{{number}}" for number in range(6)]
 nodes = {{name: Node(name, "p", "s", "r", 1, "x", "sp", "m", settings=make_node_settings({reach!r})) for name in names}}
-collect(Fleet(Path("/"), nodes), list(nodes), clock=SystemClock(), deadline_s=120)
+collect_evidence(Fleet(Path("/"), nodes), list(nodes), clock=SystemClock(), deadline_s=120)
 """
     asking = subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.PIPE)
     until(lambda: len(list(tmp_path.iterdir())) == 6)

@@ -184,7 +184,7 @@ def test_evidence_is_as_old_as_the_oldest_file(tmp_path: Path) -> None:
         ([SEL + "the end\n"], "1 of its 4 lines are no entries of a SEL"),
         (['{"Members": [{"@odata.id": "/LogEntry/1"}], "@odata.type": "LogEntry", "Created": 1}'], "are only links"),
         (["Nov 21 07:00:00 n1 sshd[7]: hello\n"], "no message of the kernel"),
-        ([LOGS["kmsg"], LOGS["dmesg"]], "both file0 and file1 tell of probe.kernel_log"),
+        ([LOGS["kmsg"], LOGS["dmesg"]], "both file0 and file1 hold probe.kernel_log"),
     ],
 )
 def test_what_is_not_whole_is_refused(tmp_path: Path, contents: list[str], said: str) -> None:

@@ -307,13 +307,13 @@ def test_a_child_left_by_a_killed_probe_ends_by_its_own_alarm(tmp_path: Path) ->
     os.mkfifo(tmp_path / "pipe")
     script = f"""
 import os
-from assay.probe.isolated_reader import gather
-from assay.probe.node_access import Timed
+from assay.probe.isolated_reader import gather_isolated
+from assay.probe.node_access import TimedQuestion
 def hang():
     with open("{tmp_path}/pid", "w") as file:
         file.write(str(os.getpid()))
     open("{tmp_path}/pipe")
-gather({{"a": Timed(50, hang)}}, 0.9)
+gather_isolated({{"a": TimedQuestion(50, hang)}}, 0.9)
 """
     probe = subprocess.Popen([sys.executable, "-c", script])
     until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text() != "")

@@ -1,1 +1,4 @@
-"""Brings evidence here: probes, BMCs, recordings. Collecting may hang, so everything has a deadline."""
+"""Takes nodes, transports, BMCs, files and agents' deliveries. Collects, parses and stores evidence.
+
+Gives evidence documents, alerts, log messages and spec drafts. Everything that may hang has a deadline.
+"""

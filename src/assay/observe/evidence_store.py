@@ -1,12 +1,10 @@
-"""Where evidence is kept: each document once, under its own hash, and the newest of every node by name.
+"""Stores evidence: each document once, under its own hash, and the newest of every node by name.
 
-```
-FOLDER/objects/ab/<sha256>.json   the canonical JSON of one document, never changed
-FOLDER/latest/NAME.json           the newest document of node NAME
-FOLDER/pushed/NAME.json           the newest that NAME's own agent has brought
-```
+    FOLDER/objects/ab/<sha256>.json   the canonical JSON of one document, never changed
+    FOLDER/latest/NAME.json           the newest document of node NAME
+    FOLDER/pushed/NAME.json           the newest that the agent of NAME has pushed
 
-Files land by rename after they are on disk, so a reader sees a whole document or none, whatever dies when.
+A file is renamed into place after it is on disk, so a reader sees a whole document or none, also after a crash.
 """
 
 from __future__ import annotations
@@ -25,83 +23,83 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 
 
 class EvidenceStore:
-    """The evidence below `folder`, which is made on the first `put`."""
+    """The evidence below `folder`, which is created when the first document is stored."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def store_latest(self, evidence: EvidenceDocument) -> str:
-        """Keep a document, make it the newest of its node, and return its digest."""
+        """Store a document as the newest of its node, and return its digest."""
         digest = self.store_document(evidence)
-        write_atomically(self._named("latest", evidence.node), encode_canonical_json(evidence.as_json()))
+        write_atomically(self._node_path("latest", evidence.node), encode_canonical_json(evidence.as_json()))
         return digest
 
     def store_pushed(self, evidence: EvidenceDocument) -> str:
-        """Keep a document as the newest that the node's agent has brought, and return its digest."""
+        """Store a document as the newest that the node's agent has pushed, and return its digest."""
         digest = self.store_document(evidence)
-        write_atomically(self._named("pushed", evidence.node), encode_canonical_json(evidence.as_json()))
+        write_atomically(self._node_path("pushed", evidence.node), encode_canonical_json(evidence.as_json()))
         return digest
 
     def store_document(self, evidence: EvidenceDocument) -> str:
-        """Keep a document and return its digest."""
+        """Store a document and return its digest."""
         content = encode_canonical_json(evidence.as_json())
         digest = hashlib.sha256(content).hexdigest()
-        kept = self._object(digest)
-        if not kept.exists():
-            write_atomically(kept, content)
+        path = self._object_path(digest)
+        if not path.exists():
+            write_atomically(path, content)
         return digest
 
     def latest(self, name: str) -> EvidenceDocument | None:
-        """Return the newest document of a node, None where there is none. Raises Trouble for a damaged file."""
-        return self._newest("latest", name)
+        """Return the newest document of a node, None where there is none. Raises AssayError for a damaged file."""
+        return self._read_newest("latest", name)
 
     def latest_pushed(self, name: str) -> EvidenceDocument | None:
-        """Return the newest document that a node's agent has brought, None where there is none. Raises Trouble."""
-        return self._newest("pushed", name)
+        """Return the newest document that a node's agent has pushed, None where there is none. Raises AssayError."""
+        return self._read_newest("pushed", name)
 
     def stored_at(self, name: str) -> float:
-        """Return when a node's newest document was kept, in seconds since the epoch; 0 where there is none."""
+        """Return when a node's newest document was stored, in seconds since 1970; 0 where there is none."""
         try:
-            return self._named("latest", name).stat().st_mtime
+            return self._node_path("latest", name).stat().st_mtime
         except OSError:
             return 0.0
 
     def get(self, digest: str) -> EvidenceDocument:
-        """Return the document with this digest. Raises Trouble where it is missing or not what its name says."""
-        path = self._object(digest)
+        """Return the document with this digest. Raises AssayError where it is missing, or was changed."""
+        path = self._object_path(digest)
         try:
             content = path.read_bytes()
         except FileNotFoundError:
-            raise AssayError(f"no evidence {digest[:12]} is kept here", where=str(path)) from None
+            raise AssayError(f"there is no evidence {digest[:12]} here", where=str(path)) from None
         found = hashlib.sha256(content).hexdigest()
         if found != digest:
             raise AssayError(
                 f"the evidence was changed after it was stored: its sha256 is {found[:12]}…",
                 where=str(path),
-                fix="restore the file from a backup; what was judged on it cannot be derived again until then",
+                fix="restore the file from a backup; until then its verdicts cannot be derived again",
             )
         return _parse(content, path)
 
-    def _object(self, digest: str) -> Path:
+    def _object_path(self, digest: str) -> Path:
         if not re.fullmatch(r"[0-9a-f]{64}", digest):
-            raise AssayError(f"{digest!r} is no evidence digest; expected 64 hexadecimal digits")
+            raise AssayError(f"{digest!r} is no evidence digest", fix="give 64 hexadecimal digits")
         return self.folder / "objects" / digest[:2] / f"{digest}.json"
 
-    def _newest(self, shelf: str, name: str) -> EvidenceDocument | None:
-        path = self._named(shelf, name)
+    def _read_newest(self, folder: str, name: str) -> EvidenceDocument | None:
+        path = self._node_path(folder, name)
         try:
             return _parse(path.read_bytes(), path)
         except FileNotFoundError:
             return None
 
-    def _named(self, shelf: str, name: str) -> Path:
+    def _node_path(self, folder: str, name: str) -> Path:
         if not _NAME.fullmatch(name):
             raise AssayError(f"{name!r} cannot name a file of evidence", fix="use letters, digits, '.', '_' and '-'")
-        return self.folder / shelf / f"{name}.json"
+        return self.folder / folder / f"{name}.json"
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Replace `path` by `content`: on disk first, then renamed into place. Raises Trouble where that fails."""
+    """Replace the file at `path`: write and sync a scratch file, then rename it. Raises AssayError if that fails."""
     scratch = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -112,12 +110,12 @@ def write_atomically(path: Path, content: bytes) -> None:
         scratch.replace(path)
     except OSError as error:
         with suppress(OSError):
-            scratch.unlink(missing_ok=True)  # half a file is of no use, and takes room where there may be none
+            scratch.unlink(missing_ok=True)  # half a file is of no use, and the disk may be full
         raise AssayError(f"the file cannot be written: {error.strerror}", where=str(path)) from None
 
 
 def _parse(content: bytes, path: Path) -> EvidenceDocument:
     try:
         return EvidenceDocument.from_json(json.loads(content))
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as wrong:
-        raise AssayError(f"not an evidence document: {wrong}", where=str(path), fix="collect again") from None
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise AssayError(f"not an evidence document: {error}", where=str(path), fix="collect again") from None

@@ -1,13 +1,11 @@
-"""When each source of each node was heard last, and how far each agent has delivered: one small SQLite file.
+"""Records when each source of each node answered last, and how far each agent has delivered, in one SQLite file.
 
-```
-.assay/heard.sqlite
-  word   node, source (agent, probe, bmc), at: last heard, looked: last asked, since: unanswered from then on
-  agent  node, life, acked: what was taken up to there; received: items in all; state: what the agent says of itself
-```
+    .assay/heard.sqlite
+      word   node, source (agent, probe, bmc), at: last answer, looked: last poll, since: start of the silence
+      agent  node, life: buffer id, acked: last number taken, received: items in all, state: the agent's own report
 
-It may be deleted: counting begins anew, and what agents send again is known from the ledger. The row of node "" is
-about all agents at once: from `since` to `looked` somebody listened to them without a gap.
+The file may be deleted: times restart, and the ledger recognises items that agents send again. The row of node "" is
+about all agents: from `since` to `looked` a controller listened to them without a gap.
 """
 
 from __future__ import annotations
@@ -35,9 +33,9 @@ ALL_AGENTS = ("", "agent")
 
 @dataclass(frozen=True, slots=True)
 class Contact:
-    """The last word of a source, None where there was none. `looked`: when it was asked last.
+    """The contact with one source: its last answer (None: never), its last poll, and the start of its silence.
 
-    `since`: the first time in a row that it was asked and did not answer, or when it answered last.
+    `silent_since` is the first of the polls in a row without an answer, or the time of the last answer.
     """
 
     last_at: datetime | None
@@ -47,7 +45,10 @@ class Contact:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryPosition:
-    """How far an agent has delivered: up to `acked` of its `life`, `received` items in all; its `state` as told."""
+    """How far an agent has delivered: up to the number `acked` of a buffer, `received` items in all.
+
+    `state` is the agent's report on itself.
+    """
 
     buffer_id: str = ""
     acked: int = 0
@@ -56,7 +57,7 @@ class DeliveryPosition:
 
 
 class LastSeen:
-    """The file at `path`, made on first use. Usable from several threads and processes. Methods may raise Trouble."""
+    """The file at `path`, created on first use. Threads and processes may share it. Methods may raise AssayError."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -71,36 +72,42 @@ class LastSeen:
         }
 
     def record_delivery(self, positions: Mapping[str, DeliveryPosition], now: datetime) -> None:
-        """Keep how far agents have delivered, which is a word of theirs, in one transaction."""
+        """Record how far agents have delivered, and their contact, in one transaction."""
         rows = [
-            (node, one.buffer_id, one.acked, one.received, json.dumps(one.state)) for node, one in positions.items()
+            (node, position.buffer_id, position.acked, position.received, json.dumps(position.state))
+            for node, position in positions.items()
         ]
         with self._open() as data:
             data.executemany("INSERT OR REPLACE INTO agent VALUES (?, ?, ?, ?, ?)", rows)
             for node in positions:
-                _keep(data, (node, "agent"), Contact(now, now, now))
+                _write_contact(data, (node, "agent"), Contact(now, now, now))
 
     def contacts(self) -> dict[tuple[str, str], Contact]:
-        """Return the last word of every source, by node and source."""
+        """Return the contact with every source, by (node, source)."""
         with self._open() as data:
             rows = data.execute("SELECT node, source, at, since, looked FROM word").fetchall()
-        return {(node, source): Contact(_time(at), *map(_when, times)) for node, source, at, *times in rows}
+        return {
+            (node, source): Contact(_parse_time(at) if at else None, _parse_time(since), _parse_time(polled))
+            for node, source, at, since, polled in rows
+        }
 
     def record_polls(self, answered: Mapping[tuple[str, str], bool], now: datetime) -> None:
-        """Keep that sources (node, source) were asked now, and whether they answered."""
-        words = self.contacts()
+        """Record that sources (node, source) were polled now, and whether they answered."""
+        contacts = self.contacts()
         with self._open() as data:
-            for key, heard in answered.items():
-                word = words.get(key)
-                since = word.silent_since if word and not heard and word.last_at != word.polled_at else now
-                _keep(data, key, Contact(now if heard else word.last_at if word else None, since, now))
+            for key, has_answered in answered.items():
+                known = contacts.get(key)
+                was_silent = known is not None and known.last_at != known.polled_at
+                since = known.silent_since if known and was_silent and not has_answered else now
+                last_at = now if has_answered else known.last_at if known else None
+                _write_contact(data, key, Contact(last_at, since, now))
 
     def record_listening(self, now: datetime, gap: timedelta) -> None:
-        """Keep that agents can be heard now. Nothing counts while nobody listened for longer than `gap`."""
-        word = self.contacts().get(ALL_AGENTS)
-        since = word.silent_since if word and now - word.polled_at <= gap else now
+        """Record that a controller listens to agents now. After a pause longer than `gap`, the time starts again."""
+        known = self.contacts().get(ALL_AGENTS)
+        since = known.silent_since if known and now - known.polled_at <= gap else now
         with self._open() as data:
-            _keep(data, ALL_AGENTS, Contact(now, since, now))
+            _write_contact(data, ALL_AGENTS, Contact(now, since, now))
 
     @contextlib.contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
@@ -109,24 +116,22 @@ class LastSeen:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             with contextlib.closing(sqlite3.connect(self._path, timeout=LOCK_TIMEOUT_S)) as data:
                 data.execute("PRAGMA journal_mode = WAL")
-                data.execute("PRAGMA synchronous = NORMAL")  # losing the last words costs nothing: they are sent again
+                data.execute("PRAGMA synchronous = NORMAL")  # the last rows may be lost: agents send their items again
                 data.executescript(TABLES)
                 with data:
                     data.execute("BEGIN IMMEDIATE")
                     yield data
         except sqlite3.Error as error:
-            fix = "delete the file where it is damaged: it is made anew"
-            raise AssayError(f"what was heard cannot be kept: {error}", where=str(self._path), fix=fix) from None
+            fix = "if the file is damaged, delete it: a new one is created"
+            raise AssayError(
+                f"the contacts cannot be read or written: {error}", where=str(self._path), fix=fix
+            ) from None
 
 
-def _keep(data: sqlite3.Connection, key: tuple[str, str], word: Contact) -> None:
-    times = (one.isoformat() if one else "" for one in (word.last_at, word.silent_since, word.polled_at))
+def _write_contact(data: sqlite3.Connection, key: tuple[str, str], contact: Contact) -> None:
+    times = (at.isoformat() if at else "" for at in (contact.last_at, contact.silent_since, contact.polled_at))
     data.execute("INSERT OR REPLACE INTO word VALUES (?, ?, ?, ?, ?)", (*key, *times))
 
 
-def _time(text: str) -> datetime | None:
-    return datetime.fromisoformat(text) if text else None
-
-
-def _when(text: str) -> datetime:
+def _parse_time(text: str) -> datetime:
     return datetime.fromisoformat(text)

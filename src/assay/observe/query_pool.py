@@ -1,12 +1,8 @@
-"""Many slow questions at once: a bounded number of threads, answers as they come, no question waited for too long.
+"""Runs many slow queries at once in a bounded number of threads, and gives answers as they come.
 
-Threads, not asyncio: 200 subprocesses of 10 ms cost 0.18 CPU s in this process with threads and 0.25 s with
-asyncio on Python 3.11 (two cores), and the redfish library is synchronous. They are daemon threads, so that one
-which hangs in the resolver or in the kernel holds neither the pass nor the end of the program.
-
-A question that has no answer after `PARK_AFTER_S` mostly waits: it steps aside, and the next one takes its place. So
-a rack that is dead costs the living nothing. How many may wait aside is bounded, and none do while this machine is
-crowded: then it is slow itself (a lab's nodes all live on it).
+A query without an answer after `PARK_AFTER_S` mostly waits for the network: it is parked, and the next one takes its
+place, so a dead rack does not delay the others. The number of parked queries is bounded. While this machine is
+overloaded nothing is parked: then queries are slow because of it.
 """
 
 from __future__ import annotations
@@ -22,21 +18,21 @@ from pathlib import Path
 from typing import Any
 
 WORKERS = 8 * max(2, os.cpu_count() or 2)
-"""Questions at once: they mostly wait, but each has a deadline from its start, so they must not starve each other."""
+"""Queries at once. They mostly wait, but each has a deadline from its start, so they must not starve each other."""
 
 MAX_PARKED_PER_WORKER = 16
-"""How many times `workers` may wait aside: at most 256 on two cores, each a thread and perhaps a process of 5 MB."""
+"""Limit on started queries, in multiples of `workers`: 256 on two cores, each a thread and maybe a process of 5 MB."""
 
 PARK_AFTER_S = 0.5
 _GRACE_S = 1.0
-_LOOK_S = 0.5
+_POLL_S = 0.5
 
 Key = tuple[str, str]
 
 
 @dataclass(frozen=True)
 class NodeQuery:
-    """`ask` is called in some thread; `limit_s` is its own deadline, after which it is given up."""
+    """A query. `ask` runs in some thread and is given up after `limit_s`. `key` is a node's name and a channel."""
 
     key: Key
     ask: Callable[[], Any]
@@ -45,48 +41,51 @@ class NodeQuery:
 
 @dataclass(frozen=True)
 class _RunningQuery:
-    question: NodeQuery
-    patient_until: float
+    query: NodeQuery
+    parked_at: float
     ends_at: float
 
 
 def run_queries(
-    questions: Iterable[NodeQuery], workers: int = WORKERS, patience_s: float = PARK_AFTER_S
+    queries: Iterable[NodeQuery], workers: int = WORKERS, patience_s: float = PARK_AFTER_S
 ) -> Iterator[tuple[NodeQuery, Any]]:
-    """Yield (question, answer) as they come, each exactly once; the answer may be the exception that was raised.
+    """Yield (query, answer) as they come, each exactly once; the answer may be the exception that was raised.
 
-    Questions start in the order given. One that outlives its limit by a second answers TimeoutError and its thread
-    is left behind.
+    Queries start in the given order. A query that exceeds its limit by a second answers TimeoutError. Its thread is a
+    daemon and is left behind, so a hang in the resolver or the kernel does not hold up the pass or the program's end.
+
+    Threads, not asyncio: 200 subprocesses of 10 ms cost 0.18 CPU s here with threads and 0.25 s with asyncio (Python
+    3.11, two cores), and the redfish library is synchronous.
     """
-    waiting = deque(questions)
-    asked: dict[Key, _RunningQuery] = {}
+    waiting = deque(queries)
+    running: dict[Key, _RunningQuery] = {}
     answers: queue.SimpleQueue[tuple[NodeQuery, Any]] = queue.SimpleQueue()
-    while waiting or asked:
-        while waiting and _has_room(asked, workers):
-            question = waiting.popleft()
-            asked[question.key] = _start(question, answers, patience_s)
+    while waiting or running:
+        while waiting and _may_start(running, workers):
+            query = waiting.popleft()
+            running[query.key] = _start(query, answers, patience_s)
         try:
-            question, answer = answers.get(timeout=max(0.0, _next_deadline(asked, bool(waiting)) - time.monotonic()))
+            query, answer = answers.get(timeout=max(0.0, _next_deadline(running, bool(waiting)) - time.monotonic()))
         except queue.Empty:
-            late = _overdue_query(asked)
+            late = _overdue_query(running)
             if late is None:
                 continue
-            question, answer = late, TimeoutError(f"no answer within {late.limit_s:g} s")
-        if asked.pop(question.key, None) is not None:
-            yield question, answer
+            query, answer = late, TimeoutError(f"no answer within {late.limit_s:g} s")
+        if running.pop(query.key, None) is not None:
+            yield query, answer
 
 
-def _has_room(asked: dict[Key, _RunningQuery], workers: int) -> bool:
-    """Say whether one more may start: few are at work, or those that are have stepped aside."""
-    if len(asked) < workers:
+def _may_start(running: dict[Key, _RunningQuery], workers: int) -> bool:
+    """Return whether one more query may start: few run, or enough of them are parked."""
+    if len(running) < workers:
         return True
     now = time.monotonic()
-    at_work = sum(one.patient_until > now for one in asked.values())
-    return at_work < workers and len(asked) < workers * MAX_PARKED_PER_WORKER and not is_host_overloaded()
+    active = sum(entry.parked_at > now for entry in running.values())
+    return active < workers and len(running) < workers * MAX_PARKED_PER_WORKER and not is_host_overloaded()
 
 
 def is_host_overloaded() -> bool:
-    """Say whether more threads of this machine could run now than it has cores for, four times over."""
+    """Return whether more than four threads for each core of this machine are runnable now."""
     try:
         runnable = Path("/proc/loadavg").read_text().split()[3].partition("/")[0]
     except OSError:
@@ -94,25 +93,25 @@ def is_host_overloaded() -> bool:
     return int(runnable) > 4 * (os.cpu_count() or 1)
 
 
-def _start(question: NodeQuery, answers: queue.SimpleQueue[tuple[NodeQuery, Any]], patience_s: float) -> _RunningQuery:
-    threading.Thread(target=_answer, args=(question, answers), daemon=True).start()
+def _start(query: NodeQuery, answers: queue.SimpleQueue[tuple[NodeQuery, Any]], patience_s: float) -> _RunningQuery:
+    threading.Thread(target=_answer, args=(query, answers), daemon=True).start()
     now = time.monotonic()
-    return _RunningQuery(question, now + patience_s, now + question.limit_s + _GRACE_S)
+    return _RunningQuery(query, now + patience_s, now + query.limit_s + _GRACE_S)
 
 
-def _next_deadline(asked: dict[Key, _RunningQuery], more: bool) -> float:
-    """Return when something must be done though nobody answers: give one up, or see whether one more may start."""
-    nearest = min(one.ends_at for one in asked.values())
-    return min(nearest, time.monotonic() + _LOOK_S) if more else nearest
+def _next_deadline(running: dict[Key, _RunningQuery], more: bool) -> float:
+    """Return when to act without an answer: to give up a query or, if `more` wait, to see whether one may start."""
+    nearest = min(entry.ends_at for entry in running.values())
+    return min(nearest, time.monotonic() + _POLL_S) if more else nearest
 
 
-def _overdue_query(asked: dict[Key, _RunningQuery]) -> NodeQuery | None:
+def _overdue_query(running: dict[Key, _RunningQuery]) -> NodeQuery | None:
     now = time.monotonic()
-    return next((one.question for one in asked.values() if one.ends_at <= now), None)
+    return next((entry.query for entry in running.values() if entry.ends_at <= now), None)
 
 
-def _answer(question: NodeQuery, answers: queue.SimpleQueue[tuple[NodeQuery, Any]]) -> None:
+def _answer(query: NodeQuery, answers: queue.SimpleQueue[tuple[NodeQuery, Any]]) -> None:
     try:
-        answers.put((question, question.ask()))
-    except Exception as error:  # whatever went wrong belongs to this question only
-        answers.put((question, error))
+        answers.put((query, query.ask()))
+    except Exception as error:  # any error is the answer of this query alone
+        answers.put((query, error))

@@ -1,4 +1,4 @@
-"""The parts of a node that carry a serial number, as evidence has them: which it is, and where it sits."""
+"""Finds the serial numbers of a node and of its parts in evidence, with the place of each part."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ PART_BRANCHES: tuple[tuple[str, tuple[str, ...], str, str, str], ...] = (
     ("dimm", ("probe", "memory", "firmware", "dimms"), "serial", "part", ""),
     ("psu", ("bmc", "psu"), "serial", "model", ""),
 )
-"""Kind, where its parts stand, and the leaves of each: serial number (an HCA's is its GUID), model, firmware."""
+"""(kind, path of its parts, and the names of the leaves: serial number (an HCA's GUID), model, firmware)."""
 
 NODE_SERIAL_SOURCES = (("bmc", ("bmc", "system", "serial")), ("dmi", ("probe", "host", "serial")))
-"""Who reads the node's own serial number, and where it stands."""
+"""(source, path) of the node's own serial number."""
 
 PLACEHOLDER_SERIALS = (
     "none", "n/a", "unknown", "default string", "not specified", "not available", "not present", "empty", "invalid",
     "to be filled by o.e.m.", "system serial number", "no dimm", "0123456789", "123456789",
 )  # fmt: skip
-"""What firmware writes where nobody gave it a serial number."""
+"""Texts of firmware without a serial number."""
 MIN_SERIAL_LENGTH = 4
 
 
 @dataclass(frozen=True, slots=True)
 class PartSerial:
-    """One part: `place` as faults name it (`gpu3`, `mlx5_0`, a slot), "" for the node itself."""
+    """The serial number of one part. `place` is the name in faults (`gpu3`, `mlx5_0`, a slot), "" for the node."""
 
     kind: str
     place: str
@@ -40,27 +40,26 @@ class PartSerial:
 
 
 def find_part_serials(evidence: EvidenceDocument, names: Mapping[str, str]) -> list[PartSerial]:
-    """Return every part whose serial number was read; `names` are the parts by PCI place (`0000:1b:00.0` → `gpu3`)."""
-    return [part for branch in PART_BRANCHES for part in _branch(evidence, names, *branch)]
+    """Return every part with a serial number. `names` maps PCI addresses to parts (`0000:1b:00.0` → `gpu3`)."""
+    return [part for branch in PART_BRANCHES for part in _find_in_branch(evidence, names, *branch)]
 
 
 def find_node_serials(evidence: EvidenceDocument) -> dict[str, str]:
-    """Return the node's own serial number by who reads it, `bmc` and `dmi`, where it was read."""
+    """Return the node's own serial number by source, `bmc` and `dmi`, for each source that read it."""
     found = {source: clean_serial(evidence.read(*path).value) for source, path in NODE_SERIAL_SOURCES}
     return {source: serial for source, serial in found.items() if serial}
 
 
-def clean_serial(said: Any) -> str:
-    """Return a serial number that can be one, "" for what stands where there is none."""
-    text = str(said).strip() if isinstance(said, (str, int)) and not isinstance(said, bool) else ""
-    plain = text.lower()
-    told = (
-        len(text) >= MIN_SERIAL_LENGTH and plain not in PLACEHOLDER_SERIALS and len(set(plain.removeprefix("0x"))) > 1
-    )
-    return text if told else ""
+def clean_serial(content: Any) -> str:
+    """Return a value as a serial number, "" for a placeholder and for what cannot be one."""
+    text = str(content).strip() if isinstance(content, (str, int)) and not isinstance(content, bool) else ""
+    lower = text.lower()
+    if len(text) < MIN_SERIAL_LENGTH or lower in PLACEHOLDER_SERIALS or len(set(lower.removeprefix("0x"))) <= 1:
+        return ""
+    return text
 
 
-def _branch(
+def _find_in_branch(
     evidence: EvidenceDocument,
     names: Mapping[str, str],
     kind: str,
@@ -69,8 +68,8 @@ def _branch(
     model: str,
     firmware: str,
 ) -> Iterator[PartSerial]:
-    listed = evidence.read(*path)
-    for name, tree in listed.value.items() if listed.kind == "value" and isinstance(listed.value, Mapping) else ():
+    parts = evidence.read(*path)
+    for name, tree in parts.value.items() if parts.kind == "value" and isinstance(parts.value, Mapping) else ():
         if serial := clean_serial(read_at_path(tree, (key,)).value):
             yield PartSerial(kind, _place(kind, name, tree, names), serial, _text(tree, model), _text(tree, firmware))
 
@@ -83,5 +82,5 @@ def _place(kind: str, name: str, tree: Any, names: Mapping[str, str]) -> str:
 
 
 def _text(tree: Any, key: str) -> str:
-    said = read_at_path(tree, (key,)) if key else None
-    return str(said.value) if said is not None and said.kind == "value" else ""
+    reading = read_at_path(tree, (key,)) if key else None
+    return str(reading.value) if reading is not None and reading.kind == "value" else ""

@@ -1,4 +1,4 @@
-"""Walks over evidence trees: every leaf with its path, and what a channel as a whole has to say."""
+"""Walks over evidence trees: lists every leaf with its path, and finds the branches that a channel did not answer."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from assay.model.reading import EvidenceReading, parse_reading
 
 
 def iterate_leaves(tree: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], EvidenceReading]]:
-    """Yield (path, reading) for every leaf of `tree`, in its order. Bare data counts as a value."""
+    """Yield (path, reading) for every leaf of `tree`, in order. Data that is no reading counts as a value."""
     reading = parse_reading(tree)
     if reading is not None:
         yield path, reading
@@ -21,7 +21,7 @@ def iterate_leaves(tree: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tupl
 
 
 def find_unanswered_branches(channel: Any) -> dict[str, str]:
-    """Return what a channel did not answer, branch → reason; the key is "" where the whole channel failed.
+    """Return the failed branches of a channel, name → reason; the key is "" where the whole channel failed.
 
     Only the channel and its first branches count: a lost GPU deep inside is an answer about the node.
     """

@@ -1,1 +1,4 @@
-"""Recordings that people made with other tools, read in as evidence: one module a format."""
+"""Takes files that people made with other tools (nvidia-smi, ibstat, logs). Parses each by its format.
+
+Gives one evidence document. One module holds one format, or two of one kind.
+"""

@@ -1,10 +1,6 @@
-"""A BMC's event log in a file: a Redfish collection of LogEntry with its members, as JSON. The branch `bmc.events`.
+"""Reads a BMC's event log in a file into the branch `bmc.events`: Redfish LogEntry members, or ipmitool's SEL lines.
 
-Entries of a BMC's log, as the channel `bmc` has them when the BMC was asked itself.
-
-A BMC's event log in a file: what `ipmitool sel list` or `sel elist` prints. The branch `bmc.events`.
-
-What was deasserted is over, and left out. The BMC's clock is taken to tell UTC. A SEL has no severities.
+Deasserted entries are over and left out. The BMC's clock is taken as UTC. A SEL has no severities.
 """
 
 from __future__ import annotations
@@ -23,24 +19,16 @@ from assay.redfish.event_log import EventLogCursor, parse_log_entry
 Event = dict[str, str]
 
 
-def build_event_branches(events: Sequence[Event]) -> Branches:
-    """Return `events`, oldest first, and `event_log`: where they end, and how many were critical or warnings."""
-    ordered = sorted(events, key=lambda event: datetime.fromisoformat(event["at"]))
-    now = EventLogCursor().after(ordered)
-    counted = {"critical": value(now.critical), "warning": value(now.warning)}
-    return {("bmc", "events"): value(ordered), ("bmc", "event_log"): {"cursor": value(str(now)), **counted}}
-
-
 def _is_redfish_log(content: bytes) -> bool:
     return content.lstrip()[:1] in (b"{", b"[") and b"LogEntry" in content and b"Created" in content
 
 
 def _read_redfish_log(content: bytes, _at: datetime) -> Branches:
-    entries = _entries(content)
+    entries = _parse_entries(content)
     if not all(isinstance(entry, dict) for entry in entries):
         raise RecordingError("its members are no entries; ask for them with $expand")
-    if bare := sum(set(entry) == {"@odata.id"} for entry in entries):
-        raise RecordingError(f"{bare} of its members are only links; ask for them with $expand")
+    if links := sum(set(entry) == {"@odata.id"} for entry in entries):
+        raise RecordingError(f"{links} of its members are only links; ask for them with $expand")
     dated = [entry for entry in entries if _is_time(entry.get("Created"))]
     undated = len(entries) - len(dated)
     return {
@@ -49,7 +37,7 @@ def _read_redfish_log(content: bytes, _at: datetime) -> Branches:
     }
 
 
-def _entries(content: bytes) -> list[Any]:
+def _parse_entries(content: bytes) -> list[Any]:
     try:
         document = json.loads(content)
     except (ValueError, RecursionError):
@@ -91,6 +79,14 @@ def _read_sel(content: bytes, _at: datetime) -> Branches:
 def _sel_event(line: str, message: LogMessage, at: float) -> Event:
     ident, when = line.partition("|")[0].strip(), datetime.fromtimestamp(at, UTC).isoformat()
     return {"id": ident, "at": when, "severity": "", "message": message.text, "message_id": ""}
+
+
+def build_event_branches(events: Sequence[Event]) -> Branches:
+    """Return the branches `events`, oldest first, and `event_log`: the cursor after them and counts by severity."""
+    ordered = sorted(events, key=lambda event: datetime.fromisoformat(event["at"]))
+    now = EventLogCursor().after(ordered)
+    counts = {"critical": value(now.critical), "warning": value(now.warning)}
+    return {("bmc", "events"): value(ordered), ("bmc", "event_log"): {"cursor": value(str(now)), **counts}}
 
 
 SEL = RecordingFormat("ipmitool sel list", _is_sel, _read_sel)

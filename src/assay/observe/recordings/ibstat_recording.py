@@ -1,20 +1,8 @@
-"""`ibstat` in a file: the branch `hca`.
+"""Reads the output of `ibstat` in a file into the branch `hca`.
 
-```
-CA 'mlx5_0'                          adapter; `Switch` and `Router` are passed over
-<tab>CA type: MT4129
-<tab>Firmware version: 28.39.1002
-<tab>Node GUID: 0xa088c20300e3142a
-<tab>Port 1:                         each port of it, from 1
-<tab><tab>State: Active              Down, Initializing, Armed, Active
-<tab><tab>Physical state: LinkUp
-<tab><tab>Rate: 400                  Gb/s
-<tab><tab>Base lid: 0                decimal, as is SM lid
-<tab><tab>Port GUID: 0xa288c2fffee3142a
-<tab><tab>Link layer: InfiniBand
-```
-
-Source: ibstat.c of rdma-core's infiniband-diags. What it does not print (counters, P_Keys, PCI place) is unsupported.
+A line `CA 'mlx5_0'` begins an adapter (`Switch` and `Router` are left out), `Port 1:` one of its ports. Below them are
+facts, one a line: `Rate: 400` (Gb/s), `State: Active`, `Base lid: 0` (decimal). Source: ibstat.c of rdma-core's
+infiniband-diags. What ibstat does not print (counters, P_Keys, PCI address) is unsupported.
 """
 
 from __future__ import annotations
@@ -58,15 +46,16 @@ def _read_ibstat(content: bytes, _at: datetime) -> Branches:
             facts[found[1]] = found[2]
         elif line.strip():
             raise RecordingError(f"{line.strip()[:80]!r} is no line of ibstat")
-    hcas = {name: _adapter(*told) for name, told in adapters.items()}
+    hcas = {name: _adapter_branch(facts, ports) for name, (facts, ports) in adapters.items()}
     return {("probe", "hca"): hcas or absent("ibstat lists no adapter")}
 
 
-def _adapter(facts: Facts, ports: Mapping[str, Facts]) -> dict[str, Any]:
-    missing = [str(n) for n in range(1, _count(facts) + 1) if str(n) not in ports]
-    others = {name: _port(told) for name, told in ports.items() if name != "1"}
-    others |= {name: failed(f"ibstat ended before port {name}") for name in missing if name != "1"}
-    first = _port(ports["1"]) if "1" in ports else dict.fromkeys(_port({}), failed("ibstat ended before port 1"))
+def _adapter_branch(facts: Facts, ports: Mapping[str, Facts]) -> dict[str, Any]:
+    numbers = map(str, range(1, _count_ports(facts) + 1))
+    others = {name: _port_branch(port) for name, port in ports.items() if name != "1"}
+    others |= {name: failed(f"ibstat ended before port {name}") for name in numbers if name not in {"1", *ports}}
+    missing = dict.fromkeys(_port_branch({}), failed("ibstat ended before port 1"))
+    first = _port_branch(ports["1"]) if "1" in ports else missing
     return {
         "guid": _fact(facts, "Node GUID", _guid),
         "firmware": _fact(facts, "Firmware version", _text),
@@ -79,7 +68,7 @@ def _adapter(facts: Facts, ports: Mapping[str, Facts]) -> dict[str, Any]:
     }
 
 
-def _port(facts: Facts) -> dict[str, Any]:
+def _port_branch(facts: Facts) -> dict[str, Any]:
     return {
         "link_layer": _fact(facts, "Link layer", _text),
         "state": _fact(facts, "State", _state),
@@ -103,9 +92,9 @@ def _fact(facts: Facts, name: str, convert: Convert) -> dict[str, Any]:
         return failed(f"ibstat: cannot make sense of {name} {facts[name][:40]!r}")
 
 
-def _count(facts: Facts) -> int:
-    told = facts.get("Number of ports", "1")
-    return min(int(told), 64) if told.isascii() and told.isdecimal() and len(told) < 4 else 1
+def _count_ports(facts: Facts) -> int:
+    text = facts.get("Number of ports", "1")
+    return min(int(text), 64) if text.isascii() and text.isdecimal() and len(text) < 4 else 1
 
 
 def _text(text: str) -> str:

@@ -1,4 +1,4 @@
-"""What a format of recordings is: how it shows, and the branches of evidence that it holds."""
+"""What a format of recordings is: how to detect it, and how to read its branches of evidence."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ Branches = Mapping[BranchPath, Any]
 
 
 class RecordingError(ValueError):
-    """The file begins as this format does, but is not whole; the text says what is wrong."""
+    """The file has this format's beginning but cannot be read; the text says why."""
 
 
 @dataclass(frozen=True)
 class RecordingFormat:
-    """`shows` looks at a whole file; `read` takes it and the time of the recording. Raises NotThis."""
+    """One format. `detects` takes a whole file. `read` takes it and its time, and may raise RecordingError."""
 
     name: str
     detects: Callable[[bytes], bool]

@@ -1,1 +1,4 @@
-"""Takes a good node's stored evidence; derives a node spec and its limits, without I/O; gives YAML with review comments."""
+"""Takes a good node's stored evidence. Derives a node spec and its limits, without I/O.
+
+Gives YAML text with review comments.
+"""

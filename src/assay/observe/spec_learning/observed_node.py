@@ -1,4 +1,4 @@
-"""A node as evidence has it, and what a draft of its spec says entry by entry. Pure."""
+"""A node in evidence, and the entries of a spec that is drafted from it. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from assay.model.specs.node_spec import NodeSpec
 
 @dataclass(frozen=True, slots=True)
 class DraftEntry:
-    """One entry of the draft. `value` is None where nothing is known; `reviews` say what a person has to look at."""
+    """One entry of the draft. `value` is None where it is unknown; `reviews` are the comments for the reviewer."""
 
     key: str
     value: Any = None
@@ -24,7 +24,7 @@ class DraftEntry:
 
 @dataclass(frozen=True)
 class ObservedNode:
-    """A node as the evidence has it, what the inventory says of it, and its present spec, where it has one."""
+    """A node with its evidence, its inventory entry and, where it has one, its present spec."""
 
     evidence: EvidenceDocument
     node: Node
@@ -36,23 +36,23 @@ class ObservedNode:
         return self.evidence.read(*path)
 
     def parts(self, *path: str) -> tuple[dict[str, Any], tuple[str, ...]]:
-        """Return the parts below a branch that answered, and why the others, or all of them, did not."""
+        """Return the parts below a branch that have readings, and the reasons why others, or all, have none."""
         branch = self.read(*path)
         if branch.kind != "value" or not isinstance(branch.value, Mapping):
             return {}, (f"{'.'.join(path)} was not read: {branch.kind}: {branch.reason}",)
-        silent = {name: parse_reading(tree) for name, tree in branch.value.items()}
-        reasons = tuple(f"{name}: {one.kind}: {one.reason}" for name, one in silent.items() if one is not None)
-        return {name: tree for name, tree in branch.value.items() if silent[name] is None}, reasons
+        leaves = {name: parse_reading(tree) for name, tree in branch.value.items()}
+        reasons = tuple(f"{name}: {leaf.kind}: {leaf.reason}" for name, leaf in leaves.items() if leaf is not None)
+        return {name: tree for name, tree in branch.value.items() if leaves[name] is None}, reasons
 
-    def make_unread_entry(self, key: str, *why: str) -> DraftEntry:
-        """Return the entry of what evidence does not tell: the present spec's, if there is one."""
-        standing = self.present_spec.model_dump(mode="json").get(key) if self.present_spec else None
-        if self.present_spec is None or standing in (None, "", [], {}):
-            return DraftEntry(key, None, why)
-        return DraftEntry(key, standing, (*why[:-1], f"{why[-1]}; taken from {self.present_spec.name}"))
+    def make_unread_entry(self, key: str, *reviews: str) -> DraftEntry:
+        """Return an entry that evidence does not show: the present spec's value if there is one. Needs a review."""
+        present = self.present_spec.model_dump(mode="json").get(key) if self.present_spec else None
+        if self.present_spec is None or present in (None, "", [], {}):
+            return DraftEntry(key, None, reviews)
+        return DraftEntry(key, present, (*reviews[:-1], f"{reviews[-1]}; taken from {self.present_spec.name}"))
 
     def make_read_entry(self, key: str, reading: EvidenceReading, kind: type) -> DraftEntry:
-        """Return the entry of one reading, which must be of a kind."""
+        """Return the entry for one reading, whose value must have the type `kind`."""
         if reading.kind != "value":
             return self.make_unread_entry(key, f"{key} was not read: {reading.kind}: {reading.reason}")
         if not has_type(kind, reading.value):
@@ -61,18 +61,18 @@ class ObservedNode:
 
 
 def read_typed_value(tree: Any, name: str, kind: type | tuple[type, ...]) -> Any:
-    """Return what a reading below a part says, if it is of a kind; else None."""
+    """Return the value of the reading `name` below a part if it has the type `kind`, else None."""
     reading = parse_reading(tree.get(name)) if isinstance(tree, Mapping) else None
     return typed_value(reading, kind) if reading is not None else None
 
 
 def typed_value(reading: EvidenceReading, kind: type | tuple[type, ...]) -> Any:
-    """Return what a reading says, if it is of a kind; else None."""
+    """Return the value of a reading if it has the type `kind`, else None."""
     return reading.value if reading.kind == "value" and has_type(kind, reading.value) else None
 
 
 def has_type(kind: type | tuple[type, ...], value: Any) -> bool:
-    """Say whether a value is of a kind; true and false are no numbers, nor is what no device counts to."""
+    """Return whether a value has the type `kind`. Booleans are no numbers, and numbers have fewer than 64 bits."""
     if isinstance(value, bool) or not isinstance(value, kind):
         return False
     return not isinstance(value, int | float) or abs(value) < 2**63

@@ -90,24 +90,38 @@ def build_probe_command(node: Node, arguments: Sequence[str]) -> tuple[list[str]
     They run the installed probe where the inventory names one (`probe_command`), else the probe that comes along.
     """
     if installed := node.settings.probe_command:
-        return [*installed, *arguments], b""
+        return [*installed, *_without_areas(arguments)], b""
     interpreter = node.settings.ansible.python_interpreter  # a path, or a word such as `auto` that Ansible knows
     python = interpreter if interpreter.startswith("/") else "python3"
-    return [python, "-I", "-S", "-", *arguments], build_probe_script()
+    return [python, "-I", "-S", "-", *arguments], build_probe_script(with_nvml=_needs_nvml(arguments))
 
 
-def build_probe_script() -> bytes:
-    """Return the script that holds the packed probe: about 160 kB, built once."""
+def _needs_nvml(arguments: Sequence[str]) -> bool:
+    return "--areas" not in arguments or "gpu" in _areas(arguments) or "--active" in arguments
+
+
+def _areas(arguments: Sequence[str]) -> list[str]:
+    return arguments[arguments.index("--areas") + 1].split(",")
+
+
+def _without_areas(arguments: Sequence[str]) -> list[str]:
+    """Return the arguments without `--areas`: an installed probe may be older than that option, and then reads all."""
+    start = arguments.index("--areas") if "--areas" in arguments else len(arguments)
+    return [*arguments[:start], *arguments[start + 2 :]]
+
+
+def build_probe_script(*, with_nvml: bool = True) -> bytes:
+    """Return the script that holds the packed probe: about 160 kB, 80 kB without NVML's bindings. Built once."""
     with _PACK_LOCK:
-        return _build_probe_script()
+        return _build_probe_script(with_nvml)
 
 
 @functools.cache
-def _build_probe_script() -> bytes:
+def _build_probe_script(with_nvml: bool) -> bytes:
     from assay.probe.pack import ENTRY, OLDEST_PYTHON, build_pack
 
     major, minor = OLDEST_PYTHON
-    text = base64.b64encode(build_pack(with_nvml=True)).decode()
+    text = base64.b64encode(build_pack(with_nvml=with_nvml)).decode()
     return PROBE_SCRIPT.format(oldest=OLDEST_PYTHON, major=major, minor=minor, packed=text, entry=ENTRY).encode()
 
 
