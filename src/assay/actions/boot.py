@@ -21,7 +21,7 @@ BMC_S = 30.0
 
 def read_boot_id(node: Node) -> str:
     """Return the boot id that the node's probe reads now. Raises AssayError if the node does not answer."""
-    reading = read_at_path(run_remote_probe(node, [], PROBE_S), ("probe", "host", "boot_id"))
+    reading = read_at_path(run_remote_probe(node, ["--areas", "host"], PROBE_S), ("probe", "host", "boot_id"))
     if reading.kind != "value":
         raise AssayError(f"no boot id from the probe: {reading.reason}", where=node.name)
     return str(reading.value)

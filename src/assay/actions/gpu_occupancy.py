@@ -41,7 +41,7 @@ class GpuOccupancy:
 
 def read_gpu_occupancy(context: ActionContext, name: str) -> GpuOccupancy:
     """Read from a node which processes hold its GPUs."""
-    tree = run_remote_probe(context.fleet.nodes[name], [], PROBE_S)
+    tree = run_remote_probe(context.fleet.nodes[name], ["--areas", "gpu"], PROBE_S)
     gpus = read_at_path(tree, ("probe", "gpu", "devices"))
     if gpus.kind != "value" or not isinstance(gpus.value, dict):
         return GpuOccupancy(read_error=f"{name} gives no reading of its GPUs: {gpus.reason}")

@@ -41,7 +41,7 @@ def main() -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # a caller's SIG_IGN is inherited, and waitpid would then fail
     arguments = _parse_arguments()
     root = NodeRoot(arguments.root)
-    document: ReadingTree = {"probe": _read_areas(root, arguments.since, arguments.deadline)}
+    document: ReadingTree = {"probe": _read_areas(root, arguments.since, arguments.deadline, arguments.areas)}
     if arguments.active:
         from assay.probe.burn_in import run_burn_in
 
@@ -61,6 +61,7 @@ def _parse_arguments() -> argparse.Namespace:
         metavar="SEQ[@BOOT_ID]",
         help="kernel log cursor",
     )
+    parser.add_argument("--areas", default="", metavar="LIST", help="read only these, such as host,gpu; default: all")
     parser.add_argument("--active", default="", metavar="LIST", help="all_reduce,gpu_burn,nvme_read,memory")
     parser.add_argument("--seconds", type=int, default=60, help="how long each active part loads the node")
     parser.add_argument("--at", default=os.environ.get("ASSAY_AT", ""), help="the caller's time now, ISO 8601")
@@ -69,7 +70,7 @@ def _parse_arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _read_areas(root: NodeRoot, since: KernelLogCursor, deadline_s: float) -> ReadingTree:
+def _read_areas(root: NodeRoot, since: KernelLogCursor, deadline_s: float, chosen: str) -> ReadingTree:
     areas: dict[str, Callable[[], Any] | TimedQuestion] = {
         "host": TimedQuestion(SINGLE_QUESTION_S, partial(read_host, root)),
         "gpu": TimedQuestion(GPU_S, partial(read_gpus, root)),
@@ -86,8 +87,11 @@ def _read_areas(root: NodeRoot, since: KernelLogCursor, deadline_s: float) -> Re
         "services": TimedQuestion(SERVICES_S, read_services),
         "kernel_log": partial(read_kernel_log, root, since),
     }
+    names = chosen.split(",") if chosen else list(areas)
+    if unknown := set(names) - set(areas):
+        sys.exit(f"the probe has no area {', '.join(sorted(unknown))}; it has {', '.join(areas)}")
     with _memory_limit():
-        return gather_isolated(areas, deadline_s)
+        return gather_isolated({name: areas[name] for name in names}, deadline_s)
 
 
 @contextmanager
