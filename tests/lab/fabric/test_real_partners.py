@@ -103,7 +103,7 @@ def test_two_cables_exchanged_across_leaves_are_a_swap(fabric):
     one = only(fabric)
     fabric.repair(*cables)
     assert (one.kind, expected(one)) == ("swap", ports(*cables))
-    assert one.because == "all of these plugs are at n006"
+    assert one.likelier_reason == "all of these plugs are at n006"
 
 
 def test_two_cables_exchanged_between_leaves_and_spines_are_a_swap(fabric):
@@ -149,7 +149,7 @@ def test_a_dead_leaf_is_one_missing_device_and_what_its_nodes_are_left_with(fabr
     one = only(fabric)
     fabric.say(f'ReLink "S-{leaf.guid[2:]}"')
     assert (one.kind, one.device, expected(one)) == ("device-missing", "leaf-0-6", ports(*cables))
-    assert one.costs == "32 nodes are left with 7 of 8 links"
+    assert one.capacity_loss == "32 nodes are left with 7 of 8 links"
 
 
 def test_two_nodes_in_each_others_place_are_one_exchange(fabric):
