@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from assay.cli.verbs import init_check as verb
+from assay.cli.verbs.declare import check as verb
 
 ROOT = Path(__file__).parents[2]
 SMALLEST = ROOT / "tests" / "fleet" / "smallest"

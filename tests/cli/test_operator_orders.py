@@ -42,7 +42,7 @@ def test_where_one_node_refuses_nothing_is_written_of_any(ann):
     ann.types("hold", "n0003", *BECAUSE)
     told = ann.is_refused("move", "n0004", "n0003", "draining", *BECAUSE)
     assert "n0003 is held by ann" in told
-    assert "of the other 1 nothing was written either" in told
+    assert "nothing was recorded for the other 1 either" in told
     assert "move" not in ann.kinds("n0004")
 
 
@@ -69,25 +69,25 @@ def test_two_people_who_type_at_the_same_moment_add_one_line(ann, monkeypatch):
     ann.types("move", "n0003", "draining", *BECAUSE)
     before = list(project_node_states(ann.ledger().entries(kinds=["node.enrolled"])).values())
     monkeypatch.setattr("assay.cli.node_lookup.load_node_states", lambda desk: before)
-    monkeypatch.setattr("assay.cli.verbs.move_zap_certify._last_request", lambda desk, story: "")
+    monkeypatch.setattr("assay.cli.verbs.operate.move_zap_certify._last_request", lambda desk, story: "")
     assert "nothing was added" in ann.types("move", "n0003", "draining", *BECAUSE)
 
 
 def test_a_move_that_the_policy_does_not_draw_is_refused_with_where_the_node_may_go(ann):
     told = ann.is_refused("move", "n0003", "rma", *BECAUSE)
-    assert "draws no way for n0003 from production to rma" in told
+    assert "has no transition for n0003 from production to rma" in told
     assert "from production it may go to " in told
     assert "draining" in told
     assert "did you mean draining?" in ann.is_refused("move", "n0003", "drainin", *BECAUSE)
 
 
 def test_a_node_that_is_there_is_not_moved_there_and_one_that_was_asked_away_may_be_asked_to_stay(ann):
-    assert "is in production already" in ann.types("move", "n0003", "production", *BECAUSE)
+    assert "is already in production" in ann.types("move", "n0003", "production", *BECAUSE)
     assert ann.kinds("n0003") == ["node.enrolled"]
     ann.types("move", "n0003", "draining", *BECAUSE)
     assert "stays in production" in ann.types("move", "n0003", "production", *BECAUSE)
     assert project_node_states(ann.ledger().entries())["n0003"].move_request is None
-    assert "is asked to go" in ann.types("move", "n0003", "draining", *BECAUSE), "asked anew, it is a new word"
+    assert "is ordered from" in ann.types("move", "n0003", "draining", *BECAUSE), "asked anew, it is a new word"
     assert ann.kinds("n0003").count("move") == 3
 
 
@@ -105,7 +105,7 @@ def test_zap_goes_to_the_state_that_zaps_or_says_where_the_node_may_go(ann):
     assert {
         story.move_request.to for story in project_node_states(ann.ledger().entries()).values() if story.move_request
     } == {"zap"}
-    assert "is asked to go to zap already" in ann.types("zap", "n0002", *BECAUSE)
+    assert "is already ordered to zap" in ann.types("zap", "n0002", *BECAUSE)
     assert "from onboard it may go to seatrial" in ann.is_refused("zap", "n0001", *BECAUSE)
 
 
@@ -123,8 +123,8 @@ def test_the_state_that_zaps_is_the_one_whose_entry_says_so_whatever_it_is_calle
     assert project_node_states(ann.ledger().entries())["n0002"].move_request.to == "reflash"
     file.write_text(plain.replace("    entry: [zap]\n", ""))
     told = ann.is_refused("zap", "n0003", *BECAUSE)
-    assert re.match(r"specs/lifecycle/default.yaml:\d+: no state of the policy default zaps a node on arrival", told)
-    assert "say `entry: [zap]` of the state" in told
+    assert re.match(r"specs/lifecycle/default.yaml:\d+: no state of the policy default zaps a node on entry", told)
+    assert "add `entry: [zap]` to the state" in told
 
 
 def test_that_a_hold_will_end_is_said_before_and_when_it_does(ann):
@@ -163,7 +163,7 @@ def test_a_hold_that_was_released_can_be_taken_again(ann):
 
 def test_a_word_without_a_reason_is_not_taken_from_anybody(ann):
     for verb in (["move", "n0003", "draining"], ["zap", "n0003"], ["certify", "n0001"], ["release", "n0003"]):
-        assert "a reason is needed" in ann.is_refused(*verb, "--reason", " ")
+        assert "a reason is missing" in ann.is_refused(*verb, "--reason", " ")
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from assay.cli.verbs.results import results_app
+from assay.cli.verbs.validation.results import results_app
 from assay.model.errors import AssayError
 from assay.model.outcome import Outcome, SuiteRun
 from assay.results.store.writer import OutcomeWriter
@@ -103,9 +103,9 @@ def test_a_run_that_is_too_old_is_not_relied_on(results):
         (["--node", "n3"], "the run judged no node n3"),
         (["--verdict", "failed"], "there is no verdict failed"),
         (["--phase", "zup"], "there is no phase zup"),
-        (["--compare", "--format", "junit"], "--format junit is of one run"),
-        (["--compare", "--verdict", "fail"], "--verdict is of one run"),
-        (["--list", "--format", "junit"], "--list is no junit"),
+        (["--compare", "--format", "junit"], "--format junit is for one run"),
+        (["--compare", "--verdict", "fail"], "--verdict is for one run"),
+        (["--list", "--format", "junit"], "--list has no format junit"),
         (["last~2", "--compare"], "there is no run before"),
         (["last~7"], "there is no run last~7"),
     ],

@@ -76,7 +76,7 @@ def test_each_photo_is_listed_with_who_added_it_when_and_its_sha256(ann, asked):
 
 
 def test_a_node_that_was_never_to_go_back_has_no_dossier(ann):
-    assert "no dossier was ever asked for n0004" in ann.is_refused("rma", "n0004")
+    assert "no dossier was requested for n0004" in ann.is_refused("rma", "n0004")
 
 
 def test_a_part_that_came_back_is_told_as_long_as_it_is_there(ann):

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from assay.cli.verbs.show_specs import show_app
+from assay.cli.verbs.declare.show import show_app
 
 SMALLEST = Path(__file__).parents[1] / "fleet" / "smallest"
 LARGE = "kind: NodeSpec\nname: large\nextends: small\nfans: 4\nlimits:\n  gpu_temperature: {value: 80}\n"
@@ -85,7 +85,7 @@ def test_json_lists_every_value_once(root: Path) -> None:
     }
 
 
-@pytest.mark.parametrize(("arguments", "said"), [(["n9"], "there is no node n9"), (["n1", "fan"], "is called fan")])
+@pytest.mark.parametrize(("arguments", "said"), [(["n9"], "there is no node n9"), (["n1", "fan"], "has no value fan")])
 def test_what_is_not_there_is_told(root: Path, arguments: list[str], said: str) -> None:
     result = CliRunner().invoke(show_app, [*arguments, "--fleet", str(root)])
     assert said in str(result.exception)

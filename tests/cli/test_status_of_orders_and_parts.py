@@ -89,4 +89,4 @@ def test_what_a_person_types_stays_one_line_that_no_terminal_acts_on(ann):
 
 def test_a_ledger_that_is_elsewhere_is_named_where_it_tells_nothing(ann, monkeypatch, tmp_path):
     monkeypatch.setenv("ASSAY_LEDGER", str(tmp_path / "mistyped.sqlite"))
-    assert f"says the ledger that ASSAY_LEDGER names: {tmp_path}/mistyped.sqlite. Run:" in ann.types("status")
+    assert f"according to the ledger that ASSAY_LEDGER names: {tmp_path}/mistyped.sqlite. Run:" in ann.types("status")

@@ -44,22 +44,22 @@ def recordings() -> Read:
 
 
 def logs() -> Read:
-    from assay.cli.verbs.faults import load_catalog_for
+    from assay.cli.surrounding_fleet import load_surrounding_catalog
     from assay.lifecycle.faults.log_file_faults import LogFaultCollector
     from assay.model.errors import AssayError
     from assay.observe.logs.log_reader import LogReader
 
-    catalog = load_catalog_for(ROOT)
+    catalog = load_surrounding_catalog(ROOT)
 
     def read(content: bytes) -> None:
-        from assay.cli.verbs.faults import _feed_messages
+        from assay.controller.ingest.log_classification import collect_log_faults
 
         log, stream = (
             LogReader(io.BytesIO(content).read, catalog.kernel_log_matcher, NOW, "here"),
             LogFaultCollector(catalog),
         )
         with contextlib.suppress(AssayError):
-            _feed_messages(log, stream, catalog)
+            collect_log_faults(log, stream, catalog)
             _keepable(stream.faults())
 
     return read
@@ -121,13 +121,13 @@ def agents() -> Read:
 
 
 def evidence() -> Read:
-    from assay.cli.verbs.faults import load_catalog_for
+    from assay.cli.surrounding_fleet import load_surrounding_catalog
     from assay.lifecycle.faults.sightings import find_kernel_sightings
     from assay.model.errors import AssayError
     from assay.observe.evidence_store import _parse
     from assay.observe.unanswered_channels import find_unanswered_branches, iterate_leaves
 
-    catalog = load_catalog_for(ROOT)
+    catalog = load_surrounding_catalog(ROOT)
 
     def read(content: bytes) -> None:
         with contextlib.suppress(AssayError):

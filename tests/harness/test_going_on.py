@@ -20,10 +20,10 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from assay.cli.verbs.validate import validate_app
+from assay.cli.verbs.validation.validate import validate_app
 from assay.fleet.fleet_loader import load_fleet
 from assay.harness.runs.local_processes import LocalProcesses
-from assay.harness.runs.run_validation import RunInterrupted, RunMeans, hold_run_lock, resume_run, run_validation
+from assay.harness.runs.run_validation import RunInterrupted, RunOptions, hold_run_lock, resume_run, run_validation
 from assay.ledger.store import Ledger
 from assay.model.clock import SystemClock
 from assay.model.errors import AssayError
@@ -238,15 +238,15 @@ def test_a_shard_that_is_killed_keeps_what_it_had_and_the_rest_is_lost_until_it_
             return super().look()
 
     (home / "hold").touch()
-    result = begin(home, asked, jobs=2, means=RunMeans(Killer(2)))
+    result = begin(home, asked, jobs=2, options=RunOptions(Killer(2)))
     (home / "hold").unlink()
-    assert not result.whole
+    assert not result.complete
     assert {one.reason for one in result.stored.outcomes(verdicts=["error"])} == {"lost: pytest was killed by SIGKILL"}
     assert 0 < result.missing < EVERY / 2
     assert result.counts.total() == EVERY
     lost, before = result.missing, calls(home)
     again = go_on(home, asked)
-    assert (again.whole, again.missing, again.counts.total()) == (True, 0, EVERY)
+    assert (again.complete, again.missing, again.counts.total()) == (True, 0, EVERY)
     assert again.counts == {"pass": EVERY - 8, "fail": 8}
     assert (calls(home) - before).total() == lost
     assert [len(ledger.outcomes(run.id)) for run in ledger.runs()] == [EVERY - lost, lost]
@@ -285,14 +285,14 @@ def test_an_interruption_in_this_process_is_told_as_one(home, asked):
             raise KeyboardInterrupt
 
     with pytest.raises(RunInterrupted) as stopped:
-        begin(home, asked, means=RunMeans(Impatient(1)))
+        begin(home, asked, options=RunOptions(Impatient(1)))
     assert stopped.value.run == find_run(home / "reports", "last").parent.name
 
 
 def test_going_on_with_a_complete_run_judges_nothing_and_repeats_its_verdict(home, asked):
     first, before = begin(home, asked, jobs=2), calls(home)
     again = go_on(home, asked)
-    assert (again.judged, again.well, again.counts) == (False, False, first.counts)
+    assert (again.judged, again.passed, again.counts) == (False, False, first.counts)
     assert calls(home) == before
     done = CliRunner().invoke(validate_app, ["--fleet", str(home), "--resume", "last"])
     assert done.exit_code == 1
@@ -325,7 +325,7 @@ def interrupted(home: Path, asked: dict) -> None:
             return super().look()
 
     with pytest.raises(RunInterrupted):
-        begin(home, asked, means=RunMeans(Impatient(1)))
+        begin(home, asked, options=RunOptions(Impatient(1)))
 
 
 def test_other_specs_suites_or_evidence_and_another_process_are_refused(home, asked):

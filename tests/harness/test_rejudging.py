@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from assay.cli.verbs.rejudge import rejudge_app
+from assay.cli.verbs.validation.rejudge import rejudge_app
 from assay.fleet.fleet_loader import load_fleet
 from assay.harness.runs.rejudge import RejudgedRun, rejudge_run
 from assay.harness.runs.run_validation import run_validation
@@ -204,7 +204,7 @@ def test_evidence_that_is_gone_or_was_changed_is_an_error_that_names_it(fleet: R
             outcomes = of(again, nodes=[node])
             assert {one.verdict for one in outcomes} == {"error"}
             assert {one.reason for one in outcomes} == {
-                f"the evidence {digests[node]} of {node} is not there any more as it was judged"
+                f"the evidence {digests[node]} of {node}, on which the run was judged, is gone or changed"
             }
         assert {one.verdict for one in of(again, nodes=["n0006"])} == {"pass"}
         (rack,) = of(again, subjects=["h100-a/rack-r02"])
@@ -214,9 +214,9 @@ def test_evidence_that_is_gone_or_was_changed_is_an_error_that_names_it(fleet: R
 @pytest.mark.parametrize(
     ("change", "what"),
     [
-        ({"dirty": True}, "changes that were not committed"),
+        ({"dirty": True}, "uncommitted changes"),
         ({"spec_commit": ""}, "a folder without git"),
-        ({"suite_hash": "0" * 64}, "files in suites/ that git does not keep"),
+        ({"suite_hash": "0" * 64}, "files in suites/ that git does not track"),
     ],
 )
 def test_a_run_that_no_commit_gives_again_says_so(fleet: Repository, change: dict[str, Any], what: str) -> None:

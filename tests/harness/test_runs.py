@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from assay.cli.verbs.validate import validate_app
+from assay.cli.verbs.validation.validate import validate_app
 from assay.fleet.fleet_loader import load_fleet
 from assay.harness.runs.local_processes import LocalProcesses
 from assay.harness.runs.progress_and_completeness import DueOutcomes, find_delivery_gaps, make_gap_errors
-from assay.harness.runs.run_validation import RunMeans, run_validation
+from assay.harness.runs.run_validation import RunOptions, run_validation
 from assay.harness.selection.declared_checks import NodeSelection, list_declared_outcomes
 from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
@@ -75,20 +75,20 @@ def test_every_declared_check_on_every_subject_ends_in_one_outcome(fleet_copy):
     found = outcomes(result)
     assert {(one.check, one.subject) for one in found} == {(check.id, str(subject)) for check, subject in due}
     assert len(found) == len(due)
-    assert (result.missing, result.well, result.whole) == (0, True, True)
+    assert (result.missing, result.passed, result.complete) == (0, True, True)
 
 
 def test_a_deleted_test_is_missed_on_every_subject(fleet_copy):
     fleet_copy.collected("n0003")
     delete_test(fleet_copy, REMAP)
     result = run(fleet_copy, phases=["production"])
-    assert not result.well
+    assert not result.passed
     found = missing(result)
     assert [(one.check, one.verdict) for one in found] == [(REMAP, "error")] * 8
     assert [one.subject for one in found] == [f"h100-a/n0003/gpu{slot}" for slot in range(8)]
     assert {one.reason for one in found} == {"no outcome was delivered: no test of that name ran"}
     assert {one.fault for one in found} == {"gpu.memory.remap"}
-    assert result.whole  # to go on with the run would find no more
+    assert result.complete  # to go on with the run would find no more
 
 
 def test_a_module_that_cannot_be_imported_is_missed_with_its_reason(fleet_copy):
@@ -116,11 +116,11 @@ def test_a_hung_check_meets_the_deadline_and_what_was_done_is_kept(fleet_copy):
                 self._running = [replace(one, until=0.0) for one in self._running]
             return super().look()
 
-    result = run(fleet_copy, phases=["zap"], means=RunMeans(Late(1), deadline_s=6000))
+    result = run(fleet_copy, phases=["zap"], options=RunOptions(Late(1), deadline_s=6000))
     assert set(result.counts) == {"pass", "error"}
     assert result.counts.total() == ZAP
-    assert {one.reason for one in missing(result)} == {"deadline: its shard was not through after 6000 s"}
-    assert not result.whole
+    assert {one.reason for one in missing(result)} == {"deadline: its shard did not end within 6000 s"}
+    assert not result.complete
 
 
 def test_what_nobody_declared_is_an_error_even_when_it_passes(fleet_copy):
@@ -131,7 +131,7 @@ def test_what_nobody_declared_is_an_error_even_when_it_passes(fleet_copy):
     (new,) = [one for one in outcomes(result) if one.check.endswith("test_new")]
     assert (new.verdict, new.reason) == (
         "error",
-        "the check is not declared by any CheckCatalog; declare it in specs/checks (it said pass)",
+        "the check is not declared by any CheckCatalog; declare it in specs/checks (its result was pass)",
     )
 
 
@@ -139,7 +139,7 @@ def test_what_the_user_leaves_out_with_k_is_not_missed(fleet_copy):
     fleet_copy.collected("n0003")
     result = run(fleet_copy, extra=["-k", "pcie and gpu3"], phases=[])
     assert [(one.subject, one.verdict) for one in outcomes(result)] == [("h100-a/n0003/gpu3", "pass")] * 3
-    assert result.well
+    assert result.passed
 
 
 def test_shares_in_several_processes_come_to_the_same(fleet_copy):
@@ -218,11 +218,11 @@ def test_reconciling_finds_what_is_missing_twice_or_unknown(fleet_copy, tmp_path
     ]
     elsewhere = Outcome(wanted[0].check, "h100-a/n0099", "n0099", "pass")
     assert compared(*wanted, elsewhere) == [
-        ("error", "the check is not declared for this subject; declare it in specs/checks (it said pass)")
+        ("error", "the check is not declared for this subject; declare it in specs/checks (its result was pass)")
     ]
     unknown = Outcome("suites/zap/test_x.py::test_x", wanted[0].subject, "n0003", "fail", "bad")
     assert compared(*wanted, unknown) == [
-        ("error", "the check is not declared by any CheckCatalog; declare it in specs/checks (it said fail: bad)")
+        ("error", "the check is not declared by any CheckCatalog; declare it in specs/checks (its result was fail: bad)")
     ]
 
 

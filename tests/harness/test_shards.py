@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from assay.cli.render.run_progress import ProgressLines, show_run_progress
-from assay.cli.verbs.validate import validate_app
+from assay.cli.render.progress import ProgressLines, show_progress
+from assay.cli.verbs.validation.validate import validate_app
 from assay.fleet.fleet_loader import load_fleet
 from assay.harness.runs.local_processes import LocalProcesses
 from assay.harness.runs.progress_and_completeness import DueOutcomes, RunProgress, count_due_by_pool
@@ -107,7 +107,7 @@ def test_shards_wait_for_each_other_and_say_how_they_ended(tmp_path):
         "",
         "lost: pytest ended with 2: ERROR suites/x.py  no such thing",
         "lost: pytest was killed by SIGKILL",
-        "lost: pytest ended with 3: it said nothing",
+        "lost: pytest ended with 3 and printed nothing",
     ]
     assert (tmp_path / "1.log").read_text() == "1\n"
     assert shards.list_running() == []
@@ -130,7 +130,7 @@ time.sleep(600)
         time.sleep(0.01)
     shards._running = [type(one)(one.shard, one.process, 0.0) for one in shards._running]
     (ended,) = shards.collect_ended()
-    assert ended.failure == "deadline: its shard was not through after 600 s"
+    assert ended.failure == "deadline: its shard did not end within 600 s"
     stat = Path(f"/proc/{(tmp_path / 'pid').read_text()}/stat")
     while stat.exists() and stat.read_text().rpartition(")")[2].split()[0] != "Z":
         assert time.monotonic() < until
@@ -171,10 +171,10 @@ def test_how_far_a_run_is_is_counted_by_pool(fleet_copy, tmp_path):
 
 
 def test_a_log_gets_a_line_now_and_then(capsys):
-    with show_run_progress() as show:
+    with show_progress("judged") as show:
         assert isinstance(show, ProgressLines)
         show({"h100-a": (5, 100), "byo-b": (0, 100)})
-        show._said -= 60
+        show._printed_at -= 60
         show({"h100-a": (50, 100), "byo-b": (1, 100)})
         show({"h100-a": (51, 100), "byo-b": (1, 100)})
     assert capsys.readouterr().err == "judged 51 of 200 (26%)\n"
@@ -182,7 +182,7 @@ def test_a_log_gets_a_line_now_and_then(capsys):
 
 def test_a_terminal_gets_a_bar_for_each_pool(monkeypatch, capsys):
     monkeypatch.setenv("FORCE_COLOR", "1")
-    with show_run_progress() as show:
+    with show_progress("judged") as show:
         show({"h100-a": (5, 100), "byo-b": (0, 100)})
         show({"h100-a": (50, 100), "byo-b": (1, 100)})
         time.sleep(0.2)
@@ -192,7 +192,7 @@ def test_a_terminal_gets_a_bar_for_each_pool(monkeypatch, capsys):
 
 
 def test_more_than_fits_on_a_page_is_told_as_a_number(fleet_copy, monkeypatch):
-    monkeypatch.setattr("assay.cli.verbs.validate.MAX_LINES_SHOWN", 1)
+    monkeypatch.setattr("assay.cli.verbs.validation.validate.MAX_LINES_SHOWN", 1)
     fleet_copy.suite(
         "import pytest\n"
         "@pytest.mark.phase('zap')\n"

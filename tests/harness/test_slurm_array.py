@@ -19,11 +19,11 @@ import yaml
 from slurm_cluster import Cluster, cluster, needs_slurm, said, until
 from typer.testing import CliRunner
 
-from assay.cli.verbs.validate import validate_app
+from assay.cli.verbs.validation.validate import validate_app
 from assay.fleet.fleet_loader import load_fleet
-from assay.harness.runs import slurm_array, slurm_commands
+from assay.harness.runs import slurm_array
 from assay.harness.runs.local_processes import LocalProcesses
-from assay.harness.runs.run_validation import RunMeans, RunResult, resume_run, run_validation
+from assay.harness.runs.run_validation import RunOptions, RunResult, resume_run, run_validation
 from assay.harness.runs.sharding import describe_timeout
 from assay.harness.runs.slurm_array import SlurmArray
 from assay.ledger.store import Ledger
@@ -103,13 +103,13 @@ def begin(home: Path, shards, nodes=NODES, ledger=None, deadline_s: float = 600)
     evidence = home / ".assay" / "evidence" / "latest"
     asked = {"reports": home / "reports", "ledger": ledger, "clock": SystemClock(), "jobs": len(nodes)}
     return run_validation(
-        load_fleet(home), evidence, nodes=nodes, phases=["zap"], means=RunMeans(shards, deadline_s), **asked
+        load_fleet(home), evidence, nodes=nodes, phases=["zap"], options=RunOptions(shards, deadline_s), **asked
     )
 
 
 def go_on(home: Path, shards) -> RunResult:
     asked = {"reports": home / "reports", "ledger": None, "clock": SystemClock()}
-    return resume_run(load_fleet(home), "last", means=RunMeans(shards), **asked)
+    return resume_run(load_fleet(home), "last", options=RunOptions(shards), **asked)
 
 
 def last(home: Path) -> RunResult:
@@ -159,10 +159,10 @@ def test_the_tasks_of_several_nodes_come_to_what_processes_here_come_to(nodes, h
     here = begin(home, LocalProcesses(3))
     there = begin(home, SlurmArray(3, ["--exclusive"], lines.append), ledger=ledger)
     assert told(there) == told(here)
-    assert (there.counts, there.missing, there.whole) == ({"pass": 3 * EACH - 3, "fail": 3}, 0, True)
+    assert (there.counts, there.missing, there.complete) == ({"pass": 3 * EACH - 3, "fail": 3}, 0, True)
     (line,) = lines
     job = line.split()[2].rstrip(":")
-    assert line == f"job array {job} of Slurm: 3 tasks, at most 3 at once"
+    assert line == f"submitted Slurm job array {job}: 3 tasks, at most 3 at once"
     used = said("squeue", "--states=all", "--noheader", "--array", f"--jobs={job}", "--format=%T %N").splitlines()
     assert sorted(used) == ["COMPLETED n1", "COMPLETED n2", "COMPLETED n3"]
     seen = json.loads((home / "seen").read_text())
@@ -192,11 +192,11 @@ def test_what_was_cancelled_or_on_a_node_that_failed_is_lost_in_slurms_words_and
     result = last(home)
     reasons = Counter(" ".join(one.reason.split()[:4]) for one in result.stored.outcomes(verdicts=["error"]))
     assert reasons == {"lost: Slurm says CANCELLED": 1, "lost: Slurm says NODE_FAIL": 1}
-    assert (result.counts["error"], result.whole, live()) == (2, False, [])
+    assert (result.counts["error"], result.complete, live()) == (2, False, [])
     said("scontrol", "update", "nodename=n2", "state=resume")
     before = calls(home)
     again = go_on(home, SlurmArray(3))
-    assert (told(again), again.whole) == (whole, True)
+    assert (told(again), again.complete) == (whole, True)
     assert (calls(home) - before).total() == 2  # what was judged is not judged again
 
 
@@ -210,7 +210,7 @@ def test_who_goes_on_after_a_kill_ends_the_array_that_is_left_and_keeps_what_it_
     parent.wait()
     (left,) = live()
     arrays: list[list[str]] = []
-    shards = SlurmArray(3, tell=lambda _: arrays.append(live()))
+    shards = SlurmArray(3, notify=lambda _: arrays.append(live()))
     opening = threading.Timer(1.0, until, [lambda: live() not in ([left], [])])
     opening.start()
     running = threading.Thread(target=lambda: go_on(home, shards))
@@ -221,7 +221,7 @@ def test_who_goes_on_after_a_kill_ends_the_array_that_is_left_and_keeps_what_it_
     ((own,),) = arrays
     assert own != left
     result = last(home)
-    assert (result.whole, result.counts) == (True, {"pass": 3 * EACH - 3, "fail": 3})
+    assert (result.complete, result.counts) == (True, {"pass": 3 * EACH - 3, "fail": 3})
     assert {call: times for call, times in calls(home).items() if times > 1 and "waits" not in call} == {}
     assert list(result.stored.path.parent.glob("slurm-*")) == []
 
@@ -237,10 +237,10 @@ def test_who_is_told_to_end_cancels_the_array_and_what_was_judged_is_kept(nodes,
     parent.send_signal(how)
     _, printed = parent.communicate(timeout=120)
     assert (parent.returncode, live()) == (130, [])
-    assert "cancels job array" in printed
+    assert "cancelling Slurm job array" in printed
     open_gates(home)
     result = go_on(home, LocalProcesses(3))
-    assert (result.whole, result.counts) == (True, {"pass": 3 * EACH - 3, "fail": 3})
+    assert (result.complete, result.counts) == (True, {"pass": 3 * EACH - 3, "fail": 3})
     assert {call: times for call, times in calls(home).items() if times > 1 and "waits" not in call} == {}
 
 
@@ -255,7 +255,7 @@ def test_a_task_past_its_deadline_is_ended_and_what_it_did_is_kept(nodes, home):
 
 @needs_slurm
 def test_what_sbatch_refuses_is_said_in_its_words(nodes, home):
-    with pytest.raises(AssayError, match=r"sbatch takes no job: .*partition"):
+    with pytest.raises(AssayError, match=r"sbatch refuses the job: .*partition"):
         begin(home, SlurmArray(1, ["--partition=nowhere"]), nodes=NODES[:1])
     assert list(find_run(home / "reports", "last").parent.glob("slurm-*")) == []
 
@@ -269,6 +269,6 @@ def test_without_slurm_or_without_a_reason_for_its_words_the_command_says_so(hom
 
 
 def test_words_for_sbatch_that_no_shell_would_take_are_refused(home, monkeypatch):
-    monkeypatch.setattr(slurm_commands, "require_slurm", lambda: None)
+    monkeypatch.setattr(slurm_array, "require_slurm", lambda *_: None)
     refused = CliRunner().invoke(validate_app, ["--fleet", str(home), "--on", "slurm", "--sbatch", "--comment='x"])
     assert "--sbatch is no list of words" in str(refused.exception)

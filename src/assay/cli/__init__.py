@@ -1,1 +1,4 @@
-"""The command line: one module per verb."""
+"""The command line. Takes the words that a person types. Does one verb, loaded when needed. Gives output and exit code.
+
+`app.VERBS` lists the verbs, with the module of each.
+"""

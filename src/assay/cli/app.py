@@ -1,8 +1,9 @@
-"""`assay`: the command line. Each verb is an app of its own in `verbs/` or `fabric/`, imported when it is asked for."""
+"""`assay`: the command line. `VERBS` lists the verbs; each has a Typer app in a module that is imported when needed."""
 
 from __future__ import annotations
 
 import importlib
+import inspect
 import sys
 import tempfile
 import traceback
@@ -15,66 +16,81 @@ from assay.model.errors import AssayError
 
 
 class Verb(NamedTuple):
-    """Where a verb is: the module below `assay.cli` that has its Typer app, `<verb>_app`, and its line in `--help`."""
+    """One verb: the module below `assay.cli` with its Typer app `<verb>_app`, and its group and line in `--help`."""
 
     module: str
+    group: str
     help: str
 
 
+DECLARE = "Declare the fleet"
+EVIDENCE = "Collect evidence"
+VALIDATION = "Validate"
+OPERATE = "Operate"
+ORDERS = "Give orders"
+FABRIC_AND_LAB = "Fabric and virtual fleet"
 VERBS = {
-    "init": Verb("verbs.init_check", "Make a fleet repository of your own."),
-    "check": Verb("verbs.init_check", "Find every problem in the inventory and the specs."),
-    "plan": Verb("verbs.plan", "Show what merging would do to the fleet."),
-    "show": Verb("verbs.show_specs", "Show what a node must be, and which line says so."),
-    "observe": Verb("verbs.observe", "Collect evidence now."),
-    "faults": Verb("verbs.faults", "Classify a kernel log or a BMC's event log."),
-    "specs": Verb("verbs.show_specs", "Draft a node spec from what a good node is."),
-    "suites": Verb("verbs.suites", "Show the checks, and prove that each can fail."),
-    "validate": Verb("verbs.validate", "Run the suites and write down the outcomes."),
-    "results": Verb("verbs.results", "Show what a run came to, and what changed since another."),
-    "rejudge": Verb("verbs.rejudge", "Judge the stored evidence of a run again."),
-    "reconcile": Verb("verbs.reconcile", "Observe, validate, decide and act."),
-    "status": Verb("verbs.status_explain", "Show where every node is."),
-    "schedules": Verb("verbs.schedules", "Show what is done by the clock."),
-    "history": Verb("verbs.history", "Show how a node got there."),
-    "explain": Verb("verbs.status_explain", "Show why, as a chain of evidence."),
-    "tickets": Verb("verbs.tickets_rma", "Show the work for technicians."),
-    "replay": Verb("verbs.policy_replay", "Show what a policy would have done with a history of faults."),
-    "policy": Verb("verbs.policy_replay", "Draw the states of a policy, and the ways between them."),
-    "report": Verb("verbs.gate_report", "Build the overview and the Allure report."),
-    "gate": Verb("verbs.gate_report", "Hold a run to the gates of the fleet."),
-    "hold": Verb("verbs.hold_release", "Freeze a node: automation looks and reports, but never acts."),
-    "release": Verb("verbs.hold_release", "End a hold."),
-    "move": Verb("verbs.move_zap_certify", "Send a node to another state, along a way that the policy draws."),
-    "zap": Verb("verbs.move_zap_certify", "Bring firmware and configuration onto a node again."),
-    "certify": Verb("verbs.move_zap_certify", "Certify a technician's inspection of a node."),
-    "ledger": Verb("verbs.ledger", "Hold the ledger to its hash chains."),
-    "rma": Verb("verbs.tickets_rma", "Make the dossier of a node that goes back, with its photos."),
-    "fabric": Verb("fabric.commands", "Learn, compare and scan the InfiniBand fabric."),
-    "serve": Verb("verbs.serve_agent_slurm", "Listen to the nodes' agents."),
-    "slurm": Verb("verbs.serve_agent_slurm", "Write what Slurm's hooks on a node look at."),
-    "agent": Verb("verbs.serve_agent_slurm", "On a node: deliver what its kernel and its GPUs say."),
-    "lab": Verb("verbs.lab", "Run the virtual fleet."),
+    "init": Verb("verbs.declare.init", DECLARE, "Create a fleet repository."),
+    "check": Verb("verbs.declare.check", DECLARE, "Find every mistake in the inventory and the specs."),
+    "plan": Verb("verbs.declare.plan", DECLARE, "Show what merging a change would do to the fleet."),
+    "show": Verb("verbs.declare.show", DECLARE, "Show what a node must be, with the file and line of each value."),
+    "specs": Verb("verbs.declare.specs", DECLARE, "Draft a node spec from a good node."),
+    "policy": Verb("verbs.declare.policy", DECLARE, "Draw a lifecycle policy as a graph."),
+    "replay": Verb("verbs.declare.replay", DECLARE, "Try a policy on past faults."),
+    "observe": Verb("verbs.evidence.observe", EVIDENCE, "Collect evidence from nodes and BMCs."),
+    "faults": Verb("verbs.evidence.faults", EVIDENCE, "Find faults in a kernel log or a BMC's event log."),
+    "serve": Verb("verbs.evidence.serve", EVIDENCE, "Receive deliveries from the agents on the nodes."),
+    "agent": Verb("verbs.evidence.agent", EVIDENCE, "On a node: send its kernel log and GPU events."),
+    "slurm": Verb("verbs.evidence.slurm_hooks", EVIDENCE, "Print the configuration of Slurm's hooks on a node."),
+    "suites": Verb("verbs.validation.suites", VALIDATION, "List the checks; prove that each check can fail."),
+    "validate": Verb("verbs.validation.validate", VALIDATION, "Run the checks on collected evidence."),
+    "results": Verb("verbs.validation.results", VALIDATION, "Show the results of a run, or compare two runs."),
+    "rejudge": Verb("verbs.validation.rejudge", VALIDATION, "Judge the stored evidence of a run again."),
+    "gate": Verb("verbs.validation.gate", VALIDATION, "Test whether a run meets the fleet's gates."),
+    "report": Verb("verbs.validation.report", VALIDATION, "Build the overview page and the Allure report."),
+    "reconcile": Verb("verbs.operate.reconcile", OPERATE, "Run the controller: observe, validate, decide, act."),
+    "status": Verb("verbs.operate.status", OPERATE, "Show the state of every node."),
+    "explain": Verb("verbs.operate.explain", OPERATE, "Show why a node is in its state."),
+    "history": Verb("verbs.operate.history", OPERATE, "Show everything recorded about a node or a part."),
+    "schedules": Verb("verbs.operate.schedules", OPERATE, "Show scheduled jobs, or run the due ones."),
+    "tickets": Verb("verbs.operate.tickets", OPERATE, "Show the open work for technicians."),
+    "rma": Verb("verbs.operate.rma", OPERATE, "Rebuild the RMA dossier of a node, with new photos."),
+    "ledger": Verb("verbs.operate.ledger", OPERATE, "Verify the hash chains of the ledger."),
+    "hold": Verb("verbs.operate.hold_release", ORDERS, "Hold a node: automation observes it but does not act."),
+    "release": Verb("verbs.operate.hold_release", ORDERS, "End a hold."),
+    "move": Verb("verbs.operate.move_zap_certify", ORDERS, "Send a node to another state of the policy."),
+    "zap": Verb("verbs.operate.move_zap_certify", ORDERS, "Bring a node's firmware and settings to the bundle again."),
+    "certify": Verb("verbs.operate.move_zap_certify", ORDERS, "Certify that a node was inspected or repaired."),
+    "fabric": Verb("fabric.commands", FABRIC_AND_LAB, "Compare the InfiniBand fabric with its design."),
+    "lab": Verb("verbs.lab", FABRIC_AND_LAB, "Run a virtual fleet."),
 }
 
 
 class LazyVerbGroup(TyperGroup):
-    """Imports a verb's module when that verb is asked for, so that `assay status` pays for `status` only."""
+    """Imports only the module of the requested verb, so that `assay status` starts quickly."""
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 — the signature is click's
-        """Return the verbs in the order of the loop."""
+        """Return the verbs in the order of `VERBS`."""
         return list(VERBS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002 — the signature is click's
-        """Return the command of a verb."""
+        """Return the command of a verb, None for an unknown one."""
         if cmd_name not in VERBS:
             return None
         verb = VERBS[cmd_name]
         verb_app: typer.Typer = getattr(importlib.import_module(f"assay.cli.{verb.module}"), f"{cmd_name}_app")
-        command = typer.main.get_command(verb_app)
-        command.name = cmd_name
-        command.short_help = verb.help
+        command: Any = typer.main.get_command(verb_app)
+        command.name, command.short_help, command.rich_help_panel = cmd_name, verb.help, verb.group
+        _join_help_lines(command)
         return command
+
+
+def _join_help_lines(command: Any) -> None:
+    """Make each paragraph of a command's help one line, so that a terminal wraps it at its own width."""
+    paragraphs = inspect.cleandoc(command.help or "").split("\n\n")
+    command.help = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
+    for subcommand in getattr(command, "commands", {}).values():
+        _join_help_lines(subcommand)
 
 
 app = typer.Typer(cls=LazyVerbGroup, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
@@ -86,28 +102,28 @@ def _assay() -> None:
 
 
 def main() -> None:
-    """Run one verb. Whatever goes wrong ends with a message for people and exit code 2, never a traceback."""
+    """Run one verb. Any error ends with a message on stderr and exit code 2, without a traceback."""
     try:
         app()
-    except AssayError as trouble:
-        _print_error(str(trouble))
+    except AssayError as error:
+        _print_error(str(error))
         sys.exit(2)
     except Exception as error:
         _print_error(
-            f"a mistake of assay itself: {type(error).__name__}: {error}\n  → please report it, with {_write_crash_file()}"
+            f"internal error: {type(error).__name__}: {error}\n  → please report it, with {_write_crash_file()}"
         )
         sys.exit(2)
 
 
 def _write_crash_file() -> str:
-    """Write the traceback to a file and return its path. It has no values of variables, and no secret that we know."""
+    """Write the traceback, without variables and known secrets, to a file and return its path."""
     with tempfile.NamedTemporaryFile("w", prefix="assay-crash-", suffix=".txt", delete=False) as file:
         file.write(_redact(traceback.format_exc()))
     return file.name
 
 
 def _redact(text: str) -> str:
-    """Cover what this process read as a secret, or holds in a variable that is named as one."""
+    """Hide secrets: those that this process has read, and environment variables with the name of a secret."""
     from assay.fleet.secret_detection import register_environment_secrets
     from assay.model.secret_redaction import redact
 
@@ -116,4 +132,4 @@ def _redact(text: str) -> str:
 
 
 def _print_error(text: str) -> None:
-    print(f"assay: {_redact(text)}", file=sys.stderr)  # noqa: T201 — this is the place that talks to people
+    print(f"assay: {_redact(text)}", file=sys.stderr)  # noqa: T201 — the one place that prints errors

@@ -1,4 +1,4 @@
-"""Until when a hold is meant to last, as a person types it and as it is told."""
+"""The end of a hold: parsed from what a person types, and formatted for people."""
 
 from __future__ import annotations
 
@@ -13,47 +13,49 @@ SPAN_UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _SPAN = re.compile(r"(\d{1,4}(?:\.\d+)?)([mhdw])")
 
 
-def parse_hold_end(until: str, lasting: str, begun: datetime, now: datetime) -> str:
-    """Return when a hold that was `begun` then ends (ISO 8601 UTC), "" where neither a time nor a span is given.
+def parse_hold_end(until: str, duration: str, start: datetime, now: datetime) -> str:
+    """Return the end (ISO 8601 UTC) of a hold that began at `start`, "" if neither a time nor a duration is given.
 
-    Raises Trouble for both at once, for what is no time or span, and for a time that is over.
+    Raises AssayError for both at once, for an invalid time or duration, and for an end that is not after `now`.
     """
-    if until and lasting:
-        raise AssayError("--until and --for say the same thing", fix="give one of them")
-    end = _parse_time(until) if until else begun + _parse_span(lasting) if lasting else None
+    if until and duration:
+        raise AssayError("--until and --for are both given", fix="give one of them")
+    end = _parse_time(until) if until else start + _parse_duration(duration) if duration else None
     if end is None:
         return ""
     if end <= now:
-        raise AssayError(f"{until or lasting} is over: it is {now:%Y-%m-%d %H:%M} UTC", fix="name a time to come")
+        raise AssayError(
+            f"the end {until or duration} is in the past: it is {now:%Y-%m-%d %H:%M} UTC", fix="give a later end"
+        )
     return end.astimezone(UTC).isoformat(timespec="seconds")
 
 
-def is_hold_expired(held: OperatorNote, now: datetime) -> bool:
-    """Whether a hold's end has come, though no pass has written that down yet."""
-    return bool(held.until) and parse_time(held.until) <= now
+def is_hold_expired(hold: OperatorNote, now: datetime) -> bool:
+    """Return whether a hold has ended, even if no pass has recorded that yet."""
+    return bool(hold.until) and parse_time(hold.until) <= now
 
 
 def format_hold_end(until: str, now: datetime) -> str:
-    """Return the end of a hold for people, "until released" where it has none."""
+    """Return the end of a hold for people, "until released" if it has none."""
     if not until:
         return "until released"
     end = parse_time(until)
-    left = f"in {format_duration(end - now)}" if end > now else "which is over: the next pass releases it"
-    return f"until {end:%Y-%m-%d %H:%M} UTC, {left}"
+    remaining = f"in {format_duration(end - now)}" if end > now else "which is over: the next pass releases it"
+    return f"until {end:%Y-%m-%d %H:%M} UTC, {remaining}"
 
 
 def _parse_time(text: str) -> datetime:
     try:
-        read = datetime.fromisoformat(text)
+        time = datetime.fromisoformat(text)
     except ValueError:
         raise AssayError(
-            f"{text!r} is no time", fix="--until 2026-12-01, or 2026-12-01T18:00+01:00; or --for 3d"
+            f"{text!r} is not a time", fix="use --until 2026-12-01 or 2026-12-01T18:00+01:00, or --for 3d"
         ) from None
-    return read if read.tzinfo else read.replace(tzinfo=UTC)
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
-def _parse_span(text: str) -> timedelta:
-    found = _SPAN.fullmatch(text.strip().lower())
-    if not found or float(found[1]) == 0:
-        raise AssayError(f"{text!r} is no span of time", fix="--for 90m, 12h, 3d or 2w")
-    return timedelta(**{SPAN_UNITS[found[2]]: float(found[1])})
+def _parse_duration(text: str) -> timedelta:
+    match = _SPAN.fullmatch(text.strip().lower())
+    if not match or float(match[1]) == 0:
+        raise AssayError(f"{text!r} is not a duration", fix="use --for 90m, 12h, 3d or 2w")
+    return timedelta(**{SPAN_UNITS[match[2]]: float(match[1])})

@@ -1,15 +1,14 @@
-"""Who is on the roll: the stories of the enrolled nodes, and what to say about a name that is not among them."""
+"""Reads node states from the ledger for the verbs, and the parts in a node that were returned before."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime
-from difflib import get_close_matches
+from datetime import datetime, timedelta
 
+from assay.cli.name_check import suggest_names
 from assay.cli.workspace import Workspace
 from assay.ledger.location import read_all_entries
-from assay.lifecycle.asset_history import ASSET_ENTRY_KINDS, find_returned_parts
-from assay.lifecycle.asset_history import describe_returned_part as in_words
+from assay.lifecycle.asset_history import ASSET_ENTRY_KINDS, describe_returned_part, find_returned_parts
 from assay.lifecycle.node_state import NodeState
 from assay.lifecycle.node_state_projection import project_node_states
 from assay.model.errors import AssayError
@@ -17,46 +16,45 @@ from assay.model.ledger_entry import LedgerEntry
 from assay.model.timestamps import format_duration, parse_time
 
 
-def load_node_states(desk: Workspace) -> list[NodeState]:
-    """Return the story of every enrolled node, by pool and name. Makes no ledger where there is none."""
-    return _sort_by_pool(project_node_states(read_all_entries(desk.ledger_location)))
+def load_node_states(workspace: Workspace) -> list[NodeState]:
+    """Return the state of every enrolled node, by pool and name. Creates no ledger."""
+    return _sort_by_pool(project_node_states(read_all_entries(workspace.ledger_location)))
 
 
-def load_node_states_and_returned_parts(desk: Workspace) -> tuple[list[NodeState], dict[str, list[str]]]:
-    """Return the stories, and by node what is to be said of parts in it that were sent back once."""
-    entries = read_all_entries(desk.ledger_location)
+def load_node_states_and_returned_parts(workspace: Workspace) -> tuple[list[NodeState], dict[str, list[str]]]:
+    """Return the node states, and node → notes on parts in it that were sent back once."""
+    entries = read_all_entries(workspace.ledger_location)
     return _sort_by_pool(project_node_states(entries)), _describe_returned_by_node(entries)
 
 
-def describe_returned_parts(desk: Workspace, node: str) -> list[str]:
-    """Return what is to be said of parts in a node that were sent back once."""
-    return _describe_returned_by_node(desk.ledger.entries(node, ASSET_ENTRY_KINDS)).get(node, [])
+def describe_returned_parts(workspace: Workspace, node: str) -> list[str]:
+    """Return notes on the parts in a node that were sent back once."""
+    return _describe_returned_by_node(workspace.ledger.entries(node, ASSET_ENTRY_KINDS)).get(node, [])
 
 
-def _describe_returned_by_node(entries: Iterable[LedgerEntry]) -> dict[str, list[str]]:
-    ours = [entry for entry in entries if entry.kind in ASSET_ENTRY_KINDS]
-    nodes = {entry.node for entry in ours if entry.kind == "part.returned"}
-    here = {name: find_returned_parts(entry for entry in ours if entry.node == name) for name in nodes}
-    return {name: [in_words(entry) for entry in back] for name, back in here.items() if back}
-
-
-def _sort_by_pool(found: Mapping[str, NodeState]) -> list[NodeState]:
-    return sorted(found.values(), key=lambda story: (story.pool, story.node))
-
-
-def find_node_state(desk: Workspace, name: str) -> NodeState:
-    """Return the story of one node. Raises Trouble for an unknown one, with the names that are near."""
-    known = {story.node: story for story in load_node_states(desk)}
+def find_node_state(workspace: Workspace, name: str) -> NodeState:
+    """Return the state of one node. Raises AssayError for a node that is unknown or was never observed."""
+    known = {state.node: state for state in load_node_states(workspace)}
     if name in known:
         return known[name]
-    declared = list(desk.fleet.nodes)
+    declared = list(workspace.fleet.nodes)
     if name in declared:
-        raise AssayError(f"{name} is in the inventory, but was never looked at", fix="run: assay reconcile --once")
-    near = get_close_matches(name, {*known, *declared}, n=3, cutoff=0.5)
-    hint = f"did you mean {', '.join(sorted(near))}?" if near else "assay status lists them"
-    raise AssayError(f"no node is called {name}", fix=hint)
+        raise AssayError(f"{name} is in the inventory but was never observed", fix="run: assay reconcile --once")
+    hint = suggest_names(name, {*known, *declared}, "`assay status` lists the nodes")
+    raise AssayError(f"there is no node {name}", fix=hint)
 
 
 def format_ago(at: str, now: datetime) -> str:
-    """Return how long ago something was, for people."""
-    return f"{format_duration(max(now - parse_time(at), parse_time(at) - parse_time(at)))} ago"
+    """Return how long ago an ISO 8601 time was, for people: `6 h ago`."""
+    return f"{format_duration(max(now - parse_time(at), timedelta()))} ago"
+
+
+def _describe_returned_by_node(entries: Iterable[LedgerEntry]) -> dict[str, list[str]]:
+    relevant = [entry for entry in entries if entry.kind in ASSET_ENTRY_KINDS]
+    nodes = {entry.node for entry in relevant if entry.kind == "part.returned"}
+    parts = {name: find_returned_parts(entry for entry in relevant if entry.node == name) for name in nodes}
+    return {name: [describe_returned_part(entry) for entry in found] for name, found in parts.items() if found}
+
+
+def _sort_by_pool(states: Mapping[str, NodeState]) -> list[NodeState]:
+    return sorted(states.values(), key=lambda state: (state.pool, state.node))

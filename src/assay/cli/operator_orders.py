@@ -1,4 +1,4 @@
-"""A person's word in the ledger: who said it, about which nodes, and why. Said twice, it is there once."""
+"""Records a person's order in the ledger: who gave it, for which nodes, and why. A repeated order is recorded once."""
 
 from __future__ import annotations
 
@@ -18,16 +18,20 @@ if TYPE_CHECKING:
     from assay.cli.workspace import Workspace
     from assay.lifecycle.node_state import NodeState
 
-NodeNames = Annotated[list[str], typer.Argument(metavar="NODE", help="The node, or several.", show_default=False)]
-Reason = Annotated[str, typer.Option("--reason", help="Why; it is shown wherever the node is.", show_default=False)]
+NodeNames = Annotated[list[str], typer.Argument(metavar="NODE", help="One or more nodes.", show_default=False)]
+Reason = Annotated[
+    str,
+    typer.Option("--reason", metavar="TEXT", help="Why. It is shown wherever the node is shown.", show_default=False),
+]
 Who = Annotated[
-    str, typer.Option("--who", envvar="ASSAY_WHO", help="Who says so; by default the user who runs the command.")
+    str,
+    typer.Option("--who", metavar="NAME", envvar="ASSAY_WHO", help="Who gives the order. Default: the current user."),
 ]
 
 
 @dataclass(frozen=True, slots=True)
 class OperatorOrder:
-    """What a person's word comes to for one node: what is `told` them, and the line to write (None: it stands)."""
+    """The result of an order for one node: a message, and the ledger entry to write (None: nothing to write)."""
 
     node: str
     message: str
@@ -36,81 +40,80 @@ class OperatorOrder:
 
 @dataclass(frozen=True, slots=True)
 class OperatorIdentity:
-    """Who speaks, why, and when (ISO 8601 UTC)."""
+    """Who gives an order, why, and when (ISO 8601 UTC)."""
 
     who: str
     reason: str
     at: str
 
-    def make_entry(self, ident: str, kind: str, node: str, **more: Any) -> LedgerEntry:
-        """Return the line of a word."""
-        return LedgerEntry(ident, self.at, kind, node, {**more, "who": self.who, "reason": self.reason})
 
-
-def identify_operator(desk: Workspace, who: str, reason: str) -> OperatorIdentity:
-    """Return who speaks. Raises Trouble without a reason, or where nobody knows who it is."""
-    said = strip_to_one_line(reason)
-    if not said:
-        raise AssayError("a reason is needed: others will read it", fix="--reason 'what for'")
-    return OperatorIdentity(find_operator_name(who), said, desk.clock.now().isoformat())
-
-
-def strip_to_one_line(text: str) -> str:
-    """Return what a person typed as one line, without what a terminal would act on."""
-    return " ".join("".join(one for one in text if one.isprintable() or one.isspace()).split())
-
-
-def record_orders(desk: Workspace, nodes: Sequence[str], word: Callable[[NodeState], OperatorOrder], form: str) -> None:
-    """Write down a word about each of the nodes, all or none, and say what was written.
-
-    Raises Trouble with every node that it cannot be said of, and why.
-    """
-    words, refused = list[OperatorOrder](), list[AssayError]()
-    for story in _load_states(desk, nodes):
-        try:
-            words.append(word(story))
-        except AssayError as trouble:
-            refused.append(trouble)
-    if refused:
-        raise _combine_refusals(refused, len(words))
-    written = [one for one in words if one.entry]
-    new = desk.ledger.append(*(one.entry for one in written if one.entry))
-    _print_orders(words, {one.node for one, fresh in zip(written, new, strict=True) if fresh}, form)
-
-
-def _load_states(desk: Workspace, nodes: Sequence[str]) -> list[NodeState]:
-    from assay.cli.node_lookup import find_node_state, load_node_states
-
-    known = {story.node: story for story in load_node_states(desk)}
-    return [known.get(name) or find_node_state(desk, name) for name in dict.fromkeys(nodes)]
-
-
-def _combine_refusals(refused: Sequence[AssayError], others: int) -> AssayError:
-    if len(refused) == 1 and not others:
-        return refused[0]
-    lines = "\n".join(f"  {one}" for one in refused)
-    left = f"; of the other {others} nothing was written either" if others else ""
-    return AssayError(f"this cannot be said of {len(refused)} of {len(refused) + others} nodes{left}:\n{lines}")
-
-
-def _print_orders(words: Sequence[OperatorOrder], new: Collection[str], form: str) -> None:
-    if form == "json":
-        typer.echo(json.dumps({"words": [_order_as_json(one, new) for one in words]}, ensure_ascii=False))
-        return
-    for one in words:
-        late = "  (somebody said so just now: nothing was added)" if one.entry and one.node not in new else ""
-        typer.echo(f"{one.message}{late}")
-
-
-def _order_as_json(one: OperatorOrder, new: Collection[str]) -> dict[str, Any]:
-    entry = one.entry
-    said = {"id": entry.id, "kind": entry.kind, "at": entry.at, **entry.body} if entry else {}
-    return {"node": one.node, "new": one.node in new, "told": one.message, **said}
+def identify_operator(workspace: Workspace, who: str, reason: str) -> OperatorIdentity:
+    """Return who gives the order. Raises AssayError without a reason, or if the user is unknown."""
+    text = strip_to_one_line(reason)
+    if not text:
+        raise AssayError("a reason is missing: others will read it", fix="--reason 'what for'")
+    return OperatorIdentity(find_operator_name(who), text, workspace.clock.now().isoformat())
 
 
 def find_operator_name(who: str) -> str:
-    """Return who types: as they say, else the user. Raises Trouble where nobody knows."""
+    """Return `who`, else $ASSAY_WHO, else the current user. Raises AssayError if none is known."""
     try:
         return strip_to_one_line(who) or strip_to_one_line(os.environ.get("ASSAY_WHO", "")) or getpass.getuser()
     except (KeyError, OSError):
-        raise AssayError("cannot tell who you are", fix="--who NAME, or set ASSAY_WHO") from None
+        raise AssayError("the current user has no name", fix="use --who NAME, or set ASSAY_WHO") from None
+
+
+def strip_to_one_line(text: str) -> str:
+    """Return typed text as one line, without control characters."""
+    return " ".join("".join(char for char in text if char.isprintable() or char.isspace()).split())
+
+
+def record_orders(
+    workspace: Workspace, nodes: Sequence[str], make_order: Callable[[NodeState], OperatorOrder], form: str
+) -> None:
+    """Record an order for each of the nodes, for all or none, and print the results.
+
+    Raises AssayError with every node that refuses the order, and why.
+    """
+    orders, refusals = list[OperatorOrder](), list[AssayError]()
+    for state in _load_states(workspace, nodes):
+        try:
+            orders.append(make_order(state))
+        except AssayError as refusal:
+            refusals.append(refusal)
+    if refusals:
+        raise _combine_refusals(refusals, len(orders))
+    to_write = [order for order in orders if order.entry]
+    appended = workspace.ledger.append(*(order.entry for order in to_write if order.entry))
+    _print_orders(orders, {order.node for order, new in zip(to_write, appended, strict=True) if new}, form)
+
+
+def _load_states(workspace: Workspace, nodes: Sequence[str]) -> list[NodeState]:
+    from assay.cli.node_lookup import find_node_state, load_node_states
+
+    known = {state.node: state for state in load_node_states(workspace)}
+    return [known.get(name) or find_node_state(workspace, name) for name in dict.fromkeys(nodes)]
+
+
+def _combine_refusals(refusals: Sequence[AssayError], others: int) -> AssayError:
+    if len(refusals) == 1 and not others:
+        return refusals[0]
+    lines = "\n".join(f"  {refusal}" for refusal in refusals)
+    rest = f"; nothing was recorded for the other {others} either" if others else ""
+    return AssayError(f"{len(refusals)} of {len(refusals) + others} nodes refuse this order{rest}:\n{lines}")
+
+
+def _print_orders(orders: Sequence[OperatorOrder], new: Collection[str], form: str) -> None:
+    if form == "json":
+        typer.echo(json.dumps({"words": [_order_as_json(order, new) for order in orders]}, ensure_ascii=False))
+        return
+    for order in orders:
+        repeated = order.entry and order.node not in new
+        note = "  (somebody gave the same order just now: nothing was added)" if repeated else ""
+        typer.echo(f"{order.message}{note}")
+
+
+def _order_as_json(order: OperatorOrder, new: Collection[str]) -> dict[str, Any]:
+    entry = order.entry
+    recorded = {"id": entry.id, "kind": entry.kind, "at": entry.at, **entry.body} if entry else {}
+    return {"node": order.node, "new": order.node in new, "told": order.message, **recorded}

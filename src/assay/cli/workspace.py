@@ -1,4 +1,4 @@
-"""Where a verb works: the fleet repository, its ledger, its evidence and its clock."""
+"""The workspace of a verb: the fleet repository, its ledger, its evidence and its clock."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
-
-import typer
+from typing import TYPE_CHECKING
 
 from assay.ledger.location import locate_ledger
 from assay.model.clock import Clock, SystemClock
@@ -19,13 +17,10 @@ if TYPE_CHECKING:
     from assay.ledger.store import Ledger
     from assay.model.fleet import Fleet
 
-FleetDir = Annotated[Path, typer.Option("--fleet", help="The fleet repository.", envvar="ASSAY_FLEET")]
-OutputFormat = Annotated[Literal["text", "json"], typer.Option("--format", help="text for people, json for machines.")]
-
 
 @dataclass(frozen=True)
 class Workspace:
-    """One fleet repository at `root`, with what assay keeps beside it in `.assay/` and `reports/`."""
+    """The fleet repository at `root`, with assay's own data in `.assay/` and `reports/`."""
 
     root: Path
 
@@ -46,12 +41,12 @@ class Workspace:
 
     @property
     def lab_dir(self) -> Path:
-        """The virtual fleet, where one is up."""
+        """The folder of the virtual fleet."""
         return self.data_dir / "lab"
 
     @property
     def overlays(self) -> tuple[Path, ...]:
-        """Inventory files that a running lab lays over the repository's own."""
+        """The inventory files of a running lab, which overlay the repository's."""
         overlay = self.lab_dir / "inventory.yml"
         return (overlay,) if overlay.exists() else ()
 
@@ -64,12 +59,12 @@ class Workspace:
 
     @property
     def ledger_location(self) -> Path | str:
-        """Where the ledger is: `.assay/ledger.sqlite`, or what ASSAY_LEDGER says (a path, a postgresql:// URL)."""
+        """The ledger's path or URL: $ASSAY_LEDGER (a path or a postgresql:// URL), else `.assay/ledger.sqlite`."""
         return locate_ledger(self.data_dir)
 
     @cached_property
     def ledger(self) -> Ledger:
-        """The ledger, made on first use."""
+        """The ledger, created on first use."""
         from assay.ledger.store import Ledger
 
         return Ledger.open(self.ledger_location)
@@ -85,7 +80,7 @@ class Workspace:
         )
 
     def fleet_reloader(self, report: Callable[[str], None]) -> FleetReloader:
-        """Return what reads this fleet again when its files change; `report` shows errors in them."""
+        """Return the reloader, which reads this fleet again after changes; `report` shows errors in them."""
         from assay.controller.fleet_reload import FleetReloader
         from assay.fleet.fleet_loader import load_fleet
 
@@ -93,7 +88,7 @@ class Workspace:
 
     @cached_property
     def clock(self) -> Clock:
-        """The lab's clock where this fleet lives in a lab, else the system's."""
+        """The lab's clock if this fleet has a lab, else the system's."""
         if not (self.lab_dir / "clock.json").exists():
             return SystemClock()
         from assay.lab.world import LabWorld

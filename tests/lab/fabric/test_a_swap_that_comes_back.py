@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from assay.cli.verbs.tickets_rma import tickets_app
+from assay.cli.verbs.operate.tickets import tickets_app
 from assay.controller.context import ControllerContext
 from assay.controller.ingest.evidence_collection import scan_fabrics
 from assay.controller.ticket_updates import update_tickets

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from assay.cli.verbs.faults import classify_log, load_catalog_for
+from assay.cli.surrounding_fleet import load_surrounding_catalog
+from assay.controller.ingest.log_classification import classify_log
 from assay.model.specs.fault_catalog import FaultCatalog
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -18,7 +19,7 @@ Tell = Callable[..., dict[str, Any]]
 
 @pytest.fixture(scope="session")
 def catalog() -> FaultCatalog:
-    return load_catalog_for(ROOT)
+    return load_surrounding_catalog(ROOT)
 
 
 @pytest.fixture

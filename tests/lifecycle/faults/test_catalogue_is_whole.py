@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from assay.cli.verbs.faults import classify_log, load_catalog_for
+from assay.cli.surrounding_fleet import load_surrounding_catalog
+from assay.controller.ingest.log_classification import classify_log
 from assay.fleet.check import list_problems
 from assay.model.specs.nvlink_xid import decode_nvlink_xid
 
@@ -99,14 +100,14 @@ def test_a_site_judges_otherwise_in_three_lines(tmp_path):
     assert [
         one for one in list_problems(tmp_path) if one.file.startswith("specs/faults") and one.severity == "error"
     ] == []
-    judged = load_catalog_for(tmp_path)
+    judged = load_surrounding_catalog(tmp_path)
     log = tmp_path / "log"
     log.write_text("[ 10.5] NVRM: Xid (PCI:0000:1b:00): 63, pid=1\n[ 99.5] NVRM: Xid (PCI:0000:1b:00): 163, x\n")
     asked = {one["fault"]: one["action"] for one in classify_log(str(log), judged)["faults"]}
     assert asked == {"gpu.xid.63": "reset", "gpu.xid.163": "none"}
-    asked = {one["fault"]: one["action"] for one in classify_log(str(log), load_catalog_for(ROOT))["faults"]}
+    asked = {one["fault"]: one["action"] for one in classify_log(str(log), load_surrounding_catalog(ROOT))["faults"]}
     assert asked == {"gpu.xid.63": "none", "gpu.xid.163": "ticket"}
-    assert judged.find_treatment("gpu.xid.79") == load_catalog_for(ROOT).find_treatment("gpu.xid.79")
+    assert judged.find_treatment("gpu.xid.79") == load_surrounding_catalog(ROOT).find_treatment("gpu.xid.79")
 
 
 @pytest.mark.skipif(not os.environ.get("ASSAY_SAMPLES"), reason="set ASSAY_SAMPLES to the folder of public samples")

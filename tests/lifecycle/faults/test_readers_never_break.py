@@ -7,10 +7,11 @@ import json
 from datetime import UTC, datetime
 from pathlib import Path
 
-from assay.cli.verbs.faults import _feed_messages, load_catalog_for
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from assay.cli.surrounding_fleet import load_surrounding_catalog
+from assay.controller.ingest.log_classification import collect_log_faults
 from assay.lifecycle.faults.log_file_faults import LogFaultCollector
 from assay.model.errors import AssayError
 from assay.observe.logs import kernel_log_search
@@ -18,7 +19,7 @@ from assay.observe.logs.kernel_log_forms import DMESG
 from assay.observe.logs.log_reader import LogReader
 
 ROOT = Path(__file__).resolve().parents[3]
-CATALOG = load_catalog_for(ROOT)
+CATALOG = load_surrounding_catalog(ROOT)
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 RECORDINGS = [path.read_bytes() for path in sorted((Path(__file__).parent / "recordings").iterdir())]
 XID = b"NVRM: Xid (PCI:0000:1b:00): 79, pid=1"
@@ -31,7 +32,7 @@ def faults(content: bytes) -> tuple[list[dict], int, int] | None:
         LogFaultCollector(CATALOG),
     )
     try:
-        _feed_messages(log, stream, CATALOG)
+        collect_log_faults(log, stream, CATALOG)
     except AssayError:
         return None
     found = stream.faults()

@@ -1,1 +1,1 @@
-"""Takes fabric designs, discoveries and stored scans. Does the verbs of `assay fabric`. Gives comparisons, drafts, impact and weekly evaluations."""
+"""Takes fabric designs, discoveries and scans. Does the verbs of `assay fabric`. Gives comparisons and drafts."""

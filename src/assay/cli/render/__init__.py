@@ -1,1 +1,1 @@
-"""Takes ledger entries, evidence and runs. Does what several verbs print. Gives text lines, tables, progress bars and JSON-ready data."""
+"""Takes the data of an answer. Does its layout. Gives text, tables and progress for people."""

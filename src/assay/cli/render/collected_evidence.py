@@ -1,11 +1,9 @@
-"""What `assay observe` says of what it collected."""
+"""The answer of `assay observe`: for each node which channels answered, and for evidence all its readings."""
 
 from __future__ import annotations
 
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,43 +13,13 @@ if TYPE_CHECKING:
     from assay.model.reading import EvidenceReading
 
 MAX_FAILURES_SHOWN = 3
-LOG_EVERY_S = 5.0
 AREA_PATH_LENGTH = 2
-"""Steps of a path, channel and area: what is missing that high up is missing as a whole."""
-
-
-@contextmanager
-def show_collection_progress(total: int) -> Iterator[Callable[[str], None]]:
-    """Show how far it is on standard error: a bar where a person is there to see it, else a line now and then."""
-    from rich.console import Console
-    from rich.progress import Progress
-
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield _log_progress(console, total)
-        return
-    with Progress(console=console, transient=True) as bar:
-        task = bar.add_task("observing", total=total)
-        yield lambda name: bar.update(task, advance=1, description=f"observed {name}")
-
-
-def _log_progress(console: Any, total: int) -> Callable[[str], None]:
-    done, said_at = 0, time.monotonic()
-
-    def told(name: str) -> None:
-        nonlocal done, said_at
-        del name
-        done += 1
-        if time.monotonic() - said_at >= LOG_EVERY_S and done < total:
-            said_at = time.monotonic()
-            console.print(f"observed {done} of {total}", highlight=False)
-
-    return told
+"""Length of a path that names a channel and an area. A missing reading at this level is a missing area."""
 
 
 @dataclass(frozen=True)
 class CollectionReport:
-    """What is to be said of one node, in a line and as JSON data; its evidence is kept and need not be held."""
+    """The answer about one node, as a line and as JSON data, without the evidence itself."""
 
     line: str
     json_data: dict[str, Any]
@@ -60,40 +28,41 @@ class CollectionReport:
 
 
 def describe_collection(fleet: Fleet, evidence: EvidenceDocument, digest: str) -> CollectionReport:
-    """Return what is to be said of a node."""
+    """Return the report about a node's evidence; `digest` is that of the stored document."""
     from assay.model.reading import parse_reading
 
-    words = [_format_channel(name, tree) for name, tree in sorted(evidence.channels.items(), reverse=True)]
-    heard = any(parse_reading(tree) is None for tree in evidence.channels.values())
-    said = f"{evidence.node}  {'; '.join(words)}"
-    return CollectionReport(said, _collection_as_json(fleet, evidence, digest), bool(find_unanswered(evidence)), heard)
+    channels = [_format_channel(name, tree) for name, tree in sorted(evidence.channels.items(), reverse=True)]
+    has_answer = any(parse_reading(tree) is None for tree in evidence.channels.values())
+    line = f"{evidence.node}  {'; '.join(channels)}"
+    document = _collection_as_json(fleet, evidence, digest)
+    return CollectionReport(line, document, bool(find_unanswered(evidence)), has_answer)
 
 
-def exit_code_of(found: Sequence[CollectionReport]) -> int:
-    """Return the exit code: 0 all answered, 1 some did not, 2 nobody answered anything."""
-    if not any(one.has_silent_channel for one in found):
+def exit_code_of(reports: Sequence[CollectionReport]) -> int:
+    """Return the exit code: 0 all channels answered, 1 some did not, 2 none did on any node."""
+    if not any(report.has_silent_channel for report in reports):
         return 0
-    return 1 if any(one.has_answer for one in found) else 2
+    return 1 if any(report.has_answer for report in reports) else 2
 
 
 def find_unanswered(evidence: EvidenceDocument) -> dict[str, dict[str, str]]:
-    """Return channel → branch → reason of what did not answer; the branch is "" for a whole channel."""
+    """Return channel → branch → reason for what did not answer. The branch is "" for a whole channel."""
     from assay.observe.unanswered_channels import find_unanswered_branches
 
     found = {name: find_unanswered_branches(tree) for name, tree in evidence.channels.items()}
     return {name: reasons for name, reasons in found.items() if reasons}
 
 
-def print_collection_summary(found: Sequence[CollectionReport], took_s: float) -> None:
-    """Print a line for each node, with what did not answer and why, and one for all."""
+def print_collection_summary(reports: Sequence[CollectionReport], took_s: float) -> None:
+    """Print a line a node, with what did not answer and why, and a summary."""
     from rich.console import Console
     from rich.markup import escape
 
     console = Console(soft_wrap=True, highlight=False)
-    for one in found:
-        console.print(f"{'[red]✗[/]' if one.has_silent_channel else '[green]✓[/]'} {escape(one.line)}")
-    silent = sum(one.has_silent_channel for one in found)
-    console.print(f"{len(found)} observed in {took_s:g} s, {silent} with something that did not answer")
+    for report in reports:
+        console.print(f"{'[red]✗[/]' if report.has_silent_channel else '[green]✓[/]'} {escape(report.line)}")
+    silent = sum(report.has_silent_channel for report in reports)
+    console.print(f"{len(reports)} observed in {took_s:g} s, {silent} with channels that did not answer")
 
 
 def _format_channel(name: str, tree: Any) -> str:
@@ -106,12 +75,12 @@ def _format_channel(name: str, tree: Any) -> str:
     missing = find_unanswered_branches(tree)
     if not missing:
         return f"{name} ok{_format_failed_readings(tree)}"
-    said = "; ".join(f"{name}{'.' if branch else ''}{branch} failed: {reason}" for branch, reason in missing.items())
-    return said if whole is not None else said + _format_failed_readings(tree)
+    text = "; ".join(f"{name}{'.' if branch else ''}{branch} failed: {reason}" for branch, reason in missing.items())
+    return text if whole is not None else text + _format_failed_readings(tree)
 
 
 def _format_failed_readings(tree: Any) -> str:
-    """Say which readings failed further down: the first few with their reasons, of the rest how many."""
+    """Return the first few readings that failed below a branch, with reasons, and the number of the others."""
     deep = {path: reason for path, reason in find_failed_readings(tree).items() if "." in path}
     if not deep:
         return ""
@@ -121,14 +90,14 @@ def _format_failed_readings(tree: Any) -> str:
 
 
 def find_failed_readings(tree: Any) -> dict[str, str]:
-    """Return every reading of a channel that failed, by its path."""
+    """Return path → reason of all failed readings of a channel."""
     from assay.observe.unanswered_channels import iterate_leaves
 
     return {".".join(path): leaf.reason for path, leaf in iterate_leaves(tree) if leaf.kind == "failed"}
 
 
 def print_readings(evidence: EvidenceDocument) -> None:
-    """Print a line for every reading, its whole path first, to look through with grep; what is not there is no zero."""
+    """Print a line a reading, with its whole path, for use with grep. A reading without a value shows its reason."""
     from rich.console import Console
     from rich.markup import escape
 
@@ -141,7 +110,7 @@ def print_readings(evidence: EvidenceDocument) -> None:
 
 
 def print_reading_counts(evidence: EvidenceDocument) -> None:
-    """Print how many readings of each kind there are, and what is missing as a whole."""
+    """Print the number of readings of each kind, and the areas without a value."""
     from rich.console import Console
     from rich.markup import escape
 
@@ -161,7 +130,7 @@ def print_reading_counts(evidence: EvidenceDocument) -> None:
 
 
 def _format_reading(reading: EvidenceReading) -> str:
-    if isinstance(reading.value, list) and any(isinstance(one, dict) for one in reading.value):
+    if isinstance(reading.value, list) and any(isinstance(item, dict) for item in reading.value):
         return f"{len(reading.value)} entries"
     return str(reading.value) if reading.kind == "value" else f"{reading.kind}: {reading.reason}"
 

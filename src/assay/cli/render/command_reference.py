@@ -1,12 +1,9 @@
-"""The reference of all commands as Markdown, as in `docs/commands.md`, made from the commands themselves.
-
-`python -m assay.cli.render.command_reference` prints it.
-"""
+"""The reference of all commands in `docs/commands.md`. `python -m assay.cli.render.command_reference` prints it."""
 
 from __future__ import annotations
 
-import inspect
 import sys
+import textwrap
 from collections.abc import Iterator
 from typing import Any
 
@@ -27,8 +24,9 @@ This page is generated from the commands' own help. The guides explain how to us
 - `--format json` prints one document on stdout and nothing else there. Progress and logs go to stderr.
 - An error says what happened, where, and what to do.
 - `--fleet DIR`, or `$ASSAY_FLEET`, names the fleet repository. The default is the current folder."""
+LINE_WIDTH = 120
 COMMON_OPTIONS = ("--help", "--fleet")
-"""Options that the introduction explains once."""
+"""Options that only the introduction explains."""
 
 
 def format_command_reference() -> str:
@@ -51,9 +49,10 @@ def _describe_command(command: Any, name: str, parent: typer.Context) -> Iterato
     yield f"{level} {name}"
     yield ""
     yield f"`{' '.join([name, *_usage_pieces(command, context)])}`"
-    if text := inspect.cleandoc(command.help or "").replace("\b\n", ""):
-        yield ""
-        yield text
+    for paragraph in (command.help or "").split("\n\n"):
+        if paragraph:
+            yield ""
+            yield textwrap.fill(paragraph, LINE_WIDTH, break_long_words=False, break_on_hyphens=False)
     if rows := list(_describe_options(command, context)):
         yield from ("", "| option | meaning |", "|---|---|", *rows)
     if isinstance(command, TyperGroup):

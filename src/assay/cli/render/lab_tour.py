@@ -1,4 +1,4 @@
-"""Plays a story for a person: what is done, what was said, what came of it, and where everything stands."""
+"""`assay lab tour` in the terminal: plays a scenario, and shows its steps, results and the state at the end."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from assay.lab.scenario_player import ScenarioPlayer, TourReporter
 from assay.lab.world import LabWorld
 
 MAX_ANSWER_LINES = 24
-"""Lines of one command's answer that the story repeats; the rest is in the ledger."""
+"""Lines of a command's answer that the tour shows."""
 
 
 class ConsoleTourReporter(TourReporter):
-    """Tells the story in the terminal, with a spinner while a step takes its time."""
+    """Prints the tour in the terminal, with a spinner during a step."""
 
     def __init__(self, console: Console) -> None:
         self.console, self.status, self.lines = console, console.status(""), 0
@@ -33,7 +33,7 @@ class ConsoleTourReporter(TourReporter):
         self.console.print(f"\n[bold]{number}. {escape(title)}[/]")
 
     def begin_step(self, text: str) -> None:
-        """Print the step, and keep a spinner going until the next line."""
+        """Print the step, and show a spinner until the next line."""
         self.status.stop()
         self.lines = 0
         self.console.print(f"   [cyan]{escape(text)}[/]", soft_wrap=True)
@@ -49,57 +49,58 @@ class ConsoleTourReporter(TourReporter):
         elif self.lines == MAX_ANSWER_LINES + 1:
             self.console.print("     [dim]…[/]")
 
-    def show_result(self, finding: ExpectationResult) -> None:
-        """Print a tick, or what was seen instead."""
+    def show_result(self, result: ExpectationResult) -> None:
+        """Print a tick, or what was observed instead."""
         self.status.stop()
-        if finding.met:
-            self.console.print(f"   [green]✓[/] {escape(finding.expected)}", soft_wrap=True)
+        if result.met:
+            self.console.print(f"   [green]✓[/] {escape(result.expected)}", soft_wrap=True)
         else:
             self.console.print(
-                f"   [red]✗ {escape(finding.expected)}[/] — but {escape(finding.observed)}", soft_wrap=True
+                f"   [red]✗ {escape(result.expected)}[/] — but {escape(result.observed)}", soft_wrap=True
             )
 
 
-def play_scenario(desk: Workspace, scenario: Path) -> bool:
-    """Play `scenario` from a fresh lab and ledger; return whether it came out as declared."""
-    console, story, began = Console(highlight=False), load_scenario(scenario), time.monotonic()
-    world = LabWorld(desk.lab_dir)
-    process_control.delete_lab(desk.data_dir)
-    with console.status("building a virtual data hall"):
-        process_control.prepare_lab(desk.fleet, world, story.starts_at, story.rate, story)
+def play_scenario(workspace: Workspace, file: Path) -> bool:
+    """Play a scenario on a new lab with a new ledger; return whether all expectations were met."""
+    console, scenario, start = Console(highlight=False), load_scenario(file), time.monotonic()
+    world = LabWorld(workspace.lab_dir)
+    process_control.delete_lab(workspace.data_dir)
+    with console.status("building a virtual fleet"):
+        process_control.prepare_lab(workspace.fleet, world, scenario.starts_at, scenario.rate, scenario)
         process_control.start_lab(world)
-    console.print(f"[bold]{story.description}[/]")
-    _run_verb(desk, "lab", "status", quiet_after=1)
-    teller = ConsoleTourReporter(console)
-    tour = ScenarioPlayer(desk.root, Workspace(desk.root).fleet, world, teller)
+    console.print(f"[bold]{scenario.description}[/]")
+    _run_verb(workspace, "lab", "status", max_lines=1)
+    reporter = ConsoleTourReporter(console)
+    player = ScenarioPlayer(workspace.root, Workspace(workspace.root).fleet, world, reporter)
     try:
-        well = tour.play(story)
+        as_expected = player.play(scenario)
     finally:
-        teller.status.stop()
+        reporter.status.stop()
         process_control.stop_lab(world)
-    _print_end(console, desk, tour, time.monotonic() - began)
-    return well
+    _print_end(console, workspace, player, time.monotonic() - start)
+    return as_expected
 
 
-def _print_end(console: Console, desk: Workspace, tour: ScenarioPlayer, seconds: float) -> None:
-    console.print("\n[bold]Where every node is, and why[/]")
-    _run_verb(desk, "status")
+def _print_end(console: Console, workspace: Workspace, player: ScenarioPlayer, seconds: float) -> None:
+    console.print("\n[bold]The state of every node, and why[/]")
+    _run_verb(workspace, "status")
     console.print("\n[bold]Work for technicians[/]")
-    _run_verb(desk, "tickets")
+    _run_verb(workspace, "tickets")
     console.print()
-    reported = _run_verb(desk, "report")
-    console.print("[dim]Ask on: .venv/bin/assay status, history n0003, explain n0003, tickets[/]")
-    for chapter, finding in tour.missed:
-        console.print(f"[red]✗ {escape(chapter)}: {escape(finding.expected)} — but {escape(finding.observed)}[/]")
-    verdict = "[red]not as declared[/]" if tour.missed else "[green]as declared[/]"
-    console.print(f"The story came out {verdict}, in {seconds:.0f} s{'' if reported == 0 else '; the report failed'}.")
+    report_code = _run_verb(workspace, "report")
+    console.print("[dim]Now try: .venv/bin/assay status, history n0003, explain n0003, tickets[/]")
+    for chapter, result in player.missed:
+        console.print(f"[red]✗ {escape(chapter)}: {escape(result.expected)} — but {escape(result.observed)}[/]")
+    verdict = "[red]not as expected[/]" if player.missed else "[green]as expected[/]"
+    failed = "" if report_code == 0 else "; the report failed"
+    console.print(f"The scenario ended {verdict}, after {seconds:.0f} s{failed}.")
 
 
-def _run_verb(desk: Workspace, *words: str, quiet_after: int | None = None) -> int:
-    """Run a verb as a person would, its answer on this terminal."""
-    command: list[Any] = [sys.executable, "-m", "assay", *words, "--fleet", str(desk.root)]
-    if quiet_after is None:
+def _run_verb(workspace: Workspace, *words: str, max_lines: int | None = None) -> int:
+    """Run a verb as a person would. Its answer goes to this terminal, cut after `max_lines`."""
+    command: list[Any] = [sys.executable, "-m", "assay", *words, "--fleet", str(workspace.root)]
+    if max_lines is None:
         return subprocess.run(command, check=False).returncode
     answer = subprocess.run(command, check=False, capture_output=True, text=True)
-    sys.stdout.write("".join(answer.stdout.splitlines(keepends=True)[:quiet_after]))
+    sys.stdout.write("".join(answer.stdout.splitlines(keepends=True)[:max_lines]))
     return answer.returncode

@@ -1,8 +1,7 @@
-"""How a node stands to what its state asks of checks: what still lacks a pass, and what fails and decides nothing.
+"""The evidence behind a node's state, as plain data and as lines: the answer of `assay explain`.
 
-The chain behind a node's state: outcome or fault → rule → decision → effects → verification, as plain data.
-
-What is known of a node since the last pass: faults that no decision has looked at, and how its agent is.
+`build_decision_chain`: outcome or fault → rule → decision → effects. `describe_requirements`: what the state still
+requires, and failures that decide nothing. `describe_recent_news`: faults without a decision, and the agent.
 """
 
 from __future__ import annotations
@@ -12,197 +11,185 @@ from typing import TYPE_CHECKING, Any
 
 from assay.cli.node_lookup import format_ago
 from assay.cli.workspace import Workspace
+from assay.model.entries.decision_entries import DecisionEntry
 from assay.model.text_lists import format_count
 
 if TYPE_CHECKING:
     from assay.ledger.store import Ledger
-    from assay.lifecycle.node_state import NodeState
-    from assay.model.outcome import RecordedOutcome
-
-DecisionLink = dict[str, Any]
-
-
-def build_decision_chain(ledger: Ledger, story: NodeState, last: int) -> list[DecisionLink]:
-    """Return the `last` decisions about a node (0: all), oldest first, each with its causes and effects spelled out."""
-    entries = ledger.entries(story.node, kinds=["decision"])
-    links = []
-    for entry in entries[-last:] if last else entries:
-        body = entry.body
-        links.append(
-            {
-                "at": entry.at,
-                **{name: body[name] for name in ("decision", "from", "to", "timing", "rule", "remedy", "blockers")},
-                "because": [_resolve_cause(ledger, story, cause) for cause in body["because"]],
-                "effects": _effects(story, body["decision"]),
-            }
-        )
-    return links
-
-
-def _resolve_cause(ledger: Ledger, story: NodeState, cause: Mapping[str, str]) -> DecisionLink:
-    if cause["kind"] == "fault":
-        return {**cause, **_fault(story, cause["id"])}
-    if cause["kind"] == "outcome":
-        return {**cause, **_outcome(ledger, story, cause["id"])}
-    return dict(cause)
-
-
-def _fault(story: NodeState, fault: str) -> DecisionLink:
-    for known in story.faults:
-        if known.id == fault:
-            names = ("fault_class", "subject", "severity", "blame", "count", "first_seen", "last_seen", "detail")
-            return {name.removeprefix("fault_"): getattr(known, name) for name in names}
-    return {}
-
-
-def _outcome(ledger: Ledger, story: NodeState, cause: str) -> DecisionLink:
-    """Return the outcome behind a cause; a whole phase that passed is spelled out as its checks."""
-    run, _, what = cause.partition("/")
-    recorded = ledger.outcomes(run=run, node=story.node)
-    for one in recorded:
-        if one.id == cause:
-            return _outcome_as_json(one)
-    return {"run": run, "checks": [_outcome_as_json(one) for one in recorded if what in one.outcome.phases]}
-
-
-def _outcome_as_json(one: RecordedOutcome) -> DecisionLink:
-    outcome = one.outcome
-    names = ("check", "subject", "verdict", "reason", "evidence", "evidence_at")
-    return {"run": one.run, **{name: getattr(outcome, name) for name in names}}
-
-
-def _effects(story: NodeState, decision: str) -> list[DecisionLink]:
-    names = ("id", "action", "standing", "at", "reason")
-    return [{name: getattr(effect, name) for name in names} for effect in story.effects if effect.decision == decision]
-
-
-if TYPE_CHECKING:
-    from assay.lifecycle.node_state import NodeState
-
-RecentNews = dict[str, Any]
-MIB = 1024 * 1024
-
-
-def describe_recent_news(desk: Workspace, story: NodeState) -> RecentNews:
-    """Return `told` (open faults that no decision names yet) and `agent` (None where none was ever heard)."""
-    return {"told": list(_undecided_faults(desk, story)), "agent": _agent_status(desk, story.node)}
-
-
-def format_recent_news(desk: Workspace, said: RecentNews) -> Iterator[str]:
-    """Yield what `describe_recent_news` says, one line each."""
-    for fault in said["told"]:
-        times = f", {fault['count']} times" if fault["count"] > 1 else ""
-        yield f"{fault['severity']} fault {fault['class']} on {fault['subject']}{times}: the next pass decides on it"
-    if agent := said["agent"]:
-        yield "; ".join(_format_agent(agent, format_ago(agent["heard"], desk.clock.now())))
-
-
-def _undecided_faults(desk: Workspace, story: NodeState) -> Iterator[RecentNews]:
-    decisions = desk.ledger.entries(story.node, kinds=["decision"])
-    named = {cause["id"] for decision in decisions for cause in decision.body.get("because", ())}
-    for fault in story.faults:
-        if fault.is_open and fault.id not in named and fault.last_seen > story.repaired_at:
-            names = ("severity", "subject", "count", "first_seen", "last_seen", "detail")
-            yield {"class": fault.fault_class, **{name: getattr(fault, name) for name in names}}
-
-
-def _agent_status(desk: Workspace, node: str) -> RecentNews | None:
-    from assay.observe.last_seen import LastSeen
-
-    path = desk.data_dir / "heard.sqlite"
-    if not path.exists():
-        return None
-    heard = LastSeen(path)
-    position, word = heard.positions().get(node), heard.contacts().get((node, "agent"))
-    if position is None or word is None or word.last_at is None:
-        return None
-    return {"heard": word.last_at.isoformat(), "received": position.received, **position.state}
-
-
-def _format_agent(agent: RecentNews, when: str) -> Iterator[str]:
-    yield f"its agent was heard {when} and has brought {format_count(agent['received'], 'item')}"
-    yield f"it has cost {agent['cpu_s']:.1f} CPU s and holds {agent['rss_bytes'] / MIB:.0f} MiB"
-    lost = {**agent["dropped"], "overwritten": agent["missed"]}
-    if gone := [f"{number} {name}" for name, number in lost.items() if number]:
-        yield f"lost before they could be delivered: {', '.join(gone)}"
-    if agent["log"]:
-        yield f"no kernel log: {agent['log']}"
-    if agent["nvml"] and agent["nvml"] != "not asked for":
-        yield f"no events of GPUs: {agent['nvml']}"
-
-
-if TYPE_CHECKING:
     from assay.lifecycle.decisions.requirements import RequirementResult
     from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
     from assay.lifecycle.node_state import NodeState
     from assay.model.outcome import RecordedOutcome
 
-RequirementReport = dict[str, Any]
+JsonObject = dict[str, Any]
+MIB = 1024 * 1024
 
 
-def describe_requirements(desk: Workspace, story: NodeState) -> RequirementReport:
-    """Return `requires` (one entry a phase that the state requires) and `undecided` (failures that decide nothing).
+def build_decision_chain(ledger: Ledger, state: NodeState, last: int) -> list[JsonObject]:
+    """Return the `last` decisions about a node (0: all), oldest first, each with its causes and effects in full."""
+    entries = ledger.entries(state.node, kinds=[DecisionEntry.kind])
+    decisions = [(entry.at, DecisionEntry.read(entry).to_body()) for entry in (entries[-last:] if last else entries)]
+    names = ("decision", "from", "to", "timing", "rule", "remedy", "blockers")
+    return [
+        {
+            "at": at,
+            **{name: decision[name] for name in names},
+            "because": [_resolve_cause(ledger, state, cause) for cause in decision["because"]],
+            "effects": _effects_as_json(state, decision["decision"]),
+        }
+        for at, decision in decisions
+    ]
 
-    A node that the inventory no longer has, or a state that the policy no longer has, is asked nothing.
+
+def _resolve_cause(ledger: Ledger, state: NodeState, cause: Mapping[str, str]) -> JsonObject:
+    if cause["kind"] == "fault":
+        return {**cause, **_fault_as_json(state, cause["id"])}
+    if cause["kind"] == "outcome":
+        return {**cause, **_find_outcome(ledger, state, cause["id"])}
+    return dict(cause)
+
+
+def _fault_as_json(state: NodeState, ident: str) -> JsonObject:
+    names = ("fault_class", "subject", "severity", "blame", "count", "first_seen", "last_seen", "detail")
+    for fault in state.faults:
+        if fault.id == ident:
+            return {name.removeprefix("fault_"): getattr(fault, name) for name in names}
+    return {}
+
+
+def _find_outcome(ledger: Ledger, state: NodeState, cause: str) -> JsonObject:
+    """Return the outcome with the id `cause`. If it names a passed phase of a run, return the phase's checks."""
+    run, _, phase = cause.partition("/")
+    recorded = ledger.outcomes(run=run, node=state.node)
+    for outcome in recorded:
+        if outcome.id == cause:
+            return _outcome_as_json(outcome)
+    return {"run": run, "checks": [_outcome_as_json(one) for one in recorded if phase in one.outcome.phases]}
+
+
+def _outcome_as_json(recorded: RecordedOutcome) -> JsonObject:
+    names = ("check", "subject", "verdict", "reason", "evidence", "evidence_at")
+    return {"run": recorded.run, **{name: getattr(recorded.outcome, name) for name in names}}
+
+
+def _effects_as_json(state: NodeState, decision: str) -> list[JsonObject]:
+    names = ("id", "action", "standing", "at", "reason")
+    return [{name: getattr(effect, name) for name in names} for effect in state.effects if effect.decision == decision]
+
+
+def describe_requirements(workspace: Workspace, state: NodeState) -> JsonObject:
+    """Return `requires` (an object for each phase that the state requires) and `undecided` (failures without effect).
+
+    Both are empty for a node that the inventory no longer has, and for a state that the policy no longer has.
     """
     from assay.lifecycle.decisions.requirements import judge_state_requirements
 
-    situation = _snapshot_of_node(desk, story)
-    if situation is None:
+    snapshot = _make_snapshot(workspace, state)
+    if snapshot is None:
         return {"requires": [], "undecided": []}
-    view = situation.nodes[0]
-    requires = [_requirement_as_json(judgement) for judgement in judge_state_requirements(situation, view)]
-    return {"requires": requires, "undecided": list(_undecided_failures(situation, view))}
+    node = snapshot.nodes[0]
+    requires = [_requirement_as_json(result) for result in judge_state_requirements(snapshot, node)]
+    return {"requires": requires, "undecided": list(_list_undecided_failures(snapshot, node))}
 
 
-def format_requirements(told: RequirementReport) -> Iterator[str]:
-    """Yield what `describe_requirements` says, one line each."""
-    for one in told["requires"]:
-        if one["lacks"]:
-            more = f" (and {len(one['lacks']) - 1} more)" if len(one["lacks"]) > 1 else ""
-            yield f"phase {one['phase']} is not passed: {one['lacks'][0]}{more}"
-    for one in told["undecided"]:
-        yield f"{one['check'].rpartition('::')[2]} fails on {one['subject']}: {one['reason']} ({one['why']})"
+def format_requirements(requirements: JsonObject) -> Iterator[str]:
+    """Yield the lines for the answer of `describe_requirements`."""
+    for phase in requirements["requires"]:
+        if lacks := phase["lacks"]:
+            more = f" (and {len(lacks) - 1} more)" if len(lacks) > 1 else ""
+            yield f"phase {phase['phase']} has not passed: {lacks[0]}{more}"
+    for failure in requirements["undecided"]:
+        check = failure["check"].rpartition("::")[2]
+        yield f"{check} fails on {failure['subject']}: {failure['reason']} ({failure['why']})"
 
 
-def _snapshot_of_node(desk: Workspace, story: NodeState) -> FleetSnapshot | None:
-    """Return the situation of this node alone, without asking its scheduler."""
+def _make_snapshot(workspace: Workspace, state: NodeState) -> FleetSnapshot | None:
+    """Return the snapshot of this node alone, without a status from its scheduler."""
     from assay.harness.selection.declared_checks import list_declared_outcomes
     from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
 
-    fleet = desk.fleet
-    policy = next((policy for policy in fleet.policies.values() if story.state in policy.states), None)
-    node = fleet.nodes.get(story.node)
+    fleet = workspace.fleet
+    policy = next((policy for policy in fleet.policies.values() if state.state in policy.states), None)
+    node = fleet.nodes.get(state.node)
     if policy is None or node is None:
         return None
-    latest = tuple(desk.ledger.latest(node.name))
-    view = NodeSnapshot(
-        node, fleet.profile_of(node.name), story, tuple(list_declared_outcomes(fleet, node.name)), latest, None
-    )
-    return FleetSnapshot(desk.clock.now(), policy, (view,), fleet.lines, fleet.known_issues, fleet.observed_checks)
+    declared = tuple(list_declared_outcomes(fleet, node.name))
+    latest = tuple(workspace.ledger.latest(node.name))
+    snapshot = NodeSnapshot(node, fleet.profile_of(node.name), state, declared, latest, None)
+    now = workspace.clock.now()
+    return FleetSnapshot(now, policy, (snapshot,), fleet.lines, fleet.known_issues, fleet.observed_checks)
 
 
-def _requirement_as_json(judgement: RequirementResult) -> RequirementReport:
+def _requirement_as_json(result: RequirementResult) -> JsonObject:
     return {
-        "phase": judgement.requirement.phase,
-        "passed": len(judgement.passed),
-        "excused": len(judgement.excused),
-        "lacks": list(judgement.missing),
+        "phase": result.requirement.phase,
+        "passed": len(result.passed),
+        "excused": len(result.excused),
+        "lacks": list(result.missing),
     }
 
 
-def _undecided_failures(situation: FleetSnapshot, view: NodeSnapshot) -> Iterator[RequirementReport]:
-    for one in view.latest:
-        if why := _reason_undecided(situation, view, one):
+def _list_undecided_failures(snapshot: FleetSnapshot, node: NodeSnapshot) -> Iterator[JsonObject]:
+    for recorded in node.latest:
+        if why := _reason_undecided(snapshot, node, recorded):
             names = ("check", "subject", "reason")
-            yield {**{name: getattr(one.outcome, name) for name in names}, "run": one.run, "why": why}
+            outcome = {name: getattr(recorded.outcome, name) for name in names}
+            yield {**outcome, "run": recorded.run, "why": why}
 
 
-def _reason_undecided(situation: FleetSnapshot, view: NodeSnapshot, one: RecordedOutcome) -> str:
-    """Return why a failure decides nothing, "" where it decides."""
-    from assay.lifecycle.decisions.known_issues import find_known_issue
+def _reason_undecided(snapshot: FleetSnapshot, node: NodeSnapshot, recorded: RecordedOutcome) -> str:
+    """Return why a failure decides nothing, "" if it decides."""
+    from assay.model.specs.known_issues import find_known_issue
 
-    if one.outcome.verdict == "fail" and one.outcome.check in situation.observing_checks:
+    if recorded.outcome.verdict == "fail" and recorded.outcome.check in snapshot.observing_checks:
         return "observed only"
-    issue = find_known_issue(situation.known_issues, view.node, one.outcome, situation.now)
+    issue = find_known_issue(snapshot.known_issues, recorded.outcome, node.node, snapshot.now)
     return issue.annotation if issue else ""
+
+
+def describe_recent_news(workspace: Workspace, state: NodeState) -> JsonObject:
+    """Return `told` (open faults that no decision names yet) and `agent` (None if the node has never had one)."""
+    return {"told": list(_list_undecided_faults(workspace, state)), "agent": _read_agent_status(workspace, state.node)}
+
+
+def format_recent_news(workspace: Workspace, news: JsonObject) -> Iterator[str]:
+    """Yield the lines for the answer of `describe_recent_news`."""
+    for fault in news["told"]:
+        times = f", {fault['count']} times" if fault["count"] > 1 else ""
+        yield f"{fault['severity']} fault {fault['class']} on {fault['subject']}{times}: the next pass decides on it"
+    if agent := news["agent"]:
+        yield "; ".join(_format_agent(agent, format_ago(agent["heard"], workspace.clock.now())))
+
+
+def _list_undecided_faults(workspace: Workspace, state: NodeState) -> Iterator[JsonObject]:
+    decisions = workspace.ledger.entries(state.node, kinds=["decision"])
+    decided = {cause.id for decision in decisions for cause in DecisionEntry.read(decision).causes}
+    for fault in state.faults:
+        if fault.is_open and fault.id not in decided and fault.last_seen > state.repaired_at:
+            names = ("severity", "subject", "count", "first_seen", "last_seen", "detail")
+            yield {"class": fault.fault_class, **{name: getattr(fault, name) for name in names}}
+
+
+def _read_agent_status(workspace: Workspace, node: str) -> JsonObject | None:
+    from assay.observe.last_seen import LastSeen
+
+    path = workspace.data_dir / "heard.sqlite"
+    if not path.exists():
+        return None
+    last_seen = LastSeen(path)
+    position, contact = last_seen.positions().get(node), last_seen.contacts().get((node, "agent"))
+    if position is None or contact is None or contact.last_at is None:
+        return None
+    return {"heard": contact.last_at.isoformat(), "received": position.received, **position.state}
+
+
+def _format_agent(agent: JsonObject, when: str) -> Iterator[str]:
+    yield f"its agent was last in contact {when} and has delivered {format_count(agent['received'], 'item')}"
+    yield f"it has used {agent['cpu_s']:.1f} CPU s and holds {agent['rss_bytes'] / MIB:.0f} MiB"
+    lost = {**agent["dropped"], "overwritten": agent["missed"]}
+    if losses := [f"{number} {name}" for name, number in lost.items() if number]:
+        yield f"lost before delivery: {', '.join(losses)}"
+    if agent["log"]:
+        yield f"no kernel log: {agent['log']}"
+    if agent["nvml"] and agent["nvml"] != "not asked for":
+        yield f"no GPU events: {agent['nvml']}"

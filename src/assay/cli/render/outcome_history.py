@@ -1,4 +1,4 @@
-"""What all runs said: of a node's checks, of its measurements, of the pools."""
+"""The answers of `assay history --outcomes` and `--measurements`: what all runs found on a node or in the pools."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from difflib import get_close_matches
 from itertools import islice
 from typing import TYPE_CHECKING
 
 import typer
 
+from assay.cli.name_check import require_known
 from assay.model.errors import AssayError
 from assay.model.text_lists import format_count
-from assay.model.timestamps import format_duration, parse_time
+from assay.model.timestamps import format_duration, format_minute, parse_time
 from assay.model.traced_values import format_value
 from assay.results.history.flaky_and_noise import FlakyCheck, MeasurementNoise, query_flaky_checks, query_noise
 from assay.results.history.parquet_files import history_folder
@@ -28,94 +28,85 @@ from assay.results.history.queries import (
     query_pool_rates,
     query_turns,
 )
-from assay.results.outcome_lines import SUBJECT_WIDTH, format_minute, shorten_check, verdict_word
+from assay.results.outcome_lines import SUBJECT_WIDTH, shorten_check, verdict_word
 
 if TYPE_CHECKING:
     from assay.cli.workspace import Workspace
     from assay.model.outcome import CheckVerdict
 
 COLOURS = {"fail": "red", "error": "yellow", "pass": "green"}
-MAX_FLAPPING_SHOWN = 20
+MAX_FLAKY_SHOWN = 20
+FAILURE_TEXTS: dict[CheckVerdict, str] = {"fail": "failed", "error": "could not be judged"}
 
 
-def show_node_outcomes(desk: Workspace, node: str, days: int, check: str, form: str) -> None:
-    """Show when which check of a node failed and recovered, and what flaps."""
-    of = OutcomeQuery(nodes=[node], fits=check)
-    with _open_history(desk) as history:
-        sum_, found, flaps = (
-            query_extent(history, of, days=days),
-            query_turns(history, of, days=days),
-            query_flaky_checks(history, of, days=days),
-        )
+def show_node_outcomes(workspace: Workspace, node: str, days: int, check: str, form: str) -> None:
+    """Print when which check of a node failed and recovered, and which checks are flaky."""
+    query = OutcomeQuery(nodes=[node], fits=check)
+    with _open_history(workspace) as history:
+        extent = query_extent(history, query, days=days)
+        turns = query_turns(history, query, days=days)
+        flaky = query_flaky_checks(history, query, days=days)
     if form == "json":
-        _print(
-            {
-                "node": node,
-                "days": days,
-                **asdict(sum_),
-                "turns": [*map(asdict, found)],
-                "flapping": [*map(asdict, flaps)],
-            }
-        )
+        document = {"node": node, "days": days, **asdict(extent)}
+        _print_json({**document, "turns": [*map(asdict, turns)], "flapping": [*map(asdict, flaky)]})
         return
-    if not sum_.runs:
-        _report_nothing_judged(desk, node, days, check)
+    if not extent.runs:
+        _report_nothing_judged(workspace, node, days, check)
         return
-    _print_block(_format_turns(found))
-    _print_block(_format_flapping(flaps))
-    typer.echo(f"{node}: {_format_counts(sum_)}; {_count_not_passing(found)}")
+    _print_block(_format_turns(turns))
+    _print_block(_format_flaky(flaky))
+    typer.echo(f"{node}: {_format_extent(extent)}; {_count_not_passing(turns)}")
 
 
-def show_node_measurements(desk: Workspace, node: str, days: int, check: str, form: str) -> None:
-    """Show the newest measurements of a node, each beside what it was before."""
+def show_node_measurements(workspace: Workspace, node: str, days: int, check: str, form: str) -> None:
+    """Print the newest measurements of a node, each with its usual value. Raises AssayError without a node."""
     if not node:
-        raise AssayError("no node is named", fix="assay history NODE --measurements")
-    with _open_history(desk) as history:
+        raise AssayError("no node is given", fix="assay history NODE --measurements")
+    with _open_history(workspace) as history:
         found = query_noise(history, OutcomeQuery(nodes=[node], fits=check), days=days)
     if form == "json":
-        _print({"node": node, "days": days, "measurements": [{**asdict(one), "times": one.times} for one in found]})
+        measurements = [{**asdict(measurement), "times": measurement.times} for measurement in found]
+        _print_json({"node": node, "days": days, "measurements": measurements})
         return
     if not found:
-        _report_nothing_judged(desk, node, days, check)
-    for one in found:
-        typer.secho(_format_measurement(one), fg="yellow" if one.is_far else None)
+        _report_nothing_judged(workspace, node, days, check)
+    for measurement in found:
+        typer.secho(_format_measurement(measurement), fg="yellow" if measurement.is_far else None)
 
 
-def show_pool_rates(desk: Workspace, node: str, days: int, check: str, form: str) -> None:  # noqa: ARG001 — no node is named
-    """Show how every pool did, day by day, and what flaps most."""
-    of = OutcomeQuery(fits=check)
-    with _open_history(desk) as history:
-        found, flaps = query_pool_rates(history, of, days=days), query_flaky_checks(history, of, days=days)
+def show_pool_rates(workspace: Workspace, days: int, check: str, form: str) -> None:
+    """Print the success rate of each pool by day, and the checks that are flakiest."""
+    query = OutcomeQuery(fits=check)
+    with _open_history(workspace) as history:
+        rates, flaky = query_pool_rates(history, query, days=days), query_flaky_checks(history, query, days=days)
     if form == "json":
-        plain = [{**asdict(one), "day": str(one.day), "success": one.success} for one in found]
-        _print({"days": days, "pools": plain, "flapping": [*map(asdict, flaps)]})
+        pools = [{**asdict(rate), "day": str(rate.day), "success": rate.success} for rate in rates]
+        _print_json({"days": days, "pools": pools, "flapping": [*map(asdict, flaky)]})
         return
-    if not found:
+    if not rates:
         typer.echo(f"nothing was judged in the last {format_count(days, 'day')}{_check_suffix(check)}")
-    _print_block(map(_format_rate, found))
-    _print_block(_format_flapping(flaps))
+    _print_block(map(_format_rate, rates))
+    _print_block(_format_flaky(flaky))
 
 
-def _open_history(desk: Workspace) -> OutcomeHistory:
-    return OutcomeHistory(history_folder(desk.reports_dir), desk.clock.now())
+def _open_history(workspace: Workspace) -> OutcomeHistory:
+    return OutcomeHistory(history_folder(workspace.reports_dir), workspace.clock.now())
 
 
-def _print(plain: dict[str, object]) -> None:
-    typer.echo(json.dumps(plain, indent=1, ensure_ascii=False))
+def _print_json(document: dict[str, object]) -> None:
+    typer.echo(json.dumps(document, indent=1, ensure_ascii=False))
 
 
 def _print_block(lines: Iterator[str]) -> None:
-    """Print lines, and an empty one below if there were any."""
-    said = "\n".join(lines)
-    if said:
-        typer.echo(f"{said}\n")
+    """Print lines, with an empty line after them if there are any."""
+    text = "\n".join(lines)
+    if text:
+        typer.echo(f"{text}\n")
 
 
-def _report_nothing_judged(desk: Workspace, node: str, days: int, check: str) -> None:
-    """Say that nothing is known. Raises Trouble for a node that does not exist."""
-    if node not in desk.fleet.nodes:
-        near = get_close_matches(node, desk.fleet.nodes, n=3, cutoff=0.5)
-        raise AssayError(f"no node is called {node}", fix=f"did you mean {', '.join(sorted(near))}?" if near else "")
+def _report_nothing_judged(workspace: Workspace, node: str, days: int, check: str) -> None:
+    """Print that there are no outcomes. Raises AssayError for an unknown node."""
+    require_known([node], workspace.fleet.nodes, "node")
     typer.echo(f"nothing was judged on {node} in the last {format_count(days, 'day')}{_check_suffix(check)}")
 
 
@@ -123,76 +114,76 @@ def _check_suffix(check: str) -> str:
     return f" by checks such as {check}" if check else ""
 
 
-def _format_turns(found: Sequence[VerdictTurn]) -> Iterator[str]:
-    """Yield a line for each turn; what turned alike in one run is one line."""
-    alike: dict[tuple[str, str, str], list[VerdictTurn]] = defaultdict(list)
-    for turn in found:
-        alike[turn.run, verdict_word(turn.verdict, turn.known, observed=turn.observed), turn.reason].append(turn)
-    since: dict[tuple[str, str], str] = {}
-    for (_, word, reason), same in alike.items():
-        first = same[0]
-        began = since.get((first.check, first.subject))
-        why = (
-            f"after {format_duration(parse_time(first.at) - parse_time(began))}"
-            if began and first.verdict == "pass"
-            else reason
-        )
+def _format_turns(turns: Sequence[VerdictTurn]) -> Iterator[str]:
+    """Yield a line for each change of a verdict. Equal changes in one run share a line."""
+    groups: dict[tuple[str, str, str], list[VerdictTurn]] = defaultdict(list)
+    for turn in turns:
+        groups[turn.run, verdict_word(turn.verdict, turn.known, observed=turn.observed), turn.reason].append(turn)
+    failed_at: dict[tuple[str, str], str] = {}
+    for (_, word, reason), group in groups.items():
+        first = group[0]
+        before = failed_at.get((first.check, first.subject))
+        recovered = before and first.verdict == "pass"
+        why = f"after {format_duration(parse_time(first.at) - parse_time(before))}" if before and recovered else reason
+        at = typer.style(format_minute(first.at), dim=True)
         head = typer.style(f"{word:<5}", fg=COLOURS.get(word))
-        yield f"{typer.style(format_minute(first.at), dim=True)}  {head} {_format_subject_and_check(same)}  {why}".rstrip()
-        since |= {(turn.check, turn.subject): turn.at for turn in same}
+        yield f"{at}  {head} {_format_subject_and_check(group)}  {why}".rstrip()
+        failed_at |= {(turn.check, turn.subject): turn.at for turn in group}
 
 
-def _format_subject_and_check(same: Sequence[VerdictTurn | FlakyCheck]) -> str:
-    """Return where and by which check; of several, how many there are."""
-    first, checks = same[0], {one.check for one in same}
-    if len(same) == 1:
+def _format_subject_and_check(group: Sequence[VerdictTurn | FlakyCheck]) -> str:
+    """Return subject and check of a group; of several checks, their number."""
+    first, checks = group[0], {item.check for item in group}
+    if len(group) == 1:
         return f"{first.subject:<{SUBJECT_WIDTH}} {shorten_check(first.check)}"
     place = "/".join(first.subject.split("/")[:2])
     check = shorten_check(first.check) if len(checks) == 1 else format_count(len(checks), "check")
-    return f"{place:<{SUBJECT_WIDTH}} {check}, {len(same)} outcomes"
+    return f"{place:<{SUBJECT_WIDTH}} {check}, {len(group)} outcomes"
 
 
-def _count_not_passing(found: Sequence[VerdictTurn]) -> str:
-    """Return how many checks do not pass now."""
-    last = Counter({(turn.check, turn.subject): turn.verdict for turn in found}.values())
-    left = [f"{last[verdict]} {word}" for verdict, word in VERDICT_WORDS.items() if last[verdict]]
-    return f"at last {', '.join(left)}" if left else "at last nothing failed"
+def _count_not_passing(turns: Sequence[VerdictTurn]) -> str:
+    """Return how many checks do not pass at present."""
+    last = Counter({(turn.check, turn.subject): turn.verdict for turn in turns}.values())
+    counts = [f"{last[verdict]} {text}" for verdict, text in FAILURE_TEXTS.items() if last[verdict]]
+    return f"at last {', '.join(counts)}" if counts else "at last nothing failed"
 
 
-VERDICT_WORDS: dict[CheckVerdict, str] = {"fail": "failed", "error": "could not be judged"}
+def _format_extent(extent: HistoryExtent) -> str:
+    last = format_minute(extent.last)
+    span = f"from {format_minute(extent.first)} to {last}" if extent.runs > 1 else f"at {last}"
+    return f"{format_count(extent.outcomes, 'outcome')} of {format_count(extent.runs, 'run')} {span}"
 
 
-def _format_counts(one: HistoryExtent) -> str:
-    span = (
-        f"from {format_minute(one.first)} to {format_minute(one.last)}"
-        if one.runs > 1
-        else f"at {format_minute(one.first)}"
-    )
-    return f"{format_count(one.outcomes, 'outcome')} of {format_count(one.runs, 'run')} {span}"
+def _format_flaky(checks: Sequence[FlakyCheck]) -> Iterator[str]:
+    """Yield a line for each flaky check. Checks of one node that changed equally often share a line."""
+    groups: dict[tuple[object, ...], list[FlakyCheck]] = defaultdict(list)
+    for flaky in checks:
+        groups[flaky.node or flaky.subject, flaky.check, flaky.times, flaky.judged, flaky.verdict].append(flaky)
+    for (_, _, times, judged, verdict), group in islice(groups.items(), MAX_FLAKY_SHOWN):
+        changes = f"changed {times} times in the last {judged} outcomes, last {verdict}"
+        yield f"{typer.style('flaky', fg='yellow')} {_format_subject_and_check(group)}  {changes}"
+    if len(groups) > MAX_FLAKY_SHOWN:
+        yield f"… and {len(groups) - MAX_FLAKY_SHOWN} more; `--check` limits the checks"
 
 
-def _format_flapping(flaps: Sequence[FlakyCheck]) -> Iterator[str]:
-    """Yield a line for each check that flaps, or for those that do so alike on one node."""
-    alike: dict[tuple[object, ...], list[FlakyCheck]] = defaultdict(list)
-    for one in flaps:
-        alike[one.node or one.subject, one.check, one.times, one.judged, one.verdict].append(one)
-    for (_, _, times, judgements, verdict), same in islice(alike.items(), MAX_FLAPPING_SHOWN):
-        turned = f"turned {times} times in the last {judgements} judgements, at last {verdict}"
-        yield f"{typer.style('flaps', fg='yellow')} {_format_subject_and_check(same)}  {turned}"
-    if len(alike) > MAX_FLAPPING_SHOWN:
-        yield f"… and {len(alike) - MAX_FLAPPING_SHOWN} more; `--check` says of which to tell"
+def _format_measurement(measurement: MeasurementNoise) -> str:
+    value = f"{format_value(measurement.value)} {measurement.unit}"
+    text = f"{measurement.subject:<{SUBJECT_WIDTH}} {measurement.name:<24} {value}".rstrip()
+    if measurement.median is None:
+        return f"{text}, measured once"
+    spread = f" ± {measurement.noise:.2g}" if measurement.noise else ""
+    documents = format_count(measurement.count, "document")
+    return f"{text}, before {format_value(round(measurement.median, 3))}{spread} ({documents})"
 
 
-def _format_measurement(one: MeasurementNoise) -> str:
-    now = f"{one.subject:<{SUBJECT_WIDTH}} {one.name:<24} {format_value(one.value)} {one.unit}".rstrip()
-    if one.median is None:
-        return f"{now}, measured once"
-    spread = f" ± {one.noise:.2g}" if one.noise else ""
-    return f"{now}, before {format_value(round(one.median, 3))}{spread} ({format_count(one.count, 'document')})"
-
-
-def _format_rate(one: PoolDayRate) -> str:
-    success = "no verdict" if one.success is None else f"{one.success:8.2%}"
-    counts = {"passed": one.passed, "failed": one.failed, "known": one.known, "not judged": one.errors}
-    parts = [f"{count} {word}" for word, count in {**counts, "skipped": one.skipped}.items() if count]
-    return f"{one.day}  {one.pool:<{SUBJECT_WIDTH}} {success}  {format_count(one.runs, 'run')}, {', '.join(parts)}"
+def _format_rate(rate: PoolDayRate) -> str:
+    success = "no verdict" if rate.success is None else f"{rate.success:8.2%}"
+    counts = {
+        "passed": rate.passed,
+        "failed": rate.failed,
+        "known": rate.known,
+        "not judged": rate.errors,
+        "skipped": rate.skipped,
+    }
+    parts = [f"{count} {text}" for text, count in counts.items() if count]
+    return f"{rate.day}  {rate.pool:<{SUBJECT_WIDTH}} {success}  {format_count(rate.runs, 'run')}, {', '.join(parts)}"

@@ -1,67 +1,78 @@
-"""`assay lab`: the virtual fleet to rehearse on."""
+"""`assay lab`: the virtual fleet."""
 
 from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from assay.cli.workspace import FleetDir, OutputFormat, Workspace
+from assay.cli.options import FleetDir, OutputFormat
+from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError
 
-lab_app = typer.Typer(add_completion=False, no_args_is_help=True, help="Run the virtual fleet.")
+if TYPE_CHECKING:
+    from assay.lab.world import LabWorld
 
-ScenarioOption = Annotated[Path | None, typer.Option("--scenario", help="Plant the story of this YAML file.")]
+lab_app = typer.Typer(add_completion=False, no_args_is_help=True)
+
+ScenarioOption = Annotated[
+    Path | None, typer.Option("--scenario", metavar="FILE", help="Plant the faults of this scenario file.")
+]
+
+
+@lab_app.callback()
+def _lab() -> None:
+    """Run a virtual fleet to rehearse on."""
 
 
 @lab_app.command()
 def up(fleet: FleetDir = Path(), scenario: ScenarioOption = None) -> None:
-    """Make the virtual fleet of this repository and start it; until `down`, every verb talks to it."""
+    """Make the virtual fleet of this repository and start it. Until `assay lab down`, every verb works on it."""
     from assay.lab import process_control
     from assay.lab.process_control import DEFAULT_CLOCK_RATE
     from assay.lab.scenario import load_scenario
     from assay.lab.world import LabWorld
 
-    desk, world = Workspace(fleet.resolve()), LabWorld(Workspace(fleet.resolve()).lab_dir)
+    workspace = Workspace(fleet.resolve())
+    world = LabWorld(workspace.lab_dir)
     if process_control.find_lab_pid(world):
-        raise AssayError("the lab is up already", where=str(world.home), fix="`assay lab down` first")
-    story = load_scenario(scenario) if scenario else None
-    start, rate = (story.starts_at, story.rate) if story else (datetime.now(UTC), DEFAULT_CLOCK_RATE)
-    process_control.delete_lab(desk.data_dir)
-    process_control.prepare_lab(desk.fleet, world, start, rate, story)
+        raise AssayError("the lab is up already", where=str(world.home), fix="run: assay lab down")
+    plan = load_scenario(scenario) if scenario else None
+    start, rate = (plan.starts_at, plan.rate) if plan else (datetime.now(UTC), DEFAULT_CLOCK_RATE)
+    process_control.delete_lab(workspace.data_dir)
+    process_control.prepare_lab(workspace.fleet, world, start, rate, plan)
     process_control.start_lab(world)
-    _print_line(
-        f"the lab is up: {len(world.nodes())} nodes, {rate:g} lab seconds in a second. {_describe_parts(world)}"
-    )
+    size = f"{len(world.nodes())} nodes, {rate:g} lab seconds in a second"
+    _print_line(f"the lab is up: {size}. {_describe_parts(world)}")
 
 
 @lab_app.command()
 def down(fleet: FleetDir = Path()) -> None:
-    """Stop the virtual fleet; its world, the ledger and the evidence stay."""
-    from assay.lab import process_control
+    """Stop the virtual fleet. Its state, the ledger and the evidence stay."""
+    from assay.lab.process_control import stop_lab
     from assay.lab.world import LabWorld
 
-    _print_line(
-        "the lab is down"
-        if process_control.stop_lab(LabWorld(Workspace(fleet.resolve()).lab_dir))
-        else "the lab was not up"
-    )
+    stopped = stop_lab(LabWorld(Workspace(fleet.resolve()).lab_dir))
+    _print_line("the lab is down" if stopped else "the lab was not up")
 
 
 @lab_app.command()
 def status(fleet: FleetDir = Path(), form: OutputFormat = "text") -> None:
-    """Say whether the lab is up, what it is made of, and how its nodes are."""
-    from assay.lab import process_control
+    """Show whether the lab is up, which of its parts are real tools, and the state of its nodes.
+
+    Exit codes: 0 up; 1 down.
+    """
+    from assay.lab.process_control import find_lab_pid
     from assay.lab.world import LabWorld
 
     world = LabWorld(Workspace(fleet.resolve()).lab_dir)
-    pid = process_control.find_lab_pid(world)
+    pid = find_lab_pid(world)
     nodes = [_node_as_json(world, name) for name in world.nodes()]
     if form == "json":
-        print(json.dumps({"up": bool(pid), "pid": pid, "parts": _describe_parts(world), "nodes": nodes}))  # noqa: T201 — the answer
+        _print_line(json.dumps({"up": bool(pid), "pid": pid, "parts": _describe_parts(world), "nodes": nodes}))
     else:
         _print_line(f"the lab is {'up' if pid else 'down'}. {_describe_parts(world)}")
         for node in nodes:
@@ -69,14 +80,24 @@ def status(fleet: FleetDir = Path(), form: OutputFormat = "text") -> None:
     raise typer.Exit(0 if pid else 1)
 
 
-@lab_app.command("inject")
-def inject_fault(
-    fault: Annotated[str, typer.Argument(help="e.g. gpu.xid, gpu.thermal, bmc.silent; `list` names them all")],
-    node: Annotated[str, typer.Option("--node", help="The node to plant it on.")] = "",
-    with_: Annotated[list[str] | None, typer.Option("--with", help="An argument, name=value.")] = None,
+@lab_app.command()
+def inject(
+    fault: Annotated[
+        str,
+        typer.Argument(
+            metavar="FAULT",
+            help="The fault, such as gpu.xid, gpu.thermal or bmc.silent. `list` prints all of them.",
+            show_default=False,
+        ),
+    ],
+    node: Annotated[str, typer.Option("--node", metavar="NODE", help="The node to plant it on.")] = "",
+    with_: Annotated[
+        list[str] | None,
+        typer.Option("--with", metavar="NAME=VALUE", help="An argument of the fault; may be repeated."),
+    ] = None,
     fleet: FleetDir = Path(),
 ) -> None:
-    """Plant a fault in the running lab: `assay lab inject gpu.xid --node n0003 --with gpu=4 --with xid=79`."""
+    """Plant a fault on a node of the lab: `assay lab inject gpu.xid --node n0003 --with gpu=4 --with xid=79`."""
     from assay.lab.faults.injection import FAULTS, inject_fault
     from assay.lab.world import LabWorld
 
@@ -84,30 +105,37 @@ def inject_fault(
         for name, plant in FAULTS.items():
             _print_line(f"{name:26} {plant.__doc__}")
         return
-    inject_fault(
-        LabWorld(Workspace(fleet.resolve()).lab_dir), fault, node, dict(_parse_argument(each) for each in with_ or [])
-    )
+    arguments = dict(_parse_argument(text) for text in with_ or [])
+    inject_fault(LabWorld(Workspace(fleet.resolve()).lab_dir), fault, node, arguments)
     _print_line(f"planted {fault} on {node}")
 
 
 @lab_app.command()
 def tour(
-    scenario: Annotated[Path, typer.Argument(help="The story to play, e.g. scenarios/the-loop.yaml.")],
+    scenario: Annotated[
+        Path,
+        typer.Argument(
+            metavar="SCENARIO", help="The scenario file, such as scenarios/the-loop.yaml.", show_default=False
+        ),
+    ],
     fleet: FleetDir = Path(),
 ) -> None:
-    """Start a fresh lab, play a story on it through assay's own commands, and say what came of it."""
+    """Start a new lab, play a scenario on it with assay's own commands, and check the expected outcomes.
+
+    Exit codes: 0 everything came out as expected; 1 something did not; 2 it could not be played.
+    """
     from assay.cli.render.lab_tour import play_scenario
 
     raise typer.Exit(0 if play_scenario(Workspace(fleet.resolve()), scenario) else 1)
 
 
-def _node_as_json(world: Any, name: str) -> dict[str, Any]:
+def _node_as_json(world: LabWorld, name: str) -> dict[str, Any]:
     state = world.load(name)
     counts = {"boots": state["boot"]["count"], "flashes": len(state["flashes"])}
     return {"node": name, "power": state["power"]["state"], **counts, "fails": state["fails"]}
 
 
-def _describe_parts(world: Any) -> str:
+def _describe_parts(world: LabWorld) -> str:
     from assay.lab.fabric import cabling
     from assay.lab.nvml import stub_build
 
@@ -115,9 +143,9 @@ def _describe_parts(world: Any) -> str:
 
 
 def _parse_argument(text: str) -> tuple[str, int | float | str]:
-    name, mark, content = text.partition("=")
-    if not mark:
-        raise AssayError(f"{text!r} is no argument", fix="--with name=value")
+    name, equals, content = text.partition("=")
+    if not equals:
+        raise AssayError(f"{text!r} is not an argument", fix="use --with NAME=VALUE")
     for kind in (int, float):
         try:
             return name, kind(content)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from assay.fabric.weekly.evaluation import WeeklyEvaluation, evaluate_fabric_wee
 from assay.fabric.weekly.page import render_weekly_page
 from assay.fabric.weekly.week import DAYS
 from assay.fabric.weekly.week_aggregation import aggregate_week
-from assay.fabric.weekly.week_evidence import make_week_evidence, read_week_evidence
+from assay.fabric.weekly.week_evidence import format_week_subject, make_week_evidence, read_week_evidence
 from assay.model.errors import AssayError
 from assay.model.fabric.fabric_design import FabricDesign
 from assay.model.fleet import Fleet
@@ -45,3 +46,15 @@ def record_fabric_week(
 def locate_week_page(reports: Path, design: FabricDesign) -> Path:
     """Return the path of a fabric's weekly page."""
     return reports / "weekly" / f"{design.name}.html"
+
+
+def find_due_weeks(
+    fleet: Fleet, store: EvidenceStore, nodes: Iterable[str], *, refresh: bool = False
+) -> Iterator[FabricDesign]:
+    """Yield the designs of the nodes' fabrics that were scanned since their last stored week; with `refresh`, ever."""
+    names = dict.fromkeys(fleet.nodes[node].settings.fabric or "" for node in nodes)
+    for design in (fleet.designs[name] for name in names if name in fleet.designs):
+        latest = store.latest(format_fabric_subject(design))
+        week = None if refresh else store.latest(format_week_subject(design.name))
+        if latest is not None and (week is None or week.read("week", "newest").value != latest.digest()):
+            yield design

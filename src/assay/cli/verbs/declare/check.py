@@ -1,7 +1,4 @@
-"""`assay check`: every problem in the inventory and the specs, at its line, with the fix.
-
-`assay init`: a fleet repository of one's own.
-"""
+"""`assay check`: every mistake in the inventory and the specs, with its line and a fix."""
 
 from __future__ import annotations
 
@@ -13,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from assay.cli.workspace import FleetDir, Workspace
+from assay.cli.options import FleetDir
+from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError
 from assay.model.text_lists import format_count
-from assay.results.formats.github_annotations import format_annotation
 
 if TYPE_CHECKING:
     from assay.fleet.check import CheckReport
@@ -30,11 +27,20 @@ def check(
     fleet: FleetDir = Path(),
     format_: Annotated[
         Literal["text", "json", "github"],
-        typer.Option("--format", help="text for people, json for machines, github for annotations."),
+        typer.Option(
+            "--format",
+            help="text for people, json for machines, github for annotations of a pull request.",
+            show_default=False,
+        ),
     ] = "text",
-    explain: Annotated[str, typer.Option(help="Say what a code means and why it matters.", metavar="CODE")] = "",
+    explain: Annotated[
+        str, typer.Option(help="Print what a rule's code, such as ASY0011, means and why.", metavar="CODE")
+    ] = "",
 ) -> None:
-    """Find every problem in the inventory and the specs. Exit codes: 0 none, or notices only; 1 some."""
+    """Find every mistake in the inventory and the specs.
+
+    Exit codes: 0 no mistakes, notices at most; 1 mistakes; 2 the repository cannot be read.
+    """
     if explain:
         typer.echo(explain_code(explain.upper()))
         return
@@ -48,7 +54,7 @@ def check(
 
 
 def explain_code(code: str) -> str:
-    """Return the rule of a code. Raises Trouble for one that does not exist."""
+    """Return title, severity and reason of a rule. Raises AssayError for an unknown code."""
     from assay.fleet.check import load_rules
 
     rule = load_rules().get(code)
@@ -70,10 +76,9 @@ def format_check_json(report: CheckReport) -> str:
 
 
 def format_check_github(report: CheckReport) -> str:
-    """Return the report as workflow commands, which GitHub shows as annotations at the changed lines."""
-    return "\n".join(
-        [*(_annotation(problem) for problem in report.problems), format_check_text(report).splitlines()[-1]]
-    )
+    """Return the report as workflow commands: GitHub shows them as annotations at the changed lines."""
+    annotations = [_format_annotation(problem) for problem in report.problems]
+    return "\n".join([*annotations, format_check_text(report).splitlines()[-1]])
 
 
 CHECK_FORMATTERS: dict[str, Callable[[CheckReport], str]] = {
@@ -84,34 +89,13 @@ CHECK_FORMATTERS: dict[str, Callable[[CheckReport], str]] = {
 
 
 def _format_problem(problem: FleetProblem) -> str:
-    lines = [f"{problem.where}: {problem.severity} {problem.code}: {problem.message}"]
-    return "\n".join([*lines, f"  → {problem.fix}"] if problem.fix else lines)
+    line = f"{problem.where}: {problem.severity} {problem.code}: {problem.message}"
+    return f"{line}\n  → {problem.fix}" if problem.fix else line
 
 
-def _annotation(problem: FleetProblem) -> str:
+def _format_annotation(problem: FleetProblem) -> str:
+    from assay.results.formats.github_annotations import format_annotation
+
     places = {"file": problem.file, "line": problem.line, "col": problem.column, "title": problem.code}
     message = f"{problem.message}\n→ {problem.fix}" if problem.fix else problem.message
     return format_annotation(problem.severity, places, message)
-
-
-init_app = typer.Typer(add_completion=False)
-
-Folder = Annotated[Path, typer.Argument(metavar="DIR", help="A folder that is empty or not there yet.")]
-
-NEXT_STEPS = """\
-{folder} is a fleet repository now: {nodes} nodes to put your own in place of, and everything that runs on them.
-Next:
-  cd {folder}
-  assay check
-  git add --all && git commit --message "Our fleet"
-README.md there goes through the first hour."""
-
-
-@init_app.command()
-def init(folder: Folder) -> None:
-    """Make a fleet repository of one's own, which `assay check` accepts and whose suites run against the lab."""
-    from assay.fleet.fleet_loader import load_fleet
-    from assay.starter.new_repository import create_repository
-
-    create_repository(folder)
-    typer.echo(NEXT_STEPS.format(folder=folder, nodes=len(load_fleet(folder).nodes)))

@@ -1,0 +1,35 @@
+"""`assay init`: creates a fleet repository."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+init_app = typer.Typer(add_completion=False)
+
+NEXT_STEPS = """\
+{folder} is now a fleet repository with {nodes} example nodes. Replace them by your own.
+Next:
+  cd {folder}
+  assay check
+  git add --all && git commit --message "Our fleet"
+README.md there is a guide for the first hour."""
+
+
+@init_app.command()
+def init(
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="An empty folder, or one that does not exist yet.", show_default=False)
+    ],
+) -> None:
+    """Create a fleet repository with an example inventory, specs, suites and playbooks.
+
+    `assay check` accepts it as it is, and its suites run against the lab.
+    """
+    from assay.fleet.fleet_loader import load_fleet
+    from assay.starter.new_repository import create_repository
+
+    create_repository(folder)
+    typer.echo(NEXT_STEPS.format(folder=folder, nodes=len(load_fleet(folder).nodes)))

@@ -1,0 +1,106 @@
+"""`assay show NODE`: the effective spec of a node, with the file and line that each value comes from."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from assay.cli.options import FleetDir, OutputFormat
+from assay.cli.workspace import Workspace
+from assay.model.errors import AssayError
+
+if TYPE_CHECKING:
+    from assay.fleet.effective_values import EffectiveValue
+
+show_app = typer.Typer(add_completion=False)
+
+COMMENT_COLUMN = 80
+"""Comments start at this column at the latest."""
+
+
+@show_app.command()
+def show(
+    node: Annotated[str, typer.Argument(metavar="NODE", help="The node.", show_default=False)],
+    path: Annotated[
+        str, typer.Argument(metavar="PATH", help="Only this part, such as limits, gpus.model or bmc.")
+    ] = "",
+    fleet: FleetDir = Path(),
+    form: OutputFormat = "text",
+) -> None:
+    """Show a node's effective variables, node spec, firmware bundle and profile. Each value has its file and line."""
+    from assay.fleet.effective_values import list_effective_values
+    from assay.fleet.fleet_loader import build_fleet, read_draft
+
+    workspace = Workspace(fleet.resolve())
+    draft = read_draft(workspace.root, workspace.overlays)
+    values = [value for value in list_effective_values(draft, build_fleet(draft), node) if _is_below_path(value, path)]
+    if not values:
+        raise AssayError(f"{node} has no value {path}", fix=f"`assay show {node}` shows all of them")
+    typer.echo(format_spec_json(node, values) if form == "json" else format_spec_text(values))
+
+
+def _is_below_path(value: EffectiveValue, path: str) -> bool:
+    return not path or value.dotted == path or value.dotted.startswith(f"{path}.")
+
+
+def format_spec_json(node: str, values: list[EffectiveValue]) -> str:
+    """Return the innermost values as one JSON document."""
+    leaves = [value for value in values if not value.has_children]
+    plain = [{"of": leaf.document, "path": leaf.dotted, "value": leaf.data, "where": leaf.where} for leaf in leaves]
+    return json.dumps({"node": node, "values": plain}, indent=1, ensure_ascii=False, default=str)
+
+
+def format_spec_text(values: list[EffectiveValue]) -> str:
+    """Return the values as YAML, each with its file and line as a comment. A value from one line stays on one line."""
+    lines: list[tuple[str, str]] = []
+    depth = len(values[0].path) - 1
+    for number, value in enumerate(values):
+        if number == 0 or value.document != values[number - 1].document:
+            lines += [("", ""), (f"# {value.document}", "")][not lines :]
+        if not _is_shown_above(values, number):
+            lines.append((f"{'  ' * (len(value.path) - 1 - depth)}{_format_entry(values, number)}", value.where))
+    width = min(max(len(text) for text, where in lines if where), COMMENT_COLUMN)
+    return "\n".join(f"{text:{width}}  # {where}" if where else text for text, where in lines)
+
+
+def _format_entry(values: list[EffectiveValue], number: int) -> str:
+    value = values[number]
+    name = "-" if isinstance(value.path[-1], int) else f"{value.path[-1]}:"
+    if value.has_children and not _is_on_one_line(values, number):
+        return name
+    return f"{name} {_format_yaml_flow(value.data)}"
+
+
+def _is_shown_above(values: list[EffectiveValue], number: int) -> bool:
+    """Return whether a value is part of an earlier one that is shown on one line."""
+    path = values[number].path
+    for earlier in range(number - 1, -1, -1):
+        above = values[earlier]
+        if above.path == path[: len(above.path)] and above.document == values[number].document:
+            if _is_on_one_line(values, earlier):
+                return True
+        elif len(above.path) <= 1:
+            break
+    return False
+
+
+def _is_on_one_line(values: list[EffectiveValue], number: int) -> bool:
+    """Return whether a value with children comes from a single line of a file, with all of them."""
+    value = values[number]
+    for below in values[number + 1 :]:
+        if below.document != value.document or below.path[: len(value.path)] != value.path:
+            break
+        if below.where != value.where:
+            return False
+    return value.has_children
+
+
+def _format_yaml_flow(data: Any) -> str:
+    """Return data as one line of YAML."""
+    import yaml
+
+    text: str = yaml.safe_dump(data, allow_unicode=True, width=10_000, default_flow_style=True, sort_keys=False)
+    return text.removesuffix("\n").removesuffix("\n...")

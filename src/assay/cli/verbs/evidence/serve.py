@@ -1,0 +1,55 @@
+"""`assay serve`: receives the deliveries of the agents on the nodes and turns them into faults at once."""
+
+from __future__ import annotations
+
+import ipaddress
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from assay.cli.options import FleetDir
+from assay.cli.workspace import Workspace
+from assay.model.errors import AssayError
+
+serve_app = typer.Typer(add_completion=False)
+
+
+@serve_app.command()
+def serve(
+    host: Annotated[str, typer.Option(metavar="IP", help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(metavar="PORT", min=0, max=65535, help="The port. 0 takes a free one and prints it.")
+    ] = 8443,
+    cert: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The server's certificate with its chain (PEM).")
+    ] = None,
+    key: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Its private key (PEM), if it is in another file.")
+    ] = None,
+    fleet: FleetDir = Path(),
+) -> None:
+    """Receive deliveries from agents until SIGTERM or Ctrl-C.
+
+    Without a certificate it speaks plain HTTP, on a loopback address only.
+    """
+    from assay.controller.fleet_reload import CurrentContext
+    from assay.web.server import ListenConfig
+    from assay.web.server import serve as listen
+
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        fix = "give an IP address of this machine, such as 0.0.0.0"
+        raise AssayError(f"{host!r} is not an IP address", fix=fix) from None
+    workspace = Workspace(fleet.resolve())
+    reloader = workspace.fleet_reloader(_print_message)
+    current = CurrentContext(workspace.controller_context(), reloader)
+    listen(current, ListenConfig(host, port, cert, key), _print_message)
+
+
+def _print_message(text: str) -> None:
+    from assay.model.secret_redaction import redact
+
+    print(f"assay serve: {redact(text)}", file=sys.stderr, flush=True)  # noqa: T201 — for people

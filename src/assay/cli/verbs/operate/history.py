@@ -1,0 +1,122 @@
+"""`assay history`: everything recorded about a node, about a part by its serial number, or the results of all runs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from assay.cli.node_lookup import find_node_state
+from assay.cli.options import FleetDir, OutputFormat
+from assay.cli.workspace import Workspace
+from assay.model.errors import AssayError
+from assay.model.timestamps import format_second
+
+if TYPE_CHECKING:
+    from assay.lifecycle.node_state import NodeState
+    from assay.model.ledger_entry import LedgerEntry
+
+history_app = typer.Typer(add_completion=False)
+
+MOVE_KINDS = frozenset(
+    ("node.enrolled", "transition", "hold", "release", "certified", "move", "zap.asked", "part.replaced")
+)
+_RESULTS = "Results of all runs"
+
+Node = Annotated[
+    str,
+    typer.Argument(
+        metavar="NODE", help="The node. With --outcomes it is optional: all pools then.", show_default=False
+    ),
+]
+Moves = Annotated[bool, typer.Option("--moves", help="Only transitions and people's orders.")]
+Serial = Annotated[
+    str, typer.Option("--serial", metavar="S", help="Instead of a node: where the part with this serial number was.")
+]
+Outcomes = Annotated[
+    bool,
+    typer.Option(
+        "--outcomes", help="When which check failed and recovered, and which are flaky.", rich_help_panel=_RESULTS
+    ),
+]
+Measurements = Annotated[
+    bool,
+    typer.Option(
+        "--measurements", help="The newest measurements, each with its usual value.", rich_help_panel=_RESULTS
+    ),
+]
+Days = Annotated[
+    int,
+    typer.Option("--days", metavar="N", min=0, help="Of the last N days and today.", rich_help_panel=_RESULTS),
+]
+Check = Annotated[
+    str, typer.Option("--check", metavar="GLOB", help="Only these checks, such as '*ecc*'.", rich_help_panel=_RESULTS)
+]
+
+
+@history_app.command()
+def history(
+    node: Node = "",
+    moves: Moves = False,
+    serial: Serial = "",
+    outcomes: Outcomes = False,
+    measurements: Measurements = False,
+    days: Days = 90,
+    check: Check = "",
+    fleet: FleetDir = Path(),
+    form: OutputFormat = "text",
+) -> None:
+    """Show everything recorded about a node, oldest first: evidence, faults, decisions, effects and orders.
+
+    Exit codes: 0 shown; 2 the node or the part is unknown.
+    """
+    workspace = Workspace(fleet.resolve())
+    if outcomes or measurements:
+        from assay.cli.render import outcome_history
+
+        if measurements:
+            outcome_history.show_node_measurements(workspace, node, days, check, form)
+        elif node:
+            outcome_history.show_node_outcomes(workspace, node, days, check, form)
+        else:
+            outcome_history.show_pool_rates(workspace, days, check, form)
+    elif serial:
+        from assay.cli.render.part_history import show_part_history
+
+        show_part_history(workspace, serial, form)
+    elif node:
+        _show_node(workspace, node, moves, form)
+    else:
+        raise AssayError("no node is given", fix="give one; for the whole fleet: assay history --outcomes")
+
+
+def _show_node(workspace: Workspace, node: str, moves: bool, form: str) -> None:
+    state = find_node_state(workspace, node)
+    entries = _describe_entries(workspace.ledger.entries(node), moves=moves)
+    if form == "json":
+        typer.echo(json.dumps(_history_as_json(state, entries), indent=1, ensure_ascii=False))
+        return
+    for entry, text in entries:
+        colour = {"fault": "red", "transition": "green", "hold": "yellow", "effect.failed": "red"}.get(entry.kind)
+        at = typer.style(format_second(entry.at), dim=True)
+        typer.echo(f"{at}  {typer.style(f'{entry.kind:16}', fg=colour)}  {text}")
+    typer.echo(f"\n{node} is in {state.state}: {state.reason}")
+
+
+def _describe_entries(entries: list[LedgerEntry], *, moves: bool) -> list[tuple[LedgerEntry, str]]:
+    """Return each entry with its text; with `moves`, only transitions and people's orders."""
+    from assay.lifecycle.entry_messages import EntryFormatter
+
+    formatter = EntryFormatter()
+    described = [(entry, formatter.format(entry)) for entry in entries]
+    return [(entry, text) for entry, text in described if not moves or entry.kind in MOVE_KINDS]
+
+
+def _history_as_json(state: NodeState, entries: list[tuple[LedgerEntry, str]]) -> dict[str, object]:
+    lines = [
+        {"seq": entry.seq, "at": entry.at, "kind": entry.kind, "text": text, "body": entry.body}
+        for entry, text in entries
+    ]
+    return {"node": state.node, "pool": state.pool, "state": state.state, "entries": lines}

@@ -1,0 +1,200 @@
+"""`assay move`, `assay zap` and `assay certify`: people's orders about where a node goes, within the policy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from assay.cli.hold_expiry import format_hold_end, is_hold_expired
+from assay.cli.name_check import suggest_names
+from assay.cli.operator_orders import (
+    NodeNames,
+    OperatorIdentity,
+    OperatorOrder,
+    Reason,
+    Who,
+    identify_operator,
+    record_orders,
+)
+from assay.cli.options import FleetDir, OutputFormat
+from assay.cli.workspace import Workspace
+from assay.lifecycle.decisions.holds_and_manual_moves import find_next_step
+from assay.model.entries.operator_entries import CertifiedEntry, MoveEntry, ZapRequestedEntry
+from assay.model.errors import AssayError
+from assay.model.ledger_entry import derive_id
+from assay.model.timestamps import parse_time
+
+if TYPE_CHECKING:
+    from assay.lifecycle.node_state import NodeState
+    from assay.model.specs.lifecycle_policy import LifecyclePolicy
+
+move_app = typer.Typer(add_completion=False)
+zap_app = typer.Typer(add_completion=False)
+certify_app = typer.Typer(add_completion=False)
+
+Now = Annotated[bool, typer.Option("--now", help="Do not wait for the end of customers' jobs on the node.")]
+
+
+@move_app.command()
+def move(
+    nodes: NodeNames,
+    state: Annotated[
+        str, typer.Argument(metavar="STATE", help="The target state, by its name in the policy.", show_default=False)
+    ],
+    reason: Reason,
+    now: Now = False,
+    who: Who = "",
+    fleet: FleetDir = Path(),
+    form: OutputFormat = "text",
+) -> None:
+    """Send a node to another state. The next pass decides: the policy's limits and requirements still apply.
+
+    If the policy has no transition to that state, the error lists the possible states. To withdraw an order, send the
+    node to the state that it is in. A repeated order is recorded once.
+
+    Exit codes: 0 recorded; 2 nothing was recorded.
+    """
+    workspace = Workspace(fleet.resolve())
+    operator = identify_operator(workspace, who, reason)
+    record_orders(
+        workspace, nodes, lambda node_state: _request_move(workspace, operator, node_state, state, now=now), form
+    )
+
+
+@zap_app.command()
+def zap(
+    nodes: NodeNames,
+    reason: Reason,
+    now: Now = False,
+    who: Who = "",
+    fleet: FleetDir = Path(),
+    form: OutputFormat = "text",
+) -> None:
+    """Order all firmware and settings of the node's bundle to be written again and read back.
+
+    The node goes to the state in which the policy zaps. The next pass decides; if the policy has no transition there,
+    the error lists the possible states.
+
+    Exit codes: 0 recorded; 2 nothing was recorded.
+    """
+    workspace = Workspace(fleet.resolve())
+    operator = identify_operator(workspace, who, reason)
+    record_orders(workspace, nodes, lambda node_state: _request_zap(workspace, operator, node_state, now=now), form)
+
+
+def _request_zap(
+    workspace: Workspace, operator: OperatorIdentity, node_state: NodeState, *, now: bool
+) -> OperatorOrder:
+    policy = find_policy_of_state(workspace, node_state)
+    zapping = [name for name, state in policy.states.items() if "zap" in state.entry]
+    if not zapping:
+        raise AssayError(
+            f"no state of the policy {policy.name} zaps a node on entry",
+            where=workspace.fleet.lines.get((f"LifecyclePolicy/{policy.name}", "states"), ""),
+            fix="add `entry: [zap]` to the state that brings firmware and settings to the bundle",
+        )
+    current = node_state.state
+    reachable = [name for name in zapping if name == current or find_next_step(policy, current, name)]
+    if not reachable:
+        raise _no_transition(policy, node_state, " or ".join(zapping))
+    return _request_move(workspace, operator, node_state, reachable[0], ZapRequestedEntry, now=now)
+
+
+def _request_move(
+    workspace: Workspace,
+    operator: OperatorIdentity,
+    node_state: NodeState,
+    to: str,
+    entry_type: type[MoveEntry] = MoveEntry,
+    *,
+    now: bool = False,
+) -> OperatorOrder:
+    """Return the order to go to a state. The node's present state withdraws an earlier order.
+
+    Raises AssayError, with the possible states, if the policy does not allow it or the node is held.
+    """
+    node, earlier = node_state.node, node_state.move_request
+    if node_state.state == to and not earlier:
+        return OperatorOrder(node, f"{node} is already in {to}: {node_state.reason}")
+    _refuse_impossible_move(workspace, operator, node_state, to)
+    if earlier and (earlier.to, earlier.now) == (to, now):
+        text = f"{node} is already ordered to {to}, by {earlier.who}: {earlier.reason}"
+        return OperatorOrder(node, f"{text}; `assay explain {node}` shows what it waits for")
+    ident = derive_id(entry_type.kind, node, node_state.stay_id, to, _last_request(workspace, node_state))
+    entry = entry_type(to, operator.who, operator.reason, now).make_entry(ident, operator.at, node)
+    if earlier and to == node_state.state:
+        return OperatorOrder(node, f"{node} stays in {to}; the order to go to {earlier.to} is withdrawn", entry)
+    waits = find_policy_of_state(workspace, node_state).states[node_state.state].in_service
+    when = " at once" if now else " when no job is on it" if waits else ""
+    text = f"{node} is ordered from {node_state.state} to {to}{when}, by {operator.who}: {operator.reason}"
+    return OperatorOrder(node, text, entry)
+
+
+def _refuse_impossible_move(workspace: Workspace, operator: OperatorIdentity, node_state: NodeState, to: str) -> None:
+    policy, hold, now = find_policy_of_state(workspace, node_state), node_state.hold, parse_time(operator.at)
+    if hold and not is_hold_expired(hold, now):
+        text = f"{node_state.node} is held by {hold.who} {format_hold_end(hold.until, now)}: {hold.reason}"
+        raise AssayError(text, fix=f"assay release {node_state.node} --reason …")
+    if to not in policy.states:
+        reachable = describe_reachable_states(policy, node_state.state)
+        near = suggest_names(to, policy.states.keys(), reachable)
+        raise AssayError(f"the policy has no state {to!r}", fix=near if near == reachable else f"{near} {reachable}")
+    if to != node_state.state and not find_next_step(policy, node_state.state, to):
+        raise _no_transition(policy, node_state, to)
+
+
+def _no_transition(policy: LifecyclePolicy, node_state: NodeState, to: str) -> AssayError:
+    text = f"the policy has no transition for {node_state.node} from {node_state.state} to {to}"
+    return AssayError(text, fix=describe_reachable_states(policy, node_state.state))
+
+
+def describe_reachable_states(policy: LifecyclePolicy, state: str) -> str:
+    """Return the states to which a person may send a node from `state`, for people."""
+    reachable = [name for name in policy.states if name != state and find_next_step(policy, state, name)]
+    return f"from {state} it may go to {', '.join(reachable)}" if reachable else f"no transition leaves {state}"
+
+
+def _last_request(workspace: Workspace, node_state: NodeState) -> str:
+    """Return the id of the node's last order to move, "" for none. It makes the id of the next order unique."""
+    entries = workspace.ledger.entries(node_state.node, kinds=[MoveEntry.kind, ZapRequestedEntry.kind])
+    return entries[-1].id if entries else ""
+
+
+@certify_app.command()
+def certify(
+    nodes: NodeNames, reason: Reason, who: Who = "", fleet: FleetDir = Path(), form: OutputFormat = "text"
+) -> None:
+    """Certify that a node was inspected or repaired. At the next pass it leaves its state, as the policy says.
+
+    Passes from before do not count any more, because somebody worked on the node. `assay tickets` shows the work.
+
+    Exit codes: 0 recorded; 2 nothing was recorded.
+    """
+    workspace = Workspace(fleet.resolve())
+    operator = identify_operator(workspace, who, reason)
+    record_orders(workspace, nodes, lambda node_state: _certify_node(workspace, operator, node_state), form)
+
+
+def _certify_node(workspace: Workspace, operator: OperatorIdentity, node_state: NodeState) -> OperatorOrder:
+    node, name = node_state.node, node_state.state
+    states = [policy.states[name] for policy in workspace.fleet.policies.values() if name in policy.states]
+    to = next((state.certified_to for state in states if state.certified_to), None)
+    if to is None:
+        raise AssayError(f"{node} is in {name}, which needs no certification", fix=f"assay explain {node}")
+    if earlier := node_state.certified:
+        return OperatorOrder(node, f"{node} is already certified in {name}, by {earlier.who}: {earlier.reason}")
+    ident = derive_id(CertifiedEntry.kind, node, node_state.stay_id)
+    entry = CertifiedEntry(operator.who, operator.reason).make_entry(ident, operator.at, node)
+    text = f"{node} is certified in {name} by {operator.who}, and goes to {to}: {operator.reason}"
+    return OperatorOrder(node, text, entry)
+
+
+def find_policy_of_state(workspace: Workspace, node_state: NodeState) -> LifecyclePolicy:
+    """Return the policy that has the node's state. Raises AssayError if none has it."""
+    policies = workspace.fleet.policies.values()
+    found = next((policy for policy in policies if node_state.state in policy.states), None)
+    if found is None:
+        raise AssayError(f"{node_state.node} is in {node_state.state}, which no policy has", fix="assay check")
+    return found

@@ -1,0 +1,154 @@
+"""`assay reconcile`: observe, validate, decide and act: once, until nothing changes, or continuously."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from threading import Event
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from assay.cli.name_check import select_nodes
+from assay.cli.options import HOW, WHICH, FleetDir, OutputFormat
+from assay.cli.render.progress import print_step
+from assay.cli.workspace import Workspace
+
+if TYPE_CHECKING:
+    from assay.controller.reconcile_pass import PassReport
+    from assay.controller.schedules.due_slots import SlotTask
+    from assay.model.fleet import Fleet
+    from assay.model.ledger_entry import LedgerEntry
+
+reconcile_app = typer.Typer(add_completion=False)
+
+Once = Annotated[bool, typer.Option("--once", help="Make one pass over all nodes, then exit.", rich_help_panel=HOW)]
+Settle = Annotated[
+    bool,
+    typer.Option("--settle", help="Repeat passes until nothing changes, 12 at most, then exit.", rich_help_panel=HOW),
+]
+Interval = Annotated[
+    float | None,
+    typer.Option(
+        "--interval",
+        metavar="S",
+        min=1,
+        help="Seconds between two observations of a node. Default: specs/schedules.",
+        rich_help_panel=HOW,
+    ),
+]
+Nodes = Annotated[
+    list[str] | None,
+    typer.Option("--node", metavar="NODE", help="Only this node; may be repeated.", rich_help_panel=WHICH),
+]
+Pool = Annotated[
+    str, typer.Option("--pool", metavar="POOL", help="Only the nodes of this pool.", rich_help_panel=WHICH)
+]
+
+
+@reconcile_app.command()
+def reconcile(
+    once: Once = False,
+    settle: Settle = False,
+    interval: Interval = None,
+    nodes: Nodes = None,
+    pool: Pool = "",
+    fleet: FleetDir = Path(),
+    form: OutputFormat = "text",
+) -> None:
+    """Run the controller: observe, validate, decide and act. Changes go to stdout, progress to stderr.
+
+    By default it runs until SIGTERM or Ctrl-C: it observes each node on its schedule, reacts to new ledger entries at
+    once, and runs the jobs of specs/schedules. With --once or --settle it observes all nodes and fabrics, and only
+    lists the scheduled jobs that are due: `assay schedules run` runs them.
+
+    Exit codes: 0 ended normally; 2 it could not run.
+    """
+    workspace = Workspace(fleet.resolve())
+    select = partial(select_nodes, names=nodes or [], pools=[pool] if pool else [])
+    names = select(workspace.fleet)
+    if not once and not settle:
+        _run_loop(workspace, select, interval, form)
+        return
+    if settle:
+        from assay.controller.reconcile_pass import repeat_until_unchanged
+
+        reports = repeat_until_unchanged(lambda number: _run_pass(workspace, names, scan=number == 0))
+    else:
+        reports = [_run_pass(workspace, names)]
+    _print_passes(reports, _find_unattended_tasks(workspace), form)
+
+
+def _run_loop(workspace: Workspace, select: Callable[[Fleet], list[str]], interval: float | None, form: str) -> None:
+    from assay.controller.cache.fleet_state import FleetStateCache
+    from assay.controller.rack_leases import hold_rack_assignment
+    from assay.controller.reconcile_loop import LoopListener, ReconcileLoop
+
+    stop = Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    reloader = workspace.fleet_reloader(_print_message)
+    context = workspace.controller_context(print_step)
+    listener = LoopListener(_make_change_printer(form), _print_message)
+    with hold_rack_assignment(context) as assignment:
+        ReconcileLoop(FleetStateCache(context), assignment, reloader, select, listener, interval).run(stop)
+    _print_message("stopped; the next start continues unfinished effects")
+
+
+def _run_pass(workspace: Workspace, names: list[str], *, scan: bool = True) -> PassReport:
+    from assay.controller.reconcile_pass import reconcile_once
+
+    return reconcile_once(workspace.controller_context(print_step), names, scan_fabric=scan)
+
+
+def _find_unattended_tasks(workspace: Workspace) -> list[SlotTask]:
+    from assay.controller.schedules.slot_runner import find_unattended_tasks
+
+    return find_unattended_tasks(workspace.controller_context(print_step))
+
+
+def _print_passes(reports: list[PassReport], due: list[SlotTask], form: str) -> None:
+    if due:
+        _print_message(
+            f"due, but a pass does not run scheduled jobs: {', '.join(map(str, due))}\n  → assay schedules run"
+        )
+    if form == "json":
+        tasks = [{"schedule": task.line.name, "of": task.line.target, "slot": task.slot.isoformat()} for task in due]
+        print(json.dumps({"passes": [_pass_as_json(report) for report in reports], "due": tasks}))  # noqa: T201 — the answer
+        return
+    from assay.lifecycle.entry_messages import format_entries
+
+    lines = format_entries([entry for report in reports for entry in report.entries])
+    print("\n".join(lines) if lines else "nothing changed")  # noqa: T201 — the answer
+
+
+def _make_change_printer(form: str) -> Callable[[list[LedgerEntry]], None]:
+    """Return a function that prints ledger entries as they are written, a line each, as text or JSON."""
+    from assay.lifecycle.entry_messages import EntryFormatter, format_entry
+
+    formatter = EntryFormatter()
+
+    def print_changes(entries: list[LedgerEntry]) -> None:
+        for entry in entries:
+            line = json.dumps(_entry_as_json(entry)) if form == "json" else format_entry(entry, formatter)
+            print(line, flush=True)  # noqa: T201 — the answer
+
+    return print_changes
+
+
+def _pass_as_json(report: PassReport) -> dict[str, Any]:
+    return {"at": report.at, "changes": [_entry_as_json(entry) for entry in report.entries], "runs": report.runs}
+
+
+def _entry_as_json(entry: LedgerEntry) -> dict[str, Any]:
+    return {"at": entry.at, "kind": entry.kind, "node": entry.node, "body": entry.body}
+
+
+def _print_message(text: str) -> None:
+    from assay.model.secret_redaction import redact
+
+    print(f"assay reconcile: {redact(text)}", file=sys.stderr, flush=True)  # noqa: T201 — for people

@@ -1,0 +1,107 @@
+"""`assay rma NODE`: rebuilds the RMA dossier of a node, with the photos that are in its folder by now."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from assay.cli.node_lookup import find_node_state
+from assay.cli.operator_orders import find_operator_name
+from assay.cli.options import FleetDir, OutputFormat
+from assay.cli.workspace import Workspace
+from assay.model.errors import AssayError
+from assay.model.timestamps import format_minute
+
+if TYPE_CHECKING:
+    from assay.actions.action import EffectIntent
+
+rma_app = typer.Typer(add_completion=False)
+
+PhotoAuthor = Annotated[
+    str,
+    typer.Option("--who", metavar="NAME", envvar="ASSAY_WHO", help="Who adds the photos. Default: the current user."),
+]
+
+
+@rma_app.command()
+def rma(
+    node: Annotated[str, typer.Argument(metavar="NODE", help="The node.", show_default=False)],
+    who: PhotoAuthor = "",
+    fleet: FleetDir = Path(),
+    form: OutputFormat = "text",
+) -> None:
+    """Rebuild the dossier of a node that goes back to its vendor, with the photos that are in its folder by now.
+
+    The dossier's facts are those of the time when it was requested; only photos are added. The archive and `assay
+    history` list each photo with its author, time and sha256.
+
+    Exit codes: 0 built; 2 no dossier was requested for this node.
+    """
+    workspace = Workspace(fleet.resolve())
+    find_node_state(workspace, node)
+    dossier = _build_dossier(workspace, _find_dossier_intent(workspace, node), find_operator_name(who))
+    typer.echo(json.dumps(dossier, indent=1, ensure_ascii=False) if form == "json" else _format_dossier(dossier))
+
+
+def _find_dossier_intent(workspace: Workspace, node: str) -> EffectIntent:
+    """Return the last request for a dossier of the node. Raises AssayError if there is none."""
+    from assay.controller.effects.effect_journal import parse_effects
+
+    effects = parse_effects(workspace.ledger.entries(node, ["effect.intent"])).values()
+    intents = [effect.intent for effect in effects if effect.intent.action == "dossier"]
+    if not intents:
+        raise AssayError(f"no dossier was requested for {node}", fix=f"assay explain {node} shows its state")
+    return intents[-1]
+
+
+def _build_dossier(workspace: Workspace, intent: EffectIntent, who: str) -> dict[str, Any]:
+    from assay.actions.rma.dossier_archive import locate_dossier, locate_photo_folder
+    from assay.actions.rma.dossier_build import read_dossier, write_dossier
+    from assay.actions.rma.dossier_photos import PHOTOS_KIND, list_photos, make_photo_entries, read_photos
+
+    context = workspace.controller_context()
+    node, effect = intent.node, intent.effect
+    folder = locate_photo_folder(workspace.reports_dir, node, effect)
+    files = read_photos(folder).accepted
+    new = list_photos(files, workspace.ledger.entries(node, [PHOTOS_KIND]), effect)
+    workspace.ledger.append(*make_photo_entries(node, effect, new, who, context.clock.now().isoformat()))
+    photos = write_dossier(context, intent)
+    facts = read_dossier(workspace.reports_dir, node, effect)
+    archive = locate_dossier(workspace.reports_dir, node, effect)
+    content = archive.read_bytes()
+    return {
+        "node": node,
+        "archive": str(archive.relative_to(workspace.root)),
+        "bytes": len(content),
+        "sha256": hashlib.sha256(content).hexdigest(),
+        "suspects": facts["suspects"],
+        "folder": str(folder.relative_to(workspace.root)),
+        "photos": [{**request, "files": photos.find_files(request["name"])} for request in facts["photos"]],
+        "taken": list_photos(photos.accepted, workspace.ledger.entries(node, [PHOTOS_KIND]), effect),
+        "refused": photos.rejected,
+    }
+
+
+def _format_dossier(dossier: dict[str, Any]) -> str:
+    lines = [f"{dossier['archive']}  {dossier['bytes'] / 1024:.0f} KiB, sha256 {dossier['sha256'][:12]}…"]
+    for suspect in dossier["suspects"]:
+        place = suspect["place"] or "the node"
+        lines.append(f"  goes back for {', '.join(suspect['faults'])}: {place}, serial number {suspect['serial']}")
+    photos = {photo["file"]: _format_photo(photo) for photo in dossier["taken"]}
+    for request in dossier["photos"]:
+        found = [photos.pop(file) for file in request["files"]] or [f"missing: {request['shows']}"]
+        lines += [f"  photo {request['name']:<9} {text}" for text in found]
+    lines += [f"  photo {'':<9} {text}" for text in photos.values()]
+    lines += [f"  not taken: {name}: {why}" for name, why in dossier["refused"].items()]
+    if any(not request["files"] for request in dossier["photos"]):
+        lines.append(f"  put the missing photos into {dossier['folder']}/ (label.jpg …), and run this command again")
+    return "\n".join(lines)
+
+
+def _format_photo(photo: dict[str, Any]) -> str:
+    author = f", {photo['who']} {format_minute(photo['at'])}" if photo["who"] else ""
+    return f"{photo['file']}{author}, {photo['bytes'] / 1024:.0f} KiB, sha256 {photo['sha256'][:12]}…"

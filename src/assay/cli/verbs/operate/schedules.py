@@ -1,0 +1,202 @@
+"""`assay schedules`: scheduled jobs with their last and next slot; `run` runs the due ones without a running loop."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from assay.cli.options import FleetDir, OutputFormat
+from assay.cli.render.progress import print_step
+from assay.cli.workspace import Workspace
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from assay.controller.schedules.due_slots import ScheduleLine, SlotHistory
+    from assay.model.entries.schedule_entries import ScheduleRanEntry
+    from assay.model.specs.schedules import FleetSchedule
+
+schedules_app = typer.Typer(add_completion=False)
+
+PIPE_WIDTH = 160
+"""Columns of the table when stdout is not a terminal."""
+
+
+@dataclass(frozen=True)
+class ScheduleRow:
+    """One schedule for one pool or fabric (`part`). Times are ISO 8601 UTC, "" for none."""
+
+    schedule: str
+    job: str
+    part: str
+    when: str
+    slot: str = ""
+    ended: str = ""
+    reason: str = ""
+    next: str = ""
+    due: bool = False
+
+
+@schedules_app.callback(invoke_without_command=True)
+def schedules(context: typer.Context, fleet: FleetDir = Path(), form: OutputFormat = "text") -> None:
+    """Show every schedule: its last slot, how that ended, and the next one."""
+    context.obj = fleet
+    if context.invoked_subcommand:
+        return
+    rows = list(_list_rows(Workspace(fleet.resolve())))
+    if form == "json":
+        typer.echo(json.dumps({"schedules": [_row_as_json(row) for row in rows]}, indent=1))
+    elif rows:
+        _print_rows(rows)
+    else:
+        typer.echo(
+            "There are no schedules: specs/ has no document of the kind Schedules. `assay init` shows an example"
+        )
+
+
+@schedules_app.command()
+def run(
+    context: typer.Context,
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="NAME", help="Run these schedules, due or not. Default: what is due.", show_default=False
+        ),
+    ] = None,
+    part: Annotated[str, typer.Option("--of", metavar="PART", help="Only for this pool or fabric.")] = "",
+    fleet: FleetDir = Path(),
+    form: OutputFormat = "text",
+) -> None:
+    """Run the scheduled jobs that are due, for example from cron; a running `assay reconcile` does the same.
+
+    Each slot is run once, even if several processes try. The next pass decides on the results.
+
+    Exit codes: 0 done; 2 some job failed.
+    """
+    from assay.controller.schedules.scheduled_jobs import SCHEDULED_JOBS
+    from assay.controller.schedules.slot_runner import read_schedule_history, run_slot_task, select_tasks
+    from assay.controller.signed_commit_gate import accept_commit
+
+    folder = context.obj if fleet == Path() else fleet
+    controller = Workspace(folder.resolve()).controller_context(print_step)
+    accept_commit(controller)
+    tasks = select_tasks(controller, names or [], part)
+    done = [task for task in tasks if run_slot_task(controller, task, SCHEDULED_JOBS)]
+    results = [read_schedule_history(controller.ledger).get(task.line).ended[task.slot] for task in done]
+    if form == "json":
+        print(json.dumps({"ran": [_run_as_json(result) for result in results]}))  # noqa: T201 — the answer
+    else:
+        lines = [f"{result.schedule} of {result.part} {result.ended}: {result.reason}" for result in results]
+        print("\n".join(lines) or "nothing is due")  # noqa: T201 — the answer
+    raise typer.Exit(2 if any(result.ended == "failed" for result in results) else 0)
+
+
+def _run_as_json(result: ScheduleRanEntry) -> dict[str, Any]:
+    return {
+        "of": result.part,
+        "schedule": result.schedule,
+        "does": result.job,
+        "slot": result.slot,
+        "ended": result.ended,
+        "reason": result.reason,
+    }
+
+
+def _list_rows(workspace: Workspace) -> Iterator[ScheduleRow]:
+    from assay.controller.schedules.due_slots import (
+        SLOT_KINDS,
+        ScheduleHistory,
+        compute_due_tasks,
+        list_schedule_lines,
+        list_schedule_targets,
+        list_schedules,
+    )
+    from assay.ledger.location import read_all_entries
+
+    now, lines, history = workspace.clock.now(), list(list_schedule_lines(workspace.fleet)), ScheduleHistory()
+    entries = read_all_entries(workspace.ledger_location)
+    history.add_entries(entry for entry in entries if entry.kind in SLOT_KINDS)
+    due = {str(task) for task in compute_due_tasks(lines, history, now)}
+    with_lines = {line.name for line in lines}
+    for name, schedule, zone in list_schedules(workspace.fleet.schedules):
+        when = _format_recurrence(schedule, zone)
+        if schedule.does == "observe":
+            pools = ", ".join(list_schedule_targets(workspace.fleet, schedule))
+            yield ScheduleRow(name, schedule.does, pools, when, reason="done by the running `assay reconcile`")
+        elif name not in with_lines:
+            why = "no fabric" if schedule.does.startswith("fabric") else "no pool with a scheduler"
+            yield ScheduleRow(name, schedule.does, "", when, reason=f"{why} in this fleet")
+        own = [line for line in lines if line.name == name]
+        yield from (_make_row(line, history.get(line), now, due=str(line) in due) for line in own)
+
+
+def _make_row(line: ScheduleLine, history: SlotHistory, now: datetime, *, due: bool) -> ScheduleRow:
+    slot, ended, reason = _last_slot(history)
+    start = line.find_next_start(now)
+    when = _format_recurrence(line.schedule, line.zone)
+    next_ = start.isoformat(timespec="seconds") if start else ""
+    return ScheduleRow(line.name, line.schedule.does, line.target, when, slot, ended, reason, next_, due)
+
+
+def _last_slot(history: SlotHistory) -> tuple[str, str, str]:
+    newest = history.find_newest()
+    if newest is None:
+        return "", "", ""
+    if result := history.ended.get(newest):
+        return newest.isoformat(), result.ended, result.reason
+    return newest.isoformat(), "begun", f"attempt {history.begun[newest]}"
+
+
+def _format_recurrence(schedule: FleetSchedule, zone: str) -> str:
+    if schedule.cron is None:
+        return f"every {schedule.every_minutes} min"
+    zone = schedule.time_zone or zone
+    return schedule.cron if zone == "UTC" else f"{schedule.cron} {zone}"
+
+
+def _row_as_json(row: ScheduleRow) -> dict[str, Any]:
+    last = {"slot": row.slot, "ended": row.ended, "reason": row.reason} if row.slot else None
+    return {
+        "schedule": row.schedule,
+        "does": row.job,
+        "of": row.part,
+        "when": row.when,
+        "last": last,
+        "due": row.due,
+        "next": row.next or None,
+    }
+
+
+def _print_rows(rows: list[ScheduleRow]) -> None:
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = PIPE_WIDTH
+    console.print(_make_table(rows))
+
+
+def _make_table(rows: list[ScheduleRow]) -> Table:
+    from rich import box
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim")
+    for title in ("schedule", "of", "when", "last slot", "next"):
+        table.add_column(title, no_wrap=True)
+    table.add_column("how it ended", overflow="fold")
+    for row in rows:
+        end = row.reason if row.ended in ("", "done") else f"{row.ended}: {row.reason}"
+        next_ = "now" if row.due else _format_short_minute(row.next)
+        table.add_row(row.schedule, row.part, row.when, _format_short_minute(row.slot), next_, escape(end))
+    return table
+
+
+def _format_short_minute(at: str) -> str:
+    return at[:16].replace("T", " ")

@@ -1,0 +1,104 @@
+"""`assay status`: the state of every node, since when, and why."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from assay.cli.hold_expiry import format_hold_end
+from assay.cli.node_lookup import format_ago, load_node_states_and_returned_parts
+from assay.cli.options import FleetDir, OutputFormat
+from assay.cli.render.node_status import list_current_lost_cordons, node_status_as_json
+from assay.cli.workspace import Workspace
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from rich.table import Table
+
+    from assay.lifecycle.node_state import NodeState
+
+status_app = typer.Typer(add_completion=False)
+
+PIPE_WIDTH = 160
+"""Columns of the table when stdout is not a terminal."""
+
+
+@status_app.command()
+def status(fleet: FleetDir = Path(), form: OutputFormat = "text") -> None:
+    """Show the state of every node: since when, what it waits for, who holds it, and why it is in this state.
+
+    Exit codes: 0 shown; 2 the ledger or the fleet cannot be read.
+    """
+    workspace = Workspace(fleet.resolve())
+    states, returned = load_node_states_and_returned_parts(workspace)
+    if not states:
+        _ = workspace.fleet  # raises an error if the folder is no fleet repository
+    if form == "json":
+        nodes = [node_status_as_json(state, returned.get(state.node, ())) for state in states]
+        typer.echo(json.dumps({"nodes": nodes}, indent=1))
+    elif states:
+        _print_status(states, returned, workspace.clock.now())
+    else:
+        typer.echo(f"No node was observed yet{_describe_other_ledger(workspace)}. Run: assay reconcile --once")
+
+
+def _describe_other_ledger(workspace: Workspace) -> str:
+    """Return a note if ASSAY_LEDGER names another ledger than the fleet's own, since it may be mistyped."""
+    location = workspace.ledger_location
+    if location == (workspace.data_dir / "ledger.sqlite").absolute():
+        return ""
+    name = f": {location}" if isinstance(location, Path) else ""  # a URL may contain a password
+    return f", according to the ledger that ASSAY_LEDGER names{name}"
+
+
+def _print_status(states: list[NodeState], returned: Mapping[str, Sequence[str]], now: datetime) -> None:
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = PIPE_WIDTH
+    console.print(_make_table(states, returned, now))
+    counts = Counter(state.state for state in states)
+    console.print("[dim]" + ", ".join(f"{count} {name}" for name, count in counts.most_common()) + "[/]")
+
+
+def _make_table(states: list[NodeState], returned: Mapping[str, Sequence[str]], now: datetime) -> Table:
+    from rich import box
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim")
+    for title, wraps in (("node", False), ("pool", False), ("state", False), ("since", False), ("why", True)):
+        table.add_column(title, no_wrap=not wraps, overflow="fold")
+    for state in states:
+        why = "\n".join([_format_reasons(state, now), *returned.get(state.node, ())])
+        table.add_row(state.node, state.pool, _format_state(state), format_ago(state.since, now), escape(why))
+    return table
+
+
+def _format_state(state: NodeState) -> str:
+    if state.pending and state.pending.to == state.state:
+        return f"[yellow]{state.state}, cordoned[/]"
+    if state.pending:
+        return f"[yellow]{state.state} → {state.pending.to}[/]"
+    return state.state if state.state == "production" else f"[cyan]{state.state}[/]"
+
+
+def _format_reasons(state: NodeState, now: datetime) -> str:
+    lines = []
+    if hold := state.hold:
+        until = f" {format_hold_end(hold.until, now)}" if hold.until else ""
+        lines.append(f"held by {hold.who}, {format_ago(hold.at, now)}{until}: {hold.reason}")
+    if request := state.move_request:
+        lines.append(f"{request.who} asked for {request.to}, {format_ago(request.at, now)}: {request.reason}")
+    if pending := state.pending:
+        because = "; ".join(cause.text for cause in pending.because)
+        lines.append(f"waits for {', '.join(pending.blockers)}, {format_ago(pending.since, now)}: {because}")
+    lines += [f"{format_ago(lost.at, now)}: {lost.reason}" for lost in list_current_lost_cordons(state)[-1:]]
+    return "\n".join([*lines, state.note or state.reason])

@@ -1,0 +1,144 @@
+"""`assay tickets`: the work for technicians; `deliver` sends tickets to their sinks now."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from assay.cli.options import FleetDir, OutputFormat
+from assay.cli.workspace import Workspace
+from assay.model.errors import AssayError
+from assay.model.timestamps import format_minute
+
+if TYPE_CHECKING:
+    from assay.model.ticket import TicketEvent, TicketPlace, TicketRecord
+    from assay.tickets.ticket_delivery import UndeliveredTicket
+
+tickets_app = typer.Typer(add_completion=False)
+
+
+@tickets_app.callback(invoke_without_command=True)
+def tickets(
+    context: typer.Context,
+    all_: Annotated[bool, typer.Option("--all", help="Closed tickets too.")] = False,
+    fleet: FleetDir = Path(),
+    form: OutputFormat = "text",
+) -> None:
+    """Show the open tickets, oldest first: the place, what to do, and what will close the ticket.
+
+    Sinks that lack a ticket are listed on stderr.
+    """
+    context.obj = fleet
+    if context.invoked_subcommand:
+        return
+    from assay.ledger.location import read_all_entries
+    from assay.tickets.delivery_backoff import PostponedDeliveries
+    from assay.tickets.ticket_lifecycle import list_tickets
+
+    workspace = Workspace(fleet.resolve())
+    entries = read_all_entries(workspace.ledger_location)
+    if not entries:
+        _ = workspace.fleet  # raises an error if the folder is no fleet repository
+    records = [record for record in list_tickets(entries) if all_ or not record.closed_at]
+    for sink, why in PostponedDeliveries(workspace.data_dir / "delivery.json").list_failures():
+        print(f"not yet delivered to {sink}: {why}", file=sys.stderr)  # noqa: T201 — beside the answer
+    if form == "json":
+        print(json.dumps({"tickets": [_ticket_as_json(record) for record in records]}))  # noqa: T201 — the answer
+        return
+    text = "\n\n".join(_format_ticket(record) for record in records)
+    print(text or "no open tickets")  # noqa: T201 — the answer
+
+
+@tickets_app.command()
+def deliver(context: typer.Context, fleet: FleetDir = Path(), form: OutputFormat = "text") -> None:
+    """Deliver the tickets that a sink lacks, now.
+
+    Exit codes: 0 every sink has all its tickets; 2 some deliveries failed.
+    """
+    from assay.tickets.ticket_delivery import TICKET_DELIVERED, deliver_tickets
+
+    workspace = Workspace((context.obj if fleet == Path() else fleet).resolve())
+    controller = workspace.controller_context()
+    with _hold_delivery(workspace):
+        before = workspace.ledger.head()
+        failed = deliver_tickets(controller, immediately=True)
+        delivered = workspace.ledger.entries(kinds=[TICKET_DELIVERED], after=before)
+    _print_delivery([entry.body for entry in delivered], failed, form)
+    raise typer.Exit(2 if failed else 0)
+
+
+@contextmanager
+def _hold_delivery(workspace: Workspace) -> Iterator[None]:
+    """Be the only delivering process during the block. Raises AssayError that names the other one, if there is one."""
+    from assay.ledger.leases_and_locks import hold_controller_lock
+    from assay.tickets.ticket_delivery import DELIVERY_LEASE, hold_delivery_lease
+
+    fix = "it delivers by itself within a minute, sooner after a change of a ticket; or stop it and try again"
+    with hold_delivery_lease(workspace.ledger) as is_ours:
+        if not is_ours:
+            lease = workspace.ledger.leases().get(DELIVERY_LEASE)
+            name = f" ({lease.holder})" if lease else ""
+            raise AssayError(f"another controller{name} delivers the tickets", fix=fix)
+        shared = workspace.ledger.is_shared
+        with nullcontext() if shared else hold_controller_lock(workspace.data_dir, workspace.ledger, fix):
+            yield
+
+
+def _print_delivery(delivered: list[dict[str, Any]], failed: list[UndeliveredTicket], form: str) -> None:
+    if form == "json":
+        undelivered = [{"sink": lack.route, "ticket": lack.ticket, "why": lack.reason} for lack in failed]
+        print(json.dumps({"delivered": delivered, "undelivered": undelivered}))  # noqa: T201 — the answer
+        return
+    lines = [f"{body['ticket']} → {body['sink']} {body['external']}".rstrip() for body in delivered]
+    print("\n".join(lines) or "nothing new to deliver")  # noqa: T201 — the answer
+    for lack in failed:
+        target = f"{lack.route} {lack.ticket}".strip()
+        print(f"not delivered to {target}: {lack.reason}", file=sys.stderr)  # noqa: T201 — beside the answer
+
+
+def _ticket_as_json(record: TicketRecord) -> dict[str, Any]:
+    times = {
+        "opened_at": record.opened_at,
+        "updated_at": record.updated_at,
+        "closed_at": record.closed_at,
+        "by": record.by,
+    }
+    history = [{"at": event.at, "what": event.what, "why": event.why} for event in record.history]
+    return {**record.ticket.as_json(), **times, "reopened": record.reopen_count, "history": history}
+
+
+def _format_ticket(record: TicketRecord) -> str:
+    ticket = record.ticket
+    when = f"closed {format_minute(record.closed_at)}" if record.closed_at else ""
+    sections = {
+        "at": "\n".join(_format_place(place) for place in ticket.places),
+        "expected": ticket.expected,
+        "seen": ticket.seen,
+        "steps": "\n".join(f"{number}. {line}" for number, line in enumerate(ticket.steps.splitlines(), 1)),
+        "files": ticket.files,
+        "verify": ticket.verify,
+        "closed by": record.by,
+        "history": "\n".join(map(_format_event, record.history)) if record.reopen_count else "",
+    }
+    lines = [line for name, text in sections.items() for line in _indent(name, text)]
+    heading = f"{ticket.id}  {ticket.title}  ({when or f'open since {format_minute(record.opened_at)}'})"
+    return "\n".join([heading, *lines])
+
+
+def _format_event(event: TicketEvent) -> str:
+    return f"{format_minute(event.at)} {event.what}: {' '.join(event.why.split())}".rstrip(": ")
+
+
+def _format_place(place: TicketPlace) -> str:
+    words = [place.site, place.rack, f"U{place.u}" if place.u else "", place.device, place.port, place.label]
+    return " ".join(word for word in words if word)
+
+
+def _indent(name: str, text: str) -> list[str]:
+    return [f"  {name if number == 0 else '':<9} {line}" for number, line in enumerate(text.splitlines())]

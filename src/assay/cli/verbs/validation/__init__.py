@@ -1,0 +1,1 @@
+"""Takes evidence and the fleet's checks. Does the verbs that run, repeat and report them. Gives outcomes of runs."""

@@ -1,0 +1,210 @@
+"""`assay results`: the results of a run, of all runs as a list, or the difference of two runs."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterable
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, get_args
+
+import typer
+
+from assay.cli.name_check import require_known
+from assay.cli.options import WHICH, FleetDir, RunName
+from assay.cli.workspace import Workspace
+from assay.model.errors import AssayError
+from assay.model.outcome import VERDICTS
+from assay.model.specs.check_catalog_and_gates import Phase
+
+if TYPE_CHECKING:
+    from assay.model.outcome import SuiteRun
+    from assay.results.outcome_filter import OutcomeFilter
+
+results_app = typer.Typer(add_completion=False)
+
+Form = Literal["text", "json", "jsonl", "junit", "markdown", "github", "nagios"]
+COLOURS = {"fail": typer.colors.RED, "error": typer.colors.YELLOW}
+DEFAULT_RUNS_LISTED = 20
+_COMPARE = "Comparison"
+_LIST = "List of runs"
+
+Nodes = Annotated[
+    list[str] | None, typer.Option("--node", metavar="NODE", help="Only this node.", rich_help_panel=WHICH)
+]
+Pools = Annotated[
+    list[str] | None, typer.Option("--pool", metavar="POOL", help="Only this pool or fabric.", rich_help_panel=WHICH)
+]
+Racks = Annotated[
+    list[str] | None,
+    typer.Option("--rack", metavar="RACK", help="Only the nodes of this rack.", rich_help_panel=WHICH),
+]
+Checks = Annotated[
+    list[str] | None,
+    typer.Option("--check", metavar="GLOB", help="Only these checks, such as '*ecc*'.", rich_help_panel=WHICH),
+]
+Verdicts = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--verdict", metavar="VERDICT", help=f"Only this verdict: {', '.join(VERDICTS)}.", rich_help_panel=WHICH
+    ),
+]
+Phases = Annotated[
+    list[str] | None,
+    typer.Option("--phase", metavar="PHASE", help="Only checks of this phase.", rich_help_panel=WHICH),
+]
+Subjects = Annotated[
+    list[str] | None,
+    typer.Option("--subject", metavar="GLOB", help="Only these subjects, such as 'n0003/gpu*'.", rich_help_panel=WHICH),
+]
+Compare = Annotated[
+    bool,
+    typer.Option("--compare", help="Compare with the previous run of the same selection.", rich_help_panel=_COMPARE),
+]
+Against = Annotated[
+    str, typer.Option("--against", metavar="RUN", help="Compare with this earlier run.", rich_help_panel=_COMPARE)
+]
+MaxAge = Annotated[
+    float, typer.Option("--max-age", metavar="HOURS", help="Treat an older run as a problem (exit code 1).")
+]
+List = Annotated[bool, typer.Option("--list", help="List the runs, newest first.", rich_help_panel=_LIST)]
+Most = Annotated[int, typer.Option("--most", metavar="N", min=1, help="List at most N runs.", rich_help_panel=_LIST)]
+Formats = Annotated[
+    Form,
+    typer.Option(
+        "--format",
+        help="text for people, json and jsonl for machines, junit and github for CI, markdown for comments, nagios.",
+        show_default=False,
+    ),
+]
+
+
+@results_app.command()
+def results(
+    run: RunName = "last",
+    node: Nodes = None,
+    pool: Pools = None,
+    rack: Racks = None,
+    check: Checks = None,
+    verdict: Verdicts = None,
+    phase: Phases = None,
+    subject: Subjects = None,
+    compare: Compare = False,
+    against: Against = "",
+    list_: List = False,
+    most: Most = DEFAULT_RUNS_LISTED,
+    max_age: MaxAge = math.inf,
+    form: Formats = "text",
+    fleet: FleetDir = Path(),
+) -> None:
+    """Show the results of a run; with --compare or --against, what changed since an earlier run.
+
+    Exit codes: 0 no problem; 1 a failure, a change for the worse, or a run that is incomplete or too old; 2 the run
+    cannot be read. `--format nagios` has the exit codes of monitoring plug-ins: 0 OK, 1 warning, 2 critical, 3
+    unknown.
+    """
+    workspace = Workspace(fleet.resolve())
+    if list_:
+        _list_runs(workspace, most, form)
+        return
+    from assay.results.outcome_filter import OutcomeFilter
+
+    try:
+        require_known(verdict or [], VERDICTS, "verdict")
+        require_known(phase or [], get_args(Phase), "phase")
+        outcome_filter = OutcomeFilter(
+            nodes=tuple(node or ()),
+            pools=tuple(pool or ()),
+            racks=_find_nodes_of_racks(workspace, rack or []),
+            checks=tuple(check or ()),
+            verdicts=tuple(name for name in VERDICTS if name in (verdict or ())),
+            phases=tuple(name for name in get_args(Phase) if name in (phase or ())),
+            subjects=tuple(subject or ()),
+        )
+        if compare or against:
+            code = _show_comparison(workspace, run, against, outcome_filter, form)
+        else:
+            code = _show_run(workspace, run, outcome_filter, form, max_age)
+    except AssayError as error:
+        if form != "nagios":
+            raise
+        from assay.results.formats.nagios_format import NAGIOS_UNKNOWN, format_nagios_line
+
+        typer.echo(format_nagios_line(NAGIOS_UNKNOWN, error.what))
+        code = NAGIOS_UNKNOWN
+    raise typer.Exit(code)
+
+
+def _show_run(workspace: Workspace, name: str, outcome_filter: OutcomeFilter, form: Form, max_age: float) -> int:
+    """Print the results of a run; return the exit code."""
+    from assay.results.formats.format_registry import RESULT_FORMATS
+    from assay.results.formats.nagios_format import find_run_state
+    from assay.results.outcome_filter import refuse_unknown_names
+    from assay.results.run_summary import RunSummary
+    from assay.results.store.reader import StoredRun
+    from assay.results.store.run_lookup import find_run
+
+    with StoredRun.open(find_run(workspace.reports_dir, name)) as stored:
+        refuse_unknown_names(stored.connection, outcome_filter)
+        summary = RunSummary(stored, outcome_filter, workspace.root, _describe_age(workspace, stored.run, max_age))
+        _print_lines(RESULT_FORMATS[form].run(summary))
+        return find_run_state(summary) if form == "nagios" else int(not summary.well)
+
+
+def _describe_age(workspace: Workspace, run: SuiteRun, hours: float) -> str:
+    """Return a note if the run is older than `hours`, else ""."""
+    age = (workspace.clock.now() - datetime.fromisoformat(run.at)).total_seconds() / 3600
+    return f"it is {age:.0f} h old, more than {hours:g} h" if age > hours else ""
+
+
+def _show_comparison(workspace: Workspace, name: str, against: str, outcome_filter: OutcomeFilter, form: Form) -> int:
+    """Print what changed between two runs; return the exit code."""
+    from assay.results.comparison.comparison_summary import collect_differences
+    from assay.results.comparison.run_comparison import compare_runs
+    from assay.results.formats.format_registry import RESULT_FORMATS
+    from assay.results.formats.nagios_format import find_comparison_state
+    from assay.results.store.run_lookup import find_comparable_run, find_run, list_earlier_runs, list_runs
+
+    format_comparison = RESULT_FORMATS[form].comparison
+    if format_comparison is None or outcome_filter.verdicts:
+        option = "--verdict" if format_comparison else f"--format {form}"
+        raise AssayError(f"{option} is for one run", fix="leave it out, or leave out --compare and --against")
+    new = find_run(workspace.reports_dir, name)
+    earlier = list_earlier_runs(list_runs(workspace.reports_dir), new)
+    old = find_run(workspace.reports_dir, against) if against else find_comparable_run(earlier, new)
+    with compare_runs(old, new, outcome_filter) as comparison:
+        differences = collect_differences(comparison, earlier, workspace.root)
+        _print_lines(format_comparison(differences))
+        return find_comparison_state(differences) if form == "nagios" else int(comparison.worse > 0)
+
+
+def _list_runs(workspace: Workspace, most: int, form: Form) -> None:
+    from assay.results.formats.text_format import format_run_list_json, format_run_list_text
+    from assay.results.store.run_lookup import list_runs
+
+    if form not in ("text", "json"):
+        raise AssayError(f"--list has no format {form}", fix="use `--format text` or `--format json`")
+    runs = list(reversed(list_runs(workspace.reports_dir)))
+    if not runs:
+        raise AssayError(f"there is no run in {workspace.reports_dir / 'runs'}", fix="run `assay validate` first")
+    _print_lines((format_run_list_json if form == "json" else format_run_list_text)(runs, most))
+
+
+def _find_nodes_of_racks(workspace: Workspace, names: list[str]) -> dict[str, frozenset[str]]:
+    """Return rack → its nodes in the present inventory. Raises AssayError for an unknown rack."""
+    if not names:
+        return {}
+    from assay.fleet.fleet_cache import load_cached_fleet
+
+    nodes = load_cached_fleet(workspace.root).nodes.values()
+    require_known(names, (node.rack for node in nodes), "rack")
+    return {name: frozenset(node.name for node in nodes if node.rack == name) for name in names}
+
+
+def _print_lines(lines: Iterable[str]) -> None:
+    """Print lines as they come. In a terminal, failures and errors are coloured."""
+    coloured = sys.stdout.isatty()
+    for line in lines:
+        colour = COLOURS.get(line.split(maxsplit=1)[0]) if coloured and line.strip() else None
+        sys.stdout.write((typer.style(line, fg=colour) if colour else line) + "\n")
