@@ -1,1 +1,1 @@
-"""What should be fast, measured."""
+"""The benchmarks: `python -m bench [PART…]` measures what should be fast against its bounds."""

@@ -1,7 +1,7 @@
-"""`make bench`: what should be fast, each against its bound, measured in one run.
+"""`make bench`: measures what should be fast, each figure against its bound.
 
-One JSON line a measurement on stdout; progress and a table for people on stderr. Exit code 1 when a bound does not
-hold. A run takes some minutes: Ansible's share of it is most. `python -m bench fabric` runs one part (see PARTS).
+Prints one JSON line a measurement on stdout; progress and a table for people on stderr. Exit code 1: a bound does not
+hold. A run takes some minutes, mostly for Ansible. `python -m bench fabric` runs one part of `PARTS`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from bench import (
     week,
 )
 from bench.measurement import Measurement
-from bench.table import told
+from bench.table import format_table
 
 PARTS: dict[str, Callable[[Path], Iterator[Measurement]]] = {
     "starting": starting.measurements,
@@ -60,20 +60,20 @@ PARTS: dict[str, Callable[[Path], Iterator[Measurement]]] = {
 
 
 def main(names: list[str]) -> int:
-    """Measure the parts named, or all; print, and return the exit code."""
+    """Run the named parts, or all; print the measurements and return the exit code."""
     with tempfile.TemporaryDirectory(prefix="assay-bench-") as folder:
-        taken = [said for name in names or PARTS for said in _told(PARTS[name](Path(folder)))]
-    print(told(taken), file=sys.stderr)  # noqa: T201 — for people
-    return 0 if all(one.holds for one in taken) else 1
+        taken = [measurement for name in names or PARTS for measurement in _print_each(PARTS[name](Path(folder)))]
+    print(format_table(taken), file=sys.stderr)  # noqa: T201 — for people
+    return 0 if all(measurement.holds for measurement in taken) else 1
 
 
-def _told(measurements: Iterator[Measurement]) -> Iterator[Measurement]:
-    """Print each measurement as it is taken; people who keep the answer in a file see that it goes on."""
-    for one in measurements:
-        print(json.dumps(one.as_json(), ensure_ascii=False), flush=True)  # noqa: T201 — the answer
+def _print_each(measurements: Iterator[Measurement]) -> Iterator[Measurement]:
+    """Print each measurement as it is taken. If stdout goes to a file, also print the progress on stderr."""
+    for measurement in measurements:
+        print(json.dumps(measurement.as_json(), ensure_ascii=False), flush=True)  # noqa: T201 — the answer
         if not sys.stdout.isatty():
-            print(f"· {one.what}", file=sys.stderr, flush=True)  # noqa: T201 — progress
-        yield one
+            print(f"· {measurement.what}", file=sys.stderr, flush=True)  # noqa: T201 — progress
+        yield measurement
 
 
 if __name__ == "__main__":

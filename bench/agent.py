@@ -1,4 +1,4 @@
-"""From a kernel line to a fault: followed log, agent, HTTPS, what listens, ledger, all on this machine."""
+"""The delay from a kernel line to a stored fault: kernel log, agent, HTTPS, `assay serve`, ledger, on this machine."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ from bench.programs import ASSAY, ROOT
 NODE, TOKEN, BOOT = "n0003", "a-token-of-the-bench-7c41", "6f1c1f6e-0000-4000-8000-000000000001"
 RATE, SECONDS, BURST = 500, 20, 5000
 MEDIAN_S, WORST_S = 0.3, 1.0
-XIDS = (13, 31, 32, 46, 48, 62, 63, 64, 92, 94, 95, 109, 110, 136, 140, 143)  # none of them the echo of another
+XIDS = (13, 31, 32, 46, 48, 62, 63, 64, 92, 94, 95, 109, 110, 136, 140, 143)  # none is a secondary fault of another
 PATIENCE_S = 120.0
 UP_S = 5000
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def measurements(folder: Path) -> Iterator[Measurement]:
-    """Measure a steady stream, then a burst; what is lost counts as lines."""
+    """Measure a steady stream, then a burst, and count lost lines."""
     site = Site(folder / "agent")
     try:
         site.start()
-        yield from told(f"{RATE} kernel lines a second for {SECONDS} s", site, site.steady)
-        yield from told(f"a burst of {BURST} kernel lines", site, site.burst)
+        yield from measure_delays(f"{RATE} kernel lines a second for {SECONDS} s", site, site.write_steadily)
+        yield from measure_delays(f"a burst of {BURST} kernel lines", site, site.write_burst)
     finally:
         site.end()
 
 
-def told(what: str, site: Site, write: Callable[[], None]) -> Iterator[Measurement]:
-    """Let lines be written, wait until each is stored, and say how long that took and what it cost."""
+def measure_delays(what: str, site: Site, write: Callable[[], None]) -> Iterator[Measurement]:
+    """Write lines, wait until all are stored, and measure delays, CPU and lost lines."""
     before, begun, first = site.cpu_s(), time.monotonic(), site.line
     write()
     site.wait()
@@ -62,7 +62,7 @@ def told(what: str, site: Site, write: Callable[[], None]) -> Iterator[Measureme
 
 @dataclass
 class Site:
-    """A fleet with one agent, below `home`, and when each line was written and stored (seconds, one clock)."""
+    """A fleet with one agent in `home`, and the monotonic times when each line was written and stored."""
 
     home: Path
     running: list[subprocess.Popen[str]] = field(default_factory=list)
@@ -72,27 +72,27 @@ class Site:
     seen: int = 0
 
     def start(self) -> None:
-        """Start what listens, then the agent."""
-        self._files()
+        """Start `assay serve`, then the agent."""
+        self._write_files()
         certificate = str(self.home / "server.pem")
         self._run([*ASSAY, "serve", "--port", "0", "--cert", certificate, "--fleet", str(self.home / "fleet")], "serve")
-        port = self._said("serve", "listens on").rpartition(":")[2]
+        port = self._wait_for_line("serve", "listens on").rpartition(":")[2]
         words = ["--server", f"https://127.0.0.1:{port}", "--node", NODE, "--token-file", str(self.home / "token")]
         words += ["--ca", str(self.home / "ca.pem"), "--root", str(self.home / "root"), "--no-events"]
         self._run([sys.executable, "-m", "assay.agent", *words, "--state", str(self.home / "state")], "agent")
-        self._said("agent", "accepts the items")
+        self._wait_for_line("agent", "accepts the items")
         self._ledger = sqlite3.connect(self.home / "fleet/.assay/ledger.sqlite")
 
-    def steady(self) -> None:
-        """Write lines at their rate, a few at a time as a kernel does."""
+    def write_steadily(self) -> None:
+        """Write lines at `RATE`, a few at a time as a kernel does."""
         begun, first = time.monotonic(), self.line
         while (done := self.line - first) < RATE * SECONDS:
             due = int((time.monotonic() - begun) * RATE) - done
             self._write(max(0, min(due, RATE * SECONDS - done)))
-            self._look()
+            self._read_ledger()
             time.sleep(0.004)
 
-    def burst(self) -> None:
+    def write_burst(self) -> None:
         """Write all lines at once."""
         self._write(BURST)
 
@@ -100,17 +100,17 @@ class Site:
         """Wait until every line is stored and acknowledged."""
         ends_at = time.monotonic() + PATIENCE_S
         while (len(self.stored) < self.line or self.received() < self.line) and time.monotonic() < ends_at:
-            self._look()
+            self._read_ledger()
             time.sleep(0.004)
 
     def received(self) -> int:
-        """Return how many lines were taken in."""
+        """Return how many lines the server has received."""
         position = LastSeen(self.home / "fleet/.assay/heard.sqlite").positions().get(NODE)
         return position.received if position else 0
 
     def cpu_s(self) -> dict[str, float]:
-        """Return the CPU seconds of what listens and of the agent."""
-        return {name: _cpu_s(one.pid) for name, one in zip(("server", "agent"), self.running, strict=True)}
+        """Return the CPU seconds of the server and of the agent."""
+        return {name: _cpu_s(process.pid) for name, process in zip(("server", "agent"), self.running, strict=True)}
 
     def end(self) -> None:
         """End both."""
@@ -118,7 +118,7 @@ class Site:
             process.kill()
             process.wait()
 
-    def _files(self) -> None:
+    def _write_files(self) -> None:
         for part in ("inventory", "specs", "suites", "firmware"):
             shutil.copytree(ROOT / part, self.home / "fleet" / part)
         digest = {"agent_token": {"sha256": hashlib.sha256(TOKEN.encode()).hexdigest()}}
@@ -135,23 +135,23 @@ class Site:
         (self.home / "root/dev/kmsg").touch()
 
     def _write(self, count: int) -> None:
-        """Write lines; each of a burst counts from when the last of it is written."""
+        """Write lines. All lines of one call get the time when the last of them was written."""
         lines = "".join(record(number) for number in range(self.line, self.line + count))
         with (self.home / "root/dev/kmsg").open("a") as log:
             log.write(lines)
         self.written |= dict.fromkeys(range(self.line, self.line + count), time.monotonic())
         self.line += count
 
-    def _look(self) -> None:
-        """Take note of what the ledger holds now: a fault's mark says up to which line it was counted."""
+    def _read_ledger(self) -> None:
+        """Note the lines that are stored by now: a fault's mark is the last line counted for it."""
         query = "SELECT seq, body FROM entry WHERE seq > ? AND kind = 'fault' ORDER BY seq"
         rows = self._ledger.execute(query, (self.seen,)).fetchall()
         now = time.monotonic()
         for seq, body in rows:
             self.seen = seq
-            self._counted(json.loads(body), now)
+            self._note_stored(json.loads(body), now)
 
-    def _counted(self, fault: dict[str, Any], now: float) -> None:
+    def _note_stored(self, fault: dict[str, Any], now: float) -> None:
         line = int(fault["marks"]["kernel"].rpartition(":")[2])
         while line >= 0 and line not in self.stored:
             self.stored[line] = now
@@ -161,18 +161,18 @@ class Site:
         with (self.home / f"{name}.log").open("w") as log:
             self.running.append(subprocess.Popen(command, stdout=log, stderr=log, text=True))
 
-    def _said(self, name: str, wanted: str) -> str:
+    def _wait_for_line(self, name: str, text: str) -> str:
         ends_at = time.monotonic() + PATIENCE_S
         while time.monotonic() < ends_at:
             for line in (self.home / f"{name}.log").read_text().splitlines():
-                if wanted in line:
+                if text in line:
                     return line
             time.sleep(0.02)
-        raise RuntimeError(f"{name} never said {wanted!r}: {(self.home / f'{name}.log').read_text()[-500:]}")
+        raise RuntimeError(f"{name} did not print {text!r}: {(self.home / f'{name}.log').read_text()[-500:]}")
 
 
 def record(number: int) -> str:
-    """Return a kernel record: in turn, each XID on each of eight GPUs."""
+    """Return the kernel record `number`: each XID on each of eight GPUs, in turn."""
     gpu, xid = number % 8, XIDS[number // 8 % len(XIDS)]
     text = f"NVRM: Xid (PCI:0000:{16 + gpu:02x}:00): {xid}, pid=4242, name=python3"
     return f"3,{number},{UP_S * 1_000_000 + number},-;{text}\n"

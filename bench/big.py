@@ -1,4 +1,4 @@
-"""How check and plan grow: a fleet of 10,000 nodes against Ansible, and one of 100,000 against that of 10,000."""
+"""The cost of `assay check` and `assay plan`: 10,000 nodes compared with Ansible, 100,000 nodes with 10,000."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from bench.programs import ANSIBLE, CHECK, PLAN
 
 BIG, HUGE = 10_000, 100_000
 ANSIBLE_TIMES, PLAN_TIMES, PEAK_MB, GROWTH = 8.0, 2.0, 500.0, 1.15
-TOLD = (0, 1)
-"""How a plan may end: 1 says that it would break a limit of the policy, which is an answer too."""
+ANSWERED = (0, 1)
+"""Exit codes of a plan: 1 means that it exceeds a limit of the policy, which is an answer too."""
 
 
 def measurements(folder: Path) -> Iterator[Measurement]:
-    """Measure check and plan at both sizes, in fleets made below `folder`."""
+    """Measure check and plan at both sizes, in fleets below `folder`."""
     fleet = make(folder / "big", BIG)
     check = cost(CHECK, fleet)
     yield against_ansible(fleet, check)
     yield peak(f"assay check, {BIG:,} nodes", check)
     for name in CHANGES:
-        plan, beside = planned(fleet, name)
-        yield of_check(f"assay plan, {BIG:,} nodes: {name}", plan, beside)
+        plan, check = measure_plan(fleet, name)
+        yield compare_with_check(f"assay plan, {BIG:,} nodes: {name}", plan, check)
         yield peak(f"assay plan, {BIG:,} nodes: {name}", plan)
     huge = make(folder / "huge", HUGE)
     yield growth(f"assay check, {HUGE:,} nodes", CHECK, huge, fleet)
@@ -37,42 +37,42 @@ def measurements(folder: Path) -> Iterator[Measurement]:
 
 
 def against_ansible(fleet: Path, check: Cost, times: int = 3) -> Measurement:
-    """Return how many times the CPU of `assay check` Ansible takes to list the same inventory."""
+    """Return the CPU time of `ansible-inventory --list` as a multiple of that of `assay check`."""
     ansible = cost(ANSIBLE, fleet, times=times)
     parts = {"cpu_s": check.cpu_s, "against_cpu_s": ansible.cpu_s}
     what = f"ansible-inventory --list / assay check, {BIG:,} nodes"
     return Measurement(what, ansible.cpu_s / check.cpu_s, "×", "at least", ANSIBLE_TIMES, parts)
 
 
-def planned(fleet: Path, change: str, times: int = 4) -> tuple[Cost, Cost]:
-    """Return what it costs to plan a change that touches every node, and to check it: the least of each, by turns.
+def measure_plan(fleet: Path, change: str, times: int = 4) -> tuple[Cost, Cost]:
+    """Return the cost to plan a change of every node, and to check it: the least of several runs each.
 
-    By turns, since what else a machine does for a while would else hit one of them alone.
+    The runs alternate, so that other load on the machine hits both.
     """
     with _changed(fleet, change):
-        runs = [[cost(each, fleet, times=1, well=TOLD) for each in (PLAN, CHECK)] for _ in range(times)]
+        runs = [[cost(each, fleet, times=1, well=ANSWERED) for each in (PLAN, CHECK)] for _ in range(times)]
     plans, checks = zip(*runs, strict=True)
     return min(plans), min(checks)
 
 
-def of_check(what: str, plan: Cost, check: Cost) -> Measurement:
-    """Return the CPU of a plan as a multiple of check's."""
+def compare_with_check(what: str, plan: Cost, check: Cost) -> Measurement:
+    """Return the CPU time of a plan as a multiple of that of a check."""
     parts = {"cpu_s": plan.cpu_s, "against_cpu_s": check.cpu_s}
     return Measurement(f"{what} / assay check", plan.cpu_s / check.cpu_s, "×", "at most", PLAN_TIMES, parts)
 
 
-def peak(what: str, of: Cost) -> Measurement:
+def peak(what: str, measured: Cost) -> Measurement:
     """Return the peak memory."""
-    return Measurement(f"{what}: peak memory", of.peak_mb, "MB", "at most", PEAK_MB)
+    return Measurement(f"{what}: peak memory", measured.peak_mb, "MB", "at most", PEAK_MB)
 
 
 def growth(what: str, command: Sequence[str], huge: Path, big: Path) -> Measurement:
-    """Return the CPU of a node in the huge fleet as a multiple of one in the big fleet, on average before and after."""
-    around = [cost(command, big, times=1, well=TOLD).cpu_s for _ in range(3)]
-    one = cost(command, huge, times=1, well=TOLD)
-    around += [cost(command, big, times=1, well=TOLD).cpu_s for _ in range(3)]
-    parts = {"cpu_s": one.cpu_s, "against_cpu_s": mean(around), "peak_mb": one.peak_mb}
-    ratio = (one.cpu_s / HUGE) / (mean(around) / BIG)
+    """Return the CPU time a node in the huge fleet as a multiple of that in the big fleet (mean before and after)."""
+    around = [cost(command, big, times=1, well=ANSWERED).cpu_s for _ in range(3)]
+    measured = cost(command, huge, times=1, well=ANSWERED)
+    around += [cost(command, big, times=1, well=ANSWERED).cpu_s for _ in range(3)]
+    parts = {"cpu_s": measured.cpu_s, "against_cpu_s": mean(around), "peak_mb": measured.peak_mb}
+    ratio = (measured.cpu_s / HUGE) / (mean(around) / BIG)
     return Measurement(f"{what}: CPU a node / that at {BIG:,}", ratio, "×", "at most", GROWTH, parts)
 
 

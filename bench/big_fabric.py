@@ -1,7 +1,7 @@
-"""`python -m bench.big_fabric DIR NODES`: a fleet repository with a fabric of three tiers, and a discovery of it.
+"""`python -m bench.big_fabric DIR NODES` makes a fleet repository with a three-tier fabric, and a discovery of it.
 
-2,048 nodes of 8 rails are the largest DGX SuperPOD: 49,152 cables on 64-port switches. Ten times as many nodes have
-the same leaves and spines, and cores with as many more ports.
+2,048 nodes of 8 rails are the largest DGX SuperPOD: 49,152 cables on 64-port switches. Larger fabrics keep the leaves
+and spines, and get cores with more ports.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ DEVICE_ID = {"switch": "0xd2f2", "hca": "0x1021", "router": "0xd2f2"}
 
 
 def make(folder: Path, nodes: int) -> Path:
-    """Make a repository for `nodes` nodes, whole pods of 1,024, and return its folder."""
+    """Make a repository for `nodes` nodes, a multiple of 1,024, and return its folder."""
     for part in ("inventory", "specs/fabrics"):
         (folder / part).mkdir(parents=True)
     (folder / "inventory" / "all.yml").write_text(INVENTORY + "".join(map(_host, range(nodes))))
@@ -68,7 +68,7 @@ def make(folder: Path, nodes: int) -> Path:
 
 
 def dump(plan: CompiledTopology) -> Iterator[str]:
-    """Yield the records of a discovery that finds everything as designed, the last device first."""
+    """Yield the records of a discovery that matches the design, the last device first."""
     for device in reversed(plan.devices.values()):
         yield _record(plan, device)
 

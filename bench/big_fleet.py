@@ -1,7 +1,7 @@
-"""Makes a fleet repository of any size, the same one each time: `python -m bench.big_fleet DIR [NODES]`.
+"""`python -m bench.big_fleet DIR [NODES]` makes a fleet repository of any size, always the same for the same size.
 
-Specs, suites, playbooks and firmware are this repository's. Nodes stand in pools of 2,500, a file each, as rich as
-those of the example's inventory, and in fabrics of 256: as many as two tiers of 64-port switches carry at full rate.
+Specs, suites, playbooks and firmware are this repository's. Pools have 2,500 nodes, one inventory file each, with all
+variables of the example. Fabrics have 256 nodes: two tiers of 64-port switches carry these at full rate.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def design(first: int, nodes: int) -> str:
 
 @cache
 def _limits() -> str:
-    """Return what the example holds its links to."""
+    """Return the limits of the example's fabric design, as YAML."""
     example = yaml.safe_load((ROOT / "specs" / "fabrics" / "compute.yaml").read_text())
     limits: str = yaml.safe_dump({"limits": example["limits"]}, allow_unicode=True)
     return limits
@@ -132,7 +132,7 @@ def _host(number: int) -> str:
 
 
 def _switches(fabric: int, tier: str, count: int) -> Iterator[str]:
-    """Yield the switches of a tier, nine to a rack of their own."""
+    """Yield the switches of a tier, nine to a rack."""
     base = 0xB83FD20300000000 + (fabric << 16) + (0x8000 if tier == "s" else 0)
     for at in range(count):
         rack, u = f"f{fabric + 1:03}{tier}{at // 9 + 1:02}", 20 + 2 * (at % 9)

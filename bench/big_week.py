@@ -1,4 +1,4 @@
-"""`python -m bench.big_week DIR NODES SCANS`: a fleet repository with a big fabric and a week of stored scans of it."""
+"""`python -m bench.big_week DIR NODES SCANS` makes a fleet repository with a big fabric and stored scans of it."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from bench.programs import ROOT
 
 EVERY = timedelta(hours=6)
 COUNTING = 20
-"""One cable in so many counts errors."""
+"""Every n-th cable has errors."""
 
 
 def fill(home: Path, scans: int, start: datetime) -> None:
-    """Store scans of every port's module and of error counters, as `assay fabric scan` keeps them."""
+    """Store scans with every port's transceiver and error counters, as `assay fabric scan` does."""
     store, cables = EvidenceStore(home / ".assay" / "evidence"), list(load_topology(home).cables)
     before: EvidenceDocument | None = None
     for number in range(scans):
@@ -35,7 +35,7 @@ def fill(home: Path, scans: int, start: datetime) -> None:
 
 
 def with_limits(design: Path) -> None:
-    """Give a design the limits of this repository's own: without any, nothing would be judged."""
+    """Add this repository's limits to a design; without limits nothing would be judged."""
     own = yaml.safe_load((ROOT / "specs" / "fabrics" / "compute.yaml").read_text())
     design.write_text(design.read_text() + yaml.safe_dump({"limits": own["limits"]}))
 
@@ -44,9 +44,9 @@ def _scan(cables: Sequence[Cable], number: int, at: datetime, before: EvidenceDo
     chance = random.Random(number)  # noqa: S311 — readings need not be secret
     ports = [_port(end, chance) for cable in cables for end in cable.ends]
     telemetry = {"schema": "assay.fabric-facts/1", "ports": ports, "switches": []}
-    said = {"telemetry": json.dumps(telemetry, separators=(",", ":")), "errors": _errors(cables, number)}
+    texts = {"telemetry": json.dumps(telemetry, separators=(",", ":")), "errors": _errors(cables, number)}
     channels: dict[str, object] = {
-        "ports": {name: {"text": value(text), "stderr": value("")} for name, text in said.items()},
+        "ports": {name: {"text": value(text), "stderr": value("")} for name, text in texts.items()},
         "previous": value(before.digest()) if before else absent("this is the first scan"),
         "earlier": {"at": value(before.at.isoformat()), "counters": value(_counted(cables, number - 1))}
         if before
@@ -56,7 +56,7 @@ def _scan(cables: Sequence[Cable], number: int, at: datetime, before: EvidenceDo
 
 
 def _port(end: CableEnd, chance: random.Random) -> dict[str, object]:
-    """Return what a well port tells: a level of its own, with a little noise."""
+    """Return the readings of a healthy port: its own level, with a little noise."""
     own = int(end.guid, 16) + end.port
     light = 1.2 - own % 7 / 10
     module = {

@@ -1,6 +1,6 @@
-"""`python -m bench.bmc_lab FOLDER COUNT`: so many BMCs of the lab in a process of their own, until it is ended.
+"""`python -m bench.bmc_lab FOLDER COUNT` runs COUNT virtual BMCs of the lab in one process, until it is killed.
 
-FOLDER/ports.json then says where each listens, FOLDER/lab/ca.pem whom to trust.
+FOLDER/ports.json has the port of each, FOLDER/lab/ca.pem the CA certificate.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from bench.programs import ROOT
 USER, PASSWORD = "bench", "only-for-the-lab"
 
 
-def furnished(folder: Path, count: int) -> LabWorld:
-    """Return a world of healthy nodes, `b0000` and so on."""
+def make_world(folder: Path, count: int) -> LabWorld:
+    """Make and return a world of healthy nodes, `b0000` and so on."""
     fleet, now = load_fleet(ROOT), datetime.now(UTC)
     declared = fleet.nodes["n0003"]
     world = LabWorld(folder / "lab")
@@ -37,8 +37,8 @@ def furnished(folder: Path, count: int) -> LabWorld:
 
 
 async def serve(folder: Path, count: int) -> None:
-    """Run the BMCs until the process is ended."""
-    bmcs = VirtualBmcs(furnished(folder, count), credentials=f"{USER}:{PASSWORD}")
+    """Run the BMCs until the process is killed."""
+    bmcs = VirtualBmcs(make_world(folder, count), credentials=f"{USER}:{PASSWORD}")
     (folder / "ports.new").write_text(json.dumps(await bmcs.start()))
     (folder / "ports.new").rename(folder / "ports.json")
     await asyncio.Event().wait()

@@ -1,7 +1,7 @@
-"""What it costs to read all that a thousand BMCs say, against Ansible doing the same on twenty of them.
+"""The cost to read everything from a thousand BMCs, compared with Ansible on twenty of them.
 
-Ansible's Redfish modules are not in ansible-core; `ansible.builtin.uri`, one GET a task as they do within theirs,
-stands in for them. It asks for the first few resources that we ask for, and its cost is counted for all of them.
+Ansible's Redfish modules are not in ansible-core, so `ansible.builtin.uri` stands in for them, one GET a task. It
+reads the first few of our resources; its cost is extrapolated to all of them.
 """
 
 from __future__ import annotations
@@ -52,17 +52,17 @@ READS = (
     "Systems/System_0/LogServices?$expand=.($levels=1)",
     "Systems/System_0/LogServices/SEL/Entries?$expand=.($levels=1)",
 )
-"""What one read of ours asks for, beside the service root, login and logout; a test holds this to what is asked."""
+"""The requests of one read, without the service root, login and logout. A test compares them with the real ones."""
 
 
 def measurements(folder: Path) -> Iterator[Measurement]:
-    """Read a thousand BMCs over HTTPS, and let Ansible read a sample of them."""
+    """Read a thousand BMCs over HTTPS, and a sample of them with Ansible."""
     with bmcs(folder / "bmcs", COUNT) as ports:
         nodes = nodes_at(ports, folder / "bmcs" / "lab" / "ca.pem")
         ours_s, wall_s, failed = read_all(nodes)
         theirs_s = ansible_s(folder / "bmcs", dict(list(ports.items())[:SAMPLE]))
     if failed:
-        raise RuntimeError(f"{failed} of {COUNT} BMCs were not read whole")
+        raise RuntimeError(f"{failed} of {COUNT} BMCs were not read completely")
     each, their_each = ours_s / COUNT, theirs_s / SAMPLE * len(READS) / TASKS
     made_of = {"cpu_s": ours_s, "wall_s": wall_s, "bmcs": COUNT, "requests": len(READS) + 3, "cpu_ms_each": 1000 * each}
     against = {"against_cpu_s_each": their_each, "sample": SAMPLE, "sample_requests": TASKS}
@@ -72,7 +72,7 @@ def measurements(folder: Path) -> Iterator[Measurement]:
 
 @contextmanager
 def bmcs(folder: Path, count: int) -> Iterator[dict[str, int]]:
-    """Run so many BMCs while the block runs; gives the port of each."""
+    """Run `count` BMCs during the block; yield the port of each."""
     folder.mkdir()
     process = subprocess.Popen([sys.executable, "-m", "bench.bmc_lab", str(folder), str(count)], cwd=ROOT)
     try:
@@ -87,7 +87,7 @@ def bmcs(folder: Path, count: int) -> Iterator[dict[str, int]]:
 
 
 def nodes_at(ports: Mapping[str, int], ca: Path) -> list[Node]:
-    """Return the nodes whose BMCs listen there."""
+    """Return nodes with BMCs at these ports."""
     os.environ["ASSAY_BENCH_BMC"] = f"{USER}:{PASSWORD}"
     declared = load_fleet(ROOT).nodes["n0003"]
     credentials = {"env": "ASSAY_BENCH_BMC"}
@@ -99,10 +99,10 @@ def nodes_at(ports: Mapping[str, int], ca: Path) -> list[Node]:
 
 
 def read_all(nodes: list[Node]) -> tuple[float, float, int]:
-    """Return our CPU seconds, the wall's, and how many BMCs were not read whole."""
+    """Return CPU seconds, wall seconds, and how many BMCs were not read completely."""
     questions = [NodeQuery((node.name, "bmc"), _reading(node), DEADLINE_S) for node in nodes]
     cpu, wall = time.process_time(), time.monotonic()
-    failed = sum(not _whole(answer) for _, answer in run_queries(questions))
+    failed = sum(not _is_complete(answer) for _, answer in run_queries(questions))
     return time.process_time() - cpu, time.monotonic() - wall, failed
 
 
@@ -110,12 +110,12 @@ def _reading(node: Node) -> Any:
     return lambda: read_bmc_channel(node, ROOT, DEADLINE_S)
 
 
-def _whole(answer: Any) -> bool:
+def _is_complete(answer: Any) -> bool:
     return isinstance(answer, dict) and len(answer.get("sensor", {}).get("temperature", {})) > 8 and "events" in answer
 
 
 def ansible_s(folder: Path, ports: Mapping[str, int]) -> float:
-    """Return the CPU seconds of one playbook that asks each of these BMCs for some resources, one GET a task."""
+    """Return the CPU seconds of a playbook that reads some resources of each BMC, one GET a task."""
     hosts = {name: {"port": port} for name, port in ports.items()}
     variables = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
     inventory = {"all": {"vars": variables, "hosts": hosts}}

@@ -1,4 +1,4 @@
-"""Changes to a big fleet that touch every node, as a person makes them: in files, not yet committed."""
+"""Uncommitted changes of a big fleet's files that affect every node."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ BUNDLE = Path("specs/firmware/hgx-h100-2026-10.yaml")
 
 
 def move_firmware(fleet: Path) -> None:
-    """Ask for another driver and for another BIOS: two lines that every node follows."""
+    """Change the driver and the BIOS version: two lines that affect every node."""
     _put(fleet / SPEC, r"(?m)^driver: .*$", "driver: 570.195.03")
     _put(fleet / BUNDLE, r'(?s)(- name: bios\n    version: )"[^"]*"', r'\1"2.7.9"')
 
 
 def respecify(fleet: Path) -> None:
-    """Give every pool another node spec: a variable that every node inherits, in every file of the inventory."""
+    """Give every pool another node spec: one inherited variable in every inventory file."""
     text = (fleet / SPEC).read_text().replace("name: hgx-h100\n", "name: hgx-h100-next\n")
     (fleet / SPEC).with_name("hgx-h100-next.yaml").write_text(text)
     _put(fleet / SPEC.with_name("hgx-h100-next.yaml"), r"(?m)^memory_gib: .*$", "memory_gib: 4096")
@@ -29,7 +29,7 @@ def respecify(fleet: Path) -> None:
 
 
 def replace_adapters(fleet: Path) -> None:
-    """Give every adapter another GUID: a line for every rail of every node, and every cable has another end."""
+    """Give every adapter another GUID: a line for each rail of each node, so that every cable changes."""
     for file in sorted((fleet / "inventory").glob("*.yml")):
         file.write_text(file.read_text().replace('"0xa088c2', '"0xa088c3'))
 
@@ -48,8 +48,8 @@ CHANGES: dict[str, Change] = {
 
 
 def _put(file: Path, pattern: str, text: str) -> None:
-    """Replace the one place that matches. A file that has it no more is a mistake of the bench."""
+    """Replace the only match of a pattern. Raises RuntimeError if there is not exactly one."""
     changed, times = re.subn(pattern, text, file.read_text(), flags=re.MULTILINE)
     if times != 1:
-        raise RuntimeError(f"{file}: {pattern!r} stands {times} times, not once")
+        raise RuntimeError(f"{file}: {pattern!r} matches {times} times, not once")
     file.write_text(changed)

@@ -1,7 +1,7 @@
-"""`python -m bench.compared REPOSITORY DUMP [TIMES]`: what reading a discovery and comparing it costs in a process.
+"""`python -m bench.compared REPOSITORY DUMP [TIMES]` measures reading a discovery and comparing it, in one process.
 
-Prints one JSON object of CPU seconds, each the least of some runs: `floor` is a bare pass of a regular expression over
-the file, `read_and_compare` with a compiled design at hand, `load` fetching that from the cache.
+Prints a JSON object of CPU seconds, each the least of several runs: `floor` is one pass of a regular expression over
+the file, `load` loads the compiled design from the cache, `read_and_compare` is the rest.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ from assay.fabric.topology.topology_cache import load_topology
 from assay.model.gc_pause import pause_gc
 
 PORT = re.compile(r'\n\[(\d+)\][^"\n]*"[SHR]-([0-9a-f]{16})"\[(\d+)\][^#\n]*#.* (\d+x[A-Z0-9]+)(?!.)')
-"""Every port's line, with all that a comparison needs of it: port, other device, its port, rate."""
+"""A port's line, with what a comparison needs: port, other device, its port, rate."""
 
 
 def floor(dump: Path) -> int:
-    """Find every port's line, and do nothing with it."""
+    """Return the number of port lines."""
     return sum(1 for _ in PORT.finditer(dump.read_text()))
 
 
 def ours(dump: Path, plan: CompiledTopology) -> tuple[FabricComparison, FabricDiscovery]:
-    """Read the discovery and compare it, as `assay fabric compare` does. Both are kept: one is told of the other."""
+    """Read the discovery and compare it, as `assay fabric compare` does."""
     with pause_gc():
-        found = read_topology(dump.read_text(errors="replace"))
-        return compare_cabling(plan, found), found
+        discovery = read_topology(dump.read_text(errors="replace"))
+        return compare_cabling(plan, discovery), discovery
 
 
 def main(repository: Path, dump: Path, times: int = 5) -> None:
-    """Measure by turns, so that what else the machine does hits both alike."""
+    """Measure the parts in turn, so that other load on the machine hits all of them."""
     plan = load_topology(repository)
     assert floor(dump) == 2 * len(plan.cables), "the floor finds every port"
-    said, _ = ours(dump, plan)
-    assert (said.verdict, said.matching) == ("match", len(plan.cables)), said.summary
+    comparison, _ = ours(dump, plan)
+    assert (comparison.verdict, comparison.matching) == ("match", len(plan.cables)), comparison.summary
     parts = {
         "load": lambda: load_topology(repository),
         "floor": lambda: floor(dump),
@@ -53,7 +53,7 @@ def main(repository: Path, dump: Path, times: int = 5) -> None:
 
 
 def _cpu(part: Callable[[], object]) -> float:
-    """Return the CPU seconds of one run, garbage of those before it not counted."""
+    """Return the CPU seconds of one run, without the garbage of earlier runs."""
     gc.collect()
     before = time.process_time()
     result = part()

@@ -1,7 +1,7 @@
-"""From a fault in the ledger to the cordon that Slurm shows: one at a time, and 150 in one wave, by `assay reconcile`.
+"""The delay from a fault in the ledger to the cordon in Slurm, by `assay reconcile`: one fault, and 150 at once.
 
-The ledger is written to by another process, as `assay serve` does. slurmctld is a real one; its nodes have no slurmd,
-which a cordon needs not. What follows the cordon is left out of the policy, and nobody's turn to be looked at comes.
+Another process writes the faults, as `assay serve` does. slurmctld is real; its nodes have no slurmd, which cordons do
+not need. The policy ends with the cordon, and no node is due for observation.
 """
 
 from __future__ import annotations
@@ -40,29 +40,29 @@ from bench.measurement import Measurement
 
 SAMPLES, WAVE = 20, 150
 ONE_S, WAVE_S = 0.5, 2.4
-"""NVIDIA's NVSentinel reports 1.8 s for one, and 6 in 2.4 s."""
+"""NVIDIA's NVSentinel reports 1.8 s for one fault, and 2.4 s for 6."""
 FAULT = "gpu.xid.79"
 
 
 def measurements(folder: Path) -> Iterator[Measurement]:
-    """Measure both in a fleet made below `folder`."""
+    """Measure both in a fleet below `folder`."""
     if not shutil.which("slurmctld"):
-        print("· no Slurm here: cordons are not measured", file=sys.stderr)  # noqa: T201 — for people
+        print("· Slurm is not installed: cordons are not measured", file=sys.stderr)  # noqa: T201 — for people
         return
     names = [node_name(number) for number in range(SAMPLES + WAVE)]
-    desk = _desk(_fleet(folder / "cordon", len(names)))
+    context = _make_context(_make_fleet(folder / "cordon", len(names)))
     (folder / "slurm").mkdir()
-    with _slurm(folder / "slurm", names), _reconciling(desk.fleet.root, folder):
-        _warmed_up(desk, names)
-        singles = [_seconds(desk, [name]) for name in names[1:SAMPLES]]
-        told = {"samples": len(singles), "longest_s": max(singles), "shortest_s": min(singles)}
-        yield Measurement("a fault in the ledger → its cordon in Slurm", median(singles), "s", "at most", ONE_S, told)
-        wave = _seconds(desk, names[SAMPLES:])
+    with _run_slurmctld(folder / "slurm", names), _run_reconcile(context.fleet.root, folder):
+        _seconds_to_cordon(context, names[:1], 60.0)  # the loop has started once its first node is cordoned
+        singles = [_seconds_to_cordon(context, [name]) for name in names[1:SAMPLES]]
+        parts = {"samples": len(singles), "longest_s": max(singles), "shortest_s": min(singles)}
+        yield Measurement("a fault in the ledger → its cordon in Slurm", median(singles), "s", "at most", ONE_S, parts)
+        wave = _seconds_to_cordon(context, names[SAMPLES:])
         yield Measurement(f"{WAVE} faults at once → all cordons in Slurm", wave, "s", "at most", WAVE_S)
 
 
-def _fleet(root: Path, nodes: int) -> Path:
-    """Make a fleet on Slurm whose policy ends with the cordon, and that no limit keeps from it."""
+def _make_fleet(root: Path, nodes: int) -> Path:
+    """Make a fleet on Slurm whose policy ends with the cordon, without limits that would delay it."""
     make(root, nodes)
     for file in (root / "inventory").iterdir():
         file.write_text(file.read_text().replace("workloads: none", "workloads: slurm"))
@@ -76,46 +76,46 @@ def _fleet(root: Path, nodes: int) -> Path:
     return root
 
 
-def _desk(root: Path) -> ControllerContext:
-    """Return the fleet's desk, its nodes all in production and just looked at."""
+def _make_context(root: Path) -> ControllerContext:
+    """Return the fleet's context; all nodes are in production and were just observed."""
     home, clock = root / ".assay", SystemClock()
     fleet, ledger = load_fleet(root), Ledger.open(home / "ledger.sqlite")
-    desk = ControllerContext(fleet, ledger, EvidenceStore(home / "evidence"), clock, home, root / "reports")
+    context = ControllerContext(fleet, ledger, EvidenceStore(home / "evidence"), clock, home, root / "reports")
     ledger.append(
         *(
             ledger_entries.make_enrolled_entry(node.name, node.pool, "production", clock.now())
             for node in fleet.nodes.values()
         )
     )
-    open_last_seen(desk).record_polls(
-        {(node.name, one): True for node in fleet.nodes.values() for one in list_sources(node)}, clock.now()
+    open_last_seen(context).record_polls(
+        {(node.name, source): True for node in fleet.nodes.values() for source in list_sources(node)}, clock.now()
     )
-    return desk
+    return context
 
 
 @contextmanager
-def _slurm(folder: Path, names: Sequence[str]) -> Iterator[None]:
-    """Give a slurmctld that knows these nodes, none of which answers."""
-    told: Any = importlib.import_module("tests.slurm_cluster")
-    made = told.Cluster(folder, ())
+def _run_slurmctld(folder: Path, names: Sequence[str]) -> Iterator[None]:
+    """Run a slurmctld with these nodes, none of which answers."""
+    module: Any = importlib.import_module("tests.slurm_cluster")
+    cluster = module.Cluster(folder, ())
     os.environ["SLURM_CONF"] = str(folder / "slurm.conf")
-    control, *ports = told.free_ports(1 + len(names))
-    words = {"CONTROL": control, "USER": told.getpass.getuser(), "FOLDER": folder}
-    text = string.Template(told.SLURM_CONF).substitute(words)
-    (folder / "slurm.conf").write_text(text + "".join(map(told.NODE.format, names, ports)) + told.PARTITION)
+    control, *ports = module.free_ports(1 + len(names))
+    words = {"CONTROL": control, "USER": module.getpass.getuser(), "FOLDER": folder}
+    text = string.Template(module.SLURM_CONF).substitute(words)
+    (folder / "slurm.conf").write_text(text + "".join(map(module.NODE.format, names, ports)) + module.PARTITION)
     (folder / "state").mkdir()
     try:
-        made.control("-i")
-        told.until(lambda: len(_states()) == len(names))
+        cluster.control("-i")
+        module.until(lambda: len(_read_states()) == len(names))
         yield
     finally:
-        made.end()
+        cluster.end()
         del os.environ["SLURM_CONF"]
 
 
 @contextmanager
-def _reconciling(root: Path, folder: Path) -> Iterator[None]:
-    """Give a running `assay reconcile`."""
+def _run_reconcile(root: Path, folder: Path) -> Iterator[None]:
+    """Run `assay reconcile`."""
     command = [sys.executable, "-m", "assay", "reconcile", "--interval", "86400", "--fleet", str(root)]
     with (folder / "reconcile.log").open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
@@ -128,41 +128,36 @@ def _reconciling(root: Path, folder: Path) -> Iterator[None]:
         process.wait(30)
 
 
-def _warmed_up(desk: ControllerContext, names: Sequence[str]) -> None:
-    """Let the loop cordon its first node, for which it must have begun."""
-    _seconds(desk, names[:1], 60.0)
-
-
-def _seconds(desk: ControllerContext, names: Sequence[str], patience_s: float = 30.0) -> float:
-    """Store one fault for each of these nodes, and return how long it took until Slurm shows all their cordons."""
-    time.sleep(random.uniform(0.5, 1.5))  # noqa: S311 — so that it meets the loop at any moment
-    entries = [_fault(desk, name) for name in names]
-    begun = time.monotonic()
-    desk.ledger.append(*entries)
-    while not set(names) <= {name for name, state in _states().items() if "DRAIN" in state}:
-        if time.monotonic() - begun > patience_s:
+def _seconds_to_cordon(context: ControllerContext, names: Sequence[str], patience_s: float = 30.0) -> float:
+    """Append a fault for each of these nodes; return the seconds until Slurm shows all their cordons."""
+    time.sleep(random.uniform(0.5, 1.5))  # noqa: S311 — so that it hits the loop at a random moment
+    entries = [_make_fault(context, name) for name in names]
+    start = time.monotonic()
+    context.ledger.append(*entries)
+    while not set(names) <= {name for name, state in _read_states().items() if "DRAIN" in state}:
+        if time.monotonic() - start > patience_s:
             raise RuntimeError(f"{len(names)} nodes were not cordoned within {patience_s:g} s")
         time.sleep(0.01)
-    return time.monotonic() - begun
+    return time.monotonic() - start
 
 
-def _fault(desk: ControllerContext, name: str) -> LedgerEntry:
+def _make_fault(context: ControllerContext, name: str) -> LedgerEntry:
     now = datetime.now(UTC)
-    at, treatment = format_time(now), desk.fleet.fault_catalog.find_treatment(FAULT)
-    seen = FaultObservation(
-        f"fault-{name}", name, FAULT, f"{desk.fleet.nodes[name].subject}/gpu0", treatment.severity, treatment.blame,
+    at, treatment = format_time(now), context.fleet.fault_catalog.find_treatment(FAULT)
+    fault = FaultObservation(
+        f"fault-{name}", name, FAULT, f"{context.fleet.nodes[name].subject}/gpu0", treatment.severity, treatment.blame,
         treatment.remedy, 1, at, at, "as planted", {"kernel": "b:1"}, (at,),
     )  # fmt: skip
-    return ledger_entries.make_fault_entry(seen, now)
+    return ledger_entries.make_fault_entry(fault, now)
 
 
-def _states() -> dict[str, str]:
-    """Return Slurm's state of each node, as `scontrol` says it."""
-    said = subprocess.run(["scontrol", "show", "nodes", "--oneliner"], capture_output=True, text=True, check=False)
-    words = (dict(word.split("=", 1) for word in line.split() if "=" in word) for line in said.stdout.splitlines())
-    return {one["NodeName"]: one["State"] for one in words if "NodeName" in one}
+def _read_states() -> dict[str, str]:
+    """Return the state of each node, from `scontrol`."""
+    answer = subprocess.run(["scontrol", "show", "nodes", "--oneliner"], capture_output=True, text=True, check=False)
+    nodes = (dict(word.split("=", 1) for word in line.split() if "=" in word) for line in answer.stdout.splitlines())
+    return {node["NodeName"]: node["State"] for node in nodes if "NodeName" in node}
 
 
 if __name__ == "__main__":
-    for one in measurements(Path(sys.argv[1])):
-        print(json.dumps(one.as_json()), flush=True)  # noqa: T201 — the answer
+    for measurement in measurements(Path(sys.argv[1])):
+        print(json.dumps(measurement.as_json()), flush=True)  # noqa: T201 — the answer

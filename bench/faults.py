@@ -1,4 +1,4 @@
-"""Kernel logs classified: against grep for the same beginnings, a storm's memory, and what a pushed event costs."""
+"""The cost to classify kernel logs, compared with grep; the memory for a storm; the cost of a pushed event."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from assay.cli.verbs.faults import classify_log, load_catalog_for
+from assay.cli.surrounding_fleet import load_surrounding_catalog
+from assay.controller.ingest.log_classification import classify_log
 from assay.fleet.fleet_loader import load_fleet
 from assay.lifecycle.faults.detection import detect_faults
 from assay.lifecycle.node_state import FaultRecord, NodeState
@@ -24,9 +25,9 @@ from bench.measurement import Measurement
 from bench.programs import ASSAY, ROOT
 
 LINES = 1_000_000
-EVERY = 100  # one line in so many is of interest
+EVERY = 100  # every n-th line is a fault
 TURNS = 5
-QUIET = (
+HARMLESS = (
     "IPv6: ADDRCONF(NETDEV_CHANGE): cali{:x}: link becomes ready",
     "nvidia-nvswitch2: open (major=510)",
     'audit: type=1400 audit(1700000000.123:456): apparmor="DENIED" operation="open" profile="snap" pid={}',
@@ -36,7 +37,7 @@ QUIET = (
     "overlayfs: upperdir is in-use as upperdir/workdir of another mount",
     "TCP: request_sock_TCP: Possible SYN flooding on port {}. Sending cookies.",
 )
-TELLING = (
+FAULTS = (
     "NVRM: Xid (PCI:0000:1b:00): 13, pid={}, name=python3, Graphics Exception: ESR 0x504730=0x2",
     "NVRM: Xid (PCI:0000:3b:00): 31, pid={}, name=python3, Ch 00000010, intr 00000000. MMU Fault",
     "mlx5_core 0000:18:00.0 ibp24s0: Link down",
@@ -46,25 +47,25 @@ TELLING = (
 
 
 def measurements(folder: Path) -> Iterator[Measurement]:
-    """Measure on logs made below `folder`."""
-    catalog = load_catalog_for(ROOT)
-    yield against_grep(log_of(folder / "kernel.log"), catalog)
+    """Measure on logs below `folder`."""
+    catalog = load_surrounding_catalog(ROOT)
+    yield against_grep(write_log(folder / "kernel.log"), catalog)
     yield storm(folder)
     yield pushed()
 
 
-def log_of(path: Path) -> Path:
-    """Write a million lines as dmesg prints them, one in a hundred of interest; the same each time."""
+def write_log(path: Path) -> Path:
+    """Write a million lines as dmesg prints them, every hundredth a fault; always the same lines."""
     chance = random.Random(5)  # noqa: S311 — no secret
     with path.open("w", encoding="ascii") as file:
         for number in range(LINES):
-            said = chance.choice(TELLING if number % EVERY == 7 else QUIET)
-            file.write(f"[{100 + number / 100:12.6f}] {said.format(chance.randrange(99999))}\n")
+            line = chance.choice(FAULTS if number % EVERY == 7 else HARMLESS)
+            file.write(f"[{100 + number / 100:12.6f}] {line.format(chance.randrange(99999))}\n")
     return path
 
 
 def against_grep(log: Path, catalog: FaultCatalog) -> Measurement:
-    """Return the CPU time of classifying as a multiple of grep's for how the same messages begin. By turns."""
+    """Return the CPU time of classifying as a multiple of that of grep for the same starts of lines."""
     beginnings = "|".join(re.sub(r"([\[\](){}.*+?|^$\\])", r"\\\1", head) for head in catalog.kernel_log_matcher.begins)
     grep = ["grep", "-cE", f"{beginnings}|nvidia-nvswitch[0-9]+: SXid", str(log)]
     ours, theirs = [], []
@@ -72,7 +73,7 @@ def against_grep(log: Path, catalog: FaultCatalog) -> Measurement:
         start = time.process_time()
         document = classify_log(str(log), catalog)
         ours.append(time.process_time() - start)
-        theirs.append(_counting(grep))
+        theirs.append(_grep_seconds(grep))
     assert document["lines"] == LINES
     assert sum(fault["lines"] for fault in document["faults"]) == LINES // EVERY
     what = "a million kernel lines classified / grep -cE for how they begin"
@@ -80,8 +81,8 @@ def against_grep(log: Path, catalog: FaultCatalog) -> Measurement:
     return Measurement(what, min(ours) / min(theirs), "×", "at most", 3, made_of)
 
 
-def _counting(grep: list[str]) -> float:
-    """Return the CPU seconds of a grep that counts. Its answer is read: into /dev/null it would stop at the first."""
+def _grep_seconds(grep: list[str]) -> float:
+    """Return the CPU seconds of a counting grep. With /dev/null as stdout, grep would stop at the first match."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     run = subprocess.run(grep, env={**os.environ, "LC_ALL": "C"}, capture_output=True, check=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -90,14 +91,14 @@ def _counting(grep: list[str]) -> float:
 
 
 def storm(folder: Path) -> Measurement:
-    """Return how much more memory a storm of a million lines takes than one of a thousand."""
+    """Return how much more memory a storm of a million lines needs than one of a thousand."""
     peaks = {}
     for lines in (1_000, LINES):
         path = folder / f"storm-{lines}.log"
         with path.open("w", encoding="ascii") as file:
             for number in range(lines):
-                said = f"NVRM: Xid (PCI:0000:{number % 8:02x}:00): 45, pid={number}, name=python3, Ch {number:08x}"
-                file.write(f"[{100 + number / 1000:12.6f}] {said}\n")
+                text = f"NVRM: Xid (PCI:0000:{number % 8:02x}:00): 45, pid={number}, name=python3, Ch {number:08x}"
+                file.write(f"[{100 + number / 1000:12.6f}] {text}\n")
         peaks[lines] = cost([*ASSAY, "faults", str(path)], ROOT, times=1).peak_mb
     few, many = peaks.values()
     made_of = {"of_a_thousand_mb": few, "of_a_million_mb": many}
@@ -107,21 +108,21 @@ def storm(folder: Path) -> Measurement:
 
 
 def pushed() -> Measurement:
-    """Return the CPU time of one event of a burst of 5,000, on a node with a hundred faults in its story."""
+    """Return the CPU time of one event in a burst of 5,000, on a node with a hundred earlier faults."""
     fleet = load_fleet(ROOT)
     node = next(iter(fleet.nodes.values()))
     spec, policy = fleet.spec_of(node.name), next(iter(fleet.policies.values()))
-    story, burst = _story(node.name, node.pool, node.subject), _burst(node.name, spec.gpus.pci)
+    state, burst = _make_state(node.name, node.pool, node.subject), _make_burst(node.name, spec.gpus.pci)
     spent = []
     for _ in range(TURNS):
         start = time.process_time()
-        found = detect_faults(fleet.fault_catalog, policy, node, spec, story, burst)
+        found = detect_faults(fleet.fault_catalog, policy, node, spec, state, burst)
         spent.append((time.process_time() - start) / 5_000)
     assert len(found) == 8
     return Measurement("a pushed event classified, in bursts of 5,000", min(spent) * 1e3, "ms", "at most", 0.1)
 
 
-def _story(node: str, pool: str, subject: str) -> NodeState:
+def _make_state(node: str, pool: str, subject: str) -> NodeState:
     at = "2026-01-01T00:00:00.000000+00:00"
     known = tuple(
         FaultRecord(
@@ -132,12 +133,12 @@ def _story(node: str, pool: str, subject: str) -> NodeState:
     return NodeState(node, pool, "production", at, "stay", "", at, faults=known)
 
 
-def _burst(node: str, gpus: list[str]) -> EvidenceDocument:
-    said = [
-        {"seq": number, "t_s": 1000 + number / 500, "text": TELLING[0].replace("0000:1b:00", gpus[number % 8][:-2])}
+def _make_burst(node: str, gpus: list[str]) -> EvidenceDocument:
+    lines = [
+        {"seq": number, "t_s": 1000 + number / 500, "text": FAULTS[0].replace("0000:1b:00", gpus[number % 8][:-2])}
         for number in range(5_000)
     ]
     host = {"boot_id": value("boot"), "uptime_s": value(5000.0)}
     return EvidenceDocument(
-        node, datetime(2026, 11, 21, tzinfo=UTC), {"probe": {"host": host, "kernel_log": {"lines": value(said)}}}
+        node, datetime(2026, 11, 21, tzinfo=UTC), {"probe": {"host": host, "kernel_log": {"lines": value(lines)}}}
     )

@@ -1,7 +1,7 @@
-"""What judging costs: many outcomes against plain pytest, what a failure adds, and one check of one node of many.
+"""The cost of judging: many outcomes compared with plain pytest, the cost of a failure, one check of one node of many.
 
-The checks are this repository's, judged on its recording. `python -m bench.harness DIR NODES` measures another size:
-24 nodes are 15,000 outcomes, and soon done.
+The checks are this repository's, on its recording. `python -m bench.harness DIR NODES` measures another size: 24 nodes
+give 15,000 outcomes.
 """
 
 from __future__ import annotations
@@ -17,35 +17,35 @@ from bench.cost import Cost, cost
 from bench.judged import ILL_SHARE, PHASES, counts_of, evidence, small_fleet
 from bench.measurement import Measurement
 from bench.programs import BIN, ROOT
-from bench.table import told
+from bench.table import format_table
 
 NODES, BIG = 159, 10_000
-"""159 nodes are 100,000 outcomes."""
+"""159 nodes give 100,000 outcomes."""
 TIMES_LESS, ALLURE_TIMES_LESS, PEAK_MB, FAILURE_MS, ONE_S = 7.0, 20.0, 300.0, 1.0, 1.0
 PYTEST = [str(BIN / "pytest"), "-q", "--import-mode=importlib", "-p", "no:cacheprovider", "-p", "no:hypothesispytest"]
-"""hypothesis is there for this repository's own tests only, and takes a second to start."""
+"""hypothesis is for this repository's own tests only, and takes a second to start."""
 FLOOR = [sys.executable, "-m", "bench.floor"]
 ENDED = (0, 1)
 TIMES = 3
-"""The least of so many: what a failure adds is the small difference of two large figures."""
+"""Take the least of this many runs: the cost of a failure is a small difference of two large figures."""
 FEW = (1, 8)
-"""Nodes that allure-pytest is measured with. What it costs grows with the outcomes, and is told by the difference."""
+"""Numbers of nodes for allure-pytest. Its cost per outcome is computed from the difference."""
 
 
 def measurements(folder: Path) -> Iterator[Measurement]:
-    """Measure sweeps of a small fleet, and one check in a big one, both made below `folder`."""
+    """Measure sweeps of a small fleet, and one check in a big one, both below `folder`."""
     yield from sweeps(folder / "sweep", NODES)
-    yield from one(make(folder / "many", BIG))
+    yield from single_check(make(folder / "many", BIG))
 
 
 def sweeps(folder: Path, nodes: int) -> Iterator[Measurement]:
-    """Compare plain pytest without a failure, ours without one, and ours with some, outcomes stored."""
+    """Compare plain pytest without a failure, ours without one, and ours with some. Ours stores outcomes."""
     fleet = small_fleet(folder, nodes)
     well, ill = (evidence(folder / name, nodes, ill=name == "ill") for name in ("well", "ill"))
-    kept = fleet / "own.sqlite"
-    passing = _judged(fleet, well, kept)
-    failing = _judged(fleet, ill, kept)
-    verdicts = counts_of(kept)
+    store = fleet / "own.sqlite"
+    passing = _judge(fleet, well, store)
+    failing = _judge(fleet, ill, store)
+    verdicts = counts_of(store)
     count, bad = verdicts.total(), verdicts.total() - verdicts["pass"]
     assert bad >= ILL_SHARE * count, f"{bad} of {count} fail"
     plain = cost(_plain(well), fleet, times=1).cpu_s
@@ -67,19 +67,19 @@ def sweeps(folder: Path, nodes: int) -> Iterator[Measurement]:
     yield Measurement(f"pytest suites, {what}: a failure over a pass", extra, "ms", "at most", FAILURE_MS, parts)
 
 
-def one(fleet: Path) -> Iterator[Measurement]:
-    """Measure one check of one node in a fleet of many, the fleet read before."""
+def single_check(fleet: Path) -> Iterator[Measurement]:
+    """Measure one check of one node in a big fleet that is in the cache."""
     node = node_name(BIG // 2)
     evidence(fleet / ".assay" / "evidence" / "latest", 1, first=BIG // 2)
     pool = f"pool-{BIG // 2 // 2500 + 1:02}"
-    ways = {
+    selections = {
         "by id": [f"suites/production/test_gpu.py::test_gpu_temperature[{pool}/{node}/gpu3]"],
         "by -k": ["suites", "-k", f"{node} and gpu_temperature"],
         "by --node": ["suites", "--node", node, "-k", "gpu_temperature"],
     }
-    for way, words in ways.items():
+    for name, words in selections.items():
         spent = cost([*PYTEST, *words], fleet, times=4)
-        yield Measurement(f"one check of one node of {BIG:,}, {way}", spent.cpu_s, "s", "at most", ONE_S)
+        yield Measurement(f"one check of one node of {BIG:,}, {name}", spent.cpu_s, "s", "at most", ONE_S)
 
 
 def _plain(evidence: Path) -> list[str]:
@@ -87,7 +87,7 @@ def _plain(evidence: Path) -> list[str]:
 
 
 def _with_allure(folder: Path) -> float:
-    """Return the CPU seconds that plain pytest takes for an outcome more when allure-pytest writes it down too."""
+    """Return the CPU seconds of plain pytest with allure-pytest for one more outcome."""
     spent, counts = [], []
     for nodes in FEW:
         home = folder / f"few-{nodes}"
@@ -99,24 +99,24 @@ def _with_allure(folder: Path) -> float:
 
 
 def _bare_loop(fleet: Path, evidence: Path) -> float:
-    """Return the CPU seconds that the same checks take in a loop of Python, without pytest."""
-    told = subprocess.run(
-        [*FLOOR, str(fleet), str(evidence)], cwd=ROOT, capture_output=True, text=True, check=True
-    )  # fmt: skip
-    return float(json.loads(told.stdout.splitlines()[-1])["cpu_s"])
+    """Return the CPU seconds of the same checks in a plain loop, without pytest."""
+    command = [*FLOOR, str(fleet), str(evidence)]
+    answer = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    return float(json.loads(answer.splitlines()[-1])["cpu_s"])
 
 
-def _judged(fleet: Path, evidence: Path, kept: Path) -> Cost:
-    words = ["suites", *PHASES, "--evidence", str(evidence), "--store", str(kept)]
-    return min(_once(words, fleet, kept) for _ in range(TIMES))
+def _judge(fleet: Path, evidence: Path, store: Path) -> Cost:
+    words = ["suites", *PHASES, "--evidence", str(evidence), "--store", str(store)]
+    return min(_judge_once(words, fleet, store) for _ in range(TIMES))
 
 
-def _once(words: list[str], fleet: Path, kept: Path) -> Cost:
-    kept.unlink(missing_ok=True)  # else nothing is left to judge
+def _judge_once(words: list[str], fleet: Path, store: Path) -> Cost:
+    store.unlink(missing_ok=True)  # outcomes in the store are not judged again
     return cost([*PYTEST, *words], fleet, times=1, well=ENDED)
 
 
 if __name__ == "__main__":
     taken = list(sweeps(Path(sys.argv[1]), int(sys.argv[2])))
-    print(*(json.dumps(each.as_json(), ensure_ascii=False) for each in taken), sep="\n")  # noqa: T201 — the answer
-    print(told(taken), file=sys.stderr)  # noqa: T201 — for people
+    lines = [json.dumps(measurement.as_json(), ensure_ascii=False) for measurement in taken]
+    print(*lines, sep="\n")  # noqa: T201 — the answer
+    print(format_table(taken), file=sys.stderr)  # noqa: T201 — for people

@@ -1,8 +1,7 @@
-"""What it costs to keep a run in history, and to ask a hundred such runs about one node.
+"""The cost to append a run to the history, and to query a hundred runs about one node.
 
-One run of a million outcomes is stored and kept for real. The other ninety-nine are its files under other names and
-days: what they hold repeats, so only the times and the bytes mean something. `python -m bench.history RUN HOME` keeps
-one run.
+One run of a million outcomes is real. The other ninety-nine are copies of its files under other names and days, so
+only times and bytes are meaningful. `python -m bench.history RUN HOME` appends one run.
 """
 
 from __future__ import annotations
@@ -32,28 +31,28 @@ NOW = SystemClock().now()
 NODE = f"n{NODES // 2:05}"
 ASK_S, COMMAND_S, BYTES, PEAK_MB = 0.2, 1.5, 10.0, 300.0
 TIMES = 5
-Question = Callable[[OutcomeHistory], object]
+Query = Callable[[OutcomeHistory], object]
 
 
 def measurements(folder: Path) -> Iterator[Figure]:
-    """Keep a run, then ask a hundred, all below `folder`."""
+    """Append a run, then query a hundred, all below `folder`."""
     reports = folder / "fleet" / "reports"
-    run = stored(reports)
+    run = store_run(reports)
     spent = cost([sys.executable, "-m", "bench.history", str(run), str(history_folder(reports))], Path.cwd(), times=1)
     what = f"{NODES * CHECKS:,} outcomes"
-    kept = sum(file.stat().st_size for file in history_folder(reports).rglob("*.parquet"))
+    size = sum(file.stat().st_size for file in history_folder(reports).rglob("*.parquet"))
     parts = {"cpu_s": spent.cpu_s, "run_bytes": run.stat().st_size / NODES / CHECKS}
-    yield Figure(f"history of {what}: on disk", kept / NODES / CHECKS, "B an outcome", "at most", BYTES, parts)
-    yield Figure(f"history of {what}: peak memory while kept", spent.peak_mb, "MB", "at most", PEAK_MB)
-    many(reports)
-    yield _asked(reports)
+    yield Figure(f"history of {what}: on disk", size / NODES / CHECKS, "B an outcome", "at most", BYTES, parts)
+    yield Figure(f"history of {what}: peak memory while appended", spent.peak_mb, "MB", "at most", PEAK_MB)
+    copy_run(reports)
+    yield _measure_queries(reports)
     command = [str(BIN / "assay"), "history", NODE, "--outcomes", "--fleet", str(reports.parent)]
     spent = cost(command, Path.cwd())
     yield Figure(f"assay history {NODE} --outcomes, {RUNS} runs", spent.cpu_s, "s", "at most", COMMAND_S)
 
 
-def stored(reports: Path) -> Path:
-    """Write down a run of 10,000 nodes × 100 checks; one outcome in fifty fails, every third is of a number."""
+def store_run(reports: Path) -> Path:
+    """Store a run of 10,000 nodes × 100 checks; every fiftieth outcome fails, every third has a measurement."""
     chance = random.Random(1)  # noqa: S311 — outcomes need not be secret
     names = tuple(f"n{number:05}" for number in range(NODES))
     run = SuiteRun(f"{NOW:%Y%m%dT%H%M%S}.000-abcdef", NOW.isoformat(), ("production",), names, "c0ffee")
@@ -67,8 +66,8 @@ def stored(reports: Path) -> Path:
     return file
 
 
-def many(reports: Path) -> None:
-    """Lay the one run's files under the days before, as if there had been a run on each."""
+def copy_run(reports: Path) -> None:
+    """Copy the run's files to earlier days, as if there had been a run on each."""
     for table in HISTORY_TABLES:
         (one,) = history_folder(reports).glob(f"{table}/*/*.parquet")
         for number in range(1, RUNS):
@@ -97,26 +96,26 @@ def _outcome(chance: random.Random, node: str, pool: str, number: int, check: in
     )
 
 
-def _asked(reports: Path) -> Figure:
-    """Time each question in CPU seconds, every time with history opened anew."""
-    of = OutcomeQuery(nodes=[NODE])
-    questions: dict[str, Question] = {
-        "figure": lambda history: query_turns(history, of, days=DAYS),
-        "every_outcome_s": lambda history: query_outcomes(history, of, days=DAYS),
-        "flapping_s": lambda history: query_flaky_checks(history, of, days=DAYS),
-        "noise_s": lambda history: query_noise(history, of, days=DAYS),
+def _measure_queries(reports: Path) -> Figure:
+    """Measure the CPU seconds of each query, each time on a newly opened history."""
+    node = OutcomeQuery(nodes=[NODE])
+    queries: dict[str, Query] = {
+        "figure": lambda history: query_turns(history, node, days=DAYS),
+        "every_outcome_s": lambda history: query_outcomes(history, node, days=DAYS),
+        "flapping_s": lambda history: query_flaky_checks(history, node, days=DAYS),
+        "noise_s": lambda history: query_noise(history, node, days=DAYS),
         "all_pools_30_days_s": lambda history: query_pool_rates(history, days=30),
     }
-    taken = {name: min(_seconds(reports, question) for _ in range(TIMES)) for name, question in questions.items()}
+    taken = {name: min(_seconds(reports, query) for _ in range(TIMES)) for name, query in queries.items()}
     what = f"history of one node: {DAYS} days, {RUNS} runs of {NODES * CHECKS:,} outcomes"
     return Figure(what, taken.pop("figure"), "s", "at most", ASK_S, taken)
 
 
-def _seconds(reports: Path, question: Question) -> float:
+def _seconds(reports: Path, query: Query) -> float:
     with OutcomeHistory(history_folder(reports), NOW) as history:
-        began = time.process_time()
-        question(history)
-        return time.process_time() - began
+        start = time.process_time()
+        query(history)
+        return time.process_time() - start
 
 
 if __name__ == "__main__":

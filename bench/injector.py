@@ -1,4 +1,4 @@
-"""Makes histories of faults, weighted by the counts of Llama 3's Table 5 (`llama3.yaml`)."""
+"""Makes histories of faults, weighted by the counts in Table 5 of the Llama 3 paper (`llama3.yaml`)."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import yaml
 DAY = 86400.0
 RACK = 4
 JOB_ENDS = 3600.0
-"""After so many seconds the job that ran on a node has ended or gone elsewhere; our own choice."""
+"""Seconds after which the job on a node has ended or moved; our own assumption."""
 FLAPS = 3
-"""A link that flaps goes down so often within minutes, else it is no fault."""
+"""How often a flapping link goes down within minutes; fewer times are no fault."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
-    """The whole table: over so many days, on so many nodes."""
+    """The whole table: the period in days, the number of nodes, and the rows."""
 
     days: float
     nodes: int
@@ -38,40 +38,43 @@ class Table:
 
     @property
     def rate(self) -> float:
-        """Interruptions a node and day."""
+        """Interruptions per node and day."""
         return sum(row.count for row in self.rows) / (self.days * self.nodes)
 
 
-def table() -> Table:
-    """Return the table as it stands in its file."""
+def load_table() -> Table:
+    """Return the table from its file."""
     plain = yaml.safe_load((Path(__file__).parent / "llama3.yaml").read_text())
     return Table(plain["days"], plain["nodes"], [Row(**row) for row in plain["rows"]])
 
 
-def as_it_was(told: Table, seed: int = 1) -> list[dict[str, Any]]:
-    """Return a history in which every row happens as often as it did."""
+def make_original_history(table: Table, seed: int = 1) -> list[dict[str, Any]]:
+    """Return a history in which each row occurs as often as in the table."""
     chance = random.Random(seed)  # noqa: S311 — a history, not a secret
-    happened = [row for row in told.rows for _ in range(row.count)]
-    return list(_history(chance, happened, told.days, told.nodes))
+    interruptions = [row for row in table.rows for _ in range(row.count)]
+    return list(_make_events(chance, interruptions, table.days, table.nodes))
 
 
-def at_that_rate(told: Table, nodes: int, days: float, times: float = 1, seed: int = 1) -> list[dict[str, Any]]:
-    """Return a history of another fleet, at `times` the rate, with rows drawn by their counts."""
+def make_scaled_history(table: Table, nodes: int, days: float, times: float = 1, seed: int = 1) -> list[dict[str, Any]]:
+    """Return a history of another fleet, at `times` the table's rate, with rows drawn by their counts."""
     chance = random.Random(seed)  # noqa: S311
-    count = round(told.rate * nodes * days * times)
-    happened = chance.choices(told.rows, [row.count for row in told.rows], k=count)
-    return list(_history(chance, happened, days, nodes))
+    count = round(table.rate * nodes * days * times)
+    interruptions = chance.choices(table.rows, [row.count for row in table.rows], k=count)
+    return list(_make_events(chance, interruptions, days, nodes))
 
 
-def _history(chance: random.Random, happened: Iterable[Row], days: float, nodes: int) -> Iterator[dict[str, Any]]:
-    for number, row in enumerate(happened):
+def _make_events(
+    chance: random.Random, interruptions: Iterable[Row], days: float, nodes: int
+) -> Iterator[dict[str, Any]]:
+    for number, row in enumerate(interruptions):
         index, at = chance.randrange(nodes), chance.uniform(0, days * DAY)
         if row.shows:
-            yield from _shown(row, chance.choice(row.shows), f"t{index:04}", f"r{index // RACK:03}", at, number)
+            fault = chance.choice(row.shows)
+            yield from _make_fault_events(row, fault, f"t{index:04}", f"r{index // RACK:03}", at, number)
 
 
-def _shown(row: Row, fault: str, node: str, rack: str, at: float, number: int) -> Iterator[dict[str, Any]]:
-    """Yield the events of one interruption; their detail tells which it is."""
+def _make_fault_events(row: Row, fault: str, node: str, rack: str, at: float, number: int) -> Iterator[dict[str, Any]]:
+    """Yield the events of one interruption; `detail` identifies it."""
     where = {"node": node, "pool": "training", "rack": rack}
     for flap in range(FLAPS if fault.endswith(".flap") else 1):
         yield {

@@ -1,4 +1,4 @@
-"""Makes a fleet with evidence to judge, and the same checks as plain parametrized pytest beside its suites."""
+"""Makes a fleet with evidence to judge, and its checks a second time as plain parametrized pytest."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bench.programs import ROOT
 JUDGED = ("seatrial", "zap", "test", "production")
 ILL_SHARE = 0.02
 HOT, NARROW = 8, 4
-"""GPUs of a node that are too hot, and on too few lanes: with its serial number, 2 % of what is judged of it."""
+"""GPUs of a bad node that are too hot, and with too few PCIe lanes: 2 % of its outcomes fail."""
 
 PHASES = ["--phase", ",".join(JUDGED)]
 
@@ -27,17 +27,17 @@ from pathlib import Path
 import pytest
 
 from assay.fleet.fleet_loader import load_fleet
-from assay.harness.selection.command_line_selection import kind_of
-from assay.harness.selection.declared_checks import Selection
-from assay.harness.fixtures.check_fixtures import Fixtures
-from assay.harness.judging.evidence_cache import Shelf
-from assay.harness.judging.verdict import Trial
-from assay.model.outcome import Subject
+from assay.harness.selection.command_line_selection import find_subject_kind
+from assay.harness.selection.declared_checks import NodeSelection
+from assay.harness.fixtures.check_fixtures import CheckFixtures
+from assay.harness.judging.evidence_cache import EvidenceCache
+from assay.harness.judging.verdict import CheckContext
+from assay.model.outcome import CheckSubject
 
-TRIAL = pytest.StashKey()
-SHELF = pytest.StashKey()
+CONTEXT = pytest.StashKey()
+CACHE = pytest.StashKey()
 FLEET = load_fleet(Path({fleet!r}))
-SELECTION = Selection(FLEET, tuple(FLEET.nodes))
+SELECTION = NodeSelection(FLEET, tuple(FLEET.nodes))
 
 
 @cache
@@ -46,27 +46,27 @@ def ids_of(kind):
 
 
 def pytest_configure(config):
-    config.stash[SHELF] = Shelf(Path(config.getoption("--evidence")), most=10**6)
-    config.pluginmanager.register(Fixtures(FLEET, "", TRIAL))
+    config.stash[CACHE] = EvidenceCache(Path(config.getoption("--evidence")), 10**6)
+    config.pluginmanager.register(CheckFixtures(FLEET, "", CONTEXT))
 
 
 def pytest_generate_tests(metafunc):
-    ids = ids_of(kind_of(metafunc.function))
+    ids = ids_of(find_subject_kind(metafunc.function))
     metafunc.parametrize("subject", ids, ids=ids, indirect=True)
 
 
 def pytest_runtest_setup(item):
-    subject = Subject.parse(item.callspec.params["subject"])
+    subject = CheckSubject.parse(item.callspec.params["subject"])
     node = subject.name if subject.name in FLEET.nodes else ""
-    item.stash[TRIAL] = Trial(item.originalname, subject, node, item.config.stash[SHELF])
+    item.stash[CONTEXT] = CheckContext(item.originalname, subject, node, item.config.stash[CACHE])
 """
-"""Fixtures of the same classes, repeated over the same subjects. A check passes or fails as pytest has it: that it is
-no pass to go on past a silent reading is left out, and so are outcomes and measurements.
+"""A conftest.py with fixtures of the same classes, for the same subjects. Verdicts are pytest's own: checks that ignore
+an unavailable reading pass, and there are no outcomes and measurements.
 """
 
 
 def small_fleet(folder: Path, nodes: int) -> Path:
-    """Make a fleet whose suites are those that look at nodes and racks, with the same checks below `plain`."""
+    """Make a fleet with the suites about nodes and racks, and with the same checks below `plain`."""
     fleet = make(folder / "fleet", nodes)
     for suite in (fleet / "suites").iterdir():
         if suite.name not in JUDGED:
@@ -77,9 +77,9 @@ def small_fleet(folder: Path, nodes: int) -> Path:
     return fleet
 
 
-def evidence(of: Path, nodes: int, *, ill: bool = False, first: int = 0) -> Path:
-    """Write evidence of `nodes` nodes from `first` on into the folder `of`, and return the folder."""
-    of.mkdir(parents=True)
+def evidence(folder: Path, nodes: int, *, ill: bool = False, first: int = 0) -> Path:
+    """Write evidence of `nodes` nodes, from `first` on, into a new folder, and return the folder."""
+    folder.mkdir(parents=True)
     recorded = json.loads((ROOT / "suites" / "recordings" / "hgx-h100.json").read_text())
     for number in range(first, first + nodes):
         document = copy.deepcopy(recorded)
@@ -87,18 +87,18 @@ def evidence(of: Path, nodes: int, *, ill: bool = False, first: int = 0) -> Path
         if ill:
             _spoil(document["channels"]["probe"]["gpu"]["devices"])
         text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-        (of / f"{node_name(number)}.json").write_text(text)
-    return of
+        (folder / f"{node_name(number)}.json").write_text(text)
+    return folder
 
 
 def counts_of(file: Path) -> Counter[str]:
-    """Return how many outcomes of each verdict a file holds."""
+    """Return the number of outcomes of each verdict in a run's file."""
     with StoredRun.open(file) as stored:
         return stored.counts()
 
 
 def _fit(document: dict[str, Any], number: int) -> None:
-    """Let the recording be of another node: its name, its serial number, its adapters' GUIDs."""
+    """Change the recording to another node: name, serial number, GUIDs of the adapters."""
     document["node"] = node_name(number)
     probe, serial = document["channels"]["probe"], f"A52{number + 1:012}"
     for rail, name in enumerate(sorted(probe["hca"])):

@@ -1,6 +1,6 @@
-"""How 1,000 nodes of a Kubernetes cluster stand, and 150 cordons there.
+"""The time to read the status of 1,000 Kubernetes nodes, and to cordon 150 of them.
 
-The API server is the one of the tests, in this process: its work, and its models', is part of every figure.
+The API server is that of the tests, in this process: its CPU time is part of every figure.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from assay.model.specs.node_settings import make_node_settings
 from assay.schedulers.kubernetes_adapter import KubernetesScheduler
 from bench.measurement import Measurement
 
@@ -20,7 +21,7 @@ ROOM = Path(__file__).resolve().parents[1] / "tests" / "schedulers" / "kubernete
 
 
 def measurements(folder: Path) -> Iterator[Measurement]:
-    """Measure both on a cluster that is made below `folder`."""
+    """Measure both on a cluster below `folder`."""
     sys.path.append(str(ROOM))
     make: Any = importlib.import_module("kube_make")
     rights: Any = importlib.import_module("kube_rights")
@@ -31,7 +32,8 @@ def measurements(folder: Path) -> Iterator[Measurement]:
     _fill(fake, make)
     fake.start()
     try:
-        adapter = KubernetesScheduler({"kubernetes": {"kubeconfig": str(fake.kubeconfig("all"))}})
+        cluster = {"kubernetes": {"kubeconfig": str(fake.kubeconfig("all"))}}
+        adapter = KubernetesScheduler(make_node_settings(cluster))
         names = [f"m{number}" for number in range(NODES)]
         adapter.read_statuses(names[:1])
         what = f"standings of {NODES} Kubernetes nodes with {NODES * PODS_EACH} pods"
@@ -52,10 +54,10 @@ def _fill(fake: Any, make: Any) -> None:
         for nth in range(PODS_EACH):
             kind = "DaemonSet" if nth else "Job"
             fake.put("pods", "ml", make.pod(f"p{number}-{nth}", f"m{number}", kind=kind))
-    fake.settle = lambda: None  # nothing is to be placed or ended
+    fake.settle = lambda: None  # no pod starts or ends
 
 
 def _seconds(work: Callable[[], object]) -> float:
-    began = time.perf_counter()
+    start = time.perf_counter()
     work()
-    return time.perf_counter() - began
+    return time.perf_counter() - start

@@ -1,7 +1,7 @@
-"""Makes the runs of a fleet as they would be stored, without judging anything: `python -m bench.made_runs FLEET [N]`.
+"""`python -m bench.made_runs FLEET [N]` stores N runs of a fleet, without judging anything.
 
-Each node has as many outcomes as asked for, all of declared checks. Most pass; what does not is planted, so that there
-is something to find: a rack, a switch, a node, and what nobody looks after.
+Each node has a given number of outcomes of declared checks. Most pass; planted failures hit a rack, a switch, single
+nodes, known issues and observed checks.
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ PLACE = "specs/nodes/hgx-h100.yaml:58"
 
 @dataclass(frozen=True)
 class Planted:
-    """What fails on which nodes: the part ("" any) of checks whose id holds a word, from a run on (0 the newest)."""
+    """A planted failure: checks with `word` in their id, on `nodes` and `part` ("" any), in runs `since` to `until`.
+
+    Runs are counted backwards; 0 is the newest.
+    """
 
     word: str
     reason: str
@@ -40,14 +43,14 @@ class Planted:
     observed: bool = False
 
     def meets(self, check: str, node: str, part: str, ago: int) -> bool:
-        """Whether an outcome of the run so many ago is one of these."""
+        """Return whether an outcome of the run `ago` runs before the newest fails."""
         return (
             self.until < ago <= self.since and node in self.nodes and self.word in check and part.startswith(self.part)
         )
 
 
 def make(fleet: Fleet, reports: Path, each: int, runs: int) -> list[Path]:
-    """Store so many runs, `each` outcomes on every node, below `reports`; return their files, oldest first."""
+    """Store `runs` runs with `each` outcomes a node below `reports`; return their files, oldest first."""
     nodes = list(fleet.nodes.values())
     planted = faults(nodes)
     late = {node.name for node in nodes[len(nodes) // 3 : len(nodes) // 3 + 2]}
@@ -55,7 +58,7 @@ def make(fleet: Fleet, reports: Path, each: int, runs: int) -> list[Path]:
 
 
 def faults(nodes: list[Node]) -> list[Planted]:
-    """Return what fails in a fleet of these nodes."""
+    """Return the planted failures for these nodes."""
     racks: dict[str, list[str]] = {}
     for node in nodes:
         racks.setdefault(node.rack, []).append(node.name)
@@ -95,9 +98,9 @@ def _run(fleet: Fleet, reports: Path, each: int, ago: int, planted: list[Planted
 
 def _outcomes(fleet: Fleet, node: Node, each: int, at: datetime, ago: int, planted: list[Planted]) -> Iterator[Outcome]:
     seen = (at - timedelta(minutes=5)).isoformat()
-    trial = {one.word for one in planted if one.observed}
+    observed = {failure.word for failure in planted if failure.observed}
     for check, part in _judged(fleet, node, each):
-        met = next((one for one in planted if one.meets(check.id, node.name, part, ago)), None)
+        met = next((failure for failure in planted if failure.meets(check.id, node.name, part, ago)), None)
         subject = f"{node.subject}/{part}" if part else node.subject
         measured = (Measurement("pcie_width", 8 if met else 16, "lanes", 16.0, None, PLACE),)
         yield Outcome(
@@ -113,12 +116,12 @@ def _outcomes(fleet: Fleet, node: Node, each: int, at: datetime, ago: int, plant
             duration_s=0.0001,
             measurements=measured if "pcie" in check.id else (),
             known=met.known if met else "",
-            observed=any(word in check.id for word in trial),
+            observed=any(word in check.id for word in observed),
         )
 
 
 def _judged(fleet: Fleet, node: Node, each: int) -> list[tuple[CheckDeclaration, str]]:
-    """Return the checks and parts of a node, evenly spread over all that it has."""
+    """Return `each` checks and parts of a node, evenly spread over all of them."""
     key = node.spec
     if key not in _SHAPES:
         due = list_selected_outcomes(NodeSelection(fleet, (node.name,)), ())

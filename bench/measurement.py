@@ -1,4 +1,4 @@
-"""One measurement: a figure against its bound, with the figures that it was made of."""
+"""One measurement: a figure and its bound, with the figures that it was computed from."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 @dataclass(frozen=True)
 class Measurement:
-    """What was measured, in which unit, and on which side of `bound` it must stay. `made_of` are the parts."""
+    """What was measured, the figure with its unit, and its bound. `made_of` are the figures behind it."""
 
     what: str
     figure: float
@@ -19,12 +19,12 @@ class Measurement:
 
     @property
     def holds(self) -> bool:
-        """Whether the figure is on the good side of its bound."""
+        """Whether the bound holds."""
         return self.figure <= self.bound if self.side == "at most" else self.figure >= self.bound
 
     def as_json(self) -> dict[str, Any]:
         """Return the measurement as plain JSON data."""
         figures = {name: round(figure, 4) for name, figure in {"figure": self.figure, **self.made_of}.items()}
         figure = figures.pop("figure")
-        said = {"what": self.what, "figure": figure, "unit": self.unit, "side": self.side, "bound": self.bound}
-        return {**said, "holds": self.holds, **figures}
+        bound = {"what": self.what, "figure": figure, "unit": self.unit, "side": self.side, "bound": self.bound}
+        return {**bound, "holds": self.holds, **figures}

@@ -1,6 +1,6 @@
-"""What a million outcomes cost in shards, against ten times what pytest needs for 100,000: time, memory, bytes.
+"""The cost of a million outcomes in shards, compared with ten times 100,000 in one pytest: time, memory, bytes.
 
-`python -m bench.million FLEET` judges a fleet in shards, two at a time, and tells no ledger of it.
+`python -m bench.million FLEET` judges a fleet in shards, two at a time, without a ledger.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ JOBS = 2
 
 
 def measurements(folder: Path) -> Iterator[Measurement]:
-    """Measure two fleets, made below `folder`, of which 2 % of the outcomes fail."""
-    few, many = (_fleet(folder / f"{nodes}", nodes) for nodes in (SMALL, BIG))
-    kept = few / "own.sqlite"
-    before = _alone(few, kept)
+    """Measure two fleets below `folder`; 2 % of their outcomes fail."""
+    few, many = (_make_fleet(folder / f"{nodes}", nodes) for nodes in (SMALL, BIG))
+    store = few / "own.sqlite"
+    before = _pytest_seconds(few, store)
     shards = cost([sys.executable, "-m", "bench.million", str(many)], ROOT, times=1)
-    pytest_s = (before + _alone(few, kept)) / 2  # a machine that others use is not as fast all the time
+    pytest_s = (before + _pytest_seconds(few, store)) / 2  # before and after, since other load changes
     run = find_run(many / "reports", "last")
-    few_outcomes, outcomes = _judged(kept), _judged(run)
+    few_outcomes, outcomes = _count_judged(store), _count_judged(run)
     each, alone = shards.cpu_s / outcomes, pytest_s / few_outcomes
     what = f"{outcomes:,} outcomes in shards"
     parts = {"cpu_s": shards.cpu_s, "against_cpu_s": pytest_s, "against_outcomes": few_outcomes}
@@ -42,19 +42,19 @@ def measurements(folder: Path) -> Iterator[Measurement]:
     yield Measurement(f"{what}: their store", run.stat().st_size / outcomes, "B/outcome", "at most", BYTES)
 
 
-def _alone(fleet: Path, kept: Path) -> float:
+def _pytest_seconds(fleet: Path, store: Path) -> float:
     """Return the CPU seconds of one pytest over a fleet."""
-    kept.unlink(missing_ok=True)
-    return cost([*PYTEST, "suites", *PHASES, "--store", str(kept)], fleet, times=1, well=ENDED).cpu_s
+    store.unlink(missing_ok=True)
+    return cost([*PYTEST, "suites", *PHASES, "--store", str(store)], fleet, times=1, well=ENDED).cpu_s
 
 
-def _judged(file: Path) -> int:
-    """Return how many outcomes were judged: an error here is a declared check of a suite that the fleet lacks."""
+def _count_judged(file: Path) -> int:
+    """Return the number of judged outcomes. Errors are declared checks of suites that this fleet lacks."""
     counts = counts_of(file)
     return counts.total() - counts["error"]
 
 
-def _fleet(folder: Path, nodes: int) -> Path:
+def _make_fleet(folder: Path, nodes: int) -> Path:
     fleet = small_fleet(folder, nodes)
     evidence(fleet / ".assay" / "evidence" / "latest", nodes, ill=True)
     return fleet
@@ -63,9 +63,9 @@ def _fleet(folder: Path, nodes: int) -> Path:
 def judge(root: Path) -> None:
     """Judge the whole fleet at `root` by its last evidence."""
     fleet = load_fleet(root)
-    evidence_of = root / ".assay" / "evidence" / "latest"
-    asked = {"nodes": list(fleet.nodes), "phases": JUDGED, "jobs": JOBS}
-    run_validation(fleet, evidence_of, reports=root / "reports", ledger=None, clock=SystemClock(), **asked)
+    latest, nodes = root / ".assay" / "evidence" / "latest", list(fleet.nodes)
+    reports, clock = root / "reports", SystemClock()
+    run_validation(fleet, latest, nodes=nodes, phases=JUDGED, jobs=JOBS, reports=reports, ledger=None, clock=clock)
 
 
 if __name__ == "__main__":

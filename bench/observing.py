@@ -1,4 +1,4 @@
-"""What observing costs: one probe on its node, one reading, and a thousand nodes from here."""
+"""The cost of observing: one probe on its node, one isolated reading, and a thousand nodes from here."""
 
 from __future__ import annotations
 
@@ -29,29 +29,29 @@ from bench.tree_cost import tree_cost
 MANY, DEAD = 1000, 50
 READINGS = 20_000
 ANSWER = 90_000
-"""Bytes of a stand-in's document: as many as a lab node's."""
+"""Bytes of a stand-in's document, as many as a lab node's."""
 
 
 def measurements(folder: Path) -> Iterator[Measurement]:
-    """Measure the probe on a lab node made below `folder`, its runner, and the fan-out over local stand-ins."""
-    yield from _probe(folder)
-    yield _reading()
-    yield from _thousand(folder)
+    """Measure the probe on a lab node below `folder`, one isolated reading, and a thousand local stand-ins."""
+    yield from _measure_probe(folder)
+    yield _measure_reading()
+    yield from _measure_many_nodes(folder)
 
 
-def _probe(folder: Path) -> Iterator[Measurement]:
+def _measure_probe(folder: Path) -> Iterator[Measurement]:
     declared, world = load_fleet(ROOT), LabWorld(folder / "lab")
     build_world(replace(declared, nodes={"n0001": declared.nodes["n0001"]}, designs={}), world, datetime.now(UTC), 1.0)
     shell = [sys.executable, "-m", "assay.lab.node.shell", str(world.home), "n0001"]
     runs = [tree_cost([*shell, "python3", "-I", "-S", "-"], build_probe_script()) for _ in range(5)]
-    way = min(tree_cost([*shell, "true"]).cpu_s for _ in range(3))
-    cpu_s = min(run.cpu_s for run in runs) - way
+    shell_s = min(tree_cost([*shell, "true"]).cpu_s for _ in range(3))
+    cpu_s = min(run.cpu_s for run in runs) - shell_s
     made_of = {"script_bytes": float(len(build_probe_script()))}
     yield Measurement("a probe of a lab node, brought along, children included", cpu_s, "s", "at most", 0.5, made_of)
     yield Measurement("its memory at the most", max(run.peak_mb for run in runs), "MB", "at most", 60)
 
 
-def _reading() -> Measurement:
+def _measure_reading() -> Measurement:
     area = {str(number): partial(value, number) for number in range(READINGS)}
     before = _cpu_s()
     gather_isolated({"area": lambda: area}, 60)
@@ -59,7 +59,7 @@ def _reading() -> Measurement:
     return Measurement("a deadline of its own for a reading", each_us, "µs", "at most", 50)
 
 
-def _thousand(folder: Path) -> Iterator[Measurement]:
+def _measure_many_nodes(folder: Path) -> Iterator[Measurement]:
     answer = folder / "answer.json"
     answer.write_text('{"probe": {"text": {"value": "' + "x" * ANSWER + '"}}}')
     well = ["sh", "-c", f"cat > /dev/null; sleep 0.2; cat {answer}", "-"]
@@ -72,17 +72,20 @@ def _thousand(folder: Path) -> Iterator[Measurement]:
 
 
 def _wall_s(well: list[str], dead: int) -> tuple[float, float]:
-    """Read `MANY` stand-ins, of which `dead` never answer; return when the last other was in, and our CPU seconds."""
+    """Read `MANY` stand-ins, of which `dead` never answer.
+
+    Return the seconds until the last answer, and our CPU seconds.
+    """
     hung = ["sh", "-c", "sleep 60", "-"]
-    ways = [hung if dead and number % (MANY // dead) == 0 else well for number in range(MANY)]
+    commands = [hung if dead and number % (MANY // dead) == 0 else well for number in range(MANY)]
     nodes = {
-        f"n{number}": Node(f"n{number}", "p", "s", "r", 1, "x", "spec", "managed", settings=NodeSettings(reach=way))
-        for number, way in enumerate(ways)
+        f"n{number}": Node(f"n{number}", "p", "s", "r", 1, "x", "spec", "managed", settings=NodeSettings(reach=command))
+        for number, command in enumerate(commands)
     }
-    begun, before, answers = time.monotonic(), resource.getrusage(resource.RUSAGE_SELF), []
-    for one in stream_evidence(Fleet(Path("/"), nodes), list(nodes), clock=SystemClock(), deadline_s=5):
-        if "failed" not in one.channels["probe"]:
-            answers.append(time.monotonic() - begun)
+    start, before, answers = time.monotonic(), resource.getrusage(resource.RUSAGE_SELF), []
+    for document in stream_evidence(Fleet(Path("/"), nodes), list(nodes), clock=SystemClock(), deadline_s=5):
+        if "failed" not in document.channels["probe"]:
+            answers.append(time.monotonic() - start)
     if len(answers) != MANY - dead:
         raise RuntimeError(f"{len(answers)} stand-ins answered, not {MANY - dead}")
     after = resource.getrusage(resource.RUSAGE_SELF)
@@ -90,5 +93,5 @@ def _wall_s(well: list[str], dead: int) -> tuple[float, float]:
 
 
 def _cpu_s() -> float:
-    both = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(one.ru_utime + one.ru_stime for one in both)
+    usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages)

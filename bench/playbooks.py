@@ -1,7 +1,7 @@
-"""What a host costs in a playbook: our tasks, run inside ansible-playbook, against Ansible's way through a module.
+"""The cost of a host in a playbook: our tasks, which run inside ansible-playbook, compared with a module of Ansible.
 
-Both ask the same BMCs of the lab for the firmware that they read. Ours log in, read the fleet's specs and compare, with
---check, so that nothing is changed; `ansible.builtin.uri` gets one resource. An empty task stands for what any costs.
+Both read firmware versions from the same BMCs of the lab. Ours log in, read the fleet's specs and compare, with --check
+so that nothing changes; `ansible.builtin.uri` gets one resource. The cost of an empty task is subtracted.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ def measurements(folder: Path) -> Iterator[Measurement]:
         firmware = _cpu_s(root, "ours", {"assay.fleet.firmware": {"components": ["bmc"]}})
         power = _cpu_s(root, "power", {"assay.fleet.power": {"reset": "ForceRestart"}})
         module = _cpu_s(root, "theirs", {"ansible.builtin.uri": _uri(ca)})
-    told = {"hosts": len(names), "empty_s_each": empty, "firmware_s_each": firmware, "power_s_each": power}
+    parts = {"hosts": len(names), "empty_s_each": empty, "firmware_s_each": firmware, "power_s_each": power}
     what = "one task on a host, beyond an empty one: through a module of Ansible's / our firmware task"
     yield Measurement(
-        what, (module - empty) / (firmware - empty), "×", "at least", AT_LEAST, {**told, "module_s_each": module}
+        what, (module - empty) / (firmware - empty), "×", "at least", AT_LEAST, {**parts, "module_s_each": module}
     )
 
 
 def _lay_over(root: Path, ports: Mapping[str, int], ca: Path) -> None:
-    """Lead the hosts to the lab's BMCs, as the lab's own overlay does."""
+    """Point the hosts to the lab's BMCs, as the lab's own overlay does."""
     os.environ["ASSAY_BENCH_BMC"] = f"{USER}:{PASSWORD}"
     plain = {"bmc_address": "127.0.0.1", "bmc_ca": str(ca), "bmc_credentials": {"env": "ASSAY_BENCH_BMC"}}
     variables = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
@@ -63,7 +63,7 @@ def _uri(ca: Path) -> dict[str, Any]:
 
 
 def _cpu_s(root: Path, name: str, task: dict[str, Any]) -> float:
-    """Return the CPU seconds that each host costs."""
+    """Return the CPU seconds per host."""
     book = root / "playbooks" / f"{name}.yml"
     book.write_text(yaml.safe_dump([{"hosts": "measured", "gather_facts": False, "tasks": [{"name": name, **task}]}]))
     where = ["-i", str(root / "inventory"), "-i", str(root / ".assay" / "lab" / "inventory.yml")]

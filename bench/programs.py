@@ -1,4 +1,4 @@
-"""The programs that are measured, and the floors that they are measured against."""
+"""The measured programs, and the programs that they are compared with."""
 
 from __future__ import annotations
 

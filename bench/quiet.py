@@ -1,7 +1,7 @@
-"""What a pass over a large fleet costs in which nothing happens and nobody's turn has come.
+"""The cost of a pass over a large fleet in which nothing happens and no observation is due.
 
-The ledger knows 10,000 nodes with ten lines of history and twenty outcomes each, every fabric was scanned, every
-probe and BMC was heard. Warm is a turn of the loop with all that it does now and then; cold is a process that begins.
+The ledger has 10,000 nodes, each with ten entries and twenty outcomes; every fabric was scanned, every probe and BMC
+has answered. Warm is a turn of the loop with all its periodic work; cold includes the start of the process.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from assay.fleet.fleet_loader import load_fleet
 from assay.harness.selection.declared_checks import DeclaredOutcomes
 from assay.ledger.store import Ledger
 from assay.lifecycle import ledger_entries
-from assay.lifecycle.faults.detection import FaultClearance, FaultObservation
+from assay.lifecycle.faults.detection import FaultObservation
+from assay.lifecycle.faults.recovery import FaultClearance
 from assay.model.evidence import EvidenceDocument
 from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry
@@ -45,7 +46,7 @@ THEN = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 @dataclass
 class Now:
-    """A clock that stands still."""
+    """A clock that moves only when it sleeps."""
 
     at: datetime
 
@@ -54,79 +55,80 @@ class Now:
         return self.at
 
     def sleep(self, seconds: float) -> None:
-        """Let time pass."""
+        """Move on by `seconds`."""
         self.at += timedelta(seconds=seconds)
 
 
 def measurements(folder: Path) -> Iterator[Measurement]:
-    """Measure a pass over quiet nodes, cold and warm, in a fleet made below `folder`."""
+    """Measure a pass over quiet nodes, cold and warm, in a fleet below `folder`."""
     root = make(folder / "quiet", NODES)
-    desk = desk_of(root)
-    furnish(desk)
-    desk.ledger.close()
-    begun = time.process_time()
-    desk = desk_of(root)
-    read = time.process_time() - begun
-    loop = loop_of(desk)
+    context = make_context(root)
+    write_past(context)
+    context.ledger.close()
+    start = time.process_time()
+    context = make_context(root)
+    read = time.process_time() - start
+    loop = make_loop(context)
     loop.begin()
     loop.run_everything_due()
-    cold = time.process_time() - begun
-    warm = min(_of_one_pass(loop) for _ in range(3))
+    cold = time.process_time() - start
+    warm = min(_measure_pass(loop) for _ in range(3))
     parts = {"cold_cpu_s": cold, "of_it_reading_the_fleet_s": read, "outcomes_in_the_ledger": NODES * OUTCOMES}
     yield Measurement(f"a pass over {NODES:,} quiet nodes", warm, "CPU s", "at most", BOUND_S, parts)
 
 
-def _of_one_pass(loop: ReconcileLoop) -> float:
-    begun = time.process_time()
+def _measure_pass(loop: ReconcileLoop) -> float:
+    start = time.process_time()
     loop.run_everything_due()
-    return time.process_time() - begun
+    return time.process_time() - start
 
 
-def desk_of(root: Path) -> ControllerContext:
-    """Return the desk of the fleet, a day after its nodes were judged."""
+def make_context(root: Path) -> ControllerContext:
+    """Return the context of the fleet, a day after its nodes were judged."""
     home = root / ".assay"
     ledger, store = Ledger.open(home / "ledger.sqlite"), EvidenceStore(home / "evidence")
     return ControllerContext(load_fleet(root), ledger, store, Now(THEN + timedelta(days=1)), home, root / "reports")
 
 
-def loop_of(desk: ControllerContext) -> ReconcileLoop:
-    """Return a loop over all nodes, with nobody who listens."""
-    told = LoopListener(lambda _: None, lambda _: None)
-    current = FleetReloader(desk.fleet.root, lambda: desk.fleet, desk.clock, told.on_message)
+def make_loop(context: ControllerContext) -> ReconcileLoop:
+    """Return a loop over all nodes that prints nothing."""
+    listener = LoopListener(lambda _: None, lambda _: None)
+    reloader = FleetReloader(context.fleet.root, lambda: context.fleet, context.clock, listener.on_message)
     return ReconcileLoop(
-        FleetStateCache(desk), RackAssignment(), current, lambda fleet: list(fleet.nodes), told, 86_400.0
+        FleetStateCache(context), RackAssignment(), reloader, lambda fleet: list(fleet.nodes), listener, 86_400.0
     )
 
 
-def furnish(desk: ControllerContext) -> None:
-    """Give the fleet a past, as written by what writes it."""
-    past = replace(desk, clock=Now(THEN - timedelta(days=30)))
+def write_past(context: ControllerContext) -> None:
+    """Write the fleet's past with the functions that the controller uses."""
+    past = replace(context, clock=Now(THEN - timedelta(days=30)))
     enroll_nodes(past)
-    desk.ledger.append(*(entry for name in desk.fleet.nodes for entry in _history(desk.fleet, name)))
-    names = list(desk.fleet.nodes)
-    declared = DeclaredOutcomes(desk.fleet)
+    context.ledger.append(*(entry for name in context.fleet.nodes for entry in _history(context.fleet, name)))
+    names = list(context.fleet.nodes)
+    declared = DeclaredOutcomes(context.fleet)
     for first in range(0, NODES, 500):
         some = names[first : first + 500]
         run = SuiteRun(f"run-{first:06}", THEN.isoformat(), ("production",), tuple(some))
-        desk.ledger.record(run, (one for name in some for one in _outcomes(declared, name)))
-    open_last_seen(desk).record_polls(
-        {(node.name, source): True for node in desk.fleet.nodes.values() for source in list_sources(node)},
-        desk.clock.now(),
+        context.ledger.record(run, (one for name in some for one in _outcomes(declared, name)))
+    open_last_seen(context).record_polls(
+        {(node.name, source): True for node in context.fleet.nodes.values() for source in list_sources(node)},
+        context.clock.now(),
     )
-    for design in desk.fleet.designs.values():
-        text = "".join(dump(compile_topology(design, desk.fleet)))
-        desk.evidence.store_latest(
-            EvidenceDocument(format_fabric_subject(design), desk.clock.now(), {"discovery": {"text": value(text)}})
+    for design in context.fleet.designs.values():
+        text = "".join(dump(compile_topology(design, context.fleet)))
+        context.evidence.store_latest(
+            EvidenceDocument(format_fabric_subject(design), context.clock.now(), {"discovery": {"text": value(text)}})
         )
 
 
 def _history(fleet: Fleet, name: str) -> Iterator[LedgerEntry]:
-    """Yield faults of a node that came and went."""
+    """Yield faults of a node that came and were cleared."""
     for number in range(FAULTS):
         at = THEN - timedelta(days=20 - number)
+        seen, mark = format_time(at), {"kernel": f"b:{number}"}
         fault = FaultObservation(
             f"fault-{name}-{number}", name, "gpu.xid.13", f"{fleet.nodes[name].subject}/gpu{number}", "informational",
-            "application", "none", 1, format_time(at), format_time(at), "a kernel of theirs", {"kernel": f"b:{number}"}, (),
+            "application", "none", 1, seen, seen, "a kernel of theirs", mark, (),
         )  # fmt: skip
         yield ledger_entries.make_fault_entry(fault, at)
         yield ledger_entries.make_cleared_entry(
@@ -151,5 +153,5 @@ def _outcomes(declared: DeclaredOutcomes, name: str) -> Iterator[Outcome]:
 if __name__ == "__main__":
     import sys
 
-    for one in measurements(Path(sys.argv[1])):
-        print(json.dumps(one.as_json()))  # noqa: T201 — the answer
+    for measurement in measurements(Path(sys.argv[1])):
+        print(json.dumps(measurement.as_json()))  # noqa: T201 — the answer

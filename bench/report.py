@@ -1,7 +1,7 @@
-"""What the reports of a big fleet cost to build, and how soon a browser shows them.
+"""The cost to build the reports of a big fleet, and the time until a browser shows them.
 
-The store is made without judging anything (`bench.made_runs`): 10,000 nodes with 100 outcomes each, and a run before
-that was told of already, so that there is something to compare with and a history to go on with.
+The runs are made without judging (`bench.made_runs`): 10,000 nodes with 100 outcomes each, and an earlier run that
+was already reported, for comparison and history.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ FIRST = "pool-01"
 
 
 def measurements(folder: Path) -> Iterator[Measurement]:
-    """Measure the second report of a fleet made below `folder`, and its pages in headless Chromium."""
+    """Measure the second report of a fleet below `folder`, and its pages in headless Chromium."""
     fleet = make_fleet(folder / "reported", NODES)
     earlier, newest = make_runs(load_fleet(fleet), fleet / "reports", EACH, runs=2)
     aside = shutil.move(newest.parent, folder)
@@ -44,7 +44,7 @@ def measurements(folder: Path) -> Iterator[Measurement]:
     what = f"{NODES:,} nodes, {NODES * EACH:,} outcomes"
     yield Measurement(f"assay report: {what}", spent.cpu_s, "s", "at most", BUILD_S, parts)
     if shutil.which("chromium") is None:
-        print("no chromium here: its part is left out", file=sys.stderr)  # noqa: T201 — for people
+        print("· Chromium is not installed: pages are not measured", file=sys.stderr)  # noqa: T201 — for people
         return
     for page, name in (("index.html", "overview"), ("allure/index.html", "Allure report")):
         usable = _usable_s(fleet / "reports", page)
@@ -52,7 +52,7 @@ def measurements(folder: Path) -> Iterator[Measurement]:
 
 
 def _usable_s(folder: Path, page: str) -> float:
-    """Return the seconds until the page shows the first pool and has time for the reader."""
+    """Return the seconds until the page shows the first pool and is idle."""
     from playwright.sync_api import sync_playwright
 
     with _served(folder) as address, sync_playwright() as playwright:
@@ -68,10 +68,10 @@ def _usable_s(folder: Path, page: str) -> float:
 
 
 class _Silent(http.server.SimpleHTTPRequestHandler):
-    """Serves files and says nothing of it."""
+    """Serves files without a log."""
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Print nothing."""
 
 
 @contextmanager

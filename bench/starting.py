@@ -1,4 +1,4 @@
-"""How soon a small verb answers, on the example fleet."""
+"""The time until a small verb answers, on the example fleet."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ START_S = 0.4
 
 
 def measurements(folder: Path) -> Iterator[Measurement]:
-    """Measure starts: against floors, and in seconds; of a fleet made below `folder` where there is a ledger."""
+    """Measure starts, as multiples of other programs and in seconds; those with a ledger in a fleet below `folder`."""
     yield against("assay check of the example fleet / ansible-inventory --list", CHECK, ANSIBLE, at_most=1)
     yield against("the probe on this machine / python -c pass", PROBE, PYTHON, at_most=25)
     yield start("assay --help", [*ASSAY, "--help"], ROOT)
@@ -26,27 +26,27 @@ def measurements(folder: Path) -> Iterator[Measurement]:
     for part in ("inventory", "specs", "suites"):
         shutil.copytree(ROOT / part, fleet / part)
     yield start("assay status, no ledger", STATUS, fleet)
-    ledger_of(fleet)
+    write_ledger(fleet)
     yield start("assay status, with a ledger", STATUS, fleet)
 
 
 def against(what: str, ours: list[str], floor: list[str], *, at_most: float) -> Measurement:
-    """Return the CPU time of `ours` as a multiple of the floor's."""
+    """Return the CPU time of `ours` as a multiple of that of `floor`."""
     mine, theirs = cost(ours, ROOT).cpu_s, cost(floor, ROOT).cpu_s
     return Measurement(what, mine / theirs, "×", "at most", at_most, {"cpu_s": mine, "against_cpu_s": theirs})
 
 
 def start(what: str, command: list[str], folder: Path) -> Measurement:
-    """Return the CPU seconds that a command takes."""
+    """Return the CPU seconds of a command."""
     return Measurement(what, cost(command, folder).cpu_s, "s", "at most", START_S)
 
 
-def ledger_of(fleet: Path) -> None:
-    """Give the fleet a ledger with a history for every node."""
-    desk = Workspace(fleet)
-    for node in desk.fleet.nodes.values():
-        desk.ledger.append(*history(node.name, node.pool))
-    desk.ledger.close()
+def write_ledger(fleet: Path) -> None:
+    """Write a ledger with a history for every node."""
+    workspace = Workspace(fleet)
+    for node in workspace.fleet.nodes.values():
+        workspace.ledger.append(*history(node.name, node.pool))
+    workspace.ledger.close()
 
 
 def history(node: str, pool: str) -> Iterator[LedgerEntry]:
@@ -60,5 +60,5 @@ def history(node: str, pool: str) -> Iterator[LedgerEntry]:
 
 
 def at(hours: int) -> str:
-    """Return the time so many hours after the start of 2026."""
+    """Return the time `hours` after the start of 2026."""
     return (datetime(2026, 1, 1, tzinfo=UTC) + timedelta(hours=hours)).isoformat()

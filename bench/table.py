@@ -1,4 +1,4 @@
-"""The measurements as a table for people."""
+"""Formats measurements as a table for people."""
 
 from __future__ import annotations
 
@@ -7,22 +7,16 @@ from collections.abc import Sequence
 from bench.measurement import Measurement
 
 
-def told(taken: Sequence[Measurement]) -> str:
-    """Return a line for each measurement, and one that sums them up."""
-    width = max((len(one.what) for one in taken), default=0)
-    lines = [f"  {one.what:<{width}}  {_figure(one):>9}   {one.side} {_bound(one)}{_verdict(one)}" for one in taken]
-    missed = sum(not one.holds for one in taken)
+def format_table(taken: Sequence[Measurement]) -> str:
+    """Return a line for each measurement, and a summary."""
+    width = max((len(measurement.what) for measurement in taken), default=0)
+    missed = sum(not measurement.holds for measurement in taken)
     summary = f"{missed} of {len(taken)} bounds do not hold" if missed else f"all {len(taken)} bounds hold"
-    return "\n".join(["", *lines, "", summary])
+    return "\n".join(["", *(_format_row(measurement, width) for measurement in taken), "", summary])
 
 
-def _figure(one: Measurement) -> str:
-    return f"{one.figure:.3g} {one.unit}" if one.figure < 1000 else f"{one.figure:.0f} {one.unit}"
-
-
-def _bound(one: Measurement) -> str:
-    return f"{one.bound:g} {one.unit}"
-
-
-def _verdict(one: Measurement) -> str:
-    return "" if one.holds else "  ← does not hold"
+def _format_row(measurement: Measurement, width: int) -> str:
+    figure, unit = measurement.figure, measurement.unit
+    shown = f"{figure:.3g} {unit}" if figure < 1000 else f"{figure:.0f} {unit}"
+    mark = "" if measurement.holds else "  ← does not hold"
+    return f"  {measurement.what:<{width}}  {shown:>9}   {measurement.side} {measurement.bound:g} {unit}{mark}"

@@ -1,8 +1,8 @@
-"""The same comparison by ibtopodiff of ibutils 1.5.7: design as `.topo`, discovery as `.lst`.
+"""The same comparison with ibtopodiff of ibutils 1.5.7: design as `.topo`, discovery as `.lst`.
 
-As packaged it ends with "buffer overflow detected": it writes a GUID, 19 bytes, into 18. A preloaded `__sprintf_chk`
-that checks nothing lets it run. It knows neither HDR nor NDR, so both files say the speed of its default, and hosts are
-called as it wants them. Everything matches; a swap would cost the same and print four lines.
+The packaged program ends with "buffer overflow detected", because it writes a GUID of 19 bytes into 18; a preloaded
+`__sprintf_chk` without the check lets it run. It knows neither HDR nor NDR, so both files have its default speed.
+Everything matches; a swap would cost the same.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ int __sprintf_chk(char *to, int flag, size_t size, const char *format, ...) {
 PROGRAM, PACKAGE = "ibtopodiff", "ibutils"
 
 
-def lacking() -> str:
-    """Say why it cannot be measured here, "" where it can."""
+def find_obstacle() -> str:
+    """Return why ibtopodiff cannot be measured here, "" if it can."""
     if not shutil.which(PROGRAM):
         return f"{PROGRAM} is not installed (Debian: {PACKAGE})"
-    return "" if shutil.which("cc") else "there is no C compiler (cc) to build what lets ibtopodiff run"
+    return "" if shutil.which("cc") else "there is no C compiler (cc) for the shim that lets ibtopodiff run"
 
 
 def topodiff(fleet: Path, folder: Path, times: int = 3) -> Cost:
-    """Return what it costs to compare the fabric of a repository with a discovery of the same."""
+    """Return the cost to compare the fabric of a repository with a matching discovery."""
     folder.mkdir()
     subprocess.run([sys.executable, "-m", "bench.topodiff", str(fleet), str(folder)], cwd=ROOT, check=True)
     shim = folder / "shim.so"
@@ -58,9 +58,9 @@ def topodiff(fleet: Path, folder: Path, times: int = 3) -> Cost:
         "-d",
         "big.lst",
     ]
-    said = subprocess.run(command, cwd=folder, check=False, capture_output=True, text=True).stdout
-    if "ports match the provided topology" not in said:
-        raise RuntimeError(f"{PROGRAM} did not compare: {said[-300:]}")
+    answer = subprocess.run(command, cwd=folder, check=False, capture_output=True, text=True).stdout
+    if "ports match the provided topology" not in answer:
+        raise RuntimeError(f"{PROGRAM} did not compare: {answer[-300:]}")
     return cost(command, folder, times=times, well=range(256))
 
 
@@ -75,8 +75,8 @@ def write(plan: CompiledTopology, folder: Path) -> None:
         lids = {guid: lid for lid, guid in enumerate(plan.devices, start=1)}
         for cable in plan.cables:
             ends = [_end(plan.devices[end.guid], lids[end.guid], end.port) for end in cable.ends]
-            for one, other in (ends, ends[::-1]):
-                file.write(f"{one} {other} PHY=4x LOG=ACT SPD=2.5\n")
+            for near, far in (ends, ends[::-1]):
+                file.write(f"{near} {far} PHY=4x LOG=ACT SPD=2.5\n")
 
 
 def _topo(plan: CompiledTopology) -> str:
@@ -90,7 +90,7 @@ def _topo(plan: CompiledTopology) -> str:
 
 
 def _end(device: DesignedDevice, lid: int, port: int) -> str:
-    """Return one end of a cable; all numbers are hexadecimal."""
+    """Return one end of a cable, with hexadecimal numbers."""
     guid = device.guid[2:]
     kind, model, name = ("CA Ports:01", "1021", f"{device.node} HCA-{_rail(device)}")
     if not device.node:

@@ -1,4 +1,4 @@
-"""What a command costs with all its children: CPU seconds, and memory as the sum of what all hold at once."""
+"""The cost of a command with all its children: CPU seconds, and the memory that all processes hold at once."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-LOOK_S = 0.003
+SAMPLE_EVERY_S = 0.003
 
 
 class TreeCost(NamedTuple):
-    """CPU seconds, and the most that all processes together held, in MB; shared pages count once (PSS)."""
+    """CPU seconds, and the peak memory of all processes together in MB; shared pages count once (PSS)."""
 
     cpu_s: float
     peak_mb: float
 
 
 def tree_cost(command: Sequence[str], given: bytes = b"") -> TreeCost:
-    """Run `command` with `given` on standard input. Children that end before they are seen weigh nothing."""
+    """Run `command` with `given` on standard input. The memory of children that end between samples is not counted."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     reading, writing = os.memfd_create("given"), os.open(os.devnull, os.O_WRONLY)
     os.write(reading, given)
@@ -29,21 +29,21 @@ def tree_cost(command: Sequence[str], given: bytes = b"") -> TreeCost:
     with subprocess.Popen(command, stdin=reading, stdout=writing) as process:
         peak = 0
         while process.poll() is None:
-            peak = max(peak, sum(map(_held, _family(process.pid))))
-            time.sleep(LOOK_S)
+            peak = max(peak, sum(map(_memory_kib, _process_tree(process.pid))))
+            time.sleep(SAMPLE_EVERY_S)
     os.close(reading)
     os.close(writing)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return TreeCost(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, peak / 1024)
 
 
-def _family(pid: int) -> Iterator[int]:
+def _process_tree(pid: int) -> Iterator[int]:
     yield pid
     for child in _text(f"/proc/{pid}/task/{pid}/children").split():
-        yield from _family(int(child))
+        yield from _process_tree(int(child))
 
 
-def _held(pid: int) -> int:
+def _memory_kib(pid: int) -> int:
     lines = _text(f"/proc/{pid}/smaps_rollup").splitlines()
     return next((int(line.split()[1]) for line in lines if line.startswith("Pss:")), 0)
 

@@ -1,4 +1,4 @@
-"""What it costs to evaluate a week of scans of a big fabric: CPU for each reading of a port, and memory."""
+"""The cost to evaluate a week of scans of a big fabric: CPU for each port and scan, and memory."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ NODES, SCANS = 1024, 28
 PORTS = NODES * 8 * 6
 """Three cables an adapter in a fat tree of three tiers, two ports a cable."""
 FULL_PORTS, FULL_CPU_S, FULL_MB = 98_304, 60.0, 1000.0
-"""2,048 nodes of 8 rails, and what a week of 28 scans with telemetry of these may take."""
+"""2,048 nodes of 8 rails, and the bounds for a week of 28 scans of them with telemetry."""
 
 
 def measurements(folder: Path) -> Iterator[Measurement]:
-    """Measure at half the largest DGX SuperPOD, in a repository with a week of scans made below `folder`."""
+    """Measure half the largest DGX SuperPOD, in a repository with a week of scans below `folder`."""
     home = folder / "week"
     subprocess.run([sys.executable, "-m", "bench.big_week", str(home), str(NODES), str(SCANS)], cwd=ROOT, check=True)
     taken = cost([*ASSAY, "fabric", "evaluate"], home, times=1, well=(0, 1))
