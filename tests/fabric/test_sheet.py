@@ -243,4 +243,4 @@ def test_the_verb_ends_with_2_where_nothing_can_be_read(assay, tmp_path):
     code, out, err = assay(NDT + "a,,b,1,\n", "--fleet", str(tmp_path))
     assert (code, out) == (2, "")
     assert "sheet.csv:2: the first end has no port\n" in err
-    assert "no line of it is a cable" in err
+    assert "no line of the sheet is a cable" in err

@@ -31,10 +31,9 @@ from assay.fabric.readers.port_listing import (
     find_product,
     find_truncated_switches,
     format_port,
-    normalise_guid,
     number_lines,
 )
-from assay.model.fabric.ports_and_cables import PortId
+from assay.model.fabric.ports_and_cables import PortId, normalize_guid
 
 SWITCH = re.compile(r'"(.*)",[^,]*,\s*0x([0-9a-fA-F]{1,16}),\s*LID\s+[0-9]+')
 FIELDS = 13
@@ -58,7 +57,7 @@ class _DumpListing(PortListing):
 
     def add_line(self, number: int, line: str) -> None:
         if found := SWITCH.fullmatch(line):
-            self.description, self.switch = found[1].strip(), normalise_guid(found[2])
+            self.description, self.switch = found[1].strip(), normalize_guid(found[2])
             if self.switch in self.products:
                 self.problems.append(f"line {number}: {self.switch} is listed twice")
             self.products[self.switch] = find_product(self.description)
@@ -81,7 +80,7 @@ class _DumpListing(PortListing):
             self.add_unreadable_line(number, line)
         self.by_label[self.switch, label] = here
         if neighbour:
-            self.far[here] = (normalise_guid(neighbour[1]), far_label, description.strip('"').strip())
+            self.far[here] = (normalize_guid(neighbour[1]), far_label, description.strip('"').strip())
         self.add_port(f"line {number}", PortFacts(here, state, physical, rate, label=label), None)
         if neighbour and not rate:
             self.problems.append(f"line {number}: no rate of {format_port(here)}")

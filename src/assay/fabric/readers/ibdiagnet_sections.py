@@ -7,8 +7,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TypeVar
 
-from assay.fabric.readers.port_listing import normalise_guid
-from assay.model.fabric.ports_and_cables import PortId
+from assay.model.fabric.ports_and_cables import PortId, normalize_guid
 
 Row = Mapping[str, str]
 Found = TypeVar("Found")
@@ -88,7 +87,7 @@ def read_guid(row: Row, *names: str) -> str:
     """Return the GUID in the first of these columns that has one. Raises UnreadableCell if none has."""
     for name in names:
         if found := re.fullmatch("(?:0x)?([0-9a-fA-F]{1,16})", row.get(name, "")):
-            return normalise_guid(found[1])
+            return normalize_guid(found[1])
     raise UnreadableCell(names[0])
 
 

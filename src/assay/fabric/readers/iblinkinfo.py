@@ -29,10 +29,9 @@ from assay.fabric.readers.port_listing import (
     find_port_gaps,
     find_product,
     find_truncated_switches,
-    normalise_guid,
     number_lines,
 )
-from assay.model.fabric.ports_and_cables import PortId
+from assay.model.fabric.ports_and_cables import PortId, normalize_guid
 
 _EXT = r"\[[ 0-9]*\]"
 LINE = re.compile(
@@ -73,13 +72,13 @@ def _find_missing_ports(listing: PortListing) -> list[str]:
 
 def _port(listing: PortListing, where: str, found: re.Match[str]) -> None:
     digits, name, port, width, lane, logical, physical, far, far_port, remark, no_answer = found.groups()
-    here = PortId(normalise_guid(digits), int(port))
+    here = PortId(normalize_guid(digits), int(port))
     listing.add_device(here, "switch" if here.guid in listing.devices else "hca", name.strip())
     state, physical = parse_port_state(logical, physical)
     remark = remark or no_answer
     lost = NO_ANSWER.search(remark) or "not available" in remark or (not far and physical == "linkup")
     if lost and physical != "disabled":
         listing.problems.append(f"{where}: the other end of port {here.number} of {here.guid} did not answer")
-    there = PortId(normalise_guid(far), int(far_port)) if far else None
+    there = PortId(normalize_guid(far), int(far_port)) if far else None
     rate = rate_from_lanes(width, lane) if width and there else ""
     listing.add_port(where, PortFacts(here, state, physical, rate), there)

@@ -38,9 +38,8 @@ from assay.fabric.readers.port_listing import (
     find_stderr_problems,
     format_port,
     join_ends,
-    normalise_guid,
 )
-from assay.model.fabric.ports_and_cables import DeviceKind, PortId
+from assay.model.fabric.ports_and_cables import DeviceKind, PortId, normalize_guid
 from assay.model.gc_pause import pause_gc
 
 DEVICE = re.compile(r'(Switch|Ca|Rt)\s*([0-9]{1,5})\s*"[SHR]-([0-9a-fA-F]{1,16})"\s*#\s*"(.*)"')
@@ -129,7 +128,7 @@ class _Reader:
 
     def _start_device(self, number: int, found: re.Match[str]) -> None:
         kind, ports, digits, description = found.groups()
-        self.device, self.noise = normalise_guid(digits), 0
+        self.device, self.noise = normalize_guid(digits), 0
         if self.device in self.devices:
             self.problems.append(f"line {number}: {self.device} is listed twice")
         self.devices[self.device] = DiscoveredDevice(self.device, KINDS[kind], int(ports), description.strip())
@@ -139,7 +138,7 @@ class _Reader:
             self.problems.append(f"line {number}: it is not clear which device this port belongs to")
             self.device = ""
             return
-        here, there = PortId(self.device, int(found[1])), PortId(normalise_guid(found[2]), int(found[3]))
+        here, there = PortId(self.device, int(found[1])), PortId(normalize_guid(found[2]), int(found[3]))
         rate = line.rsplit(None, 1)[-1]
         if not parse_rate(rate):
             self.problems.append(f"line {number}: no rate at the end of {line[-40:]!r}")

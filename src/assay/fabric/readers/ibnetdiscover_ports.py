@@ -19,8 +19,8 @@ import re
 
 from assay.fabric.discovery import FabricDiscovery, PortFacts
 from assay.fabric.link_rates_and_states import parse_rate
-from assay.fabric.readers.port_listing import PortListing, find_port_gaps, normalise_guid, number_lines
-from assay.model.fabric.ports_and_cables import DeviceKind, PortId
+from assay.fabric.readers.port_listing import PortListing, find_port_gaps, number_lines
+from assay.model.fabric.ports_and_cables import DeviceKind, PortId, normalize_guid
 
 _END = r"(CA|SW|RT)\s+[0-9]+\s+([0-9]{1,5})\s+0x([0-9a-fA-F]{1,16})"
 LINE = re.compile(rf"{_END}\s+(\S+)\s+(\S+)(?: - {_END} \( '(.*)' - '(.*)' \)| {{8,}}(\S.*))")
@@ -42,12 +42,12 @@ def parse(text: str, stderr: str = "") -> FabricDiscovery:
 
 def _port(listing: PortListing, where: str, found: re.Match[str]) -> None:
     kind, port, digits, width, speed, far_kind, far_port, far, name, _, alone = found.groups()
-    here = PortId(normalise_guid(digits), int(port))
+    here = PortId(normalize_guid(digits), int(port))
     listing.add_device(here, KINDS[kind], (name if far_kind else alone.strip("'")).strip())
     if not far_kind:
         listing.add_port(where, PortFacts(here), None)
         return
     rate = f"{width}{speed}"
     listing.add_port(
-        where, PortFacts(here, rate=rate if parse_rate(rate) else ""), PortId(normalise_guid(far), int(far_port))
+        where, PortFacts(here, rate=rate if parse_rate(rate) else ""), PortId(normalize_guid(far), int(far_port))
     )

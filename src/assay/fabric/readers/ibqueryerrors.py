@@ -35,8 +35,8 @@ from assay.fabric.discovery import (
     merge_port_facts,
 )
 from assay.fabric.readers.perfquery import DATA
-from assay.fabric.readers.port_listing import find_stderr_problems, normalise_guid, number_lines
-from assay.model.fabric.ports_and_cables import PortId
+from assay.fabric.readers.port_listing import find_stderr_problems, number_lines
+from assay.model.fabric.ports_and_cables import PortId, normalize_guid
 
 NODE = re.compile(r'(Errors|Data Counters) for 0x([0-9a-fA-F]{1,16}) "(.*)"')
 PORT = re.compile(r"GUID 0x([0-9a-fA-F]{1,16}) port (ALL|[0-9]{1,5}):((?: ?\[[^\[\]]*\])*)")
@@ -70,7 +70,7 @@ class _Reader:
         if found := PORT.fullmatch(line):
             self._add_port(number, found)
         elif found := NODE.fullmatch(line):
-            self.node = normalise_guid(found[2])
+            self.node = normalize_guid(found[2])
             self.bad |= {self.node} if found[1] == "Errors" else set()
         elif found := SUMMARY.fullmatch(line):
             self.bad_claimed = int(found[2])
@@ -85,13 +85,13 @@ class _Reader:
         counters = COUNTER.findall(found[3])
         if len(counters) != found[3].count("["):
             self.problems.append(f"line {number}: not every counter can be read")
-        if normalise_guid(found[1]) != self.node:
-            self.problems.append(f"line {number}: {normalise_guid(found[1])} is not the node that was announced")
+        if normalize_guid(found[1]) != self.node:
+            self.problems.append(f"line {number}: {normalize_guid(found[1])} is not the node that was announced")
         counts = {name: int(count) for name, count in counters if name in KNOWN}
         if found[2] == "ALL":
             self.sums[self.node] = counts
             return
-        port = PortId(normalise_guid(found[1]), int(found[2]))
+        port = PortId(normalize_guid(found[1]), int(found[2]))
         narrow = {name: count for name, count in counts.items() if name not in DATA}
         self.facts.append(PortFacts(port, counters=counts, saturated=find_saturated_counters(narrow)))
 

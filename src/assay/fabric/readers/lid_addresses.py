@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from assay.fabric.discovery import DiscoveredCable, FabricDiscovery
-from assay.fabric.readers.port_listing import normalise_guid
-from assay.model.fabric.ports_and_cables import PortId
+from assay.model.fabric.ports_and_cables import PortId, normalize_guid
 
 SWITCH = re.compile(r'(?m)^Switch\s*[0-9]+\s*"S-([0-9a-fA-F]{1,16})"\s*#\s*".*".* lid ([0-9]{1,5})\b')
 ADAPTER = re.compile(r'(?m)^(?:Ca|Rt)\s*[0-9]+\s*"[HR]-([0-9a-fA-F]{1,16})"')
@@ -29,14 +28,14 @@ class LidAddresses:
 
 def read_addresses(text: str) -> LidAddresses:
     """Return the addresses in a text of ibnetdiscover. LID 0 is left out: no subnet manager has assigned it."""
-    lids = {int(found[2]): normalise_guid(found[1]) for found in SWITCH.finditer(text)}
+    lids = {int(found[2]): normalize_guid(found[1]) for found in SWITCH.finditer(text)}
     ports: dict[str, PortId] = {}
     starts = list(ADAPTER.finditer(text))
     for index, found in enumerate(starts):
         end = starts[index + 1].start() if index + 1 < len(starts) else len(text)
         for line in ADAPTER_PORT.finditer(text, found.end(), _record_end(text, found.end(), end)):
-            ports[normalise_guid(line[2])] = PortId(normalise_guid(found[1]), int(line[1]))
-            lids[int(line[3])] = normalise_guid(found[1])
+            ports[normalize_guid(line[2])] = PortId(normalize_guid(found[1]), int(line[1]))
+            lids[int(line[3])] = normalize_guid(found[1])
     lids.pop(0, None)
     return LidAddresses(lids, ports)
 

@@ -45,11 +45,6 @@ def number_lines(text: str) -> Iterator[tuple[int, str]]:
         yield number, line.strip() if len(line) <= MAX_LINE_LENGTH else f"{line[:80].strip()} …"
 
 
-def normalise_guid(digits: str) -> str:
-    """Return the canonical form of 1 to 16 hex digits, with or without `0x`."""
-    return "0x" + digits.lower().removeprefix("0x").zfill(16)
-
-
 def format_port(port: PortId) -> str:
     """Return a port for a message."""
     return f"port {port.number} of {port.guid}"

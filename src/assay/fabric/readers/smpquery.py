@@ -25,8 +25,8 @@ from dataclasses import dataclass, field
 from assay.fabric.discovery import DiscoveredDevice, FabricDiscovery, PortFacts, merge_port_facts
 from assay.fabric.health.partition_keys import PkeyTable
 from assay.fabric.link_rates_and_states import parse_port_state, rate_from_lanes
-from assay.fabric.readers.port_listing import find_stderr_problems, find_truncation, normalise_guid, number_lines
-from assay.model.fabric.ports_and_cables import DeviceKind, PortId
+from assay.fabric.readers.port_listing import find_stderr_problems, find_truncation, number_lines
+from assay.model.fabric.ports_and_cables import DeviceKind, PortId, normalize_guid
 
 HEADER = re.compile(
     r"# (Node|Port) info:\s+(Lid ([0-9]{1,5})|DR path [^A-Za-z]*(?:slid|dlid|[0-9;, ])*)(?: port ([0-9]{1,5}))?"
@@ -120,7 +120,7 @@ def _device(block: _Block, problems: list[str]) -> DiscoveredDevice | None:
     if kind not in KINDS or not re.fullmatch("[0-9]{1,5}", ports) or not re.fullmatch("0x[0-9a-fA-F]{16}", digits):
         problems.append(f"the node info of {block.address} cannot be read")
         return None
-    return DiscoveredDevice(normalise_guid(digits), KINDS[kind], int(ports), block.description or "")
+    return DiscoveredDevice(normalize_guid(digits), KINDS[kind], int(ports), block.description or "")
 
 
 def _port(block: _Block, known: Mapping[str, str], problems: list[str]) -> PortFacts | None:

@@ -19,8 +19,8 @@ from __future__ import annotations
 import re
 
 from assay.fabric.discovery import FabricDiscovery, FabricEvent
-from assay.fabric.readers.port_listing import find_stderr_problems, find_truncation, normalise_guid
-from assay.model.fabric.ports_and_cables import PortId
+from assay.fabric.readers.port_listing import find_stderr_problems, find_truncation
+from assay.model.fabric.ports_and_cables import PortId, normalize_guid
 
 LINE = re.compile(
     r"([0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.,][0-9]{1,9})?) \[[0-9]{1,20}\] \[([0-9]{1,6})\] "
@@ -47,9 +47,9 @@ def parse(text: str, stderr: str = "") -> FabricDiscovery:
 
 def _event(found: re.Match[str]) -> FabricEvent:
     at, code, severity, category, _, place, device, text = found.groups()
-    ports = [PortId(normalise_guid(end[1]), int(end[2])) for end in END.finditer(text)]
+    ports = [PortId(normalize_guid(end[1]), int(end[2])) for end in END.finditer(text)]
     if not ports and device and (number := port_of_label(place)):
-        ports = [PortId(normalise_guid(device), number)]
+        ports = [PortId(normalize_guid(device), number)]
     serial = SERIAL.search(text)
     return FabricEvent(at, int(code), severity.lower(), category, text, tuple(ports), serial[1] if serial else "")
 

@@ -21,9 +21,9 @@ from typing import Any
 
 from assay.fabric.discovery import DiscoveredCable, DiscoveredDevice, FabricDiscovery, PortFacts
 from assay.fabric.link_rates_and_states import SPEEDS, parse_rate, rate_from_lanes
-from assay.fabric.readers.port_listing import check_has_cables, find_stderr_problems, format_port, normalise_guid
+from assay.fabric.readers.port_listing import check_has_cables, find_stderr_problems, format_port
 from assay.fabric.readers.tolerant_json import load_json
-from assay.model.fabric.ports_and_cables import DeviceKind, PortId
+from assay.model.fabric.ports_and_cables import DeviceKind, PortId, normalize_guid
 
 SIDES = ("source", "destination")
 NAME = re.compile("([0-9a-fA-F]{1,16})_([0-9]{1,5}):([0-9a-fA-F]{1,16})_([0-9]{1,5})")
@@ -47,8 +47,8 @@ def parse(text: str, stderr: str = "") -> FabricDiscovery:
             continue
         name = NAME.fullmatch(str(link.get("name", "")))
         if name and {a, b} != {
-            PortId(normalise_guid(name[1]), int(name[2])),
-            PortId(normalise_guid(name[3]), int(name[4])),
+            PortId(normalize_guid(name[1]), int(name[2])),
+            PortId(normalize_guid(name[3]), int(name[4])),
         }:
             problems.append(f"link {index + 1} does not match its name")
         cable = DiscoveredCable(a, b, _rate(link))
@@ -71,7 +71,7 @@ def _end(link: Any, side: str, devices: dict[str, DiscoveredDevice], facts: dict
     number = re.fullmatch("[0-9]{1,5}", str(link.get(f"{side}_port", "")))
     if not digits or not number:
         return None
-    port = PortId(normalise_guid(digits[1]), int(number[0]))
+    port = PortId(normalize_guid(digits[1]), int(number[0]))
     label = str(link.get(f"{side}_port_dname", ""))
     known = devices.get(port.guid)
     kind: DeviceKind = "hca" if HOST_PORT.fullmatch(label) or (not label and port.number == 1) else "switch"
