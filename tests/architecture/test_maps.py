@@ -1,0 +1,98 @@
+"""The maps are true: what the pages name exists, and the rooms import what the table in ARCHITECTURE says."""
+
+from __future__ import annotations
+
+import ast
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+from architecture.source_tree import ROOT, SOURCE, read_source_modules
+
+PAGES = ("ARCHITECTURE.md", "CONTRIBUTING.md", "docs/glossary.md", "docs/design.md")
+PLACE = re.compile(r"`(?:src/assay/)?((?:[a-z_]+/)*[a-z_]+\.py)(?::([A-Za-z_.]+))?`")
+"""`room/module.py` or `room/module.py:name`, below `src/assay`."""
+FOLDER = re.compile(r"`((?:src|tests|specs|suites|docs|deploy|bench|playbooks|tools|inventory)/[A-Za-z0-9_./-]*)`")
+EVERY_ROOM = ("controller", "cli")
+
+
+def defines(path: Path, dotted: str) -> bool:
+    """Whether a file defines a function, class, method or constant."""
+    body: list[ast.stmt] = ast.parse(path.read_text()).body
+    for name in dotted.split("."):
+        found = [node for node in body if getattr(node, "name", "") == name or name in _assigned(node)]
+        if not found:
+            return False
+        body = getattr(found[0], "body", [])
+    return True
+
+
+def _assigned(node: ast.stmt) -> set[str]:
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+    return {target.id for target in targets if isinstance(target, ast.Name)}
+
+
+def read_rooms_table() -> dict[str, tuple[str, str]]:
+    """Return each room's entry points and permitted imports, as ARCHITECTURE has them."""
+    rows = re.findall(r"^\| `(\w+)/` \|[^|]*\|([^|]*)\|([^|]*)\|$", (ROOT / "ARCHITECTURE.md").read_text(), re.M)
+    return {room: (entry.strip(), allowed.strip()) for room, entry, allowed in rows}
+
+
+def read_contracts() -> dict[str, set[str]]:
+    """Return, for each room, the rooms that its import contract forbids."""
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    named = [one for one in contracts if one["name"].startswith("room ")]
+    return {one["name"].split()[1]: {name.split(".")[1] for name in one["forbidden_modules"]} for one in named}
+
+
+ROOMS = sorted({module.room for module in read_source_modules() if module.room})
+
+
+def test_the_table_has_every_room() -> None:
+    assert sorted(read_rooms_table()) == ROOMS
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_room_may_import_what_the_table_says(room: str) -> None:
+    allowed = read_rooms_table()[room][1]
+    if room in EVERY_ROOM:
+        assert allowed.startswith("every room")
+        return
+    names = {name.strip() for name in allowed.split(",") if name.strip() != "–"}
+    assert set(ROOMS) - read_contracts()[room] - {room} == names
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_room_starts_where_the_table_says(room: str) -> None:
+    for file, name in PLACE.findall(read_rooms_table()[room][0]):
+        path = SOURCE / "assay" / room / file
+        assert path.is_file(), path
+        assert not name or defines(path, name), f"{path}:{name}"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_names_only_what_exists(page: str) -> None:
+    text = (ROOT / page).read_text()
+    prose = "\n".join(
+        line for line in text.splitlines() if not line.startswith("| `")
+    )  # a table row names its room first
+    for file, name in PLACE.findall(prose):
+        if "/" not in file:
+            continue
+        path = SOURCE / "assay" / file
+        if not path.is_file():
+            path = ROOT / file
+        assert path.is_file(), f"{page}: {file}"
+        assert not name or defines(path, name), f"{page}: {file}:{name}"
+    missing = [name for name in FOLDER.findall(text) if "<" not in name and not list(ROOT.glob(name.rstrip("/")))]
+    assert missing == []
+
+
+@pytest.mark.parametrize(
+    "page", sorted(str(path.relative_to(ROOT)) for path in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+)
+def test_a_page_links_only_to_what_exists(page: str) -> None:
+    folder = (ROOT / page).parent
+    links = re.findall(r"\]\(([^)#:]+?)(?:#[^)]*)?\)", (ROOT / page).read_text())
+    assert [link for link in links if not (folder / link).exists()] == []
