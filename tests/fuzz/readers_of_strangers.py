@@ -259,7 +259,7 @@ READERS = {
     "evidence": Reader(evidence, "assay.model", ["evidence.json"]),
     "prometheus": Reader(prometheus, "assay.observe.prometheus.metric_readings", ["prometheus.json"]),
     "histories": Reader(histories, "assay.trends.replay", ["history.jsonl"]),
-    "redfish": Reader(redfish, "assay.observe", ["odd-bytes"]),
+    "redfish": Reader(redfish, "assay.redfish", ["odd-bytes"]),
 }
 
 
