@@ -200,9 +200,9 @@ class Chaos:
                 yield f"nobody meant to {what} {node} ({effect})"
         for effect in effects.values():
             told = (effect.intent.node, effect.intent.action, effect.intent.effect)
-            if effect.intent.action in ONCE and effect.standing == "verified" and not done[told]:
+            if effect.intent.action in ONCE and effect.status == "verified" and not done[told]:
                 yield f"the world knows nothing of {told}, which is verified"
-            if effect.intent.action in ONCE and effect.standing == "failed" and done[told]:
+            if effect.intent.action in ONCE and effect.status == "failed" and done[told]:
                 yield f"{told} was done and is said to have failed"
 
     def _transitions(self, entries: list[LedgerEntry]) -> Iterator[str]:

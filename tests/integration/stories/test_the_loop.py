@@ -30,17 +30,17 @@ class Listener(TourReporter):
         self.lines: dict[str, list[str]] = defaultdict(list)
         self.title = ""
 
-    def chapter(self, number: int, title: str) -> None:
+    def begin_chapter(self, number: int, title: str) -> None:
         self.title = title
 
-    def doing(self, text: str) -> None:
+    def begin_step(self, text: str) -> None:
         self.lines[self.title].append(text)
 
-    def said(self, text: str) -> None:
+    def show_line(self, text: str) -> None:
         self.lines[self.title].append(text)
 
-    def found(self, finding: ExpectationResult) -> None:
-        self.findings[self.title].append(finding)
+    def show_result(self, result: ExpectationResult) -> None:
+        self.findings[self.title].append(result)
 
 
 @pytest.fixture(scope="module")
