@@ -13,12 +13,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from assay.model.pci_address import normalize_pci_address
 from assay.model.reading import PROBE_AREAS, ReadingTree, absent, failed, unsupported, value
 from assay.model.specs.monitoring import LabelSpelling, MetricGroup, MetricReading, Monitoring
 
-NOT_MAPPED = unsupported("no metric of the monitoring map tells it")
+NOT_MAPPED = unsupported("the Monitoring document maps no metric to it")
 NO_KERNEL_LOG = unsupported("no metric holds the kernel's log")
-BUS = re.compile(r"(?P<domain>[0-9a-fA-F]{4,8}):(?P<place>[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +128,7 @@ def normalize_part_name(text: str, spelling: LabelSpelling) -> str:
         return text
     if spelling == "index":
         return f"gpu{text}" if text.isdecimal() else text
-    found = BUS.fullmatch(text)
-    return f"{int(found['domain'], 16):04x}:{found['place'].lower()}" if found else ""
+    return normalize_pci_address(text)
 
 
 def _put(tree: ReadingTree, path: str, branch: ReadingTree) -> None:
