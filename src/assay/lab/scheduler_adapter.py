@@ -82,9 +82,9 @@ class LabScheduler:
 
     def run_spare(self, node: str, command: Sequence[str], given: bytes, deadline_s: float) -> SpareRunResult:
         """Run a command on the node until a customer's job is placed there."""
-        wish = {"command": list(command), "given": b64encode(given).decode(), "deadline_s": deadline_s}
-        told = self._request("POST", f"/nodes/{quote(node)}/spare", wish, deadline_s + ANSWER_WITHIN_S)
-        return SpareRunResult(told["code"], b64decode(told["output"]), told["errors"], told["yielded"])
+        order = {"command": list(command), "given": b64encode(given).decode(), "deadline_s": deadline_s}
+        answer = self._request("POST", f"/nodes/{quote(node)}/spare", order, deadline_s + ANSWER_WITHIN_S)
+        return SpareRunResult(answer["code"], b64decode(answer["output"]), answer["errors"], answer["yielded"])
 
     def undrain_verified(self, node: str, began: datetime) -> str:
         """Remove a cordon that asks for verification and is older than `began`; return its reason, else ""."""

@@ -152,7 +152,7 @@ def resource_answer(body: Resource, status: int = 200, **headers: str) -> Respon
 
 
 def error_answer(error: RedfishErrorResponse) -> Response:
-    """Return the answer that says what was wrong."""
+    """Return the answer for an error."""
     return json_answer(error.body(), error.status, **error.headers)
 
 

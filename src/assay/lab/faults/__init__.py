@@ -1,1 +1,1 @@
-"""Takes a fault's name, a node and arguments; plants the fault in the node's state; gives the list of known faults."""
+"""Takes a fault's name, a node and arguments. Plants the fault in the node's state. Gives the list of known faults."""

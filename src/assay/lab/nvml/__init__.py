@@ -1,1 +1,1 @@
-"""Takes a node's state; does the NVIDIA driver, as a stub `libnvidia-ml.so.1`; gives NVML's answers."""
+"""Takes a node's state. Does the NVIDIA driver, as a stub `libnvidia-ml.so.1`. Gives NVML's answers."""

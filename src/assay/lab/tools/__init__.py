@@ -1,1 +1,1 @@
-"""Takes a node's state; does the tools on a node (nvidia-smi, fio, gpu-burn …); gives the real tools' output."""
+"""Takes a node's state. Does the tools on a node (nvidia-smi, fio, gpu-burn …). Gives the real tools' output."""

@@ -1,1 +1,1 @@
-"""Takes a node's state; does the Redfish resources, a module a theme; gives the JSON that a GET returns."""
+"""Takes a node's state. Does the Redfish resources, a module a theme. Gives the JSON that a GET returns."""
