@@ -10,11 +10,11 @@ import pytest
 
 from assay.controller.cache.fleet_state import FleetStateCache
 from assay.controller.context import ControllerContext
-from assay.controller.ingest.fault_recording import make_fault_entries
 from assay.fleet.fleet_loader import load_fleet
 from assay.ledger.store import Ledger
 from assay.lifecycle import ledger_entries
 from assay.lifecycle.decisions.decide import decide
+from assay.lifecycle.ledger_entries import make_fault_entries
 from assay.model.evidence import EvidenceDocument
 from assay.model.outcome import Outcome, SuiteRun
 from assay.observe.evidence_store import EvidenceStore
@@ -82,7 +82,7 @@ def test_a_known_failure_is_no_fault_until_the_entry_expires(now, listed, faults
         (tmp_path / "specs" / "known-issues.yaml").write_text(KNOWN)
     desk = failing_at(tmp_path, now)
     view = next(view for view in FleetStateCache(desk).build_snapshot(desk.fleet.nodes).nodes if view.name == "n0003")
-    found = make_fault_entries(desk, view.node_state, EvidenceDocument("n0003", now), view.latest)
+    found = make_fault_entries(desk.fleet, view.node_state, now, EvidenceDocument("n0003", now), view.latest)
     assert [entry.body["class"] for entry in found if entry.kind == "fault"] == faults
     desk.ledger.append(*found)
     made = decide(FleetStateCache(desk).build_snapshot(desk.fleet.nodes))

@@ -16,7 +16,7 @@ from assay.harness.selection.declared_checks import DeclaredOutcomes, list_decla
 from assay.ledger.store import Ledger
 from assay.lifecycle import ledger_entries
 from assay.lifecycle.decisions.decide import decide
-from assay.lifecycle.faults.detection import FaultClearance
+from assay.lifecycle.faults.recovery import FaultClearance
 from assay.schedulers.scheduler_adapter import CustomerJob
 
 FAULTS = ("gpu.xid.79", "gpu.thermal", "gpu.xid.13", "psu.failed", "ib.link.down")

@@ -9,7 +9,8 @@ from types import SimpleNamespace
 import pytest
 
 from assay.lifecycle import ledger_entries
-from assay.lifecycle.faults.detection import detect_faults, find_clearances
+from assay.lifecycle.faults.detection import detect_faults
+from assay.lifecycle.faults.recovery import find_clearances
 from assay.model.evidence import EvidenceDocument
 from assay.model.outcome import Measurement
 from assay.model.reading import absent, failed, value
@@ -241,7 +242,7 @@ def test_a_class_that_nothing_recognises_and_an_xid_with_two_owners_are_refused(
     with pytest.raises(ValueError, match="XID 79 belongs to both"):
         FaultCatalog.model_validate({**plain, "classes": {**plain["classes"], "gpu.xid.again": again}})
     broken = {**plain["classes"]["gpu.thermal"], "kernel_log": "(unclosed"}
-    with pytest.raises(ValueError, match="no regular expression"):
+    with pytest.raises(ValueError, match="is not a regular expression"):
         FaultCatalog.model_validate({**plain, "classes": {"gpu.odd": broken}})
 
 

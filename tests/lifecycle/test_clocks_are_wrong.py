@@ -9,7 +9,7 @@ import pytest
 
 from assay.lifecycle.decisions.known_issues import select_proving_outcomes
 from assay.lifecycle.decisions.requirements import judge_state_requirements
-from assay.lifecycle.faults.detection import find_clearances
+from assay.lifecycle.faults.recovery import find_clearances
 
 DAY = timedelta(days=1)
 

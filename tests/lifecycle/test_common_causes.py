@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.lifecycle.decisions.circuit_breaker import find_deadline_waves, find_new_waves
-from assay.lifecycle.decisions.common_cause import rank_common_causes
+from assay.lifecycle.decisions.circuit_breaker import find_deadline_waves, find_new_waves, rank_common_causes
 
 SIZE = 16
 

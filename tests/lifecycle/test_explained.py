@@ -49,7 +49,7 @@ def test_every_kind_of_decision_names_its_cause_its_rule_and_what_was_done(paper
     for said in (
         "production → draining when idle",
         f"by the rule {LINE}:100 degraded-in-production",
-        "did cordon verified",
+        "effect cordon verified",
         "what waited was taken back",
         "because of decision: what it waited to answer is over",
         "did uncordon verified",
@@ -57,7 +57,7 @@ def test_every_kind_of_decision_names_its_cause_its_rule_and_what_was_done(paper
         f"by the rule {LINE}:102 hold-ends",
         "because of person: ann asked for triage: a look inside",
         f"by the rule {LINE}:103 person",
-        "did drain-now verified",
+        "effect drain-now verified",
     ):
         assert said in text, f"{said!r} is missing in:\n{text}"
 
@@ -70,7 +70,7 @@ def test_a_node_of_a_short_rack_says_which_rack_and_who_is_missing(paper, explai
     text = explained("n0004")
     assert "rack r9 lacks 3 of 18 nodes, 2 may be out: n0001 (test), n0002 (test), n0003 (test)" in text
     assert f"by the rule {LINE}:300 racks.nvl72" in text
-    assert "did cordon verified" in text
+    assert "effect cordon verified" in text
     assert "stays cordoned, waits for rack r9" in text
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from assay.lifecycle import ledger_entries
-from assay.lifecycle.faults.detection import FaultClearance
+from assay.lifecycle.faults.recovery import FaultClearance
 from assay.lifecycle.outstanding_effects import list_outstanding_effects
 
 OURS = "assay: as planted"

@@ -26,7 +26,7 @@ from assay.lifecycle.decisions import (
 from assay.lifecycle.decisions.blast_radius_limits import LimitCapacity
 from assay.lifecycle.decisions.decide import decide
 from assay.lifecycle.decisions.proposals import Proposal, grant_proposal
-from assay.lifecycle.faults.detection import FaultClearance
+from assay.lifecycle.faults.recovery import FaultClearance
 from assay.lifecycle.outstanding_effects import list_outstanding_effects
 from assay.model.decision import DecisionCause
 from assay.model.specs.policy_sections import RackRule

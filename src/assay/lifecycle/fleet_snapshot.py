@@ -1,4 +1,4 @@
-"""Everything that a decision may look at, handed in whole: deciding asks nobody and remembers nothing."""
+"""The input of a decision: everything that it may look at. Deciding reads nothing else and remembers nothing."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from assay.lifecycle.decisions.common_cause import NodeTraits
 from assay.lifecycle.node_state import NodeState
 from assay.model.node import Node
 from assay.model.outcome import CheckSubject, RecordedOutcome
@@ -18,15 +17,18 @@ from assay.model.specs.policy_sections import LifecycleState
 
 PoolRack = tuple[str, str, str]
 """Pool, site and rack."""
+NodeTrait = tuple[str, str]
+"""What a node shares with others, by kind and name: `("leaf", "leaf-03")`, `("spec commit", "1a2b3c4")`."""
+NodeTraits = frozenset[NodeTrait]
 
 
 @dataclass(frozen=True, slots=True)
 class NodeSnapshot:
-    """One node: what the inventory, the ledger and its scheduler say.
+    """One node: what the inventory, the ledger and its scheduler say of it.
 
-    `declared`: every check × subject of the node, in any phase; `latest`: the newest outcome of each, as
-    `Ledger.latest` gives them; `jobs`: the customers' jobs by name, None where the scheduler could not tell; `cordon`:
-    what keeps jobs from it until somebody lifts that, "" where nothing does, None where nobody can tell.
+    `declared` holds every check and subject of the node, of any phase; `latest` the newest outcome of each, as
+    `Ledger.latest` returns them. `jobs` are the names of the customers' jobs, None where the scheduler did not answer.
+    `cordon` is the reason of the cordon, "" where there is none, None where that is not known.
     """
 
     node: Node
@@ -45,16 +47,16 @@ class NodeSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class FleetSnapshot:
-    """The fleet at one moment. Every enrolled node must be in it, since limits count them all.
+    """The fleet at one moment. Every enrolled node is in it, since limits count them all.
 
-    `nodes` are those that there may be something to decide about, or that are counted as out. `quiet` counts the
-    others by pool, site and rack: nodes in service, with nothing waiting, no fault within the breaker's window and no
-    move within the hour. It may be empty, with everybody in `nodes`: the answer is the same. A rack that is one machine
-    (see `racks.companions`) is in `nodes` whole, when any of it is out.
+    `nodes` are those that a decision may be about, or that count as out. `quiet_counts` counts the others by pool and
+    rack: nodes in service, with nothing pending, no fault within the breaker's window and no transition within the
+    hour. It may be empty, with every node in `nodes`: the decisions are the same. A rack that is one machine is in
+    `nodes` whole when any of its nodes is out (see `rack_cordons.find_rack_companions`).
 
-    `lines` is `Fleet.lines`; with it a decision names the line of the rule that it follows. `known` are the known
-    issues, expired ones too; `observed` the ids of the checks that decide nothing yet. `traits` are what any node of
-    the fleet could have in common with others, by name; it is only asked when a breaker trips.
+    `lines` is `Fleet.lines`; with it a decision names the line of its rule. `known_issues` holds expired ones too.
+    `observing_checks` are the ids of checks that decide nothing yet. `traits` are, by node name, what a node may have
+    in common with others; only an open breaker reads it.
     """
 
     now: datetime

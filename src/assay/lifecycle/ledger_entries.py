@@ -5,19 +5,32 @@ Their ids follow from what they say, so that an entry that is appended twice is 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from assay.lifecycle.faults.detection import FaultClearance, FaultObservation
+from assay.lifecycle.decisions.known_issues import drop_excused_outcomes, select_proving_outcomes
+from assay.lifecycle.faults.detection import FaultObservation, count_sightings, detect_faults
+from assay.lifecycle.faults.recovery import (
+    FaultClearance,
+    find_clearances,
+    find_measured_recoveries,
+    find_quiet_recoveries,
+)
+from assay.lifecycle.faults.sightings import find_check_sightings
 from assay.lifecycle.fleet_snapshot import NodeSnapshot
+from assay.lifecycle.node_state import NodeState
+from assay.model.clock import MAX_CLOCK_SKEW
 from assay.model.decision import Decision
 from assay.model.entries.decision_entries import DecisionEntry, DecisionWithdrawnEntry
 from assay.model.entries.fault_entries import FaultClearedEntry, FaultEntry
 from assay.model.entries.node_entries import NodeEnrolledEntry, TransitionEntry
 from assay.model.entries.operator_entries import ReleaseEntry
+from assay.model.evidence import EvidenceDocument
+from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry, derive_id
+from assay.model.outcome import RecordedOutcome
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
-from assay.model.timestamps import format_time
+from assay.model.timestamps import format_time, parse_time
 
 
 def make_enrolled_entry(node: str, pool: str, state: str, at: datetime) -> LedgerEntry:
@@ -58,6 +71,41 @@ def _make_record_entries(decision: Decision, at: str) -> Iterator[LedgerEntry]:
     if decision.remedy == "release":
         release = ReleaseEntry("assay", cause.text)
         yield release.make_entry(derive_id("released", decision.id), at, decision.node)
+
+
+def make_fault_entries(
+    fleet: Fleet,
+    node_state: NodeState,
+    now: datetime,
+    evidence: EvidenceDocument | None = None,
+    latest: Sequence[RecordedOutcome] = (),
+    scheduled: Sequence[RecordedOutcome] | None = None,
+) -> list[LedgerEntry]:
+    """Return the entries of the faults that evidence and outcomes add to a node, and of those that they end.
+
+    `latest` are the node's newest outcomes; they count in states that watch their phase. The outcomes of a
+    `scheduled` run count in any state instead. Failures that a known issue excuses, or of checks that only observe,
+    are no faults. Outcomes dated in the future are left out.
+    """
+    node, catalog = fleet.nodes[node_state.node], fleet.fault_catalog
+    latest, scheduled = _drop_future(latest, now), None if scheduled is None else _drop_future(scheduled, now)
+    judged = latest if scheduled is None else scheduled
+    counting = drop_excused_outcomes(judged, node, fleet.known_issues, fleet.observed_checks, now)
+    if scheduled is None:
+        faults = detect_faults(catalog, fleet.policy, node, fleet.spec_of(node.name), node_state, evidence, counting)
+    else:
+        faults = count_sightings(catalog, node, node_state, find_check_sightings(catalog, counting))
+    proofs = select_proving_outcomes(latest, fleet.observed_checks)
+    over = [*find_clearances(node_state, proofs), *find_measured_recoveries(catalog, node_state, proofs)]
+    if evidence is not None:
+        over += find_quiet_recoveries(catalog, node_state, evidence)
+    seen_again = {fault.id for fault in faults}
+    cleared = [make_cleared_entry(node.name, one, now) for one in over if one.fault not in seen_again]
+    return [*(make_fault_entry(fault, now) for fault in faults), *cleared]
+
+
+def _drop_future(outcomes: Sequence[RecordedOutcome], now: datetime) -> list[RecordedOutcome]:
+    return [one for one in outcomes if parse_time(one.measured_at) <= now + MAX_CLOCK_SKEW]
 
 
 def make_fault_entry(fault: FaultObservation, at: datetime) -> LedgerEntry:

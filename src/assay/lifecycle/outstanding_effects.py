@@ -1,4 +1,4 @@
-"""What decisions ask for and history does not show as settled: the effects that are owed to a node."""
+"""The effects that decisions ask for and that no reading has settled yet."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from assay.model.specs.lifecycle_policy import LifecyclePolicy
 
 @dataclass(frozen=True, slots=True)
 class OutstandingEffect:
-    """One effect to bring about or to settle. Its id is `derived_id(decision, action)`."""
+    """One effect to start or to settle. Its id follows from decision and action (`derive_effect_id`)."""
 
     decision: str
     action: str
@@ -19,41 +19,43 @@ class OutstandingEffect:
     is_started: bool
 
 
-def list_outstanding_effects(policy: LifecyclePolicy, story: NodeState) -> list[OutstandingEffect]:
-    """Return the effects that a node is owed, in their order; tickets are paperwork and not among them.
+def list_outstanding_effects(policy: LifecyclePolicy, node_state: NodeState) -> list[OutstandingEffect]:
+    """Return the outstanding effects of a node, in their order. Tickets are no effects.
 
-    Nothing after an action that failed, since each rests on the one before; a person who certifies the node after that
-    has it tried again. A held node is owed only what was begun.
+    Nothing comes after an action that failed, since each needs the one before it. A certification after the failure
+    has the action tried again. On a held node only effects that have started are outstanding.
     """
-    found: list[OutstandingEffect] = []
-    for asked_by, action, reason in _list_requested_effects(policy, story):
-        decision = _find_current_request(story, asked_by, action)
-        effect = story.find_effect(decision, action)
+    outstanding: list[OutstandingEffect] = []
+    for requested_by, action, reason in _list_requested_effects(policy, node_state):
+        decision = _find_current_request(node_state, requested_by, action)
+        effect = node_state.find_effect(decision, action)
         if effect and effect.standing == "failed":
             break
-        if action != "ticket" and not (effect and effect.standing == "verified") and (effect or not story.hold):
-            found.append(OutstandingEffect(decision, action, reason, effect is not None))
-    return found
+        if action != "ticket" and not (effect and effect.standing == "verified") and (effect or not node_state.hold):
+            outstanding.append(OutstandingEffect(decision, action, reason, effect is not None))
+    return outstanding
 
 
-def _find_current_request(story: NodeState, decision: str, action: str) -> str:
-    """Return by what an action is asked for now: a person's certification, where that came after it had failed."""
-    effect, word = story.find_effect(decision, action), story.certified
-    again = effect and word and effect.standing == "failed" and word.at > effect.at
-    return word.id if word and again else decision
+def _find_current_request(node_state: NodeState, decision: str, action: str) -> str:
+    """Return the id that an action is requested by now: a certification, where one came after the action failed."""
+    effect, certified = node_state.find_effect(decision, action), node_state.certified
+    if effect and certified and effect.standing == "failed" and certified.at > effect.at:
+        return certified.id
+    return decision
 
 
-def _list_requested_effects(policy: LifecyclePolicy, story: NodeState) -> list[tuple[str, str, str]]:
-    """Return what was asked for: decision, action and reason.
+def _list_requested_effects(policy: LifecyclePolicy, node_state: NodeState) -> list[tuple[str, str, str]]:
+    """Return what is requested: decision, action and reason.
 
-    A cordon of what was withdrawn is undone first; one that was lifted is made again first.
+    First comes the undoing of a withdrawn cordon, then a cordon that somebody removed, then the rest.
     """
-    pending = story.pending
-    reason = "; ".join(cause.text for cause in pending.because) if pending else story.reason
-    again = list_recordon_effects(policy, story, reason)
+    pending = node_state.pending
+    reason = "; ".join(cause.text for cause in pending.because) if pending else node_state.reason
+    recordons = list_recordon_effects(policy, node_state, reason)
     if pending:
-        return [*again, *((pending.decision, action, reason) for action in policy.actions_while_pending(pending.rule))]
-    undone = story.withdrawn if story.withdrawn and story.withdrawn.cordoned else None
-    undo = [(undone.by, "uncordon", undone.reason)] if undone else []
-    entry = policy.states[story.state].entry if story.decision else []
-    return [*undo, *again, *((story.decision, action, reason) for action in entry)]
+        actions = policy.actions_while_pending(pending.rule)
+        return [*recordons, *((pending.decision, action, reason) for action in actions)]
+    withdrawn = node_state.withdrawn
+    undo = [(withdrawn.by, "uncordon", withdrawn.reason)] if withdrawn and withdrawn.cordoned else []
+    entry = policy.states[node_state.state].entry if node_state.decision else []
+    return [*undo, *recordons, *((node_state.decision, action, reason) for action in entry)]

@@ -1,4 +1,4 @@
-"""The states of a policy and what leads from one to the other, for people to look at."""
+"""The states of a policy and the edges between them, as Mermaid, for people."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MANUAL_LABEL = "by hand"
 
 @dataclass(frozen=True, slots=True)
 class PolicyEdge:
-    """One edge of a policy, and in words what leads along it."""
+    """One edge of a policy, and what leads along it."""
 
     origin: str
     target: str
@@ -24,23 +24,22 @@ class PolicyEdge:
 
 def list_policy_edges(policy: LifecyclePolicy) -> list[PolicyEdge]:
     """Return every edge of the policy, in the order of its states."""
-    led: dict[tuple[str, str], list[str]] = defaultdict(list)
+    labels: dict[tuple[str, str], list[str]] = defaultdict(list)
     for name, state in policy.states.items():
         for target, label in [*_edges_of_state(state), *_edges_by_fault(policy, name)]:
-            if label not in led[name, target]:
-                led[name, target].append(label)
-    drawn = [(origin, target) for origin in policy.states for target in policy.edges.get(origin, ())]
-    return [PolicyEdge(origin, target, tuple(led[origin, target]) or (MANUAL_LABEL,)) for origin, target in drawn]
+            if label not in labels[name, target]:
+                labels[name, target].append(label)
+    edges = [(origin, target) for origin in policy.states for target in policy.edges.get(origin, ())]
+    return [PolicyEdge(origin, target, tuple(labels[origin, target]) or (MANUAL_LABEL,)) for origin, target in edges]
 
 
 def format_mermaid(policy: LifecyclePolicy) -> str:
-    """Return the graph as Mermaid's flowchart. States in service are green, those that count as out amber."""
+    """Return the graph as a Mermaid flowchart. States in service are green, those that count as out are amber."""
     ids = {name: f"s{number}" for number, name in enumerate(policy.states)}
     lines = ["flowchart TD"]
-    lines += [f'  {ids[name]}["{_quoted(name)}"]{_class(state)}' for name, state in policy.states.items()]
-    lines += [
-        f'  {ids[way.origin]} -->|"{"<br>".join(way.labels)}"| {ids[way.target]}' for way in list_policy_edges(policy)
-    ]
+    lines += [f'  {ids[name]}["{_quote(name)}"]{_style_class(state)}' for name, state in policy.states.items()]
+    for edge in list_policy_edges(policy):
+        lines.append(f'  {ids[edge.origin]} -->|"{"<br>".join(edge.labels)}"| {ids[edge.target]}')
     lines += [f'  any(["any state"]) -.->|"{MANUAL_LABEL}"| {ids[name]}' for name in policy.anywhere]
     lines += [
         "  classDef service fill:#1a7f37,color:#ffffff,stroke:#1a7f37",
@@ -50,19 +49,19 @@ def format_mermaid(policy: LifecyclePolicy) -> str:
     return "\n".join(lines)
 
 
-def _quoted(name: str) -> str:
-    """Return a name as Mermaid takes it between quotes."""
+def _quote(name: str) -> str:
+    """Return a name escaped for Mermaid's quotes."""
     return name.replace("&", "#amp;").replace('"', "#quot;").replace("<", "#lt;")
 
 
-def _class(state: LifecycleState) -> str:
+def _style_class(state: LifecycleState) -> str:
     if state.in_service:
         return ":::service"
     return ":::out" if state.counts_out else ":::final" if state.final else ""
 
 
 def _edges_of_state(state: LifecycleState) -> Iterator[tuple[str, str]]:
-    """Yield where the state's own ways lead, with what leads there."""
+    """Yield the target of each exit of a state, with a label."""
     for field, target in state.list_exits():
         kind, _, number = field.partition(".")
         if kind == "deadline" and state.deadline:
@@ -75,26 +74,26 @@ def _edges_of_state(state: LifecycleState) -> Iterator[tuple[str, str]]:
 
 
 def _describe_passing(state: LifecycleState) -> str:
-    """Return what it takes to pass on."""
+    """Return the condition of `pass_to`."""
     what = "passes" if state.requires else "idle" if state.until_idle else "done"
     return f"{what}, after {state.soak_hours:g} h" if state.soak_hours else what
 
 
 def _edges_by_fault(policy: LifecyclePolicy, state: str) -> Iterator[tuple[str, str]]:
-    """Yield where faults lead from a state, with the remedies that lead there."""
-    found: dict[str, list[str]] = defaultdict(list)
+    """Yield the targets of the fault rules from a state, each with the remedies that lead there."""
+    by_target: dict[str, list[str]] = defaultdict(list)
     for rule in policy.faults.values():
         if rule.timing != "record" and (not rule.states or state in rule.states):
-            for target, remedy in _targets(policy, rule):
-                if policy.has_edge(state, target) and remedy not in found[target]:
-                    found[target].append(remedy)
-    for target, remedies in found.items():
+            for target, remedy in _list_targets(policy, rule):
+                if policy.has_edge(state, target) and remedy not in by_target[target]:
+                    by_target[target].append(remedy)
+    for target, remedies in by_target.items():
         named = ", ".join(remedy for remedy in remedies if remedy)
         yield target, f"fault: {named}" if named else "fault"
 
 
-def _targets(policy: LifecyclePolicy, rule: FaultRule) -> Iterator[tuple[str, str]]:
-    """Yield the states that a rule can lead to, with the remedy of the ladder, "" where it names the state itself."""
+def _list_targets(policy: LifecyclePolicy, rule: FaultRule) -> Iterator[tuple[str, str]]:
+    """Yield the states that a rule can lead to, with the remedy of the ladder ("" where the rule names the state)."""
     if rule.to:
         yield rule.to, ""
         return

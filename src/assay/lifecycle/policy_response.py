@@ -1,4 +1,4 @@
-"""What a policy says to a class of faults, before any node's history: for comparing policies, not for deciding."""
+"""The response of a policy to a fault, without any node's history: for comparing policies, not for deciding."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from assay.model.specs.lifecycle_policy import LifecyclePolicy
 
 @dataclass(frozen=True, slots=True)
 class PolicyResponse:
-    """The first answer of a policy: `rule` by name, and `to` of the ladder's first step. `to` is "" for a record."""
+    """The first response of a policy: the rule's name, and the state of the ladder's first rung, "" for a record."""
 
     rule: str
     timing: DecisionTiming
@@ -21,7 +21,7 @@ class PolicyResponse:
 
     @property
     def moves_node(self) -> bool:
-        """Whether it takes the node to another state, at once or when it is idle."""
+        """Whether it moves the node to another state, at once or when it is idle."""
         return self.timing != "record"
 
     def as_json(self) -> dict[str, Any]:
@@ -37,10 +37,10 @@ class PolicyResponse:
 def respond_to_class(
     policy: LifecyclePolicy, catalog: FaultCatalog, state: str, fault_class: str, in_use: bool
 ) -> PolicyResponse:
-    """Return the answer to a class, as the catalogue treats it, on a node in `state`."""
+    """Return the response to a class of faults, with the catalogue's treatment, on a node in `state`."""
     treatment = catalog.find_treatment(fault_class)
-    known = (treatment.severity, treatment.blame, treatment.remedy)
-    return respond_to_fault(policy, state, fault_class, *known, in_use)
+    severity, blame, remedy = treatment.severity, treatment.blame, treatment.remedy
+    return respond_to_fault(policy, state, fault_class, severity, blame, remedy, in_use)
 
 
 def respond_to_fault(
@@ -52,7 +52,7 @@ def respond_to_fault(
     remedy: Remedy,
     in_use: bool,
 ) -> PolicyResponse:
-    """Return the answer to one fault. A move that the policy draws no edge for is a record, as when deciding."""
+    """Return the response to one fault. A move without an edge in the policy is a record, as it is in decisions."""
     name, rule = policy.find_fault_rule(state, fault_class, severity, blame, in_use)
     wanted: Remedy = remedy if rule.remedy == "class" else rule.remedy
     rung = policy.ladder.rungs.get(wanted)

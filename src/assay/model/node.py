@@ -40,6 +40,11 @@ class Node:
     settings: NodeSettings = field(default_factory=_default_settings)
 
     @property
+    def rack_place(self) -> tuple[str, str]:
+        """Site and rack: rack names are unique within a site only."""
+        return (self.site, self.rack)
+
+    @property
     def subject(self) -> str:
         """The node's subject id, `h100-a/n0007`."""
         return f"{self.pool}/{self.name}"

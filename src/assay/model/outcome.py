@@ -13,6 +13,7 @@ from assay.model.clock import MAX_CLOCK_SKEW
 
 CheckVerdict = Literal["pass", "fail", "error", "skip"]
 VERDICTS: tuple[CheckVerdict, ...] = get_args(CheckVerdict)
+"""Ledger, run files and history store a verdict as its place here, so the order never changes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ def test_an_application_s_own_fault_asks_for_nothing(tmp_path):
     (tmp_path / "log").write_text(MINE)
     result = run(str(tmp_path / "log"), "--fleet", str(ROOT))
     assert result.exit_code == 0
-    assert "gpu.xid.13 on 0000:1b:00: asks for nothing (application, informational)" in result.stdout
+    assert "gpu.xid.13 on 0000:1b:00: no action (application, informational)" in result.stdout
 
 
 def test_without_a_fleet_around_assay_s_own_catalogues_judge(tmp_path, monkeypatch):

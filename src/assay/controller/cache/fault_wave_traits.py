@@ -8,7 +8,7 @@ from functools import cached_property
 from assay.controller.context import ControllerContext
 from assay.fabric.topology.compiled_topology import CompiledTopology
 from assay.fabric.topology.topology_cache import load_topology
-from assay.lifecycle.decisions.common_cause import NodeTrait, NodeTraits
+from assay.lifecycle.fleet_snapshot import NodeTrait, NodeTraits
 from assay.model.errors import AssayError
 
 

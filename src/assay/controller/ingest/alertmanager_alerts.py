@@ -10,7 +10,7 @@ from assay.controller.cache.ledger_cache import read_node_states
 from assay.controller.context import ControllerContext
 from assay.controller.ingest.fault_recording import record_agent_faults
 from assay.lifecycle import ledger_entries
-from assay.lifecycle.faults.detection import find_alert_clearances
+from assay.lifecycle.faults.recovery import find_alert_clearances
 from assay.lifecycle.faults.sightings import map_parts_by_pci
 from assay.lifecycle.node_state import NodeState
 from assay.model.entries.fault_entries import AlertElsewhereEntry, AlertNoteEntry, AlertResolvedEntry

@@ -26,7 +26,7 @@ from assay.lifecycle.asset_history import (
     project_node_assets,
     update_part_holders,
 )
-from assay.lifecycle.faults.detection import FaultClearance
+from assay.lifecycle.faults.recovery import FaultClearance
 from assay.lifecycle.faults.sightings import map_parts_by_pci
 from assay.lifecycle.ledger_entries import make_cleared_entry
 from assay.lifecycle.node_state import NodeState

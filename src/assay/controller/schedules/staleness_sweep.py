@@ -21,7 +21,9 @@ from assay.harness.selection.declared_checks import DeclaredOutcomes
 from assay.ledger.interned_texts import split_batches
 from assay.ledger.outcome_dates import CheckAge
 from assay.lifecycle import ledger_entries
-from assay.lifecycle.faults.detection import FaultClearance, FaultObservation
+from assay.lifecycle.decisions.circuit_breaker import is_wave
+from assay.lifecycle.faults.detection import FaultObservation
+from assay.lifecycle.faults.recovery import FaultClearance
 from assay.lifecycle.faults.telemetry_silence import make_telemetry_fault
 from assay.lifecycle.node_state import FaultRecord, NodeState
 from assay.model.outcome import RecordedOutcome
@@ -50,7 +52,7 @@ def sweep_stale_nodes(context: ControllerContext, task: SlotTask) -> SlotResult:
     states = {node.name: all_states[node.name] for node in pool if node.name in all_states}
     swept = {name: state for name, state in states.items() if list_judged_phases(context.policy, state)}
     stale = {one.node: one for one in _find_stale(context, task.line, swept)}
-    if _is_wave(context.policy, len(stale), len(swept)):
+    if is_wave(context.policy.breaker, len(stale), len(swept)):
         return SlotResult("done", _format_wave(task.line.target, stale, len(swept)))
     again = [stale[name] for name in _list_stale_last_sweep(context, task.line) if name in stale]
     faults = [_make_fault(context, one) for one in again if not _find_open_fault(states[one.node])]
@@ -162,10 +164,6 @@ def _list_stale_last_sweep(context: ControllerContext, line: ScheduleLine) -> li
     last = [ended[slot] for slot in sorted(ended) if ended[slot].ended == "done"][-1:]
     return [name for content in last for name in content.facts.get("stale", ())]
 
-
-def _is_wave(policy: LifecyclePolicy, found: int, total: int) -> bool:
-    breaker = policy.breaker
-    return found >= breaker.min_nodes and found * 100 >= breaker.percent * total
 
 
 def _format_wave(pool: str, stale: Mapping[str, StaleNode], total: int) -> str:

@@ -1,1 +1,4 @@
-"""Takes a fleet snapshot. Collects proposals (faults, state transitions, people, racks, cordons) and holds them to requirements, limits and the circuit breaker. Gives decisions."""
+"""Takes a fleet snapshot; collects proposals (faults, state transitions, people, racks, cordons) for each node.
+
+Holds them to requirements, limits and the circuit breaker. Gives decisions.
+"""

@@ -1,164 +1,214 @@
-"""The breaker: a sudden wave of faults over a pool is more likely one cause than many, and holds the pool's nodes."""
+"""The circuit breaker: a sudden wave of faults over a pool has more likely one cause than many, so it holds the pool.
+
+Also finds waves of missed deadlines, and ranks what the nodes of a wave have in common. Pure.
+"""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
 from assay.lifecycle.decisions.blast_radius_limits import is_in_service, is_out_of_service
-from assay.lifecycle.decisions.common_cause import rank_common_causes
 from assay.lifecycle.decisions.fault_remedies import is_still_failing
-from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
+from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot, NodeTrait, NodeTraits
 from assay.lifecycle.node_state import FaultRecord
+from assay.model.specs.policy_sections import FaultBreakerLimits
 from assay.model.timestamps import format_time, hours, parse_time
 
 MAX_NODES_COMPARED = 64
 MAX_CAUSES_SHOWN = 3
+MAX_NAMES_SHOWN = 3
+MIN_WAVE_SHARE = 0.8
+"""Of a wave's nodes, at least this share has a trait that may be its cause …"""
+MIN_CONTRAST = 2
+"""… and that share is at least this many times the share among the other nodes."""
+TRAIT_ORDER = ("leaf", "rack", "spec commit", "firmware")
+"""The order of trait kinds that are equally likely; other kinds come after them."""
 
 
 @dataclass(frozen=True, slots=True)
 class OngoingWave:
-    """A wave that the breaker held and that is not over: of which classes of faults, and the reason in one line."""
+    """A wave that the breaker held and that goes on: the fault classes in it, and the reason in one line."""
 
     classes: frozenset[str]
     reason: str
 
 
-def find_new_waves(situation: FleetSnapshot) -> dict[str, str]:
+def find_new_waves(snapshot: FleetSnapshot) -> dict[str, str]:
     """Return the pools whose breaker is open, each with the reason in one line.
 
-    Counted are nodes that serve, or served until just now, and whose faults could move them: a bring-up of a
-    thousand nodes trips nothing, and nor does a pool that is only watched.
+    Only nodes count that serve or served until just now, and whose faults could move them. So a bring-up of a
+    thousand nodes opens nothing, and nor does a pool that is only watched.
     """
-    return {
-        pool: text
-        for pool, views in _group_serving_by_pool(situation)
-        if (text := _describe_new_wave(situation, pool, views))
-    }
+    pools = {pool: _describe_new_wave(snapshot, pool, views) for pool, views in _group_serving_by_pool(snapshot)}
+    return {pool: reason for pool, reason in pools.items() if reason}
 
 
-def find_ongoing_waves(situation: FleetSnapshot) -> dict[str, OngoingWave]:
-    """Return the pools in which a wave goes on for longer than the window. It holds back what is part of it only.
+def find_ongoing_waves(snapshot: FleetSnapshot) -> dict[str, OngoingWave]:
+    """Return the pools in which a wave lasts longer than the window. Such a wave holds back only its own fault classes.
 
-    Otherwise a wave would be let through, one limit's worth after the other, because it lasts. What only a log told
-    is over as a wave when nothing more comes.
+    Otherwise a wave that lasts would pass the breaker, as many nodes at a time as the limits allow. A fault that only
+    a log reported ends as part of a wave when nothing more is logged.
     """
-    return {
-        pool: wave
-        for pool, views in _group_serving_by_pool(situation)
-        if (wave := _find_ongoing_wave(situation, pool, views))
-    }
+    pools = {pool: _find_ongoing_wave(snapshot, pool, views) for pool, views in _group_serving_by_pool(snapshot)}
+    return {pool: wave for pool, wave in pools.items() if wave}
 
 
-def find_deadline_waves(situation: FleetSnapshot) -> dict[str, str]:
-    """Return the pools of which so many nodes miss a deadline at once that it is more likely one cause.
+def find_deadline_waves(snapshot: FleetSnapshot) -> dict[str, str]:
+    """Return the pools in which so many nodes miss a deadline at once that one cause is more likely.
 
-    Such a deadline counts anew from when it was held back: a clock that jumped sends nobody anywhere.
+    A deadline counts from when it was last held back, so a clock that jumps moves no node.
     """
     bound: dict[str, list[NodeSnapshot]] = defaultdict(list)
-    for view in situation.nodes:
-        deadline = situation.policy_state_of(view).deadline
+    for view in snapshot.nodes:
+        deadline = snapshot.policy_state_of(view).deadline
         if deadline and deadline.to:
             bound[view.node.pool].append(view)
-    return {
-        pool: text for pool, views in sorted(bound.items()) if (text := _describe_deadline_wave(situation, pool, views))
-    }
+    pools = {pool: _describe_deadline_wave(snapshot, pool, views) for pool, views in sorted(bound.items())}
+    return {pool: reason for pool, reason in pools.items() if reason}
 
 
-def has_missed_deadline(situation: FleetSnapshot, view: NodeSnapshot) -> bool:
+def has_missed_deadline(snapshot: FleetSnapshot, view: NodeSnapshot) -> bool:
     """Whether a node has missed the deadline of its state."""
-    deadline, story = situation.policy_state_of(view).deadline, view.node_state
-    start = max(parse_time(story.since), parse_time(story.deadline_held_at))
-    return deadline is not None and situation.now - start > hours(deadline.hours)
+    deadline, node_state = snapshot.policy_state_of(view).deadline, view.node_state
+    start = max(parse_time(node_state.since), parse_time(node_state.deadline_held_at))
+    return deadline is not None and snapshot.now - start > hours(deadline.hours)
 
 
-def _group_serving_by_pool(situation: FleetSnapshot) -> list[tuple[str, list[NodeSnapshot]]]:
+def is_wave(breaker: FaultBreakerLimits, count: int, total: int) -> bool:
+    """Whether `count` of `total` nodes are enough for a wave."""
+    return count >= breaker.min_nodes and count * 100 >= breaker.percent * total
+
+
+def _group_serving_by_pool(snapshot: FleetSnapshot) -> list[tuple[str, list[NodeSnapshot]]]:
     """Return the nodes that serve, or served until just now, by pool."""
     pools: dict[str, list[NodeSnapshot]] = defaultdict(list)
-    for view in situation.nodes:
-        if is_in_service(situation.policy, view.node_state) or is_out_of_service(situation.policy, view.node_state):
+    for view in snapshot.nodes:
+        if is_in_service(snapshot.policy, view.node_state) or is_out_of_service(snapshot.policy, view.node_state):
             pools[view.node.pool].append(view)
     return sorted(pools.items())
 
 
-def _find_ongoing_wave(situation: FleetSnapshot, pool: str, views: list[NodeSnapshot]) -> OngoingWave | None:
-    left = {view.name: [known for known in view.node_state.faults if _is_still_present(view, known)] for view in views}
-    hit = {view.name: left[view.name] for view in views if view.profile.acts_on_faults and left[view.name]}
-    serving = _count_serving(situation, pool, views)
-    if not _is_wave(situation, len(hit), serving):
-        return None
-    wave = f"{len(hit)} of {serving} serving nodes of pool {pool} still show the faults of a wave"
-    common = _describe_faults_and_racks([view for view in views if view.name in hit], hit.values())
-    classes = frozenset(known.fault_class for faults in hit.values() for known in faults)
-    return OngoingWave(classes, f"breaker: {wave} ({common}){_describe_likely_causes(situation, hit)}")
+def _count_serving(snapshot: FleetSnapshot, pool: str, views: list[NodeSnapshot]) -> int:
+    return len(views) + sum(count for (name, *_), count in snapshot.quiet_counts.items() if name == pool)
 
 
-def _count_serving(situation: FleetSnapshot, pool: str, views: list[NodeSnapshot]) -> int:
-    return len(views) + sum(count for (name, *_), count in situation.quiet_counts.items() if name == pool)
-
-
-def _is_wave(situation: FleetSnapshot, hit: int, serving: int) -> bool:
-    breaker = situation.policy.breaker
-    return hit >= breaker.min_nodes and hit * 100 >= breaker.percent * serving
-
-
-def _describe_deadline_wave(situation: FleetSnapshot, pool: str, views: list[NodeSnapshot]) -> str:
-    breaker, missed = situation.policy.breaker, [view for view in views if has_missed_deadline(situation, view)]
-    if len(missed) < breaker.min_nodes or len(missed) * 100 < breaker.percent * len(views):
-        return ""
-    states = Counter(view.node_state.state for view in missed)
-    said = ", ".join(f"{state} on {count}" for state, count in sorted(states.items()))
-    wave = f"{len(missed)} of {len(views)} nodes of pool {pool} miss their deadline at once ({said})"
-    likely = _describe_likely_causes(situation, [view.name for view in missed])
-    return f"breaker: {wave}: either the clock jumped, or what they wait for is down{likely}"
-
-
-def _describe_new_wave(situation: FleetSnapshot, pool: str, views: list[NodeSnapshot]) -> str:
-    breaker = situation.policy.breaker
-    hit = {
-        view.name: fresh
-        for view in views
-        if view.profile.acts_on_faults and (fresh := _find_recent_faults(situation, view))
-    }
-    serving = _count_serving(situation, pool, views)
-    if not _is_wave(situation, len(hit), serving):
+def _describe_new_wave(snapshot: FleetSnapshot, pool: str, views: list[NodeSnapshot]) -> str:
+    breaker, hit = snapshot.policy.breaker, dict[str, list[FaultRecord]]()
+    start = format_time(snapshot.now - timedelta(minutes=breaker.window_minutes))
+    for view in views:
+        faults = view.node_state.faults
+        recent = [fault for fault in faults if fault.first_seen > start and fault.severity != "informational"]
+        if recent and view.profile.acts_on_faults:
+            hit[view.name] = recent
+    serving = _count_serving(snapshot, pool, views)
+    if not is_wave(breaker, len(hit), serving):
         return ""
     wave = f"{len(hit)} of {serving} serving nodes of pool {pool} show faults within {breaker.window_minutes:g} min"
     common = _describe_faults_and_racks([view for view in views if view.name in hit], hit.values())
-    return f"breaker: {wave} ({common}){_describe_likely_causes(situation, hit)}"
+    return f"breaker: {wave} ({common}){_describe_likely_causes(snapshot, hit)}"
 
 
-def _describe_likely_causes(situation: FleetSnapshot, wave: Collection[str]) -> str:
-    """Return what the nodes of a wave share and others do not, for the end of the sentence; "" where nothing is known.
-
-    Of the others a sample is asked, the first by name: to tell of one is to read its evidence.
-    """
-    known = situation.traits
-    others = sorted(name for name in known if name not in wave)[:MAX_NODES_COMPARED]
-    hit = [known[name] for name in sorted(wave) if name in known][:MAX_NODES_COMPARED]
-    found = rank_common_causes(hit, [known[name] for name in others]) if hit else []
-    said = "; or ".join(str(one) for one in found[:MAX_CAUSES_SHOWN])
-    return f"; likely behind it: {said}" if said else ""
-
-
-def _find_recent_faults(situation: FleetSnapshot, view: NodeSnapshot) -> list[FaultRecord]:
-    start = format_time(situation.now - timedelta(minutes=situation.policy.breaker.window_minutes))
-    return [known for known in view.node_state.faults if known.first_seen > start and known.severity != "informational"]
+def _find_ongoing_wave(snapshot: FleetSnapshot, pool: str, views: list[NodeSnapshot]) -> OngoingWave | None:
+    hit: dict[str, list[FaultRecord]] = {}
+    for view in views:
+        present = [fault for fault in view.node_state.faults if _is_still_present(view, fault)]
+        if present and view.profile.acts_on_faults:
+            hit[view.name] = present
+    serving = _count_serving(snapshot, pool, views)
+    if not is_wave(snapshot.policy.breaker, len(hit), serving):
+        return None
+    wave = f"{len(hit)} of {serving} serving nodes of pool {pool} still show the faults of a wave"
+    common = _describe_faults_and_racks([view for view in views if view.name in hit], hit.values())
+    classes = frozenset(fault.fault_class for faults in hit.values() for fault in faults)
+    return OngoingWave(classes, f"breaker: {wave} ({common}){_describe_likely_causes(snapshot, hit)}")
 
 
-def _is_still_present(view: NodeSnapshot, known: FaultRecord) -> bool:
-    """Whether a fault that the breaker held is there still, or nobody has looked again where a check can."""
-    if not known.is_open or known.response != "breaker" or known.last_seen <= view.node_state.repaired_at:
+def _is_still_present(view: NodeSnapshot, fault: FaultRecord) -> bool:
+    """Whether a fault that the breaker held is still there. A fault of a check is, until newer evidence was judged."""
+    if not fault.is_open or fault.response != "breaker" or fault.last_seen <= view.node_state.repaired_at:
         return False
-    return "check" in known.marks or is_still_failing(view, known)
+    return "check" in fault.marks or is_still_failing(view, fault)
+
+
+def _describe_deadline_wave(snapshot: FleetSnapshot, pool: str, views: list[NodeSnapshot]) -> str:
+    missed = [view for view in views if has_missed_deadline(snapshot, view)]
+    if not is_wave(snapshot.policy.breaker, len(missed), len(views)):
+        return ""
+    states = Counter(view.node_state.state for view in missed)
+    counts = ", ".join(f"{state} on {count}" for state, count in sorted(states.items()))
+    wave = f"{len(missed)} of {len(views)} nodes of pool {pool} miss their deadline at once ({counts})"
+    likely = _describe_likely_causes(snapshot, [view.name for view in missed])
+    return f"breaker: {wave}: either the clock jumped, or what they wait for is down{likely}"
 
 
 def _describe_faults_and_racks(views: list[NodeSnapshot], faults: Iterable[list[FaultRecord]]) -> str:
     """Return what the nodes have in common: the fault that most of them show, and the rack if it is one."""
-    classes = Counter(name for known in faults for name in {one.fault_class for one in known})
+    classes = Counter(name for of_node in faults for name in {fault.fault_class for fault in of_node})
     name, count = min(classes.items(), key=lambda item: (-item[1], item[0]))
     racks = sorted({view.node.rack for view in views})
     place = f"all in rack {racks[0]}" if len(racks) == 1 else f"in {len(racks)} racks"
     return f"{name} on {count}, {place}"
+
+
+def _describe_likely_causes(snapshot: FleetSnapshot, wave: Collection[str]) -> str:
+    """Return what the nodes of a wave share and others do not, to end a sentence; "" where nothing is known.
+
+    Reading traits costs reading evidence, so only the first nodes by name are compared.
+    """
+    traits = snapshot.traits
+    others = sorted(name for name in traits if name not in wave)[:MAX_NODES_COMPARED]
+    hit = [traits[name] for name in sorted(wave) if name in traits][:MAX_NODES_COMPARED]
+    causes = rank_common_causes(hit, [traits[name] for name in others]) if hit else []
+    likely = "; or ".join(str(cause) for cause in causes[:MAX_CAUSES_SHOWN])
+    return f"; likely behind it: {likely}" if likely else ""
+
+
+@dataclass(frozen=True, slots=True)
+class CommonCause:
+    """Traits of one kind that the same number of nodes have, in the wave and among the other nodes."""
+
+    kind: str
+    names: tuple[str, ...]
+    wave_hits: int
+    wave_size: int
+    other_hits: int
+    others: int
+
+    def __str__(self) -> str:
+        more = f" and {len(self.names) - MAX_NAMES_SHOWN} more" if len(self.names) > MAX_NAMES_SHOWN else ""
+        names = f"{', '.join(self.names[:MAX_NAMES_SHOWN])}{more}"
+        rest = f", and {self.other_hits} of the {self.others} others" if self.others else ""
+        return f"{self.kind} {names} ({self.wave_hits} of {self.wave_size}{rest})"
+
+
+def rank_common_causes(wave: Sequence[NodeTraits], others: Sequence[NodeTraits]) -> list[CommonCause]:
+    """Return the traits that may be behind a wave, the likeliest first.
+
+    See `MIN_WAVE_SHARE` and `MIN_CONTRAST`. Without other nodes nothing tells traits apart: then a trait qualifies
+    where the whole wave shares it.
+    """
+    wave_counts, other_counts = _count_traits(wave), _count_traits(others)
+    groups: dict[tuple[str, int, int], list[str]] = defaultdict(list)
+    for (kind, name), count in wave_counts.items():
+        elsewhere = other_counts[kind, name]
+        share, other_share = count / len(wave), elsewhere / len(others) if others else 0.0
+        if share >= (MIN_WAVE_SHARE if others else 1) and share >= MIN_CONTRAST * other_share:
+            groups[kind, count, elsewhere].append(name)
+    causes = [
+        CommonCause(kind, tuple(sorted(names)), count, len(wave), elsewhere, len(others))
+        for (kind, count, elsewhere), names in groups.items()
+    ]
+    return sorted(causes, key=_likelihood_key)
+
+
+def _count_traits(nodes: Iterable[NodeTraits]) -> Counter[NodeTrait]:
+    return Counter(trait for traits in nodes for trait in traits)
+
+
+def _likelihood_key(cause: CommonCause) -> tuple[float, int, str]:
+    contrast = cause.wave_hits / cause.wave_size - (cause.other_hits / cause.others if cause.others else 0)
+    order = TRAIT_ORDER.index(cause.kind) if cause.kind in TRAIT_ORDER else len(TRAIT_ORDER)
+    return (-contrast, order, cause.kind)

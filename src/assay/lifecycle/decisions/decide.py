@@ -1,4 +1,4 @@
-"""What happens next to every node: a pure function of the situation."""
+"""Decides what happens next to every node: a pure function of the fleet snapshot."""
 
 from __future__ import annotations
 
@@ -24,192 +24,187 @@ from assay.model.errors import AssayError
 from assay.model.specs.lifecycle_policy import PERSON_RULE, RACK_RULE_PREFIX
 
 
-def decide(situation: FleetSnapshot, asked: Collection[str] | None = None) -> list[Decision]:
-    """Return what is to be decided now and was not decided before, at most one move a node.
+def decide(snapshot: FleetSnapshot, asked: Collection[str] | None = None) -> list[Decision]:
+    """Return the decisions that are due and were not made before, at most one move a node.
 
-    `asked` are the nodes to decide about, all by default; the others are only counted.
-
-    The worst faults come first where limits leave room for some nodes only. Neither the order of the nodes nor that
-    of their outcomes changes the answer. Raises Trouble for a node in a state that the policy does not have.
+    `asked` names the nodes to decide about, None for all; the others are only counted. Where limits leave room for
+    some nodes only, those with the worst faults come first. The order of nodes and outcomes does not change the
+    answer. Raises AssayError for a node in a state that the policy does not have.
     """
-    for view in situation.nodes:
-        _reject_unknown_state(situation, view)
-    situation = drop_excused_faults(situation)
-    bounds = _PassBounds(situation)
-    answer: list[Decision] = []
-    views = situation.nodes if asked is None else [view for view in situation.nodes if view.name in asked]
+    for view in snapshot.nodes:
+        _reject_unknown_state(snapshot, view)
+    snapshot = drop_excused_faults(snapshot)
+    bounds = _PassBounds(snapshot)
+    decisions: list[Decision] = []
+    views = snapshot.nodes if asked is None else [view for view in snapshot.nodes if view.name in asked]
     for view in sorted(views, key=fault_remedies.urgency_key):
-        made = _decide_node(situation, view, bounds)
-        answer += [decision for decision in made if decision.id not in view.node_state.decision_ids]
-    return answer
+        made = _decide_node(snapshot, view, bounds)
+        decisions += [decision for decision in made if decision.id not in view.node_state.decision_ids]
+    return decisions
 
 
 class _PassBounds:
-    """What bounds a pass: room, pools with a wave of faults or of missed deadlines, and racks that lack nodes.
+    """What bounds one pass over the fleet: the limits' capacity, waves by pool, and racks that lack nodes.
 
-    Each is counted over the fleet when a wish first asks for it: most passes wish for no move.
+    Each is computed when a proposal first needs it: most passes propose no move.
     """
 
-    def __init__(self, situation: FleetSnapshot) -> None:
-        self._situation = situation
+    def __init__(self, snapshot: FleetSnapshot) -> None:
+        self._snapshot = snapshot
 
     @cached_property
     def capacity(self) -> LimitCapacity:
-        """What the limits still leave."""
-        return LimitCapacity(self._situation)
+        """What the limits leave."""
+        return LimitCapacity(self._snapshot)
 
     @cached_property
     def new_waves(self) -> Mapping[str, str]:
-        """The pools with a wave of faults."""
-        return circuit_breaker.find_new_waves(self._situation)
+        """The reason of each pool with a new wave of faults."""
+        return circuit_breaker.find_new_waves(self._snapshot)
 
     @cached_property
     def ongoing_waves(self) -> Mapping[str, circuit_breaker.OngoingWave]:
-        """The pools in which a wave goes on."""
-        return circuit_breaker.find_ongoing_waves(self._situation)
+        """The wave of each pool in which one goes on."""
+        return circuit_breaker.find_ongoing_waves(self._snapshot)
 
     @cached_property
     def deadline_waves(self) -> Mapping[str, str]:
-        """The pools with a wave of missed deadlines."""
-        return circuit_breaker.find_deadline_waves(self._situation)
+        """The reason of each pool with a wave of missed deadlines."""
+        return circuit_breaker.find_deadline_waves(self._snapshot)
 
     @cached_property
     def short_racks(self) -> Mapping[rack_cordons.RackPlace, rack_cordons.ShortRack]:
         """The racks that lack nodes."""
-        return rack_cordons.find_short_racks(self._situation)
+        return rack_cordons.find_short_racks(self._snapshot)
 
 
-def _decide_node(situation: FleetSnapshot, view: NodeSnapshot, bounds: _PassBounds) -> Iterator[Decision]:
-    """Yield the records, and the first wish of a move that is granted or was held back.
+def _decide_node(snapshot: FleetSnapshot, view: NodeSnapshot, bounds: _PassBounds) -> Iterator[Decision]:
+    """Yield the records, and either the first move that is granted, or the record that it is held back.
 
-    A move that is held back stands in the way of all others but that of a whole rack. It does not where a person
-    asked for it, nor where the profile lets no fault move the node at all.
+    A move that is held back blocks all later ones but the cordon of a whole rack. It blocks none where a person
+    requested it, nor where the profile lets no fault move the node.
     """
-    held = False
-    for wish in _collect_proposals(situation, view, bounds.short_racks.get(rack_cordons.rack_place(view.node))):
-        if wish.timing == "record":
-            yield _make_record(situation, view, wish)
+    is_blocked = False
+    for proposal in _collect_proposals(snapshot, view, bounds.short_racks.get(view.node.rack_place)):
+        if proposal.timing == "record":
+            yield _make_record(snapshot, view, proposal)
             continue
-        wish_now, blockers = _resolve_timing(view, wish)
-        if _is_already_pending(view, wish_now) or (held and not wish.rule_name.startswith(RACK_RULE_PREFIX)):
+        move, blockers = _resolve_timing(view, proposal)
+        if _is_already_pending(view, move) or (is_blocked and not move.rule_name.startswith(RACK_RULE_PREFIX)):
             continue
-        made = _grant_or_refuse(situation, view, wish_now, blockers, bounds)
-        yield made
-        if made.timing != "record":
+        decision = _grant_or_refuse(snapshot, view, move, blockers, bounds)
+        yield decision
+        if decision.timing != "record":
             return
-        held = wish.rule_name != PERSON_RULE and (not wish.takes_out or view.profile.acts_on_faults)
+        is_blocked = move.rule_name != PERSON_RULE and (not move.takes_out or view.profile.acts_on_faults)
 
 
 def _collect_proposals(
-    situation: FleetSnapshot, view: NodeSnapshot, short: rack_cordons.ShortRack | None
+    snapshot: FleetSnapshot, view: NodeSnapshot, short: rack_cordons.ShortRack | None
 ) -> Iterator[Proposal]:
-    """Yield what should happen to a node. What has lost its cause is withdrawn, and wishes nothing on the way."""
-    yield from propose_known_issue_records(situation, view)
-    yield from propose_hold_actions(situation, view)
-    yield from propose_pending_changes(situation, view, short)
-    if find_withdrawal_reason(situation.policy, view.node_state, short):
+    """Yield every proposal for a node, in the order in which they count.
+
+    A pending decision that lost its cause is withdrawn first, so what follows no longer sees it.
+    """
+    yield from propose_known_issue_records(snapshot, view)
+    yield from propose_hold_actions(snapshot, view)
+    yield from propose_pending_changes(snapshot, view, short)
+    if find_withdrawal_reason(snapshot.policy, view.node_state, short):
         view = replace(view, node_state=replace(view.node_state, pending=None))
-    yield from propose_manual_move(situation, view)
-    yield from fault_remedies.propose_fault_remedies(situation, view)
-    yield from propose_transitions(situation, view)
-    yield from rack_cordons.propose_rack_cordon(situation.policy, view, short)
-    yield from propose_recordon(situation, view)
+    yield from propose_manual_move(snapshot, view)
+    yield from fault_remedies.propose_fault_remedies(snapshot, view)
+    yield from propose_transitions(snapshot, view)
+    yield from rack_cordons.propose_rack_cordon(snapshot.policy, view, short)
+    yield from propose_recordon(snapshot, view)
+
+
+def _make_record(snapshot: FleetSnapshot, view: NodeSnapshot, proposal: Proposal) -> Decision:
+    """Return a record. It asks for a ticket only where the profile allows tickets."""
+    if proposal.remedy == "ticket" and "ticket" not in view.profile.actions:
+        proposal = replace(proposal, remedy="none")
+    return grant_proposal(snapshot, view, proposal, proposal.blockers)
+
+
+def _resolve_timing(view: NodeSnapshot, proposal: Proposal) -> tuple[Proposal, tuple[str, ...]]:
+    """Return the proposal as of now, and the jobs that it waits for: on an idle node nothing is pending."""
+    if proposal.timing != "pending" or proposal.blockers:
+        return proposal, proposal.blockers
+    if view.jobs == ():
+        return replace(proposal, timing="immediate"), ()
+    return proposal, view.jobs or SCHEDULER_SILENT
+
+
+def _is_already_pending(view: NodeSnapshot, proposal: Proposal) -> bool:
+    pending = view.node_state.pending
+    return proposal.timing == "pending" and pending is not None and pending.to == proposal.to
 
 
 def _grant_or_refuse(
-    situation: FleetSnapshot, view: NodeSnapshot, wish: Proposal, blockers: tuple[str, ...], bounds: _PassBounds
+    snapshot: FleetSnapshot, view: NodeSnapshot, proposal: Proposal, blockers: tuple[str, ...], bounds: _PassBounds
 ) -> Decision:
-    """Return the decision for a move, or the record of what stands in its way."""
-    if why := _find_prohibition(situation, view, wish) or _find_pool_refusal(view, wish, bounds):
-        return refuse_proposal(situation, view, wish, why)
-    reaches = _find_limited_state(situation, view, wish)
-    if reaches and (refusal := bounds.capacity.find_refusal(view, reaches)):
-        return refuse_proposal(
-            situation, view, wish, DecisionCause("limit", f"{refusal.limit}/{refusal.where}", refusal.text)
-        )
-    if reaches:
-        bounds.capacity.reserve(view, reaches)
-    return grant_proposal(situation, view, wish, blockers)
+    """Return the decision for a move, or the record of what holds it back. A granted move takes its capacity."""
+    if why := _find_prohibition(snapshot, view, proposal) or _find_pool_refusal(view, proposal, bounds):
+        return refuse_proposal(snapshot, view, proposal, why)
+    if to := _find_limited_state(snapshot, view, proposal):
+        if refusal := bounds.capacity.find_refusal(view, to):
+            why = DecisionCause("limit", f"{refusal.limit}/{refusal.where}", refusal.text)
+            return refuse_proposal(snapshot, view, proposal, why)
+        bounds.capacity.reserve(view, to)
+    return grant_proposal(snapshot, view, proposal, blockers)
 
 
-def _find_pool_refusal(view: NodeSnapshot, wish: Proposal, bounds: _PassBounds) -> DecisionCause | None:
-    """Return what holds a whole pool back: a wave of faults, one of missed deadlines, or too many racks cordoned."""
-    pool = view.node.pool
-    wave = (wish.takes_out and _find_wave(view, wish, bounds)) or (wish.is_deadline and bounds.deadline_waves.get(pool))
-    if wave:
-        return DecisionCause("breaker", pool, wave)
-    short = (
-        bounds.short_racks.get(rack_cordons.rack_place(view.node))
-        if wish.rule_name.startswith(RACK_RULE_PREFIX)
-        else None
-    )
-    return (
-        DecisionCause("limit", f"{wish.rule_name}/{pool}", short.limit_reason) if short and short.limit_reason else None
-    )
-
-
-def _find_wave(view: NodeSnapshot, wish: Proposal, bounds: _PassBounds) -> str:
-    """Return the wave that holds back what faults wish for: a new one everything, one that lasts only what is of it."""
-    if wave := bounds.new_waves.get(view.node.pool):
-        return wave
-    lasting, cited = (
-        bounds.ongoing_waves.get(view.node.pool),
-        {cause.id for cause in wish.causes if cause.kind == "fault"},
-    )
-    classes = {known.fault_class for known in view.node_state.faults if known.id in cited}
-    return lasting.reason if lasting and classes <= lasting.classes else ""
-
-
-def _make_record(situation: FleetSnapshot, view: NodeSnapshot, wish: Proposal) -> Decision:
-    """Return a record. A ticket that the profile does not allow is not asked for."""
-    allowed = wish.remedy != "ticket" or "ticket" in view.profile.actions
-    return grant_proposal(situation, view, wish if allowed else replace(wish, remedy="none"), wish.blockers)
-
-
-def _resolve_timing(view: NodeSnapshot, wish: Proposal) -> tuple[Proposal, tuple[str, ...]]:
-    """Return the wish as of now, with the jobs that it waits for: on an idle node nothing is pending."""
-    if wish.timing != "pending" or wish.blockers:
-        return wish, wish.blockers
-    if view.jobs == ():
-        return replace(wish, timing="immediate"), ()
-    return wish, view.jobs or SCHEDULER_SILENT
-
-
-def _is_already_pending(view: NodeSnapshot, wish: Proposal) -> bool:
-    pending = view.node_state.pending
-    return wish.timing == "pending" and pending is not None and pending.to == wish.to
-
-
-def _find_prohibition(situation: FleetSnapshot, view: NodeSnapshot, wish: Proposal) -> DecisionCause | None:
-    """Return who or what forbids automation to do this at all: a person's hold, or the profile."""
-    held, profile = view.node_state.hold, view.profile
-    if held:
-        return DecisionCause("person", held.id, f"held by {held.who}: {held.reason}")
-    if wish.takes_out and not profile.acts_on_faults:
+def _find_prohibition(snapshot: FleetSnapshot, view: NodeSnapshot, proposal: Proposal) -> DecisionCause | None:
+    """Return what forbids automation to do this: a person's hold, or the management profile."""
+    hold, profile = view.node_state.hold, view.profile
+    if hold:
+        return DecisionCause("person", hold.id, f"held by {hold.who}: {hold.reason}")
+    if proposal.takes_out and not profile.acts_on_faults:
         return DecisionCause("profile", profile.name, f"profile {profile.name}: faults are tracked, not acted on")
-    entry = situation.policy.states[wish.to].entry if wish.to != view.node_state.state else []
-    needed = [*entry, *_list_interim_actions(situation, wish)]
-    if missing := sorted(set(needed) - set(profile.actions)):
+    needed = set(snapshot.policy.states[proposal.to].entry if proposal.to != view.node_state.state else [])
+    if proposal.timing == "pending":
+        needed |= set(snapshot.policy.actions_while_pending(proposal.rule_name))
+    if missing := sorted(needed - set(profile.actions)):
         return DecisionCause("profile", profile.name, f"profile {profile.name} does not allow: {', '.join(missing)}")
     return None
 
 
-def _list_interim_actions(situation: FleetSnapshot, wish: Proposal) -> list[str]:
-    """Return what is done at once for a wish that waits."""
-    return [*situation.policy.actions_while_pending(wish.rule_name)] if wish.timing == "pending" else []
+def _find_pool_refusal(view: NodeSnapshot, proposal: Proposal, bounds: _PassBounds) -> DecisionCause | None:
+    """Return what holds back the whole pool: a wave of faults or of missed deadlines, or too many racks cordoned."""
+    pool = view.node.pool
+    wave = _find_fault_wave(view, proposal, bounds) if proposal.takes_out else ""
+    if not wave and proposal.is_deadline:
+        wave = bounds.deadline_waves.get(pool, "")
+    if wave:
+        return DecisionCause("breaker", pool, wave)
+    if proposal.rule_name.startswith(RACK_RULE_PREFIX):
+        short = bounds.short_racks.get(view.node.rack_place)
+        if short and short.limit_reason:
+            return DecisionCause("limit", f"{proposal.rule_name}/{pool}", short.limit_reason)
+    return None
 
 
-def _find_limited_state(situation: FleetSnapshot, view: NodeSnapshot, wish: Proposal) -> str:
-    """Return the state whose room a move takes now: a pending one that cordons takes the node out where it is."""
-    if wish.timing == "immediate":
-        return wish.to
-    return view.node_state.state if holds_out_of_service(situation.policy, wish.rule_name) else ""
+def _find_fault_wave(view: NodeSnapshot, proposal: Proposal, bounds: _PassBounds) -> str:
+    """Return the wave that holds back a proposal: a new wave holds all, an ongoing one only its own fault classes."""
+    if wave := bounds.new_waves.get(view.node.pool):
+        return wave
+    ongoing = bounds.ongoing_waves.get(view.node.pool)
+    causes = {cause.id for cause in proposal.causes if cause.kind == "fault"}
+    classes = {fault.fault_class for fault in view.node_state.faults if fault.id in causes}
+    return ongoing.reason if ongoing and classes <= ongoing.classes else ""
 
 
-def _reject_unknown_state(situation: FleetSnapshot, view: NodeSnapshot) -> None:
-    if view.node_state.state not in situation.policy.states:
+def _find_limited_state(snapshot: FleetSnapshot, view: NodeSnapshot, proposal: Proposal) -> str:
+    """Return the state whose capacity a move takes now, "" for none. A pending one that cordons takes it at once."""
+    if proposal.timing == "immediate":
+        return proposal.to
+    return view.node_state.state if holds_out_of_service(snapshot.policy, proposal.rule_name) else ""
+
+
+def _reject_unknown_state(snapshot: FleetSnapshot, view: NodeSnapshot) -> None:
+    state, policy = view.node_state.state, snapshot.policy.name
+    if state not in snapshot.policy.states:
         raise AssayError(
-            f"{view.name} is in state {view.node_state.state}, which policy {situation.policy.name} does not have",
-            where=situation.lines.get((f"LifecyclePolicy/{situation.policy.name}", "states"), ""),
-            fix=f"draw the state {view.node_state.state} again, with a way out of it",
+            f"{view.name} is in state {state}, which policy {policy} does not have",
+            where=snapshot.lines.get((f"LifecyclePolicy/{policy}", "states"), ""),
+            fix=f"add the state {state} to the policy again, with a way out of it",
         )

@@ -1,8 +1,6 @@
-"""From a node's open faults to what should happen because of them, by the policy's fault rules and the ladder.
+"""Proposes what a node's open faults ask for, by the policy's fault rules and the ladder of remedies.
 
-What the breaker held and is there still: old events are not replayed, evidence that is younger counts.
-
-The ladder of remedies: which step a node has come to, and whether a fault has outlived its repair.
+A fault that the circuit breaker held back counts again only once newer evidence shows it.
 """
 
 from __future__ import annotations
@@ -10,148 +8,132 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime
-from typing import get_args
 
 from assay.lifecycle.decisions.proposals import Proposal
 from assay.lifecycle.decisions.requirements import list_entry_actions
 from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.lifecycle.node_state import FaultRecord, NodeState
 from assay.model.decision import REPAIR_ACTIONS, DecisionCause
-from assay.model.specs.fault_catalog import FaultSeverity
+from assay.model.specs.fault_catalog import SEVERITIES
 from assay.model.specs.policy_sections import FaultRule, LadderRung, RemedyLadder
 from assay.model.timestamps import hours, parse_time
 
+LADDER_RESETS = frozenset({"certified", "replaced"})
+"""After these the ladder starts again: a person certified the node, or another part is in its place."""
 
-def is_still_failing(view: NodeSnapshot, known: FaultRecord) -> bool:
-    """Whether evidence that is younger than the breaker shows a check's fault again."""
+
+def urgency_key(view: NodeSnapshot) -> tuple[int, str, str]:
+    """Return a key that sorts nodes: the worst fault first, then the oldest, then by name."""
+    faults = _sort_worst_first(find_unanswered_faults(view))
+    if not faults:
+        return (len(SEVERITIES), "", view.name)
+    return (SEVERITIES.index(faults[0].severity), faults[0].first_seen, view.name)
+
+
+def propose_fault_remedies(snapshot: FleetSnapshot, view: NodeSnapshot) -> Iterator[Proposal]:
+    """Yield records, and at most one move: that of the worst fault, with all faults that ask for a move as causes."""
+    moves: list[Proposal] = []
+    in_use = view.jobs is None or bool(view.jobs)
+    for fault in _sort_worst_first(find_unanswered_faults(view)):
+        state = view.node_state.state
+        name, rule = snapshot.policy.find_fault_rule(state, fault.fault_class, fault.severity, fault.blame, in_use)
+        proposal = _make_proposal(snapshot, view, fault, name, rule)
+        if proposal.timing == "record":
+            yield proposal
+        else:
+            moves.append(proposal)
+    if moves and not _is_repair_under_way(snapshot, view):
+        causes = tuple(cause for move in moves for cause in move.causes)
+        keys = tuple(key for move in moves for key in move.identity_keys)
+        yield replace(moves[0], causes=causes, identity_keys=keys)
+
+
+def find_unanswered_faults(view: NodeSnapshot) -> list[FaultRecord]:
+    """Return the open faults that no decision has acted on and that no repair came after."""
+    return [fault for fault in view.node_state.faults if fault.is_open and _needs_answer(view, fault)]
+
+
+def is_still_failing(view: NodeSnapshot, fault: FaultRecord) -> bool:
+    """Whether evidence newer than the breaker's response shows the fault of a check again."""
     return any(
-        one.outcome.verdict == "fail"
-        and (one.outcome.fault, one.outcome.subject) == (known.fault_class, known.subject)
-        and parse_time(one.measured_at) > parse_time(known.responded_at)
-        for one in view.latest
+        recorded.outcome.verdict == "fail"
+        and (recorded.outcome.fault, recorded.outcome.subject) == (fault.fault_class, fault.subject)
+        and parse_time(recorded.measured_at) > parse_time(fault.responded_at)
+        for recorded in view.latest
     )
 
 
-LADDER_RESETS = frozenset({"certified", "replaced"})
-"""After these a node's ladder begins anew: a person answers for it, or another part stands in the place."""
+def make_fault_cause(fault: FaultRecord) -> DecisionCause:
+    """Return a fault as the cause of a decision."""
+    times = f", {fault.count} times" if fault.count > 1 else ""
+    detail = f": {fault.detail}" if fault.detail else ""
+    return DecisionCause("fault", fault.id, f"{fault.fault_class} on {fault.subject}{times}{detail}")
 
 
-def find_rung(ladder: RemedyLadder, story: NodeState, remedy: str, now: datetime) -> tuple[str, LadderRung] | None:
-    """Return the first step from `remedy` upwards that the node has not used up; None where `remedy` is no step.
+def find_rung(ladder: RemedyLadder, node_state: NodeState, remedy: str, now: datetime) -> tuple[str, LadderRung] | None:
+    """Return the first rung from `remedy` upwards that the node has not used up; None where `remedy` is no rung.
 
-    The top of the ladder is never used up. What was done before the node was last certified, or got another part,
-    does not count.
+    The last rung is never used up. Moves from before the ladder's last reset do not count.
     """
     rungs = {str(name): rung for name, rung in ladder.rungs.items()}
-    start = _find_window_start(ladder, story, now)
+    start = _find_window_start(ladder, node_state, now)
     while rung := rungs.get(remedy):
-        used = sum(1 for move in story.transitions if move.remedy == remedy and parse_time(move.at) > start)
+        used = sum(move.remedy == remedy and parse_time(move.at) > start for move in node_state.transitions)
         if used < rung.times or rung.then is None:
             return remedy, rung
         remedy = rung.then
     return None
 
 
-def has_recurred(ladder: RemedyLadder, story: NodeState, fault: FaultRecord, now: datetime) -> bool:
-    """Whether a fault of this class was repaired within the window and came back."""
-    start = _find_window_start(ladder, story, now)
-    repairs = [
-        repair.at for repair in story.repairs if repair.kind not in LADDER_RESETS and parse_time(repair.at) > start
-    ]
-    earlier = [known for known in story.faults if known.fault_class == fault.fault_class and known.id != fault.id]
-    return any(known.last_seen < at < fault.first_seen for known in earlier for at in repairs)
+def has_recurred(ladder: RemedyLadder, node_state: NodeState, fault: FaultRecord, now: datetime) -> bool:
+    """Whether a fault of this class was repaired within the ladder's window and came back."""
+    start = _find_window_start(ladder, node_state, now)
+    repairs = [one.at for one in node_state.repairs if one.kind not in LADDER_RESETS and parse_time(one.at) > start]
+    earlier = [one for one in node_state.faults if one.fault_class == fault.fault_class and one.id != fault.id]
+    return any(one.last_seen < at < fault.first_seen for one in earlier for at in repairs)
 
 
-def _find_window_start(ladder: RemedyLadder, story: NodeState, now: datetime) -> datetime:
-    anew = max((repair.at for repair in story.repairs if repair.kind in LADDER_RESETS), default="")
-    return max(now - hours(ladder.window_hours), parse_time(anew))
+def _find_window_start(ladder: RemedyLadder, node_state: NodeState, now: datetime) -> datetime:
+    last_reset = max((repair.at for repair in node_state.repairs if repair.kind in LADDER_RESETS), default="")
+    return max(now - hours(ladder.window_hours), parse_time(last_reset))
 
 
-_RANK = {severity: rank for rank, severity in enumerate(get_args(FaultSeverity))}
-
-
-def urgency_key(view: NodeSnapshot) -> tuple[int, str, str]:
-    """Return a key that sorts nodes: worst fault first, then the oldest, then by name."""
-    faults = _worst_first(find_unanswered_faults(view))
-    return (_RANK[faults[0].severity], faults[0].first_seen, view.name) if faults else (len(_RANK), "", view.name)
-
-
-def find_unanswered_faults(view: NodeSnapshot) -> list[FaultRecord]:
-    """Return the open faults that no decision has acted on and no repair has overtaken."""
-    return [known for known in view.node_state.faults if known.is_open and _needs_answer(view, known)]
-
-
-def propose_fault_remedies(situation: FleetSnapshot, view: NodeSnapshot) -> Iterator[Proposal]:
-    """Yield what the node's faults ask for: records, and at most one move, of the worst fault with all its company."""
-    asked = [(known, *_find_rule(situation, view, known)) for known in _worst_first(find_unanswered_faults(view))]
-    moves: list[tuple[FaultRecord, Proposal]] = []
-    for known, name, rule in asked:
-        wish = _make_proposal(situation, view, known, name, rule)
-        if wish.timing == "record":
-            yield wish
-        else:
-            moves.append((known, wish))
-    if moves and not _is_repair_under_way(situation, view):
-        yield _merge_moves(moves)
-
-
-def make_fault_cause(known: FaultRecord) -> DecisionCause:
-    """Return a fault as a link of the chain."""
-    times = f", {known.count} times" if known.count > 1 else ""
-    detail = f": {known.detail}" if known.detail else ""
-    return DecisionCause("fault", known.id, f"{known.fault_class} on {known.subject}{times}{detail}")
-
-
-def _needs_answer(view: NodeSnapshot, known: FaultRecord) -> bool:
-    if known.last_seen <= view.node_state.repaired_at:
+def _needs_answer(view: NodeSnapshot, fault: FaultRecord) -> bool:
+    if fault.last_seen <= view.node_state.repaired_at:
         return False
-    if known.response == "breaker":
-        return is_still_failing(view, known)
-    return known.response == ""
+    if fault.response == "breaker":
+        return is_still_failing(view, fault)
+    return fault.response == ""
 
 
-def _worst_first(faults: Iterable[FaultRecord]) -> list[FaultRecord]:
-    return sorted(faults, key=lambda known: (_RANK[known.severity], known.first_seen, known.id))
-
-
-def _find_rule(situation: FleetSnapshot, view: NodeSnapshot, known: FaultRecord) -> tuple[str, FaultRule]:
-    in_use = view.jobs is None or bool(view.jobs)
-    return situation.policy.find_fault_rule(
-        view.node_state.state, known.fault_class, known.severity, known.blame, in_use
-    )
+def _sort_worst_first(faults: Iterable[FaultRecord]) -> list[FaultRecord]:
+    return sorted(faults, key=lambda fault: (SEVERITIES.index(fault.severity), fault.first_seen, fault.id))
 
 
 def _make_proposal(
-    situation: FleetSnapshot, view: NodeSnapshot, known: FaultRecord, name: str, rule: FaultRule
+    snapshot: FleetSnapshot, view: NodeSnapshot, fault: FaultRecord, name: str, rule: FaultRule
 ) -> Proposal:
-    remedy: str = known.remedy if rule.remedy == "class" else rule.remedy
+    """Return what a rule proposes for a fault. Without an edge to where it leads, that is a record."""
+    remedy: str = fault.remedy if rule.remedy == "class" else rule.remedy
     to, timing = rule.to, rule.timing
     if to is None and timing != "record":
-        step = find_rung(situation.policy.ladder, view.node_state, remedy, situation.now)
-        remedy, to = (step[0], step[1].to) if step else (remedy, None)
-    if timing == "record" or to is None or not situation.policy.has_edge(view.node_state.state, to):
+        found = find_rung(snapshot.policy.ladder, view.node_state, remedy, snapshot.now)
+        remedy, to = (found[0], found[1].to) if found else (remedy, None)
+    if timing == "record" or to is None or not snapshot.policy.has_edge(view.node_state.state, to):
         to, timing = view.node_state.state, "record"
     return Proposal(
         to=to,
         timing=timing,
         policy_path=f"faults.{name}",
         rule_name=name,
-        causes=(make_fault_cause(known),),
-        identity_keys=(known.id, known.severity),
+        causes=(make_fault_cause(fault),),
+        identity_keys=(fault.id, fault.severity),
         remedy=remedy,
         takes_out=timing != "record",
     )
 
 
-def _merge_moves(moves: list[tuple[FaultRecord, Proposal]]) -> Proposal:
-    """Return the worst fault's wish, citing every fault that wishes the node moved, so that one move answers all."""
-    first = moves[0][1]
-    because = tuple(cause for _, wish in moves for cause in wish.causes)
-    keys = tuple(key for _, wish in moves for key in wish.identity_keys)
-    return replace(first, causes=because, identity_keys=keys)
-
-
-def _is_repair_under_way(situation: FleetSnapshot, view: NodeSnapshot) -> bool:
-    """Whether a repair is under way: what is seen meanwhile is its doing, or will be seen again after it."""
-    begun = [standing for action, standing in list_entry_actions(situation, view) if action in REPAIR_ACTIONS]
-    return any(standing not in ("verified", "failed") for standing in begun)
+def _is_repair_under_way(snapshot: FleetSnapshot, view: NodeSnapshot) -> bool:
+    """Whether a repair is under way. It causes what is seen meanwhile, or that will be seen again after it."""
+    repairs = [standing for action, standing in list_entry_actions(snapshot, view) if action in REPAIR_ACTIONS]
+    return any(standing not in ("verified", "failed") for standing in repairs)

@@ -1,7 +1,4 @@
-"""Where a person wants a node to be, and the next step towards it: along the policy's edges, within its limits.
-
-Holds: released when their time is over, which is said before; brought to mind while they last.
-"""
+"""Proposes what people ask for: moves along the policy's edges, the end of a hold, and reminders of holds."""
 
 from __future__ import annotations
 
@@ -22,9 +19,9 @@ from assay.model.timestamps import format_duration, format_minute, hours, parse_
 
 
 def find_next_step(policy: LifecyclePolicy, origin: str, target: str) -> str:
-    """Return the next state on a person's way from `origin` to `target`, "" where the policy draws none.
+    """Return the next state on the way from `origin` to `target`, "" where the policy has none.
 
-    Out of service it leads through a state that drains, where `target` itself does not cordon the node on arrival.
+    Out of service the way leads through a state that drains the node, unless `target` itself cordons it on arrival.
     """
     if target not in policy.states:
         return ""
@@ -36,82 +33,68 @@ def find_next_step(policy: LifecyclePolicy, origin: str, target: str) -> str:
     return through or (target if direct else "")
 
 
-def propose_manual_move(situation: FleetSnapshot, view: NodeSnapshot) -> Iterator[Proposal]:
-    """Yield the wish of a person. It waits for the node to be idle, unless the person said that it is not to."""
-    asked, story = view.node_state.move_request, view.node_state
-    if asked is None or asked.to == story.state:
+def propose_manual_move(snapshot: FleetSnapshot, view: NodeSnapshot) -> Iterator[Proposal]:
+    """Yield the next step of a requested move. It waits for the node to be idle, unless the request says now."""
+    request, node_state = view.node_state.move_request, view.node_state
+    if request is None or request.to == node_state.state:
         return
-    step = find_next_step(situation.policy, story.state, asked.to)
-    if why := _find_obstacle(situation, view, asked, step):
-        yield _make_obstacle_record(view, asked, why)
-    elif not situation.policy_state_of(view).until_idle or _is_drained(situation, view):
-        waits = situation.policy_state_of(view).in_service and not asked.now
-        because = (_request_cause(asked),)
+    step = find_next_step(snapshot.policy, node_state.state, request.to)
+    cause = DecisionCause("person", request.id, f"{request.who} asked for {request.to}: {request.reason}")
+    path = f"edges.{node_state.state}"
+    if why := _find_obstacle(snapshot, view, request, step):  # recorded once a stay for each reason
+        causes = (DecisionCause("policy", why, why), cause)
+        yield Proposal(node_state.state, "record", path, PERSON_RULE, causes, (request.id, why), "wait")
+    elif not snapshot.policy_state_of(view).until_idle or _is_drained(snapshot, view):
+        waits = snapshot.policy_state_of(view).in_service and not request.now
         timing: DecisionTiming = "pending" if waits else "immediate"
-        yield Proposal(step, timing, f"edges.{story.state}", PERSON_RULE, because, (asked.id,))
+        yield Proposal(step, timing, path, PERSON_RULE, (cause,), (request.id,))
 
 
-def _find_obstacle(situation: FleetSnapshot, view: NodeSnapshot, asked: MoveRequest, step: str) -> str:
+def _find_obstacle(snapshot: FleetSnapshot, view: NodeSnapshot, request: MoveRequest, step: str) -> str:
     """Return what forbids the next step, "" for nothing."""
-    if asked.to not in situation.policy.states:
-        return f"the policy has no state {asked.to}"
+    if request.to not in snapshot.policy.states:
+        return f"the policy has no state {request.to}"
     if not step:
-        return f"the policy draws no way from {view.node_state.state} to {asked.to}"
-    return _find_unproved_phases(situation, view) if situation.policy.states[step].in_service else ""
+        return f"the policy draws no way from {view.node_state.state} to {request.to}"
+    return _find_unproved_phases(snapshot, view) if snapshot.policy.states[step].in_service else ""
 
 
-def _request_cause(asked: MoveRequest) -> DecisionCause:
-    return DecisionCause("person", asked.id, f"{asked.who} asked for {asked.to}: {asked.reason}")
-
-
-def _make_obstacle_record(view: NodeSnapshot, asked: MoveRequest, why: str) -> Proposal:
-    """Return the record that a person's move does not happen now, and why: once in a stay for each reason."""
-    because = (DecisionCause("policy", why, why), _request_cause(asked))
-    return Proposal(
-        view.node_state.state, "record", f"edges.{view.node_state.state}", PERSON_RULE, because, (asked.id, why), "wait"
-    )
-
-
-def _find_unproved_phases(situation: FleetSnapshot, view: NodeSnapshot) -> str:
-    """Return what is not proved yet of a node that is to serve. A person may cut its soaking short, not the proof."""
-    judgements = judge_state_requirements(situation, view)
-    if not judgements or not are_entry_actions_verified(situation, view):
+def _find_unproved_phases(snapshot: FleetSnapshot, view: NodeSnapshot) -> str:
+    """Return what a node still has to prove before it serves. A person may skip its soak time, but no proof."""
+    results = judge_state_requirements(snapshot, view)
+    if not results or not are_entry_actions_verified(snapshot, view):
         return f"nobody serves straight out of {view.node_state.state}: nothing is proved there"
-    unmet = [judgement.requirement.phase for judgement in judgements if not judgement.is_met]
+    unmet = [result.requirement.phase for result in results if not result.is_met]
     return f"phase {' and '.join(unmet)} is not passed" if unmet else ""
 
 
-def _is_drained(situation: FleetSnapshot, view: NodeSnapshot) -> bool:
-    """Whether nothing is left on the node, as far as draining it has come to an end."""
-    standings = [standing for _, standing in list_entry_actions(situation, view)]
+def _is_drained(snapshot: FleetSnapshot, view: NodeSnapshot) -> bool:
+    """Whether no job is left on the node, and draining it has ended."""
+    standings = [standing for _, standing in list_entry_actions(snapshot, view)]
     return view.jobs == () and all(standing in ("verified", "failed") for standing in standings)
 
 
-def propose_hold_actions(situation: FleetSnapshot, view: NodeSnapshot) -> Iterator[Proposal]:
-    """Yield the release of a hold whose time is over; else a word before that, and a reminder every so many hours."""
-    held, policy = view.node_state.hold, situation.policy
-    if held is None:
+def propose_hold_actions(snapshot: FleetSnapshot, view: NodeSnapshot) -> Iterator[Proposal]:
+    """Yield the release of a hold whose time is over; else a warning before its end, and a reminder every so often."""
+    hold, state = view.node_state.hold, view.node_state.state
+    if hold is None:
         return
-    if held.until and parse_time(held.until) <= situation.now:
-        over = DecisionCause("person", held.id, f"{held.who} held it until {format_minute(held.until)}: {held.reason}")
-        yield Proposal(view.node_state.state, "record", "holds", "hold-ends", (over,), (held.id,), "release")
+    if hold.until and parse_time(hold.until) <= snapshot.now:
+        over = DecisionCause("person", hold.id, f"{hold.who} held it until {format_minute(hold.until)}: {hold.reason}")
+        yield Proposal(state, "record", "holds", "hold-ends", (over,), (hold.id,), "release")
         return
-    if held.until and _find_warning_time(held) <= situation.now:
-        over = DecisionCause(
-            "person", held.id, f"{held.who}'s hold ends at {format_minute(held.until)}: {held.reason}"
-        )
-        yield Proposal(
-            view.node_state.state, "record", "holds", "hold-ends-soon", (over,), (held.id, held.until), "none"
-        )
-    times = int((situation.now - parse_time(held.at)) / hours(policy.holds.remind_hours))
-    if times < 1:
-        return
-    since = format_duration(situation.now - parse_time(held.at))
-    because = (DecisionCause("person", held.id, f"held by {held.who} for {since}: {held.reason}"),)
-    yield Proposal(view.node_state.state, "record", "holds", "hold-reminder", because, (held.id, str(times)), "none")
+    if hold.until and _find_warning_time(hold) <= snapshot.now:
+        text = f"{hold.who}'s hold ends at {format_minute(hold.until)}: {hold.reason}"
+        causes = (DecisionCause("person", hold.id, text),)
+        yield Proposal(state, "record", "holds", "hold-ends-soon", causes, (hold.id, hold.until), "none")
+    age = snapshot.now - parse_time(hold.at)
+    times = int(age / hours(snapshot.policy.holds.remind_hours))
+    if times >= 1:
+        causes = (DecisionCause("person", hold.id, f"held by {hold.who} for {format_duration(age)}: {hold.reason}"),)
+        yield Proposal(state, "record", "holds", "hold-reminder", causes, (hold.id, str(times)), "none")
 
 
-def _find_warning_time(held: OperatorNote) -> datetime:
-    """Return from when on it is said that a hold will end: a day before, or for its last quarter if that is less."""
-    begun, end = parse_time(held.at), parse_time(held.until)
-    return end - min(timedelta(days=1), (end - begun) / 4)
+def _find_warning_time(hold: OperatorNote) -> datetime:
+    """Return when to warn that a hold will end: a day before, or for its last quarter if that is shorter."""
+    start, end = parse_time(hold.at), parse_time(hold.until)
+    return end - min(timedelta(days=1), (end - start) / 4)

@@ -1,6 +1,6 @@
-"""What decides nothing about a node although it failed: a known issue excuses it, or its check only observes as yet.
+"""Drops failures that decide nothing: a known issue excuses them, or their check is still on trial and only observes.
 
-Applied at every decision anew, to what is kept: on the day on which an entry expires, what it excused counts at once.
+This runs at every decision, on the stored outcomes. On the day an issue expires, what it excused counts at once.
 """
 
 from __future__ import annotations
@@ -21,84 +21,94 @@ from assay.model.specs.known_issues import KnownIssue, find_known_issue
 def drop_excused_outcomes(
     latest: Iterable[RecordedOutcome],
     node: Node,
-    known: Collection[KnownIssue],
-    observed: Collection[str],
+    known_issues: Collection[KnownIssue],
+    observing_checks: Collection[str],
     now: datetime,
 ) -> list[RecordedOutcome]:
-    """Return the outcomes that may say something for or against a node at `now`."""
+    """Return the outcomes of a node that count at `now`, for it or against it."""
     return [
-        one
-        for one in latest
-        if one.outcome.check not in observed and not find_known_issue(known, one.outcome, node, now)
+        recorded
+        for recorded in latest
+        if recorded.outcome.check not in observing_checks
+        and not find_known_issue(known_issues, recorded.outcome, node, now)
     ]
 
 
-def select_proving_outcomes(latest: Collection[RecordedOutcome], observed: Collection[str]) -> list[RecordedOutcome]:
-    """Return the outcomes that may end a fault: those of a check that observes only where no other tells of the same.
+def select_proving_outcomes(
+    latest: Collection[RecordedOutcome], observing_checks: Collection[str]
+) -> list[RecordedOutcome]:
+    """Return the outcomes that may end a fault.
 
-    Passes are never held against a known issue. One whose evidence a wrong clock dated proves nothing.
+    A check that only observes may do so where no other check judges the same fault and subject. Known issues drop no
+    passes. A pass proves nothing where a wrong clock dated its evidence ahead.
     """
     latest = [one for one in latest if not (one.outcome.verdict == "pass" and one.is_dated_ahead)]
-    told = {_fault_and_subject(one.outcome) for one in latest if one.outcome.check not in observed}
-    return [one for one in latest if one.outcome.check not in observed or _fault_and_subject(one.outcome) not in told]
+    decided = {_fault_and_subject(one.outcome) for one in latest if one.outcome.check not in observing_checks}
+    return [
+        one
+        for one in latest
+        if one.outcome.check not in observing_checks or _fault_and_subject(one.outcome) not in decided
+    ]
 
 
-def drop_excused_faults(situation: FleetSnapshot) -> FleetSnapshot:
-    """Return the situation without the open faults that only checks told of which decide nothing now."""
-    if not situation.known_issues and not situation.observing_checks:
-        return situation
-    return replace(situation, nodes=tuple(_drop_excused_faults(situation, view) for view in situation.nodes))
+def drop_excused_faults(snapshot: FleetSnapshot) -> FleetSnapshot:
+    """Return the snapshot without the open faults that only excused or observing checks report now."""
+    if not snapshot.known_issues and not snapshot.observing_checks:
+        return snapshot
+    return replace(snapshot, nodes=tuple(_drop_faults_of_node(snapshot, view) for view in snapshot.nodes))
 
 
-def propose_known_issue_records(situation: FleetSnapshot, view: NodeSnapshot) -> Iterator[Proposal]:
-    """Yield one record for each known issue that excuses a failure which the node's state asks about.
-
-    It is made once in a stay, so that history says why the node was left where it is, or let through.
-    """
-    state, found = situation.policy_state_of(view), dict[KnownIssue, list[RecordedOutcome]]()
-    asked = {*state.watch, *(want.phase for want in state.requires)}
-    failed = [one for one in view.latest if one.outcome.verdict == "fail"] if situation.known_issues else []
-    for one in sorted(failed, key=lambda one: one.id):
-        issue = find_known_issue(situation.known_issues, one.outcome, view.node, situation.now)
-        if issue and asked & set(one.outcome.phases) and one.outcome.check not in situation.observing_checks:
-            found.setdefault(issue, []).append(one)
-    for issue, outcomes in sorted(found.items(), key=lambda item: item[0].sort_key):
-        said = DecisionCause("known", issue.issue, f"{issue.annotation}: {issue.reason} (followed by {issue.owner})")
-        because = (said, *(make_failure_cause(one) for one in outcomes))
-        keys = (issue.issue, issue.expires)
-        yield Proposal(view.node_state.state, "record", "known", "known-issue", because, keys, "none")
-
-
-def make_failure_cause(one: RecordedOutcome) -> DecisionCause:
-    """Return a failed check as a link of the chain."""
-    test = one.outcome.check.rpartition("::")[2]
-    return DecisionCause("outcome", one.id, f"{test} failed on {one.outcome.subject}: {one.outcome.reason}")
-
-
-def _drop_excused_faults(situation: FleetSnapshot, view: NodeSnapshot) -> NodeSnapshot:
-    counted = tuple(known for known in view.node_state.faults if not _is_excused(situation, view, known))
-    if len(counted) == len(view.node_state.faults):
+def _drop_faults_of_node(snapshot: FleetSnapshot, view: NodeSnapshot) -> NodeSnapshot:
+    counting = tuple(fault for fault in view.node_state.faults if not _is_excused(snapshot, view, fault))
+    if len(counting) == len(view.node_state.faults):
         return view
-    return replace(view, node_state=replace(view.node_state, faults=counted))
+    return replace(view, node_state=replace(view.node_state, faults=counting))
 
 
-def _is_excused(situation: FleetSnapshot, view: NodeSnapshot, known: FaultRecord) -> bool:
-    """Whether only checks told of an open fault, which all observe now, or of which each that fails is excused.
+def _is_excused(snapshot: FleetSnapshot, view: NodeSnapshot, fault: FaultRecord) -> bool:
+    """Whether only checks reported an open fault, and all of them observe now or every failure among them is excused.
 
-    A check that cannot be judged any more excuses nothing: the fault stays.
+    A check that can no longer be judged excuses nothing: the fault stays.
     """
-    if not known.is_open or set(known.marks) != {"check"}:
+    if not fault.is_open or set(fault.marks) != {"check"}:
         return False
-    about = (known.fault_class, known.subject)
-    tellers = {check.id for check, subject in view.declared if (check.fault, str(subject)) == about}
-    if tellers and tellers <= situation.observing_checks:
+    key = (fault.fault_class, fault.subject)
+    checks = {check.id for check, subject in view.declared if (check.fault, str(subject)) == key}
+    if checks and checks <= snapshot.observing_checks:
         return True
-    telling = [one for one in view.latest if one.outcome.verdict == "fail" and _fault_and_subject(one.outcome) == about]
-    counted = drop_excused_outcomes(
-        telling, view.node, situation.known_issues, situation.observing_checks, situation.now
+    failures = [one for one in view.latest if one.outcome.verdict == "fail" and _fault_and_subject(one.outcome) == key]
+    counting = drop_excused_outcomes(
+        failures, view.node, snapshot.known_issues, snapshot.observing_checks, snapshot.now
     )
-    return bool(telling) and not counted
+    return bool(failures) and not counting
 
 
 def _fault_and_subject(outcome: Outcome) -> tuple[str, str]:
     return (outcome.fault, outcome.subject)
+
+
+def propose_known_issue_records(snapshot: FleetSnapshot, view: NodeSnapshot) -> Iterator[Proposal]:
+    """Yield a record for each known issue that excuses a failure in a phase of the node's state.
+
+    There is one a stay, so that history says why the node stayed where it is, or was let through.
+    """
+    if not snapshot.known_issues:
+        return
+    state = snapshot.policy_state_of(view)
+    phases = {*state.watch, *(requirement.phase for requirement in state.requires)}
+    excused: dict[KnownIssue, list[RecordedOutcome]] = {}
+    for failure in sorted((one for one in view.latest if one.outcome.verdict == "fail"), key=lambda one: one.id):
+        issue = find_known_issue(snapshot.known_issues, failure.outcome, view.node, snapshot.now)
+        if issue and phases & set(failure.outcome.phases) and failure.outcome.check not in snapshot.observing_checks:
+            excused.setdefault(issue, []).append(failure)
+    for issue, failures in sorted(excused.items(), key=lambda item: item[0].sort_key):
+        text = f"{issue.annotation}: {issue.reason} (followed by {issue.owner})"
+        causes = (DecisionCause("known", issue.issue, text), *(make_failure_cause(failure) for failure in failures))
+        keys = (issue.issue, issue.expires)
+        yield Proposal(view.node_state.state, "record", "known", "known-issue", causes, keys, "none")
+
+
+def make_failure_cause(failure: RecordedOutcome) -> DecisionCause:
+    """Return a failed check as the cause of a decision."""
+    outcome, test = failure.outcome, failure.outcome.check.rpartition("::")[2]
+    return DecisionCause("outcome", failure.id, f"{test} failed on {outcome.subject}: {outcome.reason}")

@@ -1,4 +1,4 @@
-"""What waits: taken back once nothing is left of its cause, and brought to mind with what it waits for and its age."""
+"""Withdraws pending decisions that have lost their cause, and reminds people of those that wait for long."""
 
 from __future__ import annotations
 
@@ -16,90 +16,82 @@ STILL_WAITING_RULE = "still-waiting"
 SCHEDULER_SILENT = ("unknown: the scheduler does not answer",)
 
 
-def propose_pending_changes(
-    situation: FleetSnapshot, view: NodeSnapshot, short: ShortRack | None
-) -> Iterator[Proposal]:
-    """Yield the withdrawal of what waits for nothing any more, else the reminder of what waits for long."""
-    pending = view.node_state.pending
+def propose_pending_changes(snapshot: FleetSnapshot, view: NodeSnapshot, short: ShortRack | None) -> Iterator[Proposal]:
+    """Yield the withdrawal of a pending decision without a cause, else a reminder of what waits for long."""
+    pending, state = view.node_state.pending, view.node_state.state
     if pending is None:
-        yield from _remind_of_move_request(situation, view)
-    elif gone := find_withdrawal_reason(situation.policy, view.node_state, short):
+        yield from _remind_of_move_request(snapshot, view)
+    elif why := find_withdrawal_reason(snapshot.policy, view.node_state, short):
         if view.node_state.hold is None:
-            because = (DecisionCause("decision", pending.decision, gone), *pending.because)
-            keys = (pending.decision,)
-            yield Proposal(
-                view.node_state.state,
-                "record",
-                pending_policy_path(pending),
-                pending_rule_name(pending),
-                because,
-                keys,
-                remedy="withdraw",
-            )
+            causes = (DecisionCause("decision", pending.decision, why), *pending.because)
+            path, name = pending_policy_path(pending), pending_rule_name(pending)
+            yield Proposal(state, "record", path, name, causes, (pending.decision,), remedy="withdraw")
     else:
-        yield from _remind_of_pending(situation, view, pending)
+        yield from _remind_of_pending(snapshot, view, pending)
 
 
-def find_withdrawal_reason(policy: LifecyclePolicy, story: NodeState, short: ShortRack | None) -> str:
-    """Return why what waits has lost its cause, "" while something of it is left."""
-    pending = story.pending
-    name = pending_rule_name(pending) if pending else ""
+def find_withdrawal_reason(policy: LifecyclePolicy, node_state: NodeState, short: ShortRack | None) -> str:
+    """Return why a pending decision has lost its cause, "" while some of it is left, or nothing is pending."""
+    pending = node_state.pending
     if pending is None:
         return ""
+    name = pending_rule_name(pending)
     if name.startswith(RACK_RULE_PREFIX):
         return "" if short else "enough nodes of the rack serve again"
-    if not policy.has_edge(story.state, pending.to):
-        return f"the policy no longer leads from {story.state} to {pending.to}"
+    if not policy.has_edge(node_state.state, pending.to):
+        return f"the policy no longer leads from {node_state.state} to {pending.to}"
     if name == PERSON_RULE:
-        asked = story.move_request
-        return "" if asked and asked.id in {cause.id for cause in pending.because} else "nobody asks for it any more"
-    told = {cause.id for cause in pending.because if cause.kind == "fault"}
-    left = [
-        known for known in story.faults if known.id in told and known.is_open and known.last_seen > story.repaired_at
-    ]
-    return "" if left or not told else "what it waited to answer is over"
+        request = node_state.move_request
+        is_requested = request and request.id in {cause.id for cause in pending.because}
+        return "" if is_requested else "nobody asks for it any more"
+    causes = {cause.id for cause in pending.because if cause.kind == "fault"}
+    faults = [fault for fault in node_state.faults if fault.id in causes and fault.is_open]
+    left = [fault for fault in faults if fault.last_seen > node_state.repaired_at]
+    return "" if left or not causes else "what it waited to answer is over"
 
 
 def pending_rule_name(pending: PendingDecision) -> str:
-    """Return the name of the rule that waits."""
+    """Return the name of the rule behind a pending decision."""
     return pending.rule.rpartition(" ")[2]
 
 
 def pending_policy_path(pending: PendingDecision) -> str:
-    """Return where in the policy its rule stands."""
+    """Return the dotted path in the policy of the rule behind a pending decision."""
     name = pending_rule_name(pending)
     if name == PERSON_RULE:
         return "waiting"
     return name if name.startswith(RACK_RULE_PREFIX) else f"faults.{name}"
 
 
-def _remind_of_pending(situation: FleetSnapshot, view: NodeSnapshot, pending: PendingDecision) -> Iterator[Proposal]:
-    waited = situation.now - parse_time(pending.since)
-    times = int(waited / hours(situation.policy.waiting.remind_hours))
+def _remind_of_pending(snapshot: FleetSnapshot, view: NodeSnapshot, pending: PendingDecision) -> Iterator[Proposal]:
+    waited = snapshot.now - parse_time(pending.since)
+    times = int(waited / hours(snapshot.policy.waiting.remind_hours))
     if times < 1:
         return
-    for_what = pending.blockers if pending_rule_name(pending).startswith(RACK_RULE_PREFIX) else view.jobs
-    blockers = SCHEDULER_SILENT if for_what is None else for_what
-    said = (
+    awaited = pending.blockers if pending_rule_name(pending).startswith(RACK_RULE_PREFIX) else view.jobs
+    blockers = SCHEDULER_SILENT if awaited is None else awaited
+    text = (
         f"has waited {format_duration(waited)} to go to {pending.to}, for {', '.join(blockers) or 'nothing any more'}"
     )
-    because = (DecisionCause("decision", pending.decision, said), *pending.because)
-    yield _reminder(view, because, pending.decision, times, blockers)
+    causes = (DecisionCause("decision", pending.decision, text), *pending.because)
+    yield _make_reminder(view, causes, pending.decision, times, blockers)
 
 
-def _remind_of_move_request(situation: FleetSnapshot, view: NodeSnapshot) -> Iterator[Proposal]:
-    asked = view.node_state.move_request
-    waited = situation.now - parse_time(asked.at) if asked else None
-    times = int(waited / hours(situation.policy.waiting.remind_hours)) if waited else 0
-    if asked and waited and times >= 1:
-        said = f"{asked.who} asked for {asked.to} {format_duration(waited)} ago, and it is still in {view.node_state.state}"
-        yield _reminder(view, (DecisionCause("person", asked.id, f"{said}: {asked.reason}"),), asked.id, times)
+def _remind_of_move_request(snapshot: FleetSnapshot, view: NodeSnapshot) -> Iterator[Proposal]:
+    request = view.node_state.move_request
+    if request is None:
+        return
+    waited = snapshot.now - parse_time(request.at)
+    times = int(waited / hours(snapshot.policy.waiting.remind_hours))
+    if times >= 1:
+        state = view.node_state.state
+        text = f"{request.who} asked for {request.to} {format_duration(waited)} ago, and it is still in {state}"
+        causes = (DecisionCause("person", request.id, f"{text}: {request.reason}"),)
+        yield _make_reminder(view, causes, request.id, times)
 
 
-def _reminder(
-    view: NodeSnapshot, because: tuple[DecisionCause, ...], about: str, times: int, blockers: tuple[str, ...] = ()
+def _make_reminder(
+    view: NodeSnapshot, causes: tuple[DecisionCause, ...], ident: str, times: int, blockers: tuple[str, ...] = ()
 ) -> Proposal:
-    keys = (about, str(times))
-    return Proposal(
-        view.node_state.state, "record", "waiting", STILL_WAITING_RULE, because, keys, "none", blockers=blockers
-    )
+    state, keys = view.node_state.state, (ident, str(times))
+    return Proposal(state, "record", "waiting", STILL_WAITING_RULE, causes, keys, "none", blockers=blockers)

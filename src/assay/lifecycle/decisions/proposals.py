@@ -1,4 +1,7 @@
-"""How a decision is made out of its reasons: the same reasons give the same id, until what waited was withdrawn."""
+"""A proposal for a node, and the decision that grants or refuses it.
+
+The id of a decision follows from its reasons. The same reasons give the same id, until a pending decision is withdrawn.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +15,11 @@ from assay.model.ledger_entry import derive_id
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """What should happen to a node, before anybody has asked whether it may.
+    """What should happen to a node, before limits, profile and people have a say.
 
-    `path` and `name` say which part of the policy wishes it. `keys` tell this wish from the next one of the same rule
-    during the same stay; `takes_out` marks one that a fault is behind, which limits and breaker may stop; `late` one
-    that only a deadline is behind. `blockers` are what it waits for besides the node's jobs.
+    `policy_path` and `rule_name` are the part of the policy that proposes it. `identity_keys` tell it from the next
+    proposal of the same rule in the same stay. `takes_out` marks a proposal because of a fault, which limits and
+    breaker may hold back; `is_deadline` one because of a deadline only. `blockers` are what it waits for besides jobs.
     """
 
     to: str
@@ -32,46 +35,46 @@ class Proposal:
 
 
 def grant_proposal(
-    situation: FleetSnapshot, view: NodeSnapshot, wish: Proposal, blockers: Iterable[str] = ()
+    snapshot: FleetSnapshot, view: NodeSnapshot, proposal: Proposal, blockers: Iterable[str] = ()
 ) -> Decision:
-    """Return the decision that grants a wish."""
+    """Return the decision that grants a proposal; `blockers` are what a pending one waits for."""
     return Decision(
-        id=_id(view, wish.timing, wish),
+        id=_derive_decision_id(view, proposal.timing, proposal),
         node=view.name,
         from_state=view.node_state.state,
-        to_state=wish.to,
-        timing=wish.timing,
-        rule=situation.format_rule(wish.policy_path, wish.rule_name),
-        remedy=wish.remedy,
-        causes=wish.causes,
+        to_state=proposal.to,
+        timing=proposal.timing,
+        rule=snapshot.format_rule(proposal.policy_path, proposal.rule_name),
+        remedy=proposal.remedy,
+        causes=proposal.causes,
         blockers=tuple(blockers),
     )
 
 
-def refuse_proposal(situation: FleetSnapshot, view: NodeSnapshot, wish: Proposal, why: DecisionCause) -> Decision:
-    """Return the record that a wish was not granted, and why. It says so once for each kind of reason."""
+def refuse_proposal(snapshot: FleetSnapshot, view: NodeSnapshot, proposal: Proposal, why: DecisionCause) -> Decision:
+    """Return the record that a proposal was held back, and why. There is one for each kind of reason."""
     return Decision(
-        id=_id(view, "record", wish, why.kind, why.id),
+        id=_derive_decision_id(view, "record", proposal, why.kind, why.id),
         node=view.name,
         from_state=view.node_state.state,
-        to_state=wish.to,
+        to_state=proposal.to,
         timing="record",
-        rule=situation.format_rule(wish.policy_path, wish.rule_name),
+        rule=snapshot.format_rule(proposal.policy_path, proposal.rule_name),
         remedy="wait",
-        causes=(why, *wish.causes),
+        causes=(why, *proposal.causes),
         blockers=(why.text,),
     )
 
 
-def _id(view: NodeSnapshot, timing: str, wish: Proposal, *more: str) -> str:
+def _derive_decision_id(view: NodeSnapshot, timing: str, proposal: Proposal, *more: str) -> str:
     reasons = (
         view.name,
         view.node_state.stay_id,
-        wish.to,
+        proposal.to,
         timing,
-        wish.rule_name,
-        wish.remedy,
-        *sorted(wish.identity_keys),
+        proposal.rule_name,
+        proposal.remedy,
+        *sorted(proposal.identity_keys),
         *more,
     )
     withdrawn = view.node_state.withdrawn

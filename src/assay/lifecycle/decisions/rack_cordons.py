@@ -1,4 +1,4 @@
-"""Racks that are one machine: which of them lack too many nodes, so that the others are cordoned until it is whole."""
+"""Racks that are one machine: cordons the rest of a rack that lacks too many nodes, until it is whole again."""
 
 from __future__ import annotations
 
@@ -15,12 +15,15 @@ from assay.model.specs.lifecycle_policy import RACK_RULE_PREFIX, LifecyclePolicy
 from assay.model.specs.policy_sections import RackRule
 
 RackPlace = tuple[str, str]
-"""Site and rack."""
+"""Site and rack, as `Node.rack_place` returns them."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShortRack:
-    """A rack with too many nodes out, by which rule. `full` says which limit keeps it as it is, "" for none."""
+    """A rack with more nodes out than its rule allows, and why.
+
+    `limit_reason` is the limit that keeps the rest of the rack from being cordoned, "" for none.
+    """
 
     rack: RackPlace
     rule: str
@@ -28,112 +31,109 @@ class ShortRack:
     limit_reason: str = ""
 
 
-def rack_place(node: Node) -> RackPlace:
-    """Return where a node stands."""
-    return (node.site, node.rack)
-
-
-def find_rack_companions(policy: LifecyclePolicy, nodes: Iterable[Node], stirred: Iterable[Node]) -> set[str]:
-    """Return the names of all nodes that share a rack which is one machine with one of these."""
+def find_rack_companions(policy: LifecyclePolicy, nodes: Iterable[Node], changed: Iterable[Node]) -> set[str]:
+    """Return the names of the nodes that share a rack which is one machine with a changed node."""
     rules = _map_rules_by_spec(policy)
-    racks = {rack_place(node) for node in stirred if node.spec in rules} if rules else set()
-    return {node.name for node in nodes if rack_place(node) in racks} if racks else set()
+    racks = {node.rack_place for node in changed if node.spec in rules} if rules else set()
+    return {node.name for node in nodes if node.rack_place in racks} if racks else set()
 
 
-def find_short_racks(situation: FleetSnapshot) -> dict[RackPlace, ShortRack]:
-    """Return the racks that lack too many nodes. Those that are cordoned already stay so where few may be."""
-    rules = _map_rules_by_spec(situation.policy)
+def find_short_racks(snapshot: FleetSnapshot) -> dict[RackPlace, ShortRack]:
+    """Return the racks that lack too many nodes. Racks that are cordoned already stay so where a limit is reached."""
+    rules = _map_rules_by_spec(snapshot.policy)
     racks: dict[tuple[RackPlace, str], list[NodeSnapshot]] = defaultdict(list)
-    for view in situation.nodes if rules else ():
+    for view in snapshot.nodes if rules else ():
         if name := rules.get(view.node.spec):
-            racks[rack_place(view.node), name].append(view)
-    found = list(_find_candidates(situation.policy, racks))
-    return dict(_apply_rack_limits(situation.policy, found))
+            racks[view.node.rack_place, name].append(view)
+    candidates = list(_find_candidates(snapshot.policy, racks))
+    return dict(_apply_rack_limits(snapshot.policy, candidates))
 
 
 def propose_rack_cordon(policy: LifecyclePolicy, view: NodeSnapshot, short: ShortRack | None) -> Iterator[Proposal]:
-    """Yield the wish that a serving node waits, cordoned, until its rack is whole."""
+    """Yield that a node in service waits, cordoned, until its rack is whole."""
     if short is None or view.node_state.pending or not is_in_service(policy, view.node_state):
         return
-    because = (DecisionCause("rack", "/".join([short.rack[0], f"rack-{short.rack[1]}"]), short.reason),)
-    name = f"{RACK_RULE_PREFIX}{short.rule}"
-    yield Proposal(
-        view.node_state.state, "pending", name, name, because, remedy="cordon", takes_out=True, blockers=(short.reason,)
-    )
+    causes = (DecisionCause("rack", "/".join([short.rack[0], f"rack-{short.rack[1]}"]), short.reason),)
+    state, name, blockers = view.node_state.state, f"{RACK_RULE_PREFIX}{short.rule}", (short.reason,)
+    yield Proposal(state, "pending", name, name, causes, remedy="cordon", takes_out=True, blockers=blockers)
 
 
 def _map_rules_by_spec(policy: LifecyclePolicy) -> dict[str, str]:
-    """Return by the spec of its nodes which rule a rack that is one machine stands under: the first that names it."""
+    """Return the rule for the racks of each node spec: the first that names the spec."""
     return {spec: name for name, rule in reversed(policy.racks.items()) for spec in rule.node_specs}
 
 
-ShortRackCandidate = tuple[RackPlace, str, list[NodeSnapshot], list[NodeSnapshot]]
-"""A rack, its rule, its nodes, and those of them that are out."""
+@dataclass(frozen=True, slots=True)
+class _ShortRackCandidate:
+    """A rack that lacks too many nodes: its rule, its nodes, and those of them that are out."""
+
+    rack: RackPlace
+    rule: str
+    nodes: list[NodeSnapshot]
+    out: list[NodeSnapshot]
+
+    @property
+    def limit_key(self) -> tuple[str, str]:
+        """The rule and the pool under which the rack counts."""
+        return self.rule, min(view.node.pool for view in self.nodes)
+
+    @property
+    def waiting(self) -> list[NodeSnapshot]:
+        """The nodes that wait, cordoned, for the rack to be whole."""
+        name = f"{RACK_RULE_PREFIX}{self.rule}"
+        waits = ((view, view.node_state.pending) for view in self.nodes)
+        return [view for view, pending in waits if pending and pending.rule.rpartition(" ")[2] == name]
 
 
 def _find_candidates(
     policy: LifecyclePolicy, racks: Mapping[tuple[RackPlace, str], list[NodeSnapshot]]
-) -> Iterator[ShortRackCandidate]:
+) -> Iterator[_ShortRackCandidate]:
     for (rack, name), views in sorted(racks.items()):
         out = sorted((view for view in views if _is_missing(policy, view)), key=lambda view: view.name)
         if len(out) > policy.racks[name].more_than:
-            yield rack, name, views, out
+            yield _ShortRackCandidate(rack, name, views, out)
 
 
 def _apply_rack_limits(
-    policy: LifecyclePolicy, found: list[ShortRackCandidate]
+    policy: LifecyclePolicy, candidates: list[_ShortRackCandidate]
 ) -> Iterator[tuple[RackPlace, ShortRack]]:
-    """Yield every short rack. One that is cordoned stays so; of the others a pool has only so many at once."""
-    taken = {one[0]: _lacks_lost_ones(policy, one) for one in found}
-    cordoned = Counter(_limit_key(one) for one in found if taken[one[0]] and _find_waiting_nodes(one))
-    for one in found:
-        rack, name, _, out = one
-        rule, key, waits = policy.racks[name], _limit_key(one), _find_waiting_nodes(one)
-        others = cordoned[key] - bool(waits)
-        full = taken[rack] and not _is_cordoned(one) and others >= rule.at_once
-        cordoned[key] += taken[rack] and not full and not waits
+    """Yield every short rack. Those that are cordoned stay so; of the others, a pool has only so many at once."""
+    takes_room = {one.rack: _lost_too_many(policy, one) for one in candidates}
+    cordoned = Counter(one.limit_key for one in candidates if takes_room[one.rack] and one.waiting)
+    for one in candidates:
+        rule, key, waits = policy.racks[one.rule], one.limit_key, bool(one.waiting)
+        others = cordoned[key] - waits
+        full = takes_room[one.rack] and not _is_cordoned(one) and others >= rule.at_once
+        cordoned[key] += takes_room[one.rack] and not full and not waits
         limit = f"held back: {rule.at_once} racks of pool {key[1]} are cordoned already, {rule.at_once} may be"
-        yield rack, ShortRack(rack, name, _describe_shortage(rule, rack, out), limit if full else "")
+        reason = _describe_shortage(rule, one.rack, one.out)
+        yield one.rack, ShortRack(one.rack, one.rule, reason, limit if full else "")
 
 
-def _limit_key(found: ShortRackCandidate) -> tuple[str, str]:
-    """Return the rule and the pool that a rack is counted under."""
-    _, name, views, _ = found
-    return name, min(view.node.pool for view in views)
+def _lost_too_many(policy: LifecyclePolicy, candidate: _ShortRackCandidate) -> bool:
+    """Whether the rack lost too many nodes that served. A rack that is being brought up takes no room."""
+    return sum(_is_lost(policy, view) for view in candidate.out) > policy.racks[candidate.rule].more_than
 
 
-def _lacks_lost_ones(policy: LifecyclePolicy, found: ShortRackCandidate) -> bool:
-    """Whether the rack is short by nodes that served, so that it takes room; bringing racks up takes none."""
-    _, name, _, out = found
-    return sum(1 for view in out if _is_lost(policy, view)) > policy.racks[name].more_than
-
-
-def _find_waiting_nodes(found: ShortRackCandidate) -> list[NodeSnapshot]:
-    """Return the nodes that wait, cordoned, for their rack to be whole."""
-    _, name, views, _ = found
-    waits = ((view, view.node_state.pending) for view in views)
-    return [
-        view for view, pending in waits if pending and pending.rule.rpartition(" ")[2] == f"{RACK_RULE_PREFIX}{name}"
-    ]
-
-
-def _is_cordoned(found: ShortRackCandidate) -> bool:
-    """Whether the rack is cordoned. A held node keeps the cordon of a time that may be long over: it shows nothing."""
-    return any(view.node_state.hold is None for view in _find_waiting_nodes(found))
+def _is_cordoned(candidate: _ShortRackCandidate) -> bool:
+    """Whether the rack is cordoned. A held node shows nothing: its cordon may be from long ago."""
+    return any(view.node_state.hold is None for view in candidate.waiting)
 
 
 def _is_missing(policy: LifecyclePolicy, view: NodeSnapshot) -> bool:
-    """Whether the rack has to do without a node: it does not serve, is on its way out, or is broken."""
+    """Whether the rack must do without a node: it does not serve, is on its way out, or is broken."""
     return not is_in_service(policy, view.node_state) or _is_lost(policy, view)
 
 
 def _is_lost(policy: LifecyclePolicy, view: NodeSnapshot) -> bool:
-    """Whether a node served and is out or broken. One that has yet to come is missing, and not lost."""
-    story = view.node_state
-    if is_out_of_service(policy, story) or not (is_in_service(policy, story) and view.profile.acts_on_faults):
-        return is_out_of_service(policy, story)
-    worst = (known for known in story.faults if known.is_open and known.severity == "catastrophic")
-    return any(known.response != "breaker" and known.last_seen > story.repaired_at for known in worst)
+    """Whether a node served and is now out or broken. A node that never served is missing, but not lost."""
+    node_state = view.node_state
+    if is_out_of_service(policy, node_state):
+        return True
+    if not is_in_service(policy, node_state) or not view.profile.acts_on_faults:
+        return False
+    worst = [fault for fault in node_state.faults if fault.is_open and fault.severity == "catastrophic"]
+    return any(fault.response != "breaker" and fault.last_seen > node_state.repaired_at for fault in worst)
 
 
 def _describe_shortage(rule: RackRule, rack: RackPlace, out: list[NodeSnapshot]) -> str:

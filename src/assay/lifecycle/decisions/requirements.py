@@ -1,4 +1,4 @@
-"""What a state requires of the newest outcomes, and which of them count: fresh, passed, newer than the last repair."""
+"""Judges the newest outcomes of a node by what its state requires: passed, fresh, and newer than the last repair."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from assay.model.timestamps import format_duration, hours, parse_time
 
 @dataclass(frozen=True, slots=True)
 class RequirementResult:
-    """How a node stands to one requirement. `lacks` says per check and subject why it does not count as passed.
+    """How a node stands to one requirement. `missing` says, by check and subject, why it does not count as passed.
 
-    `excused` are failures that block nothing, each with its known issue; their evidence must be as fresh as a pass's.
+    `excused` are failures with the known issue that excuses each. Their evidence must be as fresh as that of a pass.
     """
 
     requirement: PhaseRequirement
@@ -35,111 +35,120 @@ class RequirementResult:
         return bool(self.passed) and not self.failed and not self.missing
 
 
-def judge_state_requirements(situation: FleetSnapshot, view: NodeSnapshot) -> list[RequirementResult]:
-    """Return the judgement on every requirement of the node's state."""
+def judge_state_requirements(snapshot: FleetSnapshot, view: NodeSnapshot) -> list[RequirementResult]:
+    """Return the result of every requirement of the node's state."""
     newest = {(one.outcome.check, one.outcome.subject): one for one in view.latest}
-    return [_judge_requirement(situation, view, want, newest) for want in situation.policy_state_of(view).requires]
+    requirements = snapshot.policy_state_of(view).requires
+    return [_judge_requirement(snapshot, view, requirement, newest) for requirement in requirements]
 
 
-def list_due_phases(situation: FleetSnapshot, view: NodeSnapshot) -> tuple[Phase, ...]:
-    """Return the phases to be judged now: what the state watches always, what it requires while that is not met.
+def list_due_phases(snapshot: FleetSnapshot, view: NodeSnapshot) -> tuple[Phase, ...]:
+    """Return the phases to judge now: those that the state watches, and those that it requires and are not met.
 
-    Nothing that is required is due before the actions on arrival are verified: it would judge the old node.
+    Required phases are due only once the entry actions are verified: before, checks would judge the old node.
     """
-    state = situation.policy_state_of(view)
-    unmet = [
-        judgement.requirement.phase for judgement in judge_state_requirements(situation, view) if not judgement.is_met
-    ]
-    return tuple(dict.fromkeys([*state.watch, *(unmet if are_entry_actions_verified(situation, view) else [])]))
+    due = list(snapshot.policy_state_of(view).watch)
+    if are_entry_actions_verified(snapshot, view):
+        results = judge_state_requirements(snapshot, view)
+        due += [result.requirement.phase for result in results if not result.is_met]
+    return tuple(dict.fromkeys(due))
 
 
-def are_entry_actions_verified(situation: FleetSnapshot, view: NodeSnapshot) -> bool:
-    """Whether every action on arrival in the node's state is verified."""
-    return all(standing == "verified" for _, standing in list_entry_actions(situation, view))
+def are_entry_actions_verified(snapshot: FleetSnapshot, view: NodeSnapshot) -> bool:
+    """Whether every entry action of the node's state is verified."""
+    return all(standing == "verified" for _, standing in list_entry_actions(snapshot, view))
 
 
-def list_entry_actions(situation: FleetSnapshot, view: NodeSnapshot) -> list[tuple[str, str]]:
-    """Return the actions on arrival that something waits for, each with its standing ("" before it began).
+def list_entry_actions(snapshot: FleetSnapshot, view: NodeSnapshot) -> list[tuple[str, str]]:
+    """Return the entry actions of the node's state, each with the standing of its effect ("" before it starts).
 
-    A ticket is paperwork: nothing waits for it. A node that was enrolled in its state arrived by no decision.
+    A ticket is left out: nothing waits for it. A node that was enrolled in its state has no entry actions.
     """
     if not view.node_state.decision:
         return []
-    wanted = [action for action in situation.policy_state_of(view).entry if action != "ticket"]
-    effects = [(action, view.node_state.find_effect(view.node_state.decision, action)) for action in wanted]
+    actions = [action for action in snapshot.policy_state_of(view).entry if action != "ticket"]
+    effects = [(action, view.node_state.find_effect(view.node_state.decision, action)) for action in actions]
     return [(action, effect.standing if effect else "") for action, effect in effects]
 
 
-def settled_since(policy: LifecyclePolicy, story: NodeState) -> datetime:
-    """Return the time from which what is seen may be held against the node: in its state, and settled after repair."""
-    since, repaired = parse_time(story.since), story.repaired_at
+def settled_since(policy: LifecyclePolicy, node_state: NodeState) -> datetime:
+    """Return the time from which readings count against the node: since its stay began, and a repair has settled."""
+    since, repaired = parse_time(node_state.since), node_state.repaired_at
     return max(since, parse_time(repaired) + timedelta(minutes=policy.settle_minutes)) if repaired else since
 
 
-def _judge_requirement(
-    situation: FleetSnapshot, view: NodeSnapshot, want: PhaseRequirement, newest: dict[tuple[str, str], RecordedOutcome]
-) -> RequirementResult:
-    declared = [(check, str(subject)) for check, subject in view.declared if want.phase in check.phases]
-    deciding = [(check, subject) for check, subject in declared if check.id not in situation.observing_checks]
-    found = [(check, subject, newest.get((check.id, subject))) for check, subject in deciding]
-    since = settled_since(situation.policy, view.node_state)
-    judgement = _RequirementResultBuilder()
-    for check, subject, one in found:
-        issue = find_known_issue(situation.known_issues, one.outcome, view.node, situation.now) if one else None
-        if one and one.outcome.verdict == "fail" and not issue and parse_time(one.measured_at) >= since:
-            judgement.failed.append(one)
-        if lack := _find_shortcoming(situation, view, want, check, one, excused=issue is not None):
-            judgement.missing.append(f"{check.id}[{subject}]: {lack}")
-        elif one and issue:
-            judgement.excused.append((one, issue))
-        elif one:
-            judgement.passed.append(one)
-    if want.active and not any(check.active for check, _, _ in found):
-        judgement.missing.append(f"no active check is declared for phase {want.phase}")
-    return judgement.build(want)
+def find_max_age(requirement: PhaseRequirement, check: CheckDeclaration) -> tuple[float, str]:
+    """Return the maximum age of a pass in hours, and what sets it: the check or the state, whichever is shorter."""
+    if check.valid_hours is not None and check.valid_hours < requirement.fresh_hours:
+        return check.valid_hours, "for which a pass of this check is valid"
+    return requirement.fresh_hours, "that the state allows"
 
 
 @dataclass(slots=True)
 class _RequirementResultBuilder:
-    """A judgement that is being made."""
+    """A result that is being put together."""
 
     passed: list[RecordedOutcome] = field(default_factory=list)
     failed: list[RecordedOutcome] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
     excused: list[tuple[RecordedOutcome, KnownIssue]] = field(default_factory=list)
 
-    def build(self, want: PhaseRequirement) -> RequirementResult:
-        return RequirementResult(want, tuple(self.passed), tuple(self.failed), tuple(self.missing), tuple(self.excused))
+    def build(self, requirement: PhaseRequirement) -> RequirementResult:
+        return RequirementResult(
+            requirement, tuple(self.passed), tuple(self.failed), tuple(self.missing), tuple(self.excused)
+        )
+
+
+def _judge_requirement(
+    snapshot: FleetSnapshot,
+    view: NodeSnapshot,
+    requirement: PhaseRequirement,
+    newest: dict[tuple[str, str], RecordedOutcome],
+) -> RequirementResult:
+    declared = [(check, str(subject)) for check, subject in view.declared if requirement.phase in check.phases]
+    deciding = [(check, subject) for check, subject in declared if check.id not in snapshot.observing_checks]
+    since = settled_since(snapshot.policy, view.node_state)
+    result = _RequirementResultBuilder()
+    for check, subject in deciding:
+        recorded = newest.get((check.id, subject))
+        outcome = recorded.outcome if recorded else None
+        issue = find_known_issue(snapshot.known_issues, outcome, view.node, snapshot.now) if outcome else None
+        if recorded and recorded.outcome.verdict == "fail" and not issue and parse_time(recorded.measured_at) >= since:
+            result.failed.append(recorded)
+        why = _find_shortcoming(snapshot, view, requirement, check, recorded, excused=issue is not None)
+        if why:
+            result.missing.append(f"{check.id}[{subject}]: {why}")
+        elif recorded and issue:
+            result.excused.append((recorded, issue))
+        elif recorded:
+            result.passed.append(recorded)
+    if requirement.active and not any(check.active for check, _ in deciding):
+        result.missing.append(f"no active check is declared for phase {requirement.phase}")
+    return result.build(requirement)
 
 
 def _find_shortcoming(
-    situation: FleetSnapshot,
+    snapshot: FleetSnapshot,
     view: NodeSnapshot,
-    want: PhaseRequirement,
+    requirement: PhaseRequirement,
     check: CheckDeclaration,
-    one: RecordedOutcome | None,
+    recorded: RecordedOutcome | None,
     *,
     excused: bool,
 ) -> str:
-    """Return why this outcome does not count as a pass, "" when it does, or is excused as if it did."""
-    if one is None:
+    """Return why an outcome does not count as a pass or an excused failure, "" where it does."""
+    if recorded is None:
         return "never judged"
-    if one.outcome.verdict != "pass" and not excused:
-        return f"{one.outcome.verdict}: {one.outcome.reason}"
-    if not one.outcome.evidence_at:
+    outcome = recorded.outcome
+    if outcome.verdict != "pass" and not excused:
+        return f"{outcome.verdict}: {outcome.reason}"
+    if not outcome.evidence_at:
         return "judged without evidence"
-    seen, (most, whose) = parse_time(one.seen_at), find_max_age(want, check)
-    if one.is_dated_ahead or seen - situation.now > MAX_CLOCK_SKEW:
-        return f"its evidence is dated ahead ({one.outcome.evidence_at[:19]}): how old it is cannot be told"
-    if situation.now - seen > hours(most):
-        return f"its evidence is {format_duration(situation.now - seen)} old, more than the {most:g} h {whose}"
-    if want.newer_than_repair and seen <= parse_time(view.node_state.repaired_at):
+    seen, (max_hours, set_by) = parse_time(recorded.seen_at), find_max_age(requirement, check)
+    if recorded.is_dated_ahead or seen - snapshot.now > MAX_CLOCK_SKEW:
+        return f"its evidence is dated ahead ({outcome.evidence_at[:19]}): how old it is cannot be told"
+    if snapshot.now - seen > hours(max_hours):
+        return f"its evidence is {format_duration(snapshot.now - seen)} old, more than the {max_hours:g} h {set_by}"
+    if requirement.newer_than_repair and seen <= parse_time(view.node_state.repaired_at):
         return "its evidence is older than the last repair"
     return ""
-
-
-def find_max_age(want: PhaseRequirement, check: CheckDeclaration) -> tuple[float, str]:
-    """Return how old a pass of a check may be, in hours, and whose word that is: the smaller of the two counts."""
-    if check.valid_hours is not None and check.valid_hours < want.fresh_hours:
-        return check.valid_hours, "for which a pass of this check is valid"
-    return want.fresh_hours, "that the state allows"

@@ -1,4 +1,4 @@
-"""What should happen to a node for every reason but a fault: the ways out that its state names."""
+"""Proposes the ways out of a state for every reason but a new fault: its exits as the policy names them."""
 
 from __future__ import annotations
 
@@ -22,133 +22,135 @@ from assay.model.timestamps import format_duration, hours, parse_time
 TransitionRule = Callable[[FleetSnapshot, NodeSnapshot], Proposal | None]
 
 
-def propose_transitions(situation: FleetSnapshot, view: NodeSnapshot) -> Iterator[Proposal]:
-    """Yield what the node's state wishes, the weightiest first."""
-    for way in (_effect_failed, _certified, _pending_now_idle, _escalate, _fails, _passes, _deadline):
-        if wish := way(situation, view):
-            yield wish
+def propose_transitions(snapshot: FleetSnapshot, view: NodeSnapshot) -> Iterator[Proposal]:
+    """Yield what the exits of the node's state propose, in the order in which they count."""
+    rules: tuple[TransitionRule, ...] = (
+        _effect_failed,
+        _certified,
+        _pending_now_idle,
+        _escalate,
+        _fails,
+        _passes,
+        _deadline,
+    )
+    for rule in rules:
+        if proposal := rule(snapshot, view):
+            yield proposal
 
 
-def _effect_failed(situation: FleetSnapshot, view: NodeSnapshot) -> Proposal | None:
-    story, state = view.node_state, situation.policy_state_of(view)
-    failed = [action for action, standing in list_entry_actions(situation, view) if standing == "failed"]
-    effect = story.find_effect(story.decision, failed[0]) if failed else None
+def _effect_failed(snapshot: FleetSnapshot, view: NodeSnapshot) -> Proposal | None:
+    """Go to `effect_failed_to` where an entry action failed; without one, record that a technician is needed."""
+    node_state, to = view.node_state, snapshot.policy_state_of(view).effect_failed_to
+    failed = [action for action, standing in list_entry_actions(snapshot, view) if standing == "failed"]
+    effect = node_state.find_effect(node_state.decision, failed[0]) if failed else None
     if effect is None:
         return None
-    because = (DecisionCause("effect", effect.id, f"{effect.action} failed: {effect.reason}"),)
-    path = f"states.{story.state}.effect_failed_to" if state.effect_failed_to else f"states.{story.state}"
-    name = f"{story.state}-effect-failed"
-    if state.effect_failed_to:
-        return Proposal(state.effect_failed_to, "immediate", path, name, because, (effect.id,))
-    return Proposal(story.state, "record", path, name, because, (effect.id,), "ticket")
+    state, name = node_state.state, f"{node_state.state}-effect-failed"
+    causes = (DecisionCause("effect", effect.id, f"{effect.action} failed: {effect.reason}"),)
+    if to:
+        return Proposal(to, "immediate", f"states.{state}.effect_failed_to", name, causes, (effect.id,))
+    return Proposal(state, "record", f"states.{state}", name, causes, (effect.id,), "ticket")
 
 
-def _certified(situation: FleetSnapshot, view: NodeSnapshot) -> Proposal | None:
-    word, to = view.node_state.certified, situation.policy_state_of(view).certified_to
-    if word is None or to is None:
+def _certified(snapshot: FleetSnapshot, view: NodeSnapshot) -> Proposal | None:
+    """Go to `certified_to` after a person certified the node."""
+    note, to = view.node_state.certified, snapshot.policy_state_of(view).certified_to
+    if note is None or to is None:
         return None
-    because = (DecisionCause("certified", word.id, f"certified by {word.who}: {word.reason}"),)
     state = view.node_state.state
-    return Proposal(to, "immediate", f"states.{state}.certified_to", f"{state}-certified", because, (word.id,))
+    causes = (DecisionCause("certified", note.id, f"certified by {note.who}: {note.reason}"),)
+    return Proposal(to, "immediate", f"states.{state}.certified_to", f"{state}-certified", causes, (note.id,))
 
 
-def _pending_now_idle(situation: FleetSnapshot, view: NodeSnapshot) -> Proposal | None:
-    """Grant what waited for the node to be idle. A scheduler that cannot tell is no sign of idleness."""
+def _pending_now_idle(snapshot: FleetSnapshot, view: NodeSnapshot) -> Proposal | None:
+    """Carry out a pending decision once the node is idle. A scheduler that does not answer is no sign of idleness."""
     pending = view.node_state.pending
-    if pending is None or view.jobs != () or not situation.policy.has_edge(view.node_state.state, pending.to):
+    if pending is None or view.jobs != () or not snapshot.policy.has_edge(view.node_state.state, pending.to):
         return None
-    name = pending_rule_name(pending)
-    waited = format_duration(situation.now - parse_time(pending.since))
-    because = (DecisionCause("decision", pending.decision, f"idle after {waited} of waiting"), *pending.because)
-    by_fault = name in situation.policy.faults
-    return Proposal(
-        pending.to,
-        "immediate",
-        pending_policy_path(pending),
-        name,
-        because,
-        (pending.decision,),
-        pending.remedy,
-        takes_out=by_fault,
-    )
+    name, path = pending_rule_name(pending), pending_policy_path(pending)
+    waited = format_duration(snapshot.now - parse_time(pending.since))
+    causes = (DecisionCause("decision", pending.decision, f"idle after {waited} of waiting"), *pending.because)
+    takes_out = name in snapshot.policy.faults
+    keys = (pending.decision,)
+    return Proposal(pending.to, "immediate", path, name, causes, keys, pending.remedy, takes_out=takes_out)
 
 
-def _escalate(situation: FleetSnapshot, view: NodeSnapshot) -> Proposal | None:
-    story, ladder = view.node_state, situation.policy.ladder
-    for number, step in enumerate(situation.policy_state_of(view).escalate):
-        blamed = [known for known in story.faults if known.is_open and known.blame == step.blame]
-        guilty = [known for known in blamed if not step.recurred or has_recurred(ladder, story, known, situation.now)]
-        if guilty:
-            because = tuple(make_fault_cause(known) for known in guilty)
-            keys = tuple(known.id for known in guilty)
-            path, name = f"states.{story.state}.escalate.{number}", f"{story.state}-escalates"
-            remedy = "rma" if "dossier" in situation.policy.states[step.to].entry else ""
-            return Proposal(step.to, "immediate", path, name, because, keys, remedy)
+def _escalate(snapshot: FleetSnapshot, view: NodeSnapshot) -> Proposal | None:
+    """Go where the first matching `escalate` step leads: for open faults of its blame, or for those that recurred."""
+    node_state, ladder = view.node_state, snapshot.policy.ladder
+    for number, step in enumerate(snapshot.policy_state_of(view).escalate):
+        faults = [fault for fault in node_state.faults if fault.is_open and fault.blame == step.blame]
+        if step.recurred:
+            faults = [fault for fault in faults if has_recurred(ladder, node_state, fault, snapshot.now)]
+        if faults:
+            path, name = f"states.{node_state.state}.escalate.{number}", f"{node_state.state}-escalates"
+            causes = tuple(make_fault_cause(fault) for fault in faults)
+            keys = tuple(fault.id for fault in faults)
+            remedy = "rma" if "dossier" in snapshot.policy.states[step.to].entry else ""
+            return Proposal(step.to, "immediate", path, name, causes, keys, remedy)
     return None
 
 
-def _fails(situation: FleetSnapshot, view: NodeSnapshot) -> Proposal | None:
-    state = situation.policy_state_of(view)
-    failed = {one.id: one for judgement in judge_state_requirements(situation, view) for one in judgement.failed}
+def _fails(snapshot: FleetSnapshot, view: NodeSnapshot) -> Proposal | None:
+    """Go to `fail_to` where a required check failed; without one, record that a technician is needed."""
+    results = judge_state_requirements(snapshot, view)
+    failed = {failure.id: failure for result in results for failure in result.failed}
     if not failed:
         return None
-    because = tuple(make_failure_cause(one) for _, one in sorted(failed.items()))
-    keys = tuple(f"{one.outcome.check}[{one.outcome.subject}]" for one in failed.values())
-    name = f"{view.node_state.state}-fails"
-    if state.fail_to:
-        return Proposal(state.fail_to, "immediate", f"states.{view.node_state.state}.fail_to", name, because, keys)
-    return Proposal(
-        view.node_state.state, "record", f"states.{view.node_state.state}.requires", name, because, keys, "ticket"
-    )
+    state, to = view.node_state.state, snapshot.policy_state_of(view).fail_to
+    name = f"{state}-fails"
+    causes = tuple(make_failure_cause(failure) for _, failure in sorted(failed.items()))
+    keys = tuple(f"{failure.outcome.check}[{failure.outcome.subject}]" for failure in failed.values())
+    if to:
+        return Proposal(to, "immediate", f"states.{state}.fail_to", name, causes, keys)
+    return Proposal(state, "record", f"states.{state}.requires", name, causes, keys, "ticket")
 
 
-def _passes(situation: FleetSnapshot, view: NodeSnapshot) -> Proposal | None:
-    state, story = situation.policy_state_of(view), view.node_state
-    judgements = judge_state_requirements(situation, view)
-    stayed = situation.now - parse_time(story.since)
-    ready = are_entry_actions_verified(situation, view) and all(judgement.is_met for judgement in judgements)
+def _passes(snapshot: FleetSnapshot, view: NodeSnapshot) -> Proposal | None:
+    """Go to `pass_to` where all requirements are met, entry actions are verified and the soak time is over."""
+    state, node_state = snapshot.policy_state_of(view), view.node_state
+    results = judge_state_requirements(snapshot, view)
+    stayed = snapshot.now - parse_time(node_state.since)
+    ready = are_entry_actions_verified(snapshot, view) and all(result.is_met for result in results)
     if state.pass_to is None or not ready or stayed < hours(state.soak_hours):
         return None
     if state.until_idle and view.jobs != ():
         return None
-    because = tuple(_phase_cause(judgement) for judgement in judgements) or (_arrival_cause(situation, view),)
-    return Proposal(state.pass_to, "immediate", f"states.{story.state}.pass_to", f"{story.state}-passes", because)
+    causes = tuple(_make_phase_cause(result) for result in results) or (_make_arrival_cause(snapshot, view),)
+    path, name = f"states.{node_state.state}.pass_to", f"{node_state.state}-passes"
+    return Proposal(state.pass_to, "immediate", path, name, causes)
 
 
-def _deadline(situation: FleetSnapshot, view: NodeSnapshot) -> Proposal | None:
-    deadline, story = situation.policy_state_of(view).deadline, view.node_state
-    if deadline is None or not has_missed_deadline(situation, view):
+def _deadline(snapshot: FleetSnapshot, view: NodeSnapshot) -> Proposal | None:
+    """Go where a missed deadline leads; without a target, record that a technician is needed."""
+    deadline, node_state = snapshot.policy_state_of(view).deadline, view.node_state
+    if deadline is None or not has_missed_deadline(snapshot, view):
         return None
-    path, name = f"states.{story.state}.deadline", f"{story.state}-deadline"
-    because = (DecisionCause("deadline", story.stay_id, f"{story.state} took longer than {deadline.hours:g} h"),)
+    state, stay = node_state.state, node_state.stay_id
+    path, name = f"states.{state}.deadline", f"{state}-deadline"
+    causes = (DecisionCause("deadline", stay, f"{state} took longer than {deadline.hours:g} h"),)
     if deadline.to is None:
-        return Proposal(story.state, "record", path, name, because, (story.stay_id,), "ticket")
-    return Proposal(
-        deadline.to,
-        "immediate",
-        path,
-        name,
-        because,
-        (story.deadline_held_at,) if story.deadline_held_at else (),
-        is_deadline=True,
-    )
+        return Proposal(state, "record", path, name, causes, (stay,), "ticket")
+    keys = (node_state.deadline_held_at,) if node_state.deadline_held_at else ()
+    return Proposal(deadline.to, "immediate", path, name, causes, keys, is_deadline=True)
 
 
-def _phase_cause(judgement: RequirementResult) -> DecisionCause:
-    """Return one link for a whole phase; it names the run of its oldest outcome, the one that freshness hangs on."""
-    counted = (*judgement.passed, *(one for one, _ in judgement.excused))
+def _make_phase_cause(result: RequirementResult) -> DecisionCause:
+    """Return one cause for a whole phase. It names the run of the oldest outcome, on which freshness depends."""
+    counted = (*result.passed, *(failure for failure, _ in result.excused))
     oldest = min(counted, key=lambda one: (one.outcome.evidence_at, one.id))
-    phase = judgement.requirement.phase
-    count, seen = len(judgement.passed), oldest.outcome.evidence_at[:19]
-    issues = sorted({issue.annotation for _, issue in judgement.excused})
-    but = f", {len(judgement.excused)} failed ({'; '.join(issues)})" if issues else ""
+    phase = result.requirement.phase
+    count, seen = len(result.passed), oldest.outcome.evidence_at[:19]
+    issues = sorted({issue.annotation for _, issue in result.excused})
+    but = f", {len(result.excused)} failed ({'; '.join(issues)})" if issues else ""
     text = f"{count} of {len(counted)} checks of phase {phase} passed{but}, on evidence since {seen}"
     return DecisionCause("outcome", f"{oldest.run}/{phase}", text)
 
 
-def _arrival_cause(situation: FleetSnapshot, view: NodeSnapshot) -> DecisionCause:
-    story = view.node_state
-    for action, _ in reversed(list_entry_actions(situation, view)):
-        if effect := story.find_effect(story.decision, action):
+def _make_arrival_cause(snapshot: FleetSnapshot, view: NodeSnapshot) -> DecisionCause:
+    """Return the last entry action as the cause, in a state that requires nothing else."""
+    node_state = view.node_state
+    for action, _ in reversed(list_entry_actions(snapshot, view)):
+        if effect := node_state.find_effect(node_state.decision, action):
             return DecisionCause("effect", effect.id, f"{action} verified: {effect.reason}")
-    return DecisionCause("decision", story.decision, f"nothing is left to do in {story.state}")
+    return DecisionCause("decision", node_state.decision, f"nothing is left to do in {node_state.state}")

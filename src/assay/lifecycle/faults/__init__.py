@@ -1,1 +1,4 @@
-"""Takes evidence, outcomes, log lines and times of last contact. Recognises, counts, correlates and clears faults. Gives fault observations and clearances."""
+"""Takes evidence, log lines, alerts and outcomes; detects, counts and correlates the faults in them.
+
+Gives fault observations, and the clearances of faults that are over.
+"""

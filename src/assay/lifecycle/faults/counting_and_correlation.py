@@ -1,6 +1,7 @@
-"""How often a fault was seen: bursts count as one, and only what lies within the window counts to the threshold.
+"""Counts sightings of a fault, and correlates faults that follow from another one.
 
-Which faults are only the echo of another: a XID 45 after the XID 48 that caused it, peers' XIDs after a reset.
+A burst of sightings counts as one, and only those within the class's window count towards its threshold. A secondary
+fault is the consequence of a primary one: XID 45 after the XID 48 that caused it, the peers' XIDs after a reset.
 """
 
 from __future__ import annotations
@@ -13,62 +14,62 @@ from assay.model.specs.fault_catalog import FaultCatalog, FaultClass
 
 
 class FaultCounter:
-    """One fault's count. Times are seconds on one clock. Memory: as many times as the class's `count` asks for.
+    """The count of one fault. Times are seconds on one clock. Holds at most as many times as the class's `count`.
 
-    `count`: sightings, those within `burst` seconds of the first of them being one. `recent`: the last of them that
-    count towards the threshold, none older than the window.
+    `count` is the number of sightings, where those within `burst` seconds of the first of them are one. `recent` are
+    the last ones that count towards the threshold, none older than the window.
     """
 
-    __slots__ = ("_burst", "_from", "_needed", "_window", "count", "recent")
+    __slots__ = ("_burst", "_burst_start", "_needed", "_window", "count", "recent")
 
     def __init__(self, needed: int, window: float, burst: float, recent: Iterable[float] = (), count: int = 0) -> None:
         self._needed, self._window, self._burst = needed, window, burst
         self.recent: deque[float] = deque(recent, maxlen=needed)
         self.count = count
-        self._from: float | None = self.recent[-1] if self.recent else None
+        self._burst_start: float | None = self.recent[-1] if self.recent else None
 
     @classmethod
     def for_class(cls, rule: FaultClass | None, recent: Iterable[float] = (), count: int = 0) -> FaultCounter:
-        """Return the counting of a class; None is one that no catalogue knows: each time counts."""
+        """Return the counter of a class. Of a class that no catalogue has (None), every sighting counts."""
         if rule is None:
             return cls(1, 3600, 5, recent, count)
         return cls(rule.count, rule.window_minutes * 60, rule.burst_seconds, recent, count)
 
     def add(self, at: float | None, counts: bool = True) -> None:
-        """Take in a sighting; one that does not count towards the threshold is only noted.
+        """Add a sighting; with `counts` False it does not count towards the threshold.
 
-        Without a time each sighting is one of its own, within the window of all others.
+        Without a time, a sighting is a burst of its own, within the window of all others.
         """
         if at is None:
             self.count += 1
             self.recent.extend([0.0] if counts else [])
             return
-        fresh = self._from is None or at - self._from > self._burst
-        if fresh:
-            self._from = at
+        starts_burst = self._burst_start is None or at - self._burst_start > self._burst
+        if starts_burst:
+            self._burst_start = at
             self.count += 1
-        if counts and (fresh or not self.recent or at - self.recent[-1] > self._burst):
+        if counts and (starts_burst or not self.recent or at - self.recent[-1] > self._burst):
             self.recent.append(at)
             while self.recent[-1] - self.recent[0] > self._window:
                 self.recent.popleft()
 
     @property
     def is_threshold_reached(self) -> bool:
-        """Whether it was seen often enough."""
+        """Whether the fault was seen often enough."""
         return len(self.recent) >= self._needed
 
 
 class PrimaryFault(NamedTuple):
-    """The fault that an echo belongs to: its class and the part on which it was."""
+    """The fault from which a secondary one follows: its class, and the part on which it was."""
 
     name: str
     part: str
 
 
 class FaultCorrelator:
-    """When faults that have echoes were last seen. Memory: one time for each such class and part.
+    """When primary faults were last seen: one time for each class and part. Secondary faults cause no others.
 
-    Times are seconds on any one clock; sightings are to come in their order. An echo is nobody's cause.
+    Times are seconds on one clock; record sightings in their order.
     """
 
     def __init__(self, catalog: FaultCatalog) -> None:
@@ -76,25 +77,25 @@ class FaultCorrelator:
         self._last: dict[str, dict[str, float]] = {}
 
     def is_relevant(self, name: str) -> bool:
-        """Whether a fault of that name may have echoes, or be one."""
+        """Whether faults of class `name` can be primary or secondary."""
         fault = self._catalog.find_class(name)
         return name in self._catalog.primary_faults or (fault is not None and fault.follows is not None)
 
     def record(self, name: str, part: str, at: float) -> None:
-        """Remember a fault that was seen."""
+        """Record a sighting."""
         if name in self._catalog.primary_faults:
             parts = self._last.setdefault(name, {})
             parts[part] = max(at, parts.get(part, at))
 
     def find_primary(self, name: str, part: str, at: float) -> PrimaryFault | None:
-        """Return what a fault is the echo of: the latest before it, None where it stands for itself."""
+        """Return the latest earlier fault from which this one follows, None where it follows from none."""
         fault = self._catalog.find_class(name)
         follows = fault.follows if fault else None
         if follows is None or not self._last:
             return None
-        earliest, found = at - follows.within_seconds, None
+        latest, found = at - follows.within_seconds, None
         for other in follows.classes:
-            for place, when in self._last.get(other, {}).items():
-                if earliest <= when <= at and (follows.where == "node" or place == part):
-                    earliest, found = when, PrimaryFault(other, place)
+            for place, seen_at in self._last.get(other, {}).items():
+                if latest <= seen_at <= at and (follows.where == "node" or place == part):
+                    latest, found = seen_at, PrimaryFault(other, place)
         return found

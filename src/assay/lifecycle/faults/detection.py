@@ -1,16 +1,14 @@
-"""From sightings to faults: de-duplicated per class and part, counted, and of full severity only at their threshold."""
+"""Detects faults from sightings: one for each class and part, counted, and of full severity only at the threshold."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from assay.lifecycle.decisions.requirements import settled_since
 from assay.lifecycle.faults.counting_and_correlation import FaultCorrelator, FaultCounter
-from assay.lifecycle.faults.sightings import ALERT_SOURCE as ALERT
 from assay.lifecycle.faults.sightings import (
     FaultSighting,
     find_alert_sightings,
@@ -31,12 +29,15 @@ from assay.model.specs.node_spec import NodeSpec
 from assay.model.timestamps import format_time, parse_time
 
 NUMBERED_SOURCES = ("kernel", "nvml")
-"""Sources that number what they tell, anew with each boot."""
+"""Sources that number their messages; numbers start again with each boot."""
 
 
 @dataclass(frozen=True, slots=True)
 class FaultObservation:
-    """A fault that is new, or an open one that was seen again. Times are ISO 8601 UTC."""
+    """A new fault, or an open one that was seen again. Times are ISO 8601 UTC.
+
+    `marks` says how far each source has been read, see `FaultSighting`; `times` are the sightings that count.
+    """
 
     id: str
     node: str
@@ -53,217 +54,178 @@ class FaultObservation:
     times: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class FaultClearance:
-    """An open fault that a newer pass of its check has ended."""
-
-    fault: str
-    reason: str
-
-
 def detect_faults(
     catalog: FaultCatalog,
     policy: LifecyclePolicy,
     node: Node,
     spec: NodeSpec,
-    story: NodeState,
+    node_state: NodeState,
     evidence: EvidenceDocument | None = None,
     outcomes: Iterable[RecordedOutcome] = (),
 ) -> list[FaultObservation]:
-    """Return the faults that this evidence and these outcomes add to what the story knows.
+    """Return the faults that this evidence and these outcomes add to what is known of the node.
 
-    Outcomes count in states that watch their phase; elsewhere the state's own requirements judge them. Evidence that
-    is handed in twice, or an event log that is delivered whole each time, adds nothing the second time.
+    Outcomes count in states that watch their phase; elsewhere the state's own requirements judge them. The same
+    evidence adds nothing a second time, nor does an event log that is delivered whole each time.
     """
-    seen = list(find_check_sightings(catalog, _select_watched(policy, story, outcomes)))
+    watched, settled = set(policy.states[node_state.state].watch), settled_since(policy, node_state)
+    counting = [
+        recorded
+        for recorded in outcomes
+        if watched & set(recorded.outcome.phases) and parse_time(recorded.measured_at) >= settled
+    ]
+    sightings = list(find_check_sightings(catalog, counting))
     if evidence is not None:
-        seen += drop_secondary_sightings(
-            catalog, node, story, find_kernel_sightings(catalog, evidence, map_parts_by_pci(spec))
-        )
-        seen += _drop_before_boot(find_sel_sightings(catalog, evidence), evidence, story)
-        seen += find_alert_sightings(evidence, map_parts_by_pci(spec))
-    return count_sightings(catalog, node, story, seen)
+        parts = map_parts_by_pci(spec)
+        kernel = find_kernel_sightings(catalog, evidence, parts)
+        sightings += drop_secondary_sightings(catalog, node, node_state, kernel)
+        sightings += _drop_before_boot(find_sel_sightings(catalog, evidence), evidence, node_state)
+        sightings += find_alert_sightings(evidence, parts)
+    return count_sightings(catalog, node, node_state, sightings)
 
 
 def count_sightings(
-    catalog: FaultCatalog, node: Node, story: NodeState, seen: Iterable[FaultSighting]
+    catalog: FaultCatalog, node: Node, node_state: NodeState, sightings: Iterable[FaultSighting]
 ) -> list[FaultObservation]:
-    """Return the faults that these sightings add to what the story knows, one for each class and part."""
+    """Return the faults that these sightings add to what is known of the node, one for each class and part."""
     groups: dict[tuple[str, str], list[FaultSighting]] = {}
-    for sighting in seen:
+    for sighting in sightings:
         subject = f"{node.subject}/{sighting.part}".rstrip("/")
         groups.setdefault((sighting.fault_class, subject), []).append(sighting)
-    past = _group_known_faults(story, groups)
-    found = [_fault(catalog, node, story, key, past.get(key, []), group) for key, group in sorted(groups.items())]
-    return [fault for fault in found if fault]
-
-
-def find_clearances(story: NodeState, outcomes: Iterable[RecordedOutcome]) -> list[FaultClearance]:
-    """Return the open faults of checks that pass again on the same subject, on evidence younger than the fault.
-
-    `outcomes` are the newest of all checks of the node: while one that tells of the same fault fails, or cannot be
-    judged, another's pass ends nothing. A fault that was seen in a log stays until the node is proved again: silence
-    is no cure. One that moved the node stays as well.
-    """
-    told: dict[tuple[str, str], list[RecordedOutcome]] = defaultdict(list)
-    for one in outcomes:
-        told[(one.outcome.fault, one.outcome.subject)].append(one)
-    asked = [
-        known for known in story.faults if known.is_open and known.response != "acted" and set(known.marks) == {"check"}
-    ]
-    return [
-        FaultClearance(known.id, f"{proof.outcome.check.rpartition('::')[2]} passed again, {proof.id}")
-        for known in asked
-        if (proof := _proof(known, told.get((known.fault_class, known.subject), [])))
-    ]
-
-
-def _proof(known: FaultRecord, telling: Iterable[RecordedOutcome]) -> RecordedOutcome | None:
-    """Return the youngest of the passes that end a fault, None where they do not."""
-    judged = [one for one in telling if one.outcome.verdict != "skip"]
-    young = [one for one in judged if parse_time(one.measured_at) > parse_time(known.last_seen)]
-    if not young or any(one.outcome.verdict != "pass" for one in judged):
-        return None
-    return max(young, key=lambda one: (one.measured_at, one.id))
-
-
-def find_alert_clearances(story: NodeState, fault: str, subject: str, because: str) -> list[FaultClearance]:
-    """Return the open faults that the end of an alert ends: what alerts alone told of, and what moved no node."""
-    return [
-        FaultClearance(known.id, because)
-        for known in story.faults
-        if known.is_open and (known.fault_class, known.subject) == (fault, subject)
-        if known.response != "acted" and set(known.marks) == {ALERT}
-    ]
-
-
-def _select_watched(
-    policy: LifecyclePolicy, story: NodeState, outcomes: Iterable[RecordedOutcome]
-) -> list[RecordedOutcome]:
-    watched, start = set(policy.states[story.state].watch), settled_since(policy, story)
-    return [one for one in outcomes if watched & set(one.outcome.phases) and parse_time(one.measured_at) >= start]
-
-
-def _group_known_faults(
-    story: NodeState, asked: Collection[tuple[str, str]]
-) -> dict[tuple[str, str], list[FaultRecord]]:
-    """Return what the story knows of these classes and subjects, in its order."""
-    names, found = {name for name, _ in asked}, dict[tuple[str, str], list[FaultRecord]]()
-    for known in story.faults:
-        if known.fault_class in names:
-            found.setdefault((known.fault_class, known.subject), []).append(known)
-    return found
+    known: dict[tuple[str, str], list[FaultRecord]] = {key: [] for key in groups}
+    for fault in node_state.faults:
+        if (key := (fault.fault_class, fault.subject)) in known:
+            known[key].append(fault)
+    faults = [_count_group(catalog, node, node_state, key, known[key], group) for key, group in sorted(groups.items())]
+    return [fault for fault in faults if fault]
 
 
 def drop_secondary_sightings(
-    catalog: FaultCatalog, node: Node, story: NodeState, sightings: Iterable[FaultSighting]
+    catalog: FaultCatalog, node: Node, node_state: NodeState, sightings: Iterable[FaultSighting]
 ) -> Iterator[FaultSighting]:
-    """Leave out what belongs to the boot, to a repair, or to another fault of which it is the echo."""
-    told = sorted(sightings, key=lambda sighting: sighting.at)
-    echoes = _load_correlator(catalog, node, story, told[0].at) if told else FaultCorrelator(catalog)
-    for sighting in told:
-        if echoes.is_relevant(sighting.fault_class):
+    """Yield the sightings without those that follow from another fault, and those right after a boot or a repair."""
+    ordered = sorted(sightings, key=lambda sighting: sighting.at)
+    if not ordered:
+        return
+    correlator = _load_correlator(catalog, node, node_state, ordered[0].at)
+    for sighting in ordered:
+        if correlator.is_relevant(sighting.fault_class):
             at = parse_time(sighting.at).timestamp()
-            if echoes.find_primary(sighting.fault_class, sighting.part, at):
+            if correlator.find_primary(sighting.fault_class, sighting.part, at):
                 continue
-            echoes.record(sighting.fault_class, sighting.part, at)
-        if not _is_settling(catalog, story, sighting):
+            correlator.record(sighting.fault_class, sighting.part, at)
+        if not _is_settling(catalog, node_state, sighting):
             yield sighting
 
 
-def _load_correlator(catalog: FaultCatalog, node: Node, story: NodeState, at: str) -> FaultCorrelator:
-    """Return the echoes that faults which the story knows may still have at that time."""
-    echoes, since = (
-        FaultCorrelator(catalog),
-        format_time(parse_time(at) - timedelta(seconds=catalog.longest_follow_seconds)),
-    )
-    for known in story.faults:
-        if known.last_seen >= since and known.fault_class in catalog.primary_faults:
-            part = known.subject[len(node.subject) + 1 :]
-            echoes.record(known.fault_class, part, parse_time(known.last_seen).timestamp())
-    return echoes
+def _load_correlator(catalog: FaultCatalog, node: Node, node_state: NodeState, at: str) -> FaultCorrelator:
+    """Return a correlator with the known faults from which others may still follow at that time."""
+    correlator = FaultCorrelator(catalog)
+    since = format_time(parse_time(at) - timedelta(seconds=catalog.longest_follow_seconds))
+    for fault in node_state.faults:
+        if fault.last_seen >= since and fault.fault_class in catalog.primary_faults:
+            part = fault.subject[len(node.subject) + 1 :]
+            correlator.record(fault.fault_class, part, parse_time(fault.last_seen).timestamp())
+    return correlator
 
 
-def _is_settling(catalog: FaultCatalog, story: NodeState, sighting: FaultSighting) -> bool:
-    """Whether a fault comes so soon after a boot or a repair that it belongs to that."""
+def _is_settling(catalog: FaultCatalog, node_state: NodeState, sighting: FaultSighting) -> bool:
+    """Whether a fault comes so soon after a boot or a repair that it belongs to it."""
     rule = catalog.find_class(sighting.fault_class)
     if rule is None or not rule.settle_seconds:
         return False
     if sighting.uptime_s is not None and sighting.uptime_s < rule.settle_seconds:
         return True
-    since = parse_time(sighting.at) - parse_time(story.repaired_at)
+    since = parse_time(sighting.at) - parse_time(node_state.repaired_at)
     return timedelta() <= since < timedelta(seconds=rule.settle_seconds)
 
 
 def _drop_before_boot(
-    sightings: Iterable[FaultSighting], evidence: EvidenceDocument, story: NodeState
+    sightings: Iterable[FaultSighting], evidence: EvidenceDocument, node_state: NodeState
 ) -> list[FaultSighting]:
-    """Leave out events from before this boot and before the node was known: an event log remembers for years."""
-    start = min(find_boot_time(evidence) or evidence.at, parse_time(story.enrolled_at))
+    """Return the sightings since this boot, or since the node is known if that is earlier: a BMC keeps old events."""
+    start = min(find_boot_time(evidence) or evidence.at, parse_time(node_state.enrolled_at))
     return [sighting for sighting in sightings if parse_time(sighting.at) >= start]
 
 
-def _fault(
+def _count_group(
     catalog: FaultCatalog,
     node: Node,
-    story: NodeState,
+    node_state: NodeState,
     key: tuple[str, str],
-    past: list[FaultRecord],
+    known: list[FaultRecord],
     group: list[FaultSighting],
 ) -> FaultObservation | None:
-    name, subject = key
-    group = _drop_known_sightings(group, past, story)
+    """Return the fault with the new sightings of one class and subject, None where none of them is new."""
+    group = _drop_known_sightings(group, known, node_state)
     if not group:
         return None
-    group.sort(key=_order)
-    same = next((known for known in reversed(past) if _is_same_fault(known, story)), None)
-    begun = _continued(node, same) if same else _new(catalog, node, name, subject, group[0])
-    return _add_sightings(catalog, begun, group)
+    group.sort(key=_order_key)
+    same = next((fault for fault in reversed(known) if _is_same_fault(fault, node_state)), None)
+    fault = _continue_fault(node, same) if same else _start_fault(catalog, node, *key, group[0])
+    rule = catalog.find_class(fault.fault_class)
+    counter = FaultCounter.for_class(rule, [parse_time(at).timestamp() for at in fault.times], fault.count)
+    marks = dict(fault.marks)
+    for sighting in group:
+        counter.add(parse_time(sighting.at).timestamp(), sighting.counts)
+        marks[sighting.source] = sighting.mark
+    reached = counter.is_threshold_reached or "check" in marks  # a check has a threshold of its own
+    return replace(
+        fault,
+        severity=catalog.find_treatment(fault.fault_class).severity if reached else "informational",
+        count=counter.count,
+        last_seen=max(fault.last_seen, group[-1].at),
+        marks=marks,
+        times=tuple(format_time(datetime.fromtimestamp(at, UTC)) for at in counter.recent),
+    )
 
 
-def _order(sighting: FaultSighting) -> tuple[str, int, str]:
-    """Return a key that sorts sightings by time, and those of one moment by their number where they have one."""
+def _order_key(sighting: FaultSighting) -> tuple[str, int, str]:
+    """Return a key that sorts sightings by time, and those of one moment by number where the source numbers them."""
     number = int(sighting.mark.rpartition(":")[2]) if sighting.source in NUMBERED_SOURCES else 0
     return (sighting.at, number, sighting.mark)
 
 
-def _drop_known_sightings(group: list[FaultSighting], past: list[FaultRecord], story: NodeState) -> list[FaultSighting]:
-    """Return the sightings that no earlier reading of their source has told.
+def _drop_known_sightings(
+    group: list[FaultSighting], known: list[FaultRecord], node_state: NodeState
+) -> list[FaultSighting]:
+    """Return the sightings that no earlier reading of their source has shown.
 
-    A failing check is told once while its fault is open; one that fails after a repair is told again.
+    A failing check is recorded once while its fault is open, and again when it fails after a repair.
     """
-    told = any(known.is_open and "check" in known.marks and known.last_seen > story.repaired_at for known in past)
-    read = _find_read_positions(past)
+    repaired_at = node_state.repaired_at
+    recorded = any(fault.is_open and "check" in fault.marks and fault.last_seen > repaired_at for fault in known)
+    positions = _find_read_positions(known)
     return [
         sighting
         for sighting in group
-        if _is_after_position(sighting, read) and not (told and sighting.source == "check")
+        if _is_after_position(sighting, positions) and not (recorded and sighting.source == "check")
     ]
 
 
-def _find_read_positions(past: list[FaultRecord]) -> dict[str, Any]:
-    """Return how far each source has been read: by number and boot where it numbers, else by its mark."""
-    read: dict[str, Any] = {}
-    for source, mark in (pair for known in past for pair in known.marks.items()):
+def _find_read_positions(known: list[FaultRecord]) -> dict[str, Any]:
+    """Return how far each source was read: the number for each boot where a source numbers, else its mark."""
+    positions: dict[str, Any] = {}
+    for source, mark in (pair for fault in known for pair in fault.marks.items()):
         boot, _, number = mark.rpartition(":")
-        key, far = (f"{source} {boot}", int(number)) if source in NUMBERED_SOURCES else (source, mark)
-        read[key] = max(read.get(key, far), far)
-    return read
+        key, position = (f"{source} {boot}", int(number)) if source in NUMBERED_SOURCES else (source, mark)
+        positions[key] = max(positions.get(key, position), position)
+    return positions
 
 
-def _is_after_position(sighting: FaultSighting, read: Mapping[str, Any]) -> bool:
+def _is_after_position(sighting: FaultSighting, positions: Mapping[str, Any]) -> bool:
     if sighting.source not in NUMBERED_SOURCES:
-        return sighting.mark > str(read.get(sighting.source, ""))
+        return sighting.mark > str(positions.get(sighting.source, ""))
     boot, _, number = sighting.mark.rpartition(":")
-    return int(number) > int(read.get(f"{sighting.source} {boot}", -1))
+    return int(number) > int(positions.get(f"{sighting.source} {boot}", -1))
 
 
-def _is_same_fault(known: FaultRecord, story: NodeState) -> bool:
-    """Whether a new sighting belongs to this fault, or begins another: after a repair or the breaker it is another."""
-    return known.is_open and known.response != "breaker" and known.last_seen > story.repaired_at
+def _is_same_fault(fault: FaultRecord, node_state: NodeState) -> bool:
+    """Whether a new sighting belongs to this fault. After a repair, or the circuit breaker, it is another fault."""
+    return fault.is_open and fault.response != "breaker" and fault.last_seen > node_state.repaired_at
 
 
-def _new(catalog: FaultCatalog, node: Node, name: str, subject: str, first: FaultSighting) -> FaultObservation:
+def _start_fault(catalog: FaultCatalog, node: Node, name: str, subject: str, first: FaultSighting) -> FaultObservation:
     treatment = catalog.find_treatment(name)
     return FaultObservation(
         id=derive_id("fault", node.name, name, subject, first.source, first.mark),
@@ -282,25 +244,6 @@ def _new(catalog: FaultCatalog, node: Node, name: str, subject: str, first: Faul
     )
 
 
-def _continued(node: Node, known: FaultRecord) -> FaultObservation:
+def _continue_fault(node: Node, known: FaultRecord) -> FaultObservation:
     plain = {name: getattr(known, name) for name in FaultObservation.__slots__ if name not in ("node", "marks")}
     return FaultObservation(**plain, node=node.name, marks=dict(known.marks))
-
-
-def _add_sightings(catalog: FaultCatalog, fault: FaultObservation, group: list[FaultSighting]) -> FaultObservation:
-    """Return the fault with the group's sightings in it; those of one burst count as one."""
-    rule = catalog.find_class(fault.fault_class)
-    counting = FaultCounter.for_class(rule, [parse_time(at).timestamp() for at in fault.times], fault.count)
-    marks = dict(fault.marks)
-    for sighting in group:
-        counting.add(parse_time(sighting.at).timestamp(), sighting.counts)
-        marks[sighting.source] = sighting.mark
-    reached = counting.is_threshold_reached or "check" in marks  # a check has a threshold of its own
-    return replace(
-        fault,
-        severity=catalog.find_treatment(fault.fault_class).severity if reached else "informational",
-        count=counting.count,
-        last_seen=max(fault.last_seen, group[-1].at),
-        marks=marks,
-        times=tuple(format_time(datetime.fromtimestamp(at, UTC)) for at in counting.recent),
-    )

@@ -1,11 +1,16 @@
-"""Faults that are over by themselves: of which a log has been silent for long enough, or a number is back in bounds."""
+"""Finds the open faults that are over: proved by a newer pass, quiet for long enough, back within bounds, resolved.
+
+A fault that moved its node is not ended here: it stays until the node is proved again.
+"""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import timedelta
 
-from assay.lifecycle.faults.detection import FaultClearance
+from assay.lifecycle.faults.sightings import ALERT_SOURCE
 from assay.lifecycle.node_state import FaultRecord, NodeState
 from assay.model.evidence import EvidenceDocument
 from assay.model.outcome import RecordedOutcome
@@ -19,51 +24,104 @@ LOG_PATHS = {
 }
 
 
-def find_quiet_recoveries(catalog: FaultCatalog, story: NodeState, evidence: EvidenceDocument) -> list[FaultClearance]:
-    """Return the open faults whose class has a `recover_hours` that has passed, in logs that this evidence holds.
+@dataclass(frozen=True, slots=True)
+class FaultClearance:
+    """An open fault, by id, that is over, and the reason."""
 
-    A log that could not be read is not silent. A fault that moved the node, or waits to, stays until the node is
-    proved again, and so does every class that does not say when it is over.
+    fault: str
+    reason: str
+
+
+def find_clearances(node_state: NodeState, outcomes: Iterable[RecordedOutcome]) -> list[FaultClearance]:
+    """Return the open faults of checks that pass again on the same subject, on evidence newer than the fault.
+
+    `outcomes` are the newest of all checks of the node. While one check of a fault fails or cannot be judged, another
+    one's pass does not end it.
     """
+    judged: dict[tuple[str, str], list[RecordedOutcome]] = defaultdict(list)
+    for recorded in outcomes:
+        judged[(recorded.outcome.fault, recorded.outcome.subject)].append(recorded)
+    proofs = (
+        (fault, _find_proof(fault, judged.get((fault.fault_class, fault.subject), [])))
+        for fault in _list_open_faults(node_state)
+        if set(fault.marks) == {"check"}
+    )
     return [
-        FaultClearance(known.id, f"not seen again for {format_duration(quiet)}")
-        for known in story.faults
-        if known.is_open and known.response != "acted" and known.marks and known.marks.keys() <= LOG_PATHS.keys()
-        for quiet in _measure_quiet_time(catalog, known, evidence)
+        FaultClearance(fault.id, f"{proof.outcome.check.rpartition('::')[2]} passed again, {proof.id}")
+        for fault, proof in proofs
+        if proof
     ]
 
 
 def find_measured_recoveries(
-    catalog: FaultCatalog, story: NodeState, outcomes: Iterable[RecordedOutcome]
+    catalog: FaultCatalog, node_state: NodeState, outcomes: Iterable[RecordedOutcome]
 ) -> list[FaultClearance]:
-    """Return the open faults of a measurement that a younger outcome on the same subject has within bounds again."""
+    """Return the open faults of a measurement that a newer outcome on the same subject shows within bounds again."""
     judged = [one for one in outcomes if one.outcome.verdict in ("pass", "fail")]
     return [
-        FaultClearance(known.id, said)
-        for known in story.faults
-        if known.is_open and known.response != "acted" and set(known.marks) == {"check"}
-        for rule in [catalog.find_class(known.fault_class)]
+        FaultClearance(fault.id, text)
+        for fault in _list_open_faults(node_state)
+        if set(fault.marks) == {"check"}
+        for rule in [catalog.find_class(fault.fault_class)]
         if rule and rule.measurement
         for one in judged
-        if one.outcome.subject == known.subject and parse_time(one.measured_at) > parse_time(known.last_seen)
-        if (said := _describe_within_bounds(rule.measurement, one))
+        if one.outcome.subject == fault.subject and parse_time(one.measured_at) > parse_time(fault.last_seen)
+        if (text := _describe_within_bounds(rule.measurement, one))
     ]
 
 
-def _describe_within_bounds(bound: MeasurementThreshold, one: RecordedOutcome) -> str:
+def find_quiet_recoveries(
+    catalog: FaultCatalog, node_state: NodeState, evidence: EvidenceDocument
+) -> list[FaultClearance]:
+    """Return the open faults of logs that were not seen again for the `recover_hours` of their class.
+
+    A log that could not be read is not quiet. A class without `recover_hours` does not end by itself.
+    """
+    return [
+        FaultClearance(fault.id, f"not seen again for {format_duration(quiet)}")
+        for fault in _list_open_faults(node_state)
+        if fault.marks and fault.marks.keys() <= LOG_PATHS.keys()
+        for quiet in _measure_quiet_time(catalog, fault, evidence)
+    ]
+
+
+def find_alert_clearances(node_state: NodeState, fault_class: str, subject: str, because: str) -> list[FaultClearance]:
+    """Return the open faults that the end of an alert ends: those that only alerts reported."""
+    return [
+        FaultClearance(fault.id, because)
+        for fault in _list_open_faults(node_state)
+        if (fault.fault_class, fault.subject) == (fault_class, subject) and set(fault.marks) == {ALERT_SOURCE}
+    ]
+
+
+def _list_open_faults(node_state: NodeState) -> list[FaultRecord]:
+    """Return the open faults that moved no node."""
+    return [fault for fault in node_state.faults if fault.is_open and fault.response != "acted"]
+
+
+def _find_proof(fault: FaultRecord, outcomes: Iterable[RecordedOutcome]) -> RecordedOutcome | None:
+    """Return the newest of the passes that end a fault, None where they do not end it."""
+    judged = [one for one in outcomes if one.outcome.verdict != "skip"]
+    newer = [one for one in judged if parse_time(one.measured_at) > parse_time(fault.last_seen)]
+    if not newer or any(one.outcome.verdict != "pass" for one in judged):
+        return None
+    return max(newer, key=lambda one: (one.measured_at, one.id))
+
+
+def _describe_within_bounds(bound: MeasurementThreshold, recorded: RecordedOutcome) -> str:
     """Return what an outcome measured, "" where it measured something else, or anything beyond the bound."""
-    numbers = [number for number in one.outcome.measurements if number.name == bound.name]
+    numbers = [number for number in recorded.outcome.measurements if number.name == bound.name]
     if any(bound.is_exceeded(number.name, number.value) for number in numbers):
         return ""
     return ", ".join(f"{number.name} is {number.value:g} {number.unit}".rstrip() for number in numbers)
 
 
-def _measure_quiet_time(catalog: FaultCatalog, known: FaultRecord, evidence: EvidenceDocument) -> list[timedelta]:
-    """Return how long the logs have been silent, nothing where that is not long enough or not known."""
-    rule = catalog.find_class(known.fault_class)
+def _measure_quiet_time(catalog: FaultCatalog, fault: FaultRecord, evidence: EvidenceDocument) -> list[timedelta]:
+    """Return how long the logs of a fault have been quiet, nothing where that is too short or not known."""
+    rule = catalog.find_class(fault.fault_class)
     if rule is None or rule.recover_hours is None:
         return []
-    if any(evidence.read(*LOG_PATHS[source]).kind != "value" for source in known.marks):
+    if any(evidence.read(*LOG_PATHS[source]).kind != "value" for source in fault.marks):
         return []
-    since = evidence.at - parse_time(known.last_seen)
-    return [since] if since >= timedelta(hours=rule.recover_hours) else []
+    quiet = evidence.at - parse_time(fault.last_seen)
+    return [quiet] if quiet >= timedelta(hours=rule.recover_hours) else []

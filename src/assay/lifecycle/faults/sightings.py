@@ -1,10 +1,7 @@
-"""What evidence and outcomes show of faults, one sighting each: kernel lines, BMC events, failed checks, numbers.
+"""Reads sightings of faults from evidence and outcomes: kernel log, BMC events, failed checks, measurements, alerts.
 
-The lines that evidence holds, of the kernel and in its shape, and a BMC's entries. What lacks the shape is none.
-
-What alerts of a site's own monitoring show of faults: the channel `alerts` of evidence.
-
-`alerts.firing` is a list of `{"fault", "part", "at", "detail", "fingerprint"}`; `at` is when the alert began to fire.
+An entry of a log that does not have the expected shape is skipped. Alerts are in `alerts.firing`, a list of
+`{"fault", "part", "at", "detail", "fingerprint"}`, where `at` is when the alert began to fire.
 """
 
 from __future__ import annotations
@@ -15,6 +12,7 @@ from typing import Any, NamedTuple
 
 from assay.model.evidence import EARLIEST_TIME, LATEST_TIME, EvidenceDocument
 from assay.model.outcome import Outcome, RecordedOutcome
+from assay.model.pci_address import normalize_pci_address
 from assay.model.specs.fault_catalog import FaultCatalog, MeasurementThreshold
 from assay.model.specs.kernel_log_patterns import FaultMention
 from assay.model.specs.node_spec import NodeSpec
@@ -22,13 +20,14 @@ from assay.model.specs.nvlink_xid import NvlinkCode, decode_nvlink_xid
 from assay.model.timestamps import format_time, parse_time
 
 LOG_BRANCHES = ("kernel_log", "metric_events")
-"""Branches of the probe that hold lines."""
+"""Branches of the probe that hold log lines."""
 MAX_UPTIME_S = 1e10
-"""Seconds that any node can have been up, or that have gone by since 1970."""
+"""No node is up for longer, and since 1970 fewer seconds have passed."""
+ALERT_SOURCE = "alert"
 
 
 def read_log_lines(evidence: EvidenceDocument) -> Iterator[Mapping[str, Any]]:
-    """Yield every line: `seq`, `t_s` and `text`, perhaps `source` and `at`."""
+    """Yield every log line: `seq`, `t_s` (seconds since the boot) and `text`, and where known `source` and `at`."""
     for branch in LOG_BRANCHES:
         lines = evidence.read("probe", branch, "lines")
         if lines.kind == "value" and isinstance(lines.value, list):
@@ -36,7 +35,7 @@ def read_log_lines(evidence: EvidenceDocument) -> Iterator[Mapping[str, Any]]:
 
 
 def read_last_log_lines(evidence: EvidenceDocument, most: int) -> Iterator[Mapping[str, Any]]:
-    """Yield the last lines of each branch, `most` at the most."""
+    """Yield the last `most` lines of each branch."""
     for branch in LOG_BRANCHES:
         lines = evidence.read("probe", branch, "lines")
         if lines.kind == "value" and isinstance(lines.value, list):
@@ -44,7 +43,7 @@ def read_last_log_lines(evidence: EvidenceDocument, most: int) -> Iterator[Mappi
 
 
 def read_bmc_events(evidence: EvidenceDocument) -> Iterator[Mapping[str, Any]]:
-    """Yield every entry of the BMC's event log: `id`, `at` ("" where it says none), `message`, perhaps `message_id`."""
+    """Yield every entry of the BMC's event log: `id`, `at` ("" without a time), `message`, perhaps `message_id`."""
     events = evidence.read("bmc", "events")
     if events.kind == "value" and isinstance(events.value, list):
         yield from filter(_is_event, events.value)
@@ -81,7 +80,7 @@ def _is_number(number: Any) -> bool:
 
 
 def is_plausible_time(at: Any) -> bool:
-    """Say whether this is a time as evidence writes it, of a day that can be believed."""
+    """Whether this is a time as evidence writes it, between `EARLIEST_TIME` and `LATEST_TIME`."""
     try:
         return EARLIEST_TIME <= parse_time(at) <= LATEST_TIME
     except (TypeError, ValueError, OverflowError):
@@ -89,12 +88,11 @@ def is_plausible_time(at: Any) -> bool:
 
 
 class FaultSighting(NamedTuple):
-    """One look at one fault. `part` is the part of the node ("" for all of it).
+    """One sighting of one fault. `part` is the part of the node, "" for the whole node.
 
     `source` and `mark` say how far that source has been read: kernel and nvml `<boot id>:<seq>`, sel `<time>|<id>`,
-    check `<time>`, alert `<time>|<fingerprint>`, metrics `<boot id>:<time>`. Each source is read once, in order,
-    whatever is delivered again. `uptime_s` is known of what the kernel tells. One that does not
-    `count` is noted and asks for nothing.
+    check `<time>`, alert `<time>|<fingerprint>`, metrics `<boot id>:<time>`. So what is delivered again adds nothing.
+    `uptime_s` is known for kernel messages. A sighting without `counts` does not count towards the threshold.
     """
 
     fault_class: str
@@ -108,7 +106,7 @@ class FaultSighting(NamedTuple):
 
 
 def map_parts_by_pci(spec: NodeSpec) -> dict[str, str]:
-    """Return the part that sits at each PCI place of a node, as kernel lines name places: `0000:1b:00.0` → `gpu3`."""
+    """Return the part at each PCI address of a node, as kernel messages write addresses: `0000:1b:00.0` → `gpu3`."""
     gpus = {pci.lower(): f"gpu{slot}" for slot, pci in enumerate(spec.gpus.pci)}
     return gpus | {hca.pci.lower(): hca.name for hca in spec.hcas}
 
@@ -116,30 +114,26 @@ def map_parts_by_pci(spec: NodeSpec) -> dict[str, str]:
 def find_kernel_sightings(
     catalog: FaultCatalog, evidence: EvidenceDocument, parts: Mapping[str, str]
 ) -> Iterator[FaultSighting]:
-    """Yield what the kernel's lines show, and what comes in their shape from NVML and from metrics (`"source"`)."""
+    """Yield the sightings in kernel messages, and in those of NVML and metrics, which have the same shape."""
     boot = evidence.read("probe", "host", "boot_id").value or ""
     start = find_boot_time(evidence)
     for line in read_log_lines(evidence):
-        text = line["text"]
-        for found in catalog.kernel_log_matcher.find_faults(text):
-            at = line.get("at") or (start + timedelta(seconds=line["t_s"]) if start else evidence.at)
-            code = find_nvlink_code(catalog, found, text)
+        text, source, mark = line["text"], line.get("source", "kernel"), f"{boot}:{line['seq']}"
+        for mention in catalog.kernel_log_matcher.find_faults(text):
+            at = format_time(line.get("at") or (start + timedelta(seconds=line["t_s"]) if start else evidence.at))
+            code, part = find_nvlink_code(catalog, mention, text), _resolve_part(mention, parts)
             detail, counts = (f"{text} [{code}]", code.needs_action) if code else (text, True)
-            mark = f"{boot}:{line['seq']}"
-            source = line.get("source", "kernel")
-            yield FaultSighting(
-                found.name, _resolve_part(found, parts), format_time(at), detail, source, mark, line["t_s"], counts
-            )
+            yield FaultSighting(mention.name, part, at, detail, source, mark, line["t_s"], counts)
 
 
-def find_nvlink_code(catalog: FaultCatalog, found: FaultMention, text: str) -> NvlinkCode | None:
-    """Return the sub-code of NVLink that a message carries, None where it carries none."""
-    fault = catalog.find_class(found.name)
+def find_nvlink_code(catalog: FaultCatalog, mention: FaultMention, text: str) -> NvlinkCode | None:
+    """Return the NVLink sub-code in a message, None where it has none."""
+    fault = catalog.find_class(mention.name)
     return decode_nvlink_xid(text, fault.units) if fault and fault.units else None
 
 
 def find_sel_sightings(catalog: FaultCatalog, evidence: EvidenceDocument) -> Iterator[FaultSighting]:
-    """Yield what the BMC's event log shows: of the first class that fits an entry."""
+    """Yield the sightings in the BMC's event log, each of the first class that matches the entry."""
     for event in sorted(read_bmc_events(evidence), key=_event_mark):
         text = event.get("message", "")
         if name := match_sel_event(catalog, str(event.get("message_id", "")), text):
@@ -147,16 +141,16 @@ def find_sel_sightings(catalog: FaultCatalog, evidence: EvidenceDocument) -> Ite
 
 
 def match_sel_event(catalog: FaultCatalog, message_id: str, message: str) -> str:
-    """Return the first class that an entry of a BMC's event log fits, "" where none does."""
-    fitting = (name for name, fault in catalog.classes.items() if fault.sel and fault.sel.matches(message_id, message))
-    return next(fitting, "")
+    """Return the first class that matches an entry of a BMC's event log, "" where none does."""
+    rules = catalog.classes.items()
+    return next((name for name, rule in rules if rule.sel and rule.sel.matches(message_id, message)), "")
 
 
 def find_check_sightings(catalog: FaultCatalog, outcomes: Iterable[RecordedOutcome]) -> Iterator[FaultSighting]:
-    """Yield what failed checks and measurements out of bounds show. Errors and skips show nothing."""
+    """Yield the sightings of failed checks and measurements out of bounds. Errors and skips show nothing."""
     bounds = [(name, fault.measurement) for name, fault in catalog.classes.items() if fault.measurement]
-    for one in outcomes:
-        outcome, at = one.outcome, format_time(one.measured_at)
+    for recorded in outcomes:
+        outcome, at = recorded.outcome, format_time(recorded.measured_at)
         part = outcome.subject.split("/", 2)[2] if outcome.subject.count("/") > 1 else ""
         if outcome.verdict == "fail" and outcome.fault:
             yield FaultSighting(outcome.fault, part, at, outcome.reason, "check", at)
@@ -165,12 +159,11 @@ def find_check_sightings(catalog: FaultCatalog, outcomes: Iterable[RecordedOutco
                 yield FaultSighting(name, part, at, detail, "check", at)
 
 
-def _resolve_part(found: FaultMention, parts: Mapping[str, str]) -> str:
-    """Return the part at a PCI place; an Xid line leaves the function number out. A strange place stands for itself."""
-    if found.part:
-        return parts.get(found.part.lower(), found.part)
-    place = found.pci.lower().rstrip(":.")
-    return parts.get(place) or parts.get(f"{place}.0") or place
+def _resolve_part(mention: FaultMention, parts: Mapping[str, str]) -> str:
+    """Return the part at a PCI address, which an Xid message writes without its function; else the address itself."""
+    if mention.part:
+        return parts.get(mention.part.lower(), mention.part)
+    return parts.get(normalize_pci_address(mention.pci)) or mention.pci.lower().rstrip(":.")
 
 
 def _event_mark(event: Mapping[str, Any]) -> str:
@@ -178,17 +171,15 @@ def _event_mark(event: Mapping[str, Any]) -> str:
 
 
 def _out_of_bounds(bounds: Iterable[tuple[str, MeasurementThreshold]], outcome: Outcome) -> Iterator[tuple[str, str]]:
+    """Yield class and detail of each measurement that exceeds the threshold of a class."""
     for name, bound in bounds:
         for number in outcome.measurements:
             if bound.is_exceeded(number.name, number.value):
                 yield name, f"{number.name} is {number.value:g} {number.unit}".rstrip()
 
 
-ALERT_SOURCE = "alert"
-
-
 def find_alert_sightings(evidence: EvidenceDocument, parts: Mapping[str, str]) -> Iterator[FaultSighting]:
-    """Yield the alerts that fire. One that is sent again has the mark that it had."""
+    """Yield the sightings of the alerts that fire. An alert that is sent again has the same mark."""
     firing = evidence.read("alerts", "firing")
     listed = firing.value if firing.kind == "value" and isinstance(firing.value, list) else []
     for alert in filter(_is_alert, listed):

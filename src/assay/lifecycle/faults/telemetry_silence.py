@@ -1,19 +1,20 @@
-"""Silence past its deadline is a fault of its own (`telemetry.lost`), and never health. Pure: told what was heard when.
+"""Silence past its deadline is a fault (`telemetry.lost`) and never health. Pure.
 
-It is not held against a node while nobody listened to it, while a repair has it down, or in states in which nobody
-looks at it. Many nodes of a pool that fall silent together are more likely one broken collector: a wave is told as one.
+It does not count against a node while nobody listened, while a repair has the node down, or in states that watch
+nothing. If many nodes of a pool fall silent together, one broken collector is more likely: that is one wave.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from assay.lifecycle.faults.detection import FaultClearance, FaultObservation
+from assay.lifecycle.decisions.circuit_breaker import is_wave
+from assay.lifecycle.faults.detection import FaultObservation
+from assay.lifecycle.faults.recovery import FaultClearance
 from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
-from assay.lifecycle.node_state import FaultRecord
 from assay.model.ledger_entry import derive_id
 from assay.model.node import Node
 from assay.model.specs.fault_catalog import FaultCatalog
@@ -26,7 +27,10 @@ SOURCE_LABELS = {"agent": "its agent", "probe": "the probe", "bmc": "its BMC"}
 
 @dataclass(frozen=True, slots=True)
 class TelemetrySource:
-    """One source of one node: when it was heard last (None: never), and `since` when it could have been and was not."""
+    """A source (agent, probe or bmc) of one node: when it was last heard (None for never).
+
+    `since` is when it could first have been heard and was not.
+    """
 
     node: str
     source: str
@@ -36,7 +40,7 @@ class TelemetrySource:
 
 @dataclass(frozen=True, slots=True)
 class SilenceWave:
-    """Nodes of a pool whose source fell silent together, the first of them at `since`. Nothing is held against them."""
+    """Nodes of a pool whose source fell silent together, of `total` in the pool; the first of them at `since`."""
 
     pool: str
     source: str
@@ -47,29 +51,37 @@ class SilenceWave:
 
 @dataclass(frozen=True, slots=True)
 class SilenceResult:
-    """What silence asks for: faults, the ends of faults, and waves that stand for faults that are not told."""
+    """New faults, ends of faults, and waves, whose nodes have no fault."""
 
     faults: tuple[FaultObservation, ...]
     clearances: tuple[FaultClearance, ...]
     waves: tuple[SilenceWave, ...]
 
 
-def judge_silence(situation: FleetSnapshot, catalog: FaultCatalog, ears: Sequence[TelemetrySource]) -> SilenceResult:
-    """Return what the silence of these sources asks for, by the deadlines of the policy."""
-    views = {view.name: view for view in situation.nodes}
-    ears = [ear for ear in ears if ear.node in views and is_telemetry_expected(situation, views[ear.node])]
-    late = [(ear, at) for ear in ears if (at := _find_silent_since(situation, views[ear.node], ear))]
-    fresh = [(ear, at) for ear, at in late if not _find_open_fault(views[ear.node], ear.source)]
-    waves = tuple(_find_waves(situation, ears, fresh))
-    held = {(name, wave.source) for wave in waves for name in wave.nodes}
-    alone = [(ear, at) for ear, at in fresh if (ear.node, ear.source) not in held]
-    lost = tuple(_make_silence_fault(situation, catalog, views[ear.node], ear, at) for ear, at in alone)
-    return SilenceResult(lost, tuple(_find_clearances(situation, ears)), waves)
+SilentSource = tuple[TelemetrySource, datetime]
+"""A source that is silent past its deadline, and since when."""
 
 
-def is_telemetry_expected(situation: FleetSnapshot, view: NodeSnapshot) -> bool:
-    """Whether a node is to be heard: its state looks at it, and nothing that was begun may have it down."""
-    state = situation.policy_state_of(view)
+def judge_silence(snapshot: FleetSnapshot, catalog: FaultCatalog, sources: Sequence[TelemetrySource]) -> SilenceResult:
+    """Return what the silence of these sources means by the policy's deadlines."""
+    views = {view.name: view for view in snapshot.nodes}
+    expected = [one for one in sources if one.node in views and is_telemetry_expected(snapshot, views[one.node])]
+    silent: list[SilentSource] = []
+    for source in expected:
+        view = views[source.node]
+        at = _find_silent_since(snapshot, view, source)
+        if at and not _has_open_fault(view, source.source):
+            silent.append((source, at))
+    waves = tuple(_find_waves(snapshot, expected, silent))
+    in_wave = {(name, wave.source) for wave in waves for name in wave.nodes}
+    alone = [(source, at) for source, at in silent if (source.node, source.source) not in in_wave]
+    faults = tuple(_make_silence_fault(snapshot, catalog, views[source.node], source, at) for source, at in alone)
+    return SilenceResult(faults, tuple(_find_clearances(snapshot, expected)), waves)
+
+
+def is_telemetry_expected(snapshot: FleetSnapshot, view: NodeSnapshot) -> bool:
+    """Whether a node must be heard: its state watches or requires phases, and no effect may have it down."""
+    state = snapshot.policy_state_of(view)
     return bool(state.watch or state.requires) and not view.node_state.unsettled_effects
 
 
@@ -78,53 +90,48 @@ def silence_deadline(silence: SilenceLimits, source: str) -> timedelta:
     return timedelta(minutes=silence.agent_minutes if source == "agent" else silence.readings_minutes)
 
 
-def _find_silent_since(situation: FleetSnapshot, view: NodeSnapshot, ear: TelemetrySource) -> datetime | None:
-    """Return when a silence began that is past its deadline. It counts from when the node was to be heard."""
-    starts = [ear.since, parse_time(view.node_state.since), parse_time(view.node_state.repaired_at)]
-    start = max([*starts, ear.last_heard_at] if ear.last_heard_at else starts)
-    return start if situation.now - start > silence_deadline(situation.policy.silence, ear.source) else None
+def _find_silent_since(snapshot: FleetSnapshot, view: NodeSnapshot, source: TelemetrySource) -> datetime | None:
+    """Return when a silence past its deadline began, None for none. It counts from when the node had to be heard."""
+    starts = [source.since, parse_time(view.node_state.since), parse_time(view.node_state.repaired_at)]
+    start = max([*starts, source.last_heard_at] if source.last_heard_at else starts)
+    return start if snapshot.now - start > silence_deadline(snapshot.policy.silence, source.source) else None
 
 
-def _find_open_fault(view: NodeSnapshot, source: str) -> FaultRecord | None:
+def _has_open_fault(view: NodeSnapshot, source: str) -> bool:
     subject = f"{view.node.subject}/{source}"
-    told = (known for known in view.node_state.faults if known.is_open and known.fault_class == TELEMETRY_LOST)
-    return next((known for known in told if known.subject == subject), None)
+    faults = [fault for fault in view.node_state.faults if fault.is_open and fault.fault_class == TELEMETRY_LOST]
+    return any(fault.subject == subject for fault in faults)
 
 
 def _find_waves(
-    situation: FleetSnapshot, ears: Sequence[TelemetrySource], fresh: Sequence[tuple[TelemetrySource, datetime]]
+    snapshot: FleetSnapshot, expected: Sequence[TelemetrySource], silent: Sequence[SilentSource]
 ) -> Iterator[SilenceWave]:
-    pools = {view.name: view.node.pool for view in situation.nodes}
-    listened: dict[tuple[str, str], int] = defaultdict(int)
-    for ear in ears:
-        listened[pools[ear.node], ear.source] += 1
-    silent: dict[tuple[str, str], list[tuple[TelemetrySource, datetime]]] = defaultdict(list)
-    for ear, at in fresh:
-        silent[pools[ear.node], ear.source].append((ear, at))
-    breaker = situation.policy.breaker
-    for (pool, source), found in sorted(silent.items()):
-        of = listened[pool, source]
-        if len(found) >= breaker.min_nodes and len(found) * 100 >= breaker.percent * of:
-            names = tuple(sorted(ear.node for ear, _ in found))
-            yield SilenceWave(pool, source, names, of, min(at for _, at in found))
+    pools = {view.name: view.node.pool for view in snapshot.nodes}
+    totals = Counter((pools[source.node], source.source) for source in expected)
+    groups: dict[tuple[str, str], list[SilentSource]] = defaultdict(list)
+    for source, at in silent:
+        groups[pools[source.node], source.source].append((source, at))
+    for (pool, name), found in sorted(groups.items()):
+        if is_wave(snapshot.policy.breaker, len(found), totals[pool, name]):
+            nodes = tuple(sorted(source.node for source, _ in found))
+            yield SilenceWave(pool, name, nodes, totals[pool, name], min(at for _, at in found))
 
 
 def _make_silence_fault(
-    situation: FleetSnapshot, catalog: FaultCatalog, view: NodeSnapshot, ear: TelemetrySource, at: datetime
+    snapshot: FleetSnapshot, catalog: FaultCatalog, view: NodeSnapshot, source: TelemetrySource, at: datetime
 ) -> FaultObservation:
-    heard = (
-        "was never heard"
-        if ear.last_heard_at is None
-        else f"was last heard at {ear.last_heard_at:%Y-%m-%d %H:%M:%S} UTC"
-    )
-    detail = f"{SOURCE_LABELS[ear.source]} {heard}; silent for {format_duration(situation.now - at)}"
-    return make_telemetry_fault(catalog, view.node, ear.source, "silence", at, situation.now, detail)
+    if source.last_heard_at is None:
+        heard = "was never heard"
+    else:
+        heard = f"was last heard at {source.last_heard_at:%Y-%m-%d %H:%M:%S} UTC"
+    detail = f"{SOURCE_LABELS[source.source]} {heard}; silent for {format_duration(snapshot.now - at)}"
+    return make_telemetry_fault(catalog, view.node, source.source, "silence", at, snapshot.now, detail)
 
 
 def make_telemetry_fault(
     catalog: FaultCatalog, node: Node, part: str, mark: str, since: datetime, now: datetime, detail: str
 ) -> FaultObservation:
-    """Return the fault that nothing is known of a `part` of a node `since` then; `mark` says by what that was seen."""
+    """Return the fault that nothing is known of a `part` of a node since then; `mark` is the source that shows it."""
     treatment, subject = catalog.find_treatment(TELEMETRY_LOST), f"{node.subject}/{part}"
     return FaultObservation(
         id=derive_id("fault", node.name, TELEMETRY_LOST, subject, mark, format_time(since)),
@@ -143,23 +150,14 @@ def make_telemetry_fault(
     )
 
 
-def _find_clearances(situation: FleetSnapshot, ears: Sequence[TelemetrySource]) -> Iterator[FaultClearance]:
-    """Yield the ends of silences: the source was heard since, or is no longer expected to speak."""
-    heard = {(ear.node, ear.source): ear.last_heard_at for ear in ears}
-    for view in situation.nodes:
-        for known in view.node_state.faults:
-            if known.is_open and "silence" in known.marks:
-                source = known.subject.rpartition("/")[2]
-                yield from _make_clearance(known, source, heard, (view.name, source))
-
-
-def _make_clearance(
-    known: FaultRecord, source: str, heard: Mapping[tuple[str, str], datetime | None], key: tuple[str, str]
-) -> Iterator[FaultClearance]:
-    if key not in heard:
-        return
-    at = heard[key]
-    if at and at > parse_time(known.last_seen):
-        yield FaultClearance(
-            known.id, f"{SOURCE_LABELS.get(source, source)} was heard again at {at:%Y-%m-%d %H:%M:%S} UTC"
-        )
+def _find_clearances(snapshot: FleetSnapshot, expected: Sequence[TelemetrySource]) -> Iterator[FaultClearance]:
+    """Yield the ends of silences: the source was heard again."""
+    heard = {(source.node, source.source): source.last_heard_at for source in expected}
+    for view in snapshot.nodes:
+        for fault in view.node_state.faults:
+            if fault.is_open and "silence" in fault.marks:
+                source = fault.subject.rpartition("/")[2]
+                at = heard.get((view.name, source))
+                if at and at > parse_time(fault.last_seen):
+                    label = SOURCE_LABELS.get(source, source)
+                    yield FaultClearance(fault.id, f"{label} was heard again at {at:%Y-%m-%d %H:%M:%S} UTC")

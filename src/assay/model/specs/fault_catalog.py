@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from functools import cached_property
-from typing import Literal
+from typing import Literal, get_args
 
 from pydantic import Field, model_validator
 
@@ -14,6 +14,8 @@ from assay.model.specs.nvlink_xid import NvlinkUnit
 from assay.model.specs.spec_document import SpecDocument, StrictModel
 
 FaultSeverity = Literal["catastrophic", "degraded", "informational"]
+SEVERITIES: tuple[FaultSeverity, ...] = get_args(FaultSeverity)
+"""The worst first."""
 FaultBlame = Literal["hardware", "application", "driver", "operator", "environment"]
 Remedy = Literal["none", "ticket", "reset", "reboot", "powercycle", "zap", "triage", "rma"]
 
