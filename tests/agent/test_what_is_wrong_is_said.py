@@ -12,7 +12,7 @@ import trustme
 
 from assay.agent.controller_connection import ControllerConnection, ControllerUnreachable
 from assay.model.errors import AssayError
-from assay.web.server import ListenConfig, _tls_context
+from assay.web.server import ListenConfig, make_tls_context
 
 
 def test_a_file_of_certificates_that_is_not_there_or_holds_none_is_named(tmp_path):
@@ -57,7 +57,7 @@ def test_a_certificate_and_key_that_cannot_be_shown_are_named_without_the_words_
     if what == "nothing":
         certificate.unlink()
     with pytest.raises(AssayError) as caught:
-        _tls_context(ListenConfig("127.0.0.1", 0, certificate, None if what == "no key" else key))
+        make_tls_context(ListenConfig("127.0.0.1", 0, certificate, None if what == "no key" else key))
     assert (caught.value.where, caught.value.what) == (str(certificate), "no certificate and key can be read")
     assert caught.value.fix.endswith("No such file or directory" if what == "nothing" else "without a passphrase")
     assert "_ssl" not in caught.value.fix
@@ -66,4 +66,4 @@ def test_a_certificate_and_key_that_cannot_be_shown_are_named_without_the_words_
 def test_what_fits_can_be_shown(tmp_path):
     path = Path(tmp_path / "both.pem")
     trustme.CA().issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(path)
-    assert isinstance(_tls_context(ListenConfig("0.0.0.0", 0, path)), ssl.SSLContext)
+    assert isinstance(make_tls_context(ListenConfig("0.0.0.0", 0, path)), ssl.SSLContext)

@@ -63,7 +63,9 @@ def test_explain_says_what_the_agent_told_and_what_it_costs(shared):
     said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert "catastrophic fault gpu.xid.79 on h100-a/n0011/gpu0: the next pass decides on it" in said
     assert re.search(
-        r"its agent was heard \d+ s ago and has brought 1 item; it has cost \d+\.\d CPU s and holds \d+ MiB", said
+        r"its agent was last in contact \d+ s ago and has delivered 1 item; "
+        r"it has used \d+\.\d CPU s and holds \d+ MiB",
+        said,
     )
     told = json.loads(subprocess.run([*command, "--format", "json"], capture_output=True, text=True, check=True).stdout)
     assert ([one["class"] for one in told["told"]], told["agent"]["received"]) == (["gpu.xid.79"], 1)

@@ -1,1 +1,4 @@
-"""What `assay init` makes a fleet repository of: the example's parts as they are, and a few files of its own."""
+"""Takes an empty folder. Copies the example's parts that every fleet shares, and a few files of its own.
+
+Gives a new fleet repository.
+"""

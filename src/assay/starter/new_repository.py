@@ -1,4 +1,4 @@
-"""Makes a fleet repository of one's own: the example's specs, suites, playbooks and workflows, and four nodes."""
+"""Creates a fleet repository for `assay init`: the example's specs, suites, playbooks and workflows, and four nodes."""
 
 from __future__ import annotations
 
@@ -28,19 +28,22 @@ SHARED_PATHS = (
     ".github/workflows/scheduled.yml",
     ".github/workflows/report.yml",
 )
-"""What is taken from the example as it is. The wheel carries it (`carries` in pyproject.toml)."""
+"""Paths that are copied from the example unchanged. The wheel contains them (`carries` in pyproject.toml)."""
 
 EXCLUDED_PATHS = ("specs/fabrics", "specs/schemas", "docs/design.md", "docs/loop.svg", "docs/report.png")
 """The example's cables belong to its own nodes. This version of assay writes the schemas. Pages on assay's own design
 stay out."""
 
 RENAMED_FILES = {"gitignore": ".gitignore"}
-"""Files that would have an effect where they wait, under their true name."""
+"""Name in the package → name in the repository, for files that would have an effect inside the package."""
 
 
 def create_repository(folder: Path) -> None:
-    """Make a fleet repository in `folder`, which is empty or not there yet. Raises Trouble."""
-    _must_be_empty(folder)
+    """Create a fleet repository in `folder`, which must be empty or not exist.
+
+    Raises AssayError if the folder is not empty, or cannot be written.
+    """
+    _require_empty(folder)
     try:
         _fill(folder)
     except OSError as error:
@@ -51,20 +54,20 @@ def create_repository(folder: Path) -> None:
 
 
 def find_example() -> Path:
-    """Return where the example's files are: in the wheel, or at the root of a checkout."""
+    """Return the folder of the example's files: in the wheel, or the root of a checkout."""
     packed = HERE / "example"
     return packed if packed.is_dir() else HERE.parents[2]
 
 
-def _must_be_empty(folder: Path) -> None:
-    """Refuse what is no place for a new repository. A clone of an empty one, which holds `.git` only, is one."""
+def _require_empty(folder: Path) -> None:
+    """Raise AssayError unless a folder is empty or does not exist. A `.git` of an empty clone is allowed."""
     if folder.exists() and not folder.is_dir():
         raise AssayError(f"{folder} is a file", fix="name a folder that is empty or not there yet")
-    held = sorted(each.name for each in folder.iterdir() if each.name != ".git") if folder.is_dir() else []
-    if held:
-        more = f" and {len(held) - 1} more" if len(held) > 1 else ""
+    names = sorted(path.name for path in folder.iterdir() if path.name != ".git") if folder.is_dir() else []
+    if names:
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
         fix = "name a folder that is empty or not there yet; nothing was written"
-        raise AssayError(f"{folder} is not empty: it holds {held[0]}{more}", fix=fix)
+        raise AssayError(f"{folder} is not empty: it holds {names[0]}{more}", fix=fix)
 
 
 def _fill(folder: Path) -> None:
@@ -91,12 +94,12 @@ def _list_files(root: Path, source: Path) -> list[Path]:
 
 
 def _is_included(path: Path, root: Path) -> bool:
-    left_out = root != OWN_FILES and any(path.is_relative_to(folder) for folder in EXCLUDED_PATHS)
-    return not left_out and "__pycache__" not in path.parts
+    is_excluded = root != OWN_FILES and any(path.is_relative_to(folder) for folder in EXCLUDED_PATHS)
+    return not is_excluded and "__pycache__" not in path.parts
 
 
 def _init_git(folder: Path) -> None:
-    """Make it a git repository, without a commit: the first one is its owner's. Without git it stays a folder."""
+    """Run `git init` without a commit: the first one is the owner's. Without git, the folder stays as it is."""
     if (folder / ".git").exists() or not shutil.which("git"):
         return
     run = subprocess.run(

@@ -1,1 +1,4 @@
-"""What listens: agents' deliveries, and whatever else a site sends us over HTTPS."""
+"""Takes batches of agents and alerts of Alertmanager over HTTPS. Writes faults and evidence, then acknowledges.
+
+Gives one JSON object per request.
+"""

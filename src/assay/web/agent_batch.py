@@ -1,4 +1,4 @@
-"""A batch of an agent's, read strictly: whoever sends it is known, but what it sends is believed for its form only."""
+"""Parses a batch of an agent strictly: the sender is known, but the content is trusted only if its form is right."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ STRICT = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class BatchRefused(Exception):
-    """Why a batch is not taken, in plain words that repeat nothing of it but the place."""
+    """Why a batch is refused. The text repeats nothing of the batch but the path of the entry."""
 
 
 class StrictPayload(BaseModel):
-    """A part of a batch: nothing is coerced, nothing strange is passed on."""
+    """A part of a batch: values are not converted, unknown keys are refused."""
 
     model_config = STRICT
 
 
 class AgentLogLine(TypedDict):
-    """A kernel line, or an NVML event in its words."""
+    """A kernel line, or an NVML event as text. `t_s`: seconds since boot."""
 
-    __pydantic_config__ = STRICT  # type: ignore[misc]  # as pydantic has it
+    __pydantic_config__ = STRICT  # type: ignore[misc]  # pydantic's way to configure a TypedDict
     boot: Annotated[str, Field(pattern=r"^[0-9A-Za-z-]{0,64}$")]
     seq: Number
     t_s: Seconds
@@ -43,7 +43,7 @@ class AgentLogLine(TypedDict):
 
 
 class LogLineItem(TypedDict):
-    """A line in its place. Thousands come at once: plain mappings take a third of the time of models."""
+    """One line with its sequence number. A mapping: validating thousands takes a third of the time of models."""
 
     __pydantic_config__ = STRICT  # type: ignore[misc]
     seq: Number
@@ -53,7 +53,7 @@ class LogLineItem(TypedDict):
 
 
 class ProbeItem(TypedDict):
-    """All that the probe read."""
+    """One document of the probe."""
 
     __pydantic_config__ = STRICT  # type: ignore[misc]
     seq: Number
@@ -63,7 +63,7 @@ class ProbeItem(TypedDict):
 
 
 class AgentState(StrictPayload):
-    """What the agent says of itself."""
+    """The agent's own state: its costs, its buffer, what it lost, and the kernel words it searches for."""
 
     cpu_s: Seconds
     rss_bytes: Number
@@ -77,7 +77,7 @@ class AgentState(StrictPayload):
 
 
 class AgentBatch(StrictPayload):
-    """See assay.agent.batch_sender."""
+    """One batch. `life` identifies the agent's buffer, `after` the last acknowledged item (see agent.batch_sender)."""
 
     schema_: Literal["assay.agent/1"] = Field(alias="schema")
     node: str = Field(max_length=255)
@@ -88,12 +88,12 @@ class AgentBatch(StrictPayload):
     agent: AgentState
 
     def list_deliveries(self) -> list[DeliveredItem]:
-        """Return the items as what was delivered."""
-        return [DeliveredItem(one["seq"], one["kind"], one["at"], one["body"]) for one in self.items]
+        """Return the items of the batch."""
+        return [DeliveredItem(item["seq"], item["kind"], item["at"], item["body"]) for item in self.items]
 
 
 def parse_batch(body: bytes, node: str) -> AgentBatch:
-    """Return the batch that `node` sent. Raises Refused."""
+    """Return the batch that `node` sent. Raises BatchRefused."""
     try:
         batch = AgentBatch.model_validate(from_json(body, allow_inf_nan=False))
     except ValidationError as error:
@@ -103,25 +103,25 @@ def parse_batch(body: bytes, node: str) -> AgentBatch:
         raise BatchRefused("not a JSON document") from None
     if batch.node != node:
         raise BatchRefused("a node speaks for itself only")
-    numbers = [one["seq"] for one in batch.items]
-    if any(here >= there for here, there in pairwise(numbers)):
+    numbers = [item["seq"] for item in batch.items]
+    if any(number >= following for number, following in pairwise(numbers)):
         raise BatchRefused("the items are not in their order")
     _check_storable(batch)
     return batch
 
 
 def _check_storable(batch: AgentBatch) -> None:
-    """Refuse readings that could not be kept as evidence."""
-    for one in batch.items:
-        if one["kind"] == "probe":
+    """Refuse readings that cannot be stored as evidence."""
+    for item in batch.items:
+        if item["kind"] == "probe":
             try:
-                encode_canonical_json(one["body"])
+                encode_canonical_json(item["body"])
             except (ValueError, RecursionError):
-                raise BatchRefused(f"item {one['seq']}: these readings cannot be kept") from None
-            if _depth(one["body"]) > MAX_READING_DEPTH:
-                raise BatchRefused(f"item {one['seq']}: these readings are nested too deep")
+                raise BatchRefused(f"item {item['seq']}: these readings cannot be kept") from None
+            if _measure_depth(item["body"]) > MAX_READING_DEPTH:
+                raise BatchRefused(f"item {item['seq']}: these readings are nested too deep")
 
 
-def _depth(tree: Any) -> int:
-    below = tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list) else ()
-    return 1 + max(map(_depth, below), default=0)
+def _measure_depth(tree: Any) -> int:
+    children = tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list) else ()
+    return 1 + max(map(_measure_depth, children), default=0)

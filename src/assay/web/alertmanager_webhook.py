@@ -1,7 +1,7 @@
 """`POST /alertmanager/v1/MONITORING`: Alertmanager's webhook, for the Monitoring document of that name.
 
 In alertmanager.yml: `webhook_configs: [{url: https://HOST:8443/alertmanager/v1/exporters, send_resolved: true,
-http_config: {authorization: {credentials_file: TOKEN}}}]`. An answer of 5xx makes Alertmanager send again.
+http_config: {authorization: {credentials_file: TOKEN}}}]`. After a 5xx, Alertmanager sends the alerts again.
 """
 
 from __future__ import annotations
@@ -30,64 +30,63 @@ ALERTMANAGER_BURST, ALERTMANAGER_RATE = 200, 20.0
 UNAUTHORIZED_BURST, UNAUTHORIZED_RATE = 20, 1.0
 
 
-def routes(room: AppState) -> Sequence[BaseRoute]:
+def routes(state: AppState) -> Sequence[BaseRoute]:
     """Return the webhook's route."""
-    return [Route("/alertmanager/v1/{monitoring}", AlertmanagerWebhook(room).post_alerts, methods=["POST"])]
+    return [Route("/alertmanager/v1/{monitoring}", AlertmanagerWebhook(state).post_alerts, methods=["POST"])]
 
 
 class AlertmanagerWebhook:
-    """Takes alerts of whoever shows the token that their Monitoring names."""
+    """Receives alerts from senders that present the token of their Monitoring document."""
 
-    def __init__(self, room: AppState) -> None:
-        self._room = room
-        self._rate, self._strange = (
-            RateLimiter(ALERTMANAGER_BURST, ALERTMANAGER_RATE),
-            RateLimiter(UNAUTHORIZED_BURST, UNAUTHORIZED_RATE),
-        )
-        self._one = threading.Lock()
+    def __init__(self, state: AppState) -> None:
+        self._state = state
+        self._call_limit = RateLimiter(ALERTMANAGER_BURST, ALERTMANAGER_RATE)
+        self._refusal_limit = RateLimiter(UNAUTHORIZED_BURST, UNAUTHORIZED_RATE)
+        self._record_lock = threading.Lock()
 
     async def post_alerts(self, request: Request) -> Response:
-        """Take the alerts of one call, and answer when they are written down."""
-        name, alerts = await self._whose(request)
-        if wait := self._rate.wait_s(name):
+        """Receive the alerts of one call, and reply when they are written."""
+        name, alerts = await self._authenticate(request)
+        if wait := self._call_limit.wait_s(name):
             raise make_refusal(429, "too many calls; wait a little", wait_s=wait)
         body = await read_body(request, MAX_BODY_BYTES)
         try:
             payload = parse_alertmanager_payload(body)
-        except AssayError as trouble:
-            raise make_refusal(422, trouble.what) from None
+        except AssayError as error:
+            raise make_refusal(422, error.what) from None
         try:
-            taken = await run_in_threadpool(self._take, payload, alerts)
-        except AssayError as trouble:
-            raise make_refusal(503, trouble.what, wait_s=5) from None
-        return JSONResponse({"taken": taken.total, "unmapped": taken.unmapped, "elsewhere": taken.unplaced})
+            counts = await run_in_threadpool(self._record, payload, alerts)
+        except AssayError as error:
+            raise make_refusal(503, error.what, wait_s=5) from None
+        return JSONResponse({"taken": counts.total, "unmapped": counts.unmapped, "elsewhere": counts.unplaced})
 
-    def _take(self, payload: AlertmanagerPayload, alerts: AlertMapping) -> AlertCounts:
+    def _record(self, payload: AlertmanagerPayload, alerts: AlertMapping) -> AlertCounts:
         if payload.truncatedAlerts:
-            self._room.tell(f"Alertmanager left out {payload.truncatedAlerts} alerts: raise max_alerts of its webhook")
-        with self._one:
-            context = self._room.context
-            mapped = [map_alert(one, alerts, context.fleet.nodes) for one in payload.alerts]
-            return record_alerts(context, mapped, self._room.tell)
+            missing = f"Alertmanager left out {payload.truncatedAlerts} alerts"
+            self._state.report(f"{missing}: raise max_alerts of its webhook")
+        with self._record_lock:
+            context = self._state.context
+            mapped = [map_alert(alert, alerts, context.fleet.nodes) for alert in payload.alerts]
+            return record_alerts(context, mapped, self._state.report)
 
-    async def _whose(self, request: Request) -> tuple[str, AlertMapping]:
-        """Return the Monitoring that is spoken to, and its alerts. Why a token is refused is not told apart."""
+    async def _authenticate(self, request: Request) -> tuple[str, AlertMapping]:
+        """Return the Monitoring that is addressed, and its alert mapping. A refusal does not say why."""
         name = str(request.path_params["monitoring"])
-        found = self._room.context.fleet.monitorings.get(name)
+        found = self._state.context.fleet.monitorings.get(name)
         if found and found.alerts:
-            wanted = await run_in_threadpool(self._digest, name, found.alerts)
-            given = hashlib.sha256(read_bearer_token(request).encode()).hexdigest()
-            if wanted and hmac.compare_digest(given, wanted):
+            expected = await run_in_threadpool(self._read_digest, name, found.alerts)
+            presented = hashlib.sha256(read_bearer_token(request).encode()).hexdigest()
+            if expected and hmac.compare_digest(presented, expected):
                 return name, found.alerts
-        if wait := self._strange.wait_s(request.client.host if request.client else ""):
+        if wait := self._refusal_limit.wait_s(request.client.host if request.client else ""):
             raise make_refusal(429, "too many refusals; wait a little", wait_s=wait)
         raise make_refusal(401, "this token is not Alertmanager's")
 
-    def _digest(self, name: str, alerts: AlertMapping) -> str:
+    def _read_digest(self, name: str, alerts: AlertMapping) -> str:
         if alerts.token is None:
             return ""
         try:
-            return alerts.token.sha256 or token_digest(read_secret(alerts.token, self._room.context.fleet.root))
-        except AssayError as trouble:
-            self._room.tell(f"Monitoring {name} alerts.token: {trouble.what}")
+            return alerts.token.sha256 or token_digest(read_secret(alerts.token, self._state.context.fleet.root))
+        except AssayError as error:
+            self._state.report(f"Monitoring {name} alerts.token: {error.what}")
             return ""

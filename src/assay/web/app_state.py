@@ -1,4 +1,4 @@
-"""What every route works with."""
+"""The state that all routes share."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from assay.web.tokens_and_rate_limits import AgentTokens
 
 @dataclass(frozen=True)
 class AppState:
-    """The current context, the tokens of agents, and the intake of their batches. `tell` shows a line to people."""
+    """The current context, the agents' tokens, and the intake of their batches. `report` shows a line to people."""
 
     current: CurrentContext
     tokens: AgentTokens
     intake: BatchIntake
-    tell: Callable[[str], None] = lambda _: None
+    report: Callable[[str], None] = lambda _: None
 
     @property
     def context(self) -> ControllerContext:
-        """The controller's context with the fleet as it was last read."""
+        """The controller's context, with the fleet as it was last read."""
         return self.current.context

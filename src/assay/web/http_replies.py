@@ -1,4 +1,4 @@
-"""How the web answers: one JSON object, and for a refusal the reason in plain words."""
+"""HTTP replies: one JSON object each; a refusal carries its reason in plain words."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ BODY_TIMEOUT_S = 30.0
 
 
 def make_refusal(status: int, reason: str, *, wait_s: float = 0.0) -> HTTPException:
-    """Return what to raise so that whoever asked is told why not, and when to ask again."""
+    """Return the exception for a refused request, with its reason and when to try again."""
     headers = {"Retry-After": str(math.ceil(wait_s))} if wait_s else None
     return HTTPException(status, reason, headers)
 
 
 async def reply_refusal(_request: Request, error: Exception) -> Response:
-    """Answer a refusal."""
+    """Reply to a refused request."""
     assert isinstance(error, HTTPException)
     return JSONResponse({"error": error.detail}, error.status_code, error.headers)
 
 
 async def reply_internal_error(_request: Request, _error: Exception) -> Response:
-    """Answer when we made a mistake: without a trace of it."""
-    return JSONResponse({"error": "a mistake of assay itself; its log says more"}, 500)
+    """Reply to an internal error, without its traceback."""
+    return JSONResponse({"error": "internal error of assay; see its log"}, 500)
 
 
 async def read_body(request: Request, limit: int) -> bytes:
-    """Return the body, `limit` bytes at most. Raises a refusal."""
-    told = request.headers.get("content-length", "0")
-    if told.isdecimal() and int(told[:20]) > limit:
+    """Return the body. Raises a refusal (HTTPException) if it has more than `limit` bytes, or does not arrive."""
+    length = request.headers.get("content-length", "0")
+    if length.isdecimal() and int(length[:20]) > limit:
         raise make_refusal(413, f"a body of more than {limit} bytes")
     body = bytearray()
     try:

@@ -1,8 +1,6 @@
-"""Serves the web application over HTTPS, until SIGTERM or SIGINT.
+"""Serves agents and Alertmanager over HTTPS until SIGTERM or SIGINT. Also replies to `GET /healthz`.
 
-`GET /healthz`: whether what agents send is taken in.
-
-The web application: a module a kind of route, each with `routes(room)`. A new one is a line in `ROUTE_BUILDERS`.
+Each kind of route is a module with `routes(state)`. Add a new one to `ROUTE_BUILDERS`.
 """
 
 from __future__ import annotations
@@ -34,12 +32,12 @@ from assay.web.http_replies import reply_internal_error, reply_refusal
 from assay.web.tokens_and_rate_limits import AgentTokens
 
 
-def health_routes(room: AppState) -> Sequence[BaseRoute]:
-    """Return the route."""
+def health_routes(state: AppState) -> Sequence[BaseRoute]:
+    """Return the route `/healthz`: 200 while batches can be written, else 503."""
 
     async def health(_request: Request) -> Response:
-        well = room.intake.alive()
-        return JSONResponse({"ok": well}, 200 if well else 503)
+        alive = state.intake.alive()
+        return JSONResponse({"ok": alive}, 200 if alive else 503)
 
     return [Route("/healthz", health)]
 
@@ -51,19 +49,18 @@ ROUTE_BUILDERS: Sequence[Callable[[AppState], Sequence[BaseRoute]]] = (
 )
 
 
-def build_app(room: AppState) -> Starlette:
-    """Return the application. While it runs, what is sent is taken in."""
+def build_app(state: AppState) -> Starlette:
+    """Return the application. The intake of batches runs as long as the application."""
 
     @asynccontextmanager
-    async def running(_app: Starlette) -> AsyncIterator[None]:
-        room.intake.start()
+    async def run_intake(_app: Starlette) -> AsyncIterator[None]:
+        state.intake.start()
         yield
-        room.intake.stop()
+        state.intake.stop()
 
-    every = [route for routes in ROUTE_BUILDERS for route in routes(room)]
     return Starlette(
-        routes=every,
-        lifespan=running,
+        routes=[route for build in ROUTE_BUILDERS for route in build(state)],
+        lifespan=run_intake,
         exception_handlers={HTTPException: reply_refusal, Exception: reply_internal_error},
     )
 
@@ -75,7 +72,7 @@ BACKLOG = 2048
 
 
 class ListenConfig(NamedTuple):
-    """Where to listen, and what to show: a certificate (with its chain) and its key, both PEM."""
+    """Where to listen, and the TLS certificate (with its chain) and key, both PEM."""
 
     host: str
     port: int
@@ -83,22 +80,26 @@ class ListenConfig(NamedTuple):
     key: Path | None = None
 
 
-def serve(current: CurrentContext, door: ListenConfig, tell: Callable[[str], None]) -> None:
-    """Serve a fleet, as it is declared at any time, until SIGTERM. Raises AssayError where it cannot listen."""
-    context = _tls_context(door)
-    with _open_listener(door) as listening:
+def serve(current: CurrentContext, listen: ListenConfig, report: Callable[[str], None]) -> None:
+    """Serve a fleet until SIGTERM; changes of its files take effect at the next batch. `report` shows a line to people.
+
+    Raises AssayError if it cannot listen, or the certificate cannot be read.
+    """
+    tls = make_tls_context(listen)
+    with _open_listener(listen) as listener:
         enroll_nodes(current.context)
-        gc.freeze()  # the fleet is there to stay: a look through it for garbage holds up every batch
-        room = AppState(current, AgentTokens(current.context.fleet.root, tell), BatchIntake(current, tell), tell)
-        scheme, (host, port) = "https" if context else "http", listening.getsockname()[:2]
-        tell(f"listens on {scheme}://{f'[{host}]' if ':' in host else host}:{port}")
+        gc.freeze()  # the fleet is long-lived: collections that scan it would delay every batch
+        tokens, intake = AgentTokens(current.context.fleet.root, report), BatchIntake(current, report)
+        state = AppState(current, tokens, intake, report)
+        scheme, (host, port) = "https" if tls else "http", listener.getsockname()[:2]
+        report(f"listens on {scheme}://{f'[{host}]' if ':' in host else host}:{port}")
         with contextlib.suppress(KeyboardInterrupt):
-            uvicorn.Server(_config(room, context)).run(sockets=[listening])
+            uvicorn.Server(_make_config(state, tls)).run(sockets=[listener])
 
 
-def _config(room: AppState, context: ssl.SSLContext | None) -> uvicorn.Config:
+def _make_config(state: AppState, tls: ssl.SSLContext | None) -> uvicorn.Config:
     return uvicorn.Config(
-        build_app(room),
+        build_app(state),
         http="h11",
         ws="none",
         lifespan="on",
@@ -109,42 +110,40 @@ def _config(room: AppState, context: ssl.SSLContext | None) -> uvicorn.Config:
         timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=SHUTDOWN_GRACE_S,
         limit_concurrency=CONNECTIONS,
-        ssl_context_factory=(lambda *_: context) if context else None,
+        ssl_context_factory=(lambda *_: tls) if tls else None,
     )
 
 
-def _tls_context(door: ListenConfig) -> ssl.SSLContext | None:
-    """Return the TLS context, None for plain HTTP, which is for this machine only. Raises Trouble."""
-    if door.certificate is None:
-        if not ipaddress.ip_address(door.host).is_loopback:
+def make_tls_context(listen: ListenConfig) -> ssl.SSLContext | None:
+    """Return the TLS context, None for plain HTTP, which is allowed on loopback only.
+
+    Raises AssayError for plain HTTP elsewhere, or a certificate or key that cannot be read.
+    """
+    if listen.certificate is None:
+        if not ipaddress.ip_address(listen.host).is_loopback:
             fix = "give --cert and --key, or listen on 127.0.0.1"
             raise AssayError("tokens do not travel in the clear: plain HTTP is for loopback only", fix=fix)
         return None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     try:
-        context.load_cert_chain(door.certificate, door.key)
+        context.load_cert_chain(listen.certificate, listen.key)
     except (OSError, ssl.SSLError) as error:
-        raise AssayError(
-            "no certificate and key can be read", where=str(door.certificate), fix=_certificate_fix(error)
-        ) from None
+        fix = f"give files that can be read: {error.strerror}"
+        if isinstance(error, ssl.SSLError):
+            fix = "give PEM files: the certificate with its chain, and the key that belongs to it, without a passphrase"
+        raise AssayError("no certificate and key can be read", where=str(listen.certificate), fix=fix) from None
     return context
 
 
-def _certificate_fix(error: OSError) -> str:
-    if isinstance(error, ssl.SSLError):
-        return "give PEM files: the certificate with its chain, and the key that belongs to it, without a passphrase"
-    return f"give files that can be read: {error.strerror}"
-
-
-def _open_listener(door: ListenConfig) -> socket.socket:
-    """Return a socket that listens already. With its protocol named, asyncio turns Nagle off."""
-    family = socket.AF_INET6 if ":" in door.host else socket.AF_INET
+def _open_listener(listen: ListenConfig) -> socket.socket:
+    """Return a listening socket. Because it names its protocol, asyncio turns Nagle's algorithm off."""
+    family = socket.AF_INET6 if ":" in listen.host else socket.AF_INET
     sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        sock.bind((door.host, door.port))
+        sock.bind((listen.host, listen.port))
         sock.listen(BACKLOG)
     except OSError as error:
         sock.close()
-        raise AssayError(f"cannot listen: {error.strerror}", where=f"{door.host}:{door.port}") from None
+        raise AssayError(f"cannot listen: {error.strerror}", where=f"{listen.host}:{listen.port}") from None
     return sock
