@@ -1,4 +1,4 @@
-"""The fleets that `make bench` measures: right, the same each time, and checked far sooner than Ansible lists them."""
+"""The fleets of `make bench` are valid, reproducible, and checked much sooner than Ansible lists them."""
 
 from __future__ import annotations
 

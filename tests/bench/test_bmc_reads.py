@@ -1,4 +1,4 @@
-"""The bench lets Ansible ask what we ask: its list of requests is the one that a read of ours makes."""
+"""The benchmark counts exactly the requests that one read of a BMC makes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The plain pytest that judging is measured against runs the same checks on the same subjects, and finds the same."""
+"""The plain pytest of the benchmark runs the same checks on the same subjects, with the same failures."""
 
 from __future__ import annotations
 

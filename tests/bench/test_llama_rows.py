@@ -1,4 +1,4 @@
-"""The table that weighs the fault injector, and the histories that it makes."""
+"""The fault injector's table, and the histories made from it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command line itself: every verb is there, mistakes get sentences, and starting costs little."""
+"""The command line: all verbs are listed and documented, errors are sentences, and start-up is cheap."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`assay check` as it is typed: what it prints, for whom, and how it ends."""
+"""`assay check`: its output in each format, and its exit codes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`assay history`: the moves of a node, and every place where a part was."""
+"""`assay history`: the transitions of a node, and the places of a part."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A person's word: hold, release, move, zap and certify, with who and why, once however often it is typed."""
+"""People's orders: hold, release, move, zap and certify, with who and why; a repeated order is recorded once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person asks of history: status, history, explain; and a person's word in it: hold, release, certify."""
+"""Status, history and explain show the ledger; hold, release and certify write to it."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ def test_a_monitoring_system_gets_its_own_exit_codes_and_always_a_line(results, 
 
 def test_a_run_that_is_too_old_is_not_relied_on(results):
     code, out = results("last~2", "--max-age", "24", "--format", "nagios")
-    assert (code, out.split(" it is ")[0]) == (3, "ASSAY UNKNOWN - not to be relied on,")
+    assert (code, out.split(" it is ")[0]) == (3, "ASSAY UNKNOWN - unreliable,")
     code, out = results("last~2", "--max-age", "24")
     assert code == 1
     assert out.splitlines()[1].endswith(" h old, more than 24 h")

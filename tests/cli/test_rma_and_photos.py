@@ -1,4 +1,4 @@
-"""A node goes back to its vendor: its ticket names dossier and folder, photos are taken up, what returns is known."""
+"""RMA: the ticket names dossier and folder, photos are added, and a part that comes back is recognised."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`assay show NODE` prints what a node must be, and beside each value the file and line that says so."""
+"""`assay show NODE` prints the effective spec, each value with its file and line."""
 
 from __future__ import annotations
 

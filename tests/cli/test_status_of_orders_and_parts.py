@@ -1,4 +1,4 @@
-"""Status and explain: until when a node is held, what a person asked for, and parts in it that were sent back once."""
+"""Status and explain show the end of a hold, orders, and parts that were sent back once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A healthy virtual node of every node spec passes every check of its own, active ones too."""
+"""A healthy virtual node of every node spec passes all its checks, active ones included."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a story declares is held against what there is, and a story that came out otherwise is noticed."""
+"""Expectations of a scenario are compared with the facts, and a difference is reported."""
 
 from __future__ import annotations
 

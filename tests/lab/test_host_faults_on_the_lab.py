@@ -1,4 +1,4 @@
-"""A fault of the host that is planted on a virtual node fails the checks that are there for it, and no others."""
+"""A planted fault of the host fails exactly the checks for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every fault of the vocabulary changes the node that it is planted on, and nothing else can be planted."""
+"""Every known fault changes only its node, and unknown faults are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`assay lab`, as a person types it: up, status, inject, down; and what it says when asked for nonsense."""
+"""`assay lab` as a person types it: up, status, inject, down, and its errors."""
 
 from __future__ import annotations
 

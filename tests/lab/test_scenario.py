@@ -1,4 +1,4 @@
-"""A scenario file is read whole or refused with its place named."""
+"""A scenario file is read completely, or refused with the place of the mistake."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A lab with BMCs that listen, and the ways in which clients come to them."""
+"""A lab with running BMCs, and the clients for them."""
 
 from __future__ import annotations
 

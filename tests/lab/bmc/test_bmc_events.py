@@ -1,4 +1,4 @@
-"""New events travel: into the log, down an open stream within a second, and to whoever asked to be called."""
+"""New events go to the log, to open streams within a second, and to subscribers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What another process plants into a node's state shows at the next request, and how a BMC is when it is not well."""
+"""A fault that another process plants shows at the next request; how unhealthy BMCs answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which images a node takes, and how a refusal looks: a failed task that says why, with nothing written."""
+"""Which images a node accepts; a refusal is a failed task with a reason, and nothing is written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Twenty BMCs live in one process, start at once, cost nothing while nobody asks, and answer many at a time."""
+"""Twenty BMCs in one process start together, cost nothing when idle, and answer many requests at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each reset does: a new boot, a healed GPU, staged firmware that runs, an update that is cut off."""
+"""What each reset does: a new boot, a healed GPU, active firmware, an interrupted update."""
 
 from __future__ import annotations
 

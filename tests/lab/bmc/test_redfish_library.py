@@ -1,4 +1,4 @@
-"""The `redfish` library, unmodified, does with a lab's BMC what it does with a real one."""
+"""The unmodified `redfish` library works with a lab's BMC as with a real one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rules of the Redfish protocol, judged by DMTF's validator and, in detail, by plain HTTP."""
+"""The rules of the Redfish protocol, checked with DMTF's validator and with plain HTTP."""
 
 from __future__ import annotations
 

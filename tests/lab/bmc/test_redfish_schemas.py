@@ -1,8 +1,8 @@
-"""What the lab's BMCs serve is what DMTF's schemas say, judged by DMTF's service validator.
+"""The lab's BMCs conform to DMTF's schemas, checked with DMTF's service validator.
 
-The validator wants the schemas (CSDL) as files and would else fetch them from DMTF's site. We know no package on PyPI
-that brings them, and they are not ours to commit, so this needs $ASSAY_SAMPLES/redfish/dmtf-csdl.tar.xz: the folder
-redfish-core/schema/dmtf/csdl of openbmc/bmcweb (or DMTF's own DSP8010), packed.
+The validator needs the schemas (CSDL) as files, else it downloads them. No package on PyPI has them, and they are not
+ours to commit. So the test needs $ASSAY_SAMPLES/redfish/dmtf-csdl.tar.xz: the folder redfish-core/schema/dmtf/csdl of
+openbmc/bmcweb, or DMTF's DSP8010, packed.
 """
 
 from __future__ import annotations

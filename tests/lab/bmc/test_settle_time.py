@@ -1,4 +1,4 @@
-"""What time does to a node's state: updates end, power comes; once, in order, and never backwards."""
+"""Elapsed time changes a node's state: updates end and power comes on, once, in order, never backwards."""
 
 from __future__ import annotations
 

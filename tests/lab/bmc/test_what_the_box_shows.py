@@ -1,4 +1,4 @@
-"""What only a BMC sees: leaks, memory, processors, settings, its clock; each fault of them shows where it should."""
+"""What only a BMC sees: leaks, memory, processors, settings, clock; each fault shows in the right resource."""
 
 from __future__ import annotations
 

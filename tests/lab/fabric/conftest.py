@@ -1,4 +1,4 @@
-"""The fat trees of the fabric's own tests are simulated here."""
+"""Shares the fat trees of the fabric's own tests."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The real partners: ibsim with its console, OpenSM, and the tools that look, on any compiled design."""
+"""The real tools: ibsim with its console, OpenSM, and infiniband-diags, for any compiled design."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cables that are exchanged again after the repair: the same ticket, reopened, with its history, at every sink."""
+"""Cables that are swapped again after the repair reopen the same ticket, with its history, in every sink."""
 
 from __future__ import annotations
 

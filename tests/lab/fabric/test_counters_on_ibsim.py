@@ -1,4 +1,4 @@
-"""Two scans by the real tools of a simulated fabric with a real subnet manager: what grew between them is counted."""
+"""Two scans by the real tools of a simulated fabric with a real subnet manager: counter growth is found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lab's cables: hands change them, and the discovery shows it, by the real tools and by replay alike."""
+"""Changes of the lab's cables show in the discovery, by the real tools and by replay alike."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The lab's ports: what its tools print is read whole, and what hands plant is seen where they planted it."""
+"""The output of the lab's port tools is read completely, and planted readings show at their port."""
 
 from __future__ import annotations
 

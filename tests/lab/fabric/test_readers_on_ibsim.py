@@ -1,4 +1,4 @@
-"""What the real tools print of a simulated fabric with a real subnet manager, each read by its reader."""
+"""The real tools' output for a simulated fabric with a real subnet manager, each read by its reader."""
 
 import os
 import re

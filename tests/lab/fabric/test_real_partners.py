@@ -1,6 +1,6 @@
-"""Faults planted in a simulated fabric, a real subnet manager, real discoveries: each comes out as exactly what it is.
+"""Faults planted in a simulated fabric with a real subnet manager: the comparison names each of them exactly.
 
-At 32 nodes always, at 512 nodes and three tiers where slow tests run.
+At 32 nodes always; at 512 nodes and three tiers among the slow tests.
 """
 
 from datetime import UTC, datetime

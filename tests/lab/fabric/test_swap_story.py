@@ -1,4 +1,4 @@
-"""Two cables are exchanged: one ticket with four ends, closed by the scan that finds it fixed."""
+"""Two swapped cables give one ticket with four ends; the scan after the repair closes it."""
 
 import sys
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""A small lab of healthy virtual nodes, and a way to probe them as the fleet does: as separate processes."""
+"""A small lab of healthy virtual nodes, and a function that probes them as the fleet does: as processes."""
 
 from __future__ import annotations
 

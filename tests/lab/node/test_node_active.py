@@ -1,4 +1,4 @@
-"""Burn-in on a virtual node: the probe runs the usual tools and reads what they print, good and bad."""
+"""Load tests on a virtual node: the probe runs the usual tools and reads good and bad results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lab's nvidia-smi says of a node's GPUs what NVML says, and the probe reads it where NVML cannot be loaded."""
+"""The lab's nvidia-smi agrees with NVML, and the probe reads it when NVML cannot be loaded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The probe, unchanged, reads a virtual node as it is; every planted fault shows where it is and hides no other."""
+"""The unchanged probe reads a virtual node; every planted fault shows in its own reading and hides no other."""
 
 from __future__ import annotations
 

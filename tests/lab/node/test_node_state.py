@@ -1,4 +1,4 @@
-"""A virtual node follows from its name and spec, and its tree from its state: cheaply, nothing else touched."""
+"""A virtual node is derived from its name and spec, and its files from its state, touching only what changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An XID of the lab comes out of NVML's event sets: once of each that waits, with the right GPU, whatever is lost."""
+"""An XID in the lab reaches each waiting NVML event set once, with the right GPU, even if others are lost."""
 
 from __future__ import annotations
 

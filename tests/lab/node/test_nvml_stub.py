@@ -1,4 +1,4 @@
-"""The stub libnvidia-ml.so.1, asked through NVIDIA's own bindings exactly as they come from the wheel."""
+"""The stub libnvidia-ml.so.1, called through NVIDIA's own bindings as they come from the wheel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The probe that is brought along, on a virtual node: an installed one's readings, within what it may cost."""
+"""The probe sent over ssh reads a virtual node as an installed one does, within its cost limit."""
 
 from __future__ import annotations
 

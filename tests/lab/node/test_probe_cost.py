@@ -1,4 +1,4 @@
-"""What the probe costs on a large node: 10 adapters, 224 CPUs, 32 modules, 300 PCI devices, 3,000 processes."""
+"""The cost of the probe on a large node: 10 adapters, 224 CPUs, 32 modules, 300 PCI devices, 3,000 processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lab's shell behaves as ssh to the node would: unreachable, silent, or a command that sees only its node."""
+"""The lab's shell behaves like ssh: unreachable, silent, or a command that sees only its node."""
 
 from __future__ import annotations
 
