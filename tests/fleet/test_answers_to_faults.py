@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.fleet.check import list_problems
-from assay.fleet.fault_rule_coverage import (
+from assay.fleet.rules.fault_rule_coverage import (
     FaultKind,
     compute_rule_reach,
     decode_kinds,

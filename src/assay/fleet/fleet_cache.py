@@ -29,10 +29,10 @@ from assay.fleet.cache_file import (
 )
 from assay.fleet.git import read_revision
 from assay.fleet.repository_tree import WorkingFolder
-from assay.fleet.spec_kinds import load_spec_model
 from assay.model.fleet import Fleet
 from assay.model.gc_pause import pause_gc
 from assay.model.node import Node
+from assay.model.specs.spec_document import load_spec_model
 
 if TYPE_CHECKING:
     from assay.fleet.yaml_document import ParseCache

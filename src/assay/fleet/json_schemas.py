@@ -8,10 +8,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from assay.fleet.spec_kinds import SPEC_KINDS, load_spec_model
 from assay.model.plugins import TRANSPORTS
 from assay.model.specs.node_settings import NodeVariables
-from assay.model.specs.spec_document import SpecDocument
+from assay.model.specs.spec_document import SPEC_KINDS, SpecDocument, load_spec_model
 
 NULL_SCHEMA = {"type": "null"}
 LAYER_REQUIRED = ("kind", "name", "extends")

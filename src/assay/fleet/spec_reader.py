@@ -11,13 +11,12 @@ from pydantic import ValidationError
 
 from assay.fleet.repository_tree import RepositoryTree, WorkingFolder
 from assay.fleet.spec_inheritance import find_entry_position, list_merged_entries, merge_specs
-from assay.fleet.spec_kinds import SPEC_KINDS, load_spec_model
 from assay.fleet.switch_lists import SwitchListError, insert_switch_lists
 from assay.fleet.validation_problems import FleetProblem, explain_violations
 from assay.fleet.yaml_builder import UnreadableYaml
 from assay.fleet.yaml_document import ParseCache, YamlDocument, read_yaml_file
 from assay.model.errors import AssayError
-from assay.model.specs.spec_document import SpecDocument
+from assay.model.specs.spec_document import SPEC_KINDS, SpecDocument, load_spec_model
 
 if TYPE_CHECKING:
     from assay.model.fabric.fabric_design import FabricDesign

@@ -19,6 +19,10 @@ def verified(phase: str, pools: str = "") -> str:
     return f"idle: {{{IDLE}, pools: [{pools}], verification: {{{how}}}}}"
 
 
+def swept(phase: str) -> str:
+    return f"sweep: {{does: staleness-sweep, every_minutes: 9, stale_minutes: {{{phase}: 30}}}}"
+
+
 def with_check(loads: bool, *lines: str) -> dict[str, str | None]:
     """Return schedules in a fleet whose one check loads its node, or does not."""
     check = (
@@ -50,5 +54,10 @@ CASES: dict[str, Case] = {
     ),
     "ASY0204": Case(
         with_check(True, verified("production", "pool-a")), with_check(True, verified("production")), f"{FILE}:5:60"
+    ),
+    "ASY0205": Case(
+        with_check(False, swept("prodution")),
+        with_check(False, swept("production")),
+        f"{FILE}:5:66",
     ),
 }

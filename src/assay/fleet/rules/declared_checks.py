@@ -12,6 +12,8 @@ from assay.model.specs.fault_catalog import FaultCatalog
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 
 FABRIC_SUBJECTS = ("fabric", "switch", "rail")
+FABRIC_PHASES = {"fabric", "weekly"}
+"""The phases in which scans of a fabric, and its weekly evaluation, are judged."""
 WEEK_HOURS = 168.0
 STALE_READINGS_REASON = "a node may be unread for `silence.readings_minutes`"
 EXCUSING_MARKS = {"flaky", "xfail"}
@@ -121,12 +123,13 @@ def contradicted_check(draft: RepositoryDraft) -> Iterator[RuleFinding]:
 def idle_check(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find checks whose phases no state of the policy watches or requires.
 
-    Checks of a fabric, a switch or a rail belong to no node's state: they run with every scan. A check with
-    `report_only` declares that no state asks for it.
+    Checks of a fabric, a switch or a rail belong to no node's state: they run with every scan, or once a week. A
+    check with `report_only` declares that no state asks for it.
     """
     wanted = _required_phases(draft)
     for place, check in draft.declared_checks if draft.specs_of_model(LifecyclePolicy) else ():
-        if not (check.report_only or check.subject in FABRIC_SUBJECTS) and wanted.isdisjoint(check.phases):
+        reached = wanted | FABRIC_PHASES if check.subject in FABRIC_SUBJECTS else wanted
+        if not check.report_only and reached.isdisjoint(check.phases):
             message = f"{check.id}: no state watches or requires the phase {' or '.join(check.phases)}"
             fix = "give it a phase that a state asks for, let a state require it, or say `report_only: true`"
             yield RuleFinding(place, message, fix)

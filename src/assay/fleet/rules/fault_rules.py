@@ -7,7 +7,9 @@ from itertools import combinations
 from typing import Any
 
 from assay.fleet.check import FilePosition, RuleFinding, rule
-from assay.fleet.fault_rule_coverage import (
+from assay.fleet.repository_draft import RepositoryDraft
+from assay.fleet.rules.dangling_names import suggest_name
+from assay.fleet.rules.fault_rule_coverage import (
     FaultKind,
     RuleReach,
     compute_rule_reach,
@@ -17,8 +19,6 @@ from assay.fleet.fault_rule_coverage import (
     list_fault_names,
     list_target_states,
 )
-from assay.fleet.repository_draft import RepositoryDraft
-from assay.fleet.rules.dangling_names import suggest_name
 from assay.model.specs.fault_catalog import FaultCatalog, select_active_catalogs
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.specs.policy_sections import FaultRule

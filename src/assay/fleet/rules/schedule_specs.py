@@ -65,6 +65,21 @@ def idle_phase(draft: RepositoryDraft) -> Iterator[RuleFinding]:
 
 
 @rule(
+    "ASY0205",
+    "an age for a phase without a check",
+    why="The sweep would find nothing stale, because nothing is judged in that phase.",
+    needs=(CheckCatalog,),
+)
+def unknown_stale_phase(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find phases in `stale_minutes` that no check has."""
+    phases = {phase for _, check in draft.declared_checks for phase in check.phases}
+    for document, name, schedule in _list_schedules(draft):
+        for phase in sorted(schedule.stale_minutes.keys() - phases):
+            place = _place(draft, document, name, "stale_minutes", phase)
+            yield RuleFinding(place, f"{name}: no check is declared for phase {phase}", suggest_name(phase, phases))
+
+
+@rule(
     "ASY0204",
     "idle verification of nodes without a scheduler",
     why="Nobody could say whether such a node is idle, nor make room for its users.",

@@ -150,7 +150,7 @@ class NodeSpec(SpecDocument):
     limits: dict[str, MetricLimit] = Field(default={})
 
     def slot_names(self, kind: str) -> list[str]:
-        """Return the names of the slots of a kind (gpu, hca, nic, nvme, psu or fan) that the node must have, in order."""
+        """Return the slot names of a kind (gpu, hca, nic, nvme, psu or fan), in order."""
         counts = {"gpu": self.gpus.count, "nvme": self.nvme.count, "psu": self.psus.count, "fan": self.fans}
         if kind in counts:
             return [f"{kind}{index}" for index in range(counts[kind])]
