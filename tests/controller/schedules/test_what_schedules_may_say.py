@@ -11,8 +11,8 @@ import yaml
 from by_hand import ROOT
 
 from assay.fleet.check import list_problems
-from assay.model.specs.spec_document import load_spec_model
 from assay.model.specs.schedules import find_time_zone
+from assay.model.specs.spec_document import load_spec_model
 
 HOW = {"phase": "test", "parts": ["memory"], "seconds": 9, "within_minutes": 5, "at_once": 1, "told_after": 2}
 WRONG = {

@@ -121,5 +121,6 @@ def test_more_out_of_a_rack_than_its_limit(planted):
 
 
 def test_a_broken_chain(planted):
-    (wrong,) = planted(*OUT, then="DROP TRIGGER entry_no_update; UPDATE entry SET at = replace(at, '2026', '2025') WHERE seq = 2")
+    tampering = "DROP TRIGGER entry_no_update; UPDATE entry SET at = replace(at, '2026', '2025') WHERE seq = 2"
+    (wrong,) = planted(*OUT, then=tampering)
     assert wrong.startswith("ledger: entry 2 (")
