@@ -520,7 +520,7 @@ def test_the_verb_says_what_was_delivered_and_what_was_not(room: Room, github: G
     failed = CliRunner().invoke(app, words)
     assert failed.exit_code == 2
     assert "not delivered to issues" in failed.stderr
-    assert "not delivered to issues yet" in CliRunner().invoke(app, ["tickets", "--fleet", str(room.root)]).stderr
+    assert "not yet delivered to issues" in CliRunner().invoke(app, ["tickets", "--fleet", str(room.root)]).stderr
     done = CliRunner().invoke(app, words)
     assert (done.exit_code, done.stdout) == (0, f"{ticket().id} → issues {github.issues[0]['html_url']}\n")
     assert CliRunner().invoke(app, words).stdout == "nothing new to deliver\n"
