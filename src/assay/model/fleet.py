@@ -91,6 +91,15 @@ class Fleet:
             check.id for catalog in self.check_catalogs.values() for check in catalog.checks if check.is_observe_only
         )
 
+    @property
+    def phases(self) -> list[str]:
+        """The default phases, and those that only this fleet's checks have."""
+        from assay.model.specs.check_catalog_and_gates import DEFAULT_PHASES
+
+        checks = (check for catalog in self.check_catalogs.values() for check in catalog.checks)
+        declared = {phase for check in checks for phase in check.phases}
+        return [*DEFAULT_PHASES, *sorted(declared - set(DEFAULT_PHASES))]
+
     def find_inspection(self, state: str) -> TechnicianInspection | None:
         """Return the inspection that technicians do in a state, None if no checklist has one."""
         return next((lists.states[state] for lists in self.checklists.values() if state in lists.states), None)

@@ -215,6 +215,6 @@ def _group_drifting(
 
 def _is_zapped(facts: FleetFacts, name: str) -> bool:
     """Whether the node was zapped already during its stay in the state where it is."""
-    story = facts.node_states.get(name)
-    effect = story.find_effect(story.decision, "zap") if story else None
+    node_state = facts.node_states.get(name)
+    effect = node_state.find_effect(node_state.decision, "zap") if node_state else None
     return effect is not None and effect.standing in ("done", "verified")

@@ -15,7 +15,7 @@ from assay.plan.known_issue_changes import CountingChange
 
 @dataclass(frozen=True, slots=True)
 class FleetFacts:
-    """Each enrolled node's story, and how long actions and stays in states took. Empty where there is no ledger.
+    """Each enrolled node's node_state, and how long actions and stays in states took. Empty where there is no ledger.
 
     `recounts`: what comes to count of the last outcomes, or counts no more.
     """
@@ -39,13 +39,15 @@ class NodeStanding:
 
 def find_node_standing(policy: LifecyclePolicy, facts: FleetFacts, node: Node) -> NodeStanding:
     """Return where a node is; one that was never enrolled is where the inventory starts it."""
-    story = facts.node_states.get(node.name)
-    if story is None:
+    node_state = facts.node_states.get(node.name)
+    if node_state is None:
         state = node.settings.lifecycle_start
         return NodeStanding(state, _serves(policy, state), False)
-    known = story.state in policy.states
-    held = f"held by {story.hold.who}: {story.hold.reason}" if story.hold else ""
-    return NodeStanding(story.state, _serves(policy, story.state), known and is_out_of_service(policy, story), held)
+    known = node_state.state in policy.states
+    held = f"held by {node_state.hold.who}: {node_state.hold.reason}" if node_state.hold else ""
+    return NodeStanding(
+        node_state.state, _serves(policy, node_state.state), known and is_out_of_service(policy, node_state), held
+    )
 
 
 def _serves(policy: LifecyclePolicy, state: str) -> bool:

@@ -80,4 +80,3 @@ def _nearest_path(fleet: Fleet, document: str, path: str) -> str:
     while path and (document, path) not in fleet.lines:
         path = path.rpartition(".")[0]
     return path
-

@@ -61,9 +61,7 @@ def compare_inventories(before: Fleet, after: Fleet) -> InventoryChanges:
     )
 
 
-def _differences(
-    old: Node, new: Node, settings_changes: dict[tuple[int, int], list[Change]]
-) -> Iterator[Change]:
+def _differences(old: Node, new: Node, settings_changes: dict[tuple[int, int], list[Change]]) -> Iterator[Change]:
     """Yield what differs. `settings_changes` caches the settings' part: many nodes share one pair of objects."""
     for field, what in COMPARED_FIELDS.items():
         was, will = getattr(old, field), getattr(new, field)

@@ -194,7 +194,8 @@ def _format_wave_table(plan: ChangePlan, most: int) -> Iterator[str]:
     for wave in waves[:most]:
         kind = f"{wave.number}, canary" if wave.canary else str(wave.number)
         names = format_list(fold_names(wave.nodes), 4)
-        yield f"| {kind} | {len(wave.nodes)} | {_escape_markdown(names)} | {format_hours(wave.hours)} | {wave.node_hours:.0f} |"
+        cells = (kind, len(wave.nodes), _escape_markdown(names), format_hours(wave.hours), f"{wave.node_hours:.0f}")
+        yield f"| {' | '.join(str(cell) for cell in cells)} |"
     total = plan.work.schedule
     if len(waves) > most:
         yield f"| … | | and {len(waves) - most} more | | |"

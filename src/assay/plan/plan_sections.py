@@ -110,7 +110,8 @@ def _firmware(plan: ChangePlan) -> Iterator[str]:
     for one in plan.firmware:
         move = one.move
         resets = f"resets {move.reset}" if move.reset != "none" else "no reset"
-        yield f"{format_nodes(one.nodes)}: {move.component} {move.old or 'none'} → {move.new}, {resets}, order {move.order}"
+        versions = f"{move.old or 'none'} → {move.new}"
+        yield f"{format_nodes(one.nodes)}: {move.component} {versions}, {resets}, order {move.order}"
 
 
 def _configuration(plan: ChangePlan) -> Iterator[str]:

@@ -84,7 +84,7 @@ def _cases(cases: Mapping[tuple[str, str], set[bool]]) -> Iterator[tuple[str, st
 
 
 def compare_policy_settings(before: FleetRevision, after: FleetRevision) -> tuple[SettingDifference, ...]:
-    """Return every setting of the policy that changes, but the faults' rules, whose effect `compare_responses` tells."""
+    """Return every setting of the policy that changes, without the fault rules: see `compare_responses`."""
     document = f"LifecyclePolicy/{after.policy.name}"
     return _compare_values(after, before.policy, after.policy, document, skip={*UNCOMPARED_FIELDS, "faults"})
 

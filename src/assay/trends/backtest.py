@@ -50,13 +50,16 @@ def run_backtest(
     outcomes: Iterable[RecordedOutcome],
     now: datetime,
 ) -> BacktestReport:
-    """Return on whom the two revisions differ. `entries` are the whole ledger; `outcomes` those of the last `BACKTEST_DAYS`."""
+    """Return the nodes on which two revisions differ. `entries` are the whole ledger, `outcomes` of `BACKTEST_DAYS`."""
     start = now - timedelta(days=BACKTEST_DAYS)
-    recent, states, stories = list(outcomes), StateTimeline(entries), project_node_states(entries)
+    recent, states, node_states = list(outcomes), StateTimeline(entries), project_node_states(entries)
     judging = MeasurementRejudger(before, after, bounds, states)
     differing = list(_by_measurement(judging.rejudge(recent)))
     faults = [
-        (story, known) for story in stories.values() for known in story.faults if parse_time(known.last_seen) >= start
+        (node_state, known)
+        for node_state in node_states.values()
+        for known in node_state.faults
+        if parse_time(known.last_seen) >= start
     ]
     differing += _by_fault(before, after, states, faults)
     return BacktestReport(
@@ -95,18 +98,18 @@ def _by_fault(
     states: StateTimeline,
     faults: Iterable[tuple[NodeState, FaultRecord]],
 ) -> Iterator[_ReactionDifference]:
-    for story, known in faults:
-        then = states.state_at(story.node, known.last_seen)
-        for state, still in ((then, False), *([(story.state, True)] if _is_open(story, known) else [])):
-            said = [_react_to_fault(side, story.node, state, known, before) for side in (before, after)]
+    for node_state, known in faults:
+        then = states.state_at(node_state.node, known.last_seen)
+        for state, still in ((then, False), *([(node_state.state, True)] if _is_open(node_state, known) else [])):
+            said = [_react_to_fault(side, node_state.node, state, known, before) for side in (before, after)]
             if said[0] != said[1]:
                 because = f"{known.fault_class} on {known.subject}"
-                yield _ReactionDifference(story.node, known.last_seen, because, said[0], said[1], still)
+                yield _ReactionDifference(node_state.node, known.last_seen, because, said[0], said[1], still)
 
 
-def _is_open(story: NodeState, known: FaultRecord) -> bool:
+def _is_open(node_state: NodeState, known: FaultRecord) -> bool:
     """Whether a decision would look at the fault now: nothing has cleared, answered or repaired it."""
-    return known.is_open and known.response == "" and known.last_seen > story.repaired_at
+    return known.is_open and known.response == "" and known.last_seen > node_state.repaired_at
 
 
 def _react_to_fault(

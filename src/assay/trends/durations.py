@@ -17,7 +17,7 @@ ONE_HOUR = timedelta(hours=1)
 
 
 def median_action_durations(entries: Iterable[LedgerEntry]) -> dict[str, MedianDuration]:
-    """Return the median hours from the intent to the verification of an effect, by action. Failed effects do not count."""
+    """Return the median hours from intent to verification of an effect, by action. Failed effects do not count."""
     started: dict[str, tuple[str, str]] = {}
     hours: dict[str, list[float]] = defaultdict(list)
     for entry in entries:

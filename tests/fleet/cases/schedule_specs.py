@@ -58,6 +58,6 @@ CASES: dict[str, Case] = {
     "ASY0205": Case(
         with_check(False, swept("prodution")),
         with_check(False, swept("production")),
-        f"{FILE}:5:66",
+        f"{FILE}:5:68",
     ),
 }

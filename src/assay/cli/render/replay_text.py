@@ -44,14 +44,14 @@ def _format_totals(document: dict[str, Any]) -> Iterator[str]:
     longest = sorted(document["nodes"].items(), key=lambda item: (-item[1], item[0]))[:5]
     nodes = ", ".join(f"{name} {_format_seconds(seconds)}" for name, seconds in longest if seconds)
     most = f"; the most: {nodes}" if nodes else ""
-    yield f"out of production: {_format_seconds(totals['seconds_out'])} of node time{most}"
+    yield f"out of service: {_format_seconds(totals['seconds_out'])} of node time{most}"
     yield f"actions: {_format_counts(totals['actions'])}; tickets: {totals['tickets']}"
 
 
 def _format_difference(against: dict[str, Any]) -> Iterator[str]:
     totals = against["totals"]
     yield ""
-    yield f"compared with policy {against['policy']}: {_format_seconds(totals['seconds_out'])} out of production"
+    yield f"compared with policy {against['policy']}: {_format_seconds(totals['seconds_out'])} out of service"
     yield f"  actions: {_format_counts(totals['actions'])}; tickets: {totals['tickets']}"
     yield f"  breaker trips: {len(against['breaker_trips'])}"
     for title, key in (("only here", "only_here"), ("only there", "only_there")):

@@ -65,6 +65,11 @@ class LifecyclePolicy(SpecDocument):
     reopen_days: float = Field(default=30, ge=0, le=3650)
     commits: CommitTrust | None = None
 
+    @property
+    def service_state(self) -> str:
+        """The state in which customers use nodes: the first that is `in_service`."""
+        return next(name for name, state in self.states.items() if state.in_service)
+
     def has_edge(self, origin: str, target: str) -> bool:
         """Whether the policy has an edge from `origin` to `target`."""
         return target in self.edges.get(origin, ()) or target in self.anywhere

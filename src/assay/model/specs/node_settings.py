@@ -169,7 +169,7 @@ class NodeSettings(BaseModel):
     slurm_spare_partition: str = ""
     slurm_cordon: Literal["drain", "reservation"] = "drain"
     kubernetes: KubernetesClusterSettings | None = None
-    lifecycle_start: Literal["onboard", "production"] = "onboard"
+    lifecycle_start: SpecName = "onboard"
     reach: list[str] = Field(default_factory=list)
     transport: TransportName = "ssh"
     slurm_step: SlurmStepSettings | None = None

@@ -70,13 +70,13 @@ def format_replay_result(
     return whole | ({"against": told.difference(played, against)} if against else {})
 
 
-def count_seconds_out(policy: LifecyclePolicy, story: NodeState, until: datetime) -> float:
+def count_seconds_out(policy: LifecyclePolicy, node_state: NodeState, until: datetime) -> float:
     """Return how long a node was out of service up to `until`, from the first time that it was in it."""
     states = [
-        story.transitions[0].origin if story.transitions else story.state,
-        *(move.target for move in story.transitions),
+        node_state.transitions[0].origin if node_state.transitions else node_state.state,
+        *(move.target for move in node_state.transitions),
     ]
-    times = [parse_time(story.enrolled_at), *(parse_time(move.at) for move in story.transitions), until]
+    times = [parse_time(node_state.enrolled_at), *(parse_time(move.at) for move in node_state.transitions), until]
     served, out = False, 0.0
     for state, begin, end in zip(states, times, times[1:], strict=False):
         if policy.states[state].in_service:
@@ -99,8 +99,8 @@ class _ResultFormatter:
     def format_result(self, played: ReplayResult) -> dict[str, Any]:
         """Return what came of one policy."""
         out = {
-            name: count_seconds_out(played.policy, story, self._until)
-            for name, story in sorted(played.node_states.items())
+            name: count_seconds_out(played.policy, node_state, self._until)
+            for name, node_state in sorted(played.node_states.items())
         }
         return {
             "decisions": [self._decision(one) for one in played.decisions],
@@ -160,9 +160,9 @@ def _effect(one: dict[str, Any]) -> tuple[Any, ...]:
     return tuple(one[key] for key in ("time", "node", "from", "to", "timing", "remedy"))
 
 
-def _actions(stories: Iterable[NodeState]) -> dict[str, int]:
+def _actions(node_states: Iterable[NodeState]) -> dict[str, int]:
     """Return how often each action was begun."""
-    return dict(sorted(Counter(effect.action for story in stories for effect in story.effects).items()))
+    return dict(sorted(Counter(effect.action for node_state in node_states for effect in node_state.effects).items()))
 
 
 def _list_unknown_faults(history: FaultHistory, rules: ReplayRules) -> list[str]:

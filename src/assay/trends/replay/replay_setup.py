@@ -31,12 +31,6 @@ class ReplayRules:
     lines: Mapping[tuple[str, str], str] = field(default_factory=dict)
 
     @cached_property
-    def default_state(self) -> str:
-        """Where a node starts that no inventory knows: `production`, or what the policy has in its place."""
-        serving = [name for name, state in self.policy.states.items() if state.in_service]
-        return "production" if "production" in serving else serving[0]
-
-    @cached_property
     def checks(self) -> dict[Phase, CheckDeclaration]:
         """One check for each phase that a state requires: the suites of a fleet, as far as a history can tell."""
         wanted = [want for state in self.policy.states.values() for want in state.requires]

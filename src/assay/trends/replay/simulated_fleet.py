@@ -1,4 +1,4 @@
-"""The nodes of a replay with their stories: tells the situation at any moment, the quiet ones as a count.
+"""The nodes of a replay with their node_states: tells the snapshot at any moment, the quiet ones as a count.
 
 One node of a replay's world: what is wrong with it, who uses it, and what its suites said last.
 """
@@ -50,21 +50,23 @@ class SimulatedNode:
     settled_faults: set[tuple[str, str]] = field(default_factory=set)
     uncounted_sightings: list[FaultSighting] = field(default_factory=list)
 
-    def make_snapshot(self, story: NodeState) -> NodeSnapshot:
+    def make_snapshot(self, node_state: NodeState) -> NodeSnapshot:
         """Return what a decision may look at."""
         jobs = CUSTOMER_JOBS if self.in_use else ()
-        return NodeSnapshot(self.node, self.profile, story, self.declared, tuple(self.latest.values()), jobs)
+        return NodeSnapshot(self.node, self.profile, node_state, self.declared, tuple(self.latest.values()), jobs)
 
     def subject(self, part: str) -> str:
         """Return the subject of a part, "" being the node."""
         return f"{self.node.subject}/{part}".rstrip("/")
 
-    def is_blocked(self, story: NodeState) -> bool:
+    def is_blocked(self, node_state: NodeState) -> bool:
         """Whether something is wrong that a suite would see, or that lets none see anything."""
-        return any(name == TELEMETRY_LOST or self._is_serious(story, name, part) for name, part in self.present_faults)
+        return any(
+            name == TELEMETRY_LOST or self._is_serious(node_state, name, part) for name, part in self.present_faults
+        )
 
-    def _is_serious(self, story: NodeState, name: str, part: str) -> bool:
-        return any(known.severity != "informational" for known in _open(story, name, self.subject(part)))
+    def _is_serious(self, node_state: NodeState, name: str, part: str) -> bool:
+        return any(known.severity != "informational" for known in _open(node_state, name, self.subject(part)))
 
     def clear(self, fault: str, part: str) -> list[str]:
         """Take a fault away, of all parts where none is named; return the subjects that had it."""
@@ -109,8 +111,10 @@ class SimulatedNode:
         self.latest[key] = RecordedOutcome(f"replay {said[:19]}", said, whole)
 
 
-def _open(story: NodeState, name: str, subject: str) -> Iterator[FaultRecord]:
-    return (known for known in story.faults if known.is_open and (known.fault_class, known.subject) == (name, subject))
+def _open(node_state: NodeState, name: str, subject: str) -> Iterator[FaultRecord]:
+    return (
+        known for known in node_state.faults if known.is_open and (known.fault_class, known.subject) == (name, subject)
+    )
 
 
 def _check_name(fault: str, part: str) -> str:
@@ -121,7 +125,7 @@ ONE_HOUR = timedelta(hours=1)
 
 
 class SimulatedFleet:
-    """Every node, by name. What is heard of one (an Entry, as in the ledger) is folded into its story at once."""
+    """Every node, by name. What is heard of one (an Entry, as in the ledger) is folded into its node_state at once."""
 
     def __init__(self, rules: ReplayRules, cast: ReplayNodes, at: datetime) -> None:
         self._rules = rules
@@ -136,7 +140,7 @@ class SimulatedFleet:
         for actor in self.simulated_nodes.values():
             name, pool = actor.node.name, actor.node.pool
             self._chronicle.apply(
-                [ledger_entries.make_enrolled_entry(name, pool, cast.starts.get(name, rules.default_state), at)]
+                [ledger_entries.make_enrolled_entry(name, pool, cast.starts.get(name, rules.policy.service_state), at)]
             )
 
     def apply(self, *entries: LedgerEntry) -> None:
@@ -146,7 +150,7 @@ class SimulatedFleet:
             self.invalidate(entry.node)
 
     def invalidate(self, name: str) -> None:
-        """Note that a node's story or its far end changed: its use, or what its suites said."""
+        """Note that a node's node_state or its far end changed: its use, or what its suites said."""
         self._views.pop(name, None)
         self.simulated_nodes[name].settled_faults.clear()
 
@@ -168,8 +172,10 @@ class SimulatedFleet:
         return seen
 
     def _count(self, name: str, sightings: list[FaultSighting]) -> list[FaultObservation]:
-        node, story, catalog = self.simulated_nodes[name].node, self.node_state(name), self._rules.catalog
-        seen = count_sightings(catalog, node, story, drop_secondary_sightings(catalog, node, story, sightings))
+        node, node_state, catalog = self.simulated_nodes[name].node, self.node_state(name), self._rules.catalog
+        seen = count_sightings(
+            catalog, node, node_state, drop_secondary_sightings(catalog, node, node_state, sightings)
+        )
         self.apply(*(ledger_entries.make_fault_entry(one, parse_time(one.last_seen)) for one in seen))
         return seen
 
@@ -178,9 +184,9 @@ class SimulatedFleet:
         if self.simulated_nodes[name].uncounted_sightings:
             self._count_deferred(name)
         if name not in self._views:
-            story = self._chronicle.node_state(name)
-            assert story is not None, "every node was enrolled"
-            self._views[name] = self.simulated_nodes[name].make_snapshot(story)
+            node_state = self._chronicle.node_state(name)
+            assert node_state is not None, "every node was enrolled"
+            self._views[name] = self.simulated_nodes[name].make_snapshot(node_state)
         return self._views[name]
 
     def _count_deferred(self, name: str) -> None:
@@ -191,7 +197,7 @@ class SimulatedFleet:
         actor.settled_faults |= settled
 
     def node_state(self, name: str) -> NodeState:
-        """Return a node's story so far."""
+        """Return a node's node_state so far."""
         return self.node_snapshot(name).node_state
 
     def fleet_snapshot(self, now: datetime, asked: Collection[str] = ()) -> FleetSnapshot:
@@ -218,10 +224,13 @@ class SimulatedFleet:
             self._quiet[_pool_rack(self.simulated_nodes[name].node)] -= 1
 
     def _is_quiet(self, name: str, now: datetime) -> bool:
-        story, actor = self.node_snapshot(name).node_state, self.simulated_nodes[name]
-        serves = self._rules.policy.states[story.state].in_service
+        node_state, actor = self.node_snapshot(name).node_state, self.simulated_nodes[name]
+        serves = self._rules.policy.states[node_state.state].in_service
         return (
-            serves and story.pending is None and not actor.has_failures and now - actor.last_disturbed_at > self._memory
+            serves
+            and node_state.pending is None
+            and not actor.has_failures
+            and now - actor.last_disturbed_at > self._memory
         )
 
 

@@ -19,7 +19,7 @@ from assay.lifecycle.decisions.decide import decide
 from assay.lifecycle.decisions.pending_decisions import STILL_WAITING_RULE
 from assay.lifecycle.decisions.requirements import are_entry_actions_verified, list_due_phases
 from assay.lifecycle.decisions.transition_rules import propose_transitions
-from assay.lifecycle.faults.detection import find_alert_clearances
+from assay.lifecycle.faults.recovery import find_alert_clearances
 from assay.lifecycle.faults.sightings import FaultSighting
 from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.lifecycle.outstanding_effects import OutstandingEffect, list_outstanding_effects
@@ -86,9 +86,11 @@ class ReplaySimulator:
                 stirred |= self._apply_event(self._events.popleft())
             if stirred or self._waiting:
                 self._settle(stirred | self._waiting)
-        stories = {name: self._stage.node_state(name) for name in self._stage.simulated_nodes}
+        node_states = {name: self._stage.node_state(name) for name in self._stage.simulated_nodes}
         trips = tuple(BreakerTrip(at, pool, said, tuple(names)) for at, pool, said, names in self._trips)
-        return ReplayResult(self._policy, self._start, self._until, tuple(self._made), trips, stories, self._tickets)
+        return ReplayResult(
+            self._policy, self._start, self._until, tuple(self._made), trips, node_states, self._tickets
+        )
 
     def _next(self) -> datetime | None:
         if not self._events and self._agenda.only_reminders_left:
@@ -106,9 +108,11 @@ class ReplaySimulator:
         if event.kind == "fault":
             return {event.node} if self._apply_fault(event) or used else set()
         if event.kind == "clear":
-            story = self._stage.node_state(event.node)
+            node_state = self._stage.node_state(event.node)
             for subject in actor.clear(event.fault, event.part):
-                ended = find_alert_clearances(story, event.fault, subject, f"cleared in the history, line {event.line}")
+                ended = find_alert_clearances(
+                    node_state, event.fault, subject, f"cleared in the history, line {event.line}"
+                )
                 self._stage.apply(*(ledger_entries.make_cleared_entry(event.node, one, self._now) for one in ended))
             self._stage.invalidate(event.node)
             self._look_again_at(actor.node.pool, self._now)
@@ -145,11 +149,11 @@ class ReplaySimulator:
         for _ in range(MAX_PASSES):
             for name in sorted(asked):
                 self._advance(name)
-            situation = self._stage.fleet_snapshot(self._now, asked)
-            made = decide(situation, asked)
+            snapshot = self._stage.fleet_snapshot(self._now, asked)
+            made = decide(snapshot, asked)
             if not made:
                 break
-            views = {view.name: view for view in situation.nodes}
+            views = {view.name: view for view in snapshot.nodes}
             for decision in made:
                 self._apply_decision(views[decision.node], decision)
         self._waiting = {name for name in self._waiting if self._still_has_proposals(name)}
@@ -221,9 +225,9 @@ class ReplaySimulator:
             for name, actor in self._stage.simulated_nodes.items()
             if actor.node.pool == pool and self._run_checks(name)
         }
-        situation = self._stage.fleet_snapshot(self._now, found)
-        if pool not in circuit_breaker.find_new_waves(situation) and pool not in circuit_breaker.find_ongoing_waves(
-            situation
+        snapshot = self._stage.fleet_snapshot(self._now, found)
+        if pool not in circuit_breaker.find_new_waves(snapshot) and pool not in circuit_breaker.find_ongoing_waves(
+            snapshot
         ):
             del self._open_breakers[pool]
             return found

@@ -35,7 +35,7 @@ def replay(
     fleet: OptionalFleetDir = None,
     format: OutputFormat = "text",  # noqa: A002 — the option is called --format
 ) -> None:
-    """Replay a history of faults under a policy: its decisions, the actions, the time out of production.
+    """Replay a history of faults under a policy: its decisions, the actions, the time out of service.
 
     Exit codes: 0 replayed; 2 the policy or the history cannot be read.
     """

@@ -15,6 +15,7 @@ from assay.cli.node_lookup import format_ago, load_node_states_and_returned_part
 from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.render.node_status import list_current_lost_cordons, node_status_as_json
 from assay.cli.workspace import Workspace
+from assay.model.errors import AssayError
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -43,7 +44,7 @@ def status(fleet: FleetDir = Path(), form: OutputFormat = "text") -> None:
         nodes = [node_status_as_json(state, returned.get(state.node, ())) for state in states]
         typer.echo(json.dumps({"nodes": nodes}, indent=1))
     elif states:
-        _print_status(states, returned, workspace.clock.now())
+        _print_status(workspace, states, returned)
     else:
         typer.echo(f"No node was observed yet{_describe_other_ledger(workspace)}. Run: assay reconcile --once")
 
@@ -57,18 +58,30 @@ def _describe_other_ledger(workspace: Workspace) -> str:
     return f", according to the ledger that ASSAY_LEDGER names{name}"
 
 
-def _print_status(states: list[NodeState], returned: Mapping[str, Sequence[str]], now: datetime) -> None:
+def _print_status(workspace: Workspace, states: list[NodeState], returned: Mapping[str, Sequence[str]]) -> None:
     from rich.console import Console
 
     console = Console(highlight=False)
     if not console.is_terminal:
         console.width = PIPE_WIDTH
-    console.print(_make_table(states, returned, now))
+    plain = _list_service_states(workspace) if console.is_terminal else None
+    console.print(_make_table(states, returned, workspace.clock.now(), plain))
     counts = Counter(state.state for state in states)
     console.print("[dim]" + ", ".join(f"{count} {name}" for name, count in counts.most_common()) + "[/]")
 
 
-def _make_table(states: list[NodeState], returned: Mapping[str, Sequence[str]], now: datetime) -> Table:
+def _list_service_states(workspace: Workspace) -> set[str] | None:
+    """Return the states in which customers use nodes, None where no policy can be read."""
+    try:
+        return {name for name, state in workspace.fleet.policy.states.items() if state.in_service}
+    except AssayError:
+        return None
+
+
+def _make_table(
+    states: list[NodeState], returned: Mapping[str, Sequence[str]], now: datetime, plain: set[str] | None
+) -> Table:
+    """Return the table of all nodes. States out of service are coloured: those that are not among `plain`."""
     from rich import box
     from rich.markup import escape
     from rich.table import Table
@@ -78,16 +91,16 @@ def _make_table(states: list[NodeState], returned: Mapping[str, Sequence[str]], 
         table.add_column(title, no_wrap=not wraps, overflow="fold")
     for state in states:
         why = "\n".join([_format_reasons(state, now), *returned.get(state.node, ())])
-        table.add_row(state.node, state.pool, _format_state(state), format_ago(state.since, now), escape(why))
+        table.add_row(state.node, state.pool, _format_state(state, plain), format_ago(state.since, now), escape(why))
     return table
 
 
-def _format_state(state: NodeState) -> str:
+def _format_state(state: NodeState, plain: set[str] | None) -> str:
     if state.pending and state.pending.to == state.state:
         return f"[yellow]{state.state}, cordoned[/]"
     if state.pending:
         return f"[yellow]{state.state} → {state.pending.to}[/]"
-    return state.state if state.state == "production" else f"[cyan]{state.state}[/]"
+    return state.state if plain is None or state.state in plain else f"[cyan]{state.state}[/]"
 
 
 def _format_reasons(state: NodeState, now: datetime) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -16,7 +16,7 @@ from assay.cli.options import WHICH, FleetDir, RunName
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError
 from assay.model.outcome import VERDICTS
-from assay.model.specs.check_catalog_and_gates import Phase
+from assay.model.specs.check_catalog_and_gates import DEFAULT_PHASES
 
 if TYPE_CHECKING:
     from assay.model.outcome import SuiteRun
@@ -112,14 +112,14 @@ def results(
 
     try:
         require_known(verdict or [], VERDICTS, "verdict")
-        require_known(phase or [], get_args(Phase), "phase")
+        require_known(phase or [], _list_phases(workspace), "phase")
         outcome_filter = OutcomeFilter(
             nodes=tuple(node or ()),
             pools=tuple(pool or ()),
             racks=_find_nodes_of_racks(workspace, rack or []),
             checks=tuple(check or ()),
             verdicts=tuple(name for name in VERDICTS if name in (verdict or ())),
-            phases=tuple(name for name in get_args(Phase) if name in (phase or ())),
+            phases=tuple(dict.fromkeys(phase or ())),
             subjects=tuple(subject or ()),
         )
         if compare or against:
@@ -136,6 +136,14 @@ def results(
     raise typer.Exit(code)
 
 
+def _list_phases(workspace: Workspace) -> Sequence[str]:
+    """Return the phases of the fleet, or the default ones where no fleet can be read beside the results."""
+    try:
+        return workspace.fleet.phases
+    except AssayError:
+        return DEFAULT_PHASES
+
+
 def _show_run(workspace: Workspace, name: str, outcome_filter: OutcomeFilter, form: Form, max_age: float) -> int:
     """Print the results of a run; return the exit code."""
     from assay.results.formats.format_registry import RESULT_FORMATS
@@ -149,7 +157,7 @@ def _show_run(workspace: Workspace, name: str, outcome_filter: OutcomeFilter, fo
         refuse_unknown_names(stored.connection, outcome_filter)
         summary = RunSummary(stored, outcome_filter, workspace.root, _describe_age(workspace, stored.run, max_age))
         _print_lines(RESULT_FORMATS[form].run(summary))
-        return find_run_state(summary) if form == "nagios" else int(not summary.well)
+        return find_run_state(summary) if form == "nagios" else int(not summary.passed)
 
 
 def _describe_age(workspace: Workspace, run: SuiteRun, hours: float) -> str:

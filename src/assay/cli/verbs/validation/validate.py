@@ -8,7 +8,7 @@ import signal
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -17,7 +17,7 @@ from assay.cli.options import HOW, WHICH, FleetDir, Jobs, OutputFormat
 from assay.cli.render.progress import print_step, show_progress
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError
-from assay.model.specs.check_catalog_and_gates import Phase
+from assay.model.specs.check_catalog_and_gates import DEFAULT_PHASES
 from assay.model.text_lists import format_count
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ Phases = Annotated[
     typer.Option(
         "--phase",
         metavar="PHASE",
-        help=f"Only checks of this phase ({', '.join(get_args(Phase))}); may be repeated.",
+        help=f"Only checks of this phase ({', '.join(DEFAULT_PHASES)} …); may be repeated.",
         rich_help_panel=WHICH,
     ),
 ]
@@ -109,7 +109,7 @@ def validate(
                 result = _resume_run(workspace, resume, run_options)
             else:
                 nodes = select_nodes(workspace.fleet, node or [], pool or [])
-                require_known(phase or [], get_args(Phase), "phase")
+                require_known(phase or [], workspace.fleet.phases, "phase")
                 options = {"--pool": pool, "--node": node, "--phase": phase}
                 user_selection = _format_selection(options, evidence, pytest_args or [])
                 result = _start_run(workspace, nodes, phase or [], evidence, pytest_args or [], user_selection, jobs, run_options)
