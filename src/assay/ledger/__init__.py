@@ -1,1 +1,4 @@
-"""The append-only history of everything that was seen, decided and done. Knows the nouns and nothing else."""
+"""Takes entries and outcomes; stores them append-only in SQLite or PostgreSQL, each chained to the one before by hash.
+
+Gives them back by node, kind or run, the newest outcome of each check, and locks and leases between processes.
+"""

@@ -26,7 +26,7 @@ SECRET_PARAMETERS = ("password", "sslpassword")
 
 
 def parse_ledger_url(where: Path | str) -> URL:
-    """Return the URL of a ledger: a path is an SQLite file, `postgresql://…` a server. Raises Trouble for another."""
+    """Return the URL of a ledger: a path is an SQLite file, `postgresql://…` a server. Raises AssayError otherwise."""
     if isinstance(where, Path) or "://" not in where:
         return URL.create("sqlite", database=str(where))
     url = _parse_url(where)
@@ -46,7 +46,7 @@ def _parse_url(where: str) -> URL:
 
 
 def open_engine(url: URL, patience_s: float = LOCK_TIMEOUT_S) -> Engine:
-    """Return an engine for the ledger at `url`, made there if there is nothing yet. Raises Trouble."""
+    """Return an engine for the ledger at `url`, made there if there is nothing yet. Raises AssayError."""
     if url.get_backend_name() == "sqlite":
         _make_folder(Path(str(url.database)).parent)
         engine = _sqlite_engine(url, patience_s)
@@ -99,7 +99,7 @@ def _postgresql_engine(url: URL, patience_s: float) -> Engine:
 
 @contextmanager
 def open_reader(engine: Engine) -> Iterator[Connection]:
-    """Yield a connection that sees what is committed and takes no lock; database errors become Trouble."""
+    """Yield a connection that sees what is committed and takes no lock; database errors become AssayError."""
     with translate_errors(engine), engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         yield connection
 
@@ -124,7 +124,7 @@ def open_snapshot(engine: Engine) -> Iterator[Connection]:
 
 @contextmanager
 def open_writer(engine: Engine) -> Iterator[Connection]:
-    """Yield a connection inside one transaction, the only writer while it lasts; database errors become Trouble.
+    """Yield a connection inside one transaction, the only writer while it lasts; database errors become AssayError.
 
     One writer at a time keeps `seq` in the order of commits, so that a reader that asks `after` misses nothing.
     """
@@ -167,7 +167,7 @@ def _version(connection: Connection) -> int | None:
 
 @contextmanager
 def translate_errors(engine: Engine) -> Iterator[None]:
-    """Turn what a database says into Trouble for a person, naming the ledger without its password."""
+    """Turn what a database says into AssayError for a person, naming the ledger without its password."""
     try:
         yield
     except DBAPIError as error:

@@ -14,7 +14,7 @@ READ_TIMEOUT_S = 10.0
 
 
 def read_sqlite_entries(file: Path, patience_s: float = READ_TIMEOUT_S) -> list[LedgerEntry]:
-    """Return every entry of the ledger in `file`, in order; none where there is no file. Raises Trouble."""
+    """Return every entry of the ledger in `file`, in order; none where there is no file. Raises AssayError."""
     if not file.exists():
         return []
     try:

@@ -20,7 +20,7 @@ _DATABASE_ERRORS = (
 
 
 def make_database_error(said: str, where: str) -> AssayError:
-    """Return what a database said about the ledger at `where` as Trouble."""
+    """Return what a database said about the ledger at `where` as AssayError."""
     for sign, what, fix in _DATABASE_ERRORS:
         if sign in said:
             return AssayError(what, where=where, fix=fix)

@@ -28,7 +28,7 @@ def is_server_url(where: Path | str) -> bool:
 
 
 def read_all_entries(where: Path | str) -> list[LedgerEntry]:
-    """Return every entry, in order. No file is made where there is none. Raises Trouble."""
+    """Return every entry, in order. No file is made where there is none. Raises AssayError."""
     if not is_server_url(where):
         return read_sqlite_entries(Path(where))
     from assay.ledger.store import Ledger

@@ -32,7 +32,7 @@ from assay.model.timestamps import parse_epoch_seconds
 
 
 class Ledger:
-    """An append-only history on SQLite or PostgreSQL. Every method may raise Trouble; what it returned from is kept.
+    """An append-only history on SQLite or PostgreSQL. Every method may raise AssayError; what it returned from is kept.
 
     Usable from several threads and processes at once; an instance must not cross a fork.
     """
@@ -220,7 +220,7 @@ class Ledger:
     def exclusive_section(self, name: str, patience_s: float = 60.0) -> Iterator[None]:
         """Return a short section that one holder at a time goes through, over all processes on this ledger.
 
-        It ends with its process, however that ends. Not to be entered twice by one thread. Raises Trouble when
+        It ends with its process, however that ends. Not to be entered twice by one thread. Raises AssayError when
         another keeps it for longer than `patience_s`.
         """
         with hold_section(self._engine, name, self._turns.setdefault(name, Lock()), patience_s):

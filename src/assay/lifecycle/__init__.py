@@ -1,1 +1,4 @@
-"""The lifecycle: history folded into where each node is, and the pure decision of what happens next."""
+"""Takes ledger entries, evidence and the policy. Projects node states and decides, without I/O or a clock.
+
+Gives node states, faults, proposals, and decisions with their ledger entries.
+"""

@@ -1,1 +1,4 @@
-"""What merging would do to the fleet: two revisions compared, and the work that follows, in waves. No I/O."""
+"""Takes two revisions of the fleet and what is known of the nodes; compares them, without I/O.
+
+Gives what merging would change, what the policy then does, and the work in waves, as text, Markdown or JSON.
+"""

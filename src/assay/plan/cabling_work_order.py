@@ -120,7 +120,7 @@ CABLE_TIERS: tuple[Literal["node_leaf", "leaf_spine", "spine_core"], ...] = ("no
 def plan_cabling_jobs(before: Fleet, after: Fleet) -> tuple[CablingJob, ...]:
     """Return the work that turns the designed cables of one revision into those of the other, rack by rack.
 
-    Raises Trouble for a design that cannot be compiled.
+    Raises AssayError for a design that cannot be compiled.
     """
     adapters, known = find_adapter_replacements(before, after)
     jobs = [*adapters]

@@ -138,7 +138,7 @@ class ChangePlan:
 
 
 def make_change_plan(before: FleetRevision, after: FleetRevision, facts: FleetFacts) -> ChangePlan:
-    """Compare two revisions, with what is known of the fleet at present. Raises Trouble where one cannot be used."""
+    """Compare two revisions, with what is known of the fleet at present. Raises AssayError where one cannot be used."""
     check_references(before)
     check_references(after)
     nodes = compare_inventories(before.fleet, after.fleet)

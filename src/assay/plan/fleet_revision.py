@@ -32,7 +32,7 @@ class FleetRevision:
 
     @cached_property
     def catalog(self) -> FaultCatalog:
-        """The fault catalogues together. Raises Trouble where there is none."""
+        """The fault catalogues together. Raises AssayError where there is none."""
         return self.fleet.fault_catalog
 
     @cached_property
@@ -54,7 +54,7 @@ class FleetRevision:
 
 
 def check_references(declared: FleetRevision) -> None:
-    """Raise Trouble where a node names a spec, a profile or a bundle that the revision does not have."""
+    """Raise AssayError where a node names a spec, a profile or a bundle that the revision does not have."""
     fleet = declared.fleet
     for node in {(node.spec, node.profile): node for node in fleet.nodes.values()}.values():
         spec = fleet.node_specs.get(node.spec)

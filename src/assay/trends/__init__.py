@@ -1,1 +1,4 @@
-"""What history says about a change: the backtest, and how long things took. Pure over what the ledger holds."""
+"""Takes the ledger's history, and a fleet revision or policy; measures durations and judges history again. Pure.
+
+Gives median durations, backtests of changed limits, and replays of fault histories.
+"""

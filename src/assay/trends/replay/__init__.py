@@ -1,1 +1,4 @@
-"""Plays a history of faults under a policy: the real deciding, in a world whose time is that of the history."""
+"""Takes a history of faults and a policy; runs the real decisions in a simulated fleet, in the history's own time.
+
+Gives the decisions, time out of service, actions, tickets and breaker trips.
+"""

@@ -71,7 +71,7 @@ class _InvalidLine(Exception):
 
 
 def read_history(lines: Iterable[bytes], name: str) -> FaultHistory:
-    """Return the history that these lines tell; empty ones count in the numbering and say nothing. Raises Trouble."""
+    """Return the history in these lines; empty lines count in the numbering. Raises AssayError for a line in error."""
     events: list[HistoryEvent] = []
     in_seconds: set[bool] = set()
     unread: set[str] = set()

@@ -60,10 +60,10 @@ class ReplayNodes:
 
 
 def collect_replay_nodes(listed: Mapping[str, Node], events: Iterable[HistoryEvent], rules: ReplayRules) -> ReplayNodes:
-    """Return who plays. A stranger stands where its first event says, else in a rack of its own.
+    """Return the nodes of a replay. An unlisted node is where its first event says, else in a rack of its own.
 
-    Raises Trouble where no profile lets automation act on strangers, and where the inventory starts a node in a state
-    that the policy does not have.
+    Raises AssayError where no profile lets automation act on unlisted nodes, and where the inventory starts a node in
+    a state that the policy does not have.
     """
     nodes = _nodes(listed, events, rules)
     return ReplayNodes(nodes, _starts(listed, rules), _count_unlisted(listed, nodes, rules))
