@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from difflib import get_close_matches
 from types import UnionType
 from typing import Any, Literal, NamedTuple, Union, get_args, get_origin
 
@@ -13,6 +12,7 @@ from pydantic import BaseModel, ValidationError
 
 from assay.fleet.secret_detection import find_secret_shape
 from assay.model.errors import ConflictError
+from assay.model.text_lists import suggest_nearest
 
 ProblemSeverity = Literal["error", "warning", "notice"]
 
@@ -152,10 +152,7 @@ def _is_model(annotation: Any) -> bool:
 
 
 def _suggest_nearest(name: str, known: Sequence[str]) -> str:
-    near = get_close_matches(name, known, n=1)
-    if near:
-        return f"did you mean {near[0]}?"
-    return f"use one of {', '.join(known)}" if known else "remove it"
+    return suggest_nearest(name, known) or (f"use one of {', '.join(known)}" if known else "remove it")
 
 
 def _is_secret(name: str, value: Any) -> bool:

@@ -26,6 +26,14 @@ def format_list(items: Iterable[str], most: int = 8) -> str:
     return ", ".join(shown)
 
 
+def suggest_nearest(name: str, known: Iterable[str]) -> str:
+    """Return `did you mean X?` with the known name nearest to an unknown one, "" if none is near."""
+    from difflib import get_close_matches  # only after a mistake
+
+    near = get_close_matches(name, list(known), n=1)
+    return f"did you mean {near[0]}?" if near else ""
+
+
 def format_count(number: int, noun: str) -> str:
     """Return a number with its noun: `1 node`, `2 nodes`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

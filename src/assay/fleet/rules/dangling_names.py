@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from difflib import get_close_matches
 
 from pydantic import BaseModel, ValidationError
 
@@ -17,6 +16,7 @@ from assay.model.specs.firmware_bundle import FirmwareBundle
 from assay.model.specs.management_profile import ManagementProfile
 from assay.model.specs.node_spec import NodeSpec
 from assay.model.specs.spec_document import SpecDocument
+from assay.model.text_lists import suggest_nearest
 
 
 @rule("ASY0020", "two specs share a name", why="Whoever refers to the name gets one of them, and nobody sees which.")
@@ -110,10 +110,8 @@ def _check_scheduler_plugin(draft: RepositoryDraft, name: str) -> Iterator[RuleF
 
 def suggest_name(name: str, known: Collection[str]) -> str:
     """Return the fix for an unknown name: the nearest known name, or some of the known names."""
-    near = get_close_matches(name, list(known), n=1)
-    if near:
-        return f"did you mean {near[0]}?"
-    return f"there is {format_few_names(sorted(known))}" if known else "there is none yet: write one"
+    fallback = f"there is {format_few_names(sorted(known))}" if known else "there is none yet: write one"
+    return suggest_nearest(name, known) or fallback
 
 
 def format_few_names(names: list[str]) -> str:

@@ -6,7 +6,6 @@ Each way out of a state is a named field (`pass_to`, `fail_to`, `deadline` …) 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from difflib import get_close_matches
 from typing import Literal
 
 from pydantic import Field, model_validator
@@ -29,6 +28,7 @@ from assay.model.specs.policy_sections import (
     SilenceLimits,
 )
 from assay.model.specs.spec_document import SpecDocument
+from assay.model.text_lists import suggest_nearest
 
 PERSON_RULE = "person"
 """The rule name in decisions on a person's request."""
@@ -119,8 +119,7 @@ def _exit_path(state: str, field: str) -> EntryPath:
 def _unknown_states(policy: LifecyclePolicy) -> Iterator[FieldConflict]:
     for path, name in _state_references(policy):
         if name not in policy.states:
-            near = get_close_matches(name, policy.states, n=1)
-            fix = f"did you mean {near[0]}?" if near else f"use one of {', '.join(policy.states)}"
+            fix = suggest_nearest(name, policy.states) or f"use one of {', '.join(policy.states)}"
             yield FieldConflict("ASY0088", path, f"{'.'.join(map(str, path))}: {name!r} is no state", fix)
 
 
