@@ -15,9 +15,9 @@ from assay.lifecycle.faults.sightings import map_parts_by_pci
 from assay.lifecycle.node_state import NodeState
 from assay.lifecycle.node_state_projection import project_node_states
 from assay.model.decision import REPAIR_ACTIONS
+from assay.model.entries.fault_entries import FaultClearedEntry, FaultEntry
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument, read_at_path
-from assay.model.entries.fault_entries import FaultClearedEntry, FaultEntry
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.outcome import RecordedOutcome
 from assay.model.timestamps import parse_time
