@@ -197,7 +197,7 @@ _FORMATTERS: Mapping[type[EntryContent], Callable[[Any, str], str]] = {
     effect.EffectVerifiedEntry: _effect_formatter("verified"),
     effect.EffectFailedEntry: _effect_formatter("failed"),
     effect.EffectUnknownEntry: _effect_formatter("ended nobody knows how"),
-    schedule.ScheduleBegunEntry: lambda entry, _: f"{entry.schedule} of {entry.part} begins",
+    schedule.ScheduleStartedEntry: lambda entry, _: f"{entry.schedule} of {entry.part} begins",
     schedule.ScheduleRanEntry: lambda entry, _: f"{entry.schedule} of {entry.part} {entry.ended}: {entry.reason}",
     schedule.VerificationMissedEntry: lambda entry, _: f"not verified: {entry.reason}",
     schedule.NodeUndrainedEntry: lambda entry, _: (

@@ -10,12 +10,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from assay.model.entries.schedule_entries import ScheduleBegunEntry, ScheduleRanEntry
+from assay.model.entries.schedule_entries import ScheduleRanEntry, ScheduleStartedEntry
 from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.specs.schedules import FleetSchedule, ScheduledWork, Schedules, find_next_slot, find_previous_slot
 
-SLOT_BEGUN, SLOT_RAN = SLOT_KINDS = ScheduleBegunEntry.kind, ScheduleRanEntry.kind
+SLOT_BEGUN, SLOT_RAN = SLOT_KINDS = ScheduleStartedEntry.kind, ScheduleRanEntry.kind
 LATE_FRACTION = 4
 """A slot is late after this fraction (1/4) of the time to the next slot."""
 MAX_SLOT_ATTEMPTS = 3
@@ -101,7 +101,7 @@ class ScheduleHistory:
         """Add the next entries of `SLOT_KINDS`."""
         for entry in entries:
             self.seq = max(self.seq, entry.seq)
-            content_class = ScheduleRanEntry if entry.kind == SLOT_RAN else ScheduleBegunEntry
+            content_class = ScheduleRanEntry if entry.kind == SLOT_RAN else ScheduleStartedEntry
             content = content_class.read(entry)
             history = self._histories.setdefault((content.schedule, content.part), SlotHistory())
             slot = datetime.fromisoformat(content.slot)

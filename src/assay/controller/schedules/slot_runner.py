@@ -29,7 +29,7 @@ from assay.controller.schedules.due_slots import (
 )
 from assay.ledger.leases_and_locks import hold_lease
 from assay.ledger.store import Ledger
-from assay.model.entries.schedule_entries import ScheduleBegunEntry, ScheduleRanEntry
+from assay.model.entries.schedule_entries import ScheduleRanEntry, ScheduleStartedEntry
 from assay.model.errors import AssayError
 from assay.model.ledger_entry import derive_id
 from assay.model.specs.schedules import ScheduledWork
@@ -71,7 +71,7 @@ def run_slot_task(context: ControllerContext, task: SlotTask, jobs: Mapping[Sche
         if task.is_lost:
             result = _make_lost_result(task)
         else:
-            begun = ScheduleBegunEntry(*_describe_task(task))
+            begun = ScheduleStartedEntry(*_describe_task(task))
             context.ledger.append(begun.make_entry(derive_id(task.id, str(task.attempt)), context.now))
             context.progress(f"{task}, slot {task.slot:%Y-%m-%d %H:%M} UTC …")
             try:

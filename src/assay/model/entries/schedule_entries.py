@@ -10,7 +10,7 @@ from assay.model.entries.entry_content import EntryBody, EntryContent, stored_as
 
 
 @dataclass(frozen=True, slots=True)
-class ScheduleBegunEntry(EntryContent):
+class ScheduleStartedEntry(EntryContent):
     """A slot of a schedule began. `part` is a pool or fabric, `job` the work, `slot` the time it stands for."""
 
     kind = "schedule.begun"
