@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 
-
 class PluginDistribution:
     """A folder on the import path of `assay`, as pip would leave it for the distribution `name`."""
 
@@ -35,5 +34,3 @@ class PluginDistribution:
         )
         assert done.returncode == exit_code, done.stdout + done.stderr
         return done.stdout + done.stderr
-
-

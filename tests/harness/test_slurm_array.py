@@ -161,7 +161,7 @@ def test_the_tasks_of_several_nodes_come_to_what_processes_here_come_to(nodes, h
     assert told(there) == told(here)
     assert (there.counts, there.missing, there.complete) == ({"pass": 3 * EACH - 3, "fail": 3}, 0, True)
     (line,) = lines
-    job = line.split()[2].rstrip(":")
+    job = line.split()[4].rstrip(":")
     assert line == f"submitted Slurm job array {job}: 3 tasks, at most 3 at once"
     used = said("squeue", "--states=all", "--noheader", "--array", f"--jobs={job}", "--format=%T %N").splitlines()
     assert sorted(used) == ["COMPLETED n1", "COMPLETED n2", "COMPLETED n3"]
@@ -271,4 +271,4 @@ def test_without_slurm_or_without_a_reason_for_its_words_the_command_says_so(hom
 def test_words_for_sbatch_that_no_shell_would_take_are_refused(home, monkeypatch):
     monkeypatch.setattr(slurm_array, "require_slurm", lambda *_: None)
     refused = CliRunner().invoke(validate_app, ["--fleet", str(home), "--on", "slurm", "--sbatch", "--comment='x"])
-    assert "--sbatch is no list of words" in str(refused.exception)
+    assert "--sbatch cannot be split into words" in str(refused.exception)
