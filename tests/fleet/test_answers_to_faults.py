@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.fleet.check import list_problems
+from assay.fleet.fleet_loader import load_fleet
 from assay.fleet.rules.fault_rule_coverage import (
     FaultKind,
     compute_rule_reach,
@@ -17,7 +18,6 @@ from assay.fleet.rules.fault_rule_coverage import (
     list_fault_kinds,
     list_target_states,
 )
-from assay.fleet.fleet_loader import load_fleet
 from assay.model.specs.policy_sections import FaultRule
 
 Write = Callable[[Mapping[str, "str | None"]], Path]

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from assay.fleet.check import list_problems
 from assay.fleet.fleet_loader import load_fleet
-from assay.model.specs.spec_document import SPEC_KINDS
 from assay.model.errors import AssayError
+from assay.model.specs.spec_document import SPEC_KINDS
 
 SMALLEST = Path(__file__).parent / "smallest"
 WORDS = [

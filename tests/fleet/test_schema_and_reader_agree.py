@@ -20,10 +20,10 @@ import yaml
 from assay.fleet.ansible_inventory.inventory_reader import open_disk_source, read_inventory
 from assay.fleet.json_schemas import build_schemas, to_kebab_case
 from assay.fleet.repository_tree import WorkingFolder
-from assay.model.specs.spec_document import SPEC_KINDS
 from assay.fleet.spec_reader import RefusedSpec, read_specs
 from assay.fleet.yaml_document import parse_yaml
 from assay.model.specs.node_settings import NodeVariables
+from assay.model.specs.spec_document import SPEC_KINDS
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "specs").rglob("*.yaml"))
