@@ -13,9 +13,9 @@ import duckdb  # noqa: F401 — its extension ends a process that loads it twice
 import pytest
 
 import assay.harness.items.suite_hooks  # noqa: F401 — once for all sessions inside the tests
+from assay.fleet.fleet_cache import SHARED_PARSE_CACHE
 from assay.fleet.fleet_loader import load_fleet
 from assay.fleet.yaml_document import ParseCache
-from assay.fleet.fleet_cache import SHARED_PARSE_CACHE
 from assay.harness.judging.outcome_delivery import delete_run_file
 from assay.harness.suite_verification.recordings import read_check_recording
 from assay.model.outcome import Outcome

@@ -23,10 +23,10 @@ from assay.harness.runs.remote_shard import (
 )
 from assay.harness.runs.sharding import RunShard
 from assay.harness.runs.slurm_array import SlurmArray
-from assay.harness.runs.slurm_commands import UNPLACED_TASK, ArrayTask, query_tasks
 from assay.model.outcome import Outcome, SuiteRun
 from assay.results.store.reader import StoredRun
 from assay.results.store.writer import OutcomeWriter
+from assay.schedulers.slurm_jobs import UNPLACED_TASK, ArrayTask, query_tasks
 
 RUN = SuiteRun("20261121T205104.123-ab12cd", "2026-11-21T20:51:04+00:00")
 DELIVERING = """
@@ -60,7 +60,7 @@ def test_what_is_to_be_judged_comes_back_as_it_was_written_and_only_its_owner_re
     found = read_shard_job(tmp_path, 3)
     assert found.shard.environment == {"PATH": "/bin", "ASSAY_LEDGER": "postgresql://me:hunter2@host/fleet"}
     assert found.shard == RunShard(3, one.command, one.folder, found.shard.environment, one.store, one.log)
-    assert stat.S_IMODE((tmp_path / "errands.json").stat().st_mode) == 0o600
+    assert stat.S_IMODE((tmp_path / "shard_jobs.json").stat().st_mode) == 0o600
 
 
 def test_what_is_delivered_is_one_file_with_all_that_was_written_while_writing_goes_on(tmp_path):
@@ -175,12 +175,12 @@ def test_what_was_delivered_counts_whatever_slurm_says(programs, tmp_path, monke
     programs("squeue", "1|FAILED|NonZeroExitCode|n1\n3|RUNNING|None|n2\n")
     (folder / "1.out").write_text("Traceback\nNo such file\n\n")
     (ended,) = array.collect_ended()
-    assert ended.failure == ("lost: Slurm says FAILED (NonZeroExitCode) on n1, and no end was delivered: No such file")
+    assert ended.failure == ("lost: Slurm says FAILED (NonZeroExitCode) on n1, and it delivered no end: No such file")
     assert [one.number for one in array.list_running()] == [3]
     programs("squeue", complains="Invalid job id specified", code=1)
     assert array.collect_ended() == []  # its last file may be seen here later than that it ended
     monkeypatch.setitem(slurm_array.LATE_DELIVERY_S, "FORGOTTEN", 0.0)
-    assert [one.failure for one in array.collect_ended()] == ["lost: Slurm has forgotten it, and no end was delivered"]
+    assert [one.failure for one in array.collect_ended()] == ["lost: Slurm no longer knows it, and it delivered no end"]
     array.stop()
     assert not folder.exists()
 
@@ -189,12 +189,12 @@ def test_why_all_tasks_wait_is_told(programs, tmp_path, monkeypatch):
     monkeypatch.setattr(slurm_array, "SLURM_POLL_S", 0.0)
     monkeypatch.setattr(slurm_array, "WAITING_NOTICE_S", 0.0)
     lines: list[str] = []
-    array = SlurmArray(2, tell=lines.append)
+    array = SlurmArray(2, notify=lines.append)
     array.start([shard(tmp_path, number) for number in (1, 2)], 60)
     programs("squeue", "1|PENDING|PartitionDown|\n2|PENDING|PartitionDown|\n")
     array.collect_ended()
     array.collect_ended()
-    assert lines[1:] == ["2 tasks of job array 7 waiting: PartitionDown"]
+    assert lines[1:] == ["2 tasks of Slurm job array 7 waiting: PartitionDown"]
     programs("squeue")
     array.stop()
-    assert lines[2:] == ["cancels job array 7"]
+    assert lines[2:] == ["cancelling Slurm job array 7"]

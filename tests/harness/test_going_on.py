@@ -30,7 +30,6 @@ from assay.model.errors import AssayError
 from assay.model.outcome import Outcome
 from assay.results.store.reader import StoredRun
 from assay.results.store.run_lookup import find_run, list_runs
-from assay.results.store.run_manifest import ENDED_KEY, ENDED_WHOLE
 
 pytest_plugins = ["pytester"]
 
@@ -197,7 +196,7 @@ def rounds(dice: random.Random, home: Path, jobs: tuple[int, ...]) -> Iterator[P
         assert command(home, *words, "-j", "2").wait(300) == 1
         file = find_run(home / "reports", "last")
         with StoredRun.open(file) as stored:
-            if stored.about.get(ENDED_KEY) == ENDED_WHOLE:
+            if stored.is_complete:
                 break
         words = ["--resume", "last"]
     yield file
@@ -231,11 +230,11 @@ def test_a_shard_that_is_killed_keeps_what_it_had_and_the_rest_is_lost_until_it_
     asked["ledger"] = ledger
 
     class Killer(LocalProcesses):
-        def look(self):
+        def collect_ended(self):
             if any("n0006" in subject for _, subject in calls(home)):
                 for one in (one for one in self._running if one.shard.number == 2):
                     kill(one.process.pid)
-            return super().look()
+            return super().collect_ended()
 
     (home / "hold").touch()
     result = begin(home, asked, jobs=2, options=RunOptions(Killer(2)))
@@ -281,7 +280,7 @@ def test_ctrl_c_keeps_what_there_is_and_says_how_to_go_on(home):
 
 def test_an_interruption_in_this_process_is_told_as_one(home, asked):
     class Impatient(LocalProcesses):
-        def look(self):
+        def collect_ended(self):
             raise KeyboardInterrupt
 
     with pytest.raises(RunInterrupted) as stopped:
@@ -319,10 +318,10 @@ def test_a_run_that_the_ledger_cannot_take_is_kept_and_recorded_later_without_ju
 
 def interrupted(home: Path, asked: dict) -> None:
     class Impatient(LocalProcesses):
-        def look(self):
+        def collect_ended(self):
             if calls(home).total() > 20:
                 raise KeyboardInterrupt
-            return super().look()
+            return super().collect_ended()
 
     with pytest.raises(RunInterrupted):
         begin(home, asked, options=RunOptions(Impatient(1)))

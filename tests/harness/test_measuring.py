@@ -167,7 +167,7 @@ def grown(
         path.parent.mkdir(parents=True)
         path.write_text(json.dumps(before.as_json()))
     shelf = EvidenceCache(home / "latest")
-    shelf._read["n0003"] = CachedEvidence(now, now.digest())
+    shelf._documents["n0003"] = CachedEvidence(now, now.digest())
     judged = trial(shelf)
     counter = EvidenceView(judged, "n0003", ("probe", "hca", "mlx5_0", "counters")).link_downed
     passes = Ledger(before.digest() if before else None) if ledger else None

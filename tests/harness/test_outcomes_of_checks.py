@@ -143,7 +143,7 @@ EXPECTED = {
     "that_swallows_what_it_could_not_read": "error: n0003.probe.host.kernel: failed: timed out (the check went on",
     "that_asks_with_a_default": "error: n0003.probe.host.kernel: failed: timed out",
     "that_asks_whether_there_is_one": "error: n0003.probe.host.kernel: failed: timed out",
-    "that_looks_at_nothing": "error: passed without looking at any evidence",
+    "that_looks_at_nothing": "error: passed without reading any evidence",
     "that_measures_what_is_no_number": "error: hostname is 'n0003', which is no number",
     "that_measures_no_finite_number": "error: infinite cannot be compared",
     "with_a_broken_fixture": "error: the fixture is broken",

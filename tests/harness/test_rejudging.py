@@ -236,7 +236,7 @@ def told(fleet: Repository, *words: str) -> tuple[int, str]:
 def test_the_verb_says_it_in_one_line_or_what_differs(fleet: Repository) -> None:
     code, out = told(fleet, "last")
     assert (code, out.count("\n")) == (0, 1)
-    assert out.endswith("outcomes, all the same in every byte\n")
+    assert out.endswith("outcomes, all identical\n")
     fleet.limit("gpu_temperature: {value: 85", "gpu_temperature: {value: 36")
     code, out = told(fleet, "last", "--spec", ".")
     assert code == 1

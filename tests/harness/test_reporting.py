@@ -174,7 +174,7 @@ def test_a_rack_and_a_fabric_have_results_of_their_own(tmp_path):
 def test_what_was_kept_of_a_failure_is_attached_where_it_still_is(tmp_path):
     kept = [
         FailureArtefact("log/n0003", "ab" * 32, 5), FailureArtefact("evidence/n0003", "cd" * 32, 2),
-        FailureArtefact("evidence/gone", "ef" * 32, 5), FailureArtefact("log/n0003: not kept: no space", "", 0),
+        FailureArtefact("evidence/gone", "ef" * 32, 5), FailureArtefact("log/n0003: not stored: no space", "", 0),
     ]  # fmt: skip
     log, evidence = tmp_path / "logs/ab" / f"{'ab' * 32}.txt", tmp_path / "objects/cd" / f"{'cd' * 32}.json"
     for path, content in ((log, "hello"), (evidence, "{}")):
@@ -188,7 +188,7 @@ def test_what_was_kept_of_a_failure_is_attached_where_it_still_is(tmp_path):
     content = {one["name"]: (tmp_path / "results" / one["source"]).read_text() for one in step["attachments"]}
     assert content == {"log/n0003": "hello", "evidence/n0003": "{}"}
     missing = [one["value"] for one in step["parameters"] if one["name"] == "not attached"]
-    assert missing == [f"evidence/gone, sha256 {'ef' * 32}", "log/n0003: not kept: no space"]
+    assert missing == [f"evidence/gone, sha256 {'ef' * 32}", "log/n0003: not stored: no space"]
 
 
 def test_a_report_takes_no_more_along_than_it_may(tmp_path):
@@ -196,7 +196,7 @@ def test_a_report_takes_no_more_along_than_it_may(tmp_path):
         path = tmp_path / digest[:2] / f"{digest}.txt"
         path.parent.mkdir()
         path.write_text("12345678")
-    attachments = ReportAttachments((tmp_path,), most=10)
+    attachments = ReportAttachments((tmp_path,), max_bytes=10)
     first, second = (attachments.find_file(FailureArtefact("log", digest, 8)) for digest in ("ab" * 32, "cd" * 32))
     assert (first is not None, second) == (True, None)
 

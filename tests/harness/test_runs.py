@@ -111,10 +111,10 @@ def test_a_hung_check_meets_the_deadline_and_what_was_done_is_kept(fleet_copy):
     class Late(LocalProcesses):
         """Whose deadline passes when the check hangs, and not before."""
 
-        def look(self):
+        def collect_ended(self):
             if hung.exists():
-                self._running = [replace(one, until=0.0) for one in self._running]
-            return super().look()
+                self._running = [replace(one, deadline=0.0) for one in self._running]
+            return super().collect_ended()
 
     result = run(fleet_copy, phases=["zap"], options=RunOptions(Late(1), deadline_s=6000))
     assert set(result.counts) == {"pass", "error"}
@@ -222,7 +222,10 @@ def test_reconciling_finds_what_is_missing_twice_or_unknown(fleet_copy, tmp_path
     ]
     unknown = Outcome("suites/zap/test_x.py::test_x", wanted[0].subject, "n0003", "fail", "bad")
     assert compared(*wanted, unknown) == [
-        ("error", "the check is not declared by any CheckCatalog; declare it in specs/checks (its result was fail: bad)")
+        (
+            "error",
+            "the check is not declared by any CheckCatalog; declare it in specs/checks (its result was fail: bad)",
+        )
     ]
 
 

@@ -165,7 +165,7 @@ def test_how_far_a_run_is_is_counted_by_pool(fleet_copy, tmp_path):
         writer.close()
     progress = RunProgress(due)
     assert progress.count([one])["h100-a"] == (3, pools["h100-a"])
-    assert progress.count([two], over=[one])["h100-a"] == (6, pools["h100-a"])
+    assert progress.count([two], newly_ended=[one])["h100-a"] == (6, pools["h100-a"])
     two.store.write_text("not to be read just now")
     assert Counter({pool: done for pool, (done, _) in progress.count([two]).items()}).total() == 3
 
@@ -203,4 +203,4 @@ def test_more_than_fits_on_a_page_is_told_as_a_number(fleet_copy, monkeypatch):
     done = CliRunner().invoke(validate_app, ["--fleet", str(fleet_copy.root), "--node", "n0003", "--phase", "zap"])
     assert done.exit_code == 1
     run = find_run(fleet_copy.root / "reports", "last").parent.name
-    assert f"line more: `assay results {run}` shows them all" in done.stdout
+    assert f"1 line more: `assay results {run}` shows all of them" in done.stdout

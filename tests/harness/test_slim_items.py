@@ -325,7 +325,7 @@ def test_left_out_is_written_for_what_no_item_was_made_of(one):
 def test_outcomes_that_cannot_be_kept_are_a_usage_error_before_anything_is_judged(one):
     result = run(one, "--store", str(one.root / "no" / "such" / "folder.sqlite"))
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    assert "the outcomes cannot be kept: unable to open database file" in result.stderr.str()
+    assert "the outcomes cannot be stored: unable to open database file" in result.stderr.str()
 
 
 def test_a_mark_that_a_conftest_puts_on_one_item_is_not_on_its_neighbours_and_never_ignored(one):

@@ -107,7 +107,7 @@ def test_the_run_s_exit_code_and_last_lines_follow_what_is_known(fleet_copy):
     assert told.exit_code == 0
     assert told.stdout.startswith("known h100-a/n0003")
     assert "[https://git.example/issues/1]" in told.stdout
-    assert "https://git.example/issues/2 excuses nothing: the one that it fits passed" in told.stdout
+    assert "https://git.example/issues/2 excuses nothing: the only outcome that it matches passed" in told.stdout
     document = json.loads(validate(fleet_copy, "--format", "json").stdout)
     assert document["unexpected"] == [{"issue": "https://git.example/issues/2", "passes": 1}]
     (failed,) = [one for one in document["outcomes"] if one["verdict"] == "fail"]
@@ -138,7 +138,7 @@ def test_it_is_the_time_of_the_run_by_which_an_entry_expires(seconds, well, flee
     asked = {"nodes": ["n0003"], "phases": ["zap"], "ledger": None, "clock": clock}
     fleet = load_fleet(fleet_copy.root)
     result = validate_run(fleet, fleet_copy.evidence, reports=fleet_copy.root / "reports", **asked)
-    assert (result.counts["fail"], result.well) == (1, well)
+    assert (result.counts["fail"], result.passed) == (1, well)
 
 
 @pytest.mark.parametrize("verb", [["validate"], ["reconcile", "--once"]], ids=" ".join)

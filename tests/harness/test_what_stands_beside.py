@@ -125,7 +125,7 @@ def test_a_plugin_that_judges_again_until_it_passes_is_refused(option, fleet_cop
     fleet_copy.pytester.syspathinsert()
     result = fleet_copy.pytest("-p", "stand_in", option, "--node", "n0003")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*judged again until they pass*"])
+    result.stderr.fnmatch_lines(["*run again until they pass*"])
     assert fleet_copy.kept() == []
 
 
@@ -135,7 +135,7 @@ def test_a_check_that_is_marked_flaky_is_an_error(fleet_copy):
     found = by_check(fleet_copy.outcomes("--node", "n0003"))["test_passes", "n0003"]
     assert (found.verdict, found.reason) == (
         "error",
-        "nothing is judged again until it passes; retries belong to collecting",
+        "no check runs again until it passes; only collecting is retried",
     )
 
 
@@ -157,7 +157,7 @@ def test_a_document_that_the_store_does_not_hold_is_said_not_to_be_kept(fleet_co
     fleet_copy.suite(SUITE)
     fleet_copy.collected("n0003")
     (kept,) = by_check(fleet_copy.outcomes("--node", "n0003"))["test_count", "n0003"].artefacts
-    assert (kept.name, kept.digest, kept.bytes) == ("evidence/n0003: not kept: No such file or directory", "", 0)
+    assert (kept.name, kept.digest, kept.bytes) == ("evidence/n0003: not stored: No such file or directory", "", 0)
 
 
 LINE = {"seq": 7, "t_s": 12.5, "text": "NVRM: Xid (PCI:0000:1b:00): 79, pid='<unknown>', GPU has fallen off the bus."}
@@ -247,7 +247,7 @@ def test_an_excerpt_is_cut_at_its_beginning_to_what_may_be_kept(tmp_path, catalo
     (excerpt,) = kept.of("gone", "gpu.xid.79")
     lines = kept.text(excerpt.digest).splitlines()
     assert MAX_EXCERPT_BYTES - 200 < excerpt.bytes < MAX_EXCERPT_BYTES + 50
-    assert lines[0] == f"… {2000 - len(lines) + 1} lines before these"
+    assert lines[0] == f"… {2000 - len(lines) + 1} earlier lines left out"
     assert lines[-1].startswith("kernel 1999 ")
 
 
@@ -264,7 +264,7 @@ def test_a_capture_that_fails_says_so_and_loses_nothing_else(tmp_path, catalogue
     stored.write_text("{}")
     document, excerpt = kept.artefacts.capture(outcome, kept.trial)
     assert (document.name, document.bytes) == ("evidence/n1", 2)
-    assert (excerpt.name, excerpt.digest) == ("log/n1: not kept: No space left on device", "")
+    assert (excerpt.name, excerpt.digest) == ("log/n1: not stored: No space left on device", "")
 
 
 def test_a_failure_costs_less_than_a_millisecond_however_many_there_are(tmp_path, catalogued):

@@ -112,7 +112,7 @@ def keep(tmp_path: Path) -> Kept:
         writer = OutcomeWriter(path, run)
         for outcome in every:
             writer(outcome)
-        writer.left_out(left_out)
+        writer.add_left_out(left_out)
         if ended:
             writer.set_about(ended=ended)
         writer.close()

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.model.errors import AssayError
-from assay.model.outcome import Outcome, SuiteRun
+from assay.model.outcome import VERDICTS, Outcome, SuiteRun
 from assay.results.comparison.run_comparison import (
     BAD_VERDICTS,
     CHANGE_KINDS,
@@ -21,7 +21,6 @@ from assay.results.comparison.run_comparison import (
     compare_runs,
 )
 from assay.results.outcome_filter import OutcomeFilter
-from assay.results.store.schema import VERDICTS
 from assay.results.store.writer import OutcomeWriter
 
 

@@ -41,7 +41,7 @@ def test_what_is_known_or_on_trial_is_a_warning(told, day):
 
 def test_a_run_that_has_not_ended_is_an_error(told, keep, judged):
     lines = told("github", keep(judged({"heat n1": "pass"}), ended=""))
-    assert lines[0].startswith("::error title=not to be relied on::run 20261121T000000.000-abcdef: it has not ended")
+    assert lines[0].startswith("::error title=unreliable run::run 20261121T000000.000-abcdef: it has not ended")
 
 
 def test_a_comparison_has_an_error_for_what_is_worse_and_a_warning_for_what_still_fails(told, keep, judged):

@@ -17,7 +17,7 @@ def test_a_run_is_a_table_of_counts_and_a_list(told, day):
 
 
 def test_a_run_in_which_all_is_well_says_so(told, keep, judged):
-    assert told("markdown", keep(judged({"heat n1": "pass"})))[0] == "### assay: well"
+    assert told("markdown", keep(judged({"heat n1": "pass"})))[0] == "### assay: passed"
 
 
 def test_nobody_is_addressed_and_no_markup_comes_through(told, day):
@@ -31,7 +31,7 @@ def test_a_comparison_opens_what_is_worse_and_folds_the_rest(told, day):
     folded = [line for line in lines if line.startswith("<details")]
     assert folded == [
         "<details open><summary>newly failing: 10 outcomes, 2 of them known or on trial</summary>",
-        "<details open><summary>not known any more: 1 outcome</summary>",
+        "<details open><summary>no longer known: 1 outcome</summary>",
         "<details><summary>fixed: 1 outcome</summary>",
         "<details><summary>only in one of the runs</summary>",
     ]

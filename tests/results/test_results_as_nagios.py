@@ -43,7 +43,7 @@ def test_a_run_that_has_not_ended_is_unknown(keep, judged, told):
     file = keep(judged({"heat n1": "pass"}), ended="")
     with StoredRun.open(file) as stored:
         assert find_run_state(RunSummary(stored)) == 3
-    assert told("nagios", file)[0].startswith("ASSAY UNKNOWN - not to be relied on, it has not ended; if it was killed")
+    assert told("nagios", file)[0].startswith("ASSAY UNKNOWN - unreliable, it has not ended; if it was killed")
 
 
 @pytest.mark.parametrize(

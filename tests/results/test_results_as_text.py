@@ -71,18 +71,18 @@ def test_one_cause_of_many_checks_is_one_line(told, keep, of):
 
 def test_a_run_that_has_not_ended_says_so(told, keep, judged):
     lines = told("text", keep(judged({"heat n1": "pass"}), ended=""))
-    assert lines[1].startswith("not to be relied on: it has not ended")
+    assert lines[1].startswith("unreliable: it has not ended")
     assert "assay validate --resume 20261121T000000.000-abcdef" in lines[1]
 
 
 def test_a_comparison_tells_what_is_worse_first(told, day):
     lines = told("text", *day)
     assert lines[1] == "against 20261121T000000.000-abcdef, 2026-11-21 00:00 UTC, specs c0ffee000000, by ines"
-    assert lines[2] == "12 outcomes in both: 10 newly failing, 1 not known any more, 1 fixed"
+    assert lines[2] == "12 outcomes in both: 10 newly failing, 1 no longer known, 1 fixed"
     titles = [line for line in lines[3:] if line and not line.startswith(" ")]
     assert titles == [
         "newly failing: 10 outcomes, 2 of them known or on trial",
-        "not known any more: 1 outcome",
+        "no longer known: 1 outcome",
         "fixed: 1 outcome",
         "only in one of the runs",
     ]
@@ -101,5 +101,5 @@ def test_two_runs_alike_are_three_lines(told, keep, judged):
 def test_what_only_one_run_was_asked_for_is_said_once(told, keep, judged):
     whole = keep(judged({f"heat n000{number}": "pass" for number in range(1, 10)}))
     lines = told("text", whole, keep(judged({"heat n0001": "pass"})))
-    assert lines[2].endswith("; 8 only in the older run, as the other was not asked for them")
+    assert lines[2].endswith("; 8 only in the older run, which the other run was not asked to judge")
     assert lines[-1] == "  8 nodes only in the older run: n0002..n0009"

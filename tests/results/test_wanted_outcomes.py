@@ -49,19 +49,19 @@ def test_what_is_wanted_is_what_is_counted_and_told(stored, wanted, subjects):
 
 def test_a_run_that_judged_nothing_is_not_well_and_a_choice_of_nothing_may_be(keep, stored):
     with StoredRun.open(keep()) as empty:
-        assert not RunSummary(empty).well
-    assert RunSummary(stored, OutcomeFilter(verdicts=("skip",))).well
-    assert not RunSummary(stored, OutcomeFilter(verdicts=("fail",))).well
+        assert not RunSummary(empty).passed
+    assert RunSummary(stored, OutcomeFilter(verdicts=("skip",))).passed
+    assert not RunSummary(stored, OutcomeFilter(verdicts=("fail",))).passed
 
 
 @pytest.mark.parametrize(
     ("wanted", "what", "fix"),
     [
-        (OutcomeFilter(nodes=("n3",)), "the run judged no node n3", "it judged, among others, n1, n2"),
+        (OutcomeFilter(nodes=("n3",)), "the run judged no node n3", "the run has, among others, n1, n2"),
         (OutcomeFilter(pools=("h100-b",)), "no pool h100-b", "did you mean h100-a"),
         (OutcomeFilter(checks=("test_heet",)), "no check test_heet", "did you mean test_heat"),
         (OutcomeFilter(checks=("ow",)), "no check ow", "did you mean '*ow*'?"),
-        (OutcomeFilter(subjects=("zz*",)), "no subject zz*", "it judged, among others, h100-a/n1"),
+        (OutcomeFilter(subjects=("zz*",)), "no subject zz*", "the run has, among others, h100-a/n1"),
     ],
 )
 def test_a_name_that_the_run_does_not_have_is_refused_with_one_that_it_has(stored, wanted, what, fix):

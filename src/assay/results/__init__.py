@@ -1,1 +1,4 @@
-"""What a run came to: chosen, compared with another, and told in many formats. One module a format."""
+"""Takes the outcomes of runs. Stores, filters, compares and summarises them, and checks them against gates.
+
+Gives run files, formats for people and machines, history over years, and the overview report.
+"""

@@ -1,11 +1,10 @@
-"""What is steady: when a verdict flaps, and how far a measurement moves by itself. One rule, wherever values come from.
+"""The rules for flaky checks and for the noise of measurements, wherever the values come from.
 
-A check flaps on a subject when its verdict turned between pass and fail at least `MIN_FLAKY_TURNS` times in its last
-`WINDOW_RUNS` judgements. A measurement's noise is the spread of its values over up to `WINDOW_RUNS` documents before: 1.4826 × MAD,
-the standard deviation if they are normal (Rousseeuw and Croux, 1993). Where that is larger, it is what is usual for
-this measurement on other subjects, as few values often lie closer together than they should. More than `NOISE_FACTOR` its
-noise is further than it moves by itself. With fewer than `MIN_VALUES` values, or of a number that moves nowhere, its noise
-is not known, and nothing is claimed.
+A check is flaky on a subject when its verdict turned between pass and fail at least MIN_FLAKY_TURNS times in its last
+WINDOW_RUNS verdicts. The noise of a measurement is 1.4826 × MAD over up to WINDOW_RUNS earlier documents, the standard
+deviation of normal values (Rousseeuw and Croux, 1993). It is at least the median noise of that measurement on other
+subjects, since few values often lie too close together. A shift counts beyond NOISE_FACTOR × noise. With fewer than
+MIN_VALUES values, or where no subject's values vary, noise is unknown and no shift is reported.
 """
 
 from __future__ import annotations
@@ -17,19 +16,19 @@ from statistics import median
 from typing import NamedTuple
 
 WINDOW_RUNS = 10
-"""So many last judgements, or documents before, tell what is usual."""
+"""Number of verdicts, or of earlier documents, that the rules look at."""
 MIN_FLAKY_TURNS = 3
-"""Passing, failing, passing again and failing again: a part that broke once and was mended once turned twice."""
+"""For example pass, fail, pass, fail. A part that broke once and was repaired once has turned twice."""
 MIN_VALUES, NOISE_FACTOR = 5, 5.0
 MAX_SAMPLE_NODES = 60
-"""Nodes whose past tells what is usual; a median of so many is steady to a tenth."""
+"""Nodes from which the noise floor is estimated; the median of so many is accurate to about a tenth."""
 MAD_TO_DEVIATION = 1.4826
 SMALL_SAMPLE_FACTORS = {5: 1.206, 6: 1.200, 7: 1.140, 8: 1.129, 9: 1.107}
-"""What the spread of so few values is too small by (Croux and Rousseeuw, 1992); of more, n / (n - 0.8)."""
+"""Correction of the MAD for few values (Croux and Rousseeuw, 1992); for more values it is n / (n - 0.8)."""
 
 
 class MeasurementSeries(NamedTuple):
-    """One measurement of a check on a subject, the `n`th of its outcome."""
+    """One measurement of a check on a subject; `n` is its position in the outcome."""
 
     check: str
     subject: str
@@ -38,40 +37,37 @@ class MeasurementSeries(NamedTuple):
 
 
 NoiseFloors = Mapping[tuple[str, str], float]
-"""The noise that is usual, by check and the measurement's name."""
+"""The least noise of a measurement, by check and name."""
 
 
 def count_flaky_turns(verdicts: Sequence[str]) -> int:
-    """Return how often the last `WINDOW_RUNS` verdicts, in order, turned; 0 where that is too seldom to flap.
+    """Return how often the verdicts, in order, turned; 0 where that is too seldom to be flaky.
 
-    They are `pass` and `fail`: errors and skips are no verdicts on the part, and turn nothing.
+    `verdicts` are the last WINDOW_RUNS of `pass` and `fail`: errors and skips say nothing of the part.
     """
-    turned = sum(one != other for one, other in pairwise(verdicts))
-    return turned if turned >= MIN_FLAKY_TURNS else 0
+    turns = sum(earlier != later for earlier, later in pairwise(verdicts))
+    return turns if turns >= MIN_FLAKY_TURNS else 0
 
 
 def estimate_noise(values: Sequence[float], floor: float | None) -> float | None:
-    """Return the noise of a series by its last `WINDOW_RUNS` values and what is usual; None where it is not known."""
+    """Return the noise of a series from its last WINDOW_RUNS values and the noise floor; None where it is unknown."""
     return max(robust_deviation(values), floor) if len(values) >= MIN_VALUES and floor else None
 
 
 def exceeds_noise(one: float, other: float, noise: float) -> bool:
-    """Return whether two values are further apart than the measurement moves by itself."""
+    """Return whether two values are further apart than noise explains."""
     return abs(one - other) > NOISE_FACTOR * noise
 
 
 def robust_deviation(values: Sequence[float]) -> float:
-    """Return the robust standard deviation of values, at least `MIN_VALUES` of them."""
-    middle, number = median(values), len(values)
-    return (
-        MAD_TO_DEVIATION
-        * SMALL_SAMPLE_FACTORS.get(number, number / (number - 0.8))
-        * median(abs(value - middle) for value in values)
-    )
+    """Return the robust standard deviation of values, at least MIN_VALUES of them."""
+    middle, count = median(values), len(values)
+    correction = SMALL_SAMPLE_FACTORS.get(count, count / (count - 0.8))
+    return MAD_TO_DEVIATION * correction * median(abs(value - middle) for value in values)
 
 
 def estimate_noise_floors(known: Mapping[MeasurementSeries, Sequence[float]]) -> NoiseFloors:
-    """Return the median of the spreads of what is alike; none where that does not spread."""
+    """Return the median deviation over all series of each check and measurement, where it is above 0."""
     spreads: dict[tuple[str, str], list[float]] = defaultdict(list)
     for series, values in known.items():
         if len(values) >= MIN_VALUES:
@@ -80,6 +76,6 @@ def estimate_noise_floors(known: Mapping[MeasurementSeries, Sequence[float]]) ->
 
 
 def sample_nodes(nodes: Iterable[str]) -> list[str]:
-    """Return the nodes whose measurements tell the floors, spread over all of them; "" has what is on no node."""
+    """Return a sample of the nodes, spread evenly. "" stands for measurements of racks and fabrics."""
     every = sorted({*nodes, ""})
     return every[:: max(1, len(every) // MAX_SAMPLE_NODES)]

@@ -1,4 +1,4 @@
-"""What did not pass, a line each: what it is, where, by which check, and why."""
+"""Formats outcomes that did not pass as lines: verdict, place, check and reason."""
 
 from __future__ import annotations
 
@@ -12,24 +12,23 @@ from assay.results.run_summary import FailureGroup, RunSummary
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 MAX_SINGLE_FAILURES = 10
-"""So many failures, or fewer, are told one by one; more of them together, where they are alike."""
+"""Up to so many failures get a line each; more are grouped where they are similar."""
 SUBJECT_WIDTH = 18
 
 
-def format_problems(result: RunSummary, most: int) -> Iterator[str]:
-    """Yield what did not pass, at most so many lines, and how many more there are."""
-    groups = result.groups()
-    alone = sum(group.outcomes for group in groups if group.verdict == "fail") <= MAX_SINGLE_FAILURES
-    lines = [*_failure_lines(result)] if alone else [format_group(one) for one in groups if one.verdict == "fail"]
+def format_problems(summary: RunSummary, max_lines: int) -> Iterator[str]:
+    """Yield lines for what did not pass, at most `max_lines`, and how many more there are."""
+    groups = summary.groups()
+    failures = [group for group in groups if group.verdict == "fail"]
+    if sum(group.outcomes for group in failures) <= MAX_SINGLE_FAILURES:
+        failed = [outcome for outcome in summary.problems() if outcome.verdict == "fail"]
+        lines = [*map(format_outcome, sorted(failed, key=lambda outcome: not outcome.counts_against_subject))]
+    else:
+        lines = [*map(format_group, failures)]
     lines += [format_group(group) for group in groups if group.verdict != "fail"]
-    yield from lines[:most]
-    if len(lines) > most:
-        yield f"… and {len(lines) - most} lines more; `--check`, `--node` and the like say what to show"
-
-
-def _failure_lines(result: RunSummary) -> Iterator[str]:
-    failed = [one for one in result.problems() if one.verdict == "fail"]
-    yield from map(format_outcome, sorted(failed, key=lambda one: not one.counts_against_subject))
+    yield from lines[:max_lines]
+    if len(lines) > max_lines:
+        yield f"… and {len(lines) - max_lines} more lines; select with `--check`, `--node` and other options"
 
 
 def format_outcome(outcome: Outcome) -> str:
@@ -39,7 +38,7 @@ def format_outcome(outcome: Outcome) -> str:
 
 
 def format_group(group: FailureGroup) -> str:
-    """Return a group as a line: of one outcome itself, of more where they are, and the first as an example."""
+    """Return a group as a line; for several outcomes, it says where they are and gives one reason as an example."""
     word = verdict_word(group.verdict, group.known, observed=group.observed)
     check, subject, reason = group.example
     if group.outcomes == 1:
@@ -52,35 +51,35 @@ def format_group(group: FailureGroup) -> str:
 
 
 def verdict_word(verdict: CheckVerdict | str, known: str, *, observed: bool) -> str:
-    """Return the word that a line begins with; what is excused is `known`, what a check on trial says `trial`."""
+    """Return the first word of a line: the verdict, `known` if a known issue excuses it, `trial` at stage `observe`."""
     if verdict not in ("fail", "error"):
         return str(verdict)
     return "known" if known else "trial" if observed else str(verdict)
 
 
 def format_places(places: Sequence[str]) -> str:
-    """Return names of nodes, racks or fabrics: one itself, of many how many and the first."""
+    """Return names of nodes, racks or fabrics as text: one name, or the number and the first names."""
     if len(places) == 1:
         return places[0]
-    racks = [one for one in places if "/rack-" in one]
-    noun = "rack" if len(racks) == len(places) else "place" if any("/" in one for one in places) else "node"
+    is_rack = all("/rack-" in place for place in places)
+    noun = "rack" if is_rack else "place" if any("/" in place for place in places) else "node"
     return f"{format_count(len(places), noun)} ({format_list(fold_names(places), 4)})"
 
 
 def shorten_check(check: str) -> str:
-    """Return a check's id as people read it."""
+    """Return a check's id without `suites/`."""
     return check.removeprefix("suites/")
 
 
 def describe_run(run: SuiteRun) -> str:
-    """Return which run it is: id, time, specs and who."""
-    specs = f"specs {run.spec_commit[:12] or 'of no commit'}{' with changes' if run.dirty else ''}"
+    """Return a run's id, time, phases, specs and user as text."""
+    specs = f"specs {run.spec_commit[:12] or 'of no commit'}{' with uncommitted changes' if run.dirty else ''}"
     phases = f", {' and '.join(run.phases)}" if run.phases else ""
     return f"run {run.id}, {format_minute(run.at)}{phases}, {specs}{f', by {run.who}' if run.who else ''}"
 
 
 def escape_control(text: str) -> str:
-    r"""Return text with what a terminal would obey, which a node may have said, written as `\\x1b`."""
+    r"""Return text with control characters, which may come from a node, written as `\\x1b`."""
     return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
 
 

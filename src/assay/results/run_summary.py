@@ -1,6 +1,6 @@
-"""One run, as far as it is wanted: counted, put into groups of what failed alike, and read one outcome at a time.
+"""Summarises the filtered outcomes of one run: counts by verdict and place, and groups of similar failures.
 
-What failed alike: outcomes whose reasons are the same but for names and numbers are told once.
+Failures are similar where their reasons differ in node names and numbers only; a group is reported once.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
-from assay.model.outcome import CheckVerdict, Outcome, SuiteRun
+from assay.model.outcome import VERDICTS, CheckVerdict, Outcome, SuiteRun
 from assay.model.text_lists import format_count
 from assay.results.outcome_filter import NO_FILTER, FilterSql, OutcomeFilter, compile_filter
 from assay.results.store.reader import StoredRun
-from assay.results.store.schema import VERDICTS, deciding_condition
+from assay.results.store.schema import deciding_condition
 
 _NUMBERS = re.compile(r"\b\w*(?:\d\w*|(?<=\d)[.,](?=\d))+")
-"""Numbers, and all that has a digit in it: GUIDs, serial numbers, digests, `gpu3`."""
+"""Numbers, and words with a digit: GUIDs, serial numbers, digests, `gpu3`."""
 
 
 @dataclass(frozen=True, slots=True)
 class FailureGroup:
-    """Outcomes that did not pass, for one reason. `check` is "" where several checks say the same.
+    """Outcomes that did not pass, with similar reasons. `check` is "" where several checks have the same reason.
 
-    `places` are the nodes, or the racks and fabrics; `example` is the (check, subject, reason) of the first of them.
+    `places` are the nodes, racks or fabrics; `example` is (check, subject, reason) of one outcome.
     """
 
     verdict: CheckVerdict
@@ -42,15 +42,15 @@ class FailureGroup:
     example: tuple[str, str, str]
 
 
-def group_failures(connection: sqlite3.Connection, chosen: FilterSql, most: int = -1) -> list[FailureGroup]:
-    """Return the groups of all that did not pass, at most so many; what counts and is widest spread first."""
-    connection.create_function("shape", 2, normalise_reason, deterministic=True)
-    where, values = chosen.where("o", "o.verdict != 0")
-    return [_group(row) for row in connection.execute(_ALIKE.format(where=where), [*values, most])]
+def group_failures(connection: sqlite3.Connection, filter_sql: FilterSql, limit: int = -1) -> list[FailureGroup]:
+    """Return the groups of outcomes that did not pass, at most `limit`: those that count first, the widest first."""
+    connection.create_function("normalised", 2, normalise_reason, deterministic=True)
+    where, values = filter_sql.where("o", "o.verdict != 0")
+    return [_make_group(row) for row in connection.execute(_FAILURE_GROUPS.format(where=where), [*values, limit])]
 
 
 def normalise_reason(reason: str | None, node: str) -> str:
-    """Return a reason without what differs from node to node: the node's name, and words with digits."""
+    """Return a reason with 0 for what differs between nodes: the node's name, and words with digits."""
     return _normalise_numbers((reason or "").replace(node, "0") if node else reason or "")
 
 
@@ -60,19 +60,19 @@ def _normalise_numbers(reason: str) -> str:
 
 
 _FAIL = VERDICTS.index("fail")
-_ALIKE = f"""
+_FAILURE_GROUPS = f"""
 SELECT o.verdict, CASE o.verdict WHEN {_FAIL} THEN c.name ELSE '' END AS what, coalesce(k.text, '') AS known,
   o.observed IS NOT NULL AS observed, count(*) AS outcomes, count(DISTINCT c.name) AS checks,
   group_concat(DISTINCT coalesce(nullif(s.node, ''), s.name)) AS places, count(DISTINCT o.subject) AS subjects,
   c.name, min(s.name), coalesce(r.text, ''), o.verdict != {VERDICTS.index("skip")} AS bad
 FROM outcome o JOIN subject s ON s.id = o.subject JOIN check_ c ON c.id = o.check_
 LEFT JOIN text r ON r.id = o.reason LEFT JOIN text k ON k.id = o.known{{where}}
-GROUP BY o.verdict, what, known, observed, shape(r.text, s.node)
+GROUP BY o.verdict, what, known, observed, normalised(r.text, s.node)
 ORDER BY bad DESC, known != '' OR observed, o.verdict, subjects DESC, outcomes DESC, min(s.name), c.name LIMIT ?
 """
 
 
-def _group(row: tuple[Any, ...]) -> FailureGroup:
+def _make_group(row: tuple[Any, ...]) -> FailureGroup:
     verdict, check, known, observed, outcomes, checks, places, _, name, subject, reason, bad = row
     return FailureGroup(
         verdict=VERDICTS[verdict],
@@ -88,7 +88,7 @@ def _group(row: tuple[Any, ...]) -> FailureGroup:
 
 
 VERDICT_PHRASES = {"pass": "passed", "fail": "failed", "error": "could not be judged", "skip": "skipped"}
-_UNFINISHED = "it has not ended; if it was killed, `assay validate --resume {}` goes on with it"
+_UNFINISHED = "it has not ended; if it was killed, resume it: assay validate --resume {}"
 BAD_CODES = tuple(VERDICTS.index(verdict) for verdict in ("fail", "error"))
 _NOT_EXCUSED = deciding_condition("o")
 _JOINED = "FROM outcome o JOIN subject s ON s.id = o.subject"
@@ -96,7 +96,7 @@ _JOINED = "FROM outcome o JOIN subject s ON s.id = o.subject"
 
 @dataclass(frozen=True)
 class PlaceCounts:
-    """How the outcomes of one pool, fabric or node came out: how many of each verdict, and how many of them count."""
+    """The outcomes of one node, rack or fabric: their number by verdict, and the number of those that count."""
 
     scope: str
     name: str
@@ -105,73 +105,75 @@ class PlaceCounts:
 
 
 class RunSummary:
-    """What is `wanted` of a stored run; `root` is the fleet repository, where the suites are.
+    """The outcomes of a stored run that a filter selects. `root` is the fleet repository, which holds the suites.
 
-    `remark` is why the run is not to be relied on, whatever it says; "" for no reason. Of one that has not ended that
-    is the reason.
+    `remark` says why the run cannot be relied on, "" where it can: a run that has not ended cannot.
     """
 
     def __init__(
-        self, stored: StoredRun, wanted: OutcomeFilter = NO_FILTER, root: Path = Path(), remark: str = ""
+        self, stored: StoredRun, outcome_filter: OutcomeFilter = NO_FILTER, root: Path = Path(), remark: str = ""
     ) -> None:
-        self.stored, self.wanted, self.root = stored, wanted, root
-        self.remark = remark if "ended" in stored.about else _UNFINISHED.format(stored.run.id)
-        self._chosen = compile_filter(stored.connection, wanted)
+        self.stored, self.outcome_filter, self.root = stored, outcome_filter, root
+        self.remark = remark if stored.has_ended else _UNFINISHED.format(stored.run.id)
+        self._filter_sql = compile_filter(stored.connection, outcome_filter)
 
     @property
     def run(self) -> SuiteRun:
-        """What was asked, of which specs, by whom."""
+        """The run's identity."""
         return self.stored.run
 
     @property
     def ended(self) -> bool:
-        """Whether the run came to its end; else these are the outcomes so far."""
-        return "ended" in self.stored.about
+        """Whether the run has ended; if not, these are the outcomes so far."""
+        return self.stored.has_ended
 
     @property
-    def well(self) -> bool:
-        """Whether the run can be relied on, judged anything, and nothing that is wanted counts against the fleet."""
-        judged = self.counts.total() > 0 or self.wanted != NO_FILTER
-        return judged and not self.remark and not self.deciding.total()
+    def passed(self) -> bool:
+        """Whether the run can be relied on, has outcomes, and none that is selected counts against the fleet."""
+        is_judged = self.counts.total() > 0 or self.outcome_filter != NO_FILTER
+        return is_judged and not self.remark and not self.deciding.total()
 
     @cached_property
     def counts(self) -> Counter[str]:
-        """How many outcomes of each verdict there are."""
-        return self._counted()
+        """The number of outcomes of each verdict."""
+        return self._count_by_verdict()
 
     @cached_property
     def deciding(self) -> Counter[str]:
-        """How many failures and errors count, as nothing excuses them."""
-        return self._counted(_NOT_EXCUSED, f"o.verdict IN {BAD_CODES}")
+        """The number of failures and of errors that nothing excuses."""
+        return self._count_by_verdict(_NOT_EXCUSED, f"o.verdict IN {BAD_CODES}")
 
     @cached_property
     def nodes(self) -> int:
-        """How many nodes were judged."""
-        return self._number("count(DISTINCT nullif(s.node, ''))")
+        """The number of judged nodes."""
+        where, values = self._filter_sql.where()
+        query = f"SELECT count(DISTINCT nullif(s.node, '')) {_JOINED}{where}"
+        count: int = self.stored.connection.execute(query, values).fetchone()[0]
+        return count
 
     @cached_property
     def nodes_failing(self) -> tuple[str, ...]:
-        """The nodes (of racks and fabrics their own names) on which something counts."""
-        where, values = self._chosen.where("o", _NOT_EXCUSED, f"o.verdict IN {BAD_CODES}")
+        """The nodes, racks and fabrics with outcomes that count against them."""
+        where, values = self._filter_sql.where("o", _NOT_EXCUSED, f"o.verdict IN {BAD_CODES}")
         query = f"SELECT DISTINCT coalesce(nullif(s.node, ''), s.name) {_JOINED}{where} ORDER BY 1"
         return tuple(row[0] for row in self.stored.connection.execute(query, values))
 
-    def groups(self, most: int = -1) -> list[FailureGroup]:
-        """Return what did not pass, grouped by what it says; what counts and is widest spread first."""
-        return group_failures(self.stored.connection, self._chosen, most)
+    def groups(self, limit: int = -1) -> list[FailureGroup]:
+        """Return the groups of similar failures, at most `limit`: those that count first, the widest first."""
+        return group_failures(self.stored.connection, self._filter_sql, limit)
 
     def outcomes(self) -> Iterator[Outcome]:
-        """Yield every wanted outcome, by subject and check."""
-        return self.stored.outcomes(verdicts=self.wanted.verdicts, **self._names)
+        """Yield every selected outcome, by subject and check."""
+        return self.stored.outcomes(verdicts=self.outcome_filter.verdicts, **self._names)
 
     def problems(self) -> Iterator[Outcome]:
-        """Yield every wanted outcome that is no pass, by subject and check."""
-        verdicts = [one for one in self.wanted.verdicts or VERDICTS if one != "pass"]
+        """Yield every selected outcome that is no pass, by subject and check."""
+        verdicts = [verdict for verdict in self.outcome_filter.verdicts or VERDICTS if verdict != "pass"]
         return self.stored.outcomes(verdicts=verdicts, **self._names) if verdicts else iter(())
 
     def places(self) -> Iterator[PlaceCounts]:
-        """Yield how each node (or rack, or fabric) came out, those of one pool together."""
-        where, values = self._chosen.where()
+        """Yield the counts of each node, rack and fabric, by pool."""
+        where, values = self._filter_sql.where()
         scope, name = "substr(s.name, 1, instr(s.name, '/') - 1)", "coalesce(nullif(s.node, ''), s.name)"
         query = f"""SELECT {scope}, {name}, o.verdict, count(*), sum(o.verdict IN {BAD_CODES} AND {_NOT_EXCUSED})
             {_JOINED}{where} GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"""
@@ -188,30 +190,25 @@ class RunSummary:
 
     def headline(self) -> str:
         """Return the counts as a sentence."""
-        total = sum(self.counts.values())
+        total, nodes = format_count(self.counts.total(), "outcome"), format_count(self.nodes, "node")
         parts = [f"{self.counts[verdict]} {word}" for verdict, word in VERDICT_PHRASES.items() if self.counts[verdict]]
-        excused = self.counts["fail"] + self.counts["error"] - sum(self.deciding.values())
-        known = f" ({excused} of them known or on trial)" if excused else ""
-        return f"{format_count(total, 'outcome')} on {format_count(self.nodes, 'node')}: {', '.join(parts) or 'none'}{known}"
+        excused = self.counts["fail"] + self.counts["error"] - self.deciding.total()
+        note = f" ({excused} of them known or on trial)" if excused else ""
+        return f"{total} on {nodes}: {', '.join(parts) or 'none'}{note}"
 
     @cached_property
     def _names(self) -> dict[str, list[str]]:
-        """The names of wanted checks and subjects, as the store asks for them."""
-        connection, found = self.stored.connection, {}
-        if not self.wanted.all_subjects:
+        """The names of the selected checks and subjects, as arguments of `StoredRun.outcomes`."""
+        connection, names = self.stored.connection, {}
+        if not self.outcome_filter.all_subjects:
             rows = connection.execute("SELECT name, node FROM subject")
-            found["subjects"] = [name for name, node in rows if self.wanted.matches_subject(name, node)] or [""]
-        if self._chosen.checks is not None:
+            names["subjects"] = [name for name, node in rows if self.outcome_filter.matches_subject(name, node)] or [""]
+        if self._filter_sql.checks is not None:
             query = "SELECT name FROM check_ WHERE id IN (SELECT value FROM json_each(?))"
-            found["checks"] = [name for (name,) in connection.execute(query, [self._chosen.checks])] or [""]
-        return found
+            names["checks"] = [name for (name,) in connection.execute(query, [self._filter_sql.checks])] or [""]
+        return names
 
-    def _counted(self, *more: str) -> Counter[str]:
-        where, values = self._chosen.where("o", *more)
+    def _count_by_verdict(self, *conditions: str) -> Counter[str]:
+        where, values = self._filter_sql.where("o", *conditions)
         rows = self.stored.connection.execute(f"SELECT verdict, count(*) FROM outcome o{where} GROUP BY 1", values)
         return Counter({VERDICTS[code]: count for code, count in rows})
-
-    def _number(self, what: str) -> int:
-        where, values = self._chosen.where()
-        number: int = self.stored.connection.execute(f"SELECT {what} {_JOINED}{where}", values).fetchone()[0]
-        return number

@@ -60,8 +60,8 @@ def test_a_line_says_when_which_check_failed_and_recovered(ask, past) -> None:
         "2026-11-19 20:00 UTC  fail  h100-a/n0003       2 checks, 2 outcomes  it is a fail",
         f"2026-11-20 20:00 UTC  fail  {gpu}  production/test_gpu.py::test_gpu_temperature  it is a fail",
     ]
-    flap = f"{gpu}  production/test_gpu.py::test_gpu_temperature  turned 4 times in the last 5 judgements"
-    assert f"flaps {flap}, at last pass" in lines
+    flap = f"{gpu}  production/test_gpu.py::test_gpu_temperature  changed 4 times in the last 5 outcomes"
+    assert f"flaky {flap}, last pass" in lines
     assert (
         lines[-1]
         == "n0003: 15 outcomes of 5 runs from 2026-11-17 20:00 UTC to 2026-11-21 20:00 UTC; at last nothing failed"
@@ -112,13 +112,13 @@ def test_a_node_that_was_not_judged_is_said_and_one_that_does_not_exist_refused(
     assert ask("n0003", "--measurements", "--check", "x") == (
         "nothing was judged on n0003 in the last 90 days by checks such as x\n"
     )
-    with pytest.raises(AssayError, match="no node is called n00003"):
+    with pytest.raises(AssayError, match="there is no node n00003"):
         ask("n00003", "--outcomes")
 
 
 @pytest.mark.parametrize("words", [[], ["--measurements"]])
 def test_a_node_must_be_named_where_one_is_meant(ask, words) -> None:
-    with pytest.raises(AssayError, match="no node is named"):
+    with pytest.raises(AssayError, match="no node is given"):
         ask(*words)
 
 

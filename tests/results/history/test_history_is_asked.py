@@ -45,9 +45,9 @@ def test_a_check_that_failed_at_first_is_told_and_one_that_passed_is_not(reports
         (OutcomeQuery(nodes=["n2"]), {"n2"}),
         (OutcomeQuery(subjects=["h100-a/n3/gpu0"]), {"n3"}),
         (OutcomeQuery(checks=[OTHER]), {"n4"}),
-        (OutcomeQuery(fits="test_li*"), {"n4"}),
-        (OutcomeQuery(fits="suites/production/test_gpu*"), {"n1", "n2", "n3"}),
-        (OutcomeQuery(nodes=["n1", "n4"], fits="*temperature"), {"n1"}),
+        (OutcomeQuery(pattern="test_li*"), {"n4"}),
+        (OutcomeQuery(pattern="suites/production/test_gpu*"), {"n1", "n2", "n3"}),
+        (OutcomeQuery(nodes=["n1", "n4"], pattern="*temperature"), {"n1"}),
         (OutcomeQuery(nodes=["n9"]), set()),
     ],
 )

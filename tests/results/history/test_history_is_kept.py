@@ -27,6 +27,7 @@ from assay.results.store.reader import StoredRun
 WORDS = st.text(st.characters(codec="utf-8"), max_size=20) | st.sampled_from(
     ["\x00", "'", '"', "a\nb", "NULL", "\\N", "°"]
 )
+ARTEFACTS = st.builds(FailureArtefact, WORDS, WORDS, st.integers(0, 2**40))
 NUMBERS = st.floats(allow_nan=False)
 OUTCOMES_OF_ALL_KINDS = st.builds(
     Outcome,
@@ -46,7 +47,7 @@ OUTCOMES_OF_ALL_KINDS = st.builds(
     ).map(tuple),
     known=WORDS,
     observed=st.booleans(),
-    artefacts=st.lists(st.builds(FailureArtefact, WORDS, WORDS, st.integers(0, 2**40)), max_size=2, unique_by=lambda a: a.name)
+    artefacts=st.lists(ARTEFACTS, max_size=2, unique_by=lambda artefact: artefact.name)
     .map(lambda kept: tuple(sorted(kept, key=lambda artefact: artefact.name))),
 )  # fmt: skip
 MANY = st.lists(OUTCOMES_OF_ALL_KINDS, max_size=8, unique_by=lambda one: (one.check, one.subject))
@@ -113,7 +114,7 @@ def test_a_run_lies_in_the_partition_of_its_day(reports, said) -> None:
 
 def test_a_run_that_goes_on_is_not_kept_yet(reports, said) -> None:
     file = reports.stored([said()], ended="")
-    with pytest.raises(AssayError, match="not complete"):
+    with pytest.raises(AssayError, match="has not ended"):
         append_run(file, reports.home)
     assert append_missing_runs(reports.reports) == []
     assert held(reports) == set()
@@ -156,7 +157,7 @@ def test_history_that_cannot_be_written_is_told_and_the_run_stays(reports, said)
     reports.home.write_text("in the way")
     (trouble,) = append_missing_runs(reports.reports)
     assert (trouble.what.split(":")[0], trouble.where) == ("history cannot be written", str(reports.home))
-    with pytest.raises(AssayError, match="could not be kept in history"):
+    with pytest.raises(AssayError, match="cannot be added to history"):
         append_run(file, reports.home)
     with StoredRun.open(file) as stored:
         assert len(list(stored.outcomes())) == 1
@@ -332,5 +333,6 @@ def held(reports) -> set[str]:
 
 def started(line: str) -> subprocess.Popen[bytes]:
     """Run a line in a process of its own."""
-    imports = "import sys\nfrom pathlib import Path\nfrom assay.results.history.append import append_missing_runs, append_run\n"
+    imports = "import sys\nfrom pathlib import Path\n"
+    imports += "from assay.results.history.append import append_missing_runs, append_run\n"
     return subprocess.Popen([sys.executable, "-c", imports + line])

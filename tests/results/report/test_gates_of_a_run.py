@@ -130,7 +130,7 @@ def test_the_command_says_which_bound_is_missed_by_how_much_and_where_it_is_writ
     root = copied(runs, tmp_path)
     result = CliRunner().invoke(app, ["gate", "--fleet", str(root)])
     assert result.exit_code == 1
-    line = "MISSED h100-a: 90 % of 10 outcomes passed, at least 99 % is asked: missed by 9 points"
+    line = "MISSED h100-a: 90 % of 10 outcomes passed, at least 99 % is required: missed by 9 points"
     assert f"{line}  specs/gates/default.yaml:" in result.stdout
     plain = json.loads(CliRunner().invoke(app, ["gate", "last", "--fleet", str(root), "--format", "json"]).stdout)
     assert (plain["holds"], [bound["holds"] for bound in plain["bounds"]]) == (False, [False, True, True])

@@ -168,6 +168,6 @@ def test_a_collector_that_died_is_no_quiet_day(runs):
     day(runs, -24, {})
     runs.run(0, *(runs.outcome(node, verdict="error", reason="no evidence") for node in NODES))
     one = runs.overview()
-    assert headline(one) == "16 outcomes on 16 places cannot be judged any more since yesterday 12:00 UTC"
+    assert headline(one) == "16 outcomes on 16 places can no longer be judged since yesterday 12:00 UTC"
     assert where(one) == "everywhere (16 of 16 nodes)"
     assert "Nothing broke" not in text(render_overview(one))

@@ -73,9 +73,9 @@ def test_numbers_and_what_was_kept_stay_with_what_is_amiss_and_go_when_it_is_men
     first = runs.run(0, ill, runs.outcome("n0004", measurements=(width,)))
     with runs.standing(first) as standing:
         holders = {holder.name: holder for holder in standing.read_holders()}
-    (amiss,) = holders["n0003"].amiss
+    (amiss,) = holders["n0003"].abnormal
     assert (amiss.measurements, amiss.artefacts) == ((width,), (kept,))
-    assert holders["n0004"].amiss == []
+    assert holders["n0004"].abnormal == []
     runs.run(1, runs.outcome("n0003", hours=1))
     standing = runs.standing()
     for table in ("measurement", "artefact"):
@@ -90,7 +90,7 @@ def test_a_holder_counts_by_area(runs):
     assert (holder.name, holder.scope, holder.count(), holder.count(PASSING), holder.count(FAILING)) == (
         "n0003", "h100-a", 3, 2, 1,
     )  # fmt: skip
-    assert {(one.area, one.stands, one.count) for one in holder.counted} == {
+    assert {(one.area, one.status, one.count) for one in holder.status_counts} == {
         ("production/cooling", PASSING, 1), ("seatrial/gpu", PASSING, 1), ("seatrial/gpu", FAILING, 1),
     }  # fmt: skip
 
@@ -103,7 +103,7 @@ def test_what_is_declared_no_more_is_forgotten(runs):
     with runs.standing() as standing:
         standing.delete_undeclared({runs.outcome("n0003").check}, {"n0003"})
         (holder,) = standing.read_holders()
-        assert (holder.name, holder.count(), holder.amiss) == ("n0003", 1, [])
+        assert (holder.name, holder.count(), holder.abnormal) == ("n0003", 1, [])
 
 
 def test_what_broke_what_was_mended_and_what_is_unknown_now(runs):
@@ -114,7 +114,7 @@ def test_what_broke_what_was_mended_and_what_is_unknown_now(runs):
     standing = runs.standing()
     found = {change.holder: change for change in find_changes(standing, standing.list_reported_runs()[0].at)}
     assert [found[name].broke for name in names[:3]] == [True, False, False]
-    assert [found[name].mended for name in names[:3]] == [False, True, False]
+    assert [found[name].fixed for name in names[:3]] == [False, True, False]
     assert [found[name].lost for name in names[:3]] == [False, False, True]
     assert "n0006" not in found
 

@@ -25,6 +25,7 @@ RUN = SuiteRun(
     "20261121T205104.123-ab12cd", "2026-11-21T20:51:04+00:00", ("production",), ("n0001",), "c0ffee", True, "5", "me"
 )
 WORDS = st.text(st.characters(codec="utf-8"), max_size=20)
+ARTEFACTS = st.builds(FailureArtefact, WORDS, WORDS, st.integers(0, 2**40))
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
 MEASUREMENTS = st.builds(
     Measurement,
@@ -51,7 +52,7 @@ OUTCOMES = st.builds(
     measurements=st.lists(MEASUREMENTS, max_size=3).map(tuple),
     known=st.sampled_from(["", "https://issues.example/7"]),
     observed=st.booleans(),
-    artefacts=st.lists(st.builds(FailureArtefact, WORDS, WORDS, st.integers(0, 2**40)), max_size=2, unique_by=lambda a: a.name)
+    artefacts=st.lists(ARTEFACTS, max_size=2, unique_by=lambda artefact: artefact.name)
     .map(lambda kept: tuple(sorted(kept, key=lambda artefact: artefact.name))),
 )  # fmt: skip
 MANY = st.lists(OUTCOMES, max_size=12, unique_by=lambda outcome: (outcome.check, outcome.subject))
@@ -123,7 +124,6 @@ def test_a_part_that_cannot_be_read_is_named(tmp_path: Path) -> None:
 def test_a_later_process_goes_on_with_the_file(tmp_path: Path) -> None:
     path = store(tmp_path / "run.sqlite", ONE)
     writer = OutcomeWriter(path, RUN)
-    assert writer.read_written() == {(ONE.check, ONE.subject)}
     other = replace(ONE, subject="pool/n2")
     writer(other)
     writer.close()
@@ -133,7 +133,7 @@ def test_a_later_process_goes_on_with_the_file(tmp_path: Path) -> None:
 def test_the_run_and_what_else_is_known_of_it_come_back(tmp_path: Path) -> None:
     writer = OutcomeWriter(tmp_path / "run.sqlite", RUN, {"assay": "0.1.0", "ended": "no"})
     writer.set_about(ended="yes")
-    writer.left_out([("suites/a.py::test_a", "pool/n9")])
+    writer.add_left_out([("suites/a.py::test_a", "pool/n9")])
     writer.add_documents([("n1", "a1", "2026-11-21T20:00:00+00:00")])
     writer.close()
     with StoredRun.open(tmp_path / "run.sqlite") as run:

@@ -41,7 +41,7 @@ FAILURE_TEXTS: dict[CheckVerdict, str] = {"fail": "failed", "error": "could not 
 
 def show_node_outcomes(workspace: Workspace, node: str, days: int, check: str, form: str) -> None:
     """Print when which check of a node failed and recovered, and which checks are flaky."""
-    query = OutcomeQuery(nodes=[node], fits=check)
+    query = OutcomeQuery(nodes=[node], pattern=check)
     with _open_history(workspace) as history:
         extent = query_extent(history, query, days=days)
         turns = query_turns(history, query, days=days)
@@ -63,7 +63,7 @@ def show_node_measurements(workspace: Workspace, node: str, days: int, check: st
     if not node:
         raise AssayError("no node is given", fix="assay history NODE --measurements")
     with _open_history(workspace) as history:
-        found = query_noise(history, OutcomeQuery(nodes=[node], fits=check), days=days)
+        found = query_noise(history, OutcomeQuery(nodes=[node], pattern=check), days=days)
     if form == "json":
         measurements = [{**asdict(measurement), "times": measurement.times} for measurement in found]
         _print_json({"node": node, "days": days, "measurements": measurements})
@@ -76,7 +76,7 @@ def show_node_measurements(workspace: Workspace, node: str, days: int, check: st
 
 def show_pool_rates(workspace: Workspace, days: int, check: str, form: str) -> None:
     """Print the success rate of each pool by day, and the checks that are flakiest."""
-    query = OutcomeQuery(fits=check)
+    query = OutcomeQuery(pattern=check)
     with _open_history(workspace) as history:
         rates, flaky = query_pool_rates(history, query, days=days), query_flaky_checks(history, query, days=days)
     if form == "json":

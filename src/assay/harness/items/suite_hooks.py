@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from assay.harness.fixtures.check_fixtures import CheckFixtures
 from assay.fleet.fleet_cache import load_cached_fleet
+from assay.harness.fixtures.check_fixtures import CheckFixtures
 from assay.harness.items import terminal_report
 from assay.harness.items.item_factory import ItemFactory, wants_slim_items
 from assay.harness.items.ordinary_items import CONTEXT_KEY, OrdinaryItemHooks
@@ -147,7 +147,7 @@ class SuiteHooks:
     def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
         """Store what -k, -m or --deselect left out, so that it does not count as missing."""
         if self._delivery is not None:
-            self._delivery.left_out(self._name(item) for item in items if self.owns(item))
+            self._delivery.add_left_out(self._name(item) for item in items if self.owns(item))
 
     def close_delivery(self) -> None:
         """Write what was delivered to disk and close the file."""
@@ -196,7 +196,7 @@ class SuiteHooks:
         if self._delivery is not None and pattern != ANY_SUBJECT:
             selected_ids = {subject.id for subject in selected}
             left_out = (subject.id for subject in self.subjects.of_kind(kind) if subject.id not in selected_ids)
-            self._delivery.left_out((check.id, subject) for subject in left_out)
+            self._delivery.add_left_out((check.id, subject) for subject in left_out)
         return selected
 
     def _find_requested_ids(self, module: Path) -> RequestedIds | None:

@@ -1,6 +1,6 @@
-"""Evidence documents by name, each read from disk only when a check looks at it, the last few kept in memory.
+"""Evidence documents by name, each read from disk when a check first uses it; the last few stay in memory.
 
-What stops a check from being judged. None of these may end in a pass.
+Also the two exceptions for what cannot be read or judged. Neither may end in a pass.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from assay.model.evidence import FABRIC_EVIDENCE_PREFIX, EvidenceDocument
 
 
 class UnjudgeableCheck(Exception):
-    """The check itself cannot be judged: it asks for what does not exist, or breaks a rule of suites."""
+    """The check itself is at fault: it uses a name that does not exist, or breaks a rule of suites."""
 
 
 class ReadingUnavailable(Exception):
-    """A reading that is no value. `kind` is absent, unsupported or failed; `where` its path; `reason` why."""
+    """A reading has no value. `kind` is absent, unsupported or failed; `where` is its path, `reason` says why."""
 
     def __init__(self, kind: str, where: str, reason: str) -> None:
         super().__init__(f"{where}: {reason}" if where else reason)
@@ -29,22 +29,22 @@ class ReadingUnavailable(Exception):
 
 
 def unknown_name_error(name: str, where: str, known: Iterable[str]) -> UnjudgeableCheck:
-    """Return the complaint about a name that does not exist, with the ones that the author may have meant."""
+    """Return the error for a name that does not exist, with the names that the author may have meant."""
     names = sorted(known)
     near = get_close_matches(name, names, n=3) or names[:8]
-    there = f"; there is {', '.join(near)}" if near else "; nothing is there"
-    return UnjudgeableCheck(f"{where} has no {name!r}{there}")
+    hint = f"; there is {', '.join(near)}" if near else "; nothing is there"
+    return UnjudgeableCheck(f"{where} has no {name!r}{hint}")
 
 
 MAX_CACHED_DOCUMENTS = 24
-"""Documents in memory, about 1 MB each: more than a rack has nodes, and the fabrics' stay since all ask for them."""
+"""Documents in memory, about 1 MB each: more than a rack has nodes, and those of fabrics, which all checks share."""
 
 
 @dataclass(frozen=True, slots=True)
 class CachedEvidence:
-    """One evidence document, the hash that names it, and when it was collected (`at`, ISO 8601 UTC).
+    """One evidence document, its sha256, and the time of its collection (`at`, ISO 8601 UTC).
 
-    `walked` are its branches by path, as checks have come to them.
+    `branches` are those that checks have read, by path.
     """
 
     evidence: EvidenceDocument
@@ -53,33 +53,33 @@ class CachedEvidence:
     branches: dict[tuple[str, ...], Mapping[str, Any]] = field(default_factory=dict, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Write the time out once, since every outcome is dated."""
+        """Format the time once; every outcome carries it."""
         object.__setattr__(self, "at", self.evidence.at.isoformat())
 
 
 class EvidenceCache:
-    """The folder of the latest evidence, `NODE.json` each, with older documents in `../objects`."""
+    """The folder of the latest evidence, one `NODE.json` each; `../objects` holds older documents by digest."""
 
-    def __init__(self, folder: Path, most: int = MAX_CACHED_DOCUMENTS) -> None:
-        self.folder, self._most = folder, most
-        self._read: dict[str, CachedEvidence | ReadingUnavailable] = {}
+    def __init__(self, folder: Path, max_documents: int = MAX_CACHED_DOCUMENTS) -> None:
+        self.folder, self._max_documents = folder, max_documents
+        self._documents: dict[str, CachedEvidence | ReadingUnavailable] = {}
         self._last: tuple[str, CachedEvidence] | None = None
 
     def read_latest(self, name: str) -> CachedEvidence:
-        """Return the newest document of a node. Raises Silence where there is none, or none that can be read."""
+        """Return the latest document of a node or fabric. Raises ReadingUnavailable where none can be read."""
         if self._last is not None and self._last[0] == name:
             return self._last[1]
-        found = self._read.pop(name, None) or self._load(self.folder / f"{name}.json", name)
-        self._read[name] = found  # the one used last stands last
-        if len(self._read) > self._most:
-            del self._read[next(iter(self._read))]
+        found = self._documents.pop(name, None) or self._load(self.folder / f"{name}.json", name)
+        self._documents[name] = found  # at the end: the first one is the least recently used
+        if len(self._documents) > self._max_documents:
+            del self._documents[next(iter(self._documents))]
         if isinstance(found, ReadingUnavailable):
             raise ReadingUnavailable(found.kind, found.where, found.reason)
         self._last = name, found
         return found
 
     def read_stored(self, digest: str) -> EvidenceDocument | None:
-        """Return a stored document by its hash, None where it is not kept any more."""
+        """Return a stored document by its digest, None where it is gone or damaged."""
         path = self.folder.parent / "objects" / digest[:2] / f"{digest}.json"
         try:
             return EvidenceDocument.from_json(json.loads(path.read_bytes()))
@@ -91,11 +91,11 @@ class EvidenceCache:
             content = path.read_bytes()
             evidence = EvidenceDocument.from_json(json.loads(content))
         except FileNotFoundError:
-            if path.is_symlink():  # a run that is judged again names its documents
-                gone = f"the evidence {path.readlink().stem} of {name} is not there any more as it was judged"
+            if path.is_symlink():  # a run that is judged again links to its documents
+                gone = f"the evidence {path.readlink().stem} of {name}, on which the run was judged, is gone or changed"
                 return ReadingUnavailable("failed", "", gone)
-            how = "assay fabric scan" if name.startswith(FABRIC_EVIDENCE_PREFIX) else "assay observe"
-            return ReadingUnavailable("failed", "", f"no evidence of {name}; collect it with `{how}`")
+            command = "assay fabric scan" if name.startswith(FABRIC_EVIDENCE_PREFIX) else "assay observe"
+            return ReadingUnavailable("failed", "", f"no evidence of {name}; collect it with `{command}`")
         except (OSError, ValueError, KeyError, AttributeError, TypeError, RecursionError) as error:
             return ReadingUnavailable("failed", path.name, f"cannot be read as evidence: {error}")
         if evidence.node != name:
@@ -103,9 +103,9 @@ class EvidenceCache:
         return CachedEvidence(evidence, self._stored_digest(content) or evidence.digest())
 
     def _stored_digest(self, content: bytes) -> str:
-        """Return the digest of a document that the store holds in just these bytes, so that nothing need be made anew.
+        """Return the digest of a document whose exact bytes are in the store, "" where they are not.
 
-        "" where it does not; then they may not be in the form that is digested.
+        Only the store's form of a document has its digest; for other bytes it is computed from the content.
         """
         digest = hashlib.sha256(content).hexdigest()
         return digest if (self.folder.parent / "objects" / digest[:2] / f"{digest}.json").exists() else ""

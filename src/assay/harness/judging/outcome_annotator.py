@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class OutcomeAnnotator:
-    """Annotates the outcomes of one session. Artefacts are stored beside the file of outcomes; without one, not at all."""
+    """Annotates the outcomes of one session. Artefacts go beside the file of outcomes; without one there are none."""
 
     def __init__(self, fleet: Fleet, delivery: OutcomeDelivery | None, evidence_cache: EvidenceCache) -> None:
         self._fleet, self._delivery, self._evidence_cache = fleet, delivery, evidence_cache

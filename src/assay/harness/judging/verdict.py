@@ -1,17 +1,13 @@
-"""One check on one subject while it is judged: what it looked at, what it measured, what fell silent.
+"""The rules of judging: what a check may do, and how its exceptions become a verdict and one line of reason.
 
-Judging is done once: what would run a check again until it passes is refused, whichever plugin offers it.
-
-What may be tried again is collecting (`assay observe`), of which each document says when it was.
-
-From what a check raised to its verdict and one line of reason.
+`CheckContext` records what one check reads and measures on one subject. A check is judged once: marks and options that
+run it again until it passes are refused. Only collecting evidence may be repeated.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 
 import pytest
 
@@ -20,38 +16,41 @@ from assay.model.errors import AssayError
 from assay.model.outcome import CheckSubject, CheckVerdict, Measurement, Outcome
 
 RERUN_OPTIONS = ("reruns", "retries", "force_flaky")
-"""Of pytest-rerunfailures, pytest-retry and flaky; the first two may stand in an ini file too."""
+"""Options of pytest-rerunfailures, pytest-retry and flaky; an ini file can set the first two."""
 REFUSED_MARKS = {
     "xfail": "xfail does not exist here; a known issue is data, not code",
-    "flaky": "nothing is judged again until it passes; retries belong to collecting",
+    "flaky": "no check runs again until it passes; only collecting is retried",
 }
 
 
 def refuse_rerun_options(config: pytest.Config) -> None:
-    """Raise Trouble where this session shall run failed checks again."""
+    """Raise AssayError where an option would run failed checks again."""
     for name in RERUN_OPTIONS:
         if config.getoption(name, default=None) or _is_in_ini(config, name):
-            what = f"`{name}` is set: failed checks would be judged again until they pass"
-            raise AssayError(what, fix="leave it out for suites; collect again with `assay observe`, then judge once")
+            what = f"`{name}` is set: failed checks would run again until they pass"
+            raise AssayError(what, fix="unset it for suites; collect again with `assay observe`, then judge once")
 
 
 def _is_in_ini(config: pytest.Config, name: str) -> bool:
     try:
         return bool(config.getini(name))
-    except ValueError:  # no plugin knows it, so whatever a file says, nothing comes of it
+    except ValueError:  # no plugin has registered it, so it has no effect
         return False
 
 
 def refuse_excusing_marks(item: pytest.Item) -> None:
-    """Raise Unjudgeable for an item that is marked to be excused or judged again."""
-    for name, why in REFUSED_MARKS.items():
+    """Raise UnjudgeableCheck for an item that is marked to be excused or to run again."""
+    for name, reason in REFUSED_MARKS.items():
         if item.get_closest_marker(name):
-            raise UnjudgeableCheck(why)
+            raise UnjudgeableCheck(reason)
 
 
 @dataclass(slots=True)
 class CheckContext:
-    """Collects what the outcome will say. `check`, `phases`, `fault` and `active` come from the function's marks."""
+    """What one check reads and measures on one subject, for its outcome.
+
+    `check` is the check's id; `phases`, `fault` and `active` are its marks. `node` is "" for a rack or a fabric.
+    """
 
     check: str
     subject: CheckSubject
@@ -65,21 +64,24 @@ class CheckContext:
     documents: dict[str, CachedEvidence] = field(default_factory=dict)
 
     def read_document(self, name: str) -> CachedEvidence:
-        """Return the newest document of a node and remember that this verdict rests on it. Raises Silence."""
+        """Return the latest document of a node or fabric, and record that the verdict depends on it.
+
+        Raises ReadingUnavailable.
+        """
         if name not in self.documents:
             try:
                 self.documents[name] = self.evidence_cache.read_latest(name)
-            except ReadingUnavailable as silence:
-                raise self.note_unavailable(silence) from None
+            except ReadingUnavailable as unavailable:
+                raise self.note_unavailable(unavailable) from None
         return self.documents[name]
 
-    def note_unavailable(self, silence: ReadingUnavailable) -> ReadingUnavailable:
-        """Note a reading that gave no value: whatever the check makes of it, it cannot pass any more."""
-        self.unavailable_readings.append(silence)
-        return silence
+    def note_unavailable(self, unavailable: ReadingUnavailable) -> ReadingUnavailable:
+        """Record a reading without a value: even if the check catches the exception, it cannot pass."""
+        self.unavailable_readings.append(unavailable)
+        return unavailable
 
     def make_outcome(self, verdict: CheckVerdict, reason: str, duration_s: float) -> Outcome:
-        """Return the one outcome. It is dated by the oldest document that was looked at."""
+        """Return the outcome. Its time is that of the oldest document that the check read."""
         oldest = _oldest(self.documents)
         return Outcome(
             check=self.check,
@@ -100,11 +102,7 @@ class CheckContext:
 def _oldest(documents: Mapping[str, CachedEvidence]) -> CachedEvidence | None:
     if len(documents) == 1:  # nearly always
         return next(iter(documents.values()))
-    return min(documents.values(), key=_collection_time, default=None)
-
-
-def _collection_time(document: CachedEvidence) -> datetime:
-    return document.evidence.at
+    return min(documents.values(), key=lambda document: document.evidence.at, default=None)
 
 
 MAX_REASON_LENGTH = 500
@@ -112,7 +110,7 @@ EMPTY_SKIP_REASONS = ("", "unconditional skip", "Skipped")
 
 
 def convert_exception(error: BaseException) -> BaseException:
-    """Return what an exception of a check stands for: skips need a reason, xfail is refused, unsupported skips."""
+    """Return the exception that counts: a skip needs a reason, xfail is refused, an unsupported reading skips."""
     if isinstance(error, pytest.xfail.Exception):
         return UnjudgeableCheck("xfail does not exist here; a known issue is data, not code")
     if isinstance(error, pytest.skip.Exception) and str(error).strip() in EMPTY_SKIP_REASONS:
@@ -122,15 +120,15 @@ def convert_exception(error: BaseException) -> BaseException:
     return error
 
 
-def find_pass_objection(trial: CheckContext) -> BaseException | None:
-    """Return why a check that returned did not judge: it went on past a silent reading, or looked at nothing."""
-    if trial.unavailable_readings:
-        first = trial.unavailable_readings[0]
+def find_pass_objection(context: CheckContext) -> BaseException | None:
+    """Return why a check that returned has not passed: it ignored a missing reading, or read no evidence."""
+    if context.unavailable_readings:
+        first = context.unavailable_readings[0]
         return convert_exception(
             ReadingUnavailable(first.kind, first.where, f"{first.reason} (the check went on without it)")
         )
-    if not trial.documents:
-        return UnjudgeableCheck("passed without looking at any evidence")
+    if not context.documents:
+        return UnjudgeableCheck("passed without reading any evidence")
     return None
 
 
@@ -146,21 +144,21 @@ def find_phase_verdict(error: BaseException | None, when: str) -> CheckVerdict:
 
 
 def format_reason(error: BaseException) -> str:
-    """Return one line that says why: an assertion's message, a silence's path and reason, else type and message."""
+    """Return the reason in one line: an assertion's message, a reading's path and reason, else type and message."""
     if isinstance(error, ReadingUnavailable):
         text = f"{error.where}: {error.kind}: {error.reason}" if error.where else error.reason
     elif isinstance(
         error, AssertionError | UnjudgeableCheck | AssayError | pytest.fail.Exception | pytest.skip.Exception
     ):
-        text = _first(str(error))
+        text = _first_line(str(error))
     else:
-        text = f"{type(error).__name__}: {_first(str(error))}"
+        text = f"{type(error).__name__}: {_first_line(str(error))}"
     text = " ".join(text.split()).rstrip(": ") or type(error).__name__
     return text if len(text) <= MAX_REASON_LENGTH else f"{text[: MAX_REASON_LENGTH - 1]}…"
 
 
-def _first(text: str) -> str:
-    """Return the message's own line; of a bare assert also where its values came from."""
+def _first_line(text: str) -> str:
+    """Return the first line of a message; for an assert without a message also where its values came from."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if lines and lines[0].startswith("assert "):
         return " ".join(line.replace("+  where", "where", 1) for line in lines[:2])

@@ -1,4 +1,4 @@
-"""Shards as processes of this machine: a queue of them, some at a time, each with a deadline."""
+"""Runs shards as processes of this machine, some at a time, each with a deadline."""
 
 from __future__ import annotations
 
@@ -15,46 +15,46 @@ from assay.harness.plugin import PARENT_PID_VARIABLE
 from assay.harness.runs.sharding import EndedShard, RunShard, describe_exit, describe_timeout
 
 SHARD_INTERRUPT_GRACE_S = 10.0
-"""For what was interrupted to put its last outcomes on disk."""
+"""Time for an interrupted process to write its last outcomes."""
 ISOLATION_VARIABLES = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": ""}
-"""Nothing that happens to be installed or set may change a run, or slow it; `-p` loads what the user asks for."""
+"""Installed plugins and PYTEST_ADDOPTS must not change a run, or slow it; `-p` loads what the user wants."""
 
 
 @dataclass(frozen=True)
 class RunningShard:
-    """A shard that runs, and until when (monotonic seconds)."""
+    """A shard, its process, and its deadline (monotonic seconds)."""
 
     shard: RunShard
     process: subprocess.Popen[bytes]
-    until: float
+    deadline: float
 
 
 class LocalProcesses:
-    """`Shards` in at most `jobs` processes at a time. They end when this process does, however it ends."""
+    """A ShardRunner with at most `jobs` processes at a time. They end when this process ends, in whatever way."""
 
     def __init__(self, jobs: int) -> None:
         self._jobs, self._deadline_s = jobs, 0.0
         self._waiting, self._running = deque[RunShard](), list[RunningShard]()
 
     def start(self, shards: Sequence[RunShard], deadline_s: float) -> None:
-        """Begin with the first; the others follow as these end."""
+        """Start the first shards; the others follow as these end."""
         self._deadline_s = deadline_s
         self._waiting.extend(shards)
         self._fill()
 
     def collect_ended(self) -> list[EndedShard]:
-        """Return those that ended since the last look, and let others begin in their place."""
-        over = [(one, how) for one in self._running if (how := self._describe_end(one)) is not None]
-        self._running = [one for one in self._running if all(one is not other for other, _ in over)]
+        """Return the shards that ended since the last call, and start others in their place."""
+        ends = [(running, self._describe_end(running)) for running in self._running]
+        self._running = [running for running, failure in ends if failure is None]
         self._fill()
-        return [EndedShard(one.shard, how) for one, how in over]
+        return [EndedShard(running.shard, failure) for running, failure in ends if failure is not None]
 
     def list_running(self) -> list[RunShard]:
-        """Return those that have begun."""
-        return [one.shard for one in self._running]
+        """Return the shards that have started."""
+        return [running.shard for running in self._running]
 
     def stop(self) -> None:
-        """End all, what waits too."""
+        """End all shards, and drop those that wait."""
         self._waiting.clear()
         _end(self._running)
         self._running = []
@@ -65,41 +65,41 @@ class LocalProcesses:
             process = start_pytest(shard, shard.command, shard.environment)
             self._running.append(RunningShard(shard, process, time.monotonic() + self._deadline_s))
 
-    def _describe_end(self, one: RunningShard) -> str | None:
-        """Return how a shard ended, None while it goes on."""
-        code = one.process.poll()
-        if code is None and time.monotonic() < one.until:
+    def _describe_end(self, running: RunningShard) -> str | None:
+        """Return how a shard failed ("" for not at all), None while it runs."""
+        code = running.process.poll()
+        if code is None and time.monotonic() < running.deadline:
             return None
-        _end([one])
-        return describe_timeout(self._deadline_s) if code is None else describe_exit(code, one.shard.log)
+        _end([running])
+        return describe_timeout(self._deadline_s) if code is None else describe_exit(code, running.shard.log)
 
 
 def start_pytest(shard: RunShard, command: Sequence[str], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    """Start a shard's pytest by `command`, with `environment` on top of what is set. It ends when this process does."""
-    with shard.log.open("ab") as out:
+    """Start a shard's pytest by `command`, with `environment` added. It ends when this process ends."""
+    with shard.log.open("ab") as log:
         return subprocess.Popen(
             command,
             cwd=shard.folder,
             env={**os.environ, **ISOLATION_VARIABLES, **environment, PARENT_PID_VARIABLE: str(os.getpid())},
             stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=out,
-            process_group=0,  # what it starts ends with it
+            stdout=log,
+            stderr=log,
+            process_group=0,  # so that a signal reaches what it starts, too
         )
 
 
-def _end(some: Sequence[RunningShard]) -> None:
-    """Interrupt processes, as Ctrl-C does, so that they keep what they have; then kill them and what they started."""
-    until = time.monotonic() + SHARD_INTERRUPT_GRACE_S
-    for one in some:
-        _signal(one, signal.SIGINT)
-    for one in some:
+def _end(shards: Sequence[RunningShard]) -> None:
+    """Interrupt processes as Ctrl-C does, so that they write what they have; then kill them with their children."""
+    deadline = time.monotonic() + SHARD_INTERRUPT_GRACE_S
+    for running in shards:
+        _signal_group(running, signal.SIGINT)
+    for running in shards:
         with suppress(subprocess.TimeoutExpired):
-            one.process.wait(max(0.0, until - time.monotonic()))
-        _signal(one, signal.SIGKILL)
-        one.process.wait()
+            running.process.wait(max(0.0, deadline - time.monotonic()))
+        _signal_group(running, signal.SIGKILL)
+        running.process.wait()
 
 
-def _signal(one: RunningShard, number: signal.Signals) -> None:
+def _signal_group(running: RunningShard, number: signal.Signals) -> None:
     with suppress(ProcessLookupError, PermissionError):
-        os.killpg(one.process.pid, number)
+        os.killpg(running.process.pid, number)

@@ -1,8 +1,10 @@
-"""One shard of a run on another machine that shares a folder with us: `python -m assay.harness.runs.remote_shard FOLDER NUMBER`.
+"""Judges one shard of a run on another machine, which shares a folder with the one that started the run.
 
-SQLite's write-ahead log is not safe across machines. So a shard is judged into a file of its own machine. What that
-holds is copied every few seconds, and at the end, into a file that takes its place in the shared folder at once. So
-what lies there is a whole state, whoever is killed at any moment.
+`python -m assay.harness.runs.remote_shard FOLDER NUMBER`
+
+SQLite's write-ahead log is not safe across machines. So a shard is judged into a local file, and its content is copied
+to the shared folder every few seconds and at the end. Each copy replaces the last one atomically, so that a kill at any
+moment leaves a consistent file there.
 """
 
 from __future__ import annotations
@@ -28,64 +30,64 @@ from assay.harness.runs.local_processes import start_pytest
 from assay.harness.runs.sharding import RunShard, describe_exit
 from assay.results.store.reader import StoredRun
 
-SHARD_JOBS_FILE = "errands.json"
-SHARD_END_KEY = "errand"
-"""Says in a file that was delivered that it is the last, and how the shard ended: "" where all was judged."""
+SHARD_JOBS_FILE = "shard_jobs.json"
+SHARD_END_KEY = "shard_end"
+"""Key in `about` of the last file that a shard delivers; the value is the shard's failure, "" where all was judged."""
 DELIVERY_INTERVAL_S, PROCESS_POLL_S, INTERRUPT_GRACE_S = 5.0, 0.2, 10.0
 SHARD_LEDGER_VARIABLE = "ASSAY_LEDGER"
 
 
 @dataclass(frozen=True)
 class RemoteShard:
-    """A shard to judge, and the `folder` of all that both machines must see of it besides the fleet's."""
+    """A shard, and the `folder` with the files that both machines need besides the fleet's."""
 
     shard: RunShard
     folder: Path
 
     @property
     def delivered_store(self) -> Path:
-        """Where what was judged so far is put."""
+        """The shared copy of the shard's store."""
         return self.folder / self.shard.store.name
 
 
 def write_shard_jobs(folder: Path, shards: Sequence[RunShard], environment: Mapping[str, str]) -> list[RemoteShard]:
-    """Write down what is to be judged, for nobody else to read: a ledger's URL may hold a password."""
-    told = {one.number: asdict(one) | {"environment": {**environment, **one.environment}} for one in shards}
+    """Write the shards for `read_shard_job`. Only the owner may read the file: a ledger's URL may hold a password."""
+    jobs = {shard.number: asdict(shard) | {"environment": {**environment, **shard.environment}} for shard in shards}
     with os.fdopen(os.open(folder / SHARD_JOBS_FILE, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        json.dump(told, file, default=str)
+        json.dump(jobs, file, default=str)
     return [RemoteShard(shard, folder) for shard in shards]
 
 
 def read_shard_job(folder: Path, number: int) -> RemoteShard:
-    """Return what was written down of a shard."""
-    told: dict[str, Any] = json.loads((folder / SHARD_JOBS_FILE).read_text())[str(number)]
-    paths = {name: Path(told[name]) for name in ("folder", "store", "log")}
-    return RemoteShard(RunShard(number, tuple(told["command"]), environment=told["environment"], **paths), folder)
+    """Return a shard that `write_shard_jobs` wrote."""
+    job: dict[str, Any] = json.loads((folder / SHARD_JOBS_FILE).read_text())[str(number)]
+    paths = {name: Path(job[name]) for name in ("folder", "store", "log")}
+    return RemoteShard(RunShard(number, tuple(job["command"]), environment=job["environment"], **paths), folder)
 
 
-def run_remote_shard(errand: RemoteShard) -> None:
-    """Judge the shard, and deliver what that came to, also when this is told to end."""
-    told_to_end: list[int] = []
+def run_remote_shard(remote: RemoteShard) -> None:
+    """Judge a shard and deliver its outcomes, also when SIGTERM or SIGINT interrupts it."""
+    signals: list[int] = []
     for name in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(name, lambda number, _: told_to_end.append(number))
+        signal.signal(name, lambda number, _: signals.append(number))
     with tempfile.TemporaryDirectory(prefix="assay-") as home:
-        store = _copy_store_here(errand.shard, Path(home))
-        code = _wait_and_deliver(_start_pytest(errand, store), told_to_end, store, errand.delivered_store)
+        store = _copy_store_here(remote.shard, Path(home))
+        code = _wait_and_deliver(_start_pytest(remote, store), signals, store, remote.delivered_store)
         merge_worker_files(store)
-        said = describe_exit(code, errand.shard.log)
-        if not said or not told_to_end:
-            _write_shard_end(store, said)
-        _publish_store(store, errand.delivered_store)
+        failure = describe_exit(code, remote.shard.log)
+        if not failure or not signals:
+            _write_shard_end(store, failure)
+        _publish_store(store, remote.delivered_store)
 
 
 def read_shard_end(delivered: Path) -> str | None:
-    """Return how a shard ended by what it delivered, None where there is more to come."""
+    """Return the failure of a shard that has ended ("" for none) by its delivered file, None where more will come."""
     with StoredRun.open(delivered) as stored:
         return stored.about.get(SHARD_END_KEY)
 
 
 def _copy_store_here(shard: RunShard, home: Path) -> Path:
-    """Return this machine's copy of a shard's store. What is kept beside stores goes to where it would without us."""
+    """Return a local copy of a shard's store. Artefacts, which go beside stores, still reach their shared folder."""
     artefacts = artefact_folder(shard.store)
     artefacts.mkdir(parents=True, exist_ok=True)
     (home / artefacts.name).symlink_to(artefacts)
@@ -97,40 +99,38 @@ def _copy_store_here(shard: RunShard, home: Path) -> Path:
     return store
 
 
-def _start_pytest(errand: RemoteShard, store: Path) -> subprocess.Popen[bytes]:
-    shard = errand.shard
-    ledger = Path(shard.environment.get(SHARD_LEDGER_VARIABLE, os.environ.get(SHARD_LEDGER_VARIABLE, "")))
-    own = (
-        {SHARD_LEDGER_VARIABLE: str(shutil.copyfile(ledger, store.with_name(ledger.name)))}
-        if ledger.parent == errand.folder
-        else {}
-    )
+def _start_pytest(remote: RemoteShard, store: Path) -> subprocess.Popen[bytes]:
+    """Start pytest on local copies of the store, and of the ledger where that is a file in the shared folder."""
+    shard, environment = remote.shard, dict(remote.shard.environment)
+    ledger = Path(environment.get(SHARD_LEDGER_VARIABLE, os.environ.get(SHARD_LEDGER_VARIABLE, "")))
+    if ledger.parent == remote.folder:
+        environment[SHARD_LEDGER_VARIABLE] = str(shutil.copyfile(ledger, store.with_name(ledger.name)))
     command = [str(store) if word == str(shard.store) else word for word in shard.command]
-    return start_pytest(shard, command, {**shard.environment, **own})
+    return start_pytest(shard, command, environment)
 
 
-def _wait_and_deliver(process: subprocess.Popen[bytes], told_to_end: list[int], store: Path, delivered: Path) -> int:
-    """Return pytest's exit code, and deliver what there is while it runs. One that is to end gets a moment for that.
+def _wait_and_deliver(process: subprocess.Popen[bytes], signals: list[int], store: Path, delivered: Path) -> int:
+    """Deliver the store while pytest runs, and return its exit code. After a signal, pytest gets time to end.
 
-    A shared folder that cannot be written to just now is tried again.
+    A delivery that fails, as when the shared folder is away, is repeated.
     """
-    next_at, seen = time.monotonic() + DELIVERY_INTERVAL_S, _read_file_state(store)
+    next_delivery, delivered_state = time.monotonic() + DELIVERY_INTERVAL_S, _read_file_state(store)
     while (code := process.poll()) is None:
-        if told_to_end:
+        if signals:
             return _interrupt_pytest(process)
-        if time.monotonic() >= next_at:
-            if (state := _read_file_state(store)) != seen:
+        if time.monotonic() >= next_delivery:
+            if (state := _read_file_state(store)) != delivered_state:
                 with suppress(OSError, sqlite3.Error):
                     _publish_store(store, delivered)
-                    seen = state
-            next_at = time.monotonic() + DELIVERY_INTERVAL_S
+                    delivered_state = state
+            next_delivery = time.monotonic() + DELIVERY_INTERVAL_S
         time.sleep(PROCESS_POLL_S)
     return code
 
 
 def _interrupt_pytest(process: subprocess.Popen[bytes]) -> int:
     with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGINT)  # as Ctrl-C does, so that it puts on disk what it has
+        os.killpg(process.pid, signal.SIGINT)  # as Ctrl-C does, so that it writes what it has
     try:
         return process.wait(INTERRUPT_GRACE_S)
     except subprocess.TimeoutExpired:
@@ -139,18 +139,18 @@ def _interrupt_pytest(process: subprocess.Popen[bytes]) -> int:
 
 
 def _read_file_state(store: Path) -> list[tuple[int, int]]:
-    """Return what changes whenever something is written to a store."""
+    """Return times and sizes that change whenever a store is written to."""
     files = [path.stat() for path in (store, store.with_name(f"{store.name}-wal")) if path.exists()]
-    return [(one.st_mtime_ns, one.st_size) for one in files]
+    return [(status.st_mtime_ns, status.st_size) for status in files]
 
 
-def _write_shard_end(store: Path, said: str) -> None:
+def _write_shard_end(store: Path, failure: str) -> None:
     with closing(sqlite3.connect(store)) as data, data:
-        data.execute("INSERT OR REPLACE INTO about VALUES (?, ?)", (SHARD_END_KEY, said))
+        data.execute("INSERT OR REPLACE INTO about VALUES (?, ?)", (SHARD_END_KEY, failure))
 
 
 def _publish_store(store: Path, delivered: Path) -> None:
-    """Put a whole state of a store into the shared folder, in the place of the one before."""
+    """Replace the shared copy of a store by its present content, atomically."""
     state, part = store.with_name("state"), delivered.with_suffix(".part")
     delete_run_file(state)
     copy_database(store, state)
@@ -162,7 +162,7 @@ def _publish_store(store: Path, delivered: Path) -> None:
 
 
 def copy_database(database: Path, to: Path) -> None:
-    """Copy an SQLite file that others may be writing to, as one file that may be read from anywhere."""
+    """Copy an SQLite file that others may be writing to, to one file without write-ahead log."""
     with closing(sqlite3.connect(database, timeout=60)) as source, closing(sqlite3.connect(to)) as target:
         source.backup(target)
         target.execute("PRAGMA journal_mode = DELETE")

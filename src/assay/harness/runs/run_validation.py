@@ -1,6 +1,7 @@
-"""A run: pytest over the selected nodes, in shards, with every declared check accounted for, and kept in one file.
+"""Runs validation: pytest over the selected nodes in shards, an outcome for every declared check, one run file.
 
-One process at a time works on a run.
+`run_validation` starts a run, `resume_run` continues one that was cut short; both record it in the ledger. Only one
+process at a time works on a run.
 """
 
 from __future__ import annotations
@@ -46,19 +47,19 @@ from assay.model.fleet import Fleet
 from assay.model.outcome import Outcome, SuiteRun
 from assay.results.store.reader import StoredRun
 from assay.results.store.run_lookup import RUN_FILE, find_run
-from assay.results.store.run_manifest import ENDED_KEY, ENDED_WHOLE, RunManifest, create_run
+from assay.results.store.run_manifest import RunManifest, create_run
 
 
 @contextmanager
 def hold_run_lock(home: Path) -> Iterator[None]:
-    """Hold the lock of the run in `home`; it is let go when this process ends, however.
+    """Hold the lock of the run in `home`; the end of this process, in whatever way, releases it.
 
     Raises AssayError when another process holds it.
     """
 
     def refuse(holder: str) -> AssayError:
         what = f"process {holder or 'unknown'} is judging run {home.name}"
-        return AssayError(what, fix="wait for it, or end it and go on then")
+        return AssayError(what, fix="wait for that process, or end it; then resume the run")
 
     with hold_file_lock(home / "lock", 0, refuse, note=str(os.getpid())):
         yield
@@ -66,13 +67,12 @@ def hold_run_lock(home: Path) -> Iterator[None]:
 
 
 SHARD_DEADLINE_S = 600.0
-"""For one shard."""
 SHARD_POLL_S, PROGRESS_INTERVAL_S = 0.05, 1.0
 UNDELIVERED_REASONS = (NOT_DELIVERED_REASON, *UNJUDGED_PREFIXES)
 
 
 class RunInterrupted(KeyboardInterrupt):
-    """The user ended a run before it was through. `run` is its id; what it has judged is kept."""
+    """The user interrupted a run. `run` is its id; the outcomes so far are stored."""
 
     def __init__(self, run: str) -> None:
         super().__init__(run)
@@ -80,7 +80,7 @@ class RunInterrupted(KeyboardInterrupt):
 
 
 class RunNotRecorded(AssayError):
-    """A run was judged and is kept, but the ledger could not take it. `run` is its id; `resume_run` records it."""
+    """A run was judged and stored, but not recorded in the ledger. `run` is its id; `resume_run` records it."""
 
     def __init__(self, run: str, error: AssayError) -> None:
         super().__init__(error.what, where=error.where, fix=error.fix)
@@ -89,51 +89,55 @@ class RunNotRecorded(AssayError):
 
 @dataclass(frozen=True)
 class RunResult:
-    """A run that has ended. Its outcomes are in `stored`, and nowhere else: there may be a million."""
+    """A run that has ended. Its outcomes stay in the file, since there may be a million.
+
+    `judged` is False where the run had ended before, and was only recorded.
+    """
 
     stored: StoredRun
     judged: bool = True
 
     @property
     def run(self) -> SuiteRun:
-        """What was asked."""
+        """The run's identity."""
         return self.stored.run
 
     @cached_property
     def counts(self) -> Counter[str]:
-        """How many outcomes of each verdict there are."""
+        """The number of outcomes of each verdict."""
         return self.stored.counts()
 
     @cached_property
     def deciding(self) -> int:
-        """How many outcomes count against their subjects."""
+        """The number of outcomes that count against their subjects."""
         return self.stored.count_deciding()
 
     @property
-    def well(self) -> bool:
-        """Whether something was judged, nothing failed, and nothing was left unknown, but what is excused."""
+    def passed(self) -> bool:
+        """Whether anything was judged, and no outcome counts against its subject."""
         return bool(self.counts.total()) and not self.deciding
 
     @cached_property
     def missing(self) -> int:
-        """How many outcomes stand for what was declared and not delivered."""
-        ask = self.stored.connection.execute
-        reasons = [number for number, text in ask("SELECT id, text FROM text") if text.startswith(UNDELIVERED_REASONS)]
+        """The number of declared outcomes that were not delivered; each is stored as an error."""
+        execute = self.stored.connection.execute
+        texts = execute("SELECT id, text FROM text")
+        reasons = [number for number, text in texts if text.startswith(UNDELIVERED_REASONS)]
         query = "SELECT count(*) FROM outcome WHERE reason IN (SELECT value FROM json_each(?))"
-        count: int = ask(query, (json.dumps(reasons),)).fetchone()[0]
+        count: int = execute(query, (json.dumps(reasons),)).fetchone()[0]
         return count
 
     @property
-    def whole(self) -> bool:
-        """Whether every shard was judged to its end. Where not, the run can be gone on with."""
-        return self.stored.about[ENDED_KEY] == ENDED_WHOLE
+    def complete(self) -> bool:
+        """Whether every shard was judged to its end. A run that is not complete can be resumed."""
+        return self.stored.is_complete
 
 
 @dataclass(frozen=True)
-class RunMeans:
-    """With what runs are carried out: what runs their shards, how long one may take, and who hears how far it is.
+class RunOptions:
+    """How a run is executed: what runs its shards, the deadline of each, and what receives the progress.
 
-    `baseline` is the path or URL of the ledger that holds earlier passes, the fleet's own where none is given.
+    `baseline` is the path or URL of the ledger with earlier passes, "" for the fleet's own.
     """
 
     runner: ShardRunner = field(default_factory=lambda: LocalProcesses(1))
@@ -153,29 +157,29 @@ def run_validation(
     clock: Clock,
     jobs: int = 1,
     extra: Sequence[str] = (),
-    typed: str = "",
-    means: RunMeans | None = None,
+    user_selection: str = "",
+    options: RunOptions | None = None,
 ) -> RunResult:
-    """Judge `nodes` in `phases` (none: all) by the evidence in the folder `evidence`, and record what came out.
+    """Judge `nodes` in `phases` (none: all) on the evidence in the folder `evidence`, and record the outcomes.
 
-    The nodes are cut into shards, as many for each of `jobs` processes. `extra` goes to pytest; what it deselects is
-    not missed. `typed` is the selection in the user's words, to be remembered. Raises AssayError where there is nothing to
-    run, Unrecorded where the ledger cannot be written, Interrupted on Ctrl-C.
+    The nodes are cut into shards, equally many for each of `jobs` processes. `extra` are arguments for pytest; what
+    they deselect does not count as missing. `user_selection` is the selection as the user wrote it. Raises AssayError
+    where there is nothing to run, RunNotRecorded where the ledger cannot be written, RunInterrupted on Ctrl-C.
     """
-    chosen = tuple(name for name in fleet.nodes if name in set(nodes))
-    due = DueOutcomes.of_selection(NodeSelection(fleet, chosen), phases)
+    requested = set(nodes)
+    selected = tuple(name for name in fleet.nodes if name in requested)
+    due = DueOutcomes.of_selection(NodeSelection(fleet, selected), phases)
     if not len(due):
-        raise AssayError(
-            "no declared check is selected", fix="see specs/checks for the checks, their phases and subjects"
-        )
-    run = create_run(fleet, chosen, phases, clock.now())
+        fix = "see specs/checks for the checks, their phases and subjects"
+        raise AssayError("no declared check is selected", fix=fix)
+    run = create_run(fleet, selected, phases, clock.now())
     file = reports.resolve() / "runs" / run.id / RUN_FILE
     file.parent.mkdir(parents=True)
     with hold_run_lock(file.parent):
-        shards = count_shards(len(chosen), len(due), jobs, extra)
-        order = RunManifest.create(fleet, run, evidence.resolve(), extra, shards, typed)
-        write_empty_run(file, order).replace(file)
-        _run_shards(fleet, order, due, file, means or RunMeans(LocalProcesses(jobs)))
+        shards = count_shards(len(selected), len(due), jobs, extra)
+        manifest = RunManifest.create(fleet, run, evidence.resolve(), extra, shards, user_selection)
+        write_empty_run(file, manifest).replace(file)
+        _run_shards(fleet, manifest, due, file, options or RunOptions(LocalProcesses(jobs)))
         return _record_in_ledger(file, ledger, clock)
 
 
@@ -187,91 +191,87 @@ def resume_run(
     ledger: Ledger | None,
     clock: Clock,
     jobs: int = 1,
-    means: RunMeans | None = None,
+    options: RunOptions | None = None,
 ) -> RunResult:
-    """Go on with a run that was killed, interrupted, or that lost a shard; what was judged is not judged again.
+    """Continue a run that was killed, interrupted, or that lost a shard. What it has judged is not judged again.
 
-    `name` is its id, how that begins, `last`, `last~1`, …. Raises AssayError where the specs, suites or evidence are
-    others than the run began with, Interrupted on Ctrl-C.
+    `name` is the run's id or its start, `last`, `last~1`, … Raises AssayError where specs, suites or evidence have
+    changed since the run started, RunNotRecorded and RunInterrupted as `run_validation`.
     """
     file = find_run(reports.resolve(), name)
     with hold_run_lock(file.parent):
         with StoredRun.open(file) as stored:
-            order, lost = RunManifest.read(stored), _read_lost_outcomes(stored)
-            whole = stored.about.get(ENDED_KEY) == ENDED_WHOLE
-        if whole:
+            manifest, lost, is_complete = RunManifest.read(stored), _read_lost_outcomes(stored), stored.is_complete
+        if is_complete:
             delete_shard_files(file.parent)
             return replace(_record_in_ledger(file, ledger, clock), judged=False)
-        order.require_unchanged(fleet)
-        due = DueOutcomes.of_selection(NodeSelection(fleet, order.run.nodes), order.run.phases)
-        _run_shards(fleet, order, due, file, means or RunMeans(LocalProcesses(jobs)))
+        manifest.require_unchanged(fleet)
+        due = DueOutcomes.of_selection(NodeSelection(fleet, manifest.run.nodes), manifest.run.phases)
+        _run_shards(fleet, manifest, due, file, options or RunOptions(LocalProcesses(jobs)))
         return _record_in_ledger(file, ledger, clock, lost)
 
 
-def _run_shards(fleet: Fleet, order: RunManifest, due: DueOutcomes, file: Path, means: RunMeans) -> None:
-    shards = list(cut_into_shards(fleet, order, file.parent, _shard_environment(fleet, means.baseline)))
-    through = [EndedShard(shard) for shard in shards if is_shard_judged(shard)]
+def _run_shards(fleet: Fleet, manifest: RunManifest, due: DueOutcomes, file: Path, options: RunOptions) -> None:
+    # passed by environment, since other users can read a command, and a ledger's URL may hold a password
+    environment = {LEDGER_VARIABLE: options.baseline or locate_existing_ledger(fleet.root / ".assay")}
+    shards = list(cut_into_shards(fleet, manifest, file.parent, environment))
+    judged = [EndedShard(shard) for shard in shards if is_shard_judged(shard)]
     left = [shard for shard in shards if not is_shard_judged(shard)]
     try:
-        ended = [*through, *_collect_ended_shards(left, through, due, means)]
+        ended = [*judged, *_collect_ended_shards(left, judged, due, options)]
     except KeyboardInterrupt:
-        raise RunInterrupted(order.run.id) from None
+        raise RunInterrupted(manifest.run.id) from None
     finally:
-        means.runner.stop()
-    merge_shards(fleet, order, sorted(ended, key=lambda one: one.shard.number), file)
+        options.runner.stop()
+    merge_shards(fleet, manifest, sorted(ended, key=lambda end: end.shard.number), file)
 
 
 def _collect_ended_shards(
-    left: Sequence[RunShard], through: Sequence[EndedShard], due: DueOutcomes, means: RunMeans
+    left: Sequence[RunShard], judged: Sequence[EndedShard], due: DueOutcomes, options: RunOptions
 ) -> Iterator[EndedShard]:
-    """Yield each shard when it has ended, and tell how far all are."""
-    far, waiting, counted = RunProgress(due), len(left), 0.0
-    over = [one.shard for one in through]
-    means.runner.start(left, means.deadline_s)
+    """Run the shards that are left; yield each when it has ended, and report the progress of all."""
+    progress, waiting, reported_at = RunProgress(due), len(left), 0.0
+    newly_ended = [end.shard for end in judged]
+    options.runner.start(left, options.deadline_s)
     while waiting:
-        ended = means.runner.collect_ended()
-        for one in ended:
-            if not one.failure:
-                mark_shard_judged(one.shard)
-            yield one
-        waiting -= len(ended)
-        over += [one.shard for one in ended]
-        if means.progress and (over or time.monotonic() - counted > PROGRESS_INTERVAL_S):
-            means.progress(far.count(means.runner.list_running(), over))
-            over, counted = [], time.monotonic()
-        if waiting and not ended:
+        ends = options.runner.collect_ended()
+        for end in ends:
+            if not end.failure:
+                mark_shard_judged(end.shard)
+            yield end
+        waiting -= len(ends)
+        newly_ended += [end.shard for end in ends]
+        if options.progress and (newly_ended or time.monotonic() - reported_at > PROGRESS_INTERVAL_S):
+            options.progress(progress.count(options.runner.list_running(), newly_ended))
+            newly_ended, reported_at = [], time.monotonic()
+        if waiting and not ends:
             time.sleep(SHARD_POLL_S)
 
 
 def _record_in_ledger(
     file: Path, ledger: Ledger | None, clock: Clock, lost: Collection[tuple[str, str]] = ()
 ) -> RunResult:
-    """Return a run that has ended, recorded in the ledger.
+    """Record an ended run in the ledger, and return it.
 
-    What was lost or late says nothing of its node, and is told to the ledger once it is judged, as a run of its own.
+    Outcomes of lost or late shards say nothing of their nodes, so they are not recorded. When a resumed run has judged
+    them (`lost`), they are recorded as a run of their own.
     """
     result, now = RunResult(StoredRun.open(file)), clock.now()
     try:
         if ledger is not None and not ledger.record(result.run, _read_judged_outcomes(result.stored), now) and lost:
-            again = replace(result.run, id=f"{result.run.id}+{now:%Y%m%dT%H%M%S}", at=now.isoformat())
-            ledger.record(
-                again, (one for one in _read_judged_outcomes(result.stored) if (one.check, one.subject) in lost), now
-            )
+            resumed = replace(result.run, id=f"{result.run.id}+{now:%Y%m%dT%H%M%S}", at=now.isoformat())
+            judged = _read_judged_outcomes(result.stored)
+            ledger.record(resumed, (outcome for outcome in judged if (outcome.check, outcome.subject) in lost), now)
     except AssayError as error:
         raise RunNotRecorded(result.run.id, error) from error
     return result
 
 
 def _read_judged_outcomes(stored: StoredRun) -> Iterator[Outcome]:
-    return (one for one in stored.outcomes() if not one.reason.startswith(UNJUDGED_PREFIXES))
+    return (outcome for outcome in stored.outcomes() if not outcome.reason.startswith(UNJUDGED_PREFIXES))
 
 
 def _read_lost_outcomes(stored: StoredRun) -> set[tuple[str, str]]:
-    """Return check and subject of what was not judged since its shard was lost or late."""
+    """Return check and subject of the outcomes that lost or late shards did not reach."""
     errors = stored.outcomes(verdicts=["error"])
-    return {(one.check, one.subject) for one in errors if one.reason.startswith(UNJUDGED_PREFIXES)}
-
-
-def _shard_environment(fleet: Fleet, baseline: str) -> dict[str, str]:
-    """Return what the processes learn by environment, where a URL's password is not shown to everyone."""
-    return {LEDGER_VARIABLE: baseline or locate_existing_ledger(fleet.root / ".assay")}
+    return {(error.check, error.subject) for error in errors if error.reason.startswith(UNJUDGED_PREFIXES)}

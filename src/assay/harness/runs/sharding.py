@@ -1,6 +1,7 @@
-"""Shards of a run, whole nodes each, and what judges them: processes of this machine, or jobs of a cluster.
+"""Shards of a run: cutting the nodes into them, the protocol of what runs them, and how a shard has ended.
 
-Cuts a run into shards of whole nodes, so small that no process of it grows large.
+A shard holds whole nodes, and so few that its process stays small. `ShardRunner` is implemented by processes of this
+machine and by a Slurm job array.
 """
 
 from __future__ import annotations
@@ -22,15 +23,14 @@ from assay.results.store.writer import OutcomeWriter
 NO_TESTS_CODE = 5  # pytest's exit code when a selection, or an earlier session, leaves it nothing to run
 COMPLETE_EXIT_CODES = (0, 1, NO_TESTS_CODE)
 UNJUDGED_PREFIXES = ("lost: ", "deadline: ")
-"""How the reasons of what a shard did not come to begin. It is judged when its run is gone on with."""
+"""Prefixes of the reason of an outcome that its shard did not reach. A resumed run judges it."""
 
 
 @dataclass(frozen=True)
 class RunShard:
-    """One pytest: `command`, run in `folder` with `environment` on top of what is set, says all there is to do.
+    """One process of pytest: `command`, to be run in `folder` with `environment` added to the current one.
 
-    It adds outcomes to the file `store`, which is there already, and judges nothing again that is in it. What it
-    prints belongs into `log`.
+    It adds outcomes to the existing file `store`, and does not judge again what that holds. `log` takes its output.
     """
 
     number: int
@@ -43,91 +43,89 @@ class RunShard:
 
 @dataclass(frozen=True)
 class EndedShard:
-    """A shard that is over. `how` is "" where all was judged, else `lost: …` or `deadline: …`, for people."""
+    """A shard that has ended. `failure` is "" where all was judged, else `lost: …` or `deadline: …`, for people."""
 
     shard: RunShard
     failure: str = ""
 
 
 class ShardRunner(Protocol):
-    """Runs shards somewhere. Whoever implements it need not know what they judge."""
+    """Runs shards. An implementation need not know what they judge."""
 
     def start(self, shards: Sequence[RunShard], deadline_s: float) -> None:
-        """Begin with all of them, as many at once as there is room for, each with so many seconds once it runs.
+        """Start the shards, as many at a time as there is room for. The deadline of each starts when it runs.
 
-        What an earlier run that was killed has left running for the same shards is ended first.
+        Processes that a killed run left for the same shards are ended first.
         """
 
     def collect_ended(self) -> Sequence[EndedShard]:
-        """Return those that ended since the last look; their stores can be read here, and nobody writes to them."""
+        """Return the shards that ended since the last call. Their stores can be read, and no process writes to them."""
 
     def list_running(self) -> Sequence[RunShard]:
-        """Return those that have begun; how far they are may be read from their stores."""
+        """Return the shards that have started; their stores may show how far they are."""
 
     def stop(self) -> None:
-        """End what runs or waits, and return when nothing of it writes any more."""
+        """End the shards that run or wait, and return when no process writes for them."""
 
 
 def describe_exit(code: int, log: Path) -> str:
-    """Return how a pytest ended that was not killed for its deadline: "" where it is through with its shard."""
+    """Return how a pytest ended that did not reach its deadline, "" where it completed its shard."""
     if code in COMPLETE_EXIT_CODES:
         return ""
     if code < 0:
-        return f"lost: pytest was killed by {_signal(-code)}"
-    lines = [line.strip() for line in _text(log).splitlines() if line.strip()]
-    said = next((line for line in lines if line.startswith("ERROR")), lines[-1] if lines else "it said nothing")
-    return f"lost: pytest ended with {code}: {said}"
+        try:
+            name = signal.Signals(-code).name
+        except ValueError:
+            name = f"signal {-code}"
+        return f"lost: pytest was killed by {name}"
+    text = log.read_text(errors="replace") if log.exists() else ""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    last = next((line for line in lines if line.startswith("ERROR")), lines[-1] if lines else "")
+    return f"lost: pytest ended with {code}{f': {last}' if last else ' and printed nothing'}"
 
 
 def describe_timeout(deadline_s: float) -> str:
-    """Return what is said of a shard that took too long."""
-    return f"deadline: its shard was not through after {deadline_s:g} s"
-
-
-def _signal(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
-
-
-def _text(log: Path) -> str:
-    return log.read_text(errors="replace") if log.exists() else ""
+    """Return the failure of a shard that took too long."""
+    return f"deadline: its shard did not end within {deadline_s:g} s"
 
 
 MAX_SHARD_NODES, MAX_SHARD_OUTCOMES = 1000, 80_000
-"""Of a shard. So many outcomes take a process of about 120 MB, or of 220 where none of them is a pass."""
+"""Limits of one shard. Its process then takes about 120 MB, or 220 MB where no outcome is a pass."""
 NARROWING_OPTIONS = ("-k", "-m")
 JUDGED_KEY = "judged"
-"""Says of a shard's file that all is in it."""
+"""Key in `about` of a shard's file that holds all outcomes."""
 PYTEST_ARGUMENTS = ("-m", "pytest", "suites", "--import-mode=importlib", "-p", "no:cacheprovider", "-q")
-"""It captures what checks print: without, a line of dots never ends, and pytest measures it again with each dot."""
+"""With captured output (no -s): without, a line of dots never ends, and pytest measures it again with each dot."""
 
 
 def count_shards(nodes: int, due: int, jobs: int, extra: Sequence[str]) -> int:
-    """Return how many shards a run of `nodes` nodes and `due` outcomes is cut into: as many for each job.
+    """Return the number of shards for a run of `nodes` nodes and `due` outcomes: a multiple of `jobs`.
 
-    What -k or -m ask for is mostly little (unless they say what not); then there is one for each job.
+    -k and -m usually select little, so one shard for each job will do then, unless they exclude (`not`).
     """
-    narrowed = any(word.startswith(NARROWING_OPTIONS) for word in extra) and not any("not " in word for word in extra)
-    least = 1 if narrowed else max(-(-nodes // MAX_SHARD_NODES), -(-due // MAX_SHARD_OUTCOMES))
+    is_narrowed = any(word.startswith(NARROWING_OPTIONS) for word in extra) and not any(
+        "not " in word for word in extra
+    )
+    least = 1 if is_narrowed else max(-(-nodes // MAX_SHARD_NODES), -(-due // MAX_SHARD_OUTCOMES))
     return max(1, min(nodes, -(-least // jobs) * jobs))
 
 
-def cut_into_shards(fleet: Fleet, order: RunManifest, home: Path, environment: Mapping[str, str]) -> Iterator[RunShard]:
-    """Yield the shards of a run, whose files lie in the folder `home`; each has a store when it is yielded."""
-    options = [*_shard_options(fleet, order, home), *order.extra]
-    for number in range(1, order.shards + 1):
+def cut_into_shards(
+    fleet: Fleet, manifest: RunManifest, home: Path, environment: Mapping[str, str]
+) -> Iterator[RunShard]:
+    """Yield the shards of a run, whose files are in the folder `home`. Each store exists when its shard is yielded."""
+    options = [*_shard_options(fleet, manifest, home), *manifest.extra]
+    for number in range(1, manifest.shards + 1):
         store = home / f"share-{number}.sqlite"
-        OutcomeWriter(store, order.run).close()
-        words = ["--shard", f"{number}/{order.shards}", "--store", str(store), *options]
+        OutcomeWriter(store, manifest.run).close()
+        arguments = ["--shard", f"{number}/{manifest.shards}", "--store", str(store), *options]
         plugin = ["-p", "assay.harness.plugin", "--rootdir", str(fleet.root)]
-        command = (sys.executable, *PYTEST_ARGUMENTS, *plugin, *words)
+        command = (sys.executable, *PYTEST_ARGUMENTS, *plugin, *arguments)
         yield RunShard(number, command, fleet.root, environment, store, store.with_suffix(".log"))
 
 
 def mark_shard_judged(shard: RunShard) -> None:
-    """Note that a shard has judged all it can, so that nobody asks it again."""
+    """Record in a shard's file that it is judged, so that a resumed run does not run it again."""
     merge_worker_files(shard.store)
     connection = open_writable(shard.store)
     connection.execute("INSERT OR REPLACE INTO about VALUES (?, '')", (JUDGED_KEY,))
@@ -135,17 +133,17 @@ def mark_shard_judged(shard: RunShard) -> None:
 
 
 def is_shard_judged(shard: RunShard) -> bool:
-    """Return whether a shard has judged all it can."""
+    """Return whether a shard was judged to its end."""
     with StoredRun.open(shard.store) as stored:
         return JUDGED_KEY in stored.about
 
 
-def _shard_options(fleet: Fleet, order: RunManifest, home: Path) -> list[str]:
-    """Return the options of every shard. The names of many nodes do not fit into a command, so a file has them."""
-    words = ["--fleet", str(fleet.root), "--evidence", str(order.evidence)]
-    words += ["--phase", ",".join(order.run.phases)] if order.run.phases else []
-    if len(order.run.nodes) == len(fleet.nodes):
-        return words
+def _shard_options(fleet: Fleet, manifest: RunManifest, home: Path) -> list[str]:
+    """Return the options of every shard. Node names are in a file, since many do not fit into a command."""
+    options = ["--fleet", str(fleet.root), "--evidence", str(manifest.evidence)]
+    options += ["--phase", ",".join(manifest.run.phases)] if manifest.run.phases else []
+    if len(manifest.run.nodes) == len(fleet.nodes):
+        return options
     names = home / "nodes"
-    names.write_text(f"--node={','.join(order.run.nodes)}\n")
-    return [*words, f"@{names}"]
+    names.write_text(f"--node={','.join(manifest.run.nodes)}\n")
+    return [*options, f"@{names}"]

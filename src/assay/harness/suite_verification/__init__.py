@@ -1,1 +1,4 @@
-"""Holds every check to its recordings: it passes on the good one, and fails on what must make it fail."""
+"""Takes checks and recordings. Proves that each check passes on the good one and fails on each bad one.
+
+Gives the checks that are not proved.
+"""

@@ -1,6 +1,6 @@
 """Recordings: evidence that every check passes on, and for every check what must make it fail.
 
-`python -m assay.harness.suite_verification.recordings n0003 fabric-compute`: keep the last evidence as the recordings of the suites.
+`python -m assay.harness.suite_verification.recordings n0003 fabric-compute` stores the last evidence as recordings.
 
 The first document of a node spec is what every check must pass on; `suites/recordings/*.yaml` says how each check is
 made to fail on it. Record anew when the probe, the BMC reader or the specs learn something.
@@ -65,7 +65,7 @@ class MustFailCase(StrictModel):
     `leaves` maps a path (`probe/gpu/count`, channel first) to the leaf or branch that is put there; null takes it
     away. `edits` are replacements in what the tools of a fabric's scan printed, each of which must apply exactly once.
     `subject` is the part that is judged, "" for the node, rack or fabric itself. `says` must be in the reason.
-    `read_check_recording` names the recording that is changed, where several could be: a node spec's, or `fabric-DESIGN`.
+    `read_check_recording` names the recording to change: that of a node spec, or `fabric-DESIGN`.
     """
 
     name: str

@@ -1,1 +1,4 @@
-"""Takes two run files and the earlier runs; pairs outcomes by name and classifies each change; gives changes, flaky checks and shifted measurements."""
+"""Takes two run files, and the runs before them. Pairs their outcomes by name and classifies each change.
+
+Gives changes, groups of similar changes, flaky checks and measurements that shifted.
+"""

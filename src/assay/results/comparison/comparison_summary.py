@@ -1,8 +1,6 @@
-"""Changes between two runs, those that are alike together: of one kind, for one reason.
+"""Summarises a comparison of two runs: groups of similar changes, flaky checks, shifted measurements, in sections.
 
-All that is told of two runs: how outcomes changed, which checks flap, which measurements moved.
-
-What is told of a comparison, in sections: what is worse first, what changed alike together.
+Changes are similar where they are of one kind and their reasons differ in node names and numbers only.
 """
 
 from __future__ import annotations
@@ -27,24 +25,24 @@ from assay.results.run_summary import normalise_reason
 
 KIND_TITLES: dict[ChangeKind, str] = {
     "new_failure": "newly failing",
-    "newly_unknown": "not known any more",
-    "unexcused": "not excused any more",
+    "newly_unknown": "no longer known",
+    "unexcused": "no longer excused",
     "unseen": "wrong where the older run did not look",
     "still_failing": "still failing",
     "still_unknown": "still not known",
-    "vanished": "not judged any more",
+    "vanished": "no longer judged",
     "fixed": "fixed",
     "judged_again": "passing, and not known before",
     "appeared": "judged for the first time",
 }
 UNKNOWN_VERDICTS = ("error", "skip")
-"""Of these, one cause is often many checks'."""
+"""Verdicts for which one cause often affects many checks of a node."""
 EARLIER_VERDICT_PHRASES = {"pass": "passed", "fail": "failed", "error": "could not be judged", "skip": "was skipped"}
 
 
 @dataclass
 class ChangeGroup:
-    """Changes of one kind for one reason; `example` is the first of them."""
+    """Similar changes of one kind; `example` is the first of them."""
 
     example: OutcomeChange
     outcomes: int
@@ -53,79 +51,72 @@ class ChangeGroup:
 
     @property
     def kind(self) -> ChangeKind:
-        """What became of them."""
+        """The kind of the changes."""
         return self.example.kind
 
     @property
     def decides(self) -> bool:
-        """Whether they count."""
+        """Whether the changes count."""
         return self.example.decides
 
     @property
     def description(self) -> str:
-        """Where and why, in words."""
-        one = self.example
+        """Places and reason as text."""
+        example, reason = self.example, _describe_reason(self.example)
         if self.outcomes == 1:
-            return f"{one.subject}: {_describe_reason(one)}"
-        return f"{self.outcomes} outcomes on {format_places(list(self.places))}, first {one.subject}: {_describe_reason(one)}"
+            return f"{example.subject}: {reason}"
+        return f"{self.outcomes} outcomes on {format_places(list(self.places))}, first {example.subject}: {reason}"
 
     @property
     def line(self) -> str:
         """One line for people."""
-        one = self.example
-        word = verdict_word(one.now or "gone", one.known, observed=one.observed)
-        what = shorten_check(one.check) if len(self.checks) == 1 else format_count(len(self.checks), "check")
+        example, reason = self.example, _describe_reason(self.example)
+        word = verdict_word(example.now or "gone", example.known, observed=example.observed)
+        what = shorten_check(example.check) if len(self.checks) == 1 else format_count(len(self.checks), "check")
         if self.outcomes == 1:
-            return f"{word:<5} {one.subject:<{SUBJECT_WIDTH}} {what}  {_describe_reason(one)}"
-        first = f" ({one.subject})" if len(self.places) > 1 else ""
-        many = f"{what}, {self.outcomes} outcomes" if self.outcomes > len(self.places) else what
-        return f"{word:<5} {format_places(list(self.places)):<{SUBJECT_WIDTH}} {many}  {_describe_reason(one)}{first}"
+            return f"{word:<5} {example.subject:<{SUBJECT_WIDTH}} {what}  {reason}"
+        first = f" ({example.subject})" if len(self.places) > 1 else ""
+        what += f", {self.outcomes} outcomes" if self.outcomes > len(self.places) else ""
+        return f"{word:<5} {format_places(list(self.places)):<{SUBJECT_WIDTH}} {what}  {reason}{first}"
 
 
 def group_changes(comparison: RunComparison) -> list[ChangeGroup]:
-    """Return what changed, alike changes together; what is widest spread first within each kind."""
-    together = []
+    """Return groups of similar changes by kind; within a kind those that count first, the widest first."""
+    groups = []
     for kind in CHANGE_KINDS:
         of_kind = _group_kind(comparison, kind)
-        together += sorted(of_kind, key=lambda one: (not one.decides, -len(one.places), -one.outcomes))
-    return together
+        groups += sorted(of_kind, key=lambda group: (not group.decides, -len(group.places), -group.outcomes))
+    return groups
 
 
 def _group_kind(comparison: RunComparison, kind: ChangeKind) -> list[ChangeGroup]:
-    together: dict[tuple[object, ...], ChangeGroup] = {}
-    for one in comparison.changes(kind):
-        check = "" if one.now in UNKNOWN_VERDICTS or (one.now == "pass" and one.was in UNKNOWN_VERDICTS) else one.check
-        key = (
-            check,
-            one.now,
-            normalise_reason(one.reason or one.was_reason, one.node),
-            one.known,
-            one.observed,
-            one.decides,
-        )
-        known = together.get(key)
-        if known is None:
-            known = together[key] = ChangeGroup(one, 0, {}, set())
-        known.outcomes += 1
-        known.places[one.node or one.subject] = None
-        known.checks.add(one.check)
-    return list(together.values())
+    groups: dict[tuple[object, ...], ChangeGroup] = {}
+    for change in comparison.changes(kind):
+        of_any_check = change.now in UNKNOWN_VERDICTS or (change.now == "pass" and change.was in UNKNOWN_VERDICTS)
+        reason = normalise_reason(change.reason or change.was_reason, change.node)
+        excuse = change.known, change.observed, change.decides
+        key = ("" if of_any_check else change.check, change.now, reason, *excuse)
+        group = groups.get(key)
+        if group is None:
+            group = groups[key] = ChangeGroup(change, 0, {}, set())
+        group.outcomes += 1
+        group.places[change.node or change.subject] = None
+        group.checks.add(change.check)
+    return list(groups.values())
 
 
-def _describe_reason(one: OutcomeChange) -> str:
-    if one.kind in ("fixed", "judged_again", "vanished"):
-        return (
-            f"{EARLIER_VERDICT_PHRASES[one.was]} before{f': {escape_control(one.was_reason)}' if one.was_reason else ''}"
-            if one.was
-            else ""
-        )
-    before = f" ({EARLIER_VERDICT_PHRASES[one.was]} before)" if one.was and one.kind == "newly_unknown" else ""
-    return f"{escape_control(one.reason)}{before}{f'  [{one.known}]' if one.known else ''}"
+def _describe_reason(change: OutcomeChange) -> str:
+    before = f"{EARLIER_VERDICT_PHRASES[change.was]} before" if change.was else ""
+    if change.kind in ("fixed", "judged_again", "vanished"):
+        reason = f": {escape_control(change.was_reason)}" if change.was and change.was_reason else ""
+        return before + reason
+    note = f" ({before})" if before and change.kind == "newly_unknown" else ""
+    return f"{escape_control(change.reason)}{note}{f'  [{change.known}]' if change.known else ''}"
 
 
 @dataclass(frozen=True)
 class RunDifferences:
-    """A comparison, its changes gathered, and what only more runs than two can tell; `root` is the repository."""
+    """A comparison with its groups of changes, flaky outcomes and shifts. `root` is the fleet repository."""
 
     comparison: RunComparison
     groups: tuple[ChangeGroup, ...] = ()
@@ -145,58 +136,57 @@ class RunDifferences:
 
 
 def collect_differences(comparison: RunComparison, earlier: Sequence[Path], root: Path = Path()) -> RunDifferences:
-    """Return what there is to tell of a comparison; `earlier` are the files of the runs before the new one."""
-    flaps, movements = find_flaky_outcomes(comparison, earlier), find_shifts(comparison, earlier)
-    return RunDifferences(comparison, tuple(group_changes(comparison)), tuple(flaps), tuple(movements), root)
+    """Return a comparison with all that is derived from it. `earlier` are the files of the runs before the new one."""
+    flaky, shifted = find_flaky_outcomes(comparison, earlier), find_shifts(comparison, earlier)
+    return RunDifferences(comparison, tuple(group_changes(comparison)), tuple(flaky), tuple(shifted), root)
 
 
 @dataclass(frozen=True)
 class ComparisonSection:
-    """A part of what is told; `worse`: nobody had to know of it before."""
+    """A section of the summary. `worse`: it holds changes for the worse."""
 
     title: str
     lines: list[str]
     worse: bool = False
 
 
-def format_comparison_headline(found: RunDifferences) -> str:
-    """Return how much changed, as a sentence."""
-    comparison = found.comparison
+def format_comparison_headline(differences: RunDifferences) -> str:
+    """Return the counts of a comparison as a sentence."""
+    comparison = differences.comparison
     parts = [f"{comparison.counts[kind]} {KIND_TITLES[kind]}" for kind in CHANGE_KINDS if comparison.counts[kind]]
-    said = ", ".join(parts) or "nothing changed"
-    return f"{format_count(comparison.both, 'outcome')} in both: {said}{_format_unasked(comparison)}"
+    changes = ", ".join(parts) or "nothing changed"
+    return f"{format_count(comparison.both, 'outcome')} in both: {changes}{_format_unasked(comparison)}"
 
 
-def make_comparison_sections(found: RunDifferences) -> Iterator[ComparisonSection]:
-    """Yield the sections that have something to say."""
+def make_comparison_sections(differences: RunDifferences) -> Iterator[ComparisonSection]:
+    """Yield the sections that are not empty."""
+    comparison = differences.comparison
     for kind in CHANGE_KINDS:
-        lines = [one.line for one in found.groups if one.kind == kind]
+        lines = [group.line for group in differences.groups if group.kind == kind]
         if lines and kind != "appeared":
-            yield ComparisonSection(_title(found.comparison, kind), lines, worse=kind in WORSE_KINDS)
-    if found.flaky:
-        part = (
-            ""
-            if is_every_candidate_read(found.comparison)
-            else f", among the first {MAX_FLAKY_CANDIDATES} that changed"
-        )
-        yield ComparisonSection(f"flapping{part}", [one.line for one in found.flaky])
-    if found.shifted:
-        yield ComparisonSection("measurements that moved more than their noise", [one.line for one in found.shifted])
-    if lines := list(_list_appeared_and_vanished(found.comparison)):
+            yield ComparisonSection(_title(comparison, kind), lines, worse=kind in WORSE_KINDS)
+    if differences.flaky:
+        first = f"among the first {MAX_FLAKY_CANDIDATES} that changed"
+        title = "flaky" if is_every_candidate_read(comparison) else f"flaky, {first}"
+        yield ComparisonSection(title, [outcome.line for outcome in differences.flaky])
+    if differences.shifted:
+        lines = [shift.line for shift in differences.shifted]
+        yield ComparisonSection("measurements that shifted by more than their noise", lines)
+    if lines := list(_list_appeared_and_vanished(comparison)):
         yield ComparisonSection("only in one of the runs", lines)
 
 
 def _title(comparison: RunComparison, kind: ChangeKind) -> str:
     count = comparison.counts[kind]
     excused = count - comparison.deciding[kind] if kind in ("new_failure", "unseen", "still_failing") else 0
-    known = f", {excused} of them known or on trial" if excused else ""
-    return f"{KIND_TITLES[kind]}: {format_count(count, 'outcome')}{known}"
+    note = f", {excused} of them known or on trial" if excused else ""
+    return f"{KIND_TITLES[kind]}: {format_count(count, 'outcome')}{note}"
 
 
 def _format_unasked(comparison: RunComparison) -> str:
     old, new = comparison.apart
     parts = [f"{old} only in the older run"] * bool(old) + [f"{new} only in the newer"] * bool(new)
-    return f"; {' and '.join(parts)}, as the other was not asked for them" if parts else ""
+    return f"; {' and '.join(parts)}, which the other run was not asked to judge" if parts else ""
 
 
 def _list_appeared_and_vanished(comparison: RunComparison) -> Iterator[str]:

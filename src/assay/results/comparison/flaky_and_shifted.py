@@ -1,6 +1,6 @@
-"""Measurements that moved more between two runs than they move by themselves, as `harness.steadiness` has it.
+"""Finds flaky checks and shifted measurements among the changes of two runs, from the files of earlier runs.
 
-Which checks change their mind, of what changed between two runs or fails still.
+The rules are in `results.flaky_and_noise_rules`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from itertools import islice
 from pathlib import Path
 from statistics import median
 
+from assay.model.outcome import VERDICTS
 from assay.model.traced_values import format_value
 from assay.results.comparison.paired_runs import PAIRED_FROM_NEW
 from assay.results.comparison.run_comparison import ChangeKind, RunComparison
@@ -31,7 +32,6 @@ from assay.results.flaky_and_noise_rules import (
 from assay.results.outcome_lines import SUBJECT_WIDTH, shorten_check
 from assay.results.store.reader import StoredRun
 from assay.results.store.run_lookup import open_newest_first
-from assay.results.store.schema import VERDICTS
 
 FLAKY_CANDIDATE_KINDS: tuple[ChangeKind, ...] = (
     "new_failure",
@@ -57,42 +57,41 @@ class FlakyOutcome:
     @property
     def line(self) -> str:
         """One line for people."""
-        return f"{self.subject:<{SUBJECT_WIDTH}} {shorten_check(self.check)}  turned {self.flips} times in {self.runs} runs"
+        turns = f"turned {self.flips} times in {self.runs} runs"
+        return f"{self.subject:<{SUBJECT_WIDTH}} {shorten_check(self.check)}  {turns}"
 
 
 def find_flaky_outcomes(comparison: RunComparison, earlier: Sequence[Path]) -> list[FlakyOutcome]:
-    """Return what flaps of what changed between two runs or fails still, what turned most often first.
+    """Return the flaky outcomes among those that changed or still fail, those that turned most often first.
 
-    Of more than `MAX_FLAKY_CANDIDATES`, so many are looked at (a wave, of which little is one check's mood); `is_every_candidate_read` says
-    whether that was all.
+    Only the first MAX_FLAKY_CANDIDATES changes are examined; `is_every_candidate_read` says whether those were all.
+    More changes than that are a wave of failures, in which flaky checks matter little.
     """
-    keys = {
-        (one.check, one.subject) for one in islice(comparison.changes(*FLAKY_CANDIDATE_KINDS), MAX_FLAKY_CANDIDATES)
-    }
-    known = read_judgements([*earlier, comparison.paths[1]], keys)
-    found = [
-        FlakyOutcome(*key, turned, len(verdicts))
-        for key, verdicts in known.items()
-        if (turned := count_flaky_turns(verdicts))
+    candidates = islice(comparison.changes(*FLAKY_CANDIDATE_KINDS), MAX_FLAKY_CANDIDATES)
+    keys = {(change.check, change.subject) for change in candidates}
+    flaky = [
+        FlakyOutcome(*key, turns, len(verdicts))
+        for key, verdicts in read_judgements([*earlier, comparison.paths[1]], keys).items()
+        if (turns := count_flaky_turns(verdicts))
     ]
-    return sorted(found, key=lambda one: (-one.flips, one.subject, one.check))
+    return sorted(flaky, key=lambda outcome: (-outcome.flips, outcome.subject, outcome.check))
 
 
 def is_every_candidate_read(comparison: RunComparison) -> bool:
-    """Return whether there were no more than can be looked at."""
-    return sum(comparison.counts[one] for one in FLAKY_CANDIDATE_KINDS) <= MAX_FLAKY_CANDIDATES
+    """Return whether all candidates for flaky outcomes were examined."""
+    return sum(comparison.counts[kind] for kind in FLAKY_CANDIDATE_KINDS) <= MAX_FLAKY_CANDIDATES
 
 
 def read_judgements(runs: Sequence[Path], keys: Iterable[CheckSubjectKey]) -> dict[CheckSubjectKey, list[str]]:
-    """Return the last `WINDOW_RUNS` passes and failures of checks on subjects in these runs, newest first."""
-    found: dict[CheckSubjectKey, list[str]] = {key: [] for key in keys}
+    """Return the last WINDOW_RUNS passes and failures of each check and subject in these runs, newest first."""
+    verdicts_of: dict[CheckSubjectKey, list[str]] = {key: [] for key in keys}
     for stored in open_newest_first(runs):
-        left = json.dumps([key for key, verdicts in found.items() if len(verdicts) < WINDOW_RUNS])
+        left = json.dumps([key for key, verdicts in verdicts_of.items() if len(verdicts) < WINDOW_RUNS])
         if left == "[]":
             break
         for check, subject, verdict in stored.connection.execute(_JUDGED, (left,)):
-            found[check, subject].append(VERDICTS[verdict])
-    return found
+            verdicts_of[check, subject].append(VERDICTS[verdict])
+    return verdicts_of
 
 
 _JUDGED = f"""
@@ -105,12 +104,12 @@ WHERE s.name IN (SELECT json_extract(value, '$[1]') FROM json_each(?1))
 
 
 MAX_SHIFT_CANDIDATES = 5000
-"""Of what moved furthest, so many are looked at closely."""
+"""Only the largest shifts are examined closely."""
 
 
 @dataclass(frozen=True, slots=True)
 class MeasurementShift:
-    """A measurement that moved by `times` its noise; `usual` and `noise` are its median and spread over `runs` runs."""
+    """A measurement that shifted by more than its noise. `usual` is its median, over `runs` runs, as is `noise`."""
 
     check: str
     subject: str
@@ -124,65 +123,68 @@ class MeasurementShift:
 
     @property
     def times(self) -> float:
-        """How many times its noise it is from where it was."""
+        """The shift in multiples of the noise."""
         return abs(self.now - self.was) / self.noise
 
     @property
     def line(self) -> str:
         """One line for people."""
-        moved = f"{self.name} {format_value(self.was)} → {format_value(self.now)} {self.unit}".rstrip()
+        shift = f"{self.name} {format_value(self.was)} → {format_value(self.now)} {self.unit}".rstrip()
         usual = f"{format_value(round(self.usual, 3))} ± {self.noise:.2g} in {self.runs} runs before"
-        return f"{self.subject:<{SUBJECT_WIDTH}} {shorten_check(self.check)}  {moved}, {usual}"
+        return f"{self.subject:<{SUBJECT_WIDTH}} {shorten_check(self.check)}  {shift}, {usual}"
 
 
 def find_shifts(comparison: RunComparison, earlier: Sequence[Path]) -> list[MeasurementShift]:
-    """Return what moved most first; `earlier` are the files of the runs before the new one, oldest first."""
-    usual = (
-        estimate_noise_floors(_read_sample(comparison, earlier[-WINDOW_RUNS:])) if len(earlier) >= MIN_VALUES else {}
-    )
-    if not usual:
+    """Return the shifts, the largest first. `earlier` are the files of the runs before the new one, oldest first."""
+    if len(earlier) < MIN_VALUES:
         return []
-    candidates = _find_candidates(comparison, usual)
-    known = _read_past([*earlier, comparison.paths[1]], (series for series, *_ in candidates))
-    found = []
+    floors = estimate_noise_floors(_read_sample(comparison, earlier[-WINDOW_RUNS:]))
+    if not floors:
+        return []
+    candidates = _find_candidates(comparison, floors)
+    values_of = _read_past([*earlier, comparison.paths[1]], (series for series, *_ in candidates))
+    shifts = []
     for series, unit, now, was in candidates:
-        before = known[series][1:]
-        noise = estimate_noise(before, usual[series.check, series.name])
+        before = values_of[series][1:]
+        noise = estimate_noise(before, floors[series.check, series.name])
         if noise and exceeds_noise(now, was, noise) and exceeds_noise(now, median(before), noise):
-            about = (unit, was, now, median(before), noise, len(before))
-            found.append(MeasurementShift(series.check, series.subject, series.name, *about))
-    return sorted(found, key=lambda one: -one.times)
+            values = (unit, was, now, median(before), noise, len(before))
+            shifts.append(MeasurementShift(series.check, series.subject, series.name, *values))
+    return sorted(shifts, key=lambda shift: -shift.times)
 
 
 def _read_sample(comparison: RunComparison, runs: Sequence[Path]) -> dict[MeasurementSeries, list[float]]:
-    """Return the values in these runs of everything that is measured on some nodes of the new one."""
-    known: dict[MeasurementSeries, dict[str, float]] = defaultdict(dict)
+    """Return the values in these runs of all measurements on a sample of the new run's nodes."""
+    values_of: dict[MeasurementSeries, dict[str, float]] = defaultdict(dict)
     nodes = sample_nodes(comparison.pair.query_column(_NODES))
     for stored in open_newest_first(runs):
         for series, document, value in _read_values(stored, "node", nodes):
-            known[series].setdefault(document, value)
-    return {series: [*values.values()] for series, values in known.items()}
+            values_of[series].setdefault(document, value)
+    return {series: [*values.values()] for series, values in values_of.items()}
 
 
 def _read_past(runs: Sequence[Path], wanted: Iterable[MeasurementSeries]) -> dict[MeasurementSeries, list[float]]:
-    """Return the values of series, newest first: `WINDOW_RUNS`, and the one that they are to tell of."""
-    known: dict[MeasurementSeries, dict[str, float]] = {series: {} for series in wanted}
+    """Return the values of each series, newest first: that of the newest run, and WINDOW_RUNS before it."""
+    values_of: dict[MeasurementSeries, dict[str, float]] = {series: {} for series in wanted}
     for stored in open_newest_first(runs):
-        left = {series for series, values in known.items() if len(values) <= WINDOW_RUNS}
+        left = {series for series, values in values_of.items() if len(values) <= WINDOW_RUNS}
         if not left:
             break
-        for series, document, value in _read_values(stored, "name", {one.subject for one in left}):
+        for series, document, value in _read_values(stored, "name", {series.subject for series in left}):
             if series in left:
-                known[series].setdefault(document, value)
-    return {series: [*values.values()] for series, values in known.items()}
+                values_of[series].setdefault(document, value)
+    return {series: [*values.values()] for series, values in values_of.items()}
 
 
 def _read_values(
     stored: StoredRun, column: str, places: Iterable[str]
 ) -> Iterator[tuple[MeasurementSeries, str, float]]:
-    """Yield what was measured on subjects by their `name` or `node`, with its document (of none: its run)."""
-    for *about, value, digest in stored.connection.execute(_VALUES.format(column), (json.dumps(sorted(places)),)):
-        yield MeasurementSeries(*about), digest or stored.run.id, value
+    """Yield series, document (or else run) and value of the measurements on subjects with these names or nodes.
+
+    `column` is `name` or `node`.
+    """
+    for *series, value, digest in stored.connection.execute(_VALUES.format(column), (json.dumps(sorted(places)),)):
+        yield MeasurementSeries(*series), digest or stored.run.id, value
 
 
 _NODES = """
@@ -207,10 +209,10 @@ ORDER BY abs(m.value - p.value) / u.noise DESC LIMIT {MAX_SHIFT_CANDIDATES}
 
 
 def _find_candidates(
-    comparison: RunComparison, usual: NoiseFloors
+    comparison: RunComparison, floors: NoiseFloors
 ) -> list[tuple[MeasurementSeries, str, float, float]]:
-    """Return what moved between the two runs by more than is usual: which, its unit, what it is and what it was."""
+    """Return series, unit, new and old value of the measurements that moved by more than the noise floor."""
     connection = comparison.pair.connection
     connection.execute("CREATE TABLE usual (check_ TEXT, name TEXT, noise REAL, PRIMARY KEY (check_, name))")
-    connection.executemany("INSERT INTO usual VALUES (?, ?, ?)", [(*key, noise) for key, noise in usual.items()])
+    connection.executemany("INSERT INTO usual VALUES (?, ?, ?)", [(*key, noise) for key, noise in floors.items()])
     return [(MeasurementSeries(*row[:4]), *row[4:]) for row in connection.execute(_CANDIDATES)]

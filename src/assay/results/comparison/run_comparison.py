@@ -1,6 +1,6 @@
-"""What became of a run's outcomes in a later run: which fail anew, which are fixed, what is not known any more.
+"""Compares two runs: which outcomes newly fail, which are fixed, which are no longer known.
 
-The rule is `classify_change`; it is laid over two runs of any size in SQL, and only what differs is kept, on disk.
+`classify_change` is the rule. It is applied in SQL to runs of any size, and only changes are stored, on disk.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from itertools import product
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from assay.model.outcome import CheckVerdict
+from assay.model.outcome import VERDICTS, CheckVerdict
 from assay.results.comparison.paired_runs import PAIRED_FROM_NEW, PAIRED_FROM_OLD, PairedRuns
 from assay.results.outcome_filter import NO_FILTER, OutcomeFilter
-from assay.results.store.schema import VERDICTS, deciding_condition
+from assay.results.store.schema import deciding_condition
 
 ChangeKind = Literal[
     "new_failure",
@@ -31,22 +31,22 @@ ChangeKind = Literal[
 ]
 CHANGE_KINDS: tuple[ChangeKind, ...] = get_args(ChangeKind)
 WORSE_KINDS: tuple[ChangeKind, ...] = ("new_failure", "newly_unknown", "unexcused", "unseen", "vanished")
-"""What nobody had to know of before the later run."""
+"""Changes for the worse."""
 BAD_VERDICTS = ("fail", "error")
 
 
 def classify_change(
     was: CheckVerdict | None, now: CheckVerdict | None, *, asked: bool = True, unexcused: bool = False
 ) -> ChangeKind | None:
-    """Return what became of one check on one subject, None for nothing worth a word.
+    """Return the kind of change of one check on one subject, None for no change worth reporting.
 
     `was` and `now` are its verdicts, None where a run has none; `asked` says whether that run should have one.
-    `unexcused`: the earlier verdict decided nothing (a known issue, a check on trial), the later one does.
+    `unexcused`: a known issue or stage `observe` excused the earlier verdict, and nothing excuses the later one.
     """
     if now is None:
         return "vanished" if asked else None
     if was is None:
-        return _first_seen(now, asked=asked)
+        return _classify_first(now, asked=asked)
     if unexcused and was in BAD_VERDICTS and now in BAD_VERDICTS:
         return "unexcused"
     if now == "fail":
@@ -58,7 +58,7 @@ def classify_change(
     return None if was == now else "newly_unknown"
 
 
-def _first_seen(now: CheckVerdict, *, asked: bool) -> ChangeKind | None:
+def _classify_first(now: CheckVerdict, *, asked: bool) -> ChangeKind | None:
     if not asked:
         return "unseen" if now in BAD_VERDICTS else None
     return {"fail": "new_failure", "error": "newly_unknown"}.get(now, "appeared")  # type: ignore[return-value]
@@ -66,9 +66,9 @@ def _first_seen(now: CheckVerdict, *, asked: bool) -> ChangeKind | None:
 
 @dataclass(frozen=True, slots=True)
 class OutcomeChange:
-    """What became of one check on one subject; `was` and `now` are "" where that run has no outcome of it.
+    """A change of one check on one subject. `was` and `now` are "" where that run has no such outcome.
 
-    `decides`: it is wrong now, or was when it vanished, and no known issue and no check on trial excuses that.
+    `decides`: its verdict now, or the last one if it vanished, is a failure or an error that nothing excuses.
     """
 
     kind: ChangeKind
@@ -85,19 +85,19 @@ class OutcomeChange:
 
 
 class RunComparison:
-    """Two runs, compared. `counts` and `deciding` (those of them that count) are by kind; `changes` gives each one.
+    """Two runs and their changes. `counts` and `deciding` (changes that count) are by kind.
 
-    `appeared` and `vanished` are checks, `nodes_appeared` and `nodes_vanished` nodes that only one run has.
-    `both` is how many outcomes both have, `apart` (old, new) how many only one has, as the other was not asked.
+    `appeared` and `vanished` are checks, `nodes_appeared` and `nodes_vanished` nodes that only one run has. `both` is
+    the number of outcomes that both runs have, `apart` (old, new) that only one has because the other was not asked.
     """
 
-    def __init__(self, old: Path, new: Path, wanted: OutcomeFilter = NO_FILTER) -> None:
+    def __init__(self, old: Path, new: Path, outcome_filter: OutcomeFilter = NO_FILTER) -> None:
         self.paths = (old, new)
-        self.pair = PairedRuns(old, new, wanted)
+        self.pair = PairedRuns(old, new, outcome_filter)
         self.old, self.new = self.pair.runs["old"], self.pair.runs["new"]
         self.both, self.apart = _fill_changes(self.pair)
         self.counts, self.deciding = Counter[ChangeKind](), Counter[ChangeKind]()
-        for code, decides, count in self.pair.connection.execute(_COUNTED):
+        for code, decides, count in self.pair.connection.execute(_COUNTS_BY_KIND):
             self.counts[CHANGE_KINDS[code]] += count
             self.deciding[CHANGE_KINDS[code]] += count if decides else 0
         only = "SELECT DISTINCT name FROM check_{} WHERE asked AND name NOT IN (SELECT name FROM check_{}) ORDER BY 1"
@@ -114,19 +114,19 @@ class RunComparison:
         self.close()
 
     def close(self) -> None:
-        """Let go of both runs."""
+        """Close both runs."""
         self.pair.close()
 
     @property
     def worse(self) -> int:
-        """How many outcomes count against the fleet now and did not before, or are not there any more."""
-        return sum(self.deciding[one] for one in WORSE_KINDS)
+        """The number of changes for the worse that count against the fleet."""
+        return sum(self.deciding[kind] for kind in WORSE_KINDS)
 
     def changes(self, *kinds: ChangeKind) -> Iterator[OutcomeChange]:
-        """Yield what changed, of these kinds (none: of all), kind by kind."""
-        for one in kinds or CHANGE_KINDS:
-            for row in self.pair.connection.execute(_CHANGES, (CHANGE_KINDS.index(one),)):
-                yield _read_change(one, row)
+        """Yield the changes of these kinds (none: of all), kind by kind."""
+        for kind in kinds or CHANGE_KINDS:
+            for row in self.pair.connection.execute(_CHANGES, (CHANGE_KINDS.index(kind),)):
+                yield _read_change(kind, row)
 
 
 def _read_change(kind: ChangeKind, row: tuple[Any, ...]) -> OutcomeChange:
@@ -146,30 +146,32 @@ def _read_change(kind: ChangeKind, row: tuple[Any, ...]) -> OutcomeChange:
     )
 
 
-def compare_runs(old: Path, new: Path, wanted: OutcomeFilter = NO_FILTER) -> RunComparison:
+def compare_runs(old: Path, new: Path, outcome_filter: OutcomeFilter = NO_FILTER) -> RunComparison:
     """Compare two runs by their files. Raises AssayError for a file that is no run."""
-    return RunComparison(old, new, wanted)
+    return RunComparison(old, new, outcome_filter)
 
 
-_SHAPES = """
+_CHANGE_TABLES = """
 CREATE TABLE kind_of (was INTEGER, now INTEGER, unexcused INTEGER, kind INTEGER, PRIMARY KEY (was, now, unexcused));
 CREATE TABLE change (kind INTEGER, n_subject INTEGER, n_check INTEGER, o_subject INTEGER, o_check INTEGER,
   decides INTEGER);
 """
-_FREE = deciding_condition("{0}")
-_DECIDES = f"({{0}}.verdict IN ({', '.join(str(VERDICTS.index(one)) for one in BAD_VERDICTS)}) AND {_FREE})"
-_CHANGED = f"""
+_NOT_EXCUSED = deciding_condition("{0}")
+_DECIDES = (
+    f"({{0}}.verdict IN ({', '.join(str(VERDICTS.index(verdict)) for verdict in BAD_VERDICTS)}) AND {_NOT_EXCUSED})"
+)
+_INSERT_CHANGES = f"""
 INSERT INTO change SELECT k.kind, n.subject, n.check_, o.subject, o.check_, {_DECIDES.format("n")}
 FROM {{}} JOIN kind_of k ON k.was = o.verdict AND k.now = n.verdict
-  AND k.unexcused = ({_FREE.format("n")} AND NOT ({_FREE.format("o")})) WHERE {{}}
+  AND k.unexcused = ({_NOT_EXCUSED.format("n")} AND NOT ({_NOT_EXCUSED.format("o")})) WHERE {{}}
 """
-_ALONE = """
+_UNPAIRED = """
 FROM {0}.outcome {1} JOIN subject_{0} s ON s.id = {1}.subject JOIN check_{0} c ON c.id = {1}.check_
 WHERE NOT EXISTS (SELECT 1 FROM subject_of p CROSS JOIN check_of q CROSS JOIN {2}.outcome x
   WHERE p.{0} = {1}.subject AND q.{0} = {1}.check_ AND x.subject = p.{2} AND x.check_ = q.{2})
 """
 _ASKED = "(s.asked AND c.asked AND (c.name, s.name) NOT IN (SELECT check_, subject FROM {}.left_out))"
-_COUNTED = "SELECT kind, decides, count(*) FROM change GROUP BY kind, decides"
+_COUNTS_BY_KIND = "SELECT kind, decides, count(*) FROM change GROUP BY kind, decides"
 _CHANGES = """
 SELECT coalesce(c.name, oc.name), coalesce(s.name, os.name), coalesce(s.node, os.node), o.verdict, n.verdict,
   coalesce(r.text, ''), coalesce(w.text, ''), coalesce(k.text, ''), n.observed,
@@ -185,53 +187,54 @@ WHERE x.kind = ? ORDER BY x.rowid
 
 
 def _fill_changes(sides: PairedRuns) -> tuple[int, tuple[int, int]]:
-    """Fill `change`; return how many outcomes both runs have, and how many only one has that alone was asked."""
+    """Fill the table `change`. Return the outcomes that both runs have, and (old, new) that only one was asked for."""
     connection = sides.connection
-    connection.executescript(_SHAPES)
+    connection.executescript(_CHANGE_TABLES)
     pairs = product(VERDICTS, VERDICTS, (False, True))
-    told = [(was, now, flag, found) for was, now, flag in pairs if (found := classify_change(was, now, unexcused=flag))]
     codes = [
-        (VERDICTS.index(was), VERDICTS.index(now), flag, CHANGE_KINDS.index(found)) for was, now, flag, found in told
+        (VERDICTS.index(was), VERDICTS.index(now), unexcused, CHANGE_KINDS.index(kind))
+        for was, now, unexcused in pairs
+        if (kind := classify_change(was, now, unexcused=unexcused))
     ]
     connection.executemany("INSERT INTO kind_of VALUES (?, ?, ?, ?)", codes)
     connection.execute("BEGIN")
-    connection.execute(_CHANGED.format(PAIRED_FROM_NEW, "n.verdict != 0"))
-    connection.execute(_CHANGED.format(PAIRED_FROM_OLD, "o.verdict != 0 AND n.verdict = 0"))
+    connection.execute(_INSERT_CHANGES.format(PAIRED_FROM_NEW, "n.verdict != 0"))
+    connection.execute(_INSERT_CHANGES.format(PAIRED_FROM_OLD, "o.verdict != 0 AND n.verdict = 0"))
     both = sides.query_number(f"SELECT count(*) FROM {PAIRED_FROM_NEW}")
-    apart = _alone_in_old(sides, both), _alone_in_new(sides, both)
+    apart = _insert_only_in_old(sides, both), _insert_only_in_new(sides, both)
     connection.execute("COMMIT")
     return both, apart
 
 
-def _alone_in_new(sides: PairedRuns, both: int) -> int:
-    if _wanted(sides, "new") == both:
+def _insert_only_in_new(sides: PairedRuns, both: int) -> int:
+    """Insert changes for outcomes that only the new run has. Return how many the old run was not asked for."""
+    if _count_selected(sides, "new") == both:
         return 0
-    asked, alone = _ASKED.format("old"), _ALONE.format("new", "n", "old")
-    cases = [f"WHEN {int(flag)} THEN CASE n.verdict {_by_verdict(asked=flag)} END" for flag in (False, True)]
+    asked, unpaired = _ASKED.format("old"), _UNPAIRED.format("new", "n", "old")
+    cases = [f"WHEN {int(flag)} THEN CASE n.verdict {_case_branches(asked=flag)} END" for flag in (False, True)]
     case = f"CASE {asked} {' '.join(cases)} END AS kind"
-    found = f"SELECT {case}, n.subject, n.check_, NULL, NULL, {_DECIDES.format('n')} {alone}"
-    sides.connection.execute(f"INSERT INTO change SELECT * FROM ({found}) WHERE kind IS NOT NULL")
-    return sides.query_number(f"SELECT count(*) {alone} AND NOT {asked}")
+    rows = f"SELECT {case}, n.subject, n.check_, NULL, NULL, {_DECIDES.format('n')} {unpaired}"
+    sides.connection.execute(f"INSERT INTO change SELECT * FROM ({rows}) WHERE kind IS NOT NULL")
+    return sides.query_number(f"SELECT count(*) {unpaired} AND NOT {asked}")
 
 
-def _alone_in_old(sides: PairedRuns, both: int) -> int:
-    if _wanted(sides, "old") == both:
+def _insert_only_in_old(sides: PairedRuns, both: int) -> int:
+    """Insert a change for each outcome that vanished. Return how many the new run was not asked for."""
+    if _count_selected(sides, "old") == both:
         return 0
-    asked, alone = _ASKED.format("new"), _ALONE.format("old", "o", "new")
-    gone = CHANGE_KINDS.index("vanished")
-    sides.connection.execute(
-        f"INSERT INTO change SELECT {gone}, NULL, NULL, o.subject, o.check_, {_DECIDES.format('o')} {alone} AND {asked}"
-    )
-    return sides.query_number(f"SELECT count(*) {alone} AND NOT {asked}")
+    asked, unpaired = _ASKED.format("new"), _UNPAIRED.format("old", "o", "new")
+    columns = f"{CHANGE_KINDS.index('vanished')}, NULL, NULL, o.subject, o.check_, {_DECIDES.format('o')}"
+    sides.connection.execute(f"INSERT INTO change SELECT {columns} {unpaired} AND {asked}")
+    return sides.query_number(f"SELECT count(*) {unpaired} AND NOT {asked}")
 
 
-def _by_verdict(*, asked: bool) -> str:
-    """Return the kinds of what only the new run has, as branches of a CASE."""
-    found = {code: classify_change(None, verdict, asked=asked) for code, verdict in enumerate(VERDICTS)}
-    return " ".join(f"WHEN {code} THEN {CHANGE_KINDS.index(one) if one else 'NULL'}" for code, one in found.items())
+def _case_branches(*, asked: bool) -> str:
+    """Return the kinds of outcomes that only the new run has, by verdict, as branches of a CASE."""
+    kinds = {code: classify_change(None, verdict, asked=asked) for code, verdict in enumerate(VERDICTS)}
+    return " ".join(f"WHEN {code} THEN {CHANGE_KINDS.index(kind) if kind else 'NULL'}" for code, kind in kinds.items())
 
 
-def _wanted(sides: PairedRuns, side: str) -> int:
+def _count_selected(sides: PairedRuns, side: str) -> int:
     return sides.query_number(
         f"SELECT count(*) FROM {side}.outcome o JOIN subject_{side} s ON s.id = o.subject "
         f"JOIN check_{side} c ON c.id = o.check_"

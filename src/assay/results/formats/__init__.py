@@ -1,1 +1,4 @@
-"""Takes the summary of a run or a comparison; formats it, one module a format; gives lines of text, JSON, JUnit, Markdown, GitHub or Nagios."""
+"""Takes the summary of a run, or a comparison of two. Formats it, with one module for each format.
+
+Gives lines of text, JSON, JUnit XML, Markdown, GitHub annotations or Nagios output.
+"""

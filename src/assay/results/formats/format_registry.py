@@ -1,4 +1,4 @@
-"""Which formats there are, each a module of this package: how it tells a run, and how it tells two of them."""
+"""The formats of results by name, each with its functions for a run and for a comparison."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FormatName = Literal["text", "json", "jsonl", "junit", "markdown", "github", "na
 
 @dataclass(frozen=True)
 class ResultFormat:
-    """What makes lines of a run, and of a comparison where the format has a word for it."""
+    """Functions that yield the lines of a run, and of a comparison where the format supports that."""
 
     run: Callable[[RunSummary], Iterator[str]]
     comparison: Callable[[RunDifferences], Iterator[str]] | None = None

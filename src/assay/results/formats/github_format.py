@@ -1,6 +1,6 @@
-"""A run's results as GitHub's workflow commands: an annotation at the function of each check that did not pass.
+"""Formats results as GitHub's workflow commands: an annotation at the function of each check that did not pass.
 
-GitHub shows ten errors and ten warnings of a step, so alike outcomes are one, and what is cut is said.
+GitHub shows ten errors and ten warnings of a step. So similar outcomes share an annotation, and the rest is counted.
 """
 
 from __future__ import annotations
@@ -23,49 +23,49 @@ from assay.results.run_summary import RunSummary
 
 MAX_ANNOTATIONS = 10
 AnnotationRow = tuple[str, str, str, str]
+"""Level, check, title and message."""
 
 
-def format_github(result: RunSummary) -> Iterator[str]:
-    """Yield an error for what counts, a warning for what is known or on trial, and the counts as a last line."""
-    told = []
-    for group in result.groups():
+def format_github(summary: RunSummary) -> Iterator[str]:
+    """Yield an error for what counts, a warning for what is known or on trial, and the counts as the last line."""
+    rows = []
+    for group in summary.groups():
         if group.verdict != "skip":
             check, subject, reason = group.example
-            many = f"{group.outcomes} outcomes on {format_places(group.places)}, first {subject}"
-            place = subject if group.outcomes == 1 else many
-            said = f"{place}: {escape_control(reason)}{f' [{group.known}]' if group.known else ''}"
-            title = (
-                shorten_check(group.check)
-                if group.check
-                else f"{format_count(group.checks, 'check')} could not be judged"
-            )
-            told.append(("error" if group.decides else "warning", check, title, said))
-    yield from _annotations(result.root, told)
-    if result.remark:
-        yield format_annotation("error", {"title": "not to be relied on"}, f"run {result.run.id}: {result.remark}")
-    yield result.headline()
+            several = f"{group.outcomes} outcomes on {format_places(group.places)}, first {subject}"
+            place = subject if group.outcomes == 1 else several
+            message = f"{place}: {escape_control(reason)}{f' [{group.known}]' if group.known else ''}"
+            several_checks = f"{format_count(group.checks, 'check')} could not be judged"
+            title = shorten_check(group.check) if group.check else several_checks
+            rows.append(("error" if group.decides else "warning", check, title, message))
+    yield from _annotations(summary.root, rows)
+    if summary.remark:
+        yield format_annotation("error", {"title": "unreliable run"}, f"run {summary.run.id}: {summary.remark}")
+    yield summary.headline()
 
 
-def format_github_comparison(found: RunDifferences) -> Iterator[str]:
-    """Yield an error for what is worse, a warning for what fails still, and the counts as a last line."""
-    together = [one for one in found.groups if one.decides]
-    told = [_changed("error" if one.kind in WORSE_KINDS else "warning", one) for one in together]
-    yield from _annotations(found.root, told)
-    yield format_comparison_headline(found)
+def format_github_comparison(differences: RunDifferences) -> Iterator[str]:
+    """Yield an error for what is worse, a warning for what still fails, and the counts as the last line."""
+    groups = [group for group in differences.groups if group.decides]
+    rows = [_make_row("error" if group.kind in WORSE_KINDS else "warning", group) for group in groups]
+    yield from _annotations(differences.root, rows)
+    yield format_comparison_headline(differences)
 
 
-def _changed(level: str, one: ChangeGroup) -> AnnotationRow:
-    return level, one.example.check, f"{shorten_check(one.example.check)} {KIND_TITLES[one.kind]}", one.description
+def _make_row(level: str, group: ChangeGroup) -> AnnotationRow:
+    check = group.example.check
+    return level, check, f"{shorten_check(check)} {KIND_TITLES[group.kind]}", group.description
 
 
-def _annotations(root: Path, told: Iterable[AnnotationRow]) -> Iterator[str]:
+def _annotations(root: Path, rows: Iterable[AnnotationRow]) -> Iterator[str]:
     left, line_of = Counter({"error": MAX_ANNOTATIONS, "warning": MAX_ANNOTATIONS}), CheckFunctionLines(root)
-    cut = Counter[str]()
-    for level, check, title, said in told:
+    left_out = Counter[str]()
+    for level, check, title, message in rows:
         if not left[level]:
-            cut[level] += 1
+            left_out[level] += 1
             continue
         left[level] -= 1
-        yield format_annotation(level, {"file": check.partition("::")[0], "line": line_of(check), "title": title}, said)
-    for level, count in cut.items():
+        place = {"file": check.partition("::")[0], "line": line_of(check), "title": title}
+        yield format_annotation(level, place, message)
+    for level, count in left_out.items():
         yield f"and {format_count(count, level)} more, which GitHub would not show"

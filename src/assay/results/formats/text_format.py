@@ -1,7 +1,4 @@
-"""The runs that there are, a line each, newest first.
-
-A run's results for people at a terminal: which run, how many, then what did not pass, a line each.
-"""
+"""Formats results as text for a terminal: the run, its counts, a line for each problem; and the list of runs."""
 
 from __future__ import annotations
 
@@ -25,31 +22,31 @@ from assay.results.store.reader import StoredRun
 MAX_TEXT_LINES = 60
 
 
-def format_text(result: RunSummary) -> Iterator[str]:
+def format_text(summary: RunSummary) -> Iterator[str]:
     """Yield the lines of a run."""
-    yield describe_run(result.run)
-    if result.remark:
-        yield f"not to be relied on: {result.remark}"
-    yield result.headline()
-    lines = list(format_problems(result, MAX_TEXT_LINES))
+    yield describe_run(summary.run)
+    if summary.remark:
+        yield f"unreliable: {summary.remark}"
+    yield summary.headline()
+    lines = list(format_problems(summary, MAX_TEXT_LINES))
     yield from ("", *lines) if lines else ()
 
 
-def format_text_comparison(found: RunDifferences) -> Iterator[str]:
-    """Yield the lines of a comparison, what is worse first."""
-    yield describe_run(found.new)
-    yield f"against {describe_run(found.old).removeprefix('run ')}"
-    yield format_comparison_headline(found)
-    for section in make_comparison_sections(found):
+def format_text_comparison(differences: RunDifferences) -> Iterator[str]:
+    """Yield the lines of a comparison, the worse sections first."""
+    yield describe_run(differences.new)
+    yield f"against {describe_run(differences.old).removeprefix('run ')}"
+    yield format_comparison_headline(differences)
+    for section in make_comparison_sections(differences):
         yield from ("", section.title)
         yield from (f"  {line}" for line in section.lines[:MAX_TEXT_LINES])
         if len(section.lines) > MAX_TEXT_LINES:
-            yield f"  … and {len(section.lines) - MAX_TEXT_LINES} lines more"
+            yield f"  … and {len(section.lines) - MAX_TEXT_LINES} more lines"
 
 
 @dataclass(frozen=True)
 class RunListing:
-    """A run in the list, with how many outcomes of each verdict it has, and how many of them count."""
+    """A run in the list: its outcomes by verdict, and the number of those that count."""
 
     run: SuiteRun
     ended: bool
@@ -57,31 +54,30 @@ class RunListing:
     deciding: int
 
 
-def format_run_list_text(runs: Sequence[Path], most: int) -> Iterator[str]:
-    """Yield the first `most` of the runs as lines, and how many more there are."""
-    for path in runs[:most]:
-        one = _read_listing(path)
-        said = [f"{count} {VERDICT_PHRASES[verdict]}" for verdict, count in one.counts.items() if count]
-        ended = "" if one.ended else ", has not ended"
-        changes = "+changes" if one.run.dirty else ""
-        phases = ",".join(one.run.phases) or "every phase"
+def format_run_list_text(runs: Sequence[Path], limit: int) -> Iterator[str]:
+    """Yield the first `limit` runs, a line each, and how many more there are."""
+    for path in runs[:limit]:
+        listing = _read_listing(path)
+        run = listing.run
+        counts = [f"{count} {VERDICT_PHRASES[verdict]}" for verdict, count in listing.counts.items() if count]
+        commit = (run.spec_commit[:12] or "no commit") + ("+changes" if run.dirty else "")
         yield (
-            f"{one.run.id}  {format_minute(one.run.at)}  {one.run.who:<10} {(one.run.spec_commit[:12] or 'no commit') + changes}"
-            f"  {format_count(len(one.run.nodes), 'node')}, {phases}: {', '.join(said) or 'nothing judged'}{ended}"
+            f"{run.id}  {format_minute(run.at)}  {run.who:<10} {commit}  {format_count(len(run.nodes), 'node')}, "
+            f"{','.join(run.phases) or 'every phase'}: {', '.join(counts) or 'nothing judged'}"
+            f"{'' if listing.ended else ', has not ended'}"
         )
-    if len(runs) > most:
-        yield f"… and {len(runs) - most} older; `--most {len(runs)}` lists them all"
+    if len(runs) > limit:
+        yield f"… and {len(runs) - limit} older; `--most {len(runs)}` lists them all"
 
 
-def format_run_list_json(runs: Sequence[Path], most: int) -> Iterator[str]:
-    """Yield them as one JSON document."""
-    yield json.dumps(
-        {"runs": [asdict(_read_listing(path)) for path in runs[:most]], "of": len(runs)}, ensure_ascii=False
-    )
+def format_run_list_json(runs: Sequence[Path], limit: int) -> Iterator[str]:
+    """Yield the first `limit` runs as one JSON document; `of` is the number of all."""
+    document = {"runs": [asdict(_read_listing(path)) for path in runs[:limit]], "of": len(runs)}
+    yield json.dumps(document, ensure_ascii=False)
 
 
 def _read_listing(path: Path) -> RunListing:
     with StoredRun.open(path) as stored:
-        result = RunSummary(stored)
-        counts = {verdict: result.counts[verdict] for verdict in VERDICT_PHRASES}
-        return RunListing(stored.run, result.ended, counts, result.deciding.total())
+        summary = RunSummary(stored)
+        counts = {verdict: summary.counts[verdict] for verdict in VERDICT_PHRASES}
+        return RunListing(stored.run, summary.ended, counts, summary.deciding.total())

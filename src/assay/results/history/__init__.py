@@ -1,1 +1,4 @@
-"""History: the outcomes and measurements of all runs, as Parquet by day, kept for years and asked in milliseconds."""
+"""Takes the files of ended runs. Writes their outcomes and measurements as Parquet by day, kept for years.
+
+Gives answers over many runs in milliseconds: outcomes, turns, rates, flaky checks, noise.
+"""

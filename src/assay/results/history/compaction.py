@@ -1,7 +1,7 @@
-"""Makes the many files of a day that is over into few: what a question costs is mostly the files that it opens.
+"""Compacts the files of past days into few, since the cost of a query is mostly in the files that it opens.
 
-A file that took others in is renamed into place before they are deleted, with the list of its runs beside it, so that
-neither a reader nor a kill in between sees a run twice or not at all.
+A compacted file is renamed into place, with the list of its runs beside it, before the others are deleted. So neither a
+reader nor a kill in between leads to a run that is seen twice or not at all.
 """
 
 from __future__ import annotations
@@ -30,75 +30,75 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 MAX_FILE_ROWS = 500_000
-"""Rows that a file may have which took others in; one of half as many is left alone: a node is found in it as fast."""
+"""Rows of a compacted file at most. A file with half as many is left alone: finding a node in it is as fast."""
 MAX_ROWS_AT_ONCE = 1_000_000
-"""About so many rows are taken together at a time, in a few seconds; the rest when the next run has ended."""
+"""About so many rows are compacted at a time, in a few seconds; the rest after the next run."""
 COMPACTION_WINDOW = timedelta(days=7)
-"""What is older is left as it is, a run that came late included."""
+"""Older days are left alone, even when a run is added to one."""
 _ORDER = "node, subject, check_, run"
 
 
 def compact_days(home: Path) -> None:
-    """Take the files of each day together that has a later one. Raises OSError and duckdb.Error; then all stays."""
-    kept = parquet_files.list_day_folders(home, OUTCOMES_TABLE)
-    if not kept:
+    """Compact the files of each day before the newest. Raises OSError and duckdb.Error; then all files stay."""
+    days = parquet_files.list_day_folders(home, OUTCOMES_TABLE)
+    if not days:
         return
-    newest = _date(kept[-1])
-    over = [
+    newest = _date(days[-1])
+    past = [
         (table, day)
         for table in HISTORY_TABLES
         for day in parquet_files.list_day_folders(home, table, newest - COMPACTION_WINDOW)
         if _date(day) < newest
     ]
-    many = [(table, day) for table, day in over if len(list(day.glob("*.parquet"))) > 1]
-    if many:
-        with hold_write_lock(home) as making:
-            run_with_memory_limit(making, lambda database: _compact_tables(database, many, making))
+    divided = [(table, day) for table, day in past if len(list(day.glob("*.parquet"))) > 1]
+    if divided:
+        with hold_write_lock(home) as scratch:
+            run_with_memory_limit(scratch, lambda database: _compact_tables(database, divided, scratch))
 
 
-def _compact_tables(database: DuckDBPyConnection, many: list[tuple[str, Path]], making: Path) -> None:
-    left = MAX_ROWS_AT_ONCE
-    for table, day in many:
-        left -= _compact_day(database, table, day, making, left)
+def _compact_tables(database: DuckDBPyConnection, divided: list[tuple[str, Path]], scratch: Path) -> None:
+    rows_left = MAX_ROWS_AT_ONCE
+    for table, day in divided:
+        rows_left -= _compact_day(database, table, day, scratch, rows_left)
 
 
-def _compact_day(database: DuckDBPyConnection, table: str, day: Path, making: Path, most: int) -> int:
-    """Take a day's files together until `most` rows are; return how many were."""
+def _compact_day(database: DuckDBPyConnection, table: str, day: Path, scratch: Path, max_rows: int) -> int:
+    """Compact a day's files until `max_rows` rows are written; return how many were."""
     _delete(parquet_files.list_superseded_files(day))
-    done = 0
-    for some, count in _group_files(database, parquet_files.list_parquet_files(day)):
-        if done >= most:
+    written = 0
+    for files, count in _group_files(database, parquet_files.list_parquet_files(day)):
+        if written >= max_rows:
             break
-        done += count
-        made = making / f"{COMPACTED_PREFIX}{uuid4().hex[:12]}.parquet"
-        rows = database.read_parquet([str(file.path) for file in some], hive_partitioning=False)
+        written += count
+        compacted = scratch / f"{COMPACTED_PREFIX}{uuid4().hex[:12]}.parquet"
+        rows = database.read_parquet([str(file.path) for file in files], hive_partitioning=False)
         rows.order("run" if table == RUNS_TABLE else _ORDER).write_parquet(
-            str(made), compression="zstd", row_group_size=ROW_GROUP_ROWS
+            str(compacted), compression="zstd", row_group_size=ROW_GROUP_ROWS
         )
-        listed = made.with_suffix(".runs")
-        listed.write_text("".join(f"{run}\n" for run in sorted(run for file in some for run in file.runs)))
-        for new in (listed, made):
+        run_list = compacted.with_suffix(".runs")
+        run_list.write_text("".join(f"{run}\n" for run in sorted(run for file in files for run in file.runs)))
+        for new in (run_list, compacted):
             move_into_place(new, day / new.name)
-        _delete(file.path for file in some)
-    return done
+        _delete(file.path for file in files)
+    return written
 
 
 def _group_files(database: DuckDBPyConnection, files: list[ParquetFile]) -> Iterator[tuple[list[ParquetFile], int]]:
-    """Yield files that become one, more than one at a time, in order of their runs, and how many rows they have."""
-    some, rows = list[ParquetFile](), 0
+    """Yield groups of files to merge, in order of their runs, each with its number of rows. A group has two or more."""
+    group, rows = list[ParquetFile](), 0
     for file in sorted(files, key=lambda file: min(file.runs)):
-        has = _rows(database, file.path)
-        if has > MAX_FILE_ROWS // 2:
+        file_rows = _count_rows(database, file.path)
+        if file_rows > MAX_FILE_ROWS // 2:
             continue
-        if rows + has > MAX_FILE_ROWS:
-            yield some, rows
-            some, rows = [], 0
-        some, rows = [*some, file], rows + has
-    if len(some) > 1:
-        yield some, rows
+        if rows + file_rows > MAX_FILE_ROWS:
+            yield group, rows
+            group, rows = [], 0
+        group, rows = [*group, file], rows + file_rows
+    if len(group) > 1:
+        yield group, rows
 
 
-def _rows(database: DuckDBPyConnection, path: Path) -> int:
+def _count_rows(database: DuckDBPyConnection, path: Path) -> int:
     (row,) = database.execute("SELECT num_rows FROM parquet_file_metadata($file)", {"file": str(path)}).fetchall()
     return int(row[0])
 

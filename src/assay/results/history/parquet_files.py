@@ -1,18 +1,12 @@
-"""Pours a run's file into Parquet: rows of numbers as they are, what they share beside them, joined on the way out.
+"""The files of history, `TABLE/day=2026-11-21/RUN.parquet`, and how a run's file is written to them with DuckDB.
 
-DuckDB reads no SQLite by itself, so rows are handed over, in order of nodes, as many at a time as fit.
-
-DuckDB as history uses it: in memory, within bounds, and asking nobody for extensions.
-
-Where history lies: `TABLE/day=2026-11-21/RUN.parquet`, every table a Parquet data set for any tool.
-
-A file is written elsewhere and renamed when it is whole; a run that every table has is kept. Files of a day may have
-become one, `all-NAME.parquet`, which lists its runs in `all-NAME.runs`; what another file holds as well is not read.
+Every table is a Parquet data set that any tool can read. A file is written elsewhere and renamed when it is complete; a
+run counts once every table has it. A compacted file, `all-NAME.parquet`, lists its runs in `all-NAME.runs`; a file
+whose runs another file holds is not read.
 """
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import shutil
@@ -23,20 +17,21 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from assay.ledger.leases_and_locks import hold_file_lock
+from assay.model.outcome import VERDICTS
 from assay.results.store.reader import StoredRun
-from assay.results.store.schema import VERDICTS
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 WRITE_MEMORY_LIMITS = ("100MB", "1GB")
-"""What writing may take. A million outcomes fit the first; where each has a long reason, the second."""
+"""Memory for writing, tried in turn. A million outcomes fit into the first; with a long reason each, the second."""
 WRITE_THREADS = 1
-"""To write with; a second one only costs memory."""
+"""A second thread would only cost memory."""
 
 
 def connect_duckdb(**limits: str | int) -> DuckDBPyConnection:
-    """Return a database of its own in memory, within limits that are settings of DuckDB."""
+    """Return a new database in memory, with limits as settings of DuckDB. It never downloads extensions."""
     import duckdb
 
     own: dict[str, str | bool | int | float | list[str]] = {
@@ -47,7 +42,7 @@ def connect_duckdb(**limits: str | int) -> DuckDBPyConnection:
 
 
 def run_with_memory_limit(scratch: Path, work: Callable[[DuckDBPyConnection], None]) -> None:
-    """Do work that writes with a database that spills below `scratch`; where memory did not do, again with more."""
+    """Call `work` with a database that spills to `scratch`; where memory does not suffice, again with more."""
     import duckdb
 
     for memory in WRITE_MEMORY_LIMITS:
@@ -75,38 +70,37 @@ class ParquetFile(NamedTuple):
 
 
 def history_folder(reports: Path) -> Path:
-    """Return where the history of a fleet lies, below its reports."""
+    """Return the folder of a fleet's history in its reports folder."""
     return reports / "history"
 
 
 def day_folder(home: Path, table: str, at: str) -> Path:
-    """Return the folder of the day of `at` (ISO 8601), which is a day of UTC."""
+    """Return the folder of the day (UTC) of `at` (ISO 8601)."""
     return home / table / f"{DAY_PREFIX}{datetime.fromisoformat(at).astimezone(UTC).date()}"
 
 
 def list_day_folders(home: Path, table: str, since: date = date.min) -> list[Path]:
     """Return the folders of a table's days from `since` on, oldest first."""
-    place = home / table
-    if not place.is_dir():
+    folder = home / table
+    if not folder.is_dir():
         return []
-    names = sorted(one.name for one in os.scandir(place) if one.name.startswith(DAY_PREFIX))
-    return [place / name for name in names if name.removeprefix(DAY_PREFIX) >= since.isoformat()]
+    names = sorted(entry.name for entry in os.scandir(folder) if entry.name.startswith(DAY_PREFIX))
+    return [folder / name for name in names if name.removeprefix(DAY_PREFIX) >= since.isoformat()]
 
 
 def list_parquet_files(day: Path) -> list[ParquetFile]:
-    """Return the files that hold a day's runs, each run once; the greatest first."""
-    found, held = [], set[str]()
-    for file in sorted(
-        map(_read_file_runs, _list_complete_files(day)), key=lambda file: (-len(file.runs), file.path.name)
-    ):
-        if not file.runs <= held:
-            found.append(file)
-            held |= file.runs
-    return found
+    """Return the files to read for a day's runs, the largest first; files that add no run are left out."""
+    files, runs = [], set[str]()
+    complete = map(_read_file_runs, _list_complete_files(day))
+    for file in sorted(complete, key=lambda file: (-len(file.runs), file.path.name)):
+        if not file.runs <= runs:
+            files.append(file)
+            runs |= file.runs
+    return files
 
 
 def list_superseded_files(day: Path) -> list[Path]:
-    """Return the files whose runs another one holds, as a kill in the middle of making them one leaves them."""
+    """Return the files whose runs another file holds: a kill during compaction leaves such files."""
     read = {file.path for file in list_parquet_files(day)}
     return [path for path in _list_complete_files(day) if path not in read]
 
@@ -123,31 +117,29 @@ def list_runs_of_table(home: Path, table: str) -> set[str]:
 
 @contextmanager
 def hold_write_lock(home: Path) -> Iterator[Path]:
-    """Be the only one who writes below `history_folder`; give a folder to make files in, which was emptied of a killed one's."""
-    home.mkdir(parents=True, exist_ok=True)
-    with (home / LOCK_FILE).open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        making = home / SCRATCH_FOLDER
-        shutil.rmtree(making, ignore_errors=True)
-        making.mkdir()
+    """Be the only writer of the history in `home`; yield an empty scratch folder for new files."""
+    with hold_file_lock(home / LOCK_FILE):
+        scratch = home / SCRATCH_FOLDER
+        shutil.rmtree(scratch, ignore_errors=True)  # of a process that was killed
+        scratch.mkdir()
         try:
-            yield making
+            yield scratch
         finally:
-            shutil.rmtree(making, ignore_errors=True)
+            shutil.rmtree(scratch, ignore_errors=True)
 
 
-def move_into_place(made: Path, path: Path) -> None:
-    """Put a file that is whole in its place, safe from a power cut."""
+def move_into_place(scratch_file: Path, path: Path) -> None:
+    """Rename a complete file to its place, safe from a power cut."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with made.open("rb") as file:
+    with scratch_file.open("rb") as file:
         os.fsync(file.fileno())
-    made.replace(path)
+    scratch_file.replace(path)
 
 
 def _list_complete_files(day: Path) -> list[Path]:
     if not day.is_dir():
         return []
-    return [day / one.name for one in os.scandir(day) if one.name.endswith(".parquet")]
+    return [day / entry.name for entry in os.scandir(day) if entry.name.endswith(".parquet")]
 
 
 def _read_file_runs(path: Path) -> ParquetFile:
@@ -156,14 +148,11 @@ def _read_file_runs(path: Path) -> ParquetFile:
     return ParquetFile(path, frozenset(path.with_suffix(".runs").read_text().split()))
 
 
-if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
-
 ROWS_AT_ONCE = 10_000
 ROW_GROUP_ROWS = 61_440
-"""Rows of a row group. Fewer make every footer longer, more make every look-up read more: measured, see bench."""
+"""Fewer rows make every footer longer, more make every query read more; measured by bench."""
 _BY_NODE = "FROM (SELECT id FROM subject ORDER BY node, name) s CROSS JOIN {} o ON o.subject = s.id"
-"""CROSS JOIN holds SQLite to this order."""
+"""Rows in the order of nodes; CROSS JOIN keeps SQLite from choosing another join order."""
 
 _LOADED_TABLES = {
     "check_": (
@@ -195,9 +184,9 @@ _LOADED_TABLES = {
         "SELECT o.subject, o.check_, o.name, digest, bytes " + _BY_NODE.format("artefact"),
     ),
 }
-"""Each table: its columns in DuckDB, and the question that fills it from the run's file.
+"""Each table: its columns in DuckDB, and the query that reads its rows from the run's file (DuckDB reads no SQLite).
 
-Reasons come with their outcomes: where everything fails they are too many to be joined in little memory.
+Reasons are part of the outcomes: where everything fails, they are too many for a join in little memory.
 """
 
 _WRITTEN_TABLES = {
@@ -226,34 +215,33 @@ _WRITTEN_TABLES = {
           LEFT JOIN issue k ON k.id = o.known
         """,
 }
-"""Each table of history, as it is made of those. `pool` is what a subject begins with; of fabrics it is `fabric`.
+"""Each table of history as a query over the loaded tables. `pool` is the first part of a subject, `fabric` of fabrics.
 
-The phases of an outcome are JSON text: a list costs a reader as much as five columns of text.
+The phases of an outcome are JSON text: reading a list costs as much as five columns of text.
 """
 
 
 class RunExport:
-    """A run's rows inside DuckDB, in order of nodes, from where every table of history can be written."""
+    """A run's rows in DuckDB, in the order of nodes, from which each table of history is written."""
 
     def __init__(self, stored: StoredRun, database: DuckDBPyConnection) -> None:
         self._database, self._stored = database, stored
-        for table, (columns, question) in _LOADED_TABLES.items():
+        for table, (columns, query) in _LOADED_TABLES.items():
             database.execute(f"CREATE TABLE {table} ({columns})")
-            appender, rows = database.appender(table), stored.connection.execute(question)
-            while some := rows.fetchmany(ROWS_AT_ONCE):
-                appender.append_rows(some)
+            appender, rows = database.appender(table), stored.connection.execute(query)
+            while batch := rows.fetchmany(ROWS_AT_ONCE):
+                appender.append_rows(batch)
             appender.flush()
 
     def write_table(self, table: str, file: Path) -> None:
-        """Write one of history's tables."""
-        known = self._read_run_values()
-        question = _WRITTEN_TABLES[table]
-        named = {name: value for name, value in known.items() if f"${name}" in question}
-        rows = self._database.sql(question, params=named)
+        """Write one of history's tables to a file."""
+        query = _WRITTEN_TABLES[table]
+        parameters = {name: value for name, value in self._run_values().items() if f"${name}" in query}
+        rows = self._database.sql(query, params=parameters)
         rows.write_parquet(str(file), compression="zstd", row_group_size=ROW_GROUP_ROWS)
 
-    def _read_run_values(self) -> dict[str, Any]:
+    def _run_values(self) -> dict[str, Any]:
         run = self._stored.run
-        about = {name: said for name, said in self._stored.about.items() if name != "run"}
+        about = {name: value for name, value in self._stored.about.items() if name != "run"}
         plain = {**asdict(run), "run": run.id, "phases": list(run.phases), "nodes": list(run.nodes)}
         return {**plain, "about": json.dumps(about, ensure_ascii=False), "verdicts": list(VERDICTS)}

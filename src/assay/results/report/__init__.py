@@ -1,1 +1,4 @@
-"""Where every check stands over all runs, what broke since yesterday, and where that is clustered; as one page."""
+"""Takes the files of ended runs. Keeps the latest outcome of every check, and finds what changed and where it clusters.
+
+Gives the overview page and the Allure report.
+"""

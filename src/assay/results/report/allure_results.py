@@ -1,9 +1,7 @@
-"""What stands as Allure results: one for each node, a step for each area, and one below it for each check that fails.
+"""Writes the latest outcomes as Allure results: one for each node, with steps for areas and for failing checks.
 
-Identities last: a result is its node (or rack, or fabric), and nothing that varies is a parameter. The format is what
-Allure 2 and 3 both read.
-
-What was kept of failures, as files that go along with a report: as far as they are still there, and fit.
+A result keeps its identity over runs: it is a node, rack or fabric, and no parameter of it varies. Allure 2 and 3 both
+read the format. Artefacts of failures are attached as far as they exist and fit.
 """
 
 from __future__ import annotations
@@ -34,38 +32,38 @@ from assay.results.report.latest_outcomes_schema import (
 )
 
 MAX_ATTACHED_BYTES = 64 << 20
-"""A report takes so much along; what is beyond that is named by its hash only."""
+"""Size of all attachments of a report; further artefacts are only named, with their digests."""
 MEDIA_TYPES = {".txt": "text/plain", ".json": "application/json"}
 
 
 class ReportAttachments:
-    """Finds what is kept in `folders` as `ab/<sha256>.txt` or `.json`, and lays it beside the results."""
+    """Finds artefacts in `folders`, as `ab/<sha256>.txt` or `.json`, and copies them beside the results."""
 
-    def __init__(self, folders: Sequence[Path] = (), most: int = MAX_ATTACHED_BYTES) -> None:
-        self._folders, self._left = folders, most
+    def __init__(self, folders: Sequence[Path] = (), max_bytes: int = MAX_ATTACHED_BYTES) -> None:
+        self._folders, self._bytes_left = folders, max_bytes
         self._files: dict[str, Path | None] = {}
-        self._waiting: list[Path] = []
+        self._to_copy: list[Path] = []
 
-    def find_file(self, kept: FailureArtefact) -> tuple[str, str] | None:
-        """Return the name of the file beside the results, and its media type; None where it does not come along."""
-        if kept.digest not in self._files:
-            self._files[kept.digest] = file = self._file(kept.digest)
-            self._waiting += [file] if file else []
-        found = self._files[kept.digest]
+    def find_file(self, artefact: FailureArtefact) -> tuple[str, str] | None:
+        """Return the name of the attached file and its media type; None where it is gone or does not fit."""
+        if artefact.digest not in self._files:
+            self._files[artefact.digest] = file = self._find_path(artefact.digest)
+            self._to_copy += [file] if file else []
+        found = self._files[artefact.digest]
         return (_attachment_name(found), MEDIA_TYPES[found.suffix]) if found else None
 
     def copy_into(self, folder: Path) -> None:
-        """Copy what was asked for since the last time."""
-        for file in self._waiting:
+        """Copy the files that were found since the last call."""
+        for file in self._to_copy:
             shutil.copyfile(file, folder / _attachment_name(file))
-        self._waiting.clear()
+        self._to_copy.clear()
 
-    def _file(self, digest: str) -> Path | None:
-        places = (folder / digest[:2] / f"{digest}{ending}" for folder in self._folders for ending in MEDIA_TYPES)
-        found = next((place for place in places if digest and place.is_file()), None)
-        if found is None or found.stat().st_size > self._left:
+    def _find_path(self, digest: str) -> Path | None:
+        paths = (folder / digest[:2] / f"{digest}{suffix}" for folder in self._folders for suffix in MEDIA_TYPES)
+        found = next((path for path in paths if digest and path.is_file()), None)
+        if found is None or found.stat().st_size > self._bytes_left:
             return None
-        self._left -= found.stat().st_size
+        self._bytes_left -= found.stat().st_size
         return found
 
 
@@ -76,7 +74,7 @@ def _attachment_name(file: Path) -> str:
 ALLURE_STATUS = {FAILING: "failed", UNKNOWN: "broken", KNOWN: "skipped", ON_TRIAL: "skipped", SKIPPED: "skipped"}
 STATUS_PHRASES = {FAILING: "failed", UNKNOWN: "could not be judged", SKIPPED: "skipped"}
 MAX_NAMED_FAILURES = 5
-"""So many failures are named in a result's message; its steps have them all."""
+"""Failures that a result's message names; its steps have all of them."""
 
 AllureJson = dict[str, Any]
 
@@ -84,11 +82,11 @@ AllureJson = dict[str, Any]
 def allure_labels(
     fleet: Fleet, node: str, subject: str, phases: Iterable[str], fault: str
 ) -> Iterator[tuple[str, str]]:
-    """Yield the labels of what was judged: pool, rack, node, every phase, fault class, commit of the specs."""
-    place = fleet.nodes.get(node)
+    """Yield the labels of a subject: pool, rack, node, every phase, fault class, and commit of the specs."""
+    declared = fleet.nodes.get(node)
     parsed = CheckSubject.parse(subject)
-    yield "pool", place.pool if place else parsed.scope
-    yield "rack", place.rack if place else parsed.name.removeprefix("rack-")
+    yield "pool", declared.pool if declared else parsed.scope
+    yield "rack", declared.rack if declared else parsed.name.removeprefix("rack-")
     yield "node", node or parsed.name
     for phase in phases:
         yield "phase", phase
@@ -98,20 +96,19 @@ def allure_labels(
 
 
 def result_uuid(holder: str, run: str) -> str:
-    """Return the id of a holder's result in the report of a run; the report's page of it is named after this."""
+    """Return the id of a holder's result in the report of a run. Allure names the result's page after it."""
     return str(uuid.UUID(_md5(f"{holder}\0{run}")))
 
 
 def write_allure_results(
-    folder: Path, fleet: Fleet, held: Iterable[HolderStatus], run: str, attachments: ReportAttachments
+    folder: Path, fleet: Fleet, holders: Iterable[HolderStatus], run: str, attachments: ReportAttachments
 ) -> int:
-    """Write a result file for each holder, as of a run, with what was kept of failures; return how many."""
+    """Write a result file for each holder, as of a run, with attachments; return the number of results."""
     folder.mkdir(parents=True)
     count = 0
-    for holder in held:
-        (folder / f"{result_uuid(holder.name, run)}-result.json").write_text(
-            json.dumps(allure_result(fleet, holder, run, attachments))
-        )
+    for holder in holders:
+        content = json.dumps(allure_result(fleet, holder, run, attachments))
+        (folder / f"{result_uuid(holder.name, run)}-result.json").write_text(content)
         attachments.copy_into(folder)
         count += 1
     return count
@@ -123,12 +120,12 @@ def allure_result(
     """Return the result of a node, rack or fabric, as of a run."""
     attachments = attachments or ReportAttachments()
     start = int(holder.measured * 1000)
-    stop = start + sum(one.micros for one in holder.counted) // 1000
+    stop = start + sum(entry.micros for entry in holder.status_counts) // 1000
     subject = f"{holder.scope}/{holder.name}" if holder.name in fleet.nodes else holder.name
     node = holder.name if holder.name in fleet.nodes else ""
-    faults = sorted({one.fault for one in holder.amiss if one.fault and one.stands == FAILING})
-    marks = [*allure_labels(fleet, node, subject, holder.phases, ""), *(("fault", fault) for fault in faults)]
-    marks += [("run", holder.run), *(("tag", tag) for tag in _tags(holder))]
+    faults = sorted({outcome.fault for outcome in holder.abnormal if outcome.fault and outcome.status == FAILING})
+    labels = [*allure_labels(fleet, node, subject, holder.phases, ""), *(("fault", fault) for fault in faults)]
+    labels += [("run", holder.run), *(("tag", tag) for tag in _tags(holder))]
     message = describe_problems(holder)
     return {
         "uuid": result_uuid(holder.name, run),
@@ -136,25 +133,21 @@ def allure_result(
         "testCaseId": _md5(holder.name),
         "fullName": holder.name,
         "name": holder.name,
-        "titlePath": [value for name, value in marks[:2]],
+        "titlePath": [value for name, value in labels[:2]],
         "status": allure_status(holder),
         "statusDetails": {"message": message} if message else {},
         "stage": "finished",
         "start": start,
         "stop": stop,
         "parameters": [{"name": "node", "value": holder.name}],
-        "labels": [{"name": name, "value": value} for name, value in marks],
-        "steps": [
-            step
-            for name, counted in _areas_worst_first(holder)
-            for step in _area_step(name, counted, holder, start, attachments)
-        ],
-        "description": _serial(fleet, node),
+        "labels": [{"name": name, "value": value} for name, value in labels],
+        "steps": [_area_step(name, counts, holder, start, attachments) for name, counts in _areas_worst_first(holder)],
+        "description": _describe_node(fleet, node),
     }
 
 
 def allure_status(holder: HolderStatus) -> str:
-    """Return Allure's word for a holder: what is excused decides nothing, and what nothing passed is no pass."""
+    """Return Allure's status of a holder. Excused outcomes do not count; without any pass it is skipped."""
     if holder.count(FAILING):
         return "failed"
     if holder.count(UNKNOWN):
@@ -163,106 +156,111 @@ def allure_status(holder: HolderStatus) -> str:
 
 
 def describe_problems(holder: HolderStatus) -> str:
-    """Return what is wrong with a holder: `10 of 100 checks failed: …`, the first of them named; "" for nothing."""
+    """Return the problems of a holder: `10 of 100 checks failed: …`, with the first ones named; "" for none."""
     parts = []
-    for stands, word in ((FAILING, "failed"), (UNKNOWN, "could not be judged")):
-        ill = [one for one in holder.amiss if one.stands == stands]
-        if ill:
-            named = [f"{_check_title(one)} ({one.reason})" for one in ill[:MAX_NAMED_FAILURES]]
-            named += [f"and {len(ill) - MAX_NAMED_FAILURES} more"] if len(ill) > MAX_NAMED_FAILURES else []
-            parts.append(f"{len(ill)} of {holder.count()} checks {word}: {'; '.join(named)}")
+    for status, word in ((FAILING, "failed"), (UNKNOWN, "could not be judged")):
+        bad = [outcome for outcome in holder.abnormal if outcome.status == status]
+        if bad:
+            names = [f"{_check_title(outcome)} ({outcome.reason})" for outcome in bad[:MAX_NAMED_FAILURES]]
+            names += [f"and {len(bad) - MAX_NAMED_FAILURES} more"] if len(bad) > MAX_NAMED_FAILURES else []
+            parts.append(f"{len(bad)} of {holder.count()} checks {word}: {'; '.join(names)}")
     return "\n".join(parts)
 
 
 def format_measurement(measurement: Measurement) -> str:
-    """Return a measurement as one line: what, how much, and the limit with its line."""
+    """Return a measurement as one line: name, value, and the limit with its source."""
     expected = format_bounds(measurement)
     limit = f" ({expected}{'; ' if measurement.source else ''}{measurement.source})" if expected else ""
     return f"{measurement.name} {format_value(measurement.value)} {measurement.unit}".rstrip() + limit
 
 
 def format_bounds(measurement: Measurement) -> str:
-    """Return what was expected of a measurement: `at least 16`, "" for anything."""
+    """Return the bounds of a measurement: `at least 16`, "" for none."""
     low, high = measurement.at_least, measurement.at_most
-    said = [f"at least {format_value(low)}"] if low is not None else []
-    return " and ".join([*said, f"at most {format_value(high)}"] if high is not None else said)
+    bounds = [f"at least {format_value(low)}"] if low is not None else []
+    bounds += [f"at most {format_value(high)}"] if high is not None else []
+    return " and ".join(bounds)
 
 
 def _areas_worst_first(holder: HolderStatus) -> list[tuple[str, list[StatusCount]]]:
-    """Return the areas, those first in which something fails or cannot be judged."""
-    by_area = groupby(sorted(holder.counted, key=attrgetter("area")), attrgetter("area"))
-    held = [(name, list(counted)) for name, counted in by_area]
-    return sorted(held, key=lambda each: not any(one.stands in (FAILING, UNKNOWN) for one in each[1]))
+    """Return the areas with their counts, those with failures or errors first."""
+    by_area = groupby(sorted(holder.status_counts, key=attrgetter("area")), attrgetter("area"))
+    areas = [(name, list(counts)) for name, counts in by_area]
+    return sorted(areas, key=lambda area: not any(entry.status in (FAILING, UNKNOWN) for entry in area[1]))
 
 
 def _area_step(
-    name: str, counted: Sequence[StatusCount], holder: HolderStatus, at: int, attachments: ReportAttachments
-) -> Iterator[AllureJson]:
-    """Yield the step of an area: what does not stand well below it, what does as a count."""
-    amiss = [one for one in holder.amiss if suite_area(one.check) == name]
-    whole = sum(one.count for one in counted)
-    well = sum(one.count for one in counted if one.stands in (PASSING, ON_TRIAL_PASSING))
-    counts = {stands: sum(one.count for one in counted if one.stands == stands) for stands in STATUS_PHRASES}
-    told = [f"{counts[stands]} of {whole} {word}" for stands, word in STATUS_PHRASES.items() if counts[stands]]
-    told += [f"{excused} excused or on trial"] if (excused := whole - well - sum(counts.values())) else []
-    worst = next(
-        (ALLURE_STATUS[stands] for stands in (FAILING, UNKNOWN) if counts[stands]), "passed" if well else "skipped"
-    )
-    stop = at + sum(one.micros for one in counted) // 1000
-    below = list(_failure_steps(amiss, at, attachments))
-    title = f"{name}: {', '.join(told) or f'{well} passed'}"
-    yield {"name": title, "status": worst, "stage": "finished", "start": at, "stop": stop, "steps": below}
-
-
-def _failure_steps(amiss: Sequence[AbnormalOutcome], at: int, attachments: ReportAttachments) -> Iterator[AllureJson]:
-    """Yield a step for each failure; what one cause did to many checks of an area is one step."""
-    alike: dict[tuple[int, str], list[AbnormalOutcome]] = {}
-    for one in amiss:
-        cause = one.subject + one.check if one.stands == FAILING else one.reason
-        alike.setdefault((one.stands, cause), []).append(one)
-    for same in alike.values():
-        step = _check_step(same[0], at, attachments)
-        if len(same) > 1:
-            named = ", ".join(map(_check_title, same[:MAX_NAMED_FAILURES])) + (
-                f" and {len(same) - MAX_NAMED_FAILURES} more" if len(same) > MAX_NAMED_FAILURES else ""
-            )
-            step |= {"name": f"{_excuse_prefix(same[0])}{len(same)} checks: {same[0].reason} ({named})"}
-        yield step
-
-
-def _check_step(one: AbnormalOutcome, at: int, attachments: ReportAttachments) -> AllureJson:
-    """Return the step of one check: what was expected, what was seen, and where that is written."""
-    kept = [(each.name, *file) for each in one.artefacts if (file := attachments.find_file(each))]
-    gone = [each for each in one.artefacts if not attachments.find_file(each)]
+    name: str, entries: Sequence[StatusCount], holder: HolderStatus, at: int, attachments: ReportAttachments
+) -> AllureJson:
+    """Return the step of an area: passes as a count, and a step below it for each other outcome."""
+    total = sum(entry.count for entry in entries)
+    passed = sum(entry.count for entry in entries if entry.status in (PASSING, ON_TRIAL_PASSING))
+    counts = {status: sum(entry.count for entry in entries if entry.status == status) for status in STATUS_PHRASES}
+    parts = [f"{counts[status]} of {total} {word}" for status, word in STATUS_PHRASES.items() if counts[status]]
+    parts += [f"{excused} excused or on trial"] if (excused := total - passed - sum(counts.values())) else []
+    bad = (ALLURE_STATUS[status] for status in (FAILING, UNKNOWN) if counts[status])
+    abnormal = [outcome for outcome in holder.abnormal if suite_area(outcome.check) == name]
     return {
-        "name": f"{_excuse_prefix(one)}{_check_title(one)}: {one.reason}",
-        "status": ALLURE_STATUS[one.stands],
-        "statusDetails": {"message": one.reason, "known": one.stands == KNOWN},
+        "name": f"{name}: {', '.join(parts) or f'{passed} passed'}",
+        "status": next(bad, "passed" if passed else "skipped"),
         "stage": "finished",
         "start": at,
-        "stop": at,
-        "parameters": [{"name": name, "value": value} for name, value in _parameters(one, gone)],
-        "attachments": [{"name": name, "source": source, "type": kind} for name, source, kind in kept],
-        "steps": [_measurement_step(each, at) for each in one.measurements],
+        "stop": at + sum(entry.micros for entry in entries) // 1000,
+        "steps": list(_failure_steps(abnormal, at, attachments)),
     }
 
 
-def _excuse_prefix(one: AbnormalOutcome) -> str:
-    return {KNOWN: f"known ({one.known}): ", ON_TRIAL: "on trial: "}.get(one.stands, "")
+def _failure_steps(
+    abnormal: Sequence[AbnormalOutcome], at: int, attachments: ReportAttachments
+) -> Iterator[AllureJson]:
+    """Yield a step for each failure; other outcomes of an area with one status and reason share a step."""
+    groups: dict[tuple[int, str], list[AbnormalOutcome]] = {}
+    for outcome in abnormal:
+        cause = outcome.subject + outcome.check if outcome.status == FAILING else outcome.reason
+        groups.setdefault((outcome.status, cause), []).append(outcome)
+    for group in groups.values():
+        first, count = group[0], len(group)
+        step = _check_step(first, at, attachments)
+        if count > 1:
+            names = ", ".join(map(_check_title, group[:MAX_NAMED_FAILURES]))
+            names += f" and {count - MAX_NAMED_FAILURES} more" if count > MAX_NAMED_FAILURES else ""
+            step |= {"name": f"{_excuse_prefix(first)}{count} checks: {first.reason} ({names})"}
+        yield step
 
 
-def _parameters(one: AbnormalOutcome, gone: Iterable[FailureArtefact]) -> Iterator[tuple[str, str]]:
-    broken = next((each for each in one.measurements if not _is_within_bounds(each)), None)
+def _check_step(outcome: AbnormalOutcome, at: int, attachments: ReportAttachments) -> AllureJson:
+    """Return the step of one check: expected and seen value, source of the limit, artefacts and measurements."""
+    attached = [(each.name, *file) for each in outcome.artefacts if (file := attachments.find_file(each))]
+    gone = [each for each in outcome.artefacts if not attachments.find_file(each)]
+    return {
+        "name": f"{_excuse_prefix(outcome)}{_check_title(outcome)}: {outcome.reason}",
+        "status": ALLURE_STATUS[outcome.status],
+        "statusDetails": {"message": outcome.reason, "known": outcome.status == KNOWN},
+        "stage": "finished",
+        "start": at,
+        "stop": at,
+        "parameters": [{"name": name, "value": value} for name, value in _parameters(outcome, gone)],
+        "attachments": [{"name": name, "source": source, "type": kind} for name, source, kind in attached],
+        "steps": [_measurement_step(measurement, at) for measurement in outcome.measurements],
+    }
+
+
+def _excuse_prefix(outcome: AbnormalOutcome) -> str:
+    return {KNOWN: f"known ({outcome.known}): ", ON_TRIAL: "on trial: "}.get(outcome.status, "")
+
+
+def _parameters(outcome: AbnormalOutcome, gone: Iterable[FailureArtefact]) -> Iterator[tuple[str, str]]:
+    broken = next((each for each in outcome.measurements if not _is_within_bounds(each)), None)
     if broken:
         yield "expected", f"{format_bounds(broken)} {broken.unit}".rstrip()
         yield "seen", f"{format_value(broken.value)} {broken.unit}".rstrip()
         if broken.source:
             yield "source", broken.source
-    if one.fault:
-        yield "fault", one.fault
-    for each in gone:
-        yield "not attached", f"{each.name}{f', sha256 {each.digest}' if each.digest else ''}"
-    yield "run", one.run
+    if outcome.fault:
+        yield "fault", outcome.fault
+    for artefact in gone:
+        yield "not attached", f"{artefact.name}{f', sha256 {artefact.digest}' if artefact.digest else ''}"
+    yield "run", outcome.run
 
 
 def _measurement_step(measurement: Measurement, at: int) -> AllureJson:
@@ -275,10 +273,10 @@ def _is_within_bounds(measurement: Measurement) -> bool:
     return (low is None or value >= low) and (high is None or value <= high)
 
 
-def _check_title(one: AbnormalOutcome) -> str:
-    """Return a check and the part that it judged, as people say them: `pcie_link gpu3`."""
-    function = one.check.rpartition("::")[2].removeprefix("test_")
-    part = one.subject.split("/", 2)[2:]
+def _check_title(outcome: AbnormalOutcome) -> str:
+    """Return a check and the part that it judged: `pcie_link gpu3`."""
+    function = outcome.check.rpartition("::")[2].removeprefix("test_")
+    part = outcome.subject.split("/", 2)[2:]
     return " ".join([function, *part])
 
 
@@ -289,9 +287,9 @@ def _tags(holder: HolderStatus) -> Iterator[str]:
         yield "check on trial"
 
 
-def _serial(fleet: Fleet, node: str) -> str:
-    place = fleet.nodes.get(node)
-    return f"{place.spec}, serial {place.serial}, {place.site} {place.rack} U{place.u}" if place else ""
+def _describe_node(fleet: Fleet, name: str) -> str:
+    node = fleet.nodes.get(name)
+    return f"{node.spec}, serial {node.serial}, {node.site} {node.rack} U{node.u}" if node else ""
 
 
 def _md5(text: str) -> str:

@@ -1,12 +1,12 @@
-"""Changes brought together: one cluster for all checks that broke in the same place.
+"""Clusters changes: one cluster for all checks that changed in the same place.
 
-What a subject shares with others: its place, what it is made of, and by which specs it was judged.
+`SubjectTraits` gives what a subject shares with others: place, parts, and the specs that it was judged by.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -20,13 +20,13 @@ from assay.results.report.latest_outcomes_schema import FAILING, PASSING, UNKNOW
 from assay.results.report.status_changes import StatusChange
 
 GUID_BATCH_DIGITS = 14
-"""An adapter's GUID without its last four digits, `0x` counted: those that came out of one box share it."""
+"""Length of an adapter's GUID without the last four digits: adapters of one production batch share that prefix."""
 
 
 class SubjectTraits:
-    """The groups of subjects, looked up once each; those that people would rather hear of come first.
+    """The groups of subjects, computed once each, in order of preference.
 
-    Switches are told of the fabrics of `broken` nodes only, as no other switch can explain anything.
+    Switches are groups only in the fabrics of `broken` nodes, since no other switch can explain anything.
     """
 
     def __init__(self, fleet: Fleet, broken: Iterable[str]) -> None:
@@ -38,7 +38,7 @@ class SubjectTraits:
         self._leaves: dict[str, Mapping[tuple[str, str], str]] = {}
 
     def of(self, subject: str, holder: str) -> tuple[TraitGroup, ...]:
-        """Return the groups of a subject of a holder (a node, or else a rack or fabric)."""
+        """Return the groups of a subject. `holder` is its node, rack or fabric."""
         if subject not in self._of:
             self._of[subject] = self._groups(subject, self._fleet.nodes.get(holder))
         return self._of[subject]
@@ -49,21 +49,21 @@ class SubjectTraits:
             scope, name = subject.split("/")[:2]
             return (("fabric", name),) if scope == "fabric" else (("rack", name.removeprefix("rack-")), ("pool", scope))
         if node.name not in self._nodes:
-            self._nodes[node.name] = tuple(self._shared(node))
+            self._nodes[node.name] = tuple(self._node_groups(node))
         if not part:
             return self._nodes[node.name]
         leaf = self._leaf(node, part)
         own: list[TraitGroup] = [("node", node.name), *([("leaf", leaf)] if leaf else [])]
         return (*own, *self._nodes[node.name], ("slot", part))
 
-    def _shared(self, node: Node) -> list[TraitGroup]:
-        """Return what a node and its parts share with others."""
+    def _node_groups(self, node: Node) -> list[TraitGroup]:
+        """Return the groups of a node, which its parts belong to as well."""
         spec = self._fleet.node_specs.get(node.spec)
-        found = [("rack", node.rack), ("pool", node.pool)]
-        found += [("firmware", spec.firmware)] if spec else []
-        found += [("adapters", node.hca_guids[0][:GUID_BATCH_DIGITS])] if node.hca_guids else []
-        found += [("spec", node.spec), ("profile", node.profile)]
-        return [*found, ("site", node.site)] if self._sites > 1 else found
+        groups = [("rack", node.rack), ("pool", node.pool)]
+        groups += [("firmware", spec.firmware)] if spec else []
+        groups += [("adapters", node.hca_guids[0][:GUID_BATCH_DIGITS])] if node.hca_guids else []
+        groups += [("spec", node.spec), ("profile", node.profile)]
+        return [*groups, ("site", node.site)] if self._sites > 1 else groups
 
     @cached_property
     def _sites(self) -> int:
@@ -79,29 +79,28 @@ class SubjectTraits:
         return self._leaves[name].get((node.name, part), "")
 
     def _find_leaves(self, design: str) -> Mapping[tuple[str, str], str]:
-        """Return the switch that each adapter of a fabric hangs on; nothing where the design cannot be compiled."""
+        """Return the leaf switch of each node and adapter of a fabric; none where the design cannot be compiled."""
         try:
             cables = compile_topology(self._fleet.designs[design], self._fleet).cables
         except AssayError:
             return {}
         return {
-            (one.node, one.device.rpartition(" ")[2]): other.device
+            (end.node, end.device.rpartition(" ")[2]): far_end.device
             for cable in cables
-            for one, other in (cable.ends, cable.ends[::-1])
-            if one.node and not other.node
+            for end, far_end in (cable.ends, cable.ends[::-1])
+            if end.node and not far_end.node
         }
 
 
-CheckSubject = tuple[str, str]
 JudgedPopulation = tuple[tuple[str, str, str], ...]
-"""Who was judged by a check: subject, its holder, and the specs by which it was."""
+"""The subjects that a check judged: subject, holder, and the specs that it was judged by."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeCluster:
-    """What broke together in one `group`: `changes` on `holders`, of the `judged` holders that the group has.
+    """Changes that one `group` explains. `judged` is the number of holders in the group.
 
-    `sure` where that is hardly by chance; `also` are groups that explain as much.
+    `sure`: the cluster is unlikely by chance. `also` are groups that explain as much.
     """
 
     group: TraitGroup
@@ -112,49 +111,65 @@ class ChangeCluster:
 
     @property
     def checks(self) -> tuple[str, ...]:
-        """The checks that broke, the one that did so most often first."""
+        """The checks that changed, the most frequent first."""
         return tuple(check for check, _ in Counter(change.check for change in self.changes).most_common())
 
     @property
     def holders(self) -> tuple[str, ...]:
-        """The nodes, racks and fabrics that they broke on."""
+        """The nodes, racks and fabrics with these changes."""
         return tuple(dict.fromkeys(change.holder for change in self.changes))
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """What was said, the commonest first."""
+        """The reasons of the changes, the most frequent first."""
         return tuple(reason for reason, _ in Counter(change.reason for change in self.changes).most_common())
 
 
 def cluster_changes(
-    standing: LatestOutcomes, traits: SubjectTraits, changed: Sequence[StatusChange]
+    latest: LatestOutcomes, traits: SubjectTraits, changed: Sequence[StatusChange]
 ) -> list[ChangeCluster]:
-    """Return what broke together, the widest first, and last what has nothing in common with anything."""
+    """Return the clusters, the widest first, and last the changes that have nothing in common.
+
+    Checks that changed on several holders are explained by groups; other changes are clustered by holder.
+    """
     by_check: dict[str, list[StatusChange]] = defaultdict(list)
     for change in changed:
         by_check[change.check].append(change)
-    spread = {check: changes for check, changes in by_check.items() if len({one.holder for one in changes}) > 1}
-    alone = [change for check, changes in by_check.items() if check not in spread for change in changes]
+    spread = {check: changes for check, changes in by_check.items() if len({each.holder for each in changes}) > 1}
+    single = [change for check, changes in by_check.items() if check not in spread for change in changes]
+    clusters: dict[TraitGroup, list[ChangeCluster]] = defaultdict(list)
+    for cluster in _explain_spread_checks(latest, traits, spread):
+        clusters[cluster.group].append(cluster)
+    single += [change for cluster in clusters.pop(UNRELATED_GROUP, ()) for change in cluster.changes]
+    for cluster in _cluster_by_holder(single):
+        clusters[cluster.group].append(cluster)
+    unrelated = clusters.pop(UNRELATED_GROUP, [])
+    joined = [_join_clusters(of_group) for of_group in clusters.values()]
+    return [
+        *sorted(joined, key=lambda cluster: (-len(cluster.holders), -len(cluster.changes), cluster.group)),
+        *unrelated,
+    ]
+
+
+def _explain_spread_checks(
+    latest: LatestOutcomes, traits: SubjectTraits, spread: Mapping[str, list[StatusChange]]
+) -> Iterator[ChangeCluster]:
+    """Yield the clusters of checks that changed on several holders.
+
+    Checks that changed on the same subjects, of the same judged population, are explained once.
+    """
+    populations = _read_populations(latest, spread)
     alike: dict[tuple[frozenset[str], int], list[str]] = defaultdict(list)
-    judged = _populations(standing, spread)
     for check, changes in spread.items():
-        alike[frozenset(change.subject for change in changes), hash(judged[check])].append(check)
-    sized: dict[int, _PopulationSizes] = {}
-    gathered: dict[TraitGroup, list[ChangeCluster]] = defaultdict(list)
+        alike[frozenset(change.subject for change in changes), hash(populations[check])].append(check)
+    sizes_of: dict[int, _PopulationSizes] = {}
     for (_, key), checks in alike.items():
-        sizes = sized.setdefault(key, _PopulationSizes(traits, judged[checks[0]]))
-        for found in _cluster_checks(traits, sizes, [spread[check] for check in checks]):
-            gathered[found.group].append(found)
-    alone += [change for one in gathered.pop(UNRELATED_GROUP, ()) for change in one.changes]
-    for found in _cluster_by_holder(alone):
-        gathered[found.group].append(found)
-    rest = gathered.pop(UNRELATED_GROUP, [])
-    whole = [_join_clusters(found) for found in gathered.values()]
-    return [*sorted(whole, key=lambda one: (-len(one.holders), -len(one.changes), one.group)), *rest]
+        sizes = sizes_of.setdefault(key, _PopulationSizes(traits, populations[checks[0]]))
+        yield from _cluster_checks(traits, sizes, [spread[check] for check in checks])
 
 
 class _PopulationSizes:
-    """How many members, and which holders, each group of a population has."""
+    """The number of members, and the holders, of each group of a population."""
 
     def __init__(self, traits: SubjectTraits, population: JudgedPopulation) -> None:
         self.specs = {subject: spec for subject, _, spec in population}
@@ -170,7 +185,7 @@ class _PopulationSizes:
         self.holders[EVERYWHERE_GROUP] = self.holders[UNRELATED_GROUP] = {holder for _, holder, _ in population}
 
     def groups(self, traits: SubjectTraits, subject: str, holder: str) -> tuple[TraitGroup, ...]:
-        """Return the groups of a subject; the specs it was judged by are one where not all were judged by the same."""
+        """Return the groups of a subject; its specs are one where members were judged by different specs."""
         groups = traits.of(subject, holder)
         return (*groups, ("judged by", self.specs[subject])) if self.mixed and subject in self.specs else groups
 
@@ -178,26 +193,26 @@ class _PopulationSizes:
 def _cluster_checks(
     traits: SubjectTraits, sizes: _PopulationSizes, changed: Sequence[list[StatusChange]]
 ) -> Iterable[ChangeCluster]:
-    """Yield the clusters of checks that broke on the very same subjects."""
+    """Yield the clusters of checks that changed on the same subjects."""
     groups = {change.subject: sizes.groups(traits, change.subject, change.holder) for change in changed[0]}
     for place in explain_failures(list(groups), groups, sizes.members):
         inside = set(place.members)
-        held = tuple(change for changes in changed for change in changes if change.subject in inside)
-        yield ChangeCluster(place.group, held, len(sizes.holders[place.group]), place.sure, place.also)
+        of_place = tuple(change for changes in changed for change in changes if change.subject in inside)
+        yield ChangeCluster(place.group, of_place, len(sizes.holders[place.group]), place.sure, place.also)
 
 
-def _join_clusters(found: Sequence[ChangeCluster]) -> ChangeCluster:
+def _join_clusters(clusters: Sequence[ChangeCluster]) -> ChangeCluster:
     """Return one cluster of several in the same group."""
-    changes = tuple(change for one in found for change in one.changes)
-    also = [group for group in found[0].also if all(group in one.also for one in found)]
-    judged, sure = max(one.judged for one in found), any(one.sure for one in found)
-    return ChangeCluster(found[0].group, changes, judged, sure, tuple(also))
+    changes = tuple(change for cluster in clusters for change in cluster.changes)
+    also = [group for group in clusters[0].also if all(group in cluster.also for cluster in clusters)]
+    judged, sure = max(cluster.judged for cluster in clusters), any(cluster.sure for cluster in clusters)
+    return ChangeCluster(clusters[0].group, changes, judged, sure, tuple(also))
 
 
-def _cluster_by_holder(alone: Sequence[StatusChange]) -> Iterable[ChangeCluster]:
-    """Yield a cluster for each holder on which several things broke, and one of all the rest."""
+def _cluster_by_holder(single: Sequence[StatusChange]) -> Iterator[ChangeCluster]:
+    """Yield a cluster for each holder with several changes, and one for all other changes."""
     by_holder: dict[str, list[StatusChange]] = defaultdict(list)
-    for change in alone:
+    for change in single:
         by_holder[change.holder].append(change)
     rest = []
     for holder, changes in by_holder.items():
@@ -211,16 +226,15 @@ def _cluster_by_holder(alone: Sequence[StatusChange]) -> Iterable[ChangeCluster]
         yield ChangeCluster(UNRELATED_GROUP, tuple(rest), len(rest), sure=False)
 
 
-def _populations(standing: LatestOutcomes, checks: Mapping[str, object]) -> dict[str, JudgedPopulation]:
-    """Return who was judged by each check, skips left out."""
-    ask = standing.connection.execute
-    numbers = {n: name for n, name in ask("SELECT id, name FROM check_") if name in checks}
-    subjects = {n: (name, holder) for n, name, holder in ask("SELECT id, name, holder FROM subject")}
-    specs = {point.n: point.spec for point in standing.list_reported_runs()}
-    found: dict[str, list[tuple[str, str, str]]] = {name: [] for name in checks}
-    wanted = ", ".join(map(str, numbers))
-    stands = f"{PASSING}, {FAILING}, {UNKNOWN}"
-    query = f"SELECT check_, subject, run FROM state WHERE check_ IN ({wanted}) AND stands IN ({stands})"
-    for check, subject, run in ask(query):
-        found[numbers[check]].append((*subjects[subject], specs[run]))
-    return {name: tuple(rows) for name, rows in found.items()}
+def _read_populations(latest: LatestOutcomes, checks: Iterable[str]) -> dict[str, JudgedPopulation]:
+    """Return the judged population of each check, without skips."""
+    execute = latest.connection.execute
+    populations: dict[str, list[tuple[str, str, str]]] = {name: [] for name in checks}
+    names = {key: name for key, name in execute("SELECT id, name FROM check_") if name in populations}
+    subjects = {key: (name, holder) for key, name, holder in execute("SELECT id, name, holder FROM subject")}
+    specs = {run.n: run.spec for run in latest.list_reported_runs()}
+    query = f"""SELECT check_, subject, run FROM state
+        WHERE check_ IN ({", ".join(map(str, names))}) AND stands IN ({PASSING}, {FAILING}, {UNKNOWN})"""
+    for check, subject, run in execute(query):
+        populations[names[check]].append((*subjects[subject], specs[run]))
+    return {name: tuple(rows) for name, rows in populations.items()}

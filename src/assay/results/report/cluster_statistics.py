@@ -1,9 +1,9 @@
-"""Where failures are clustered: the place or property that explains them best. Pure; knows no fleet.
+"""Finds where failures cluster: the place or property that explains them best. Pure statistics, without a fleet.
 
-A *member* is whatever was judged (a node, a GPU, an adapter); a *group* is a place or property that members share
-(`("rack", "r07")`). A group explains failures when its members fail at least `MIN_LIFT` times as often as the others, and
-that is hardly by chance (Fisher's exact test, one-sided, times the groups looked at), or when no other member fails.
-The best is taken, its failures are explained, and what is left is looked at again.
+A *member* is anything judged (a node, a GPU, an adapter); a *group* is a place or property that members share
+(`("rack", "r07")`). A group explains failures when its members fail at least MIN_LIFT times as often as others. That
+must be unlikely by chance (Fisher's exact test, one-sided, times the number of groups), or no other member may fail.
+The best group is taken, and the search continues with the failures outside of it.
 """
 
 from __future__ import annotations
@@ -17,9 +17,8 @@ from assay.fabric.weekly.transceiver_batches import compute_hypergeometric_tail
 
 MIN_MEMBERS, MIN_LIFT, MAX_CHANCE = 2, 2.0, 0.05
 EVERYWHERE_SHARE = 0.5
-"""Where so large a share of all fails, and no group stands out, it fails everywhere."""
+"""Where no group explains failures, and at least this share of all members fails, they fail everywhere."""
 MAX_PLACES = 25
-"""So many places are told; what is left then is told as being in none."""
 
 M = TypeVar("M", bound=Hashable)
 TraitGroup = tuple[str, str]
@@ -29,9 +28,9 @@ UNRELATED_GROUP: TraitGroup = ("", "nothing in common")
 
 @dataclass(frozen=True, slots=True)
 class ClusterPlace(Generic[M]):
-    """A group that explains failures: its `members` fail, of `judged`; of all `others`, `elsewhere` fail.
+    """A group that explains failures. Of its `judged` members, `members` fail; of the `others`, `elsewhere` fail.
 
-    `compute_hypergeometric_tail` is how likely that is where the group is no worse than others. `also` are groups that explain as much.
+    `chance` is the probability of that if the group is no worse than others. `also` are groups that explain as much.
     """
 
     group: TraitGroup
@@ -44,18 +43,18 @@ class ClusterPlace(Generic[M]):
 
     @property
     def lift(self) -> float:
-        """How many times as often its members fail as others do; where no other fails, as if half a one did."""
+        """The failure rate of its members relative to that of others; where no other fails, half a failure counts."""
         return _lift(len(self.members), self.judged, self.elsewhere, self.others)
 
     @property
     def sure(self) -> bool:
-        """Whether it is hardly by chance."""
+        """Whether it is unlikely by chance."""
         return self.group != UNRELATED_GROUP and self.chance <= MAX_CHANCE
 
 
 @dataclass(frozen=True, slots=True)
 class _GroupFit:
-    """How well a group explains what is left."""
+    """How well a group explains the failures that are left."""
 
     group: TraitGroup
     count: int
@@ -73,48 +72,42 @@ class _GroupFit:
 def explain_failures(
     failing: Collection[M], groups: Mapping[M, Iterable[TraitGroup]], sizes: Mapping[TraitGroup, int]
 ) -> list[ClusterPlace[M]]:
-    """Return what explains `failing`, the best first; each failing member is in exactly one place.
+    """Return the places that explain `failing`, the best first; each failing member is in exactly one place.
 
-    `groups` says which groups a failing member belongs to, those that people would rather hear of first; `sizes` how
-    many of all judged members a group has, and `sizes[ALL]` how many were judged. What nothing explains comes last.
+    `groups` are those of each failing member, preferred ones first. `sizes` are the numbers of judged members of each
+    group, and under EVERYWHERE_GROUP of all. The last place holds the members that no group explains.
     """
-    left, found = list(failing), list[ClusterPlace[M]]()
-    while len(left) >= MIN_MEMBERS and len(found) < MAX_PLACES:
-        looks = _fit_groups(left, groups, sizes)
-        best = min((look for look in looks if look.good), key=lambda look: (look.chance, look.judged), default=None)
+    left, places = list(failing), list[ClusterPlace[M]]()
+    while len(left) >= MIN_MEMBERS and len(places) < MAX_PLACES:
+        fits = _fit_groups(left, groups, sizes)
+        best = min((fit for fit in fits if fit.good), key=lambda fit: (fit.chance, fit.judged), default=None)
         if best is None:
             break
         inside = tuple(member for member in left if best.group in groups[member])
         same = (best.count, best.judged)
-        also = tuple(look.group for look in looks if (look.count, look.judged) == same and look.group != best.group)
-        found.append(ClusterPlace(best.group, inside, best.judged, best.elsewhere, best.others, best.chance, also))
+        also = tuple(fit.group for fit in fits if (fit.count, fit.judged) == same and fit.group != best.group)
+        places.append(ClusterPlace(best.group, inside, best.judged, best.elsewhere, best.others, best.chance, also))
         left = [member for member in left if best.group not in groups[member]]
     if left:
-        everywhere = not found and len(left) >= max(MIN_MEMBERS, EVERYWHERE_SHARE * sizes[EVERYWHERE_GROUP])
-        found.append(
-            ClusterPlace(
-                EVERYWHERE_GROUP if everywhere else UNRELATED_GROUP,
-                tuple(left),
-                sizes[EVERYWHERE_GROUP],
-                chance=0.0 if everywhere else 1.0,
-            )
-        )
-    return found
+        everywhere = not places and len(left) >= max(MIN_MEMBERS, EVERYWHERE_SHARE * sizes[EVERYWHERE_GROUP])
+        group, chance = (EVERYWHERE_GROUP, 0.0) if everywhere else (UNRELATED_GROUP, 1.0)
+        places.append(ClusterPlace(group, tuple(left), sizes[EVERYWHERE_GROUP], chance=chance))
+    return places
 
 
 def _fit_groups(
     left: Sequence[M], groups: Mapping[M, Iterable[TraitGroup]], sizes: Mapping[TraitGroup, int]
 ) -> list[_GroupFit]:
-    """Look at every group that holds enough of what is left."""
+    """Return the fit of every group with at least MIN_MEMBERS of the members that are left."""
     counts = Counter(group for member in left for group in groups[member])
-    every = max(sizes[EVERYWHERE_GROUP], len(left))
-    found = []
+    total = max(sizes[EVERYWHERE_GROUP], len(left))
+    fits = []
     for group, count in counts.items():
-        judged = min(max(sizes[group], count), every - (len(left) - count))
-        if count >= MIN_MEMBERS and judged < every:
-            by_chance = min(1.0, len(counts) * compute_hypergeometric_tail(count, judged, len(left), every))
-            found.append(_GroupFit(group, count, judged, len(left) - count, every - judged, by_chance))
-    return found
+        judged = min(max(sizes[group], count), total - (len(left) - count))
+        if count >= MIN_MEMBERS and judged < total:
+            chance = min(1.0, len(counts) * compute_hypergeometric_tail(count, judged, len(left), total))
+            fits.append(_GroupFit(group, count, judged, len(left) - count, total - judged, chance))
+    return fits
 
 
 def _lift(count: int, judged: int, elsewhere: int, others: int) -> float:

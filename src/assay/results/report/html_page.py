@@ -73,31 +73,31 @@ class TrendLine:
 def render_overview(overview: FleetOverview) -> str:
     """Return the HTML, in one file whose links lead to the Allure report beside it. All text is escaped."""
     newly, lost = (0, 0) if overview.first else (len(overview.broke), len(overview.lost))
-    nodes = [holder for holder in overview.stood if holder.node]
-    size = len(overview.stood)
+    nodes = [holder for holder in overview.holders if holder.node]
+    size = len(overview.holders)
     return render_page(
         __package__,
         "overview.html.j2",
         overview=overview,
         words=overview_phrases,
         link=partial(allure_link, run=overview.newest.run),
-        pools=draw_pool_maps(overview, group_by_pool_and_rack(overview.stood)),
+        pools=draw_pool_maps(overview, group_by_pool_and_rack(overview.holders)),
         density="roomy" if size <= MAX_ROOMY_NODES else "dense" if size >= MIN_DENSE_NODES else "",
         trends=[draw_trend(trend) for trend in overview.trends],
         trend_size=TREND_SIZE,
-        mended=_group_fixed_by_holder(overview),
+        fixed=_group_fixed_by_holder(overview),
         nodes=len(nodes),
         lost_on=len({change.holder for change in overview.lost}),
         ill=sum(holder.failing + holder.unknown > 0 for holder in nodes),
-        still=sum(holder.failing for holder in overview.stood) - newly,
-        still_unknown=sum(holder.unknown for holder in overview.stood) - lost,
+        still=sum(holder.failing for holder in overview.holders) - newly,
+        still_unknown=sum(holder.unknown for holder in overview.holders) - lost,
     )
 
 
 def _group_fixed_by_holder(overview: FleetOverview) -> list[tuple[str, list[str]]]:
     """Return the fixed checks by holder, the holder with the most first."""
     found: dict[str, dict[str, None]] = defaultdict(dict)
-    for change in overview.mended:
+    for change in overview.fixed:
         found[change.holder][change.check] = None
     return sorted(((holder, list(checks)) for holder, checks in found.items()), key=lambda each: -len(each[1]))
 
@@ -114,10 +114,11 @@ def draw_pool_maps(
     maps = []
     for pool, by_rack in by_pool.items():
         racks = tuple(
-            RackCells(rack, tuple(_draw_cell(overview, one) for one in held)) for rack, held in by_rack.items()
+            RackCells(rack, tuple(_draw_cell(overview, holder) for holder in holders))
+            for rack, holders in by_rack.items()
         )
-        every = [holder for held in by_rack.values() for holder in held]
-        counted = [holder for holder in every if holder.node] or every
+        all_holders = [holder for holders in by_rack.values() for holder in holders]
+        counted = [holder for holder in all_holders if holder.node] or all_holders
         ill = sum(holder.failing + holder.unknown > 0 for holder in counted)
         maps.append(PoolMap(pool, len(counted), ill, racks))
     return maps
@@ -134,7 +135,7 @@ def _draw_cell(overview: FleetOverview, holder: HolderSummary) -> NodeCell:
     if age_s > STALE_AFTER_S:
         facts.append(f"judged {format_duration(timedelta(seconds=age_s))} before the newest run")
     head = f"{holder.name}: {', '.join(facts) or format_quantity(holder.judged, 'check') + ' well'}"
-    lines = [head, *holder.says, *([f"and {holder.left_out} more"] if holder.left_out else [])]
+    lines = [head, *holder.problems, *([f"and {holder.left_out} more"] if holder.left_out else [])]
     link = allure_link(holder.name, overview.newest.run)
     return NodeCell(holder.label, holder.failing + holder.unknown, _find_look(holder, age_s), "\n".join(lines), link)
 

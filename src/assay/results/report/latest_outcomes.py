@@ -1,4 +1,4 @@
-"""Where every check stands, asked of the tables: what the Allure report and the overview are made of."""
+"""The latest outcomes of all checks, which the overview and the Allure report are made of."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from assay.results.store.schema import transaction
 
 @dataclass(frozen=True, slots=True)
 class ReportedRun:
-    """A run that was told of: its place in the order of telling, its id, when it was (Unix seconds), its specs."""
+    """A merged run: its number in the order of merging, its id, its time (Unix seconds), and its specs."""
 
     n: int
     run: str
@@ -30,11 +30,11 @@ class ReportedRun:
 
 @dataclass(frozen=True, slots=True)
 class AbnormalOutcome:
-    """One check and subject that does not stand well, as `stands` says (tables.FAILING and its neighbours)."""
+    """A check and subject that does not pass. `status` is FAILING or another status; `measured` is in Unix seconds."""
 
     check: str
     subject: str
-    stands: int
+    status: int
     reason: str
     known: str
     measured: float
@@ -46,29 +46,32 @@ class AbnormalOutcome:
 
 @dataclass(frozen=True, slots=True)
 class StatusCount:
-    """How many checks of an area stand in one way on a holder, and how long judging them took."""
+    """The number of checks of an area with one status on a holder, and how long they took."""
 
     area: str
-    stands: int
+    status: int
     count: int
     micros: int
 
 
 @dataclass(frozen=True, slots=True)
 class HolderStatus:
-    """A node, rack or fabric with what was judged on it and its parts. `measured` is the newest (Unix seconds)."""
+    """A node, rack or fabric, with the status of all checks on it and its parts.
+
+    `measured` is the time of its newest evidence (Unix seconds).
+    """
 
     name: str
     scope: str
     measured: float
     run: str
     phases: tuple[str, ...]
-    counted: tuple[StatusCount, ...]
-    amiss: list[AbnormalOutcome] = field(default_factory=list)
+    status_counts: tuple[StatusCount, ...]
+    abnormal: list[AbnormalOutcome] = field(default_factory=list)
 
-    def count(self, *stands: int) -> int:
-        """Return how many checks stand in one of these ways; none given: all."""
-        return sum(one.count for one in self.counted if not stands or one.stands in stands)
+    def count(self, *statuses: int) -> int:
+        """Return the number of checks with one of these statuses (none: with any)."""
+        return sum(entry.count for entry in self.status_counts if not statuses or entry.status in statuses)
 
 
 _HOLDERS = """
@@ -76,7 +79,7 @@ SELECT s.holder, s.scope, c.area, o.stands, count(*), sum(o.micros), max(o.measu
 FROM subject s JOIN state o ON o.subject = s.id JOIN check_ c ON c.id = o.check_
 GROUP BY s.holder, c.area, o.stands ORDER BY s.holder
 """
-_AMISS = f"""
+_ABNORMAL = f"""
 SELECT s.holder, o.subject, o.check_, c.name, s.name, o.stands, coalesce(r.text, ''), coalesce(k.text, ''),
   o.measured, t.run, c.fault,
   EXISTS (SELECT 1 FROM measurement m WHERE m.subject = o.subject AND m.check_ = o.check_),
@@ -90,14 +93,14 @@ _ARTEFACTS = "SELECT name, digest, bytes FROM artefact WHERE subject = ? AND che
 
 
 class LatestOutcomes:
-    """Where every check stands now, over all runs that were laid over each other in `connection`."""
+    """The latest outcome of every check and subject over all merged runs."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.connection = connection
 
     @classmethod
     def open(cls, path: Path) -> LatestOutcomes:
-        """Open the tables at `path`, which are made where there are none."""
+        """Open the tables at `path`, which are created where there are none."""
         return cls(open_latest_tables(path))
 
     def __enter__(self) -> LatestOutcomes:
@@ -107,7 +110,7 @@ class LatestOutcomes:
         self.connection.close()
 
     def add_run(self, path: Path) -> None:
-        """Lay the run at `path` over what stands. Raises Trouble, and changes nothing, for what cannot be read."""
+        """Merge the run at `path`. Raises AssayError, and changes nothing, for a file that cannot be read."""
         with StoredRun.open(path) as stored:
             try:
                 fold_run(self.connection, stored)
@@ -115,13 +118,14 @@ class LatestOutcomes:
                 raise AssayError(f"is no run that can be read: {error}", where=str(path)) from None
 
     def list_reported_runs(self) -> list[ReportedRun]:
-        """Return the runs that were told of, oldest first."""
+        """Return the merged runs, oldest first."""
         return [ReportedRun(*row) for row in self.connection.execute("SELECT n, run, at, spec FROM told ORDER BY run")]
 
     def delete_undeclared(self, checks: Collection[str], holders: Collection[str]) -> None:
-        """Drop what stands of checks that are declared no more, and of nodes, racks and fabrics that are gone."""
-        for table, name, kept in (("check_", "name", checks), ("subject", "holder", holders)):
-            gone = [(n,) for n, held in self.connection.execute(f"SELECT id, {name} FROM {table}") if held not in kept]
+        """Delete outcomes of checks, nodes, racks and fabrics that are no longer declared."""
+        for table, name, declared in (("check_", "name", checks), ("subject", "holder", holders)):
+            rows = self.connection.execute(f"SELECT id, {name} FROM {table}")
+            gone = [(key,) for key, value in rows if value not in declared]
             with transaction(self.connection) as connection:
                 for where in ("state", "past", "measurement", "artefact"):
                     column = "check_" if table == "check_" else "subject"
@@ -129,35 +133,32 @@ class LatestOutcomes:
                 connection.executemany(f"DELETE FROM {table} WHERE id = ?", gone)
 
     def read_holders(self) -> Iterator[HolderStatus]:
-        """Yield every node, rack and fabric with what stands of it, by name."""
-        amiss = groupby(self.connection.execute(_AMISS), itemgetter(0))
-        waiting = next(amiss, None)
-        runs = {one.n: one.run for one in self.list_reported_runs()}
-        phases = self._phases()
-        for name, rows in groupby(self.connection.execute(_HOLDERS), itemgetter(0)):
-            held = list(rows)
-            counted = tuple(StatusCount(*row[2:6]) for row in held)
-            seen = {phase: None for row in held for phase in phases[row[2]]}
-            whole = HolderStatus(
-                name, held[0][1], max(r[6] for r in held), runs[max(r[7] for r in held)], (*seen,), counted
-            )
-            if waiting and waiting[0] == name:
-                whole.amiss.extend(self._amiss(row[1:]) for row in waiting[1])
-                waiting = next(amiss, None)
-            yield whole
+        """Yield the status of every node, rack and fabric, by name."""
+        abnormal = groupby(self.connection.execute(_ABNORMAL), itemgetter(0))
+        next_abnormal = next(abnormal, None)
+        runs = {run.n: run.run for run in self.list_reported_runs()}
+        phases_of = self._phases_by_area()
+        for name, group in groupby(self.connection.execute(_HOLDERS), itemgetter(0)):
+            rows = list(group)
+            counts = tuple(StatusCount(*row[2:6]) for row in rows)
+            phases = tuple(dict.fromkeys(phase for row in rows for phase in phases_of[row[2]]))
+            measured, newest_run = max(row[6] for row in rows), runs[max(row[7] for row in rows)]
+            holder = HolderStatus(name, rows[0][1], measured, newest_run, phases, counts)
+            if next_abnormal and next_abnormal[0] == name:
+                holder.abnormal.extend(self._make_abnormal(row[1:]) for row in next_abnormal[1])
+                next_abnormal = next(abnormal, None)
+            yield holder
 
-    def _amiss(self, row: tuple[Any, ...]) -> AbnormalOutcome:
-        *key, check, subject, stands, reason, known, measured, run, fault, has_numbers, has_kept = row
-        numbers = self.connection.execute(_MEASUREMENTS, key) if has_numbers else ()
-        kept = self.connection.execute(_ARTEFACTS, key) if has_kept else ()
-        return AbnormalOutcome(
-            check, subject, stands, reason, known, measured, run, fault,
-            tuple(Measurement(*one) for one in numbers), tuple(FailureArtefact(*one) for one in kept),
-        )  # fmt: skip
+    def _make_abnormal(self, row: tuple[Any, ...]) -> AbnormalOutcome:
+        *key, check, subject, status, reason, known, measured, run, fault, has_measurements, has_artefacts = row
+        measurements = self.connection.execute(_MEASUREMENTS, key) if has_measurements else ()
+        artefacts = self.connection.execute(_ARTEFACTS, key) if has_artefacts else ()
+        values = tuple(Measurement(*values) for values in measurements)
+        files = tuple(FailureArtefact(*values) for values in artefacts)
+        return AbnormalOutcome(check, subject, status, reason, known, measured, run, fault, values, files)
 
-    def _phases(self) -> dict[str, tuple[str, ...]]:
-        """Return the phases of an area's checks."""
-        found: dict[str, dict[str, None]] = {}
+    def _phases_by_area(self) -> dict[str, tuple[str, ...]]:
+        phases_of: dict[str, dict[str, None]] = {}
         for area, phases in self.connection.execute("SELECT area, phases FROM check_ ORDER BY id"):
-            found.setdefault(area, {}).update(dict.fromkeys(json.loads(phases)))
-        return {area: tuple(phases) for area, phases in found.items()}
+            phases_of.setdefault(area, {}).update(dict.fromkeys(json.loads(phases)))
+        return {area: tuple(phases) for area, phases in phases_of.items()}

@@ -1,6 +1,6 @@
-"""Lays a run over what stood before it: the outcome of the newer evidence stands, all in SQL.
+"""The tables of the latest outcomes, and how a run is merged into them in SQL.
 
-The tables of where every check stands: the newest outcome of each check and subject, and what changed before.
+They hold the outcome of the newest evidence for each check and subject, and the changes of the last 30 days.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from assay.results.store.schema import transaction
 
 LATEST_VERSION = 1
 PASSING, FAILING, UNKNOWN, SKIPPED, KNOWN, ON_TRIAL, ON_TRIAL_PASSING = range(7)
-"""How a check stands; the first four are the verdicts. What a known issue excuses, or a check on trial says, decides
-nothing."""
+"""The status of a check on a subject. The first four are the verdicts; the others count against nobody, since a known
+issue or stage `observe` excuses them."""
 
-CHANGES_KEPT_S = 30 * 86400
-"""Changes are kept for so long; what stands is kept for ever."""
+MAX_CHANGE_AGE_S = 30 * 86400
+"""Older changes are deleted; the latest outcomes are not."""
 
 LATEST_SCHEMA = f"""
 CREATE TABLE told (n INTEGER PRIMARY KEY, run TEXT NOT NULL UNIQUE, at REAL NOT NULL, spec TEXT NOT NULL);
@@ -49,7 +49,7 @@ PRAGMA user_version = {LATEST_VERSION};
 
 
 def open_latest_tables(path: Path) -> sqlite3.Connection:
-    """Return a connection to the tables at `path`. They can always be made anew from the runs, and are when damaged."""
+    """Return a connection to the tables at `path`. A damaged file is replaced, and filled again from the runs."""
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         return _connect(path)
@@ -82,14 +82,14 @@ INSERT INTO main.subject (name, scope, holder)
 SELECT name, substr(name, 1, instr(name, '/') - 1), holder(name, node) FROM run.subject
 WHERE name NOT IN (SELECT name FROM main.subject)
 """
-_STANDS = f"""CASE
+_STATUS = f"""CASE
   WHEN o.verdict IN ({VERDICTS.index("fail")}, {VERDICTS.index("error")}) AND o.known IS NOT NULL THEN {KNOWN}
   WHEN o.observed AND o.verdict = {VERDICTS.index("pass")} THEN {ON_TRIAL_PASSING}
   WHEN o.observed THEN {ON_TRIAL}
   ELSE o.verdict END"""
-_LAY_OVER = f"""
+_MERGE_OUTCOMES = f"""
 INSERT INTO state
-SELECT s.new, c.new, {_STANDS}, r.new, k.new, coalesce(d.new, :at), :n, :n, o.micros
+SELECT s.new, c.new, {_STATUS}, r.new, k.new, coalesce(d.new, :at), :n, :n, o.micros
 FROM run.outcome o JOIN temp.of_subject s ON s.old = o.subject JOIN temp.of_check_ c ON c.old = o.check_
 LEFT JOIN temp.of_text r ON r.old = o.reason LEFT JOIN temp.of_text k ON k.old = o.known
 LEFT JOIN temp.of_document d ON d.old = o.document
@@ -98,11 +98,11 @@ WHERE true ON CONFLICT DO UPDATE SET stands = excluded.stands, reason = excluded
 WHERE excluded.measured > measured
   OR (excluded.measured = measured AND :name >= (SELECT t.run FROM told t WHERE t.n = state.run))
 """
-_FORGET = """
+_DELETE_OLD = """
 DELETE FROM {0} WHERE EXISTS (SELECT 1 FROM state o
   WHERE o.subject = {0}.subject AND o.check_ = {0}.check_ AND o.run = :n)
 """
-_AMISS = f"""
+_OF_ABNORMAL = f"""
 FROM run.outcome o JOIN temp.of_subject s ON s.old = o.subject JOIN temp.of_check_ c ON c.old = o.check_
 JOIN state x ON x.subject = s.new AND x.check_ = c.new AND x.run = :n
 JOIN run.{{0}} m ON m.subject = o.subject AND m.check_ = o.check_ {{1}}
@@ -111,10 +111,11 @@ WHERE o.verdict != {VERDICTS.index("pass")}
 _MEASUREMENTS = (
     "INSERT OR IGNORE INTO measurement "
     "SELECT x.subject, x.check_, m.n, g.name, m.value, g.unit, g.at_least, g.at_most, g.source"
-    + _AMISS.format("measurement", "JOIN run.gauge g ON g.id = m.gauge")
+    + _OF_ABNORMAL.format("measurement", "JOIN run.gauge g ON g.id = m.gauge")
 )
-_ARTEFACTS = "INSERT OR IGNORE INTO artefact SELECT x.subject, x.check_, m.name, m.digest, m.bytes" + _AMISS.format(
-    "artefact", ""
+_ARTEFACTS = (
+    "INSERT OR IGNORE INTO artefact SELECT x.subject, x.check_, m.name, m.digest, m.bytes"
+    + _OF_ABNORMAL.format("artefact", "")
 )
 _TREND = f"""
 INSERT INTO trend SELECT :n, pool, sum(well), sum(well + ill), count(*), sum(ill > 0) FROM (
@@ -124,7 +125,7 @@ INSERT INTO trend SELECT :n, pool, sum(well), sum(well + ill), count(*), sum(ill
 
 
 def fold_run(connection: sqlite3.Connection, stored: StoredRun) -> None:
-    """Lay a run over what stands, once: a run that was told of before changes nothing."""
+    """Merge a run into the tables. A run that was merged before changes nothing."""
     run = stored.run
     if connection.execute("SELECT 1 FROM told WHERE run = ?", (run.id,)).fetchone():
         return
@@ -136,17 +137,17 @@ def fold_run(connection: sqlite3.Connection, stored: StoredRun) -> None:
             n = connection.execute("INSERT INTO told (run, at, spec) VALUES (?, ?, ?)", (run.id, at, spec)).lastrowid
             _map_shared_rows(connection)
             values = {"n": n, "at": at, "name": run.id}
-            for statement in (_LAY_OVER, _FORGET.format("measurement"), _FORGET.format("artefact"), _MEASUREMENTS,
-                              _ARTEFACTS, _TREND):  # fmt: skip
+            deletions = _DELETE_OLD.format("measurement"), _DELETE_OLD.format("artefact")
+            for statement in (_MERGE_OUTCOMES, *deletions, _MEASUREMENTS, _ARTEFACTS, _TREND):
                 connection.execute(statement, values)
-            old = "DELETE FROM past WHERE run IN (SELECT n FROM told WHERE at < ?)"
-            connection.execute(old, (at - CHANGES_KEPT_S,))
+            old_changes = "DELETE FROM past WHERE run IN (SELECT n FROM told WHERE at < ?)"
+            connection.execute(old_changes, (at - MAX_CHANGE_AGE_S,))
     finally:
         connection.execute("DETACH run")
 
 
 def find_holder(subject: str, node: str) -> str:
-    """Return what a subject is a part of: its node, or the rack or fabric that it names."""
+    """Return the holder of a subject: its node, or the rack or fabric that it names (`h100-a/rack-r01`)."""
     return node or "/".join(subject.split("/")[:2])
 
 
@@ -157,7 +158,7 @@ def suite_area(check: str) -> str:
 
 
 def _map_shared_rows(connection: sqlite3.Connection) -> None:
-    """Note which number each shared row of the run has here; rows that are new here are added."""
+    """Map the ids of the run's shared rows to ours; rows that are new are added."""
     connection.create_function("holder", 2, find_holder, deterministic=True)
     checks = connection.execute("SELECT name, fault, phases FROM run.check_").fetchall()
     connection.executemany(_CHECKS, [(name, suite_area(name), fault, phases) for name, fault, phases in checks])

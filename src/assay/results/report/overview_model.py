@@ -1,8 +1,8 @@
-"""What the overview tells: how much broke since when, where, what is excused, who was not looked at, and the trend."""
+"""The content of the overview: new failures and where they cluster, excused checks, stale nodes, trends of pools."""
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -14,15 +14,14 @@ from assay.results.report.status_changes import DAY_S, StatusChange, find_baseli
 
 STALE_AFTER_S = 2 * DAY_S
 TREND_RUNS = 30
-"""So many runs of the trend are shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class HolderSummary:
-    """One node, rack or fabric: how many checks fail or cannot be judged, how many of them newly, and what it says.
+    """One node, rack or fabric: the number of checks that fail or cannot be judged, and how many of them newly.
 
-    `label` is its name where its pool and rack are plain; `node` says whether it is one. `measured` is the time of its
-    newest evidence (Unix seconds), None where there was never any.
+    `label` is its name beside those of pool and rack; `node` says whether it is a node. `measured` is the time of its
+    newest evidence (Unix seconds), None where there was never any. `problems` are the first problems as text.
     """
 
     name: str
@@ -36,13 +35,13 @@ class HolderSummary:
     excused: int = 0
     judged: int = 0
     measured: float | None = None
-    says: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
     left_out: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class ExcusedChecks:
-    """What decides nothing: a known issue (`why` its link), or a check on trial, with all that it is about."""
+    """Outcomes that a known issue (`why` is its link) or the stage of a check (`why` is the check) excuses."""
 
     why: str
     checks: tuple[str, ...]
@@ -53,7 +52,7 @@ class ExcusedChecks:
 
 @dataclass(frozen=True, slots=True)
 class PoolTrend:
-    """A pool through the runs: when, and the share of decided outcomes that passed (None: none was decided)."""
+    """A pool over the runs: for each its time, and passes as a share of passes, failures and errors (None: of none)."""
 
     pool: str
     holders: int
@@ -63,7 +62,7 @@ class PoolTrend:
 
 @dataclass(frozen=True, slots=True)
 class FleetOverview:
-    """What the first page shows."""
+    """The content of the page."""
 
     fleet: str
     spec: str
@@ -71,88 +70,87 @@ class FleetOverview:
     since: ReportedRun
     runs: int
     broke: tuple[StatusChange, ...]
-    mended: tuple[StatusChange, ...]
+    fixed: tuple[StatusChange, ...]
     lost: tuple[StatusChange, ...]
     clusters: tuple[ChangeCluster, ...]
     unknown_clusters: tuple[ChangeCluster, ...]
     still_clusters: tuple[ChangeCluster, ...]
-    stood: tuple[HolderSummary, ...]
+    holders: tuple[HolderSummary, ...]
     known: tuple[ExcusedChecks, ...]
     on_trial: tuple[ExcusedChecks, ...]
     trends: tuple[PoolTrend, ...]
 
     @property
     def first(self) -> bool:
-        """Whether there is nothing to compare with yet: then everything that fails is told as if it just broke."""
+        """Whether there is no earlier run to compare with: then every failure counts as new."""
         return self.newest == self.since
 
     @property
     def stale(self) -> list[HolderSummary]:
-        """The nodes that were not judged for long, the longest first."""
-        late = [one for one in self.stood if one.measured is not None and self.newest.at - one.measured > STALE_AFTER_S]
-        return sorted(late, key=lambda one: (one.measured or 0.0, one.name))
+        """The nodes, racks and fabrics that were not judged for 2 days, the longest first."""
+        oldest = self.newest.at - STALE_AFTER_S
+        stale = [holder for holder in self.holders if holder.measured is not None and holder.measured < oldest]
+        return sorted(stale, key=lambda holder: (holder.measured or 0.0, holder.name))
 
     @property
     def never(self) -> list[HolderSummary]:
         """The nodes that were never judged."""
-        return [one for one in self.stood if one.measured is None]
+        return [holder for holder in self.holders if holder.measured is None]
 
 
-def build_overview(fleet: Fleet, standing: LatestOutcomes, window_s: float = DAY_S) -> FleetOverview:
-    """Look at what stands, and at what changed since the newest run that is older than the window."""
-    points = standing.list_reported_runs()
-    since = find_baseline(points, window_s)
-    changed = list(find_changes(standing, since.at if len(points) > 1 else 0.0))
+def build_overview(fleet: Fleet, latest: LatestOutcomes, window_s: float = DAY_S) -> FleetOverview:
+    """Return the overview, with the changes since the newest run before the window."""
+    runs = latest.list_reported_runs()
+    since = find_baseline(runs, window_s)
+    changed = list(find_changes(latest, since.at if len(runs) > 1 else 0.0))
     broke = tuple(change for change in changed if change.broke)
     lost = tuple(change for change in changed if change.lost)
-    still = list(find_unchanged(standing, (*broke, *lost)))
+    still = list(find_unchanged(latest, (*broke, *lost)))
     traits = SubjectTraits(fleet, {change.holder for change in (*broke, *lost, *still)})
-    held, excused = _summarise_holders(fleet, standing, (*broke, *lost))
+    holders, excused = _summarise_holders(fleet, latest, (*broke, *lost))
     return FleetOverview(
         fleet=fleet.root.name,
         spec=f"{fleet.commit[:12] or 'no commit'}{'+changes' if fleet.dirty else ''}",
-        newest=points[-1],
+        newest=runs[-1],
         since=since,
-        runs=sum(point.at > since.at for point in points),
+        runs=sum(run.at > since.at for run in runs),
         broke=broke,
-        mended=tuple(change for change in changed if change.mended),
+        fixed=tuple(change for change in changed if change.fixed),
         lost=lost,
-        clusters=tuple(cluster_changes(standing, traits, broke)),
-        unknown_clusters=tuple(cluster_changes(standing, traits, lost)),
-        still_clusters=tuple(cluster_changes(standing, traits, still)),
-        stood=tuple(held),
-        known=tuple(_excused(excused, KNOWN)),
-        on_trial=tuple(_on_trial(standing, excused)),
-        trends=tuple(_trends(standing)),
+        clusters=tuple(cluster_changes(latest, traits, broke)),
+        unknown_clusters=tuple(cluster_changes(latest, traits, lost)),
+        still_clusters=tuple(cluster_changes(latest, traits, still)),
+        holders=tuple(holders),
+        known=tuple(_group_excused(excused, KNOWN)),
+        on_trial=tuple(_list_on_trial(latest, excused)),
+        trends=tuple(_list_trends(latest)),
     )
 
 
 def _summarise_holders(
-    fleet: Fleet, standing: LatestOutcomes, new: Iterable[StatusChange]
+    fleet: Fleet, latest: LatestOutcomes, new: Iterable[StatusChange]
 ) -> tuple[list[HolderSummary], list[AbnormalOutcome]]:
-    """Return every node of the fleet as it stands, racks and fabrics after them, and all that is excused."""
-    newly: dict[str, int] = defaultdict(int)
-    for change in new:
-        newly[change.holder] += 1
-    found, excused = dict[str, HolderSummary](), list[AbnormalOutcome]()
-    for holder in standing.read_holders():
-        found[holder.name] = _summarise_holder(fleet, holder, newly[holder.name])
-        excused += [one for one in holder.amiss if one.stands in (KNOWN, ON_TRIAL)]
-    never = (
-        HolderSummary(node.name, node.name, node=True, pool=node.pool, rack=node.rack) for node in fleet.nodes.values()
-    )
-    nodes = [found.pop(one.name, one) for one in never]
-    return [*nodes, *found.values()], excused
+    """Return the summaries of all nodes, then of racks and fabrics, and the excused outcomes."""
+    new_counts = Counter(change.holder for change in new)
+    judged, excused = dict[str, HolderSummary](), list[AbnormalOutcome]()
+    for holder in latest.read_holders():
+        judged[holder.name] = _summarise_holder(fleet, holder, new_counts[holder.name])
+        excused += [outcome for outcome in holder.abnormal if outcome.status in (KNOWN, ON_TRIAL)]
+    nodes = [
+        judged.pop(node.name, HolderSummary(node.name, node.name, node=True, pool=node.pool, rack=node.rack))
+        for node in fleet.nodes.values()
+    ]
+    return [*nodes, *judged.values()], excused
 
 
 def _summarise_holder(fleet: Fleet, holder: HolderStatus, newly: int) -> HolderSummary:
     node = fleet.nodes.get(holder.name)
-    ill = [one for one in holder.amiss if one.stands in (FAILING, UNKNOWN)]
-    own = holder.name.rpartition("/")[2]
-    rack = own.removeprefix("rack-") if own.startswith("rack-") else ""
+    bad = [outcome for outcome in holder.abnormal if outcome.status in (FAILING, UNKNOWN)]
+    own_name = holder.name.rpartition("/")[2]
+    rack = own_name.removeprefix("rack-") if own_name.startswith("rack-") else ""
     return HolderSummary(
         name=holder.name,
-        label="rack" if rack else own,
+        label="rack" if rack else own_name,
         node=node is not None,
         pool=node.pool if node else holder.scope,
         rack=node.rack if node else rack,
@@ -162,61 +160,56 @@ def _summarise_holder(fleet: Fleet, holder: HolderStatus, newly: int) -> HolderS
         excused=holder.count(KNOWN, ON_TRIAL),
         judged=holder.count(PASSING, FAILING, UNKNOWN, KNOWN, ON_TRIAL, ON_TRIAL_PASSING),
         measured=holder.measured,
-        says=tuple(f"{one.check.rpartition('::test_')[2]}: {one.reason}" for one in ill[:4]),
-        left_out=max(0, len(ill) - 4),
+        problems=tuple(f"{outcome.check.rpartition('::test_')[2]}: {outcome.reason}" for outcome in bad[:4]),
+        left_out=max(0, len(bad) - 4),
     )
 
 
-def _excused(amiss: Iterable[AbnormalOutcome], stands: int) -> list[ExcusedChecks]:
-    """Return what is excused, by issue for what is known, by check for what is on trial; the widest first."""
+def _group_excused(excused: Iterable[AbnormalOutcome], status: int) -> list[ExcusedChecks]:
+    """Return the excused outcomes of a status, by issue if they are known, else by check; the widest first."""
     groups: dict[str, list[AbnormalOutcome]] = defaultdict(list)
-    for one in amiss:
-        if one.stands == stands:
-            groups[one.known if stands == KNOWN else one.check].append(one)
-    found = [ExcusedChecks(why, _unique(one.check for one in held), _unique(_holder(one) for one in held), held[0].reason)
-             for why, held in groups.items()]  # fmt: skip
-    return sorted(found, key=lambda one: (-len(one.holders), one.why))
+    for outcome in excused:
+        if outcome.status == status:
+            groups[outcome.known if status == KNOWN else outcome.check].append(outcome)
+    found = []
+    for why, outcomes in groups.items():
+        checks = dict.fromkeys(outcome.check for outcome in outcomes)
+        holders = dict.fromkeys(outcome.subject.split("/", 2)[1] for outcome in outcomes)
+        found.append(ExcusedChecks(why, tuple(checks), tuple(holders), outcomes[0].reason))
+    return sorted(found, key=lambda group: (-len(group.holders), group.why))
 
 
-def _on_trial(standing: LatestOutcomes, amiss: Iterable[AbnormalOutcome]) -> list[ExcusedChecks]:
-    """Return every check on trial, those that never fail too: these are the ones to promote."""
-    failing = {one.why: one for one in _excused(amiss, ON_TRIAL)}
+def _list_on_trial(latest: LatestOutcomes, excused: Iterable[AbnormalOutcome]) -> list[ExcusedChecks]:
+    """Return every check at stage `observe`, also those that never fail: these can be promoted."""
+    failing = {group.why: group for group in _group_excused(excused, ON_TRIAL)}
     query = """SELECT c.name, count(DISTINCT s.holder) FROM state o JOIN check_ c ON c.id = o.check_
       JOIN subject s ON s.id = o.subject WHERE o.stands IN (?, ?) GROUP BY c.name ORDER BY c.name"""
-    return [
-        ExcusedChecks(
-            name, (name,), one.holders if (one := failing.get(name)) else (), one.reason if one else "", judged
-        )
-        for name, judged in standing.connection.execute(query, (ON_TRIAL, ON_TRIAL_PASSING))
-    ]
+    found = []
+    for name, judged in latest.connection.execute(query, (ON_TRIAL, ON_TRIAL_PASSING)):
+        group = failing.get(name)
+        holders, reason = (group.holders, group.reason) if group else ((), "")
+        found.append(ExcusedChecks(name, (name,), holders, reason, judged))
+    return found
 
 
-def _trends(standing: LatestOutcomes) -> list[PoolTrend]:
-    points = {point.n: point.at for point in standing.list_reported_runs()[-TREND_RUNS:]}
-    found: dict[str, dict[int, tuple[int, int, int, int]]] = defaultdict(dict)
-    for run, pool, *counts in standing.connection.execute("SELECT run, pool, well, decided, holders, ill FROM trend"):
-        if run in points:
-            found[pool][run] = (counts[0], counts[1], counts[2], counts[3])
-    return [_trend(pool, points, rows) for pool, rows in sorted(found.items())]
+def _list_trends(latest: LatestOutcomes) -> list[PoolTrend]:
+    times = {run.n: run.at for run in latest.list_reported_runs()[-TREND_RUNS:]}
+    counts_of: dict[str, dict[int, tuple[int, int, int, int]]] = defaultdict(dict)
+    for run, pool, *counts in latest.connection.execute("SELECT run, pool, well, decided, holders, ill FROM trend"):
+        if run in times:
+            counts_of[pool][run] = (counts[0], counts[1], counts[2], counts[3])
+    return [_make_trend(pool, times, counts) for pool, counts in sorted(counts_of.items())]
 
 
-def _trend(pool: str, points: dict[int, float], rows: dict[int, tuple[int, int, int, int]]) -> PoolTrend:
-    _, _, holders, ill = rows[max(rows, key=lambda n: points[n])]
-    shares = [(at, rows[n][0] / rows[n][1] if n in rows and rows[n][1] else None) for n, at in points.items()]
+def _make_trend(pool: str, times: dict[int, float], counts: dict[int, tuple[int, int, int, int]]) -> PoolTrend:
+    _, _, holders, ill = counts[max(counts, key=lambda n: times[n])]
+    shares = [(at, counts[n][0] / counts[n][1] if n in counts and counts[n][1] else None) for n, at in times.items()]
     return PoolTrend(pool, holders, ill, tuple(shares))
 
 
-def _unique(names: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(names))
-
-
-def _holder(one: AbnormalOutcome) -> str:
-    return one.subject.split("/", 2)[1]
-
-
-def group_by_pool_and_rack(stood: Sequence[HolderSummary]) -> dict[str, dict[str, list[HolderSummary]]]:
-    """Return the nodes by pool and rack, as the inventory has them; racks stand with their nodes, fabrics alone."""
-    found: dict[str, dict[str, list[HolderSummary]]] = {}
-    for one in stood:
-        found.setdefault(one.pool, {}).setdefault(one.rack, []).append(one)
-    return found
+def group_by_pool_and_rack(holders: Sequence[HolderSummary]) -> dict[str, dict[str, list[HolderSummary]]]:
+    """Return nodes, racks and fabrics by pool and rack, in the order of the inventory."""
+    groups: dict[str, dict[str, list[HolderSummary]]] = {}
+    for holder in holders:
+        groups.setdefault(holder.pool, {}).setdefault(holder.rack, []).append(holder)
+    return groups

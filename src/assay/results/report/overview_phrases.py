@@ -1,4 +1,4 @@
-"""The overview in words: one sentence says what broke, one each says where."""
+"""The sentences of the overview page: what changed, where, and how certain that is."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from assay.results.report.change_clusters import ChangeCluster
 from assay.results.report.cluster_statistics import EVERYWHERE_GROUP, UNRELATED_GROUP, TraitGroup
 from assay.results.report.overview_model import ExcusedChecks, FleetOverview, HolderSummary
 
-_KINDS = {
+_GROUP_TITLES = {
     "rack": "rack {}",
     "pool": "pool {}",
     "leaf": "switch {}",
@@ -27,95 +27,97 @@ _KINDS = {
 }
 
 
-def headline(one: FleetOverview) -> str:
-    """Return what broke, in one sentence."""
-    where = format_quantity(len({change.holder for change in one.broke}), "place" if _beyond_nodes(one) else "node")
-    count = format_quantity(len(one.broke), "failure" if one.first else "new failure")
-    if one.first:
-        return f"{count} on {where} in the first run" if one.broke else "Nothing fails in the first run"
-    if not one.broke and one.lost:
-        on = format_quantity(len({change.holder for change in one.lost}), "place")
-        return f"{format_quantity(len(one.lost), 'outcome')} on {on} cannot be judged any more {since(one)}"
-    if not one.broke:
-        return f"Nothing broke {since(one)}"
-    return f"{count} on {where} {since(one)}"
+def headline(overview: FleetOverview) -> str:
+    """Return the number of new failures as one sentence."""
+    where = format_quantity(
+        len({change.holder for change in overview.broke}), "place" if _is_beyond_nodes(overview) else "node"
+    )
+    count = format_quantity(len(overview.broke), "failure" if overview.first else "new failure")
+    if overview.first:
+        return f"{count} on {where} in the first run" if overview.broke else "Nothing fails in the first run"
+    if not overview.broke and overview.lost:
+        on = format_quantity(len({change.holder for change in overview.lost}), "place")
+        return f"{format_quantity(len(overview.lost), 'outcome')} on {on} can no longer be judged {since(overview)}"
+    if not overview.broke:
+        return f"Nothing broke {since(overview)}"
+    return f"{count} on {where} {since(overview)}"
 
 
-def where(one: FleetOverview) -> str:
-    """Return the places that stand out, the widest first; "" for none."""
-    told = one.clusters or one.unknown_clusters
-    named = [f"{place(each.group)} ({reach(each)})" for each in told if each.group != UNRELATED_GROUP]
-    scattered = sum(len(each.holders) for each in told if each.group == UNRELATED_GROUP)
-    named += [f"{format_quantity(scattered, 'node')} with nothing in common"] if scattered else []
-    return _few(named, 3)
+def where(overview: FleetOverview) -> str:
+    """Return the places of the clusters, the widest first; "" for none."""
+    clusters = overview.clusters or overview.unknown_clusters
+    places = [f"{place(cluster.group)} ({reach(cluster)})" for cluster in clusters if cluster.group != UNRELATED_GROUP]
+    unrelated = sum(len(cluster.holders) for cluster in clusters if cluster.group == UNRELATED_GROUP)
+    places += [f"{format_quantity(unrelated, 'node')} with nothing in common"] if unrelated else []
+    return _list_first(places, 3)
 
 
-def since(one: FleetOverview) -> str:
-    """Return the time that things are compared with: `since yesterday 14:02`."""
-    now, then = _time(one.newest.at), _time(one.since.at)
+def since(overview: FleetOverview) -> str:
+    """Return the time of the run to compare with: `since yesterday 14:02 UTC`."""
+    now, then = _time(overview.newest.at), _time(overview.since.at)
     days = (now.date() - then.date()).days
     day = "" if days == 0 else "yesterday " if days == 1 else f"{then:%-d %b} "
     return f"since {day}{then:%H:%M} UTC"
 
 
 def place(group: TraitGroup) -> str:
-    """Return a group as people call it."""
-    return _KINDS[group[0]].format(group[1]) if group[0] else group[1]
+    """Return a group's name with its kind: `rack r07`."""
+    return _GROUP_TITLES[group[0]].format(group[1]) if group[0] else group[1]
 
 
 def reach(cluster: ChangeCluster) -> str:
-    """Return how much of its place a cluster takes in."""
-    held = len(cluster.holders)
+    """Return how many of a group's nodes a cluster has: `3 of 4 nodes`."""
+    holders = len(cluster.holders)
     if cluster.group[0] == "node":
         return format_quantity(len(cluster.checks), "check")
     if cluster.group == UNRELATED_GROUP:
-        return format_quantity(held, "node")
-    return f"{held} of {format_quantity(cluster.judged, 'node')}"
+        return format_quantity(holders, "node")
+    return f"{holders} of {format_quantity(cluster.judged, 'node')}"
 
 
 def certainty(cluster: ChangeCluster) -> str:
-    """Return what else explains a cluster as well, and whether chance would too; "" for nothing to add."""
-    said = [f"as well explained by {_few([place(group) for group in cluster.also], 2)}"] if cluster.also else []
+    """Return which groups explain a cluster as well, and whether chance might; "" for neither."""
+    parts = [f"as well explained by {_list_first([place(group) for group in cluster.also], 2)}"] if cluster.also else []
     if not cluster.sure and cluster.group not in (EVERYWHERE_GROUP, UNRELATED_GROUP):
-        said.append("may be chance")
-    return "; ".join(said)
+        parts.append("may be chance")
+    return "; ".join(parts)
 
 
 def checks(names: Sequence[str], shown: int = 3) -> str:
-    """Return checks by their short names, the first of them only."""
-    return _few([short(name) for name in names], shown)
+    """Return the short names of the first checks."""
+    return _list_first([short(name) for name in names], shown)
 
 
 def short(check: str) -> str:
-    """Return a check's function as people say it."""
+    """Return the name of a check's function without `test_`."""
     return check.rpartition("::")[2].removeprefix("test_")
 
 
-def trial(one: ExcusedChecks) -> str:
-    """Return how a check on trial does."""
-    of = format_quantity(one.judged, "place")
-    return f"fails on {len(one.holders)} of {of}" if one.holders else f"fails on none of {of}"
+def trial(check: ExcusedChecks) -> str:
+    """Return on how many places a check on trial fails."""
+    total = format_quantity(check.judged, "place")
+    return f"fails on {len(check.holders)} of {total}" if check.holders else f"fails on none of {total}"
 
 
-def names(stood: Sequence[HolderSummary]) -> str:
-    """Return nodes by name, those that follow each other folded."""
-    return format_list(fold_names(one.name for one in stood), 12)
+def names(holders: Sequence[HolderSummary]) -> str:
+    """Return names of nodes, with ranges for consecutive ones."""
+    return format_list(fold_names(holder.name for holder in holders), 12)
 
 
 def percent(share: float | None) -> str:
-    """Return a share, never rounded up to all."""
+    """Return a share as a percentage; it reads 100 only where it is exactly that."""
     if share is None:
         return "nothing decided"
     return "100 %" if share == 1 else f"{min(100 * share, 99.99):.2f} %".replace(".00 %", " %")
 
 
-def _few(names: Sequence[str], shown: int) -> str:
+def _list_first(names: Sequence[str], shown: int) -> str:
     left = len(names) - shown
     return ", ".join(names[:shown]) + (f" and {left} more" if left > 0 else "")
 
 
-def _beyond_nodes(one: FleetOverview) -> bool:
-    return any("/" in change.holder for change in one.broke)
+def _is_beyond_nodes(overview: FleetOverview) -> bool:
+    return any("/" in change.holder for change in overview.broke)
 
 
 def _time(at: float) -> datetime:

@@ -1,8 +1,7 @@
-"""The reports of a fleet: an overview of what broke since yesterday, and Allure's of where every check stands.
+"""Builds the reports of a fleet: the overview of what changed since yesterday, and Allure's of all latest outcomes.
 
-Takes out of a page what would tell a stranger who reads it: scripts that it loads from elsewhere.
-
-Allure writes Google's tag manager into each report, and cannot be told not to. Who reads of a fleet, nobody counts.
+Allure writes Google's tag manager into each report and has no option against it. The tag is removed, so that no page
+tells another host who reads it.
 """
 
 from __future__ import annotations
@@ -33,48 +32,11 @@ from assay.results.report.overview_model import build_overview
 from assay.results.report.status_changes import DAY_S
 from assay.results.store.reader import StoredRun
 from assay.results.store.run_lookup import list_runs
-from assay.results.store.run_manifest import ENDED_KEY
-
-
-def remove_foreign_scripts(page: str) -> str:
-    """Return the page without the scripts of other hosts, and else the same to the letter."""
-    found = _ForeignScripts(page)
-    found.feed(page)
-    found.close()
-    for start, end in reversed(found.spans):
-        page = page[:start] + page[end:]
-    return page
-
-
-class _ForeignScripts(HTMLParser):
-    """Notes where elements begin and end that are scripts of other hosts."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.spans: list[tuple[int, int]] = []
-        self._lines = [0, *accumulate(len(line) + 1 for line in page.split("\n"))]
-        self._begun: int | None = None
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Begin at a script whose source names a host."""
-        if tag == "script" and urlsplit(dict(attrs).get("src") or "").netloc:
-            self._begun = self._at()
-
-    def handle_endtag(self, tag: str) -> None:
-        """End with it."""
-        if tag == "script" and self._begun is not None:
-            self.spans.append((self._begun, self._at() + len("</script>")))
-            self._begun = None
-
-    def _at(self) -> int:
-        line, column = self.getpos()
-        return self._lines[line - 1] + column
-
 
 ALLURE_HISTORY, ALLURE_HISTORY_LIMIT = "allure-history.jsonl", 20
 ALLURE_TIMEOUT_S = 300
 ALLURE_CHARTS = ("currentStatus", "statusDynamics", "statusTransitions")
-_NAMED = re.compile(r'"name":\s*"run ([^"\s]+)"')
+_POINT_NAME = re.compile(r'"name":\s*"run ([^"\s]+)"')
 
 
 @dataclass(frozen=True)
@@ -86,13 +48,11 @@ class AllureTools:
 
     @classmethod
     def require_installed(cls, root: Path) -> AllureTools:
-        """Return the tools of this environment, checkout or fleet. Raises Trouble where they are not installed."""
+        """Return the tools of this environment, checkout or fleet. Raises AssayError where they are not installed."""
         found = cls.find_installed(root)
         if found is None:
-            raise AssayError(
-                "the Allure report needs Node and the npm package allure",
-                fix="in a checkout of assay, `.venv/bin/npm ci` installs it (make run and make test do that)",
-            )
+            fix = "in a checkout of assay, `.venv/bin/npm ci` installs it (make run and make test do that)"
+            raise AssayError("the Allure report needs Node and the npm package allure", fix=fix)
         return found
 
     @classmethod
@@ -107,7 +67,7 @@ class AllureTools:
 
 @dataclass(frozen=True)
 class ReportPages:
-    """The first page of each report, and what could not be read for it: a damaged run hides no other."""
+    """The first page of each report, and messages on runs that could not be read. A damaged run hides no other."""
 
     overview: Path
     allure: Path
@@ -115,75 +75,74 @@ class ReportPages:
 
 
 def build_reports(fleet: Fleet, reports: Path, evidence: Path, points: int = 3, window_s: float = DAY_S) -> ReportPages:
-    """Build `reports/index.html` and `reports/allure` from the runs so far and return their pages.
+    """Build `reports/index.html` and `reports/allure` from all ended runs, and return their pages.
 
-    `evidence` is the folder of the evidence store, which holds what was kept of failures. Each run since the last
-    report, of the newest `points`, adds a point to Allure's history. The overview tells what changed within `window_s`
-    before the newest run. Raises Trouble; where only Allure is missing, the overview is there all the same.
+    `evidence` is the folder of the evidence store, which holds artefacts of failures. Each run since the last report,
+    of the newest `points`, adds a point to Allure's history. The overview shows what changed within `window_s` seconds
+    before the newest run. Raises AssayError; the overview is written even where Allure is not installed.
     """
     runs, unread = list_ended_runs(reports)
     pages = ReportPages(reports / "index.html", reports / "allure" / "index.html", unread)
-    pointed = [name for run in runs if (name := run.parent.name) > find_last_reported(reports / ALLURE_HISTORY)][
-        -points:
-    ]
-    with LatestOutcomes.open(reports / "standing.sqlite") as standing:
-        allure = AllureReport(fleet, reports, (reports / "artefacts", evidence / "objects"), standing)
-        for run in _add_new_runs(standing, runs, unread):
-            standing.delete_undeclared(*_declared(fleet))
-            if run.parent.name in pointed and run != runs[-1] and allure.tools:
+    last_reported = find_last_reported(reports / ALLURE_HISTORY)
+    new_points = [run.parent.name for run in runs if run.parent.name > last_reported][-points:]
+    with LatestOutcomes.open(reports / "standing.sqlite") as latest:
+        allure = AllureReport(fleet, reports, (reports / "artefacts", evidence / "objects"), latest)
+        for run in _add_new_runs(latest, runs, unread):
+            latest.delete_undeclared(*_list_declared(fleet))
+            if run.parent.name in new_points and run != runs[-1] and allure.tools:
                 allure.generate(run.parent.name, plugins={})
-        told = standing.list_reported_runs()
-        if not told:
+        reported = latest.list_reported_runs()
+        if not reported:
             raise AssayError(f"there is no run in {reports / 'runs'} to report on", fix="run `assay validate` first")
-        pages.overview.write_text(render_overview(build_overview(fleet, standing, window_s)))
-        if told[-1].run in pointed or not pages.allure.exists():
-            allure.generate(told[-1].run, plugins=_plugins(fleet))
+        pages.overview.write_text(render_overview(build_overview(fleet, latest, window_s)))
+        if reported[-1].run in new_points or not pages.allure.exists():
+            allure.generate(reported[-1].run, plugins=_page_plugins(fleet))
     return pages
 
 
-def _add_new_runs(standing: LatestOutcomes, runs: Iterable[Path], unread: list[str]) -> Iterator[Path]:
-    """Lay each run that was not told of yet over the ones before, and yield it; note in `unread` what is damaged."""
-    told = {point.run for point in standing.list_reported_runs()}
+def _add_new_runs(latest: LatestOutcomes, runs: Iterable[Path], unread: list[str]) -> Iterator[Path]:
+    """Merge each run that was not merged before, and yield it; append messages on damaged runs to `unread`."""
+    merged = {run.run for run in latest.list_reported_runs()}
     for run in runs:
-        if run.parent.name not in told:
+        if run.parent.name not in merged:
             try:
-                standing.add_run(run)
-            except AssayError as trouble:
-                unread.append(str(trouble))
+                latest.add_run(run)
+            except AssayError as error:
+                unread.append(str(error))
             else:
                 yield run
 
 
 def list_ended_runs(reports: Path) -> tuple[list[Path], list[str]]:
-    """Return the file of every run that came to its end, oldest first, and what to say of those that are damaged."""
-    found, unread = list[Path](), list[str]()
+    """Return the file of every ended run, oldest first, and messages on damaged runs."""
+    ended, unread = list[Path](), list[str]()
     for path in list_runs(reports):
         try:
             with StoredRun.open(path) as stored:
-                found += [path] if ENDED_KEY in stored.about else []
-        except (AssayError, sqlite3.DatabaseError) as error:
-            unread.append(
-                str(error) if isinstance(error, AssayError) else f"{path}: is no run that can be read: {error}"
-            )
-    return found, unread
+                ended += [path] if stored.has_ended else []
+        except AssayError as error:
+            unread.append(str(error))
+        except sqlite3.DatabaseError as error:
+            unread.append(f"{path}: is no run that can be read: {error}")
+    return ended, unread
 
 
 def find_last_reported(history: Path) -> str:
-    """Return the newest run that Allure's history has a point for, "" for none; a point is named after its run."""
+    """Return the newest run with a point in Allure's history, "" for none. A point has the name of its run."""
     if not history.exists():
         return ""
     with history.open() as file:
-        return max((found[1] for line in file if (found := _NAMED.search(line, 0, 300))), default="")
+        return max((found[1] for line in file if (found := _POINT_NAME.search(line, 0, 300))), default="")
 
 
 @dataclass
 class AllureReport:
-    """Makes Allure's report of what stands."""
+    """Generates Allure's report of the latest outcomes. `artefact_folders` hold the artefacts of failures."""
 
     fleet: Fleet
     reports: Path
-    kept: tuple[Path, ...]
-    standing: LatestOutcomes
+    artefact_folders: tuple[Path, ...]
+    latest: LatestOutcomes
 
     @cached_property
     def tools(self) -> AllureTools | None:
@@ -191,12 +150,12 @@ class AllureReport:
         return AllureTools.find_installed(self.fleet.root)
 
     def generate(self, run: str, plugins: dict[str, Any]) -> None:
-        """Add a point to the history, and make the report's pages where `plugins` says of what. Raises Trouble."""
+        """Add a point to the history, and write the pages of `plugins`, if there are any. Raises AssayError."""
         tools = AllureTools.require_installed(self.fleet.root)
         with tempfile.TemporaryDirectory(prefix="assay-report-") as scratch:
             home = Path(scratch)
-            held, attachments = self.standing.read_holders(), ReportAttachments(self.kept)
-            write_allure_results(home / "results", self.fleet, held, run, attachments)
+            attachments = ReportAttachments(self.artefact_folders)
+            write_allure_results(home / "results", self.fleet, self.latest.read_holders(), run, attachments)
             output = self.reports / "allure" if plugins else home / "nothing"
             config = {
                 "name": f"run {run}",
@@ -210,26 +169,21 @@ class AllureReport:
             if plugins:
                 shutil.rmtree(output, ignore_errors=True)
             _run_allure(tools, home, self.reports)
-            if plugins:
-                _remove_trackers(output / "index.html")
+            page = output / "index.html"
+            if plugins and page.exists():
+                page.write_text(remove_foreign_scripts(page.read_text(encoding="utf-8")), encoding="utf-8")
 
 
-def _remove_trackers(page: Path) -> None:
-    """Let nobody elsewhere know that somebody reads this report."""
-    if page.exists():
-        page.write_text(remove_foreign_scripts(page.read_text(encoding="utf-8")), encoding="utf-8")
-
-
-def _declared(fleet: Fleet) -> tuple[set[str], set[str]]:
-    """Return the checks, and the nodes, racks and fabrics, of which something may stand."""
-    checks = {check.id for catalogue in fleet.check_catalogs.values() for check in catalogue.checks}
+def _list_declared(fleet: Fleet) -> tuple[set[str], set[str]]:
+    """Return the ids of all declared checks, and the names of all declared nodes, racks and fabrics."""
+    checks = {check.id for catalog in fleet.check_catalogs.values() for check in catalog.checks}
     racks = {f"{node.pool}/rack-{node.rack}" for node in fleet.nodes.values()}
     fabrics = {f"fabric/{node.settings.fabric}" for node in fleet.nodes.values() if node.settings.fabric}
     return checks, {*fleet.nodes, *racks, *fabrics}
 
 
-def _plugins(fleet: Fleet) -> dict[str, Any]:
-    """Return what the page is made of: a tree by place, and charts over the runs."""
+def _page_plugins(fleet: Fleet) -> dict[str, Any]:
+    """Return Allure's plugin for the page: a tree by pool and rack, and charts over the runs."""
     charts = [{"type": chart} for chart in ALLURE_CHARTS]
     name = f"{fleet.root.name} at {fleet.commit[:12] or 'no commit'}"
     options = {"reportName": name, "groupBy": ["pool", "rack"], "reportLanguage": "en", "charts": charts}
@@ -246,5 +200,40 @@ def _run_allure(tools: AllureTools, home: Path, reports: Path) -> None:
     except subprocess.TimeoutExpired:
         raise AssayError(f"allure took longer than {ALLURE_TIMEOUT_S} s", fix="report fewer nodes") from None
     if done.returncode:
-        said = (done.stderr or done.stdout).strip().splitlines()
-        raise AssayError(f"allure ended with {done.returncode}: {said[-1] if said else 'it said nothing'}")
+        lines = (done.stderr or done.stdout).strip().splitlines()
+        raise AssayError(f"allure ended with {done.returncode}{f': {lines[-1]}' if lines else ' and printed nothing'}")
+
+
+def remove_foreign_scripts(page: str) -> str:
+    """Return the page without the scripts of other hosts, and otherwise unchanged."""
+    scripts = _ForeignScripts(page)
+    scripts.feed(page)
+    scripts.close()
+    for start, end in reversed(scripts.spans):
+        page = page[:start] + page[end:]
+    return page
+
+
+class _ForeignScripts(HTMLParser):
+    """Finds the start and end of script elements of other hosts."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.spans: list[tuple[int, int]] = []
+        self._line_starts = [0, *accumulate(len(line) + 1 for line in page.split("\n"))]
+        self._start: int | None = None
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note the start of a script whose source names a host."""
+        if tag == "script" and urlsplit(dict(attrs).get("src") or "").netloc:
+            self._start = self._position()
+
+    def handle_endtag(self, tag: str) -> None:
+        """Note the end of such a script."""
+        if tag == "script" and self._start is not None:
+            self.spans.append((self._start, self._position() + len("</script>")))
+            self._start = None
+
+    def _position(self) -> int:
+        line, column = self.getpos()
+        return self._line_starts[line - 1] + column

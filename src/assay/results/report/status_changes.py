@@ -1,4 +1,4 @@
-"""What changed since a time: what broke, what was mended, what cannot be told any more."""
+"""Finds what changed since a time: new failures, fixes, and outcomes that are no longer known."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DAY_S = 86400.0
 
 @dataclass(frozen=True, slots=True)
 class StatusChange:
-    """One check and subject that stands otherwise than it did; `before` is None where it was not judged yet."""
+    """A change of the status of one check and subject; `before` is None where it was not judged before."""
 
     check: str
     subject: str
@@ -24,17 +24,17 @@ class StatusChange:
 
     @property
     def broke(self) -> bool:
-        """Whether it fails now, and did not."""
+        """Whether it newly fails."""
         return self.now == FAILING != self.before
 
     @property
     def lost(self) -> bool:
-        """Whether it cannot be judged now, and could be."""
+        """Whether it newly cannot be judged."""
         return self.now == UNKNOWN != self.before
 
     @property
-    def mended(self) -> bool:
-        """Whether it failed, and passes now."""
+    def fixed(self) -> bool:
+        """Whether it failed before and passes now."""
         return self.now == PASSING and self.before == FAILING
 
 
@@ -49,46 +49,46 @@ SELECT o.check_, o.subject, CASE WHEN o.first IN later THEN NULL ELSE b.stood EN
 FROM both b JOIN state o ON o.subject = b.subject AND o.check_ = b.check_
 GROUP BY o.subject, o.check_
 """
-_AMISS = f"SELECT check_, subject, stands, stands, reason FROM state WHERE stands IN ({FAILING}, {UNKNOWN})"
+_NOT_PASSING = f"SELECT check_, subject, stands, stands, reason FROM state WHERE stands IN ({FAILING}, {UNKNOWN})"
 
 
-def find_changes(standing: LatestOutcomes, since: float) -> Iterator[StatusChange]:
-    """Yield what stands otherwise than it did at a time (Unix seconds).
+def find_changes(latest: LatestOutcomes, since: float) -> Iterator[StatusChange]:
+    """Yield the changes of status since a time (Unix seconds).
 
-    What was not judged yet at that time is told where it fails now or cannot be judged.
+    Of outcomes that are new since then, only failures and errors are changes.
     """
-    for change in _read_changes(standing, standing.connection.execute(_CHANGES, {"since": since})):
+    for change in _read_changes(latest, latest.connection.execute(_CHANGES, {"since": since})):
         if change.before != change.now and (change.before is not None or change.now in (FAILING, UNKNOWN)):
             yield change
 
 
-def find_unchanged(standing: LatestOutcomes, changed: Collection[StatusChange]) -> Iterator[StatusChange]:
-    """Yield what fails or cannot be judged as it did before: all that is amiss but what `changed`."""
+def find_unchanged(latest: LatestOutcomes, changed: Collection[StatusChange]) -> Iterator[StatusChange]:
+    """Yield what fails or cannot be judged, except for what is in `changed`."""
     new = {(change.check, change.subject) for change in changed}
-    for change in _read_changes(standing, standing.connection.execute(_AMISS)):
+    for change in _read_changes(latest, latest.connection.execute(_NOT_PASSING)):
         if (change.check, change.subject) not in new:
             yield change
 
 
 def _read_changes(
-    standing: LatestOutcomes, rows: Iterable[tuple[int, int, int | None, int, int | None]]
+    latest: LatestOutcomes, rows: Iterable[tuple[int, int, int | None, int, int | None]]
 ) -> Iterator[StatusChange]:
-    """Yield rows of numbers as changes. Names are shared: a dead collector changes a million outcomes."""
-    ask = standing.connection.execute
-    checks = dict(ask("SELECT id, name FROM check_"))
+    """Yield rows of ids as changes. Texts are shared objects: a dead collector changes a million outcomes."""
+    execute = latest.connection.execute
+    checks = dict(execute("SELECT id, name FROM check_"))
     subjects: dict[int, tuple[str, str]] = {}
     holders: dict[str, str] = {}
     reasons: dict[int | None, str] = {None: ""}
     for check, subject, before, now, reason in rows:
         if subject not in subjects:
-            name, holder = ask("SELECT name, holder FROM subject WHERE id = ?", (subject,)).fetchone()
+            name, holder = execute("SELECT name, holder FROM subject WHERE id = ?", (subject,)).fetchone()
             subjects[subject] = name, holders.setdefault(holder, holder)
         if reason not in reasons:
-            (reasons[reason],) = ask("SELECT text FROM text WHERE id = ?", (reason,)).fetchone()
+            (reasons[reason],) = execute("SELECT text FROM text WHERE id = ?", (reason,)).fetchone()
         yield StatusChange(checks[check], *subjects[subject], before, now, reasons[reason])
 
 
-def find_baseline(points: Sequence[ReportedRun], window_s: float = DAY_S) -> ReportedRun:
-    """Return the run to compare with: the newest that is older than the window, else the oldest there is."""
-    older = [one for one in points if one.at <= points[-1].at - window_s]
-    return older[-1] if older else points[0]
+def find_baseline(runs: Sequence[ReportedRun], window_s: float = DAY_S) -> ReportedRun:
+    """Return the run to compare with: the newest before the window, else the oldest. `runs` are oldest first."""
+    before = [run for run in runs if run.at <= runs[-1].at - window_s]
+    return before[-1] if before else runs[0]

@@ -1,1 +1,4 @@
-"""The store of a run: one SQLite file with what was asked, every outcome and every measurement, in narrow rows."""
+"""Takes the outcomes of a run as they come. Stores them in one SQLite file, with what the run was asked to do.
+
+Gives the run back outcome by outcome, merges the files of its processes, and finds runs by name.
+"""

@@ -1,7 +1,4 @@
-"""Reads a run's file: what was asked, and its outcomes one after the other, never all at once.
-
-What a file of outcomes holds, as ids only: many outcomes take little room.
-"""
+"""Reads a run's file: what was asked, and the outcomes one after the other, never all in memory."""
 
 from __future__ import annotations
 
@@ -15,8 +12,8 @@ from typing import Any, TypeVar
 from urllib.parse import quote
 
 from assay.model.errors import AssayError
-from assay.model.outcome import FailureArtefact, Measurement, Outcome, SuiteRun
-from assay.results.store.schema import RUN_FILE_VERSION, VERDICTS, deciding_condition
+from assay.model.outcome import VERDICTS, FailureArtefact, Measurement, Outcome, SuiteRun
+from assay.results.store.schema import RUN_FILE_VERSION, deciding_condition
 
 T = TypeVar("T")
 OutcomeKey = tuple[int, int]
@@ -41,17 +38,19 @@ _FILTERS = {
 }
 _EACH = "SELECT value FROM json_each(?)"
 RECOVERY_ERRORS = ("SQLITE_READONLY_ROLLBACK", "SQLITE_READONLY_RECOVERY")
+ENDED_KEY, ENDED_WHOLE, ENDED_IN_PART = "ended", "whole", "in part"
+"""Key and values in `about` of a run that has ended; in part where shards were lost or late."""
 
 
 class StoredRun:
-    """A run as it was stored. `connection` is for questions of your own, by the tables of `store.tables`."""
+    """A stored run. `connection` is for further queries; `results.store.schema` has the tables."""
 
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         self.path, self.connection = path, connection
 
     @classmethod
     def open(cls, path: Path) -> StoredRun:
-        """Open a run's file to read. Raises AssayError for anything else."""
+        """Open a run's file for reading. Raises AssayError for any other file."""
         try:
             connection, version = _open_readable(path)
         except sqlite3.Error as error:
@@ -68,19 +67,29 @@ class StoredRun:
         self.close()
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self.connection.close()
 
     @cached_property
     def about(self) -> dict[str, str]:
-        """What else was written down of the run: versions, selection, how it ended."""
+        """Further facts of the run: program versions, selection, how it ended."""
         return dict(self.connection.execute("SELECT key, value FROM about"))
 
     @cached_property
     def run(self) -> SuiteRun:
-        """What was asked, of which specs, by whom."""
+        """Identity of the run: time, user, nodes, phases, specs."""
         plain: dict[str, Any] = json.loads(self.about["run"])
         return SuiteRun(**plain | {"phases": tuple(plain["phases"]), "nodes": tuple(plain["nodes"])})
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the run was judged to its end, completely or in part."""
+        return ENDED_KEY in self.about
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every shard of the run was judged to its end."""
+        return self.about.get(ENDED_KEY) == ENDED_WHOLE
 
     def counts(self) -> Counter[str]:
         """Return how many outcomes of each verdict there are."""
@@ -88,7 +97,7 @@ class StoredRun:
         return Counter({VERDICTS[code]: count for code, count in rows})
 
     def count_deciding(self) -> int:
-        """Return how many outcomes count against their subjects, as `Outcome.decides` says."""
+        """Return how many outcomes count against their subjects, as `Outcome.counts_against_subject`."""
         bad = f"verdict IN ({VERDICTS.index('fail')}, {VERDICTS.index('error')})"
         query = f"SELECT count(*) FROM outcome WHERE {bad} AND {deciding_condition('outcome')}"
         count: int = self.connection.execute(query).fetchone()[0]
@@ -103,48 +112,63 @@ class StoredRun:
         subjects: Collection[str] = (),
     ) -> Iterator[Outcome]:
         """Yield the outcomes of these verdicts, nodes, checks and subjects (none: of all), by subject and check."""
-        wanted: dict[str, Collection[Any]] = {
+        selected: dict[str, Collection[Any]] = {
             "verdicts": [VERDICTS.index(verdict) for verdict in VERDICTS if verdict in verdicts],
             "nodes": nodes,
             "checks": checks,
             "subjects": subjects,
         }
-        filters = {name: json.dumps(list(values)) for name, values in wanted.items() if values}
+        filters = {name: json.dumps(list(values)) for name, values in selected.items() if values}
         where = " AND ".join(_FILTERS[name].format(_EACH) for name in filters)
         tail = f"{f' WHERE {where}' if where else ''} ORDER BY o.subject, o.check_"
         values = list(filters.values())
-        measured = _RowsByOutcome(
-            self.connection.execute(f"{_MEASUREMENTS}{tail}, o.n", values), lambda row: Measurement(*row)
-        )
-        kept = _RowsByOutcome(
-            self.connection.execute(f"{_ARTEFACTS}{tail}, o.name", values), lambda row: FailureArtefact(*row)
-        )
+        query = self.connection.execute
+        measurements = _RowsByOutcome(query(f"{_MEASUREMENTS}{tail}, o.n", values), lambda row: Measurement(*row))
+        artefacts = _RowsByOutcome(query(f"{_ARTEFACTS}{tail}, o.name", values), lambda row: FailureArtefact(*row))
         phases: dict[str, tuple[str, ...]] = {}
-        for row in self.connection.execute(_OUTCOMES + tail, values):
-            key, said = row[:2], row[8]
-            if said not in phases:
-                phases[said] = tuple(json.loads(said))
-            yield _outcome(row[2:], phases[said], measured.of(key), kept.of(key))
+        for row in query(_OUTCOMES + tail, values):
+            key, text = row[:2], row[8]
+            if text not in phases:
+                phases[text] = tuple(json.loads(text))
+            yield _make_outcome(row[2:], phases[text], measurements.of(key), artefacts.of(key))
 
     def documents(self) -> dict[str, tuple[str, str]]:
-        """Return digest and time of each document that was judged, by name."""
+        """Return digest and time of each judged document, by name."""
         rows = self.connection.execute("SELECT name, digest, at FROM document WHERE name != ''")
         return {name: (digest, at) for name, digest, at in rows}
 
     def left_out(self) -> set[tuple[str, str]]:
-        """Return check and subject of what the user left out."""
+        """Return check and subject of everything that the user's options left out."""
         return set(self.connection.execute("SELECT check_, subject FROM left_out"))
+
+    def judged_subjects(self) -> dict[str, set[str]]:
+        """Return the ids of the judged subjects, by check. Each id is in memory once."""
+        subjects = dict(self.connection.execute("SELECT id, name FROM subject"))
+        by_number: dict[int, set[str]] = {}
+        for check, subject in self.connection.execute("SELECT check_, subject FROM outcome"):
+            by_number.setdefault(check, set()).add(subjects[subject])
+        found: dict[str, set[str]] = {}
+        for number, check in self.connection.execute("SELECT id, name FROM check_"):
+            found.setdefault(check, set()).update(by_number.get(number, ()))
+        return {check: names for check, names in found.items() if names}
+
+    def left_out_subjects(self) -> dict[str, set[str]]:
+        """Return the ids of the subjects that the user's options left out, by check."""
+        found: dict[str, set[str]] = {}
+        for check, subject in self.left_out():
+            found.setdefault(check, set()).add(subject)
+        return found
 
 
 class _RowsByOutcome:
-    """Rows in the order of the outcomes that they belong to, handed out as these pass."""
+    """Rows that belong to outcomes, read in step with these: both come in the same order."""
 
     def __init__(self, rows: Iterator[StoredRow], make: Callable[[StoredRow], T]) -> None:
         self._rows, self._make = rows, make
         self._next = next(rows, None)
 
     def of(self, key: OutcomeKey) -> tuple[Any, ...]:
-        """Return what belongs to one outcome; call it for each in order."""
+        """Return the values of one outcome; to be called for each outcome in order."""
         found = []
         while self._next is not None and self._next[:2] <= key:
             if self._next[:2] == key:
@@ -153,8 +177,11 @@ class _RowsByOutcome:
         return tuple(found)
 
 
-def _outcome(
-    row: StoredRow, phases: tuple[str, ...], measured: tuple[Measurement, ...], kept: tuple[FailureArtefact, ...]
+def _make_outcome(
+    row: StoredRow,
+    phases: tuple[str, ...],
+    measurements: tuple[Measurement, ...],
+    artefacts: tuple[FailureArtefact, ...],
 ) -> Outcome:
     check, subject, node, verdict, reason, fault, _, active, digest, at, micros, known, observed = row
     return Outcome(
@@ -169,15 +196,15 @@ def _outcome(
         evidence=digest or "",
         evidence_at=at or "",
         duration_s=micros / 1e6,
-        measurements=measured,
+        measurements=measurements,
         known=known or "",
         observed=bool(observed),
-        artefacts=kept,
+        artefacts=artefacts,
     )
 
 
 def _open_readable(path: Path) -> tuple[sqlite3.Connection, int]:
-    """Open a file to read, and return its version. What a kill has left half-way is undone, for which SQLite writes."""
+    """Open a file for reading, and return its version. A write that a kill cut short is undone first."""
     try:
         return _connect_file(path, "ro")
     except sqlite3.OperationalError as error:
@@ -190,23 +217,3 @@ def _open_readable(path: Path) -> tuple[sqlite3.Connection, int]:
 def _connect_file(path: Path, mode: str) -> tuple[sqlite3.Connection, int]:
     connection = sqlite3.connect(f"file:{quote(str(path.resolve()))}?mode={mode}", uri=True, timeout=60)
     return connection, connection.execute("PRAGMA user_version").fetchone()[0]
-
-
-def read_judged_subjects(stored: StoredRun) -> dict[str, set[str]]:
-    """Return ids of subjects by that of the check that judged them; each id is in memory once."""
-    subjects = dict(stored.connection.execute("SELECT id, name FROM subject"))
-    by_number: dict[int, set[str]] = {}
-    for check, subject in stored.connection.execute("SELECT check_, subject FROM outcome"):
-        by_number.setdefault(check, set()).add(subjects[subject])
-    found: dict[str, set[str]] = {}
-    for number, check in stored.connection.execute("SELECT id, name FROM check_"):
-        found.setdefault(check, set()).update(by_number.get(number, ()))
-    return {check: names for check, names in found.items() if names}
-
-
-def read_left_out_subjects(stored: StoredRun) -> dict[str, set[str]]:
-    """Return ids of subjects by that of the check that the user kept from them."""
-    found: dict[str, set[str]] = {}
-    for check, subject in stored.connection.execute("SELECT check_, subject FROM left_out"):
-        found.setdefault(check, set()).add(subject)
-    return found

@@ -1,6 +1,6 @@
-"""What a run was told to do, as its file says it: enough to go on with it, and to refuse where that is not possible.
+"""What a run was asked to do, as its file stores it: enough to resume the run, or to refuse where inputs changed.
 
-What a run begins with: when, by whom, of which nodes, specs and suites, with which programs.
+`create_run` makes a new run's identity: time, user, nodes, specs and suites.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PACKAGE_NAME = "assay-fleet"
 
 
 def create_run(fleet: Fleet, nodes: Iterable[str], phases: Collection[str], at: datetime) -> SuiteRun:
-    """Return a new run of these nodes in these phases. Its id begins with its time, so that runs sort by age."""
+    """Return a new run of these nodes in these phases. Its id starts with its time, so that runs sort by age."""
     return SuiteRun(
         id=f"{at:%Y%m%dT%H%M%S.%f}"[:-3] + f"-{uuid.uuid4().hex[:6]}",
         at=at.isoformat(),
@@ -40,19 +40,19 @@ def create_run(fleet: Fleet, nodes: Iterable[str], phases: Collection[str], at: 
 
 
 def read_program_versions() -> Mapping[str, str]:
-    """Return the versions of what judges, by name."""
+    """Return the versions of the programs that judge, by name."""
     return {"assay": version(PACKAGE_NAME), "python": platform.python_version(), "pytest": version("pytest")}
 
 
 def hash_folders(*folders: Path) -> str:
-    """Return the sha256 over the names and contents of everything below some folders."""
-    summed = hashlib.sha256()
+    """Return the sha256 over the names and contents of all files in these folders."""
+    digest = hashlib.sha256()
     for folder in folders:
         for path in sorted(folder.rglob("*")):
             if path.is_file() and "__pycache__" not in path.parts:
-                summed.update(f"{path.relative_to(folder).as_posix()}\0{path.stat().st_size}\0".encode())
-                summed.update(path.read_bytes())
-    return summed.hexdigest()
+                digest.update(f"{path.relative_to(folder).as_posix()}\0{path.stat().st_size}\0".encode())
+                digest.update(path.read_bytes())
+    return digest.hexdigest()
 
 
 def _user_name() -> str:
@@ -62,17 +62,14 @@ def _user_name() -> str:
         return f"uid {os.getuid()}"
 
 
-ENDED_KEY = "ended"
-"""Says of a run that it came to its end: `whole`, or `in part` where shards were lost or late."""
-ENDED_WHOLE, ENDED_IN_PART = "whole", "in part"
-NEW_RUN_FIX = "begin a new run: assay validate"
+NEW_RUN_FIX = "start a new run: assay validate"
 
 
 @dataclass(frozen=True)
 class RunManifest:
-    """One run, the folder of `evidence` that it judges, what pytest is told on top, and into how many shards it is cut.
+    """One run: the folder of its evidence, further arguments of pytest (`extra`), and the number of its shards.
 
-    `specs` and `seen` are digests of the specs and of the evidence when it began, `typed` what a person asked for.
+    The digests are of specs and evidence when it started. `user_selection` is the selection as the user wrote it.
     """
 
     run: SuiteRun
@@ -85,26 +82,30 @@ class RunManifest:
 
     @classmethod
     def create(
-        cls, fleet: Fleet, run: SuiteRun, evidence: Path, extra: Sequence[str], shards: int, typed: str
+        cls, fleet: Fleet, run: SuiteRun, evidence: Path, extra: Sequence[str], shards: int, user_selection: str
     ) -> RunManifest:
-        """Return the order of a new run."""
-        return cls(
-            run, evidence, tuple(extra), shards, _hash_specs(fleet), _hash_evidence(fleet, evidence, run.nodes), typed
-        )
+        """Return the manifest of a new run."""
+        digests = _hash_specs(fleet), _hash_evidence(fleet, evidence, run.nodes)
+        return cls(run, evidence, tuple(extra), shards, *digests, user_selection)
 
     @classmethod
     def read(cls, stored: StoredRun) -> RunManifest:
-        """Return the order of a run that has begun. Raises Trouble for a file that no `assay validate` has made."""
+        """Return the manifest of a started run. Raises AssayError for a file that `assay validate` did not write."""
         about = stored.about
         if "shards" not in about:
             raise AssayError("was not made by `assay validate`", where=str(stored.path), fix=NEW_RUN_FIX)
-        extra = tuple(json.loads(about["extra"]))
-        typed = about.get("selection", "")
-        words = Path(about["evidence"]), extra, int(about["shards"]), about["specs"], about["seen"], typed
-        return cls(stored.run, *words)
+        return cls(
+            stored.run,
+            Path(about["evidence"]),
+            tuple(json.loads(about["extra"])),
+            int(about["shards"]),
+            about["specs"],
+            about["seen"],
+            about.get("selection", ""),
+        )
 
     def as_about(self) -> Mapping[str, str]:
-        """Return the order for the run's file."""
+        """Return the entries of the table `about` of the run's file."""
         return {
             **read_program_versions(),
             "evidence": str(self.evidence),
@@ -116,19 +117,18 @@ class RunManifest:
         }
 
     def require_unchanged(self, fleet: Fleet) -> None:
-        """Raise Trouble where going on would judge by other specs, suites or evidence than the run began with."""
-        now = {
+        """Raise AssayError where specs, suites or evidence are not those that the run started with."""
+        inputs = {
             "the spec commit": (self.run.spec_commit, fleet.commit),
             "the specs": (self.specs_digest, _hash_specs(fleet)),
             "the suites": (self.run.suite_hash, hash_folders(fleet.root / "suites")),
             "the evidence": (self.evidence_digest, _hash_evidence(fleet, self.evidence, self.run.nodes)),
         }
-        for what, (then, found) in now.items():
-            if then != found:
-                was = f" from {then[:12]} to {found[:12]}" if what == "the spec commit" else ""
-                raise AssayError(
-                    f"{what} changed{was} since run {self.run.id} began", fix=f"change it back, or {NEW_RUN_FIX}"
-                )
+        for name, (then, now) in inputs.items():
+            if then != now:
+                change = f" from {then[:12]} to {now[:12]}" if name == "the spec commit" else ""
+                what = f"{name} changed{change} since run {self.run.id} started"
+                raise AssayError(what, fix=f"change it back, or {NEW_RUN_FIX}")
 
 
 def _hash_specs(fleet: Fleet) -> str:
@@ -136,10 +136,10 @@ def _hash_specs(fleet: Fleet) -> str:
 
 
 def _hash_evidence(fleet: Fleet, evidence: Path, nodes: Collection[str]) -> str:
-    """Return a digest of which documents there are of these nodes, and of what is no node: each change makes a file."""
-    chosen, summed = set(nodes), hashlib.sha256()
+    """Return a digest of the documents of these nodes and of all fabrics: name, time and size of each file."""
+    selected, digest = set(nodes), hashlib.sha256()
     for path in sorted(evidence.glob("*.json")):
-        if (path.stem in chosen or path.stem not in fleet.nodes) and path.exists():
-            about = path.stat()
-            summed.update(f"{path.name} {about.st_mtime_ns} {about.st_size}\n".encode())
-    return summed.hexdigest()
+        if (path.stem in selected or path.stem not in fleet.nodes) and path.exists():
+            status = path.stat()
+            digest.update(f"{path.name} {status.st_mtime_ns} {status.st_size}\n".encode())
+    return digest.hexdigest()

@@ -1,7 +1,8 @@
 """The tables of a run's file.
 
-An outcome is a row of small numbers: what many outcomes share (check, subject, reason, document, limit) stands once in
-a table of its own. Its key is subject and check, so that what was judged of one node lies together.
+An outcome is a row of small numbers: texts that many outcomes share (check, subject, reason, document, limit) have
+tables of their own, and a verdict is its place in `model.outcome.VERDICTS`. Rows are ordered by subject and check, so
+that the outcomes of one node lie together.
 """
 
 from __future__ import annotations
@@ -12,19 +13,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from assay.model.outcome import CheckVerdict
-
 RUN_FILE_VERSION = 1
-VERDICTS: tuple[CheckVerdict, ...] = ("pass", "fail", "error", "skip")
-"""A verdict is written as its place here."""
 TWICE_REASON = "the check was judged twice in one run"
-"""The first of all texts, so that every statement can name it."""
+"""The text with id 1, so that every statement can refer to it."""
 
 
 def deciding_condition(outcome: str) -> str:
-    """Return the SQL condition for an outcome that decides: no known issue excuses it, and its check is not on trial.
+    """Return the SQL condition for an outcome that no known issue or stage `observe` excuses.
 
-    `outcome` is the table or its alias. In Python, `Outcome.counts_against_subject` asks the same.
+    `outcome` is the table or its alias. `Outcome.counts_against_subject` is the same in Python, for bad verdicts.
     """
     return f"{outcome}.known IS NULL AND {outcome}.observed IS NULL"
 
@@ -36,7 +33,7 @@ SHARED_TABLES: dict[str, tuple[str, ...]] = {
     "document": ("digest", "at"),
     "gauge": ("name", "unit", "at_least", "at_most", "source"),
 }
-"""Tables of what outcomes share, each with the columns that tell its rows apart. `phases` is a JSON list."""
+"""Tables of values that outcomes share, each with the columns that identify a row. `phases` is a JSON list."""
 
 RUN_FILE_SCHEMA = f"""
 CREATE TABLE about (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -61,9 +58,9 @@ PRAGMA user_version = {RUN_FILE_VERSION};
 
 
 def open_writable(path: Path) -> sqlite3.Connection:
-    """Return a connection to a run's file, which is made where there is none. Each statement is its own transaction.
+    """Return a connection to a run's file, which is created where there is none. Each statement commits by itself.
 
-    What was written before a kill stays; a power cut may cost the last batches, never the file.
+    Whatever was written before a kill stays; a power cut may lose the last batches, never the file.
     """
     connection = sqlite3.connect(path, isolation_level=None, timeout=60)
     connection.execute("PRAGMA journal_mode = WAL")
@@ -75,7 +72,7 @@ def open_writable(path: Path) -> sqlite3.Connection:
 
 @contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
-    """Make one transaction of what is done within; nothing of it stays when it raises."""
+    """Run the block as one transaction, rolled back when it raises."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield connection
@@ -86,6 +83,6 @@ def transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
 
 
 def read_shared_rows(connection: sqlite3.Connection, table: str) -> dict[tuple[Any, ...], int]:
-    """Return the numbers of a shared table's rows, by what tells these apart."""
+    """Return the ids of a shared table's rows, by the columns that identify them."""
     rows = connection.execute(f"SELECT {', '.join(SHARED_TABLES[table])}, id FROM main.{table}")
     return {row[:-1]: row[-1] for row in rows}

@@ -1,6 +1,6 @@
-"""Writes a run's outcomes down as they come: many in one transaction, so that a kill costs the last of them only.
+"""Writes a run's outcomes as they come, many in a transaction, and merges the files of a run's processes.
 
-Brings the files of a run's processes together. A part that was taken in before is not taken in again.
+A kill loses the last batch only. A file that was merged before is not merged again.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import Any
 from uuid import uuid4
 
 from assay.model.errors import AssayError
-from assay.model.outcome import Outcome, SuiteRun
-from assay.results.store.schema import SHARED_TABLES, VERDICTS, open_writable, read_shared_rows, transaction
+from assay.model.outcome import VERDICTS, Outcome, SuiteRun
+from assay.results.store.schema import SHARED_TABLES, open_writable, read_shared_rows, transaction
 
-_TAKE_IN = (
+_MERGE_STATEMENTS = (
     f"""
     INSERT INTO outcome
     SELECT s.new, c.new, o.verdict, r.new, d.new, o.micros, k.new, o.observed
@@ -47,9 +47,9 @@ _TAKE_IN = (
 
 
 def merge_run_files(into: Path, parts: Sequence[Path]) -> None:
-    """Bring the outcomes of `parts` into the run's file `into`; what two of them hold becomes an error.
+    """Merge the outcomes of the files `parts` into the run's file `into`; one that two files hold becomes an error.
 
-    Each part is taken in whole or not at all. Raises Trouble for a part that cannot be read.
+    Each part is merged completely or not at all. Raises AssayError for a part that cannot be read.
     """
     connection = open_writable(into)
     try:
@@ -68,23 +68,23 @@ def _attach_part(connection: sqlite3.Connection, part: Path) -> None:
         connection.execute("ATTACH ? AS part", (str(part),))
         connection.execute("SELECT 1 FROM part.about").fetchone()
     except sqlite3.Error as error:
-        raise AssayError(f"is no part of a run that can be read: {error}", where=str(part)) from None
+        raise AssayError(f"cannot be read as part of a run: {error}", where=str(part)) from None
 
 
 def _merge_part(connection: sqlite3.Connection, ids: dict[str, dict[tuple[Any, ...], int]]) -> None:
     (name,) = connection.execute("SELECT value FROM part.about WHERE key = 'part'").fetchone()
-    mark = f"took in {name}"
+    mark = f"took in {name}"  # as files of runs have it
     if connection.execute("SELECT 1 FROM main.about WHERE key = ?", (mark,)).fetchone():
         return
     for table in SHARED_TABLES:
         _number_shared_rows(connection, table, ids[table])
-    for statement in _TAKE_IN:
+    for statement in _MERGE_STATEMENTS:
         connection.execute(statement)
     connection.execute("INSERT INTO main.about VALUES (?, '')", (mark,))
 
 
 def _number_shared_rows(connection: sqlite3.Connection, table: str, ids: dict[tuple[Any, ...], int]) -> None:
-    """Add the part's rows that are new here, and note in `temp.of_TABLE` which number each has here."""
+    """Add the part's rows that are new, and map the part's ids to ours in `temp.of_TABLE`."""
     names = ", ".join(SHARED_TABLES[table])
     fresh, pairs = [], []
     for old, *key in connection.execute(f"SELECT id, {names} FROM part.{table} ORDER BY id"):
@@ -102,7 +102,7 @@ def _number_shared_rows(connection: sqlite3.Connection, table: str, ids: dict[tu
 
 READER_WAIT_S = 30.0
 BATCH_OUTCOMES, BATCH_AGE_S = 1000, 1.0
-"""A transaction is made of so many outcomes, or of those of so long a time."""
+"""A transaction holds at most so many outcomes, and no outcome waits longer than this."""
 _CODES = {verdict: code for code, verdict in enumerate(VERDICTS)}
 _INSERTS = {
     "outcome": f"""INSERT INTO outcome VALUES (?, ?, ?, ?, ?, ?, ?, ?)
@@ -115,25 +115,24 @@ InsertRow = tuple[Any, ...]
 
 
 class OutcomeWriter:
-    """Takes the outcomes of one process. Opening the file of an earlier one goes on with it.
+    """Writes the outcomes of one process; an existing file is continued. Only one process may write at a time.
 
-    Only one process may write a file at a time. `about` is what else is worth knowing of the run. An outcome that
-    comes twice is an error.
+    `about` holds further facts of the run. A second outcome of one check and subject turns the first into an error.
     """
 
     def __init__(self, path: Path, run: SuiteRun, about: Mapping[str, str] = {}) -> None:
         self._connection = open_writable(path)
-        said = {"run": json.dumps(asdict(run), ensure_ascii=False), "part": uuid4().hex, **about}
-        self._connection.executemany("INSERT OR IGNORE INTO about VALUES (?, ?)", said.items())
+        facts = {"run": json.dumps(asdict(run), ensure_ascii=False), "part": uuid4().hex, **about}
+        self._connection.executemany("INSERT OR IGNORE INTO about VALUES (?, ?)", facts.items())
         self._ids = {table: read_shared_rows(self._connection, table) for table in SHARED_TABLES}
         self._fresh: dict[str, list[InsertRow]] = {table: [] for table in SHARED_TABLES}
         self._rows: dict[str, list[InsertRow]] = {table: [] for table in _INSERTS}
-        self._named: list[tuple[str, int]] = []
+        self._document_names: list[tuple[str, int]] = []
         self._checks: dict[tuple[str, str, tuple[str, ...], bool], int] = {}
-        self._since = time.monotonic()
+        self._last_flush = time.monotonic()
 
     def __call__(self, outcome: Outcome) -> None:
-        """Take one outcome; it is on disk when its batch is full or old enough, or at `close`."""
+        """Add an outcome; it is written when its batch is full or old enough, or at `close`."""
         subject = self._id("subject", outcome.subject, outcome.node)
         check = self._check(outcome)
         reason = self._id("text", outcome.reason) if outcome.reason else None
@@ -142,18 +141,18 @@ class OutcomeWriter:
         micros, observed = round(outcome.duration_s * 1e6), 1 if outcome.observed else None
         row = (subject, check, _CODES[outcome.verdict], reason, document, micros, known, observed)
         self._rows["outcome"].append(row)
-        for n, one in enumerate(outcome.measurements):
-            gauge = self._id("gauge", one.name, one.unit, one.at_least, one.at_most, one.source)
-            self._rows["measurement"].append((subject, check, n, gauge, one.value))
-        for kept in outcome.artefacts:
-            self._rows["artefact"].append((subject, check, kept.name, kept.digest, kept.bytes))
-        if len(self._rows["outcome"]) >= BATCH_OUTCOMES or time.monotonic() - self._since > BATCH_AGE_S:
+        for n, of in enumerate(outcome.measurements):
+            gauge = self._id("gauge", of.name, of.unit, of.at_least, of.at_most, of.source)
+            self._rows["measurement"].append((subject, check, n, gauge, of.value))
+        for artefact in outcome.artefacts:
+            self._rows["artefact"].append((subject, check, artefact.name, artefact.digest, artefact.bytes))
+        if len(self._rows["outcome"]) >= BATCH_OUTCOMES or time.monotonic() - self._last_flush > BATCH_AGE_S:
             self.flush()
 
     def flush(self) -> None:
-        """Put on disk what was taken so far."""
-        self._since = time.monotonic()
-        if not any(self._fresh.values()) and not self._rows["outcome"] and not self._named:
+        """Write what was added so far."""
+        self._last_flush = time.monotonic()
+        if not any(self._fresh.values()) and not self._rows["outcome"] and not self._document_names:
             return
         with transaction(self._connection) as connection:
             for table, rows in self._fresh.items():
@@ -161,40 +160,33 @@ class OutcomeWriter:
                 places = ", ".join("?" * (1 + len(SHARED_TABLES[table])))
                 connection.executemany(f"INSERT INTO {table} ({names}) VALUES ({places})", rows)
                 rows.clear()
-            connection.executemany("UPDATE document SET name = ? WHERE id = ?", self._named)
-            self._named.clear()
+            connection.executemany("UPDATE document SET name = ? WHERE id = ?", self._document_names)
+            self._document_names.clear()
             for table, insert in _INSERTS.items():
                 connection.executemany(insert, self._rows[table])
                 self._rows[table].clear()
 
-    def left_out(self, names: Iterable[tuple[str, str]]) -> None:
-        """Write down check and subject of what the user left out, which nobody shall miss."""
+    def add_left_out(self, names: Iterable[tuple[str, str]]) -> None:
+        """Write check and subject of what the user's options left out, so that they do not count as missing."""
         with transaction(self._connection) as connection:
             connection.executemany("INSERT OR IGNORE INTO left_out (check_, subject) VALUES (?, ?)", names)
 
     def add_documents(self, documents: Iterable[tuple[str, str, str]]) -> None:
-        """Write down name, digest and time of the evidence that was judged, with the outcomes that come next."""
-        self._named += [(name, self._id("document", digest, at)) for name, digest, at in documents]
-
-    def read_written(self) -> set[tuple[str, str]]:
-        """Return check and subject of every outcome that is on disk."""
-        query = (
-            "SELECT c.name, s.name FROM outcome o JOIN check_ c ON c.id = o.check_ JOIN subject s ON s.id = o.subject"
-        )
-        return set(self._connection.execute(query))
+        """Add name, digest and time of judged documents; they are written with the next outcomes."""
+        self._document_names += [(name, self._id("document", digest, at)) for name, digest, at in documents]
 
     def set_about(self, **about: str) -> None:
-        """Write down what else is worth knowing of the run, in place of what was said before."""
+        """Write further facts of the run, in place of earlier values."""
         self._connection.executemany("INSERT OR REPLACE INTO about VALUES (?, ?)", about.items())
 
     def close(self) -> None:
-        """Write what is left, and leave one file that can be read from anywhere."""
+        """Write what is left, and merge the write-ahead log, so that one file holds everything."""
         self.flush()
         _end_write_ahead_log(self._connection)
         self._connection.close()
 
     def _check(self, outcome: Outcome) -> int:
-        """Return the number of an outcome's check; its phases are written out once for all outcomes."""
+        """Return the id of an outcome's check; the phases are encoded once for all its outcomes."""
         key = (outcome.check, outcome.fault, outcome.phases, outcome.active)
         found = self._checks.get(key)
         if found is None:
@@ -204,7 +196,7 @@ class OutcomeWriter:
         return found
 
     def _id(self, table: str, *key: Any) -> int:
-        """Return the number of a shared row, which is made where there is none."""
+        """Return the id of a shared row, which is added where there is none."""
         known = self._ids[table]
         found = known.get(key)
         if found is None:
@@ -214,7 +206,7 @@ class OutcomeWriter:
 
 
 def _end_write_ahead_log(connection: sqlite3.Connection) -> None:
-    """Put an end to the write-ahead log. SQLite does not wait there for who reads just now, so we do."""
+    """Switch the write-ahead log off. SQLite does not wait for readers here, so this waits."""
     until = time.monotonic() + READER_WAIT_S
     while True:
         try:

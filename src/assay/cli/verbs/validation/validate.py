@@ -95,7 +95,7 @@ def validate(
     Exit codes: 0 everything passed, was skipped with a reason, or is a known issue; 1 something failed or could not be
     judged; 2 nothing could be run; 130 interrupted: `--resume` continues the run.
     """
-    from assay.harness.runs.run_validation import RunInterrupted, RunOptions, RunNotRecorded
+    from assay.harness.runs.run_validation import RunInterrupted, RunNotRecorded, RunOptions
 
     workspace = Workspace(fleet.resolve())
     if resume and any((pool, node, phase, evidence, pytest_args)):
@@ -112,7 +112,9 @@ def validate(
                 require_known(phase or [], workspace.fleet.phases, "phase")
                 options = {"--pool": pool, "--node": node, "--phase": phase}
                 user_selection = _format_selection(options, evidence, pytest_args or [])
-                result = _start_run(workspace, nodes, phase or [], evidence, pytest_args or [], user_selection, jobs, run_options)
+                result = _start_run(
+                    workspace, nodes, phase or [], evidence, pytest_args or [], user_selection, jobs, run_options
+                )
     except RunInterrupted as interrupted:
         typer.echo(f"interrupted; outcomes so far are kept: assay validate --resume {interrupted.run}", err=True)
         raise typer.Exit(EXIT_INTERRUPTED) from None
