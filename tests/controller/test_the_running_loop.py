@@ -224,7 +224,7 @@ def test_the_command_ends_well_when_it_is_told_to(fleet: Path):
     process.send_signal(signal.SIGTERM)
     said, errors = process.communicate(timeout=60)
     assert (process.returncode, said) == (0, "")
-    assert "stopped; what was begun is taken up by the next start" in errors
+    assert "stopped; the next start continues unfinished effects" in errors
     assert "Traceback" not in errors
 
 

@@ -61,7 +61,7 @@ def test_the_verbs_find_a_ledger_on_postgresql(ask, fleet, postgres_place, monke
     assert "a new fan" in ask("history", "n0001").stdout
     assert "n0001" in ask("explain", "n0001").stdout
     assert "no open tickets" in ask("tickets").stdout
-    assert "ledger is whole: 3 entries, 1 runs" in ask("ledger", "verify").stdout
+    assert "ledger is unchanged: 3 entries, 1 runs" in ask("ledger", "verify").stdout
     assert not (fleet / ".assay" / "ledger.sqlite").exists()
 
 
@@ -124,14 +124,14 @@ def test_a_ledger_that_was_made_anew_has_another_seal(ask, fleet, tmp_path):
     assert ask("ledger", "verify").exit_code == 0
     told = [ask("ledger", "verify", "--seal", seal) for seal in seals]
     assert [one.exit_code for one in told] == [1, 1]
-    assert "entry 2 is not the one that was sealed" in told[0].stdout
+    assert "entry 2 is not the sealed one" in told[0].stdout
     assert "entry 3, which was sealed, is not here" in told[1].stdout
 
 
 @pytest.mark.parametrize("seal", ["hunter2", "3:", "x:0123456789ab", ":0123456789ab"])
 def test_what_is_no_seal_is_refused(ask, fleet, seal):
     wrote(Workspace(fleet).ledger_location, *ENROLLED)
-    with pytest.raises(AssayError, match="no seal"):
+    with pytest.raises(AssayError, match="not a seal"):
         ask("ledger", "verify", "--seal", seal)
 
 

@@ -81,7 +81,7 @@ def test_it_needs_no_fleet_and_people_get_words(events, careful, tmp_path):
     answer = replay("--policy", careful, "--events", events, "--against", DEFAULT, where=away)
     assert answer.returncode == 0, answer.stderr
     assert "n0003: production → production-reboot, when idle" in answer.stdout
-    assert "against policy default" in answer.stdout
+    assert "compared with policy default" in answer.stdout
     assert "no catalogue knows: gpu.odd" in answer.stdout
 
 

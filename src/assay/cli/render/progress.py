@@ -16,16 +16,16 @@ LINE_EVERY_S = 30.0
 
 
 @contextmanager
-def show_progress(verb: str, every_s: float = LINE_EVERY_S) -> Iterator[Callable[[ProgressByLabel], None]]:
+def show_progress(verb: str) -> Iterator[Callable[[ProgressByLabel], None]]:
     """Yield a function that shows the progress: one bar a label in a terminal, else a `ProgressLines`.
 
-    `verb` is a past participle, such as "judged"; `every_s` the seconds between two lines.
+    `verb` is a past participle, such as "judged".
     """
     from rich.console import Console
 
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield ProgressLines(verb, every_s)
+        yield ProgressLines(verb)
         return
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -43,15 +43,15 @@ def show_progress(verb: str, every_s: float = LINE_EVERY_S) -> Iterator[Callable
 
 
 class ProgressLines:
-    """Prints the total progress as a line, at most every `every_s` seconds."""
+    """Prints the total progress as a line, at most every `LINE_EVERY_S` seconds."""
 
-    def __init__(self, verb: str, every_s: float) -> None:
-        self._verb, self._every_s = verb, every_s
+    def __init__(self, verb: str) -> None:
+        self._verb = verb
         self._printed_at = time.monotonic()
 
     def __call__(self, progress: ProgressByLabel) -> None:
         """Print a line if it is time."""
-        if time.monotonic() - self._printed_at < self._every_s:
+        if time.monotonic() - self._printed_at < LINE_EVERY_S:
             return
         self._printed_at = time.monotonic()
         done, total = (sum(counts[index] for counts in progress.values()) for index in (0, 1))

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 observe_app = typer.Typer(add_completion=False)
 
 ACTIVE_PARTS = ("all_reduce", "gpu_burn", "nvme_read", "memory")
-LINE_EVERY_S = 5.0
 
 Names = Annotated[list[str] | None, typer.Argument(metavar="NODE", help="The nodes. Default: all.", show_default=False)]
 Pool = Annotated[
@@ -135,7 +134,7 @@ def _observe_nodes(
     documents = stream_evidence(
         workspace.fleet, names, clock=workspace.clock, active=active, deadline_s=deadline, store=store
     )
-    with show_progress("observed", LINE_EVERY_S) as show, closing(documents):
+    with show_progress("observed") as show, closing(documents):
         for evidence in documents:
             digest = store.store_latest(evidence) if out is None else _write(evidence, out)
             reports[evidence.node] = describe_collection(workspace.fleet, evidence, digest)
