@@ -1,4 +1,4 @@
-"""One pytest session over recordings: which documents are laid out, which checks judge them, what came out."""
+"""Runs one pytest session over recorded documents, and returns the verdicts of the checks."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ SESSION_PARSE_CACHE = ParseCache()
 SESSION_VARIABLES = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": ""}
 
 UNUSED_PLUGINS = ("cacheprovider", "unraisableexception", "threadexception")
-"""Plugins of pytest's own that a sitting has no use for; two of them collect garbage, which takes half its time."""
+"""pytest's own plugins that are not needed; two of them collect garbage, which takes half of a session's time."""
 
 
 class RecordedDocument(NamedTuple):
-    """A document as `name`, made of a recording, with the changes of a case (None: as it is)."""
+    """A document called `name`, made from a recording, with the changes of a case (None: unchanged)."""
 
     name: str
     recording: str
@@ -34,7 +34,7 @@ class RecordedDocument(NamedTuple):
 
 
 class ExpectedVerdict(NamedTuple):
-    """What must come of a check on a subject. `case` is the case's name, "" for the good recording."""
+    """The expected verdict of a check on a subject. `case` is the case's name, "" for the good recording."""
 
     check: str
     subject: str
@@ -44,7 +44,7 @@ class ExpectedVerdict(NamedTuple):
 
 
 class ObservedVerdict(NamedTuple):
-    """What came of it; `verdict` is "" where nothing did, and `reason` says then how the session ended."""
+    """The actual verdict; "" where there is no outcome, and `reason` then says how the session ended."""
 
     expected: ExpectedVerdict
     verdict: str
@@ -52,15 +52,15 @@ class ObservedVerdict(NamedTuple):
 
     @property
     def is_as_expected(self) -> bool:
-        """Whether it is what the case promises."""
+        """Whether verdict and reason are as expected."""
         return self.verdict == self.expected.verdict and self.expected.says in self.reason
 
 
 @dataclass(frozen=True)
 class RecordingSession:
-    """One session. `suites` holds the checks, `fleet` is the repository whose inventory and specs they judge by.
+    """One session. `suites` holds the checks; `fleet` is the repository with their inventory and specs.
 
-    `nodes`, where there are any, take the inventory's place: one group, in Ansible's form.
+    `nodes`, where there are any, replace the inventory: one group, in Ansible's form.
     """
 
     suites: Path
@@ -71,7 +71,7 @@ class RecordingSession:
 
 
 def run_recording_session(sitting: RecordingSession) -> list[ObservedVerdict]:
-    """Run a sitting in this process and return what came of everything that it wants."""
+    """Run a session in this process, and return the verdict for everything that it expects."""
     import pytest
 
     with tempfile.TemporaryDirectory(prefix="assay-proof-") as folder:
@@ -91,13 +91,13 @@ def run_recording_session(sitting: RecordingSession) -> list[ObservedVerdict]:
 
 
 class ReportListener:
-    """Listens to a session's reports: verdict and reason by check and subject."""
+    """Collects verdict and reason from a session's reports, by check and subject."""
 
     def __init__(self) -> None:
         self.found: dict[tuple[str, str], tuple[str, str]] = {}
 
     def pytest_runtest_logreport(self, report: object) -> None:
-        """Note a check's verdict; a later phase of an ordinary item overrules only a pass."""
+        """Record a check's verdict. A later phase of an ordinary item replaces only a pass."""
         verdict = getattr(report, "verdict", "")
         check, _, subject = str(getattr(report, "nodeid", "")).partition("[")
         key = (f"suites/{check.rpartition('suites/')[2]}", subject.removesuffix("]"))
@@ -112,7 +112,7 @@ def _reason(told: object) -> str:
 
 
 def _prepare_fleet(sitting: RecordingSession, folder: Path) -> Path:
-    """Lay the documents out, and return the fleet repository to judge by: its own, or one with other nodes."""
+    """Write the documents, and return the fleet repository to judge by: the given one, or one with other nodes."""
     latest = folder / "evidence" / "latest"
     latest.mkdir(parents=True)
     for laid in sitting.documents:
@@ -137,7 +137,7 @@ def _arguments(sitting: RecordingSession, home: Path, folder: Path) -> list[str]
 
 @contextlib.contextmanager
 def _unload_suites_after(suites: Path) -> Iterator[None]:
-    """Forget the suites that are imported meanwhile: those of another fleet may have the same names."""
+    """Unload the suites that the block imports: those of another fleet may have the same names."""
     try:
         yield
     finally:
@@ -148,7 +148,7 @@ def _unload_suites_after(suites: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _share_parse_cache() -> Iterator[None]:
-    """Read of the fleet only what no sitting of this process has read before."""
+    """Share parsed documents of the fleet between all sessions of this process."""
     before = SHARED_PARSE_CACHE.set(SESSION_PARSE_CACHE)
     try:
         yield
@@ -158,7 +158,7 @@ def _share_parse_cache() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _isolate_environment() -> Iterator[None]:
-    """Let nothing that happens to be installed or set take part."""
+    """Keep installed plugins and PYTEST_ADDOPTS from affecting the session."""
     before = {name: os.environ.get(name) for name in SESSION_VARIABLES}
     os.environ.update(SESSION_VARIABLES)
     try:

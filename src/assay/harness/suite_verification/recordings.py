@@ -1,4 +1,4 @@
-"""Recordings: evidence that every check passes on, and for every check what must make it fail.
+"""Recordings: evidence on which every check passes, and for every check the changes that must make it fail.
 
 `python -m assay.harness.suite_verification.recordings n0003 fabric-compute` stores the last evidence as recordings.
 
@@ -60,7 +60,7 @@ def main() -> None:
 
 
 class MustFailCase(StrictModel):
-    """One thing that must make a check fail, as changes to the recording that it passes on.
+    """A case that must make a check fail: changes to a recording on which the check passes.
 
     `leaves` maps a path (`probe/gpu/count`, channel first) to the leaf or branch that is put there; null takes it
     away. `edits` are replacements in what the tools of a fabric's scan printed, each of which must apply exactly once.
@@ -81,7 +81,7 @@ _FILE = TypeAdapter(dict[str, list[MustFailCase]])
 
 
 def read_must_fail_cases(folder: Path) -> dict[str, list[MustFailCase]]:
-    """Return what `folder/*.yaml` say, by check. Raises AssayError for a file that does not fit or repeats a check."""
+    """Return the cases of `folder/*.yaml` by check. Raises AssayError for a wrong file, or a check in two files."""
     found: dict[str, list[MustFailCase]] = {}
     for path in sorted(folder.glob("*.yaml")):
         try:
@@ -96,13 +96,13 @@ def read_must_fail_cases(folder: Path) -> dict[str, list[MustFailCase]]:
 
 
 def read_check_recording(folder: Path, name: str) -> dict[str, Any]:
-    """Return the evidence document that is recorded under a name: a node spec's or `fabric-DESIGN`."""
+    """Return the recorded evidence document of a node spec, or of `fabric-DESIGN`."""
     document: dict[str, Any] = json.loads((folder / f"{name}.json").read_text())
     return document
 
 
 def apply_case(document: dict[str, Any], case: MustFailCase) -> dict[str, Any]:
-    """Return the document with a case's changes. Raises AssayError for a change that changes nothing."""
+    """Return the document with a case's changes. Raises AssayError for one that has no effect."""
     changed_one = copy.deepcopy(document)
     for path, leaf in case.leaves.items():
         _put_leaf(changed_one["channels"], path, leaf)
@@ -115,7 +115,7 @@ def apply_case(document: dict[str, Any], case: MustFailCase) -> dict[str, Any]:
 
 
 def _find_printed_texts(channels: dict[str, Any]) -> list[dict[str, str]]:
-    """Return what the tools of a fabric's scan printed."""
+    """Return the output of the tools of a fabric's scan."""
     said = [channels.get("discovery", {}), *channels.get("ports", {}).values()]
     return [branch["text"] for branch in said if "value" in branch.get("text", {})]
 

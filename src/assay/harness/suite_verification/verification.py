@@ -1,4 +1,4 @@
-"""Proves every check that is asked for, in as many processes as are wanted, and says which are not proved and why."""
+"""Verifies checks against their recordings, in several processes, and reports which are not proved and why."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ VerificationProgress = Callable[[int, int], None]
 
 
 def ignore_progress(done: int, due: int) -> None:
-    """Tell nobody how far it is."""
+    """Take the progress and do nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class UnprovedCheck:
-    """A check that cannot be relied on. `case` is "" where the good recording, or the lack of a case, is meant."""
+    """A check that cannot be relied on. `case` is "" for the good recording, and where there is no case."""
 
     check: str
     case: str
@@ -32,7 +32,7 @@ class UnprovedCheck:
 
 @dataclass(frozen=True, slots=True)
 class SuiteProof:
-    """What was proved: `list_declared_checks` and how many of their cases; `unproved` is empty where all is well."""
+    """The verified checks, the number of their cases, and what is not proved; empty if every check is."""
 
     checks: tuple[str, ...]
     cases: int
@@ -42,10 +42,10 @@ class SuiteProof:
 def verify_checks(
     fleet: Fleet, patterns: Sequence[str] = (), *, jobs: int = 0, progress: VerificationProgress = ignore_progress
 ) -> SuiteProof:
-    """Judge every check whose id fits one of `patterns` (none: every check) on all of its recordings.
+    """Judge every check whose id matches one of `patterns` (none: every check) on all of its recordings.
 
-    `jobs` processes share the work; with 0 it is done in this one, whose standard output and error are taken meanwhile.
-    Raises AssayError where no check fits, or where the recordings cannot be read.
+    `jobs` processes share the work; with 0 this process does it, and captures its standard output and error meanwhile.
+    Raises AssayError where no check matches, or where the recordings cannot be read.
     """
     declared = [check.id for check in list_declared_checks(fleet)]
     chosen = [check for check in declared if not patterns or any(_fits(check, one) for one in patterns)]
@@ -76,7 +76,7 @@ def _fits(check: str, pattern: str) -> bool:
 def _run_sessions(
     sittings: Sequence[RecordingSession], jobs: int, progress: VerificationProgress
 ) -> Iterator[list[ObservedVerdict]]:
-    """Yield what came of each sitting, the longest begun first; they share nothing but the fleet."""
+    """Yield the verdicts of each session, started with the largest. Sessions share nothing but the fleet."""
     by_size = sorted(sittings, key=lambda one: len(one.documents) + len(one.expected), reverse=True)
     progress(0, len(by_size))
     if not jobs:
@@ -91,7 +91,7 @@ def _run_sessions(
 
 
 def _find_unexpected(seen: Iterable[ObservedVerdict]) -> Iterator[UnprovedCheck]:
-    """Yield what did not come out as its recording says. The good recording may leave out what it does not support."""
+    """Yield verdicts that differ from the expected ones. On a good recording, a check may also skip."""
     for one in seen:
         if one.is_as_expected or (not one.expected.case and one.verdict == "skip"):
             continue
@@ -106,7 +106,7 @@ def _find_unexpected(seen: Iterable[ObservedVerdict]) -> Iterator[UnprovedCheck]
 def _find_never_passing(
     chosen: Iterable[str], seen: Iterable[ObservedVerdict], told: Iterable[str]
 ) -> Iterator[UnprovedCheck]:
-    """Yield the checks that pass on no good recording, of those of which nothing else is said."""
+    """Yield the checks that pass on no good recording, without those that have another problem."""
     well = [one for one in seen if not one.expected.case]
     passed, other = {one.expected.check for one in well if one.verdict == "pass"}, set(told)
     other |= {one.expected.check for one in well if one.verdict not in ("pass", "skip")}

@@ -1,4 +1,4 @@
-"""Which sittings prove a fleet's checks: each is judged on the good recordings, and on each of its cases."""
+"""Plans the sessions that prove a fleet's checks: each check on the good recordings, and on each of its cases."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from assay.model.specs.check_catalog_and_gates import CheckDeclaration
 from assay.model.specs.node_spec import NodeSpec
 
 EvidenceKind = Literal["node", "whole_rack", "fabric", "week"]
-"""What evidence a check rests on."""
+"""The kind of evidence that a check needs."""
 FIXTURES_OF_EVIDENCE: tuple[tuple[EvidenceKind, frozenset[str]], ...] = (
     ("week", frozenset({"link_week", "switch_week", "rail_week", "fabric_week"})),
     ("fabric", frozenset({"link", "switch", "rail", "fabric"})),
@@ -36,7 +36,7 @@ CheckCases = list[tuple[CheckDeclaration, MustFailCase]]
 
 
 class VerificationPlan:
-    """Everything that is to be judged. `unproved` says of a check why it cannot be; checks without a case too."""
+    """The sessions for some checks. `unproved` gives the reason for each check that cannot be judged or has no case."""
 
     def __init__(self, fleet: Fleet, wanted: Iterable[str]) -> None:
         self.fleet, self.suites = fleet, fleet.root / "suites"
@@ -49,11 +49,11 @@ class VerificationPlan:
 
     @property
     def undeclared_checks(self) -> list[str]:
-        """The checks that recordings are about and no catalogue declares."""
+        """The checks that have cases but that no catalog declares."""
         return sorted(self._cases.keys() - {check.id for check in list_declared_checks(self.fleet)})
 
     def make_sessions(self) -> list[RecordingSession]:
-        """Return every sitting. What cannot be laid out stands in `unproved` afterwards."""
+        """Return every session. Checks whose documents cannot be made are in `unproved` afterwards."""
         return [
             *self._of_nodes(self._resting_on("node")),
             *self._of_racks(self._resting_on("whole_rack")),
@@ -75,7 +75,7 @@ class VerificationPlan:
     def _cases_of(
         self, some: list[CheckDeclaration], among: list[str]
     ) -> Iterator[tuple[CheckDeclaration, MustFailCase, str]]:
-        """Yield each case with the recording that it changes: the one that it names, else the first that it fits."""
+        """Yield each case with the recording that it changes: the named one, or else the first that it fits."""
         for check in some:
             for case in self._of(check):
                 named = [case.recording] if case.recording else among
@@ -102,7 +102,7 @@ class VerificationPlan:
         return {}
 
     def _specs(self, *, racks: bool) -> list[NodeSpec]:
-        """Return the node specs of which there is a recording."""
+        """Return the node specs that have a recording."""
         known = sorted(self.fleet.node_specs.items())
         found = [spec for name, spec in known if (self._folder / f"{name}.json").is_file()]
         return [spec for spec in found if (spec.rack is not None) == racks]
@@ -114,7 +114,7 @@ class VerificationPlan:
             )
 
     def _of_nodes(self, some: list[CheckDeclaration]) -> Iterator[RecordingSession]:
-        """Yield the good nodes, each judged whole, then the cases, a node and its neighbour each."""
+        """Yield sessions of good nodes with all checks, then of cases, each on a node beside an unchanged one."""
         specs = self._specs(racks=False)
         if some and not specs:
             self._note_missing_recording(some, "of a node spec")
@@ -144,7 +144,7 @@ class VerificationPlan:
         return RecordingSession(self.suites, self.fleet.root, tuple(laid), tuple(wanted), self._pool(spec, hosts))
 
     def _of_racks(self, some: list[CheckDeclaration]) -> Iterator[RecordingSession]:
-        """Yield, for each kind of whole rack, a good rack and one more for each case."""
+        """Yield a session for each spec of a whole rack: a good rack, and one more rack for each case."""
         specs = self._specs(racks=True)
         if some and not specs:
             self._note_missing_recording(some, "of a node spec with a whole `rack`")
@@ -173,7 +173,7 @@ class VerificationPlan:
         return RecordingSession(self.suites, self.fleet.root, tuple(laid), tuple(wanted), self._pool(spec, hosts))
 
     def _of_fabrics(self, some: list[CheckDeclaration], kind: str) -> Iterator[RecordingSession]:
-        """Yield, for each design, the good scan (or week) judged whole, and a sitting for each case."""
+        """Yield sessions of each design: the good scan (or week) with all checks, and one for each case."""
         names = {f"{kind}-{name}": name for name in self.fleet.designs}
         recorded = [name for name in names if (self._folder / f"{name}.json").is_file()]
         if some and not recorded:
@@ -197,7 +197,7 @@ class VerificationPlan:
         return f"{'fabric' if check.subject in ('switch', 'rail') or node is None else node.pool}/{case.subject}"
 
     def _host(self, spec: NodeSpec, *, rack: str, u: int) -> dict[str, Any]:
-        """Return a host whose identity is that of the recorded node."""
+        """Return a host with the identity of the recorded node."""
         channels = self._recorded(spec.name)["channels"]
         serial = read_at_path(channels, ("probe", "host", "serial")).value
         guids = [read_at_path(channels, ("probe", "hca", hca.name, "guid")).value for hca in spec.hcas]
