@@ -11,6 +11,7 @@ from assay.model.text_lists import fold_names, format_count, format_list, format
 from assay.plan.change_plan import ChangePlan
 from assay.plan.check_reruns import CheckRerun
 from assay.plan.drift_response import DriftResponse
+from assay.plan.history_sections import format_backtest, format_recounts
 from assay.plan.inventory_changes import NodeChange
 from assay.plan.policy_changes import ResponseChange, SettingDifference
 from assay.plan.repair_routes import StayEstimate
@@ -248,32 +249,6 @@ def _stage(stage: StayEstimate) -> str:
     return f"{stage.state} {format_hours(stage.hours)} ({basis})"
 
 
-def _backtest(plan: ChangePlan) -> Iterator[str]:
-    test = plan.backtest
-    if test is None:
-        return
-    said = f"{test.days:.3g} days of history: {format_count(test.measurements, 'measurement')} of changed limits"
-    lost = f"; of {test.unmapped} nobody can say to which limit they were held" if test.unmapped else ""
-    yield f"{said}, {format_count(test.faults, 'fault')}{lost}"
-    for acts, title in ((True, "would have acted, and does not now"), (False, "acts now, and would not have")):
-        for one in (one for one in test.differences if one.acts == acts):
-            still = "; it is still so" if one.still_holds else ""
-            times = f", {one.times} times" if one.times > 1 else ""
-            yield f"{title}: {one.node}: {one.reason}: {one.old_result} → {one.new_result}{times}{still}"
-    if not test.differences:
-        yield "on no node would anything have been decided otherwise"
-
-
-def _recounts(plan: ChangePlan) -> Iterator[str]:
-    for one in plan.recounts:
-        where = (
-            f"fails on {format_nodes(one.nodes)} by its last outcomes"
-            if one.nodes
-            else "fails on no node as far as known"
-        )
-        yield f"{one.what} {one.why}; {where}"
-
-
 def _notes(plan: ChangePlan) -> Iterable[str]:
     return plan.notes
 
@@ -290,7 +265,7 @@ SECTION_FORMATTERS: tuple[tuple[str, Callable[[ChangePlan], Iterable[str]]], ...
     ("Configuration", _configuration),
     ("Limits", _limits),
     ("Checks to run again", _reruns),
-    ("What counts otherwise", _recounts),
+    ("What counts otherwise", format_recounts),
     ("What follows", _follows),
     ("Cables to move", _cables),
     ("Answers of the policy", _answers),
@@ -302,5 +277,5 @@ SECTION_FORMATTERS: tuple[tuple[str, Callable[[ChangePlan], Iterable[str]]], ...
     ("Waves", _waves),
     ("The way of a node", _routes),
     ("Not in a wave", _not_in_a_wave),
-    ("Backtest", _backtest),
+    ("Backtest", format_backtest),
 )

@@ -82,7 +82,7 @@ def test_it_needs_no_fleet_and_people_get_words(events, careful, tmp_path):
     assert answer.returncode == 0, answer.stderr
     assert "n0003: production → production-reboot, when idle" in answer.stdout
     assert "compared with policy default" in answer.stdout
-    assert "no catalogue knows: gpu.odd" in answer.stdout
+    assert "not in the fault catalogue: gpu.odd" in answer.stdout
 
 
 @pytest.mark.parametrize("wrong", ["no events", "no policy", "a line", "a folder", "another kind", "a bad limit"])

@@ -165,7 +165,6 @@ def _list_stale_last_sweep(context: ControllerContext, line: ScheduleLine) -> li
     return [name for content in last for name in content.facts.get("stale", ())]
 
 
-
 def _format_wave(pool: str, stale: Mapping[str, StaleNode], total: int) -> str:
     since = min(one.since for one in stale.values())
     return (

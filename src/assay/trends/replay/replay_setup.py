@@ -112,3 +112,12 @@ def _profile(profiles: Mapping[str, ManagementProfile]) -> str:
             fix="write a profile with acts_on_faults: true, or list the nodes in the inventory",
         )
     return max(acting, key=lambda profile: (len(profile.actions), profile.name)).name
+
+
+def drop_reminder_deadlines(policy: LifecyclePolicy) -> LifecyclePolicy:
+    """Return the policy without deadlines that only remind people: how long things take is assumed in a replay."""
+    states = {
+        name: state if state.deadline is None or state.deadline.to else state.model_copy(update={"deadline": None})
+        for name, state in policy.states.items()
+    }
+    return policy.model_copy(update={"states": states})

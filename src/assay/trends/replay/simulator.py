@@ -1,9 +1,7 @@
-"""Plays a history: at each event and each thing due, what the controller does in a pass, in a world without luck.
+"""Plays a history of faults under a policy: the real decisions, in an idealised world.
 
-Effects take their declared time and succeed. Suites pass on a node that nothing is wrong with; on another they say
-nothing until its fault is cleared, since a history that tells of no failed suite had none. A person certifies what was
-taken out and is whole again. Deciding, folding, limits, ladder and breaker are the real ones. Deadlines that move no
-node are left out: they tell people of what takes long, and how long things take is not the history's but assumed.
+Effects take their declared time and succeed. Suites pass once nothing is wrong with the node. A person certifies a
+repaired node. Deadlines that move no node are left out.
 """
 
 from __future__ import annotations
@@ -28,12 +26,11 @@ from assay.model.entries.effect_entries import EffectIntentEntry, EffectVerified
 from assay.model.entries.operator_entries import CertifiedEntry
 from assay.model.ledger_entry import derive_id
 from assay.model.specs.check_catalog_and_gates import Phase
-from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.timestamps import format_time, hours, parse_time
 from assay.trends.replay.event_queue import EventQueue, ScheduledEvent
 from assay.trends.replay.fault_history import HISTORY_EPOCH, HistoryEvent
 from assay.trends.replay.replay_result import BreakerTrip, ReplayDecision, ReplayResult
-from assay.trends.replay.replay_setup import ReplayNodes, ReplayRules
+from assay.trends.replay.replay_setup import ReplayNodes, ReplayRules, drop_reminder_deadlines
 from assay.trends.replay.simulated_fleet import ONE_HOUR, SimulatedFleet
 
 MAX_PASSES = 12
@@ -46,15 +43,7 @@ TECHNICIAN_ACTIONS = frozenset({"ticket", "dossier"})
 
 def run_replay(rules: ReplayRules, cast: ReplayNodes, events: Sequence[HistoryEvent]) -> ReplayResult:
     """Return what the policy does with these events, which are in the order of their times."""
-    return ReplaySimulator(replace(rules, policy=_without_tickets_for_time(rules.policy)), cast, events).run()
-
-
-def _without_tickets_for_time(policy: LifecyclePolicy) -> LifecyclePolicy:
-    states = {
-        name: state if state.deadline is None or state.deadline.to else state.model_copy(update={"deadline": None})
-        for name, state in policy.states.items()
-    }
-    return policy.model_copy(update={"states": states})
+    return ReplaySimulator(replace(rules, policy=drop_reminder_deadlines(rules.policy)), cast, events).run()
 
 
 class ReplaySimulator:
@@ -220,21 +209,14 @@ class ReplaySimulator:
         What only a log told is not replayed.
         """
         self._pools_to_check.discard(pool)
-        found = {
-            name
-            for name, actor in self._stage.simulated_nodes.items()
-            if actor.node.pool == pool and self._run_checks(name)
-        }
+        actors = self._stage.simulated_nodes
+        found = {name for name, actor in actors.items() if actor.node.pool == pool and self._run_checks(name)}
         snapshot = self._stage.fleet_snapshot(self._now, found)
-        if pool not in circuit_breaker.find_new_waves(snapshot) and pool not in circuit_breaker.find_ongoing_waves(
-            snapshot
-        ):
+        if pool not in {*circuit_breaker.find_new_waves(snapshot), *circuit_breaker.find_ongoing_waves(snapshot)}:
             del self._open_breakers[pool]
             return found
-        if any(
-            self._now - self._stage.simulated_nodes[name].last_disturbed_at < self._window
-            for name in self._open_breakers[pool]
-        ):
+        disturbed = (actors[name].last_disturbed_at for name in self._open_breakers[pool])
+        if any(self._now - at < self._window for at in disturbed):
             self._look_again_at(pool, self._now + self._window)
         return set()
 
