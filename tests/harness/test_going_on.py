@@ -306,7 +306,7 @@ def test_a_run_that_the_ledger_cannot_take_is_kept_and_recorded_later_without_ju
         damaged.execute("ALTER TABLE away RENAME TO run")
     (run,) = list_runs(home / "reports")
     assert isinstance(done.exception, AssayError)
-    assert f"then record what was judged: assay validate --resume {run.parent.name}" in done.exception.fix
+    assert f"then record the outcomes: assay validate --resume {run.parent.name}" in done.exception.fix
     assert ledger.runs() == []
     before = calls(home)
     assert CliRunner().invoke(validate_app, ["--fleet", str(home), "--resume", run.parent.name]).exit_code == 1
@@ -337,9 +337,9 @@ def test_other_specs_suites_or_evidence_and_another_process_are_refused(home, as
     for what, path in places.items():
         was, about = path.read_text(), path.stat()
         path.write_text(was + "\n")
-        with pytest.raises(AssayError, match=rf"{what} changed since run .* began") as refused:
+        with pytest.raises(AssayError, match=rf"{what} changed since run .* started") as refused:
             go_on(home, asked)
-        assert "begin a new run: assay validate" in str(refused.value)
+        assert "start a new run: assay validate" in str(refused.value)
         path.write_text(was)
         os.utime(path, ns=(about.st_atime_ns, about.st_mtime_ns))
     fleet = replace(load_fleet(home), commit="f" * 40)
@@ -354,7 +354,7 @@ def test_other_specs_suites_or_evidence_and_another_process_are_refused(home, as
 def test_going_on_takes_no_other_selection(home):
     done = CliRunner().invoke(validate_app, ["--fleet", str(home), "--resume", "last", "--node", "n0003"])
     assert isinstance(done.exception, AssayError)
-    assert "--resume goes on with what the run was told" in str(done.exception)
+    assert "--resume continues a run with its own selection" in str(done.exception)
 
 
 def test_a_run_that_plain_pytest_wrote_is_not_gone_on_with(home, asked, fleet_copy):

@@ -153,7 +153,7 @@ def test_the_same_inputs_give_the_same_bytes_and_nothing_is_recorded(fleet: Repo
     file, before = run_of(fleet), kept(fleet)
     with fleet.again(file) as again:
         assert lines(again.new) == lines(file)
-        assert (again.same.identical, again.itself, again.same.both) == (True, True, len(lines(file)))
+        assert (again.equality.identical, again.is_original_spec, again.equality.both) == (True, True, len(lines(file)))
         verdicts = {(one.node, one.verdict) for one in of(again)}
     assert verdicts == {(f"n000{node}", "pass") for node in (3, 5, 6, 7, 8)} | {("", "pass"), ("n0001", "error")}
     assert not again.new.exists()
@@ -183,7 +183,7 @@ def test_other_thresholds_give_other_verdicts(fleet: Repository) -> None:
     fleet.commit()
     with fleet.again(file, "HEAD") as again:
         hot = {one.subject.removeprefix("h100-a/") for one in of(again, verdicts=["fail"], nodes=["n0003"])}
-        assert (hot, again.itself, again.same.agrees) == ({f"n0003/gpu{slot}" for slot in (1, 4, 6)}, False, False)
+        assert (hot, again.is_original_spec, again.equality.agrees) == ({f"n0003/gpu{slot}" for slot in (1, 4, 6)}, False, False)
         (program,) = again.programs
     assert program.startswith("assay was 0.0.1, is ")
 
@@ -199,7 +199,7 @@ def test_evidence_that_is_gone_or_was_changed_is_an_error_that_names_it(fleet: R
     gone.unlink()
     changed.write_text(changed.read_text().replace('"value":3', '"value":4', 1))
     with fleet.again(file) as again:
-        assert not again.same.identical
+        assert not again.equality.identical
         for node in ("n0003", "n0005"):
             outcomes = of(again, nodes=[node])
             assert {one.verdict for one in outcomes} == {"error"}
