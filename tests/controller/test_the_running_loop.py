@@ -200,7 +200,7 @@ def test_what_is_no_mistake_of_a_file_but_of_meaning_is_refused_too(fleet: Path)
     said: list[str] = []
     current = FleetReloader(fleet, lambda: load_fleet(fleet), SystemClock(), said.append)
     assert current.reload_if_changed() is None
-    inventory = next((fleet / "inventory").glob("*.yml"))
+    (inventory,) = (path for path in (fleet / "inventory").glob("*.yml") if "profile: managed" in path.read_text())
     good = inventory.read_text()
     inventory.write_text(good.replace("profile: managed", "profile: manged"))
     assert current.reload_if_changed() is None

@@ -85,7 +85,7 @@ def test_a_branch_taken_for_a_value_is_an_error(fleet_copy, verdicts):
 def verdict_of_reading(channels, path: tuple[str, ...], *, swallow: bool) -> str:
     """Judge a check that only reads one path, as the plugin would; `swallow`: it catches whatever is raised."""
     shelf = EvidenceCache(Path("/nowhere"))
-    shelf._read["n1"] = CachedEvidence(EvidenceDocument("n1", datetime.now(UTC), channels), "0" * 64)
+    shelf._documents["n1"] = CachedEvidence(EvidenceDocument("n1", datetime.now(UTC), channels), "0" * 64)
     trial = CheckContext("suites/x.py::test_x", CheckSubject("p", "n1"), "n1", shelf)
     error: BaseException | None = None
     try:

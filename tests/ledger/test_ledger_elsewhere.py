@@ -125,7 +125,7 @@ def test_a_ledger_that_was_made_anew_has_another_seal(ask, fleet, tmp_path):
     told = [ask("ledger", "verify", "--seal", seal) for seal in seals]
     assert [one.exit_code for one in told] == [1, 1]
     assert "entry 2 is not the sealed one" in told[0].stdout
-    assert "entry 3, which was sealed, is not here" in told[1].stdout
+    assert "entry 3, which was sealed, is missing" in told[1].stdout
 
 
 @pytest.mark.parametrize("seal", ["hunter2", "3:", "x:0123456789ab", ":0123456789ab"])
