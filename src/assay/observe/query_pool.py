@@ -25,6 +25,7 @@ MAX_PARKED_PER_WORKER = 16
 
 PARK_AFTER_S = 0.5
 _GRACE_S = 1.0
+_INTERRUPT_S = 1.0  # Ctrl-C just before a blocking wait is seen only after it
 _POLL_S = 0.5
 
 Key = tuple[str, str]
@@ -65,7 +66,8 @@ def run_queries(
             query = waiting.popleft()
             running[query.key] = _start(query, answers, patience_s)
         try:
-            query, answer = answers.get(timeout=max(0.0, _next_deadline(running, bool(waiting)) - time.monotonic()))
+            left_s = _next_deadline(running, bool(waiting)) - time.monotonic()
+            query, answer = answers.get(timeout=min(max(0.0, left_s), _INTERRUPT_S))
         except queue.Empty:
             late = _overdue_query(running)
             if late is None:
