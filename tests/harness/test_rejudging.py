@@ -183,7 +183,8 @@ def test_other_thresholds_give_other_verdicts(fleet: Repository) -> None:
     fleet.commit()
     with fleet.again(file, "HEAD") as again:
         hot = {one.subject.removeprefix("h100-a/") for one in of(again, verdicts=["fail"], nodes=["n0003"])}
-        assert (hot, again.is_original_spec, again.equality.agrees) == ({f"n0003/gpu{slot}" for slot in (1, 4, 6)}, False, False)
+        assert hot == {f"n0003/gpu{slot}" for slot in (1, 4, 6)}
+        assert (again.is_original_spec, again.equality.agrees) == (False, False)
         (program,) = again.programs
     assert program.startswith("assay was 0.0.1, is ")
 
