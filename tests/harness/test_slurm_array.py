@@ -163,8 +163,8 @@ def test_the_tasks_of_several_nodes_come_to_what_processes_here_come_to(nodes, h
     (line,) = lines
     job = line.split()[4].rstrip(":")
     assert line == f"submitted Slurm job array {job}: 3 tasks, at most 3 at once"
-    used = said("squeue", "--states=all", "--noheader", "--array", f"--jobs={job}", "--format=%T %N").splitlines()
-    assert sorted(used) == ["COMPLETED n1", "COMPLETED n2", "COMPLETED n3"]
+    tasks = ["squeue", "--states=all", "--noheader", "--array", f"--jobs={job}", "--format=%T %N"]
+    until(lambda: sorted(said(*tasks).splitlines()) == ["COMPLETED n1", "COMPLETED n2", "COMPLETED n3"])
     seen = json.loads((home / "seen").read_text())
     assert "ASSAY_BMC" not in seen
     assert seen["PATH"] == os.environ["PATH"]
