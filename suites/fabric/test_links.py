@@ -1,6 +1,6 @@
-"""Links carry data without errors, stay up, and the optics of nodes' links are within what their makers allow.
+"""Links carry data without errors and stay up. Optics stay within their makers' limits.
 
-A link of a node is judged at either end; of the links between switches, the worst port of each switch.
+Checks of a node's link judge both of its ends. Checks of links between switches judge the worst port of each switch.
 """
 
 from operator import attrgetter
@@ -12,21 +12,21 @@ pytestmark = [pytest.mark.phase("fabric"), pytest.mark.passive]
 
 @pytest.mark.fault("ib.link.errors")
 def test_link_counts_few_errors(link, fabric_limits, measure):
-    """Hold what either end counted since the last scan under its limits."""
+    """Count the errors at both ends of the link since the last scan."""
     for port in link.ports:
         _few_errors(port, fabric_limits, measure)
 
 
 @pytest.mark.fault("ib.link.errors")
 def test_links_between_switches_count_few_errors(switch, fabric_limits, measure):
-    """Hold what the switch's ports to other switches counted since the last scan under its limits."""
+    """Count the errors of the switch's ports to other switches since the last scan."""
     for port in _worst(switch.ports, "symbol_errors", "recoveries", "receive_errors"):
         _few_errors(port, fabric_limits, measure)
 
 
 @pytest.mark.fault("ib.link.flap")
 def test_link_stays_up(link, fabric_limits, measure):
-    """Count how often the link went down since the last scan, other than by a reboot of its node."""
+    """Count how often the link went down since the last scan; reboots of its node do not count."""
     for port in link.ports:
         _few_downs(port, fabric_limits, measure)
 
@@ -40,28 +40,28 @@ def test_links_between_switches_stay_up(switch, fabric_limits, measure):
 
 @pytest.mark.fault("ib.ber")
 def test_link_has_few_bit_errors(link, fabric_limits, measure):
-    """Judge the bit error ratio that counts at the link's speed."""
+    """Compare the bit error ratio at both ends with the limit for the link's speed."""
     for port in link.ports:
         _few_bit_errors(port, fabric_limits, measure)
 
 
 @pytest.mark.fault("ib.ber")
 def test_links_between_switches_have_few_bit_errors(switch, fabric_limits, measure):
-    """Judge the bit error ratio of the worst link to another switch."""
+    """Compare the bit error ratio of the worst link to another switch with its limit."""
     for port in _worst(switch.ports, "ber"):
         _few_bit_errors(port, fabric_limits, measure)
 
 
 @pytest.mark.fault("ib.optics")
 def test_modules_are_cool(link, fabric_limits, measure):
-    """Hold the module at either end under its temperature limit."""
+    """Compare the temperature of the module at each end with its limit."""
     for port in link.ports:
         measure("module_temperature", port.temperature_c, at_most=fabric_limits.module_temperature, place=port.place)
 
 
 @pytest.mark.fault("ib.optics")
 def test_every_lane_has_light(link, fabric_limits, measure):
-    """Hold the weakest and the strongest lane, leaving and arriving, within what the optics are made for."""
+    """Compare the weakest and the strongest lane, sent and received, with the limits of the optics."""
     for port in link.ports:
         for power in _ends(port.tx_power_dbm):
             measure(
@@ -100,7 +100,7 @@ def _few_bit_errors(port, fabric_limits, measure):
 
 
 def _worst(ports, *numbers):
-    """Return the worst port by each of these numbers, nothing for a switch without links to others."""
+    """Return the worst port by each of these numbers; nothing if the switch has no links to other switches."""
     return dict.fromkeys(max(ports, key=attrgetter(number)) for number in numbers if ports)
 
 

@@ -1,4 +1,4 @@
-"""The subnet is managed, its partitions let through what they should, and its switches run one firmware."""
+"""The subnet has a manager, its partitions let traffic through, and its switches run one firmware."""
 
 import pytest
 
@@ -7,14 +7,14 @@ pytestmark = [pytest.mark.phase("fabric"), pytest.mark.passive]
 
 @pytest.mark.fault("ib.sm")
 def test_subnet_has_a_master(fabric):
-    """Ask whether the subnet manager that answers is the master."""
+    """Check that the subnet manager that answers is the master."""
     manager = fabric.manager
     assert manager.master, f"the subnet manager {manager.guid} is in state {manager.state}"
 
 
 @pytest.mark.fault("ib.sm")
 def test_partitions_let_traffic_through(fabric, fabric_limits, measure):
-    """Find ports that drop packets for their P_Key, or the subnet's own management packets."""
+    """Find ports that drop management packets, or drop packets because of their P_Key."""
     port = max(fabric.every_port, key=lambda port: port.forbidden)
     measure("forbidden", port.forbidden, at_most=fabric_limits.forbidden_packets, unit="count/h", place=port.place)
     port = max(fabric.every_port, key=lambda port: port.management_drops)
@@ -29,13 +29,13 @@ def test_partitions_let_traffic_through(fabric, fabric_limits, measure):
 
 @pytest.mark.fault("ib.sm")
 def test_adapter_is_in_its_partitions(link):
-    """Compare the adapter's partition table with the design: what it lacks, and what it should not be in."""
+    """Compare the adapter's partition table with the design: no partition is missing, and none is extra."""
     wrong = link.partitions
     assert not wrong, f"{link.ports[0].place}: {', '.join(wrong)}"
 
 
 @pytest.mark.fault("ib.switch.health")
 def test_switches_run_one_firmware(fabric):
-    """Find switches whose firmware is not that of the others."""
+    """Find switches whose firmware differs from the others."""
     odd = [f"{name} runs {firmware}" for name, firmware in fabric.odd_firmware.items()]
     assert not odd, f"not as the others: {'; '.join(odd)}"

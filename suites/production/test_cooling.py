@@ -1,4 +1,4 @@
-"""Air moves, water stays where it belongs, and nothing is too warm."""
+"""Air moves, no water leaks, and nothing is too warm."""
 
 import pytest
 
@@ -7,7 +7,7 @@ pytestmark = [pytest.mark.phase("seatrial", "production"), pytest.mark.passive]
 
 @pytest.mark.fault("bmc.unhealthy")
 def test_temperatures(bmc):
-    """Hold every temperature below the threshold that its own sensor has."""
+    """Compare every temperature with the threshold of its own sensor."""
     heat = bmc.sensor.temperature
     hot = [
         f"{name} {heat[name].c} °C, its threshold is {heat[name].high_c}"
@@ -19,7 +19,7 @@ def test_temperatures(bmc):
 
 @pytest.mark.fault("bmc.event.leak")
 def test_nothing_leaks(bmc, spec, measure):
-    """Count what looks for leaks, and refuse any that found one."""
+    """Count the leak detectors, and check that none found a leak."""
     measure("leak_detectors", len(bmc.leak), at_least=spec.leak_detectors)
     wet = [f"{name} is {bmc.leak[name].state}" for name in bmc.leak if bmc.leak[name].state != "OK"]
     assert not wet, ", ".join(wet)
@@ -27,7 +27,7 @@ def test_nothing_leaks(bmc, spec, measure):
 
 @pytest.mark.fault("fan.failed")
 def test_fans_turn_alike(node, limits, measure):
-    """Compare the slowest fan with the fastest: one with a worn bearing falls behind before it fails."""
+    """Compare the slowest fan with the fastest: a worn bearing slows a fan before it fails."""
     fastest = max(fan.rpm for fan in node.fans)
     slowest = min(fan.rpm for fan in node.fans)
     measure("fan_spread", 100 * (fastest - slowest) / (fastest or 1), at_most=limits.fan_spread, unit="%")
@@ -35,7 +35,7 @@ def test_fans_turn_alike(node, limits, measure):
 
 @pytest.mark.fault("fan.failed")
 def test_fans_stand_in_for_each_other(bmc):
-    """Refuse a group of fans that has lost its redundancy."""
+    """Check that no group of fans has lost its redundancy."""
     groups = bmc.redundancy.fan
     lost = [f"group {group} is {groups[group].health}" for group in groups if groups[group].health != "OK"]
     assert not lost, ", ".join(lost)

@@ -1,4 +1,4 @@
-"""Drives say that they are well, and will be for a while (SMART)."""
+"""Drives report that they are healthy and have life left (SMART)."""
 
 import pytest
 
@@ -10,13 +10,13 @@ WARNINGS = {0: "spare is low", 1: "temperature", 2: "unreliable", 3: "read-only"
 
 @pytest.mark.fault("nvme.failing")
 def test_drive_is_live(nvme, measure):
-    """Expect the kernel to be in touch with the drive's controller."""
+    """Check that the kernel reaches the drive's controller."""
     measure("state", nvme.state, equals="live")
 
 
 @pytest.mark.fault("nvme.failing")
 def test_drive_warns_of_nothing(nvme):
-    """Refuse a drive that warns."""
+    """Check that the drive reports no warning."""
     warning = nvme.smart.critical_warning
     said = [what for bit, what in WARNINGS.items() if warning >> bit & 1]
     assert not warning, f"the drive warns ({warning:#x}): {', '.join(said)}"
@@ -31,18 +31,18 @@ def test_drive_loses_no_data(nvme, limits, measure, since_last_pass):
 
 @pytest.mark.fault("nvme.worn")
 def test_drive_has_spare_blocks(nvme, limits, measure):
-    """Hold what is left of the spare blocks to the limit, and to the drive's own."""
+    """Compare the remaining spare blocks with the limit, and with the drive's own threshold."""
     measure("spare", nvme.smart.spare_percent, at_least=limits.nvme_spare)
     measure("spare", nvme.smart.spare_percent, at_least=nvme.smart.spare_threshold_percent)
 
 
 @pytest.mark.fault("nvme.worn")
 def test_drive_has_life_left(nvme, limits, measure):
-    """Hold what is used of the drive's life to the limit."""
+    """Compare the used share of the drive's life with the limit."""
     measure("used", nvme.smart.used_percent, at_most=limits.nvme_used)
 
 
 @pytest.mark.fault("nvme.worn")
 def test_drive_temperature(nvme, limits, measure):
-    """Hold the drive below its temperature."""
+    """Compare the drive's temperature with its limit."""
     measure("nvme_temperature", nvme.smart.temperature_c, at_most=limits.nvme_temperature)

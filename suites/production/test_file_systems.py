@@ -1,4 +1,4 @@
-"""File systems can be written, and have room."""
+"""File systems are writable and have room."""
 
 import pytest
 
@@ -13,14 +13,14 @@ def mounts(node, remote=False):
 
 @pytest.mark.fault("host.file-system")
 def test_file_systems_can_be_written(node):
-    """Refuse a file system that became read-only, as most do at their first error."""
+    """Check that no file system became read-only, as most do at their first error."""
     wrong = [str(mount.mount_point) for mount in mounts(node) if mount.read_only]
     assert not wrong, f"read-only: {', '.join(wrong)}"
 
 
 @pytest.mark.fault("host.file-system")
 def test_file_systems_have_room(node, limits, measure):
-    """Hold how full each file system is to its limit."""
+    """Compare the used space of each file system with the limit."""
     for mount in mounts(node):
         place = f"of {mount.mount_point}"
         measure("file_system_used", mount.space.used_percent, at_most=limits.file_system_used, place=place)
@@ -28,7 +28,7 @@ def test_file_systems_have_room(node, limits, measure):
 
 @pytest.mark.fault("host.file-system")
 def test_file_systems_have_inodes(node, limits, measure):
-    """Hold how many inodes are used to the limit, where a file system counts any: without one, no file is made."""
+    """Compare the used inodes of each file system with the limit: without a free inode, no file can be made."""
     for mount in mounts(node):
         if mount.type not in ("vfat", "btrfs"):
             place = f"of {mount.mount_point}"
@@ -37,6 +37,6 @@ def test_file_systems_have_inodes(node, limits, measure):
 
 @pytest.mark.fault("host.file-system")
 def test_servers_of_files_answer(node):
-    """Hear from every server that the node has files of: one that does not answer hangs whoever asks."""
+    """Check that every file server of the node answers: otherwise each process that uses its files hangs."""
     silent = [str(mount.mount_point) for mount in mounts(node, remote=True) if not mount.space.size_bytes]
     assert not silent, f"empty: {', '.join(silent)}"

@@ -1,4 +1,4 @@
-"""Front-end interfaces are set as declared, and carry data without errors."""
+"""Front-end interfaces have the declared settings, and carry data without errors."""
 
 import pytest
 
@@ -14,13 +14,13 @@ def test_front_end_is_clean(nic, limits, measure, since_last_pass):
 
 @pytest.mark.fault("host.config.drift")
 def test_front_end_mtu(nic, measure):
-    """Compare the size of packets with the spec's: a smaller one slows storage, a larger one goes nowhere."""
+    """Compare the packet size (MTU) with the spec: a smaller one slows storage, a larger one gets lost."""
     measure("mtu", nic.mtu_bytes, equals=nic.declared.mtu)
 
 
 @pytest.mark.fault("nic.link.down")
 def test_bonds_are_whole(node, measure):
-    """Count the members of each bond that carry data: one that is down halves the speed, and nobody notices."""
+    """Count the members of each bond that carry data: if one is down, the speed halves without an error."""
     for name in node.bond:
         bond = node.bond[name]
         measure("members_up", len(bond.up), equals=len(bond.members), unit="count", place=f"of {name}")
@@ -28,5 +28,5 @@ def test_bonds_are_whole(node, measure):
 
 @pytest.mark.fault("nic.errors")
 def test_front_end_is_full_duplex(nic, measure):
-    """Expect both directions at once: half duplex is a negotiation that failed."""
+    """Check for full duplex: half duplex means that the negotiation failed."""
     measure("duplex", nic.duplex, equals="full")

@@ -16,21 +16,21 @@ TROUBLING = {
 
 @pytest.mark.fault("gpu.thermal")
 def test_gpu_temperature(gpu, limits, measure):
-    """Hold the GPU and its memory below their temperatures."""
+    """Compare the temperatures of the GPU and its memory with their limits."""
     measure("gpu_temperature", gpu.temperature.gpu_c, at_most=limits.gpu_temperature)
     measure("memory_temperature", gpu.temperature.memory_c, at_most=limits.memory_temperature)
 
 
 @pytest.mark.fault("gpu.throttled")
 def test_gpu_is_not_throttled(gpu):
-    """Refuse a GPU that slows itself down for heat or reliability."""
+    """Check that the GPU does not slow itself down because of heat or reliability."""
     reasons = sorted(TROUBLING & set(gpu.throttle))
     assert not reasons, f"throttled: {', '.join(reasons)}"
 
 
 @pytest.mark.fault("gpu.throttled")
 def test_power_limit(gpu, limits, measure):
-    """Expect the full power limit to be in force."""
+    """Check that the full power limit is in force."""
     measure("power_limit", gpu.power.limit_w, at_least=limits.gpu_power_limit)
 
 
@@ -42,7 +42,7 @@ def test_no_uncorrectable_memory_errors(gpu, limits, measure, since_last_pass):
 
 @pytest.mark.fault("gpu.memory.remap")
 def test_corrected_memory_errors(gpu, limits, measure):
-    """Hold the corrected memory errors, since boot and over the GPU's life, to what a healthy GPU collects."""
+    """Compare the corrected memory errors, since boot and over the GPU's life, with those of a healthy GPU."""
     measure("corrected", gpu.ecc.volatile.corrected, at_most=limits.ecc_corrected, unit="count")
     measure("corrected_ever", gpu.ecc.aggregate.corrected, at_most=limits.ecc_aggregate_corrected, unit="count")
 

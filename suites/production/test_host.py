@@ -1,4 +1,4 @@
-"""The host and its BMC answer, and are well."""
+"""The host and its BMC answer and are healthy."""
 
 import pytest
 
@@ -7,7 +7,7 @@ pytestmark = [pytest.mark.phase("production"), pytest.mark.passive]
 
 @pytest.mark.fault("telemetry.lost")
 def test_telemetry_answers(node, bmc):
-    """Hear from the node, its kernel log and its BMC."""
+    """Check that the node, its kernel log and its BMC answer."""
     assert node.host.uptime_s >= 0
     assert node.kernel_log.cursor >= 0
     assert bmc.system.power == "On", f"the BMC says the node is {bmc.system.power}"
@@ -21,7 +21,7 @@ def test_bmc_says_healthy(bmc):
 
 @pytest.mark.fault("psu.failed")
 def test_enough_power_supplies(node, bmc, spec, measure):
-    """Count the power supplies that are well against those that must carry the load; a busbar's node is on, or not."""
+    """Check that enough power supplies are healthy to carry the load; a node on a busbar has none, and must be on."""
     if not spec.psus.count:
         assert bmc.system.power == "On", f"the BMC says the node is {bmc.system.power}"
         return
@@ -31,7 +31,7 @@ def test_enough_power_supplies(node, bmc, spec, measure):
 
 @pytest.mark.fault("host.config.drift")
 def test_root_file_system(node, limits, measure):
-    """Expect a root file system that can be written and is not full."""
+    """Check that the root file system is writable and not full."""
     assert not node.host.root_fs.read_only, "the root file system is read-only"
     measure("root_fs_used", node.host.root_fs.used_percent, at_most=limits.root_fs_used)
 

@@ -23,7 +23,7 @@ def test_no_uncorrected_host_memory_errors(node, limits, measure, since_last_pas
 
 @pytest.mark.fault("host.dimm.corrected")
 def test_few_corrected_host_memory_errors(node, limits, measure, since_last_pass):
-    """Count the corrected errors since the last pass, by memory module: many foretell one that is not corrected."""
+    """Count the corrected errors since the last pass, by module: many of them announce an uncorrected one."""
     for dimm, place in modules(node):
         corrected = since_last_pass(dimm.corrected)
         measure("corrected", corrected, at_most=limits.edac_corrected, unit="count", place=place)
@@ -31,7 +31,7 @@ def test_few_corrected_host_memory_errors(node, limits, measure, since_last_pass
 
 @pytest.mark.fault("host.dimm.uncorrected")
 def test_no_memory_errors_of_unknown_place(node, limits, measure, since_last_pass):
-    """Count the errors since the last pass that a controller could not lay to a module."""
+    """Count the errors since the last pass for which the controller names no module."""
     for controller in node.memory.edac:
         unplaced, place = node.memory.edac[controller].unplaced, f"at {controller}"
         lost, corrected = since_last_pass(unplaced.uncorrected), since_last_pass(unplaced.corrected)
@@ -41,7 +41,7 @@ def test_no_memory_errors_of_unknown_place(node, limits, measure, since_last_pas
 
 @pytest.mark.fault("host.machine-check")
 def test_no_machine_checks(node, limits, measure, since_last_pass):
-    """Count the machine checks since the last pass; Arm's kernel counts none, there the memory errors tell."""
+    """Count the machine checks since the last pass; on Arm, where the kernel counts none, see the memory errors."""
     checks = node.memory.machine_checks
     for kind in (kind for kind in ("exceptions", "deferred") if kind in checks):
         measure(kind, since_last_pass(checks[kind]), at_most=limits.machine_checks, unit="count")

@@ -1,4 +1,4 @@
-"""Links stay up and clean."""
+"""Links stay up and free of errors."""
 
 import pytest
 
@@ -26,5 +26,5 @@ def test_link_is_clean(hca, limits, measure, since_last_pass):
 
 @pytest.mark.fault("nic.link.down")
 def test_front_end_does_not_flap(nic, limits, measure, since_last_pass):
-    """Count the changes of carrier since the last pass."""
+    """Count the carrier changes of front-end interfaces since the last pass."""
     measure("carrier_changes", since_last_pass(nic.carrier_changes), at_most=limits.nic_carrier_changes, unit="count")

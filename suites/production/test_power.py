@@ -1,4 +1,4 @@
-"""Power comes in twice over, and goes where it should."""
+"""Power comes in redundantly, and the node draws no more than it may."""
 
 import pytest
 
@@ -7,7 +7,7 @@ pytestmark = [pytest.mark.phase("seatrial", "production"), pytest.mark.passive]
 
 @pytest.mark.fault("psu.failed")
 def test_power_supplies_stand_in_for_each_other(bmc):
-    """Refuse a group of power supplies that has lost its redundancy; a busbar's node has no group."""
+    """Check that no group of power supplies has lost its redundancy; a node on a busbar has no group."""
     groups = bmc.redundancy.psu
     lost = [f"group {group} is {groups[group].health}" for group in groups if groups[group].health != "OK"]
     assert not lost, ", ".join(lost)
@@ -15,7 +15,7 @@ def test_power_supplies_stand_in_for_each_other(bmc):
 
 @pytest.mark.fault("psu.failed")
 def test_power_comes_in_cleanly(node):
-    """Refuse a power supply whose input is lost or out of its range."""
+    """Check that no power supply has lost its input, and that each input is within its range."""
     wrong = [f"PSU {psu.slot} has {psu.input}" for psu in node.psus if psu.input != "Normal"]
     assert not wrong, ", ".join(wrong)
 
@@ -23,7 +23,7 @@ def test_power_comes_in_cleanly(node):
 @pytest.mark.phase("production")
 @pytest.mark.fault("psu.failed")
 def test_power_supplies_share_the_load(node, limits, measure):
-    """Compare the supplies: one that gives little while the others carry the node is about to leave."""
+    """Compare the loads of the power supplies: one that gives little while others carry the node will soon fail."""
     given = [psu.output_w for psu in node.psus]
     most = max(given, default=0)
     measure("psu_share", 100 * (most - min(given, default=0)) / (most or 1), at_most=limits.psu_spread, unit="%")
@@ -31,20 +31,20 @@ def test_power_supplies_share_the_load(node, limits, measure):
 
 @pytest.mark.fault("bmc.unhealthy")
 def test_node_draws_what_it_may(bmc, limits, measure):
-    """Hold what the node draws between what a running node needs and what its feed carries."""
+    """Check that the node draws at least what a running node needs, and at most what its feed carries."""
     measure("drawn", bmc.power.drawn_w, at_least=limits.node_power_low, at_most=limits.node_power)
 
 
 @pytest.mark.fault("host.config.drift")
 def test_power_is_not_capped(bmc, limits, measure):
-    """Refuse a power cap below what the node may draw: its GPUs would slow down for it."""
+    """Check that no power cap is below what the node may draw: it would slow the GPUs."""
     if bmc.power.capped:
         measure("power_cap", bmc.power.cap_w, at_least=limits.node_power)
 
 
 @pytest.mark.fault("bmc.unhealthy")
 def test_voltages(bmc):
-    """Hold every voltage between the thresholds that its own sensor has."""
+    """Compare every voltage with the thresholds of its own sensor."""
     volts = bmc.sensor.voltage
     wrong = [
         f"{name} {volts[name].v} V"

@@ -1,4 +1,4 @@
-"""What must run does, and nothing hangs."""
+"""Every required service runs, and no process hangs."""
 
 import pytest
 
@@ -8,7 +8,7 @@ pytestmark = [pytest.mark.phase("production"), pytest.mark.passive]
 @pytest.mark.phase("zap", "production")
 @pytest.mark.fault("host.service")
 def test_services_are_active(node, spec):
-    """Expect every service of the spec to be active."""
+    """Check that every service of the spec is active."""
     units, wanted = {name: node.services.units[name] for name in node.services.units}, spec.host.services
     missing = [f"{name} is not installed ({name.source})" for name in wanted if name not in units]
     idle = [f"{name} is {units[name]} ({name.source})" for name in wanted if name in units and units[name] != "active"]
@@ -17,26 +17,26 @@ def test_services_are_active(node, spec):
 
 @pytest.mark.fault("host.service")
 def test_no_unit_has_failed(node):
-    """Refuse units that systemd gave up."""
+    """Check that systemd has no failed unit."""
     failed = list(node.services.failed_units)
     assert not failed, f"failed: {', '.join(failed)}"
 
 
 @pytest.mark.fault("host.stuck")
 def test_no_process_is_stuck(node, limits, measure):
-    """Count the processes that no signal reaches and that did not run between two looks."""
+    """Count the processes in uninterruptible sleep that did not run between two readings."""
     stuck = list(node.host.processes.stuck)
     measure("stuck", len(stuck), at_most=limits.stuck_processes, unit="count", place=", ".join(stuck[:3]))
 
 
 @pytest.mark.fault("host.stuck")
 def test_few_zombies(node, limits, measure):
-    """Count the processes that ended and that nobody took leave of."""
+    """Count the zombies: processes that ended but whose parent did not collect them."""
     measure("zombies", node.host.processes.zombies, at_most=limits.zombies, unit="count")
 
 
 @pytest.mark.fault("host.stuck")
 def test_load_is_bearable(node, limits, measure):
-    """Hold the load of the last quarter of an hour to what the processors can carry."""
+    """Compare the load of the last 15 minutes with what the processors can carry."""
     load = node.host.load.fifteen_min / node.host.cpu_threads
     measure("load_per_thread", load, at_most=limits.load_per_thread, unit="count")

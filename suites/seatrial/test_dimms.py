@@ -1,4 +1,4 @@
-"""Every memory module is there, has its size, and runs at its speed."""
+"""Every memory module is present, has its size, and runs at its speed."""
 
 import pytest
 
@@ -15,7 +15,7 @@ def test_dimm_count(node, spec, measure):
 
 @pytest.mark.fault("host.memory.missing")
 def test_dimm_size(node, spec, measure):
-    """Compare the size of each memory module with the spec's."""
+    """Compare the size of each memory module with the spec."""
     dimms, wanted = node.memory.firmware.dimms, spec.host.dimms
     for slot in dimms:
         gib = dimms[slot].size_bytes / 2**30
@@ -24,7 +24,7 @@ def test_dimm_size(node, spec, measure):
 
 @pytest.mark.fault("host.config.drift")
 def test_dimm_speed(node, spec, measure):
-    """Compare the speed that each memory module runs at with the spec's: one slow module slows its socket."""
+    """Compare the speed of each memory module with the spec: one slow module slows its socket."""
     dimms, wanted = node.memory.firmware.dimms, spec.host.dimms
     for slot in dimms:
         measure("dimm_speed", dimms[slot].configured_mts, equals=wanted and wanted.speed_mts, place=f"in {slot}")

@@ -1,4 +1,4 @@
-"""Every GPU that the spec promises is there, is the right one, and is connected as it should be."""
+"""Every GPU of the spec is present, is the right model, and has all its connections."""
 
 import pytest
 
@@ -13,20 +13,20 @@ def test_gpu_count(node, spec, measure):
 
 @pytest.mark.fault("gpu.missing")
 def test_gpu_answers(gpu):
-    """Find a GPU in every slot."""
+    """Check that the GPU in this slot answers."""
     assert gpu.answers, f"nothing answers at {gpu.declared.pci[int(gpu.slot[3:])]}"
 
 
 @pytest.mark.phase("seatrial")
 @pytest.mark.fault("host.config.drift")
 def test_gpu_model(gpu, spec, measure):
-    """Compare the GPU's model with the spec's."""
+    """Compare the GPU's model with the spec."""
     measure("model", gpu.name, equals=spec.gpus.model)
 
 
 @pytest.mark.fault("gpu.pcie.degraded")
 def test_pcie_link(gpu, limits, measure):
-    """Hold the PCIe link to its full width and generation."""
+    """Check that the PCIe link runs at full width and generation."""
     measure("pcie_width", gpu.pcie.width, at_least=limits.pcie_width, unit="lanes")
     measure("pcie_generation", gpu.pcie.generation, at_least=limits.pcie_generation, unit="generation")
 
@@ -40,13 +40,13 @@ def test_nvlinks_are_up(gpu, limits, measure):
 @pytest.mark.phase("seatrial")
 @pytest.mark.fault("host.config.drift")
 def test_ecc_is_enabled(gpu):
-    """Refuse a GPU that computes without ECC."""
+    """Check that the GPU computes with ECC."""
     assert gpu.ecc.enabled, "ECC is off"
 
 
 @pytest.mark.fault("gpu.memory.remap")
 def test_no_row_remap_is_due(gpu, limits, measure):
-    """Refuse a GPU with rows waiting to be remapped, with none left to remap to, or with many remapped."""
+    """Check that no row waits to be remapped, that no remapping failed, and that few rows are remapped."""
     assert not gpu.remap.failed, "a row could not be remapped"
     assert not gpu.remap.pending, "a row waits to be remapped at the next reset"
     measure("rows_remapped_early", gpu.remap.correctable, at_most=limits.remap_correctable, unit="rows")

@@ -1,4 +1,4 @@
-"""GPUs are set up as the fleet needs them, and the GPUs of one node are alike."""
+"""GPUs have the settings that the fleet needs, and the GPUs of one node are alike."""
 
 import pytest
 
@@ -7,84 +7,84 @@ pytestmark = [pytest.mark.phase("seatrial", "production"), pytest.mark.passive]
 
 @pytest.mark.fault("gpu.pcie.degraded")
 def test_pcie_trained_at_its_maximum(gpu, measure):
-    """Hold the PCIe link to what this GPU and its slot can do together."""
+    """Compare the PCIe link with the most that this GPU and its slot can do together."""
     measure("pcie_generation", gpu.pcie.generation, at_least=gpu.pcie.generation_max)
     measure("pcie_width", gpu.pcie.width, at_least=gpu.pcie.width_max)
 
 
 @pytest.mark.fault("host.config.drift")
 def test_memory_of_the_model(gpu, limits, measure):
-    """Compare the size of the GPU's memory with its model's."""
+    """Compare the size of the GPU's memory with that of its model."""
     measure("gpu_memory", gpu.memory.total_bytes / 2**20, at_least=limits.gpu_memory, unit="MiB")
 
 
 @pytest.mark.fault("host.config.drift")
 def test_clocks_of_the_model(gpu, limits, measure):
-    """Expect the highest clocks of the model to be allowed."""
+    """Check that the GPU may run at its model's highest clocks."""
     measure("clock", gpu.clocks.sm_max_mhz, at_least=limits.gpu_clock)
     measure("memory_clock", gpu.clocks.memory_max_mhz, at_least=limits.gpu_memory_clock)
 
 
 @pytest.mark.fault("host.config.drift")
 def test_application_clock_is_the_default(gpu, measure):
-    """Refuse a GPU whose application clock somebody lowered."""
+    """Check that nobody lowered the application clock."""
     measure("application_clock", gpu.clocks.application_mhz, at_least=gpu.clocks.application_default_mhz)
 
 
 @pytest.mark.fault("host.config.drift")
 def test_power_limit_is_the_default(gpu, measure):
-    """Refuse a GPU whose power limit somebody lowered."""
+    """Check that nobody lowered the power limit."""
     measure("power_limit", gpu.power.requested_w, at_least=gpu.power.default_w)
 
 
 @pytest.mark.fault("host.config.drift")
 def test_ecc_stays_enabled(gpu):
-    """Refuse a GPU that will compute without ECC after its next reset."""
+    """Check that the GPU will still compute with ECC after its next reset."""
     assert gpu.ecc.pending, "ECC will be off after the next reset"
 
 
 @pytest.mark.fault("host.config.drift")
 def test_mig_is_off(gpu):
-    """Refuse a GPU that is cut into partitions, or will be after its next reset."""
+    """Check that the GPU is not partitioned (MIG), and will not be after its next reset."""
     assert not gpu.mig.enabled, "MIG is on"
     assert not gpu.mig.pending, "MIG will be on after the next reset"
 
 
 @pytest.mark.fault("host.config.drift")
 def test_compute_mode_is_the_default(gpu, measure):
-    """Let any process use the GPU: other modes make a second rank of a job fail."""
+    """Check that any process may use the GPU: in other modes, the second rank of a job fails."""
     measure("compute_mode", gpu.compute_mode, equals="default")
 
 
 @pytest.mark.fault("host.config.drift")
 def test_persistence_is_on(gpu):
-    """Keep the driver loaded between jobs, so that no job waits for it and no counter starts anew."""
+    """Check that the driver stays loaded between jobs: otherwise jobs wait for it, and counters restart."""
     assert gpu.persistence, "persistence mode is off"
 
 
 @pytest.mark.phase("seatrial")
 @pytest.mark.fault("gpu.busy")
 def test_no_process_is_left(gpu):
-    """Find no process on a GPU that is out of service."""
+    """Check that no process uses a GPU that is out of service."""
     assert not gpu.processes.pids, f"used by process {', '.join(map(str, gpu.processes.pids))}"
 
 
 @pytest.mark.fault("firmware.drift")
 def test_gsp_runs_the_drivers_firmware(node, gpu, measure):
-    """Compare the firmware of the GPU's system processor with the driver that brought it."""
+    """Compare the firmware of the GPU's system processor (GSP) with the driver that ships it."""
     measure("gsp_firmware", gpu.gsp, equals=node.gpu.driver)
 
 
 @pytest.mark.fault("firmware.drift")
 def test_gpus_carry_one_vbios(node):
-    """Find one VBIOS version on all GPUs of a node."""
+    """Check that all GPUs of a node have one VBIOS version."""
     versions = sorted({gpu.vbios for gpu in node.gpus})
     assert len(versions) == 1, f"the GPUs carry the VBIOS {' and '.join(versions)}"
 
 
 @pytest.mark.fault("firmware.drift")
 def test_gpus_carry_one_inforom(node):
-    """Find one InfoROM image on all GPUs of a node."""
+    """Check that all GPUs of a node have one InfoROM image."""
     versions = sorted({gpu.inforom.image for gpu in node.gpus})
     assert len(versions) == 1, f"the GPUs carry the InfoROM {' and '.join(versions)}"
 
@@ -92,7 +92,7 @@ def test_gpus_carry_one_inforom(node):
 @pytest.mark.phase("seatrial")
 @pytest.mark.fault("host.config.drift")
 def test_gpus_are_one_kind_of_board(node):
-    """Find one board part number on all GPUs of a node."""
+    """Check that all GPUs of a node have one board part number."""
     parts = sorted({gpu.board_part for gpu in node.gpus})
     assert len(parts) == 1, f"the GPUs are boards {' and '.join(parts)}"
 
@@ -100,7 +100,7 @@ def test_gpus_are_one_kind_of_board(node):
 @pytest.mark.phase("seatrial")
 @pytest.mark.fault("host.config.drift")
 def test_every_gpu_is_another(node):
-    """Expect as many identities as GPUs; two GPUs of a superchip share a serial number, never a UUID."""
+    """Check that each GPU has a UUID of its own; two GPUs of a superchip may share a serial number."""
     uuids = [gpu.uuid for gpu in node.gpus]
     twice = sorted({uuid for uuid in uuids if uuids.count(uuid) > 1})
     assert not twice, f"{' and '.join(twice)} answers more than once"

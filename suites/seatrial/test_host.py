@@ -1,4 +1,4 @@
-"""The host is the one that the inventory names, and as large as the spec says."""
+"""The host is the one that the inventory names, and is as large as the spec says."""
 
 import pytest
 
@@ -7,14 +7,14 @@ pytestmark = [pytest.mark.phase("seatrial"), pytest.mark.passive]
 
 @pytest.mark.fault("host.config.drift")
 def test_serial_is_the_inventorys(node, bmc, measure):
-    """Compare the serial number that the host and its BMC give with the inventory's."""
+    """Compare the serial number of the host and its BMC with the inventory."""
     measure("serial", node.host.serial, equals=node.declared.serial)
     measure("serial at the BMC", bmc.system.serial, equals=node.declared.serial)
 
 
 @pytest.mark.fault("host.config.drift")
 def test_product(node, spec, measure):
-    """Compare the product name with the spec's."""
+    """Compare the product name with the spec."""
     measure("product", node.host.product, equals=spec.product)
 
 
@@ -28,7 +28,7 @@ def test_cpus(node, spec, measure):
 @pytest.mark.phase("seatrial", "production")
 @pytest.mark.fault("host.memory.missing")
 def test_memory_size(node, spec, limits, measure):
-    """Compare the memory that the kernel has with what is plugged in."""
+    """Compare the memory that the kernel has with the installed memory."""
     measure(
         "memory_usable",
         100 * node.host.memory_bytes / (spec.memory_gib * 2**30),

@@ -1,4 +1,4 @@
-"""Adapters and drives sit in their slots, with all their lanes."""
+"""Adapters and drives are in their slots, with all their lanes."""
 
 import pytest
 
@@ -8,13 +8,13 @@ pytestmark = [pytest.mark.phase("seatrial", "production"), pytest.mark.passive]
 @pytest.mark.phase("seatrial")
 @pytest.mark.fault("host.config.drift")
 def test_hca_is_in_its_slot(hca, measure):
-    """Compare the adapter's PCI address with the spec's: in another slot it is far from its GPU."""
+    """Compare the adapter's PCI address with the spec: in another slot, the adapter is far from its GPU."""
     measure("pci", hca.pci, equals=hca.declared.pci)
 
 
 @pytest.mark.fault("host.pcie.degraded")
 def test_hca_pcie_link(node, hca, limits, measure):
-    """Hold the adapter's PCIe link to its full width and generation: half the lanes are half the rail."""
+    """Check that the adapter's PCIe link has full width and generation: half the lanes halve the rail."""
     link = node.pci[hca.pci].link
     measure("pcie_width", link.width, at_least=limits.hca_pcie_width, unit="lanes")
     measure("pcie_generation", link.generation, at_least=limits.hca_pcie_generation, unit="generation")
@@ -22,7 +22,7 @@ def test_hca_pcie_link(node, hca, limits, measure):
 
 @pytest.mark.fault("host.pcie.degraded")
 def test_drive_pcie_link(node, nvme, limits, measure):
-    """Hold the drive's PCIe link to its full width and generation."""
+    """Check that the drive's PCIe link has full width and generation."""
     link = node.pci[nvme.pci].link
     measure("pcie_width", link.width, at_least=limits.nvme_pcie_width, unit="lanes")
     measure("pcie_generation", link.generation, at_least=limits.nvme_pcie_generation, unit="generation")
@@ -31,7 +31,7 @@ def test_drive_pcie_link(node, nvme, limits, measure):
 @pytest.mark.phase("seatrial")
 @pytest.mark.fault("host.config.drift")
 def test_rails_are_near_their_gpus(node, spec, measure):
-    """Expect each adapter on the NUMA node of its GPU, where there is one adapter a GPU."""
+    """Check that each adapter is on the NUMA node of its GPU, if each GPU has one adapter."""
     seen = {hca.name: node.hca[hca.name].numa_node for hca in spec.hcas}
     for gpu, hca in zip(spec.gpus.pci, spec.hcas, strict=False) if len(seen) == len(spec.gpus.pci) else ():
         near = node.pci[gpu].numa_node

@@ -1,4 +1,4 @@
-"""Every processor is online, and set to be fast."""
+"""Every processor is online and runs at full speed."""
 
 import pytest
 
@@ -7,13 +7,13 @@ pytestmark = [pytest.mark.phase("seatrial", "production"), pytest.mark.passive]
 
 @pytest.mark.fault("host.config.drift")
 def test_every_cpu_is_online(node, measure):
-    """Compare the CPUs that are online with those that are there."""
+    """Compare the CPUs that are online with those that are present."""
     measure("cpus_online", node.host.cpu.online, equals=node.host.cpu.present, unit="count")
 
 
 @pytest.mark.fault("host.config.drift")
 def test_frequency_governor(node, spec, measure):
-    """Expect the spec's frequency governor, and no other, on all CPUs."""
+    """Check that all CPUs use the frequency governor of the spec."""
     found = " and ".join(node.host.cpu.governors)
     measure("governor", found, equals=spec.host.governor or found)
 

@@ -1,4 +1,4 @@
-"""Every local drive is there and has its size."""
+"""Every local drive is present and has its size."""
 
 import pytest
 
@@ -7,7 +7,7 @@ pytestmark = [pytest.mark.phase("seatrial", "production"), pytest.mark.passive]
 
 @pytest.mark.fault("nvme.missing")
 def test_drive_answers(nvme):
-    """Find a drive in every slot."""
+    """Check that the drive in this slot answers."""
     assert nvme.answers, f"no drive answers as {nvme.slot}"
 
 

@@ -1,4 +1,4 @@
-"""The GPUs of a node talk to each other at speed, and say the truth."""
+"""The GPUs of a node exchange data at full speed and without errors."""
 
 import pytest
 
@@ -7,7 +7,7 @@ pytestmark = [pytest.mark.phase("test"), pytest.mark.active]
 
 @pytest.mark.fault("collective.slow")
 def test_all_reduce_bandwidth(node, limits, measure):
-    """Hold the bus bandwidth of an all-reduce to its limit."""
+    """Compare the bus bandwidth of an all-reduce with its limit."""
     measure("bus_bandwidth", node.active.all_reduce.bus_bandwidth_gb_s, at_least=limits.all_reduce_bus_bandwidth)
 
 

@@ -1,4 +1,4 @@
-"""The GPUs compute right, at speed, and alike."""
+"""The GPUs compute correctly, at full speed, and alike."""
 
 import pytest
 
@@ -7,7 +7,7 @@ pytestmark = [pytest.mark.phase("test"), pytest.mark.active]
 
 @pytest.mark.fault("gpu.burn.failed")
 def test_gpu_burn(gpu, node, limits, measure):
-    """Burn every GPU: right results, at speed."""
+    """Load the GPU fully: its results must be right, and its speed must reach the limit."""
     burned = node.active.gpu_burn.devices[str(gpu.index)]
     assert burned.ok, "computed wrong results"
     measure("gpu_burn", burned.gflops, at_least=limits.gpu_burn_gflops)

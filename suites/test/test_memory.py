@@ -1,4 +1,4 @@
-"""Host memory gives back what was written."""
+"""Host memory returns what was written to it."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Through the week the links of nodes are like their peers, do not creep, and stay up."""
+"""Over the week, the links of nodes stay up, behave like their peers, and do not degrade."""
 
 import pytest
 
@@ -6,28 +6,28 @@ pytestmark = [pytest.mark.phase("weekly"), pytest.mark.passive, pytest.mark.faul
 
 
 def test_link_errs_no_more_than_its_peers(link_week, fabric_limits, measure):
-    """Compare what either end counted with the ports of its rail, of its switch, and with the same module."""
+    """Compare the errors at both ends with the ports of the same rail, switch and module type."""
     for port in link_week:
         errors = port.stand("errors")
         measure("errors_score", errors.score, at_most=fabric_limits.peer_score, unit="deviations", place=errors.place)
 
 
 def test_link_has_no_more_bit_errors_than_its_peers(link_week, fabric_limits, measure):
-    """Compare the bit error ratio at either end, usual for the week, with its peers."""
+    """Compare the week's usual bit error ratio at both ends with the peers."""
     for port in link_week:
         ber = port.stand("ber_power")
         measure("ber_score", ber.score, at_most=fabric_limits.peer_score, unit="deviations", place=ber.place)
 
 
 def test_modules_are_no_hotter_than_their_peers(link_week, fabric_limits, measure):
-    """Compare the temperature of the module at either end, usual for the week, with its peers."""
+    """Compare the week's usual module temperature at both ends with the peers."""
     for port in link_week:
         heat = port.stand("temperature")
         measure("temperature_score", heat.score, at_most=fabric_limits.peer_score, unit="deviations", place=heat.place)
 
 
 def test_light_is_that_of_its_peers(link_week, fabric_limits, measure):
-    """Compare the weakest lane's light, and the current of the laser that needs most, with the peers'."""
+    """Compare the weakest lane's light and the highest laser current with the peers."""
     for port in link_week:
         light, bias = port.stand("light"), port.stand("bias")
         measure("light_score", light.score, at_most=fabric_limits.peer_score, unit="deviations", place=light.place)
@@ -35,7 +35,7 @@ def test_light_is_that_of_its_peers(link_week, fabric_limits, measure):
 
 
 def test_nothing_creeps(link_week, fabric_limits, measure):
-    """Hold what readings lose in a week under what is worth a look."""
+    """Compare how far readings drift in a week with their limits: light, temperature, bit errors, laser current."""
     for port in link_week:
         light, heat, ber = port.drift("light"), port.drift("temperature"), port.drift("ber_power")
         measure("rx_power_drift", light, at_most=fabric_limits.rx_power_drift, unit="dB", place=port.place)

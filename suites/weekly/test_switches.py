@@ -1,4 +1,4 @@
-"""Through the week the links between switches are like their peers, do not creep, and stay up."""
+"""Over the week, the links between switches stay up, behave like their peers, and do not degrade."""
 
 import pytest
 
@@ -6,25 +6,25 @@ pytestmark = [pytest.mark.phase("weekly"), pytest.mark.passive, pytest.mark.faul
 
 
 def test_links_between_switches_err_no_more_than_their_peers(switch_week, fabric_limits, measure):
-    """Find the port that counts most above its peers."""
+    """Find the port whose errors exceed those of its peers most."""
     for errors in _worst(switch_week, "errors"):
         measure("errors_score", errors.score, at_most=fabric_limits.peer_score, unit="deviations", place=errors.place)
 
 
 def test_links_between_switches_have_no_more_bit_errors_than_their_peers(switch_week, fabric_limits, measure):
-    """Find the port whose bit error ratio is most above its peers'."""
+    """Find the port whose bit error ratio exceeds that of its peers most."""
     for ber in _worst(switch_week, "ber_power"):
         measure("ber_score", ber.score, at_most=fabric_limits.peer_score, unit="deviations", place=ber.place)
 
 
 def test_modules_between_switches_are_no_hotter_than_their_peers(switch_week, fabric_limits, measure):
-    """Find the module that is most above its peers' temperature."""
+    """Find the module whose temperature exceeds that of its peers most."""
     for heat in _worst(switch_week, "temperature"):
         measure("temperature_score", heat.score, at_most=fabric_limits.peer_score, unit="deviations", place=heat.place)
 
 
 def test_light_between_switches_is_that_of_its_peers(switch_week, fabric_limits, measure):
-    """Find the port with the least light, and the laser with the largest current, against their peers."""
+    """Compare the port with the least light and the laser with the highest current with their peers."""
     for light in _worst(switch_week, "light"):
         measure("light_score", light.score, at_most=fabric_limits.peer_score, unit="deviations", place=light.place)
     for bias in _worst(switch_week, "bias"):
@@ -32,7 +32,7 @@ def test_light_between_switches_is_that_of_its_peers(switch_week, fabric_limits,
 
 
 def test_nothing_creeps_between_switches(switch_week, fabric_limits, measure):
-    """Find the port whose readings lose most in a week."""
+    """Find the ports whose readings degrade most in a week."""
     for port in _creeping(switch_week, "light"):
         measure(
             "rx_power_drift", port.drift("light"), at_most=fabric_limits.rx_power_drift, unit="dB", place=port.place
@@ -55,10 +55,10 @@ def test_links_between_switches_do_not_flap(switch_week, fabric_limits, measure)
 
 
 def _worst(ports, what):
-    """Return where the worst port stands, in a list of its own; nothing for a switch without links to others."""
+    """Return where the worst port stands, as a list; an empty list for a switch without links to others."""
     return sorted((port.stand(what) for port in ports), key=lambda stand: stand.score)[-1:]
 
 
 def _creeping(ports, what):
-    """Return the port that creeps most, in a list of its own."""
+    """Return the port that degrades most, as a list."""
     return sorted(ports, key=lambda port: port.drift(what))[-1:]

@@ -1,4 +1,4 @@
-"""Driver and kernel are set as the spec says."""
+"""Driver and kernel have the settings of the spec."""
 
 import pytest
 
@@ -7,13 +7,13 @@ pytestmark = [pytest.mark.phase("zap", "production"), pytest.mark.passive]
 
 @pytest.mark.fault("host.config.drift")
 def test_driver_version(node, spec, measure):
-    """Compare the GPU driver's version with the spec's."""
+    """Compare the GPU driver's version with the spec."""
     measure("driver", node.gpu.driver, equals=spec.driver)
 
 
 @pytest.mark.fault("host.config.drift")
 def test_kernel_command_line(node, spec):
-    """Find every setting of the spec on the kernel's command line."""
+    """Check that the kernel's command line has every setting of the spec."""
     given = node.host.cmdline.split()
     missing = [f"{setting} ({setting.source})" for setting in spec.kernel_cmdline if setting not in given]
     assert not missing, f"not on the kernel's command line: {', '.join(missing)}"

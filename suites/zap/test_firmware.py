@@ -1,4 +1,4 @@
-"""The node carries the bundle: versions are read back from the BMC, never taken from an update's exit code."""
+"""The node runs the bundle's firmware, as read back from the BMC; an update's exit code proves nothing."""
 
 import pytest
 
@@ -17,28 +17,28 @@ def drifted(bmc, components):
 
 @pytest.mark.fault("firmware.drift")
 def test_firmware_is_the_bundles(bmc, bundle):
-    """Compare every component but the InfiniBand adapters with the bundle."""
+    """Compare the firmware of every component except the InfiniBand adapters with the bundle."""
     wrong = drifted(bmc, [component for component in bundle.components if not component.hca])
     assert not wrong, "; ".join(wrong)
 
 
 @pytest.mark.fault("firmware.drift")
 def test_hca_firmware_is_the_bundles(bmc, bundle, profile):
-    """Compare the adapters with the bundle where their firmware is ours; elsewhere it only has to be known."""
+    """Compare the adapters' firmware with the bundle; where it is not ours to change, it only has to be readable."""
     wrong = drifted(bmc, [component for component in bundle.components if component.hca])
     assert not wrong or not profile.hca_firmware, "; ".join(wrong)
 
 
 @pytest.mark.fault("firmware.drift")
 def test_no_firmware_waits(bmc):
-    """Refuse firmware that waits for a reset: the next one, whoever asks for it, would change the node."""
+    """Check that no firmware waits for a reset: any reset would then change the node."""
     waiting = [f"{part} {bmc.firmware_pending[part]}" for part in bmc.firmware_pending]
     assert not waiting, f"at the next reset {', '.join(waiting)} will run"
 
 
 @pytest.mark.fault("firmware.drift")
 def test_parts_of_a_kind_run_one_firmware(bmc):
-    """Find one version on all parts whose ids differ in nothing but their number, also those of no bundle."""
+    """Check that parts whose ids differ only by number run one version, even if no bundle lists them."""
     kinds = {}
     for part in bmc.firmware:
         kinds.setdefault(part.rstrip("0123456789"), set()).add(bmc.firmware[part])

@@ -21,20 +21,20 @@ def test_bios_is_the_specs(bmc, spec):
 
 @pytest.mark.fault("host.config.drift")
 def test_no_bios_setting_waits(bmc):
-    """Refuse settings that wait for a reset: the next one, whoever asks for it, would change the node."""
+    """Check that no setting waits for a reset: any reset would then change the node."""
     waiting = [f"{name} becomes {bmc.bios_pending[name]}" for name in bmc.bios_pending]
     assert not waiting, f"at the next reset {', '.join(waiting)}"
 
 
 @pytest.mark.fault("host.config.drift")
 def test_boot_mode(bmc, spec, measure):
-    """Compare the boot mode with the spec's."""
+    """Compare the boot mode with the spec."""
     measure("boot_mode", bmc.boot.mode, equals=spec.boot.mode)
 
 
 @pytest.mark.fault("host.config.drift")
 def test_boot_order(bmc, spec):
-    """Find first in the boot order what the spec wants first."""
+    """Compare the first boot entry with the one that the spec wants first."""
     first = bmc.boot.order[0]
     assert spec.boot.first is None or fnmatchcase(first, spec.boot.first), (
         f"boots {first} first, expected {spec.boot.first}"
@@ -43,12 +43,12 @@ def test_boot_order(bmc, spec):
 
 @pytest.mark.fault("host.config.drift")
 def test_no_boot_override_stays(bmc):
-    """Refuse an override that outlives the next boot."""
+    """Check that no boot override outlives the next boot."""
     assert bmc.boot.override != "Continuous", f"every boot goes to {bmc.boot.override_target}"
 
 
 @pytest.mark.fault("host.config.drift")
 def test_secure_boot(bmc, spec):
-    """Compare secure boot with the spec's, where that says something."""
+    """Compare secure boot with the spec, if the spec names it."""
     wanted = spec.boot.secure
     assert wanted is None or bmc.boot.secure == wanted, f"secure boot is {'on' if bmc.boot.secure else 'off'}"
