@@ -7,6 +7,7 @@ Property tests are repeatable: the same code is tried with the same examples eve
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -30,6 +31,9 @@ def _use_memory_for_folders() -> None:
 
 
 _use_memory_for_folders()
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell starts background jobs so, and Ctrl-C ends our children
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 BY_THE_CLOCK = [HealthCheck.too_slow]
 settings.register_profile(
