@@ -79,13 +79,13 @@ def test_a_class_that_comes_as_xids_is_named_by_them(fleet_with: Write) -> None:
     faults = FAULTS.replace("gpu.hot: {", "gpu.xid.hot: {xid: [3, 4], ").replace("check: true, ", "")
     rule = "faults:\n  hot: {classes: [gpu.xid.hot], timing: record}\n"
     found = told(fleet_with({"specs/faults.yaml": faults, "specs/policy.yaml": POLICY.replace("faults:\n", rule)}))
-    assert "ASY0072 hot: faults of gpu.xid.hot come as gpu.xid.3, gpu.xid.4" in found
+    assert "ASY0072 hot: faults of gpu.xid.hot are named gpu.xid.3, gpu.xid.4" in found
 
 
 def test_a_rule_for_a_severity_that_its_class_never_has_is_idle(fleet_with: Write) -> None:
     rule = "faults:\n  hot: {classes: [gpu.hot], severity: [catastrophic], timing: record}\n"
     assert told(fleet_with({"specs/policy.yaml": POLICY.replace("faults:\n", rule)})) == [
-        "ASY0079 hot: no fault class is like that"
+        "ASY0079 hot: no fault class matches it"
     ]
 
 
@@ -97,7 +97,7 @@ def test_several_rules_may_take_all_of_another_together(fleet_with: Write) -> No
         "  hot: {classes: [gpu.hot], timing: immediate, to: onboard}\n"
     )
     assert told(fleet_with({"specs/policy.yaml": POLICY.replace("faults:\n", rules)})) == [
-        "ASY0079 hot: rules above take all that it matches"
+        "ASY0079 hot: rules above it match everything that it matches"
     ]
 
 

@@ -107,7 +107,7 @@ def test_two_designs_may_share_a_switch_but_no_port_of_it(told: Callable[..., li
 
 def test_two_designs_may_not_give_one_place_to_two_switches(told: Callable[..., list[str]]) -> None:
     found = told(FABRIC, other=OTHER.replace("rack: n9, u: 2", "rack: n1, u: 2").replace("[n1, n2]", "[n3]"))
-    assert "ASY0085 the switch 0x1000000000000002 stands in n1 U2, where 0x0000000000000002 stands" in found
+    assert "ASY0085 the switch 0x1000000000000002 stands in n1 U2, but 0x0000000000000002 stands there" in found
 
 
 def test_a_switch_may_not_have_an_adapter_s_guid(told: Callable[..., list[str]]) -> None:
@@ -158,7 +158,7 @@ OVERRIDE = "overrides:\n  - {device: leaf, port: 1, to: {device: leaf, port: 5},
         (OVERRIDE.replace("port: 5", "port: 9"), ["ASY0081 leaf has 8 ports"]),
         (OVERRIDE.replace("port: 1,", "port: 6,"), ["ASY0084 the rules have no cable at port 6 of leaf"]),
         (OVERRIDE.replace("{device: leaf, port: 5}", "{device: lef, port: 5}"), ["ASY0084 there is no device lef"]),
-        ("spares: [{device: leaf, ports: 2..2}]\n", ["ASY0080 port 2 of leaf is to stay free, and is cabled"]),
+        ("spares: [{device: leaf, ports: 2..2}]\n", ["ASY0080 port 2 of leaf must stay free, but has a cable"]),
         (
             (
                 "overrides: [{device: leaf, port: 3}]\n"
@@ -261,7 +261,7 @@ cores: {name: "core-{plane}", per_pair: 1, at: {
         ("count: 2, rack: x", "count: 3, rack: x", ["ASY0004 cores.at: guids: 2 GUIDs for 3 switches"]),
         ("0000000000000040", "00000000000000a1", ["ASY0085 the switch has the GUID 0x00000000000000a1 of an adapter"]),
         ("rails: 1", "rails: 1\nspares: [{device: core-2, ports: 1..2}]",
-         ["ASY0080 port 1 of core-2 is to stay free, and is cabled"]),
+         ["ASY0080 port 1 of core-2 must stay free, but has a cable"]),
     ],
 )  # fmt: skip
 def test_three_tiers_are_held_to_the_same_rules(

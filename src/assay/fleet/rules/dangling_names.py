@@ -19,7 +19,11 @@ from assay.model.specs.spec_document import SpecDocument
 from assay.model.text_lists import suggest_nearest
 
 
-@rule("ASY0020", "two specs share a name", why="Whoever refers to the name gets one of them, and nobody sees which.")
+@rule(
+    "ASY0020",
+    "two specs share a name",
+    why="A reference to this name gets one of the two, and nobody can see which one.",
+)
 def shared_names(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find specs of one kind with the same name."""
     for spec in draft.specs:
@@ -36,19 +40,23 @@ def dangling_node_spec(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     yield from _dangling_specs(draft, "node_spec", NodeSpec)
 
 
-@rule("ASY0022", "a management profile that does not exist", why="Nobody could say what automation may do there.")
+@rule(
+    "ASY0022",
+    "a management profile that does not exist",
+    why="Without a profile, nobody knows what automation may do on the node.",
+)
 def dangling_profile(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find nodes with a `profile` that is no ManagementProfile."""
     yield from _dangling_specs(draft, "profile", ManagementProfile)
 
 
-@rule("ASY0023", "a fabric that does not exist", why="The node's cables could not be compared with any design.")
+@rule("ASY0023", "a fabric that does not exist", why="assay cannot compare the node's cables with a design.")
 def dangling_fabric(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find nodes with a `fabric` that is no FabricDesign."""
     yield from _dangling_specs(draft, "fabric", FabricDesign)
 
 
-@rule("ASY0024", "a firmware bundle that does not exist", why="Zap would have nothing to bring the node to.")
+@rule("ASY0024", "a firmware bundle that does not exist", why="Zap does not know which firmware the node must have.")
 def dangling_firmware(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find node specs with a `firmware` that is no FirmwareBundle."""
     bundles = draft.list_names(FirmwareBundle)
@@ -60,7 +68,11 @@ def dangling_firmware(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             )
 
 
-@rule("ASY0025", "a fabric design names a node that is not there", why="Its cables would be missing for ever.")
+@rule(
+    "ASY0025",
+    "a fabric design names a node that does not exist",
+    why="The scan reports the cables of this node as missing, for ever.",
+)
 def unknown_fabric_node(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find nodes of a fabric design that are not in the inventory."""
     names = set(draft.inventory.hosts)
@@ -72,7 +84,7 @@ def unknown_fabric_node(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             yield RuleFinding(place, message, suggest_name(unknown[0], names))
 
 
-@rule("ASY0026", "a scheduler that cannot be used", why="Nobody could tell whether the node is in use.")
+@rule("ASY0026", "a scheduler that cannot be used", why="assay cannot find out whether the node is in use.")
 def unusable_scheduler(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find nodes whose `workloads` names no installed scheduler, or a plug-in that cannot be loaded or set up."""
     used = {host.settings.workloads for host in draft.hosts if host.settings} - {"none"}

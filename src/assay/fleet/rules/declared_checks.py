@@ -20,7 +20,7 @@ EXCUSING_MARKS = {"flaky", "xfail"}
 """Marks of pytest, pytest-rerunfailures, pytest-retry and flaky that repeat a test or expect its failure."""
 
 
-@rule("ASY0060", "a declared check that does not exist", why="Every run would miss its outcomes, and so fail.")
+@rule("ASY0060", "a declared check that does not exist", why="Every run lacks the outcomes of this check, and fails.")
 def missing_check(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find checks of a catalogue that are no test function of the suites."""
     suites = draft.suites
@@ -33,7 +33,7 @@ def missing_check(draft: RepositoryDraft) -> Iterator[RuleFinding]:
 @rule(
     "ASY0061",
     "a check that no catalogue declares",
-    why="Nobody would miss its outcomes if it vanished.",
+    why="If the check disappears, nobody notices that its outcomes are missing.",
     needs=(CheckCatalog,),
 )
 def undeclared_check(draft: RepositoryDraft) -> Iterator[RuleFinding]:
@@ -56,7 +56,7 @@ def repeated_check(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             yield RuleFinding(place, message, "keep one of the two")
 
 
-@rule("ASY0063", "a suite that is no Python", why="pytest could not collect it, and its checks would not run.")
+@rule("ASY0063", "a suite that is not valid Python", why="pytest cannot collect the suite, so its checks do not run.")
 def broken_suite(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find suites that cannot be parsed."""
     for where, message in draft.suites.broken:
@@ -66,7 +66,7 @@ def broken_suite(draft: RepositoryDraft) -> Iterator[RuleFinding]:
 @rule(
     "ASY0064",
     "a check of an unknown fault class",
-    why="Its failures would be treated as something unknown.",
+    why="assay treats failures of this check as an unknown fault.",
     needs=(FaultCatalog,),
 )
 def unknown_fault(draft: RepositoryDraft) -> Iterator[RuleFinding]:
@@ -81,8 +81,8 @@ def unknown_fault(draft: RepositoryDraft) -> Iterator[RuleFinding]:
 
 @rule(
     "ASY0065",
-    "a fault class that nothing recognises",
-    why="It waits for a check that does not exist.",
+    "a fault class that no check recognises",
+    why="Only a check can find this fault, and no such check exists.",
     needs=(CheckCatalog,),
 )
 def silent_class(draft: RepositoryDraft) -> Iterator[RuleFinding]:
@@ -92,11 +92,15 @@ def silent_class(draft: RepositoryDraft) -> Iterator[RuleFinding]:
         for name, fault in catalog.classes.items():
             if not (fault.list_xid_names() or fault.kernel_log or fault.sel or fault.measurement or name in carried):
                 place = draft.find_position(f"FaultCatalog/{catalog.name}", "classes", name)
-                message = f"{name} is recognised by a check, but no check carries it"
+                message = f"{name} is a fault that only a check finds, but no check names it"
                 yield RuleFinding(place, message, "name it as the `fault` of a check in specs/checks")
 
 
-@rule("ASY0066", "a check declared otherwise than it is written", why="Outcomes would say one thing, the plan another.")
+@rule(
+    "ASY0066",
+    "a check whose declaration differs from its code",
+    why="The plan and the outcomes of the check contradict each other.",
+)
 def contradicted_check(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find checks with other phases, another fault class or another kind in the suite than in the catalogue."""
     tests = {test.name: test for test in draft.suites.tests}
@@ -117,7 +121,7 @@ def contradicted_check(draft: RepositoryDraft) -> Iterator[RuleFinding]:
 @rule(
     "ASY0067",
     "a check that no state asks for",
-    why="It would be run by nobody, and its failures would follow no node.",
+    why="Nothing runs this check, and its failures move no node.",
     needs=(LifecyclePolicy,),
 )
 def idle_check(draft: RepositoryDraft) -> Iterator[RuleFinding]:
@@ -131,14 +135,14 @@ def idle_check(draft: RepositoryDraft) -> Iterator[RuleFinding]:
         reached = wanted | FABRIC_PHASES if check.subject in FABRIC_SUBJECTS else wanted
         if not check.report_only and reached.isdisjoint(check.phases):
             message = f"{check.id}: no state watches or requires the phase {' or '.join(check.phases)}"
-            fix = "give it a phase that a state asks for, let a state require it, or say `report_only: true`"
+            fix = "give it a phase that a state asks for, let a state require it, or write `report_only: true`"
             yield RuleFinding(place, message, fix)
 
 
 @rule(
     "ASY0122",
-    "a check for the report only that a state asks for",
-    why="Its failures would move nodes, though the catalogue says that they do not.",
+    "a `report_only` check in a phase that a state asks for",
+    why="Its failures move nodes, although the catalogue says that they do not.",
     needs=(LifecyclePolicy,),
 )
 def gating_report(draft: RepositoryDraft) -> Iterator[RuleFinding]:
@@ -147,13 +151,13 @@ def gating_report(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     for place, check in draft.declared_checks:
         if check.report_only and (phases := sorted(wanted & set(check.phases))):
             message = f"{check.id} is report_only, but a state watches or requires the phase {' and '.join(phases)}"
-            yield RuleFinding(place, message, "take `report_only` away, or give it a phase of its own")
+            yield RuleFinding(place, message, "remove `report_only`, or give the check a phase of its own")
 
 
 @rule(
     "ASY0176",
-    "a pass that does not last until the next look",
-    why="It would be too old again before it can be renewed, and block every state that requires it.",
+    "a pass that expires before the next observation",
+    why="The pass becomes too old before it can be renewed. It then blocks every state that requires it.",
 )
 def fleeting_check(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find checks whose `valid_hours` are shorter than the time between two observations of what they judge.
@@ -167,13 +171,13 @@ def fleeting_check(draft: RepositoryDraft) -> Iterator[RuleFinding]:
         period, why = (WEEK_HOURS, "a week is judged once a week") if weekly else (unread, STALE_READINGS_REASON)
         if check.valid_hours is not None and check.valid_hours < period:
             message = f"{check.id}: a pass is valid for {check.valid_hours:g} h, but {why}: {period:g} h"
-            yield RuleFinding(place, message, f"say `valid_hours: {period:g}` or more")
+            yield RuleFinding(place, message, f"write `valid_hours: {period:g}` or more")
 
 
 @rule(
     "ASY0177",
     "a check that repeats or excuses itself",
-    why="A failure that is tried again until it passes is a failure that nobody sees.",
+    why="If a check repeats until it passes, nobody sees the failure.",
 )
 def self_excusing_check(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find test functions with a mark that repeats them, or expects them to fail."""

@@ -11,7 +11,7 @@ from assay.fleet.repository_draft import HostDeclaration, RepositoryDraft
 from assay.model.fabric.design_cables_and_partitions import ExplicitEnd, parse_port_range
 from assay.model.fabric.fabric_design import FabricDesign
 from assay.model.fabric.ports_and_cables import PortId
-from assay.model.fabric.switch_tiers import TierName
+from assay.model.fabric.switch_settings import TierName
 from assay.model.specs.node_spec import NodeSpec
 
 

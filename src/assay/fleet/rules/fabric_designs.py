@@ -13,13 +13,13 @@ from assay.fleet.rules.dangling_names import format_few_names
 from assay.fleet.rules.fabric_cabling import CablePlug, DesignCabling, list_design_spec_pairs
 from assay.model.fabric.fabric_design import FabricDesign
 from assay.model.fabric.ports_and_cables import PortId, rate_to_gbps
-from assay.model.fabric.switch_tiers import FabricSwitch, TierName
+from assay.model.fabric.switch_settings import FabricSwitch, TierName
 from assay.model.units import UNITS, convert_unit
 
 RATIO_TOLERANCE = 0.005  # relative: ratios are written with two or three digits
 
 
-@rule("ASY0080", "a port that is cabled twice", why="A port takes one plug, and the other cable would be missing.")
+@rule("ASY0080", "a port that is cabled twice", why="A port takes one plug, so the other cable cannot exist.")
 def port_twice(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find ports that two cables use: two of one list, one of a list and one of the rules, or of two designs."""
     seen: dict[PortId, CablePlug] = {}
@@ -37,13 +37,13 @@ def port_twice(draft: RepositoryDraft) -> Iterator[RuleFinding]:
         for plug in cabling.list_spare_ports():
             if plug.port and (plug.port in seen or any(other.is_cabled_by_rules(plug.port) for other in cablings)):
                 yield RuleFinding(
-                    plug.place, f"{_format_plug(plug)} is to stay free, and is cabled", "keep one of the two"
+                    plug.place, f"{_format_plug(plug)} must stay free, but has a cable", "keep one of the two"
                 )
     yield from _shared_nodes(draft)
     yield from _shared_switches(draft)
 
 
-@rule("ASY0081", "a device short of ports", why="Some cable of the design could not be plugged in.")
+@rule("ASY0081", "a device with too few ports", why="There is no port for some cable of the design.")
 def missing_device_port(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find listed cables to a port that the device does not have."""
     for cabling in _make_cablings(draft):
@@ -53,7 +53,7 @@ def missing_device_port(draft: RepositoryDraft) -> Iterator[RuleFinding]:
                 yield RuleFinding(plug.place, f"{plug.end.device} has {most} ports", f"take a port of 1 to {most}")
 
 
-@rule("ASY0082", "rails that mix", why="Traffic of one rail would cross to another, and collectives would crawl.")
+@rule("ASY0082", "rails that mix", why="Traffic of one rail crosses to another, so collectives become slow.")
 def mixed_rails(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find specs that lack a rail of their fabric or have it twice, and listed cables between two rails."""
     for design, spec in list_design_spec_pairs(draft):
@@ -69,7 +69,7 @@ def mixed_rails(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             yield from _crossed_rails(cabling, plug, other)
 
 
-@rule("ASY0083", "oversubscription other than declared", why="Collectives would be slower than anybody planned for.")
+@rule("ASY0083", "an oversubscription that differs from the declared one", why="Collectives are slower than planned.")
 def oversubscribed(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find designs whose leaves or spines have another ratio of bandwidth down to bandwidth up than declared."""
     for design in draft.specs_of_model(FabricDesign).values():
@@ -81,7 +81,7 @@ def oversubscribed(draft: RepositoryDraft) -> Iterator[RuleFinding]:
                 yield RuleFinding(draft.find_position(f"FabricDesign/{design.name}", *path), message, fix)
 
 
-@rule("ASY0084", "a design that does not add up", why="It would promise cables that nobody can lay.")
+@rule("ASY0084", "a design that contradicts itself", why="Nobody can lay the cables that this design asks for.")
 def unknown_cable_end(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find listed cables to a device that is in neither the design nor the inventory."""
     for cabling in _make_cablings(draft) if draft.all_hosts_read and draft.is_complete() else ():
@@ -100,7 +100,9 @@ def unknown_cable_end(draft: RepositoryDraft) -> Iterator[RuleFinding]:
                 yield RuleFinding(plug.place, f"there is no device {plug.end.device}", fix)
 
 
-@rule("ASY0085", "one device or place twice in the fabrics", why="A cable found there would belong to two designs.")
+@rule(
+    "ASY0085", "one device or place twice in the fabrics", why="A cable at this device or place belongs to two designs."
+)
 def duplicate_fabric_identity(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find GUIDs that a switch shares with an adapter, and places that hold two switches."""
     guids = {switch.guid for _, _, _, switch in _switches(draft)}
@@ -113,11 +115,11 @@ def duplicate_fabric_identity(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             message = f"the switch has the GUID {switch.guid} of an adapter of {adapters[switch.guid]}"
             yield RuleFinding(_place(draft, design, tier, number), message, "read it from the switch's label")
         if first != switch.guid:
-            message = f"the switch {switch.guid} stands in {switch.rack} U{switch.u}, where {first} stands"
+            message = f"the switch {switch.guid} stands in {switch.rack} U{switch.u}, but {first} stands there"
             yield RuleFinding(_place(draft, design, tier, number), message, "correct one of the two")
 
 
-@rule("ASY0086", "a fabric slower than its nodes ask for", why="Every HCA would fail its check, on every node.")
+@rule("ASY0086", "a fabric that is slower than its nodes require", why="Every HCA on every node fails its check.")
 def slow_design_rate(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find designs with a rate below the limit `hca_rate` of one of their node specs."""
     for design, spec in list_design_spec_pairs(draft):

@@ -24,7 +24,7 @@ from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.specs.policy_sections import FaultRule
 
 
-@rule("ASY0072", "a rule for an unknown fault class", why="The rule would never match.", needs=(FaultCatalog,))
+@rule("ASY0072", "a rule for an unknown fault class", why="The rule never matches.", needs=(FaultCatalog,))
 def unknown_class(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find classes in fault rules that no catalogue has, or whose faults have other names: an XID is `gpu.xid.N`."""
     catalogs = draft.specs_of_model(FaultCatalog).values()
@@ -37,14 +37,14 @@ def unknown_class(draft: RepositoryDraft) -> Iterator[RuleFinding]:
                     message = f"{title}: no FaultCatalog holds the class {name}"
                     yield RuleFinding(_at(draft, policy, title, "classes"), message, suggest_name(name, known))
                 elif name not in fault_names:
-                    message = f"{title}: faults of {name} come as {', '.join(fault_names)}"
+                    message = f"{title}: faults of {name} are named {', '.join(fault_names)}"
                     yield RuleFinding(_at(draft, policy, title, "classes"), message, "name these instead")
 
 
 @rule(
     "ASY0078",
     "two rules that contradict each other",
-    why="Which of them holds would hang on their order, and on nobody's intention.",
+    why="Both rules match the same fault, and only their order decides which one counts.",
     needs=(FaultCatalog,),
 )
 def contradicting_rules(draft: RepositoryDraft) -> Iterator[RuleFinding]:
@@ -61,20 +61,20 @@ def contradicting_rules(draft: RepositoryDraft) -> Iterator[RuleFinding]:
                 yield RuleFinding(_at(draft, policy, later.title), message, fix)
 
 
-@rule("ASY0079", "a rule that never matches", why="What it promises would never happen.", needs=(FaultCatalog,))
+@rule("ASY0079", "a rule that never matches", why="The policy never does what this rule says.", needs=(FaultCatalog,))
 def unreachable_fault_rule(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find rules that match no fault, or only faults of the rules before them. The last rule is exempt."""
     for policy, _, rules in _policy_reach(draft):
         for reach in rules[:-1]:
             if not reach.answered_kinds:
-                why = "rules above take all that it matches" if reach.kinds else "no fault class is like that"
+                why = "rules above it match everything that it matches" if reach.kinds else "no fault class matches it"
                 yield RuleFinding(_at(draft, policy, reach.title), f"{reach.title}: {why}", "move it up, or remove it")
 
 
 @rule(
     "ASY0087",
     "a remedy that is no step of the ladder",
-    why="The rule says that the node goes, and it would stay.",
+    why="The rule says that the node moves, but the node stays.",
     needs=(FaultCatalog,),
 )
 def missing_rung(draft: RepositoryDraft) -> Iterator[RuleFinding]:
@@ -90,7 +90,7 @@ def missing_rung(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             yield RuleFinding(place, message, "add the rung, name another remedy, or let a rule above record it")
 
 
-@rule("ASY0089", "a way that no edge draws", why="The node would stay where it is.", needs=(FaultCatalog,))
+@rule("ASY0089", "a move without an edge", why="The node stays where it is.", needs=(FaultCatalog,))
 def missing_fault_edge(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find rules that send nodes from one of their `states` to a state that no edge leads to."""
     for policy, kinds, rules in _policy_reach(draft):
@@ -99,7 +99,7 @@ def missing_fault_edge(draft: RepositoryDraft) -> Iterator[RuleFinding]:
                 targets = list_target_states(policy, reach.rule, decode_kinds(kinds, bits))
                 if missing := sorted(target for target in targets if not policy.has_edge(state, target)):
                     to = missing[0]
-                    message = f"{reach.title} leads from {state} to {to}, but edges draw no {state} → {to}"
+                    message = f"{reach.title} moves nodes from {state} to {to}, but edges.{state} does not list {to}"
                     fix = f"add {to} to edges.{state}, or take {state} out of the rule"
                     yield RuleFinding(_at(draft, policy, reach.title, "states"), message, fix)
                     break
@@ -137,7 +137,11 @@ def _find_remedy_position(
     return draft.find_position(f"FaultCatalog/{kind.catalog}", *kind.entry)
 
 
-@rule("ASY0140", "a fault in two catalogues", why="They may judge it differently, and nobody could say which counts.")
+@rule(
+    "ASY0140",
+    "a fault in two catalogues",
+    why="The two may judge the fault differently, and nobody knows which one counts.",
+)
 def fault_in_two_catalogs(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find classes, XIDs and SXIDs in two catalogues that do not extend each other."""
     owners: dict[str, str] = {}
@@ -147,14 +151,14 @@ def fault_in_two_catalogs(draft: RepositoryDraft) -> Iterator[RuleFinding]:
                 other = owners.setdefault(name, catalog.name)
                 if other != catalog.name:
                     place = draft.find_position(f"FaultCatalog/{catalog.name}", "classes", title)
-                    fix = f"let {catalog.name} say `extends: {other}`, or take it out of one of them"
-                    yield RuleFinding(place, f"{name} stands in the catalogues {other} and {catalog.name}", fix)
+                    fix = f"write `extends: {other}` in {catalog.name}, or remove the fault from one of them"
+                    yield RuleFinding(place, f"{name} is in both catalogues {other} and {catalog.name}", fix)
 
 
 @rule(
     "ASY0141",
     "an application's fault that moves a node",
-    why="A customer's mistake would take healthy nodes out of service.",
+    why="A customer's mistake takes healthy nodes out of service.",
     needs=(FaultCatalog,),
 )
 def application_fault_moves_node(draft: RepositoryDraft) -> Iterator[RuleFinding]:
@@ -166,13 +170,13 @@ def application_fault_moves_node(draft: RepositoryDraft) -> Iterator[RuleFinding
             for kind in decode_kinds(kinds, reach.answered_kinds):
                 if kind.blame == "application" and list_target_states(policy, reach.rule, [kind]):
                     place = draft.find_position(f"FaultCatalog/{kind.catalog}", *kind.entry)
-                    message = f"{kind.name} is the application's, and {reach.title} moves the node for it"
+                    message = f"{kind.name} has the blame `application`, but {reach.title} moves the node for it"
                     found.setdefault(place, message)
     for place, message in found.items():
         yield RuleFinding(place, message, "correct the blame, or let a rule above record it")
 
 
-@rule("ASY0142", "an echo of a fault that is not there", why="It would never be told apart from its cause.")
+@rule("ASY0142", "a fault that follows an unknown fault", why="assay cannot attribute the fault to its cause.")
 def secondary_of_unknown_fault(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find classes that follow a class that no catalogue has."""
     catalogs = select_active_catalogs(draft.specs_of_model(FaultCatalog).values())

@@ -20,7 +20,7 @@ LFS_POINTER = re.compile(
 )
 
 
-@rule("ASY0040", "a firmware artifact that is not there", why="Zap would find out with the node already drained.")
+@rule("ASY0040", "a firmware artifact that does not exist", why="Zap finds out only after it has drained the node.")
 def missing_artifact(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find components with an artifact that is no file of the repository."""
     for bundle, number, component in _components(draft):
@@ -29,7 +29,7 @@ def missing_artifact(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             yield RuleFinding(_at(draft, bundle, number, "artifact"), message, "add the image, or correct the path")
 
 
-@rule("ASY0041", "a firmware artifact with another digest", why="The image that was qualified is not the one given.")
+@rule("ASY0041", "a firmware artifact with a different digest", why="This is not the image that somebody qualified.")
 def wrong_digest(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find components with an artifact that does not have the bundle's SHA-256."""
     for bundle, number, component in _components(draft):
@@ -37,11 +37,15 @@ def wrong_digest(draft: RepositoryDraft) -> Iterator[RuleFinding]:
         if path.is_file() and (found := hash_artifact(path)) != component.sha256:
             message = f"{component.name}: {component.artifact} has the sha256 {found}"
             yield RuleFinding(
-                _at(draft, bundle, number, "sha256"), message, "bring the qualified image, or qualify this one"
+                _at(draft, bundle, number, "sha256"), message, "add the qualified image, or qualify this one"
             )
 
 
-@rule("ASY0042", "one inventory id in two components", why="Each flash would undo the other, and neither reads back.")
+@rule(
+    "ASY0042",
+    "one inventory id in two components",
+    why="Each flash overwrites the other, and neither version reads back.",
+)
 def shared_inventory_id(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find inventory ids in two components of one bundle."""
     owners: dict[tuple[str, str], str] = {}
@@ -50,10 +54,14 @@ def shared_inventory_id(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             owner = owners.setdefault((bundle.name, id_), component.name)
             if owner != component.name:
                 message = f"{component.name}: {id_} already belongs to {owner}"
-                yield RuleFinding(_at(draft, bundle, number, "inventory"), message, "leave it to one of the two")
+                yield RuleFinding(_at(draft, bundle, number, "inventory"), message, "keep it in one of the two")
 
 
-@rule("ASY0043", "one order, two resets", why="What shares an order shares one reset: which one?")
+@rule(
+    "ASY0043",
+    "one order, two resets",
+    why="Components with the same order share one reset, and here that reset is unclear.",
+)
 def mixed_resets(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find components with the same order and different resets."""
     first: dict[tuple[str, int], FirmwareComponent] = {}
@@ -65,7 +73,7 @@ def mixed_resets(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             yield RuleFinding(_at(draft, bundle, number, "reset"), message, "give one of them an order of its own")
 
 
-@rule("ASY0044", "a component given twice", why="Two versions of one thing cannot both be right.")
+@rule("ASY0044", "a component given twice", why="A component cannot have two versions.")
 def shared_component(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find component names that occur twice in a bundle."""
     seen: set[tuple[str, str]] = set()
@@ -76,17 +84,21 @@ def shared_component(draft: RepositoryDraft) -> Iterator[RuleFinding]:
         seen.add((bundle.name, component.name))
 
 
-@rule("ASY0045", "components that wait for each other", why="None of them could be the first.")
+@rule("ASY0045", "components that wait for each other", why="None of these components can be the first.")
 def circular_order(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find components that come after themselves, directly or through others."""
     for bundle in draft.specs_of_model(FirmwareBundle).values():
         if circle := _circle(bundle):
             number = [component.name for component in bundle.components].index(circle[0])
-            message = f"{' after '.join(circle)}: a circle"
-            yield RuleFinding(_at(draft, bundle, number, "after"), message, "take one of them out of `after`")
+            message = f"{' after '.join(circle)}: the order is circular"
+            yield RuleFinding(_at(draft, bundle, number, "after"), message, "remove one of them from `after`")
 
 
-@rule("ASY0046", "a component after one that is not there", why="What it waits for would never come onto the node.")
+@rule(
+    "ASY0046",
+    "a component after one that does not exist",
+    why="The component waits for one that never comes onto the node.",
+)
 def after_unknown_component(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find names in `after` that are no component of the bundle."""
     for bundle, number, component in _components(draft):
@@ -97,7 +109,11 @@ def after_unknown_component(draft: RepositoryDraft) -> Iterator[RuleFinding]:
                 yield RuleFinding(_at(draft, bundle, number, "after"), message, suggest_name(name, names))
 
 
-@rule("ASY0047", "an order that contradicts `after`", why="Zap goes by the order, and would push it too early.")
+@rule(
+    "ASY0047",
+    "an order that contradicts `after`",
+    why="Zap follows the order, so it installs this component too early.",
+)
 def contradicted_order(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find components whose order is not greater than that of the components in `after`: one order is one reset."""
     for bundle, number, component in _components(draft):

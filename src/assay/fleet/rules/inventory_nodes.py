@@ -24,25 +24,25 @@ def shared_serial(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     yield from _shared(draft, {"serial_number": lambda node: [node.serial_number]}, "serial number {}")
 
 
-@rule("ASY0031", "two nodes share a BMC address", why="A power cycle would hit the wrong machine.")
+@rule("ASY0031", "two nodes share a BMC address", why="A power cycle hits the wrong machine.")
 def shared_bmc(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find BMC addresses (with port) given twice."""
     yield from _shared(draft, {"bmc_address": _bmc}, "BMC address {}")
 
 
-@rule("ASY0032", "an HCA's GUID is given twice", why="A cable found at the GUID would belong to two ports.")
+@rule("ASY0032", "an HCA's GUID is given twice", why="A cable at this GUID belongs to two ports.")
 def shared_guid(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find HCA GUIDs given twice."""
     yield from _shared(draft, {"hca_guids": lambda node: node.hca_guids}, "HCA GUID {}")
 
 
-@rule("ASY0033", "two nodes stand in the same place", why="A ticket would send hands to the wrong machine.")
+@rule("ASY0033", "two nodes stand in the same place", why="A ticket sends a technician to the wrong machine.")
 def shared_place(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find rack units given twice."""
     yield from _shared(draft, {"u": lambda node: [f"{node.site} {node.rack} U{node.u}"]}, "place {}")
 
 
-@rule("ASY0097", "two nodes share an agent's token", why="Each agent could speak for the other's node.")
+@rule("ASY0097", "two nodes share an agent's token", why="Each agent can report for the other's node.")
 def shared_token(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find token references that several nodes share."""
     yield from _shared(draft, {"agent_token": _token}, "{}")
@@ -54,10 +54,10 @@ def several_pools(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     for host in draft.hosts:
         if len(host.pools) > 1 and host.settings and not host.settings.pool:
             message = f"{host.name} is listed by {' and '.join(host.pools)}"
-            yield RuleFinding(host.find_position(), message, f"say which is its pool: `pool: {host.pools[0]}`")
+            yield RuleFinding(host.find_position(), message, f"name its pool: `pool: {host.pools[0]}`")
 
 
-@rule("ASY0035", "HCA GUIDs that do not match the spec", why="Rails are found by the place of a GUID in the list.")
+@rule("ASY0035", "HCA GUIDs that do not match the spec", why="The place of a GUID in the list says which rail it is.")
 def wrong_rail_count(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find nodes with more or fewer GUIDs than their spec has HCAs."""
     specs = draft.specs_of_model(NodeSpec)
@@ -72,7 +72,7 @@ def wrong_rail_count(draft: RepositoryDraft) -> Iterator[RuleFinding]:
 @rule(
     "ASY0036",
     "a variable that looks misspelt",
-    why="Ansible takes any name: a slip stays silent.",
+    why="Ansible accepts any name, so it does not report the mistake.",
     severity="warning",
 )
 def misspelt_variable(draft: RepositoryDraft) -> Iterator[RuleFinding]:
@@ -87,7 +87,7 @@ def misspelt_variable(draft: RepositoryDraft) -> Iterator[RuleFinding]:
                 yield RuleFinding(place, f"assay reads no variable {name}", f"did you mean {near}?")
 
 
-@rule("ASY0037", "a node described twice", why="Which description counts hangs on the order of files.")
+@rule("ASY0037", "a node described twice", why="The order of the files decides which description counts.")
 def conflicting_variables(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find hosts with a variable in two entries of the inventory, so that one entry hides the other."""
     found: dict[FilePosition, tuple[list[str], str, VariableLayer]] = {}
@@ -100,7 +100,7 @@ def conflicting_variables(draft: RepositoryDraft) -> Iterator[RuleFinding]:
         yield RuleFinding(place, message, "rename the node, or describe it in one place")
 
 
-@rule("ASY0038", "a MAC address is given twice", why="Two machines would answer to one address, and to one lease.")
+@rule("ASY0038", "a MAC address is given twice", why="Two machines answer to one address, and get the same DHCP lease.")
 def shared_mac(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find MAC addresses of nodes and BMCs given twice, in any notation."""
     yield from _shared(
@@ -108,7 +108,7 @@ def shared_mac(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     )
 
 
-@rule("ASY0150", "two ways to trust a BMC", why="Only one could decide, and who reads the other would be deceived.")
+@rule("ASY0150", "two ways to trust a BMC", why="Only one of the two counts, and the other misleads its reader.")
 def conflicting_bmc_trust(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find nodes with both a certificate authority and a pinned certificate for their BMC."""
     for host in draft.hosts:

@@ -19,7 +19,7 @@ FABRIC_POOL = "fabric"
 """The pool under which outcomes of fabrics count."""
 
 
-@rule("ASY0180", "a gate for a pool that does not exist", why="Nobody would be held to its bounds.")
+@rule("ASY0180", "a gate for a pool that does not exist", why="The bounds of this gate apply to no pool.")
 def unknown_gate_pool(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find pools of gates that are not in the inventory."""
     pools = {host.pool for host in draft.hosts}
@@ -32,8 +32,8 @@ def unknown_gate_pool(draft: RepositoryDraft) -> Iterator[RuleFinding]:
 
 @rule(
     "ASY0181",
-    "a bound for any other pool where there is none",
-    why="It looks as if something were held to it, and nothing is.",
+    "a bound for other pools, but no other pool is left",
+    why="The bound looks active, but it applies to nothing.",
 )
 def overridden_default_gate(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find bounds of the pool `any` that every pool overrides."""
@@ -44,15 +44,19 @@ def overridden_default_gate(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             own = {name for name, gate in gates.pools.items() if getattr(gate, bound) is not None}
             if ANY_POOL in own and pools <= own:
                 place = draft.find_position(f"Gates/{gates.name}", "pools", ANY_POOL, bound)
-                yield RuleFinding(place, f"every pool has a {bound} of its own", "take this one out")
+                yield RuleFinding(place, f"every pool has its own {bound}", "take this one out")
 
 
 EXPIRY_NOTICE = timedelta(days=14)
 SUBJECTS_WITHOUT_NODE = (*FABRIC_SUBJECTS, "rack", "whole_rack")
-EXPIRED_FIX = "mend it and take the entry out, or agree with {} on another day"
+EXPIRED_FIX = "repair it and remove the entry, or agree on another day with {}"
 
 
-@rule("ASY0170", "a known issue that has expired", why="It excuses nothing any more: what it matches counts again.")
+@rule(
+    "ASY0170",
+    "a known issue that has expired",
+    why="The entry excuses nothing any more, and the failures that it matches count again.",
+)
 def expired_issue(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find entries that have expired."""
     for place, known in _issues(draft, "expires"):
@@ -63,7 +67,7 @@ def expired_issue(draft: RepositoryDraft) -> Iterator[RuleFinding]:
 @rule(
     "ASY0171",
     "a known issue that expires soon",
-    why="From that day on its failures take nodes out, block admission and fail runs.",
+    why="From that day on, its failures take nodes out of service, block admission and fail runs.",
     severity="notice",
 )
 def expiring_issue(draft: RepositoryDraft) -> Iterator[RuleFinding]:
@@ -77,8 +81,8 @@ def expiring_issue(draft: RepositoryDraft) -> Iterator[RuleFinding]:
 
 @rule(
     "ASY0172",
-    "a known issue of nothing that there is",
-    why="It excuses nothing, and nobody will see the day on which it could go.",
+    "a known issue that matches nothing",
+    why="The entry excuses nothing, and nobody notices when it can be removed.",
     needs=(CheckCatalog,),
 )
 def unmatched_issue(draft: RepositoryDraft) -> Iterator[RuleFinding]:
@@ -91,10 +95,16 @@ def unmatched_issue(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             fix = suggest_name(pattern, {check.id for check in checks})
             yield RuleFinding(place, f"no check fits {pattern}", fix)
         elif draft.all_hosts_read and not _matches_a_node(draft, known, matched):
-            yield RuleFinding(place, "no node of the inventory fits all of it", "correct it, or take the entry out")
+            yield RuleFinding(
+                place, "no node of the inventory matches all its patterns", "correct the entry, or remove it"
+            )
 
 
-@rule("ASY0174", "known issues out of order", why="In order, two entries of one issue stand together and are seen.")
+@rule(
+    "ASY0174",
+    "known issues out of order",
+    why="If entries are sorted, everybody sees when two of them have the same issue.",
+)
 def unsorted_issues(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find entries that sort before the entry above them."""
     for name, document in draft.specs_of_model(KnownIssues).items():
@@ -105,14 +115,16 @@ def unsorted_issues(draft: RepositoryDraft) -> Iterator[RuleFinding]:
                 yield RuleFinding(place, f"{known.issue} stands below {above.issue}", fix)
 
 
-@rule("ASY0175", "the same failures excused twice", why="One of the two would go on excusing what the other let go.")
+@rule(
+    "ASY0175", "the same failures excused twice", why="If one entry expires, the other still excuses the same failures."
+)
 def repeated_issue(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find entries with the same patterns as another entry."""
     seen: dict[tuple[str, ...], FilePosition] = {}
     for place, known in _issues(draft, "match"):
         first = seen.setdefault(known.match.sort_key, place)
         if first != place:
-            yield RuleFinding(place, f"this is matched at {first[0]}:{first[1]} already", "keep one of the two")
+            yield RuleFinding(place, f"the entry at {first[0]}:{first[1]} already matches this", "keep one of the two")
 
 
 def _issues(draft: RepositoryDraft, entry: str) -> Iterator[tuple[FilePosition, KnownIssue]]:

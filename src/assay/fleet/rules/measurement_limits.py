@@ -29,20 +29,20 @@ class HardwareBound(NamedTuple):
 
 
 LIMIT_BOUNDS = {
-    "pcie_width": HardwareBound(1, 16, "lanes", "PCI Express has at most 16 lanes a device"),
-    "pcie_generation": HardwareBound(1, 6, "generation", "PCI Express 6 is the newest there is in servers"),
+    "pcie_width": HardwareBound(1, 16, "lanes", "a PCI Express device has at most 16 lanes"),
+    "pcie_generation": HardwareBound(1, 6, "generation", "PCI Express 6 is the newest generation in servers"),
     "nvlink_links": HardwareBound(1, 18, "links", "no GPU has more than 18 NVLink links"),
     "gpu_temperature": HardwareBound(
         30, 100, "°C", "a GPU shuts itself down before 100 °C, and idles at 30 °C or more"
     ),
     "memory_temperature": HardwareBound(30, 110, "°C", "HBM is shut down before 110 °C, and idles at 30 °C or more"),
-    "gpu_power_limit": HardwareBound(50, 3000, "W", "no GPU of a server takes less than 50 W or more than 3 kW"),
+    "gpu_power_limit": HardwareBound(50, 3000, "W", "a server's GPU takes at least 50 W and at most 3 kW"),
     "inlet_temperature": HardwareBound(10, 50, "°C", "ASHRAE's widest class (TC 9.9, A4) allows 5 to 45 °C"),
     "inlet_temperature_low": HardwareBound(0, 40, "°C", "ASHRAE's widest class (TC 9.9, A4) allows 5 to 45 °C"),
     "inlet_spread": HardwareBound(1, 40, "°C", "ASHRAE's widest class (TC 9.9, A4) allows 5 to 45 °C"),
     "remap_uncorrectable": HardwareBound(0, 512, "rows", "a GPU has 512 spare rows"),
     "remap_correctable": HardwareBound(0, 512, "rows", "a GPU has 512 spare rows"),
-    "hca_rate": HardwareBound(1, 2400, "Gb/s", "12xXDR is the fastest InfiniBand link there is"),
+    "hca_rate": HardwareBound(1, 2400, "Gb/s", "12xXDR is the fastest InfiniBand link"),
     # PortCounters, InfiniBand Architecture Specification vol. 1, 16.1.3.5: counters stop at their highest value.
     "link_downed": HardwareBound(0, 254, "count", "the port's counter has 8 bits and stops at 255"),
     "link_error_recovery": HardwareBound(0, 254, "count", "the port's counter has 8 bits and stops at 255"),
@@ -50,12 +50,12 @@ LIMIT_BOUNDS = {
     "nvme_read": HardwareBound(1, 32_000, "MB/s", "four lanes of PCI Express 6 carry 32 GB/s"),
     "psu_input_low": HardwareBound(36, 1000, "V", "supplies take 36 V DC or more, and 1 000 V or less"),
     "psu_input_high": HardwareBound(36, 1000, "V", "supplies take 36 V DC or more, and 1 000 V or less"),
-    "fan_speed": HardwareBound(1, 40_000, "rpm", "a fan that turns makes 1 to 40 000 turns a minute"),
+    "fan_speed": HardwareBound(1, 40_000, "rpm", "a turning fan makes 1 to 40 000 turns per minute"),
 }
 """By name of the limit."""
 
 UNIT_BOUNDS = {
-    "%": HardwareBound(0, 100, "%", "a share is 0 to 100 %"),
+    "%": HardwareBound(0, 100, "%", "a share is between 0 and 100 %"),
     "°C": HardwareBound(-273.15, float("inf"), "°C", "nothing is colder"),
 }
 """By unit, for all other limits."""
@@ -97,7 +97,7 @@ def find_gpu_maximum(model: str) -> GpuMaximum | None:
     return next((maximum for prefix, maximum in GPU_MAXIMA.items() if model.startswith(prefix)), None)
 
 
-@rule("ASY0050", "a limit that can never fire", why="A check held to it could not fail, or could not pass.")
+@rule("ASY0050", "a limit that can never fire", why="A check with this limit can never fail, or can never pass.")
 def impossible_limit(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find limits outside the range of what the hardware can read."""
     for spec in draft.specs_of_model(NodeSpec).values():
@@ -128,7 +128,12 @@ def crossed_limits(draft: RepositoryDraft) -> Iterator[RuleFinding]:
                 yield RuleFinding(place, message, "swap or correct the two")
 
 
-@rule("ASY0052", "a limit that no check reads", why="It promises a bound that nothing holds.", severity="warning")
+@rule(
+    "ASY0052",
+    "a limit that no check reads",
+    why="The limit looks active, but nothing compares a reading with it.",
+    severity="warning",
+)
 def unread_limit(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find limits that no suite uses. A fleet without suites has no finding."""
     suites = draft.suites
@@ -140,7 +145,11 @@ def unread_limit(draft: RepositoryDraft) -> Iterator[RuleFinding]:
                 yield RuleFinding(place, f"no check reads the limit {name}", "write the check, or remove it")
 
 
-@rule("ASY0053", "a check reads a limit that a spec lacks", why="On such nodes the check could only end in an error.")
+@rule(
+    "ASY0053",
+    "a check reads a limit that a spec lacks",
+    why="On nodes with this spec, the check always ends as an error.",
+)
 def missing_limit(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find limits that a suite uses and a node spec lacks."""
     for limit in draft.suites.limits:
@@ -151,7 +160,11 @@ def missing_limit(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             yield RuleFinding(place, message, suggest_name(limit.name, lacking[0].limits))
 
 
-@rule("ASY0055", "a limit that contradicts the hardware", why="Every node would fail, or a degraded one would pass.")
+@rule(
+    "ASY0055",
+    "a limit that contradicts the hardware",
+    why="With this limit, every node fails, or a degraded node passes.",
+)
 def contradicted_limit(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find limits that the spec's own parts cannot reach, or that a link slower than its fabric's rate would pass."""
     for spec in draft.specs_of_model(NodeSpec).values():
@@ -168,7 +181,7 @@ def contradicted_limit(draft: RepositoryDraft) -> Iterator[RuleFinding]:
         full, slower = rate_to_gbps(design.rate), find_next_slower_gbps(design.rate)
         if value is not None and value <= slower:
             runs = f"{design.name} runs at {full:g} ({design.rate})"
-            message = f"hca_rate is {value:g} Gb/s, but {runs}: {slower:g} would pass"
+            message = f"hca_rate is {value:g} Gb/s, but {runs}: with this limit, a link at {slower:g} passes"
             place = draft.find_position(f"NodeSpec/{spec.name}", "limits", "hca_rate")
             yield RuleFinding(place, message, f"use {full:g} Gb/s")
 
@@ -176,7 +189,7 @@ def contradicted_limit(draft: RepositoryDraft) -> Iterator[RuleFinding]:
 @rule(
     "ASY0120",
     "a check reads a limit that a fabric design lacks",
-    why="In that fabric the check could only end in an error.",
+    why="In this fabric, the check always ends as an error.",
     severity="warning",
 )
 def missing_fabric_limit(draft: RepositoryDraft) -> Iterator[RuleFinding]:
@@ -192,7 +205,7 @@ def missing_fabric_limit(draft: RepositoryDraft) -> Iterator[RuleFinding]:
 @rule(
     "ASY0121",
     "a fabric's limit in another unit than its check",
-    why="120 errors an hour are 2 a minute: the check would be off by as much.",
+    why="120 errors per hour are 2 per minute, so the check is wrong by a factor of 60.",
 )
 def other_unit_in_a_fabric(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find limits of fabric designs in another unit than a check measures in, once each."""
@@ -214,11 +227,13 @@ def _upper_bounds(spec: NodeSpec) -> Iterator[tuple[str, float, str, str]]:
     for name, unit in GPU_UNITS.items() if gpu else ():
         most = getattr(gpu, name)
         if gpu and most is not None:
-            yield name, most, unit, f"{spec.gpus.model} does {most:g} {unit} at most ({gpu.source})"
+            yield name, most, unit, f"{spec.gpus.model} reaches at most {most:g} {unit} ({gpu.source})"
 
 
 @rule(
-    "ASY0054", "a limit in another unit than its check", why="400 Gb/s is 50 GB/s: the check would be eight times off."
+    "ASY0054",
+    "a limit in another unit than its check",
+    why="400 Gb/s is 50 GB/s, so the check is wrong by a factor of eight.",
 )
 def mismatched_unit(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find limits of node specs in another unit than a check measures in, once each."""
@@ -234,13 +249,15 @@ def mismatched_unit(draft: RepositoryDraft) -> Iterator[RuleFinding]:
                     yield RuleFinding(place, message, _unit_fix(limit, call.unit))
 
 
-@rule("ASY0057", "a check that names the wrong unit", why="A number is only as good as the unit it is recorded in.")
+@rule("ASY0057", "a check that names the wrong unit", why="With a wrong unit, every reader misunderstands the number.")
 def unknown_or_contradicting_unit(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find checks whose `unit=` is unknown, or differs from the unit in the name of the reading."""
     for call in draft.suites.measures:
         place, unit = (call.file, call.line, call.column), call.stated_unit
         if unit and unit not in UNITS:
-            yield RuleFinding(place, f"{call.name} is in {unit}, which is no known unit", describe_unit_fix(unit))
+            yield RuleFinding(
+                place, f"{call.name} is in {unit}, but assay does not know this unit", describe_unit_fix(unit)
+            )
         elif unit and call.name_unit and unit != call.name_unit:
             message = f"{call.name} is recorded in {unit}, but its reading's name says {call.name_unit}"
             yield RuleFinding(place, message, f"leave out unit=, or convert the reading to {unit}")

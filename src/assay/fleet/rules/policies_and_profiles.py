@@ -23,8 +23,8 @@ from assay.model.specs.policy_sections import LifecycleState
 
 @rule(
     "ASY0210",
-    "a checklist for a state where nobody certifies",
-    why="It would be on no ticket, or on one that no certification closes.",
+    "a checklist for a state that needs no certification",
+    why="The checklist is on no ticket, or on a ticket that no certification closes.",
     needs=(LifecyclePolicy,),
 )
 def unknown_checklist_state(draft: RepositoryDraft) -> Iterator[RuleFinding]:
@@ -39,7 +39,7 @@ def unknown_checklist_state(draft: RepositoryDraft) -> Iterator[RuleFinding]:
                 yield RuleFinding(place, message, suggest_name(name, waiting))
 
 
-@rule("ASY0070", "a state that no node ever reaches", why="What the policy promises there would never happen.")
+@rule("ASY0070", "a state that no node ever reaches", why="The policy never does what it says for this state.")
 def unreachable_state(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find states that no edges reach from the states where nodes start."""
     for policy in draft.specs_of_model(LifecyclePolicy).values():
@@ -54,7 +54,7 @@ def unreachable_state(draft: RepositoryDraft) -> Iterator[RuleFinding]:
 @rule(
     "ASY0071",
     "a state that requires checks that do not exist",
-    why="Nothing would be proved before it is left.",
+    why="Nodes leave this state without any proof.",
     needs=(CheckCatalog,),
 )
 def empty_requirement(draft: RepositoryDraft) -> Iterator[RuleFinding]:
@@ -68,12 +68,15 @@ def empty_requirement(draft: RepositoryDraft) -> Iterator[RuleFinding]:
                 if not any(phase in check.phases and (check.active or not active) for check in checks):
                     kind = "active check" if active else "check"
                     place = draft.find_position(f"LifecyclePolicy/{policy.name}", "states", name, entry)
-                    message = f"{name}: no {kind} that decides has the phase {phase}"
+                    message = f"{name}: the phase {phase} has no {kind} that counts (checks on trial do not)"
                     yield RuleFinding(place, message, "declare one in specs/checks, or promote one that observes")
 
 
 @rule(
-    "ASY0073", "a node that starts in no state", why="Its first step would lead from nowhere.", needs=(LifecyclePolicy,)
+    "ASY0073",
+    "a node that starts in no state",
+    why="The policy does not say how such a node moves on.",
+    needs=(LifecyclePolicy,),
 )
 def unknown_start(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find nodes with a `lifecycle_start` that is no state of a policy."""
@@ -85,16 +88,16 @@ def unknown_start(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             yield RuleFinding(host.find_position("lifecycle_start"), message, suggest_name(start, states))
 
 
-@rule("ASY0074", "two lifecycle policies", why="A node obeys one policy, and nothing says which.")
+@rule("ASY0074", "two lifecycle policies", why="A node follows one policy, and nothing says which one.")
 def several_policies(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find more than one policy."""
     policies = list(draft.specs_of_model(LifecyclePolicy))
     for name in policies[1:]:
         place = draft.find_position(f"LifecyclePolicy/{name}", "name")
-        yield RuleFinding(place, f"{name} stands beside {policies[0]}", "keep one of the two")
+        yield RuleFinding(place, f"there is already a policy {policies[0]}", "keep one of the two")
 
 
-@rule("ASY0075", "a state that no node ever leaves", why="Nodes would gather there, and nobody would be told.")
+@rule("ASY0075", "a state that no node ever leaves", why="Nodes gather there, and nobody notices.")
 def inescapable_state(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find states from which no pass, certification or deadline leads back into service, whatever the edges."""
     for policy in draft.specs_of_model(LifecyclePolicy).values():
@@ -104,12 +107,14 @@ def inescapable_state(draft: RepositoryDraft) -> Iterator[RuleFinding]:
         for name, state in policy.states.items():
             if name not in home and not state.final:
                 place = draft.find_position(f"LifecyclePolicy/{policy.name}", "states", name)
-                message = f"a node in {name} has no way that ends in service, however well it is"
-                yield RuleFinding(place, message, "give it pass_to, certified_to or a deadline, or say final: true")
+                message = f"no way leads from {name} back into service, not even for a healthy node"
+                yield RuleFinding(place, message, "give it pass_to, certified_to or a deadline, or write final: true")
 
 
 @rule(
-    "ASY0076", "a ladder of remedies that cannot end", why="Automation would repeat itself, and no person would look."
+    "ASY0076",
+    "a ladder of remedies that cannot end",
+    why="Automation repeats the remedies for ever, and no person looks at the node.",
 )
 def endless_ladder(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find last rungs, which can repeat for ever, from which a node returns to service without a person."""
@@ -118,14 +123,16 @@ def endless_ladder(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             path = _find_automatic_path(policy, rung.to) if rung.then is None else []
             if path:
                 place = draft.find_position(f"LifecyclePolicy/{policy.name}", "ladder", "rungs", remedy)
-                message = f"{remedy} is a last step, but {' → '.join(path)} takes no person"
-                yield RuleFinding(place, message, "let a last step lead to a state that is left by certified_to")
+                message = (
+                    f"{remedy} is a last step, but {' → '.join(path)} returns the node to service without a person"
+                )
+                yield RuleFinding(place, message, "let the last step lead to a state that nodes leave by certified_to")
 
 
 @rule(
     "ASY0192",
-    "a rack rule that no node spec bears out",
-    why="The rack would be cordoned too late, too early or never.",
+    "a rack rule that contradicts the node specs",
+    why="assay cordons such a rack too late, too early or never.",
     needs=(NodeSpec,),
 )
 def unsupported_rack_rule(draft: RepositoryDraft) -> Iterator[RuleFinding]:
@@ -136,10 +143,10 @@ def unsupported_rack_rule(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             for number, name in enumerate(rack_rule.node_specs):
                 place = draft.find_position(f"LifecyclePolicy/{policy.name}", "racks", title, "node_specs", number)
                 if name not in specs:
-                    yield RuleFinding(place, f"{title}: no NodeSpec is called {name}", suggest_name(name, specs))
+                    yield RuleFinding(place, f"{title}: there is no NodeSpec {name}", suggest_name(name, specs))
                 elif (rack := specs[name].rack) is None or rack.nodes != rack_rule.of:
                     actual = f"{rack.nodes} nodes are" if rack else "no whole rack is"
-                    message = f"{title} speaks of {rack_rule.of} nodes, but {actual} a machine of {name}"
+                    message = f"{title} says {rack_rule.of} nodes, but {actual} one machine of {name}"
                     yield RuleFinding(place, message, f"correct `of`, or the `rack` of {name}")
 
 
@@ -189,8 +196,8 @@ class PolicyMove(NamedTuple):
 
 @rule(
     "ASY0100",
-    "a profile that forbids what the policy relies on",
-    why="A node would be held back from its next state for ever.",
+    "a profile that forbids an action of the policy",
+    why="The node can never reach its next state.",
     needs=(LifecyclePolicy, FaultCatalog),
 )
 def forbidden_move(draft: RepositoryDraft) -> Iterator[RuleFinding]:
@@ -207,7 +214,7 @@ def forbidden_move(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             for move, missing in _find_forbidden_moves(policy, profile, fault_moves, own_starts):
                 actions, label = ", ".join(missing), f"{move.origin} → {move.to} ({move.by})"
                 place = draft.find_position(f"ManagementProfile/{profile.name}", "actions")
-                fix = f"allow {actions}, or let the policy lead such nodes another way"
+                fix = f"allow {actions}, or let the policy move such nodes another way"
                 yield RuleFinding(place, f"{profile.name} does not allow {actions}, which {label} takes", fix)
 
 

@@ -31,7 +31,11 @@ class RackMount(NamedTuple):
     path: tuple[str | int, ...] = ()
 
 
-@rule("ASY0039", "two devices that overlap in a rack", why="One of them is not where hands would be sent to.")
+@rule(
+    "ASY0039",
+    "two devices that overlap in a rack",
+    why="A ticket sends a technician to the wrong place for one of them.",
+)
 def overlapping_devices(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find nodes that are so high that they overlap another node or a switch."""
     for (site, rack), devices in _list_devices(draft).items():
@@ -47,19 +51,23 @@ def overlapping_devices(draft: RepositoryDraft) -> Iterator[RuleFinding]:
 
 
 @rule(
-    "ASY0105", "a rack that is not whole", why="Its nodes work as one machine, which lacks a part or has one too many."
+    "ASY0105",
+    "a rack that is not complete",
+    why="The nodes of such a rack work as one machine, and this machine has too few or too many.",
 )
 def broken_rack(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find racks of a rack-scale machine with more or fewer nodes than the spec's `rack`."""
     for (site, rack), spec, hosts in _list_whole_racks(draft):
         own = [host for host in hosts if host.settings and host.settings.node_spec == spec.name]
         if spec.rack and len(own) != spec.rack.nodes:
-            message = f"{site} {rack} has {len(own)} nodes of {spec.name}, of which {spec.rack.nodes} are a rack"
-            yield RuleFinding(own[0].find_position("rack"), message, "add the missing nodes, or move those too many")
+            message = f"{site} {rack} has {len(own)} nodes of {spec.name}, but such a rack has {spec.rack.nodes}"
+            yield RuleFinding(own[0].find_position("rack"), message, "add the missing nodes, or move the extra ones")
 
 
 @rule(
-    "ASY0106", "strangers in a rack that is one machine", why="They share neither its power, its cooling nor its links."
+    "ASY0106",
+    "other nodes in a rack that is one machine",
+    why="These nodes do not share its power, its cooling or its links.",
 )
 def mixed_rack(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find nodes of another spec in a rack that is one machine."""
@@ -70,7 +78,9 @@ def mixed_rack(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             yield RuleFinding(others[0].find_position("rack"), message, "correct the rack, or the node_spec")
 
 
-@rule("ASY0107", "a rack whose parts do not add up", why="Either the rack or the node is described wrongly.")
+@rule(
+    "ASY0107", "a rack whose numbers contradict each other", why="The description of the rack or of the node is wrong."
+)
 def wrong_rack_total(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find specs whose rack has another number of GPUs than its nodes together."""
     for spec in draft.specs_of_model(NodeSpec).values():

@@ -11,16 +11,20 @@ from assay.model.specs.check_catalog_and_gates import CheckCatalog
 from assay.model.specs.schedules import FleetSchedule, Schedules, find_next_slot
 
 
-@rule("ASY0200", "a schedule that never comes due", why="It looks as if something were done, and nothing ever is.")
+@rule("ASY0200", "a schedule that is never due", why="The schedule looks active, but it never runs.")
 def never_due_schedule(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find crons with a day that their months do not have."""
     for document, name, schedule in _list_schedules(draft):
         if find_next_slot(schedule, document.time_zone, draft.now) is None:
-            message = f"{name}: {schedule.cron!r} asks for a day that never comes"
+            message = f"{name}: {schedule.cron!r} names a day that never comes"
             yield RuleFinding(_place(draft, document, name, "cron"), message, "name a day that its months have")
 
 
-@rule("ASY0201", "two schedules of one name", why="History tells them by their names: one would pass for the other.")
+@rule(
+    "ASY0201",
+    "two schedules with the same name",
+    why="The history knows schedules by their names, so it mixes up these two.",
+)
 def repeated_schedule_name(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find schedule names that occur in two documents."""
     first: dict[str, str] = {}
@@ -30,7 +34,9 @@ def repeated_schedule_name(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             yield RuleFinding(_place(draft, document, name), message, "rename one of the two")
 
 
-@rule("ASY0202", "a schedule for a pool that does not exist", why="It would come due, and do nothing.")
+@rule(
+    "ASY0202", "a schedule for a pool that does not exist", why="The schedule runs, but it does nothing for this pool."
+)
 def unknown_schedule_pool(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find pools of schedules that are not in the inventory."""
     pools = {host.pool for host in draft.hosts}
@@ -43,8 +49,8 @@ def unknown_schedule_pool(draft: RepositoryDraft) -> Iterator[RuleFinding]:
 
 @rule(
     "ASY0203",
-    "a verification by a phase that loads nothing",
-    why="Idle nodes would be loaded, and nothing would judge what came of it.",
+    "a verification whose phase has no active check",
+    why="assay loads idle nodes, but no check judges the result.",
     needs=(CheckCatalog,),
 )
 def idle_phase(draft: RepositoryDraft) -> Iterator[RuleFinding]:
@@ -66,8 +72,8 @@ def idle_phase(draft: RepositoryDraft) -> Iterator[RuleFinding]:
 
 @rule(
     "ASY0205",
-    "an age for a phase without a check",
-    why="The sweep would find nothing stale, because nothing is judged in that phase.",
+    "a greatest age for a phase without checks",
+    why="The sweep never finds anything stale, because no check belongs to this phase.",
     needs=(CheckCatalog,),
 )
 def unknown_stale_phase(draft: RepositoryDraft) -> Iterator[RuleFinding]:
@@ -82,7 +88,7 @@ def unknown_stale_phase(draft: RepositoryDraft) -> Iterator[RuleFinding]:
 @rule(
     "ASY0204",
     "idle verification of nodes without a scheduler",
-    why="Nobody could say whether such a node is idle, nor make room for its users.",
+    why="assay cannot find out whether such a node is idle, and cannot make room for its users.",
 )
 def pool_without_spare_time(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find verifications of a pool in which no scheduler places jobs. A schedule for all pools skips such pools."""

@@ -29,7 +29,7 @@ REFERENCES = (("bmc_credentials",), ("agent_token",), ("metrics", "credentials")
 @rule(
     "ASY0095",
     "credentials in a file that git keeps",
-    why="A reference to a secret is of no use where the secret itself is committed beside it.",
+    why="A reference does not protect a secret if the secret is committed too.",
 )
 def tracked_credentials(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find credential files that are part of the repository."""
@@ -37,7 +37,9 @@ def tracked_credentials(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     declared = {file for file in references if posixpath.normpath(file).split("/")[0] in DECLARED_FOLDERS}
     for file in sorted(declared | find_tracked_paths(draft.root, sorted(references.keys() - declared))):
         message = f"the credentials in {file} are part of the repository"
-        yield RuleFinding(references[file](), message, "move the file out of it, and change the credentials")
+        yield RuleFinding(
+            references[file](), message, "move the file out of the repository, and change the credentials"
+        )
 
 
 def _list_credential_files(draft: RepositoryDraft) -> dict[str, Callable[[], tuple[str, int, int]]]:
@@ -65,7 +67,7 @@ def _get_nested(variables: Any, *path: str) -> Any:
 @rule(
     "ASY0096",
     "signed commits without signers",
-    why="No commit could be accepted any more, not even the one that mends it.",
+    why="assay accepts no commit any more, not even one that corrects this.",
 )
 def missing_signers(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find policies that require signed commits and name a file of signers that is missing or has no key."""
@@ -78,7 +80,7 @@ def missing_signers(draft: RepositoryDraft) -> Iterator[RuleFinding]:
         if not path.startswith("specs/"):
             yield RuleFinding(place, f"{path} is not in specs/", "move it there, where changes to it are reviewed")
         elif not SIGNER_LINE.search(_read_file(draft, path)):
-            yield RuleFinding(place, f"{path} names no key that may sign", fix)
+            yield RuleFinding(place, f"{path} has no key that may sign", fix)
 
 
 def _read_file(draft: RepositoryDraft, path: str) -> bytes:
@@ -88,7 +90,7 @@ def _read_file(draft: RepositoryDraft, path: str) -> bytes:
         return b""
 
 
-FIX = "take it out, and refer to it: {env: NAME}, {file: PATH}, {command: [PROGRAM, …]} or !vault; then change it"
+FIX = "remove it, and refer to it: {env: NAME}, {file: PATH}, {command: [PROGRAM, …]} or !vault; then change it"
 GROUP = ("hosts", "vars", "children")
 VAULT = "__ansible_vault"
 NOTHING = SecretHint.NOTHING
@@ -127,7 +129,9 @@ def committed_token(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     yield from _secret_findings(draft, "ASY0092")
 
 
-@rule("ASY0093", "a password in a URL", why="It also ends in the logs of whatever opens that URL.")
+@rule(
+    "ASY0093", "a password in a URL", why="The password also gets into the logs of every program that opens this URL."
+)
 def password_in_url(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find `user:password@` in URLs."""
     yield from _secret_findings(draft, "ASY0093")

@@ -14,7 +14,7 @@ from assay.model.specs.monitoring import Monitoring
 from assay.model.specs.node_settings import NodeVariables
 
 
-@rule("ASY0160", "a node read through a Prometheus that nobody names", why="It would never be read.")
+@rule("ASY0160", "a node with the transport prometheus, but without `metrics`", why="assay can never read this node.")
 def missing_prometheus(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find nodes with the transport prometheus and without `metrics`."""
     for host in draft.hosts:
@@ -25,7 +25,7 @@ def missing_prometheus(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             )
 
 
-@rule("ASY0161", "a monitoring map that does not exist", why="No metric of the node would mean anything.")
+@rule("ASY0161", "a monitoring map that does not exist", why="assay cannot interpret any metric of the node.")
 def missing_monitoring(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find `metrics` that name a Monitoring that does not exist, once for each place that says so."""
     maps, seen = draft.list_names(Monitoring), set()
@@ -41,8 +41,8 @@ def missing_monitoring(draft: RepositoryDraft) -> Iterator[RuleFinding]:
 
 @rule(
     "ASY0162",
-    "an alert that becomes a fault which no catalogue has",
-    why="It would be noted and nothing would follow.",
+    "an alert with a fault that no catalogue has",
+    why="assay records the fault, but nothing follows.",
     needs=(FaultCatalog,),
 )
 def unknown_alert_fault(draft: RepositoryDraft) -> Iterator[RuleFinding]:
@@ -57,7 +57,7 @@ def unknown_alert_fault(draft: RepositoryDraft) -> Iterator[RuleFinding]:
                 yield RuleFinding(place, f"there is no fault class {entry.fault}", suggest_name(entry.fault, known))
 
 
-@rule("ASY0130", "settings of a transport that is not used", why="They would change nothing, and nobody would notice.")
+@rule("ASY0130", "settings of a transport that is not used", why="These settings have no effect, and nobody notices.")
 def unused_transport_settings(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find settings of another transport than the node's, once for each place that says them."""
     seen, transports = set(), _list_transport_settings()
@@ -70,7 +70,7 @@ def unused_transport_settings(draft: RepositoryDraft) -> Iterator[RuleFinding]:
                 yield RuleFinding(place, message, f"write `transport: {transport}`, or leave {setting} out")
 
 
-@rule("ASY0131", "several nodes read as this machine", why="Each of them would be judged by the readings of one.")
+@rule("ASY0131", "several nodes read as this machine", why="All of them get the readings of the same machine.")
 def several_local_nodes(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find more than one node with the transport local."""
     local = [
@@ -81,7 +81,7 @@ def several_local_nodes(draft: RepositoryDraft) -> Iterator[RuleFinding]:
         yield RuleFinding(local[1].find_position("transport"), message, "give `transport: local` to one node at most")
 
 
-@rule("ASY0132", "a node that pushes, but has no agent to", why="Its evidence would never come.")
+@rule("ASY0132", "a node with the transport push, but without an agent", why="assay never gets evidence of this node.")
 def push_without_agent(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find nodes with the transport push whose agent has no token."""
     for host in draft.hosts:
@@ -127,7 +127,7 @@ BUILTIN_SCHEDULERS = frozenset({"none", *SCHEDULER_SETTINGS.values()})
 @rule(
     "ASY0220",
     "settings of a scheduler that is not the node's",
-    why="They would change nothing: who thinks that a node is cordoned in Slurm would find jobs on it.",
+    why="These settings have no effect. If you believe that Slurm cordons such a node, you will find jobs on it.",
 )
 def unused_scheduler_settings(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find settings that none of the nodes with them reads, once for each place that says them."""
