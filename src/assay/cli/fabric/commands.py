@@ -47,7 +47,9 @@ Dump = Annotated[
 ]
 Stderr = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="The tool's stderr: only there are lost packets reported.", show_default=False),
+    typer.Option(
+        metavar="FILE", help="The file with the tool's stderr, which alone reports lost packets.", show_default=False
+    ),
 ]
 
 

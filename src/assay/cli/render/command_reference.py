@@ -19,8 +19,8 @@ This page is generated from the commands' own help. The guides explain how to us
 [evidence](evidence.md), [validation](validation.md), [reconcile](reconcile.md), [people](people.md), [plans](plans.md),
 [the lab](lab.md), [faults](faults.md), [agent](agent.md), [Slurm](slurm.md), [Kubernetes](kubernetes.md).
 
-- Exit codes: **0** done and well; **1** done, and something is wrong with the fleet or its specs; **2** could not do it
-  (usage, unreachable, internal).
+- Exit codes: **0** done, nothing wrong; **1** done, but something is wrong with the fleet or its specs; **2** not done
+  (wrong usage, no answer, or an internal error).
 - `--format json` prints one document on stdout and nothing else there. Progress and logs go to stderr.
 - An error says what happened, where, and what to do.
 - `--fleet DIR`, or `$ASSAY_FLEET`, names the fleet repository. The default is the current folder."""

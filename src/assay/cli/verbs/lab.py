@@ -122,7 +122,7 @@ def tour(
 ) -> None:
     """Start a new lab, play a scenario on it with assay's own commands, and check the expected outcomes.
 
-    Exit codes: 0 everything came out as expected; 1 something did not; 2 it could not be played.
+    Exit codes: 0 everything ended as expected; 1 something did not; 2 the scenario could not be played.
     """
     from assay.cli.render.lab_tour import play_scenario
 

@@ -27,7 +27,7 @@ replay_app = typer.Typer(add_completion=False)
 def replay(
     policy: Annotated[Path, typer.Option(metavar="FILE", help="The policy to try.", show_default=False)],
     events: Annotated[
-        Path, typer.Option(metavar="FILE", help="The history: one JSON object a line.", show_default=False)
+        Path, typer.Option(metavar="FILE", help="The history: one JSON object per line.", show_default=False)
     ],
     against: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Another policy, to compare with.", show_default=False)

@@ -26,7 +26,7 @@ def faults(
 
     Kernel logs: dmesg, /dev/kmsg, journalctl -k, syslog. Event logs: ipmitool sel, Redfish. The format is detected.
 
-    Exit codes: 0 no fault needs an action on the node; 1 some do; 2 the log cannot be read.
+    Exit codes: 0 no fault needs an action on the node; 1 some faults do; 2 the log cannot be read.
     """
     from assay.controller.ingest.log_classification import classify_log
 

@@ -59,7 +59,7 @@ Files = Annotated[
     typer.Option("--from", metavar="FILE...", help="Read these files of other tools.", rich_help_panel=FROM_FILES),
 ]
 RecordedNode = Annotated[
-    str, typer.Option("--node", metavar="NODE", help="The node that the files are of.", rich_help_panel=FROM_FILES)
+    str, typer.Option("--node", metavar="NODE", help="The node that the files describe.", rich_help_panel=FROM_FILES)
 ]
 At = Annotated[
     str,

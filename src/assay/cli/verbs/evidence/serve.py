@@ -32,7 +32,7 @@ def serve(
 ) -> None:
     """Receive deliveries from agents until SIGTERM or Ctrl-C.
 
-    Without a certificate it speaks plain HTTP, on a loopback address only.
+    Without a certificate, the server speaks plain HTTP, on a loopback address only.
     """
     from assay.controller.fleet_reload import CurrentContext
     from assay.web.server import ListenConfig

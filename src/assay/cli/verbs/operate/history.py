@@ -31,25 +31,28 @@ Node = Annotated[
         metavar="NODE", help="The node. With --outcomes it is optional: all pools then.", show_default=False
     ),
 ]
-Moves = Annotated[bool, typer.Option("--moves", help="Only transitions and people's orders.")]
+Moves = Annotated[bool, typer.Option("--moves", help="Show only transitions and people's orders.")]
 Serial = Annotated[
-    str, typer.Option("--serial", metavar="S", help="Instead of a node: where the part with this serial number was.")
+    str,
+    typer.Option("--serial", metavar="S", help="Instead of a node: show where the part with this serial number was."),
 ]
 Outcomes = Annotated[
     bool,
     typer.Option(
-        "--outcomes", help="When which check failed and recovered, and which are flaky.", rich_help_panel=_RESULTS
+        "--outcomes",
+        help="Show when each check failed and recovered, and which checks are flaky.",
+        rich_help_panel=_RESULTS,
     ),
 ]
 Measurements = Annotated[
     bool,
     typer.Option(
-        "--measurements", help="The newest measurements, each with its usual value.", rich_help_panel=_RESULTS
+        "--measurements", help="Show the newest measurements, each with its usual value.", rich_help_panel=_RESULTS
     ),
 ]
 Days = Annotated[
     int,
-    typer.Option("--days", metavar="N", min=0, help="Of the last N days and today.", rich_help_panel=_RESULTS),
+    typer.Option("--days", metavar="N", min=0, help="Show the last N days and today.", rich_help_panel=_RESULTS),
 ]
 Check = Annotated[
     str, typer.Option("--check", metavar="GLOB", help="Only these checks, such as '*ecc*'.", rich_help_panel=_RESULTS)

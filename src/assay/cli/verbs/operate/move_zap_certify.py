@@ -72,7 +72,7 @@ def zap(
     fleet: FleetDir = Path(),
     form: OutputFormat = "text",
 ) -> None:
-    """Order all firmware and settings of the node's bundle to be written again and read back.
+    """Order assay to write all firmware and settings of the node's bundle again, and to read them back.
 
     The node goes to the state in which the policy zaps. The next pass decides; if the policy has no transition there,
     the error lists the possible states.
@@ -168,7 +168,7 @@ def certify(
 ) -> None:
     """Certify that a node was inspected or repaired. At the next pass it leaves its state, as the policy says.
 
-    Passes from before do not count any more, because somebody worked on the node. `assay tickets` shows the work.
+    Earlier passes do not count any more, because somebody worked on the node. `assay tickets` shows the work.
 
     Exit codes: 0 recorded; 2 nothing was recorded.
     """

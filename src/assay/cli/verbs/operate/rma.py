@@ -1,4 +1,4 @@
-"""`assay rma NODE`: rebuilds the RMA dossier of a node, with the photos that are in its folder by now."""
+"""`assay rma NODE`: rebuilds the RMA dossier of a node, with the photos that are in its folder now."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def rma(
     fleet: FleetDir = Path(),
     form: OutputFormat = "text",
 ) -> None:
-    """Rebuild the dossier of a node that goes back to its vendor, with the photos that are in its folder by now.
+    """Rebuild the dossier of a node that goes back to its vendor, with the photos that are in its folder now.
 
-    The dossier's facts are those of the time when it was requested; only photos are added. The archive and `assay
-    history` list each photo with its author, time and sha256.
+    The facts stay those of the time when the dossier was requested; the command adds only photos. The archive and
+    `assay history` list each photo with its author, time and sha256.
 
     Exit codes: 0 built; 2 no dossier was requested for this node.
     """

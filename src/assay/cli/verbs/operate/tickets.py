@@ -26,13 +26,13 @@ tickets_app = typer.Typer(add_completion=False)
 @tickets_app.callback(invoke_without_command=True)
 def tickets(
     context: typer.Context,
-    all_: Annotated[bool, typer.Option("--all", help="Closed tickets too.")] = False,
+    all_: Annotated[bool, typer.Option("--all", help="Show closed tickets too.")] = False,
     fleet: FleetDir = Path(),
     form: OutputFormat = "text",
 ) -> None:
     """Show the open tickets, oldest first: the place, what to do, and what will close the ticket.
 
-    Sinks that lack a ticket are listed on stderr.
+    stderr lists the sinks that lack a ticket.
     """
     context.obj = fleet
     if context.invoked_subcommand:

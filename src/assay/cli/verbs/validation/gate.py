@@ -34,7 +34,7 @@ GateFormat = Annotated[
 
 @gate_app.command()
 def gate(run: RunName = "last", gates: Names = None, fleet: FleetDir = Path(), form: GateFormat = "text") -> None:
-    """Test a run against the fleet's gates (specs/gates), and show each missed bound with its place and distance.
+    """Test a run against the fleet's gates (specs/gates). Show by how much each bound is missed, and where.
 
     Exit codes: 0 every bound holds; 1 a bound is missed; 2 the run or the gates cannot be read.
     """

@@ -25,7 +25,9 @@ rejudge_app = typer.Typer(add_completion=False)
 Spec = Annotated[
     str,
     typer.Option(
-        "--spec", metavar="REV", help="Use the specs of this commit; . is the working tree. Default: the run's own."
+        "--spec",
+        metavar="REV",
+        help="Use the specs of this commit; . is the working tree. Default: the commit of the run.",
     ),
 ]
 

@@ -17,7 +17,9 @@ report_app = typer.Typer(add_completion=False)
 @report_app.command()
 def report(
     serve: Annotated[bool, typer.Option("--serve", help="Serve both pages on this machine until Ctrl-C.")] = False,
-    open_: Annotated[bool, typer.Option("--open", help="Serve them, and open the overview in the browser.")] = False,
+    open_: Annotated[
+        bool, typer.Option("--open", help="Serve both pages, and open the overview in the browser.")
+    ] = False,
     points: Annotated[
         int, typer.Option("--points", metavar="N", min=1, help="Add at most N new runs to Allure's history.")
     ] = 3,

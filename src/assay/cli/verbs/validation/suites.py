@@ -59,7 +59,7 @@ def list_checks(fleet: FleetDir = Path(), form: ListFormat = "text") -> None:
 def verify(check: Patterns = None, jobs: Jobs = 1, fleet: FleetDir = Path(), form: OutputFormat = "text") -> None:
     """Run checks on their recordings: each must pass on the good one and fail on its cases for the stated reason.
 
-    Exit codes: 0 all do; 1 some do not, or have no case to fail on; 2 the checks cannot be run.
+    Exit codes: 0 all do; 1 some do not, or lack a case on which they must fail; 2 the checks cannot be run.
     """
     from assay.harness.suite_verification.verification import verify_checks
 
