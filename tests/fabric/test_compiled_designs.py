@@ -124,7 +124,7 @@ def test_another_program_compiles_anew(repository, monkeypatch):
     [
         "fabric/topology/design_compiler.py",
         "fabric/lazy_discovery.py",
-        "model/fabric/fat_tree.py",
+        "model/fabric/fat_tree_wiring_and_numbering.py",
         "fleet/spec_reader.py",
     ],
 )

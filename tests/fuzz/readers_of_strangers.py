@@ -108,8 +108,8 @@ def alerts() -> Read:
 
 def agents() -> Read:
     from assay.observe.agent_delivery import ClockOffset, build_delivered_evidence
-    from assay.web.agent_batch import BatchRefused
-    from assay.web.agent_batch import parse_batch as read_batch
+    from assay.web.batch_validation import BatchRefused
+    from assay.web.batch_validation import parse_batch as read_batch
 
     def read(content: bytes) -> None:
         with contextlib.suppress(BatchRefused):

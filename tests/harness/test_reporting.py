@@ -23,7 +23,7 @@ from assay.results.report.allure_results import (
     format_measurement,
     write_allure_results,
 )
-from assay.results.report.latest_outcomes import HolderStatus, LatestOutcomes
+from assay.results.report.latest_outcomes_reader import HolderStatus, LatestOutcomes
 from assay.results.report.report_builder import ALLURE_HISTORY, AllureTools, build_reports, find_last_reported
 from assay.results.store.writer import OutcomeWriter
 

@@ -12,7 +12,7 @@ import yaml
 
 from assay.lifecycle import ledger_entries
 from assay.lifecycle.decisions import decide as deciding
-from assay.lifecycle.decisions.requirements import list_due_phases
+from assay.lifecycle.decisions.required_checks import list_due_phases
 from assay.lifecycle.faults.detection import FaultObservation
 from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.lifecycle.node_state import NodeState

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from assay.lifecycle.decisions.known_issues import select_proving_outcomes
-from assay.lifecycle.decisions.requirements import judge_state_requirements
+from assay.lifecycle.decisions.required_checks import judge_state_requirements
 from assay.lifecycle.faults.recovery import find_clearances
 
 DAY = timedelta(days=1)

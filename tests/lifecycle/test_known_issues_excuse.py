@@ -9,7 +9,7 @@ import pytest
 
 from assay.lifecycle import ledger_entries
 from assay.lifecycle.decisions.known_issues import drop_excused_outcomes, select_proving_outcomes
-from assay.lifecycle.decisions.requirements import judge_state_requirements
+from assay.lifecycle.decisions.required_checks import judge_state_requirements
 from assay.lifecycle.faults.detection import detect_faults
 from assay.model.specs.check_catalog_and_gates import CheckDeclaration
 from assay.model.specs.known_issues import KnownIssue

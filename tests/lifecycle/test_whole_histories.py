@@ -20,8 +20,8 @@ from assay.lifecycle.decisions import (
     fault_remedies,
     holds_and_manual_moves,
     rack_cordons,
-    requirements,
-    transition_rules,
+    required_checks,
+    state_transitions,
 )
 from assay.lifecycle.decisions.blast_radius_limits import LimitCapacity
 from assay.lifecycle.decisions.decide import decide
@@ -433,14 +433,17 @@ def as_they_come(situation):
 
 
 DEFECTS = {
-    "stale passes count": ("admits without a proof", without((requirements, "_find_shortcoming", lambda *_, **__: ""))),
+    "stale passes count": (
+        "admits without a proof",
+        without((required_checks, "_find_shortcoming", lambda *_, **__: "")),
+    ),
     "room without end": ("exceeds the limit", without((LimitCapacity, "find_refusal", lambda *_: None))),
     "any number of racks": ("exceeds the limit of racks", without((rack_cordons, "_is_cordoned", lambda _: True))),
     "holds are ignored": ("acts on a held node", nobody_holds),
     "profiles are ignored": ("beyond the profile", everything_is_allowed),
     "silence is idleness": ("acts on missing data", idle_where_nobody_answers),
     "lost telemetry drains": ("acts on lost telemetry", lost_telemetry_drains),
-    "certifications are not read": ("no way out", without((transition_rules, "_certified", lambda *_: None))),
+    "certifications are not read": ("no way out", without((state_transitions, "_certified", lambda *_: None))),
     "first come, first served": ("the order changes the answer", as_they_come),
     "any edge will do": ("there is no such edge", any_edge),
 }

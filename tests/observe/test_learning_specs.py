@@ -21,7 +21,7 @@ from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument
 from assay.model.node import Node
 from assay.model.specs.node_spec import NodeSpec
-from assay.observe.spec_learning.observed_node import ObservedNode
+from assay.observe.spec_learning.evidence_lookup import ObservedNode
 from assay.observe.spec_learning.spec_draft import draft_node_spec
 
 ROOT = Path(__file__).parents[2]

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from assay.model.text_lists import fold_names, format_list, format_nodes
-from assay.plan.cable_moves import CablingJob
+from assay.plan.cable_moves_and_adapter_replacements import CablingJob
 from assay.plan.output_formats import (
     COMMENT_MARKER,
     MAX_CHARACTERS,

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from assay.model.reading import parse_reading
 from assay.probe import processes_and_services
+from assay.probe.cpu import count_cpu_list, count_sockets, parse_cpu_list, read_cpu
 from assay.probe.devices.hca import read_hca_port
 from assay.probe.devices.nic_and_bond import parse_bond_mode, read_bonds
 from assay.probe.file_systems import find_real_mounts, parse_df, read_file_systems, read_space
-from assay.probe.host import count_cpu_list, count_sockets, parse_cpu_list, read_cpu
 from assay.probe.kernel_settings import (
     describe_taints,
     normalize_spaces,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assay.results.comparison.flaky_and_shifted import find_flaky_outcomes, read_judgements
+from assay.results.comparison.flaky_changes import find_flaky_outcomes, read_judgements
 from assay.results.comparison.run_comparison import compare_runs
 from assay.results.flaky_and_noise_rules import WINDOW_RUNS
 

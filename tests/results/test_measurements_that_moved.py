@@ -7,7 +7,7 @@ import random
 import pytest
 
 from assay.model.outcome import Measurement
-from assay.results.comparison.flaky_and_shifted import find_shifts
+from assay.results.comparison.measurement_shifts import find_shifts
 from assay.results.comparison.run_comparison import compare_runs
 from assay.results.flaky_and_noise_rules import MIN_VALUES, NOISE_FACTOR, WINDOW_RUNS
 

@@ -27,8 +27,8 @@ from assay.results.flaky_and_noise_rules import (
     sample_nodes,
 )
 from assay.results.history.append import append_run as keep_in_history
-from assay.results.history.flaky_and_noise import query_flaky_checks as flaps_of_history
-from assay.results.history.flaky_and_noise import query_noise as noise_of_history
+from assay.results.history.flaky_and_noise_queries import query_flaky_checks as flaps_of_history
+from assay.results.history.flaky_and_noise_queries import query_noise as noise_of_history
 from assay.results.history.parquet_files import history_folder
 from assay.results.history.queries import OutcomeHistory
 

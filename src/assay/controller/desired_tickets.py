@@ -11,7 +11,7 @@ from assay.controller.effects.effect_journal import derive_effect_id
 from assay.fabric.comparison.cabling_tickets import make_cabling_tickets
 from assay.fabric.comparison.compare import FabricComparison
 from assay.lifecycle.decisions.lost_cordons import find_cordon_effect
-from assay.lifecycle.decisions.requirements import judge_state_requirements
+from assay.lifecycle.decisions.required_checks import judge_state_requirements
 from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.model.entries.decision_entries import DecisionEntry
 from assay.model.ledger_entry import LedgerEntry, derive_id

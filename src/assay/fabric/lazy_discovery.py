@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from assay.fabric.discovery import DiscoveredCable, DiscoveredDevice, FabricDiscovery
 from assay.fabric.link_rates_and_states import parse_rate
-from assay.fabric.readers.port_listing import PortEnds, check_has_cables, format_port, join_ends
+from assay.fabric.readers.link_end_matching import PortEnds, check_has_cables, format_port, join_ends
 from assay.model.fabric.ports_and_cables import DeviceKind, PortId
 
 PortRow = tuple[str, str, str, str]

@@ -18,7 +18,7 @@ from assay.fabric.discovery import FabricDiscovery
 from assay.fabric.health.scan_facts import COUNTERS_COMMAND, FIRST_SCAN_REASON, make_earlier_channel
 from assay.fabric.readers.format_detection import read_tool_output, read_topology
 from assay.fabric.readers.lid_addresses import read_addresses, resolve_port_guids
-from assay.fabric.readers.port_listing import find_stderr_problems
+from assay.fabric.readers.truncated_output import find_stderr_problems
 from assay.fabric.topology.design_compiler import compile_topology
 from assay.model.clock import Clock, SystemClock
 from assay.model.errors import AssayError

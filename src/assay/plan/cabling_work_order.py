@@ -1,15 +1,12 @@
 """The cables to move, as a work order. A fabric is compiled cable by cable only where its structure changes.
 
 What of a design's list of single cables counts for a work order.
-
-Adapters that are replaced: other GUIDs at the same rails, on the same cables.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterator
 from typing import Literal
 
 from assay.fabric.topology.compiled_topology import DesignedDevice
@@ -17,8 +14,13 @@ from assay.fabric.topology.design_compiler import compile_topology
 from assay.model.fabric.design_cables_and_partitions import ExplicitCable, ExplicitEnd
 from assay.model.fabric.fabric_design import FabricDesign
 from assay.model.fleet import Fleet
-from assay.model.node import Node
-from assay.plan.cable_moves import CablingJob, CablingJobKind, plan_cable_moves
+from assay.plan.cable_moves_and_adapter_replacements import (
+    CablingJob,
+    CablingJobKind,
+    find_adapter_nodes,
+    find_adapter_replacements,
+    plan_cable_moves,
+)
 
 ListedEnds = tuple[tuple[str, int, str], tuple[str, int, str]]
 
@@ -32,11 +34,6 @@ def describe_listed_cables(design: FabricDesign, fleet: Fleet) -> list[object]:
         (name, fleet.nodes[name].hca_guids) for name in sorted(find_adapter_nodes(design.cables)) if name in fleet.nodes
     ]
     return [sorted(map(_ends, design.cables)), named, adapters]
-
-
-def find_adapter_nodes(cables: Iterable[ExplicitCable]) -> set[str]:
-    """Return whose adapters listed cables may name: `n0001 mlx5_0` is one of n0001."""
-    return {end.device.partition(" ")[0] for cable in cables for _, end in cable.ends}
 
 
 def find_listed_changes(old: FabricDesign, new: FabricDesign) -> Iterator[CablingJob]:
@@ -63,55 +60,6 @@ def _ends(cable: ExplicitCable) -> ListedEnds:
 
 def _format_end(end: ExplicitEnd) -> str:
     return f"{end.device} port {end.port}"
-
-
-def find_adapter_replacements(before: Fleet, after: Fleet) -> tuple[list[CablingJob], Fleet]:
-    """Return the replacements, and the fleet as it was before but with the new adapters in it.
-
-    A GUID that is known at another place as well is no replacement but a move, which is left for the cables to tell.
-    """
-    touched = [node for name, node in after.nodes.items() if _differs(before, name, node)]
-    if not touched:
-        return [], before
-    old, new = _guids(before), _guids(after)
-    nodes, jobs = dict(before.nodes), []
-    designs = {
-        name: design
-        for design in after.designs.values()
-        for name in (*find_adapter_nodes(design.cables), *design.node_names())
-    }
-    for node in touched:
-        pairs = zip(before.nodes[node.name].hca_guids, node.hca_guids, strict=False)
-        fresh = {rail: two for rail, two in enumerate(pairs) if two[0] not in new and two[1] not in old}
-        nodes[node.name] = _with_new_guids(before.nodes[node.name], fresh)
-        if fresh and node.name in designs:
-            jobs.append(_job(designs[node.name], after, node, fresh))
-    return jobs, replace(before, nodes=nodes)
-
-
-def _differs(before: Fleet, name: str, node: Node) -> bool:
-    return name in before.nodes and before.nodes[name].hca_guids != node.hca_guids
-
-
-def _guids(fleet: Fleet) -> set[str]:
-    return {guid for node in fleet.nodes.values() for guid in node.hca_guids}
-
-
-def _with_new_guids(node: Node, fresh: dict[int, tuple[str, str]]) -> Node:
-    guids = tuple(fresh[rail][1] if rail in fresh else guid for rail, guid in enumerate(node.hca_guids))
-    return replace(node, hca_guids=guids)
-
-
-def _job(design: FabricDesign, fleet: Fleet, node: Node, fresh: dict[int, tuple[str, str]]) -> CablingJob:
-    steps = (f"{node.name} ({node.rack} U{node.u}): replace", *_steps(design, fleet, node, fresh), "their cables stay")
-    return CablingJob(design.name, "device-changes", steps, (node.name,), (node.rack, node.u))
-
-
-def _steps(design: FabricDesign, fleet: Fleet, node: Node, fresh: dict[int, tuple[str, str]]) -> Iterator[str]:
-    names = {hca.rail: hca.name for hca in fleet.spec_of(node.name).hcas}
-    for rail, (was, will) in fresh.items():
-        label = design.hca_label.format(rail=rail)
-        yield f"{names.get(rail, f'rail {rail}')}{f', port {label}' if label else ''}: {was} by {will}"
 
 
 CABLE_TIERS: tuple[Literal["node_leaf", "leaf_spine", "spine_core"], ...] = ("node_leaf", "leaf_spine", "spine_core")

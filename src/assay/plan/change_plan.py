@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from assay.model.backtest import BacktestReport
 from assay.model.text_lists import format_count
-from assay.plan.cable_moves import CablingJob, nodes_losing_links
+from assay.plan.cable_moves_and_adapter_replacements import CablingJob, nodes_losing_links
 from assay.plan.cabling_work_order import plan_cabling_jobs
 from assay.plan.check_reruns import CheckRerun, StaleCheckFinder, list_check_reruns
 from assay.plan.current_fleet_state import FleetFacts, NodeStanding, find_node_standing
@@ -30,7 +30,8 @@ from assay.plan.policy_changes import (
     compare_responses,
 )
 from assay.plan.refusals import PlanRefusal, RefusalCase, find_refusals
-from assay.plan.rollout import NodeRollout, RolloutPlan, compute_rollout_capacity, plan_rollout, rack_key
+from assay.plan.rollout import NodeRollout, RolloutPlan, compute_rollout_capacity, plan_rollout
+from assay.plan.rollout_waves import note_mixed_racks
 from assay.plan.spec_changes import (
     ConfigurationChange,
     FirmwareChange,
@@ -53,7 +54,7 @@ def list_plan_notes(
     return (
         *_note_breaker(after, standings, following),
         *_note_unread_settings(settings),
-        *_note_mixed_racks(after, planned),
+        *note_mixed_racks(after, planned.schedule),
     )
 
 
@@ -84,20 +85,6 @@ def _note_unread_settings(settings: Iterable[ConfigurationChange]) -> Iterator[s
         if not one.seen_by:
             many = format_count(len(one.nodes), "node")
             yield f"no check reads {one.setting.field} of the spec: nobody will see whether {many} became so"
-
-
-def _note_mixed_racks(after: FleetRevision, planned: RolloutPlan) -> Iterator[str]:
-    """Tell of racks that are one machine, which runs on two versions while its nodes go in turn."""
-    fleet, waves = after.fleet, planned.schedule.waves
-    turns = Counter({(rack_key(fleet.nodes[name]), wave.number) for wave in waves for name in wave.nodes})
-    racks = Counter(rack for rack, _ in turns)
-    machines = {rack_key(node): node.spec for node in fleet.nodes.values() if fleet.node_specs[node.spec].rack}
-    mixed = [rack for rack, count in racks.items() if count > 1 and rack in machines]
-    if mixed:
-        most = max(racks[rack] for rack in mixed)
-        kinds = ", ".join(sorted({machines[rack] for rack in mixed}))
-        why = f"rack_concurrent lets so few nodes of a rack go at once ({after.policy_line('limits.rack_concurrent')})"
-        yield f"{format_count(len(mixed), 'rack')} ({kinds}), each one machine, will run mixed over {most} waves: {why}"
 
 
 @dataclass(frozen=True)

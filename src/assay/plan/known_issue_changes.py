@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from fnmatch import fnmatchcase
 
+from assay.lifecycle.decisions.known_issues import find_known_issue
 from assay.model.outcome import RecordedOutcome
-from assay.model.specs.known_issues import find_known_issue
 from assay.plan.fleet_revision import FleetRevision
 
 

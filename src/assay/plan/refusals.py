@@ -10,12 +10,12 @@ from typing import TypeVar
 from assay.lifecycle.decisions.blast_radius_limits import count_allowed_out
 from assay.model.node import Node
 from assay.model.text_lists import format_count, format_nodes
-from assay.plan.cable_moves import CablingJob, nodes_losing_links
+from assay.plan.cable_moves_and_adapter_replacements import CablingJob, nodes_losing_links
 from assay.plan.current_fleet_state import FleetFacts, NodeStanding
 from assay.plan.drift_response import DriftResponse
 from assay.plan.fleet_revision import FleetRevision
 from assay.plan.inventory_changes import InventoryChanges
-from assay.plan.rollout import rack_key
+from assay.plan.rollout_waves import rack_key
 
 K = TypeVar("K", str, tuple[str, str])
 

@@ -14,10 +14,10 @@ from assay.plan.current_fleet_state import FleetFacts, NodeStanding
 from assay.plan.repair_routes import ServiceRoute, StayEstimate, estimate_stays, find_repair_route
 from assay.plan.rollout_waves import (
     BlockedNodes,
-    RackKey,
     RolloutCandidate,
     RolloutCapacity,
     WaveSchedule,
+    rack_key,
     schedule_waves,
 )
 from assay.plan.spec_differences import SpecPair
@@ -125,11 +125,6 @@ def compute_rollout_capacity(
         racks={rack: limits.rack_concurrent - out_of_rack[rack] for rack in racks},
         restarts_per_hour=limits.reboots_per_hour,
     )
-
-
-def rack_key(node: Node) -> RackKey:
-    """Return what counts as one rack."""
-    return node.site, node.rack
 
 
 def _candidate(change: NodeRollout, way: RolloutRoute) -> RolloutCandidate:

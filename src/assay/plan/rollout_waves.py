@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+
+from assay.model.node import Node
+from assay.model.text_lists import format_count
+from assay.plan.fleet_revision import FleetRevision
 
 RackKey = tuple[str, str]
 
@@ -170,3 +174,22 @@ def _wave(number: int, canary: bool, nodes: list[RolloutCandidate], room: Rollou
         hours=longest + max(0, restarts - 1) // room.restarts_per_hour,
         node_hours=sum(one.hours for one in nodes),
     )
+
+
+def rack_key(node: Node) -> RackKey:
+    """Return what counts as one rack."""
+    return node.site, node.rack
+
+
+def note_mixed_racks(after: FleetRevision, schedule: WaveSchedule) -> Iterator[str]:
+    """Yield a note on racks that are one machine, which runs on two versions while its nodes go in turn."""
+    fleet, waves = after.fleet, schedule.waves
+    turns = Counter({(rack_key(fleet.nodes[name]), wave.number) for wave in waves for name in wave.nodes})
+    racks = Counter(rack for rack, _ in turns)
+    machines = {rack_key(node): node.spec for node in fleet.nodes.values() if fleet.node_specs[node.spec].rack}
+    mixed = [rack for rack, count in racks.items() if count > 1 and rack in machines]
+    if mixed:
+        most = max(racks[rack] for rack in mixed)
+        kinds = ", ".join(sorted({machines[rack] for rack in mixed}))
+        why = f"rack_concurrent lets so few nodes of a rack go at once ({after.policy_line('limits.rack_concurrent')})"
+        yield f"{format_count(len(mixed), 'rack')} ({kinds}), each one machine, will run mixed over {most} waves: {why}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from assay.model.reading import ReadingTree, absent, value
-from assay.probe.host import count_cpu_list
+from assay.probe.cpu import count_cpu_list
 from assay.probe.node_access import LazyTree, NodeRoot, leaf_for_error
 
 HUGE = "/sys/kernel/mm/hugepages"

@@ -2,7 +2,7 @@
 
 The inventory variable `workloads` names the entry point. A plug-in finds its own settings in the node's
 `other_variables`; if its class has a `settings_model` (pydantic), `assay check` validates them. An adapter writes its
-reasons with the prefix `assay:` and undoes only cordons that have it (model/cordon_reason.py).
+reasons with the prefix `assay:` and undoes only cordons that have it (model/cordon_reason_checksum.py).
 """
 
 from __future__ import annotations

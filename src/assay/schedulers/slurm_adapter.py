@@ -1,8 +1,8 @@
 """The scheduler `slurm`: cordons, drains and reads nodes with Slurm's own programs.
 
-A cordon is a drain with a tagged reason (model/cordon_reason.py). With `slurm_cordon: reservation` it is a reservation
-that only we may use. Slurm can neither compare and set, nor keep two reasons: a drain that somebody sets in the
-milliseconds between our reading and our order is overwritten. Earlier ones stay.
+A cordon is a drain with a tagged reason (model/cordon_reason_checksum.py). With `slurm_cordon: reservation` it is a
+reservation that only we may use. Slurm can neither compare and set, nor keep two reasons: a drain that somebody sets in
+the milliseconds between our reading and our order is overwritten. Earlier ones stay.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 
-from assay.model.cordon_reason import is_our_reason, tag_reason
+from assay.model.cordon_reason_checksum import is_our_reason, tag_reason
 from assay.model.errors import AssayError
 from assay.model.specs.node_settings import NodeSettings
 from assay.schedulers import slurm_reservation

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from assay.model.cordon_reason import display_reason, is_our_reason
+from assay.model.cordon_reason_checksum import display_reason, is_our_reason
 from assay.schedulers.scheduler_adapter import CustomerJob
 from assay.schedulers.slurm_client import read_user_name
 from assay.schedulers.slurm_jobs import JOB_NAME_PREFIX

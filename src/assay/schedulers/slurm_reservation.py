@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from assay.model.cordon_reason import display_reason, is_untampered, prefix_reason, tag_reason
+from assay.model.cordon_reason_checksum import display_reason, is_untampered, prefix_reason, tag_reason
 from assay.schedulers.slurm_client import SlurmClient, read_user_name
 from assay.schedulers.slurm_json import SlurmNode
 

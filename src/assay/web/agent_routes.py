@@ -10,8 +10,8 @@ from starlette.routing import BaseRoute, Route
 
 from assay.model.errors import AssayError
 from assay.model.specs.fault_catalog import FaultCatalog
-from assay.web.agent_batch import BatchRefused, parse_batch
 from assay.web.app_state import AppState
+from assay.web.batch_validation import BatchRefused, parse_batch
 from assay.web.http_replies import make_refusal, read_body
 from assay.web.tokens_and_rate_limits import RateLimiter, read_bearer_token
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from assay.controller.context import ControllerContext
 from assay.controller.fleet_reload import CurrentContext
-from assay.web.batch_intake import BatchIntake
+from assay.web.batch_writer import BatchWriter
 from assay.web.tokens_and_rate_limits import AgentTokens
 
 
@@ -17,7 +17,7 @@ class AppState:
 
     current: CurrentContext
     tokens: AgentTokens
-    intake: BatchIntake
+    intake: BatchWriter
     report: Callable[[str], None] = lambda _: None
 
     @property

@@ -27,7 +27,7 @@ from assay.controller.fleet_reload import CurrentContext
 from assay.model.errors import AssayError
 from assay.web import agent_routes, alertmanager_webhook
 from assay.web.app_state import AppState
-from assay.web.batch_intake import BatchIntake
+from assay.web.batch_writer import BatchWriter
 from assay.web.http_replies import reply_internal_error, reply_refusal
 from assay.web.tokens_and_rate_limits import AgentTokens
 
@@ -89,7 +89,7 @@ def serve(current: CurrentContext, listen: ListenConfig, report: Callable[[str],
     with _open_listener(listen) as listener:
         enroll_nodes(current.context)
         gc.freeze()  # the fleet is long-lived: collections that scan it would delay every batch
-        tokens, intake = AgentTokens(current.context.fleet.root, report), BatchIntake(current, report)
+        tokens, intake = AgentTokens(current.context.fleet.root, report), BatchWriter(current, report)
         state = AppState(current, tokens, intake, report)
         scheme, (host, port) = "https" if tls else "http", listener.getsockname()[:2]
         report(f"listens on {scheme}://{f'[{host}]' if ':' in host else host}:{port}")

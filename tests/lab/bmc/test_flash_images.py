@@ -19,7 +19,7 @@ from assay.lab.bmc.firmware_flash import (
     start_flash,
     start_refused_flash,
 )
-from assay.lab.bmc.image_upload import parse_multipart_form
+from assay.lab.bmc.image_upload_and_task_monitor import parse_multipart_form
 from assay.lab.bmc.power_transitions import apply_elapsed_time
 from assay.lab.bmc.redfish_errors import RedfishErrorResponse
 from assay.lab.firmware_images import IMAGES, make_image

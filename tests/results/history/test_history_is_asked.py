@@ -7,7 +7,7 @@ from datetime import date, timedelta
 import pytest
 
 from assay.results.flaky_and_noise_rules import WINDOW_RUNS
-from assay.results.history.flaky_and_noise import query_flaky_checks, query_noise
+from assay.results.history.flaky_and_noise_queries import query_flaky_checks, query_noise
 from assay.results.history.queries import OutcomeQuery, query_outcomes, query_pool_rates, query_turns
 
 OTHER = "suites/production/test_nic.py::test_link"

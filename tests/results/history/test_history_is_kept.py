@@ -195,10 +195,10 @@ def test_what_a_killed_one_left_is_swept_away(reports, said) -> None:
 
 
 def test_a_run_for_which_little_memory_does_not_do_gets_more(reports, said, monkeypatch) -> None:
-    monkeypatch.setattr("assay.results.history.parquet_files.WRITE_MEMORY_LIMITS", ("1MB", "1GB"))
+    monkeypatch.setattr("assay.results.history.duckdb_memory.WRITE_MEMORY_LIMITS", ("1MB", "1GB"))
     reports.kept([said("fail", node=f"n{i}", reason=f"{i:0500}") for i in range(5000)])
     assert len(everything(reports)) == 5000
-    monkeypatch.setattr("assay.results.history.parquet_files.WRITE_MEMORY_LIMITS", ("1MB",))
+    monkeypatch.setattr("assay.results.history.duckdb_memory.WRITE_MEMORY_LIMITS", ("1MB",))
     with pytest.raises(AssayError, match="Out of Memory"):
         reports.kept([said("fail", node=f"n{i}", reason=f"{i:0500}") for i in range(5000)], timedelta(days=1))
 

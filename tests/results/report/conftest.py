@@ -12,7 +12,7 @@ import pytest
 from assay.fleet.fleet_loader import load_fleet
 from assay.model.fleet import Fleet
 from assay.model.outcome import Outcome, SuiteRun
-from assay.results.report.latest_outcomes import LatestOutcomes
+from assay.results.report.latest_outcomes_reader import LatestOutcomes
 from assay.results.report.overview_model import FleetOverview, build_overview
 from assay.results.store.writer import OutcomeWriter
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as some
 from slurm_cluster import free_ports, needs_slurm
 from slurm_room import adapter
 
-from assay.model.cordon_reason import display_reason, is_our_reason, is_untampered, prefix_reason, tag_reason
+from assay.model.cordon_reason_checksum import display_reason, is_our_reason, is_untampered, prefix_reason, tag_reason
 from assay.model.errors import AssayError
 from assay.schedulers.slurm_json import expand_host_list, parse_jobs, parse_nodes
 from assay.schedulers.slurm_node_status import find_slurm_cordon, is_closed_in_slurm, occupies_node

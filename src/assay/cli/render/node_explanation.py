@@ -6,23 +6,35 @@ requires, and failures that decide nothing. `describe_recent_news`: faults witho
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from assay.cli.node_lookup import format_ago
 from assay.cli.workspace import Workspace
 from assay.model.entries.decision_entries import DecisionEntry
 from assay.model.text_lists import format_count
+from assay.model.timestamps import format_second
 
 if TYPE_CHECKING:
+    from rich.tree import Tree
+
     from assay.ledger.store import Ledger
-    from assay.lifecycle.decisions.requirements import RequirementResult
+    from assay.lifecycle.decisions.required_checks import RequirementResult
     from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
     from assay.lifecycle.node_state import NodeState
     from assay.model.outcome import RecordedOutcome
 
 JsonObject = dict[str, Any]
 MIB = 1024 * 1024
+
+_EFFECT_TEXTS = {"intent": "started", "done": "done, not yet verified", "unknown": "ended with unknown result"}
+_EFFECT_COLOURS = {"verified": "green", "failed": "red", "unknown": "yellow"}
+_RECORD_TEXTS = {
+    "ticket": "a technician was asked for",
+    "cordon": "[yellow]cordoned again[/]",
+    "withdraw": "the pending transition was withdrawn",
+    "release": "the hold ended",
+}
 
 
 def build_decision_chain(ledger: Ledger, state: NodeState, last: int) -> list[JsonObject]:
@@ -82,7 +94,7 @@ def describe_requirements(workspace: Workspace, state: NodeState) -> JsonObject:
 
     Both are empty for a node that the inventory no longer has, and for a state that the policy no longer has.
     """
-    from assay.lifecycle.decisions.requirements import judge_state_requirements
+    from assay.lifecycle.decisions.required_checks import judge_state_requirements
 
     snapshot = _make_snapshot(workspace, state)
     if snapshot is None:
@@ -139,7 +151,7 @@ def _list_undecided_failures(snapshot: FleetSnapshot, node: NodeSnapshot) -> Ite
 
 def _reason_undecided(snapshot: FleetSnapshot, node: NodeSnapshot, recorded: RecordedOutcome) -> str:
     """Return why a failure decides nothing, "" if it decides."""
-    from assay.model.specs.known_issues import find_known_issue
+    from assay.lifecycle.decisions.known_issues import find_known_issue
 
     if recorded.outcome.verdict == "fail" and recorded.outcome.check in snapshot.observing_checks:
         return "observed only"
@@ -193,3 +205,56 @@ def _format_agent(agent: JsonObject, when: str) -> Iterator[str]:
         yield f"no kernel log: {agent['log']}"
     if agent["nvml"] and agent["nvml"] != "not asked for":
         yield f"no GPU events: {agent['nvml']}"
+
+
+def build_explanation_tree(status: dict[str, Any], chain: list[dict[str, Any]], notes: Iterable[str]) -> Tree:
+    """Return the answer as a tree: who holds the node, what it waits for, and its decisions with their causes."""
+    from rich.markup import escape
+    from rich.tree import Tree
+
+    since = f"since {format_second(status['since'])}: {escape(status['because'])}"
+    tree = Tree(f"[bold]{status['node']}[/] is in [bold]{status['state']}[/] {since}")
+    if hold := status["held"]:
+        until = f" until {format_second(hold['until'])} UTC" if hold["until"] else ""
+        since = f"since {format_second(hold['since'])}{until}"
+        tree.add(f"[yellow]held by {escape(hold['who'])}[/] {since}: {escape(hold['reason'])}")
+    if request := status["asked"]:
+        who, why = escape(request["who"]), escape(request["reason"])
+        at = format_second(request["since"])
+        tree.add(f"[yellow]{who} asked for {escape(request['to'])}[/] at {at}: {why}")
+    if pending := status["pending"]:
+        next_ = "stays cordoned" if pending["to"] == status["state"] else f"will go to {pending['to']}"
+        tree.add(f"[yellow]{next_}[/], waits for {escape(', '.join(pending['waiting_for']))}")
+    for decision in chain:
+        _add_causes(tree.add(_format_headline(decision)), decision)
+    for note in [*status["returned"], *notes]:
+        tree.add(f"[yellow]now[/] {escape(note)}")
+    return tree
+
+
+def _format_headline(decision: dict[str, Any]) -> str:
+    at = format_second(decision["at"])
+    if decision["timing"] == "record":
+        if decision["remedy"] == "wait":
+            return f"{at}  [yellow]not yet to {decision['to']}[/]"
+        return f"{at}  {_RECORD_TEXTS.get(decision['remedy'], 'recorded, no action')}"
+    if decision["from"] == decision["to"]:
+        return f"{at}  [bold]{decision['remedy']}[/], the state stays"
+    arrow = f"[bold]{decision['from']} → {decision['to']}[/]"
+    return f"{at}  {arrow}{' when idle' if decision['timing'] == 'pending' else ''}"
+
+
+def _add_causes(branch: Tree, decision: dict[str, Any]) -> None:
+    from rich.markup import escape
+
+    for cause in decision["because"]:
+        leaf = branch.add(f"[dim]because of[/] {cause['kind']}: {escape(cause['text'])}")
+        if cause.get("evidence"):
+            at = format_second(cause["evidence_at"])
+            leaf.add(f"[dim]evidence {cause['evidence'][:12]} of {at}, run {cause['run']}[/]")
+    branch.add(f"[dim]by the rule[/] {escape(decision['rule'])}")
+    for effect in decision["effects"]:
+        colour = _EFFECT_COLOURS.get(effect["standing"], "dim")
+        reason = f": {escape(effect['reason'])}" if effect["reason"] else ""
+        text = _EFFECT_TEXTS.get(effect["standing"], effect["standing"])
+        branch.add(f"[dim]effect[/] {effect['action']} [{colour}]{text}[/] {format_second(effect['at'])}{reason}")

@@ -16,7 +16,7 @@ from assay.model.errors import AssayError
 from assay.model.text_lists import format_count
 from assay.model.timestamps import format_duration, format_minute, parse_time
 from assay.model.traced_values import format_value
-from assay.results.history.flaky_and_noise import FlakyCheck, MeasurementNoise, query_flaky_checks, query_noise
+from assay.results.history.flaky_and_noise_queries import FlakyCheck, MeasurementNoise, query_flaky_checks, query_noise
 from assay.results.history.parquet_files import history_folder
 from assay.results.history.queries import (
     HistoryExtent,

@@ -8,7 +8,7 @@ from assay.controller.context import ControllerContext
 from assay.controller.ingest.silent_nodes import record_answers
 from assay.fabric.comparison.compare import FabricComparison
 from assay.fabric.scan import format_fabric_subject, judge_scan, run_fabric_scan
-from assay.lifecycle.decisions.requirements import judge_state_requirements, list_due_phases
+from assay.lifecycle.decisions.required_checks import judge_state_requirements, list_due_phases
 from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.model.entries.fault_entries import ObservationFailedEntry
 from assay.model.errors import AssayError

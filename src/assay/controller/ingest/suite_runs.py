@@ -9,7 +9,7 @@ from pathlib import Path
 from assay.controller.cache.fleet_state import FleetStateCache
 from assay.controller.context import ControllerContext
 from assay.harness.runs.run_validation import RunResult, run_validation
-from assay.lifecycle.decisions.requirements import list_due_phases
+from assay.lifecycle.decisions.required_checks import list_due_phases
 from assay.lifecycle.fleet_snapshot import FleetSnapshot
 from assay.lifecycle.node_state import NodeState
 from assay.model.specs.check_catalog_and_gates import Phase

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from assay.fabric.discovery import AGGREGATION_NODE, DiscoveredCable, DiscoveredDevice, FabricDiscovery
 from assay.fabric.lazy_discovery import LazyDiscovery, PortRow, PortRows, diff_rows
 from assay.fabric.link_rates_and_states import is_slower, parse_rate
-from assay.fabric.readers.port_listing import PortEnds, format_port, join_ends
+from assay.fabric.readers.link_end_matching import PortEnds, format_port, join_ends
 from assay.fabric.topology.compiled_topology import CompiledTopology
 from assay.model.fabric.ports_and_cables import PortId
 

@@ -49,7 +49,8 @@ from assay.fabric.readers.ibdiagnet_sections import (
     read_sections,
     read_text,
 )
-from assay.fabric.readers.port_listing import check_has_cables, find_stderr_problems, format_port
+from assay.fabric.readers.link_end_matching import check_has_cables, format_port
+from assay.fabric.readers.truncated_output import find_stderr_problems
 from assay.model.fabric.design_cables_and_partitions import FULL_MEMBER_BIT
 from assay.model.fabric.ports_and_cables import DeviceKind, PortId
 

@@ -24,13 +24,12 @@ import re
 
 from assay.fabric.discovery import DiscoveredDevice, FabricDiscovery, PortFacts
 from assay.fabric.link_rates_and_states import parse_port_state, rate_from_lanes
-from assay.fabric.readers.port_listing import (
+from assay.fabric.readers.link_end_matching import PortListing, format_port
+from assay.fabric.readers.truncated_output import (
     SWITCHLIKE,
-    PortListing,
     find_port_gaps,
     find_product,
     find_truncated_switches,
-    format_port,
     number_lines,
 )
 from assay.model.fabric.ports_and_cables import PortId, normalize_guid

@@ -22,10 +22,10 @@ import re
 
 from assay.fabric.discovery import FabricDiscovery, PortFacts
 from assay.fabric.link_rates_and_states import parse_port_state, rate_from_lanes
-from assay.fabric.readers.port_listing import (
+from assay.fabric.readers.link_end_matching import PortListing
+from assay.fabric.readers.truncated_output import (
     NO_ANSWER,
     SWITCHLIKE,
-    PortListing,
     find_port_gaps,
     find_product,
     find_truncated_switches,

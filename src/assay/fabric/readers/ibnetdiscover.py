@@ -31,14 +31,8 @@ import re
 from assay.fabric.discovery import DiscoveredDevice, FabricDiscovery
 from assay.fabric.lazy_discovery import DeviceHead, LazyDiscovery, PortRow
 from assay.fabric.link_rates_and_states import parse_rate
-from assay.fabric.readers.port_listing import (
-    NO_ANSWER,
-    PortEnds,
-    check_has_cables,
-    find_stderr_problems,
-    format_port,
-    join_ends,
-)
+from assay.fabric.readers.link_end_matching import PortEnds, check_has_cables, format_port, join_ends
+from assay.fabric.readers.truncated_output import NO_ANSWER, find_stderr_problems
 from assay.model.fabric.ports_and_cables import DeviceKind, PortId, normalize_guid
 from assay.model.gc_pause import pause_gc
 

@@ -35,7 +35,7 @@ from assay.fabric.discovery import (
     merge_port_facts,
 )
 from assay.fabric.readers.perfquery import DATA
-from assay.fabric.readers.port_listing import find_stderr_problems, number_lines
+from assay.fabric.readers.truncated_output import find_stderr_problems, number_lines
 from assay.model.fabric.ports_and_cables import PortId, normalize_guid
 
 NODE = re.compile(r'(Errors|Data Counters) for 0x([0-9a-fA-F]{1,16}) "(.*)"')

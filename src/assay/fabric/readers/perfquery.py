@@ -31,7 +31,7 @@ from assay.fabric.discovery import (
     find_saturated_counters,
     merge_port_facts,
 )
-from assay.fabric.readers.port_listing import find_stderr_problems, find_truncation, number_lines
+from assay.fabric.readers.truncated_output import find_stderr_problems, find_truncation, number_lines
 from assay.model.fabric.ports_and_cables import PortId
 
 HEADER = re.compile(

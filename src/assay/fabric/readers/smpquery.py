@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from assay.fabric.discovery import DiscoveredDevice, FabricDiscovery, PortFacts, merge_port_facts
 from assay.fabric.health.partition_keys import PkeyTable
 from assay.fabric.link_rates_and_states import parse_port_state, rate_from_lanes
-from assay.fabric.readers.port_listing import find_stderr_problems, find_truncation, number_lines
+from assay.fabric.readers.truncated_output import find_stderr_problems, find_truncation, number_lines
 from assay.model.fabric.ports_and_cables import DeviceKind, PortId, normalize_guid
 
 HEADER = re.compile(

@@ -19,7 +19,7 @@ from __future__ import annotations
 import re
 
 from assay.fabric.discovery import FabricDiscovery, FabricEvent
-from assay.fabric.readers.port_listing import find_stderr_problems, find_truncation
+from assay.fabric.readers.truncated_output import find_stderr_problems, find_truncation
 from assay.model.fabric.ports_and_cables import PortId, normalize_guid
 
 LINE = re.compile(

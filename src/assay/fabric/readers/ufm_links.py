@@ -21,8 +21,9 @@ from typing import Any
 
 from assay.fabric.discovery import DiscoveredCable, DiscoveredDevice, FabricDiscovery, PortFacts
 from assay.fabric.link_rates_and_states import SPEEDS, parse_rate, rate_from_lanes
-from assay.fabric.readers.port_listing import check_has_cables, find_stderr_problems, format_port
+from assay.fabric.readers.link_end_matching import check_has_cables, format_port
 from assay.fabric.readers.tolerant_json import load_json
+from assay.fabric.readers.truncated_output import find_stderr_problems
 from assay.model.fabric.ports_and_cables import DeviceKind, PortId, normalize_guid
 
 SIDES = ("source", "destination")

@@ -9,9 +9,9 @@ from assay.fabric.topology.adapters import list_adapters
 from assay.fabric.topology.compiled_topology import CableTable, CompiledTopology, DesignedDevice
 from assay.model.errors import AssayError
 from assay.model.fabric.fabric_design import FabricDesign
-from assay.model.fabric.fat_tree import CableBundle, FatTreeWiring
+from assay.model.fabric.fat_tree_wiring_and_numbering import CableBundle, FatTreeWiring
 from assay.model.fabric.ports_and_cables import Cable
-from assay.model.fabric.switch_tiers import FabricSwitch, SwitchModel
+from assay.model.fabric.switch_settings import FabricSwitch, SwitchModel
 from assay.model.fleet import Fleet
 from assay.model.node import Node
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from assay.harness.judging.evidence_cache import EvidenceCache
 from assay.harness.judging.verdict import CheckContext
+from assay.lifecycle.decisions.known_issues import find_known_issue
 from assay.model.fleet import Fleet
 from assay.model.outcome import Outcome
-from assay.model.specs.known_issues import find_known_issue
 
 if TYPE_CHECKING:
     from assay.harness.judging.failure_artefacts import FailureArtefacts

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from assay.lab.bmc import event_delivery, image_upload, request_handlers
+from assay.lab.bmc import event_delivery, image_upload_and_task_monitor, request_handlers
 from assay.lab.bmc.authentication import BmcAccount
 from assay.lab.bmc.power_transitions import is_bmc_ready
 from assay.lab.bmc.redfish_errors import RedfishErrorResponse, not_found
@@ -38,8 +38,8 @@ WRITE_ROUTES: dict[tuple[str, str], tuple[str, BmcRequestHandler]] = {
     ("PATCH", REDFISH_ROOT + bios.BIOS_SETTINGS): ("ConfigureComponents", bios.patch_settings),
     ("POST", manager_log_services.MANAGER_RESET): ("ConfigureManager", request_handlers.reset_manager),
     ("POST", manager_log_services.CLEAR_LOG): ("ConfigureManager", request_handlers.clear_log),
-    ("POST", update_task_services.SIMPLE_UPDATE): ("ConfigureComponents", image_upload.simple_update),
-    ("POST", update_task_services.PUSH): ("ConfigureComponents", image_upload.push_multipart),
+    ("POST", update_task_services.SIMPLE_UPDATE): ("ConfigureComponents", image_upload_and_task_monitor.simple_update),
+    ("POST", update_task_services.PUSH): ("ConfigureComponents", image_upload_and_task_monitor.push_multipart),
     ("DELETE", f"{LOGIN}/{{}}"): ("Login", request_handlers.log_out),
     ("POST", REDFISH_ROOT + account_service.ACCOUNTS): ("ConfigureUsers", request_handlers.create_account),
     ("PATCH", f"{REDFISH_ROOT}{account_service.ACCOUNTS}/{{}}"): ("ConfigureSelf", request_handlers.change_account),
@@ -121,7 +121,7 @@ async def _handle_read(machine: VirtualBmc, view: ResourceView, request: Request
 
 async def _monitor(view: ResourceView, ident: str) -> Response:
     try:
-        return await image_upload.read_task_monitor(view, ident)
+        return await image_upload_and_task_monitor.read_task_monitor(view, ident)
     except LookupError:
         raise not_found(f"{MONITORS}/{ident}") from None
 

@@ -17,7 +17,7 @@ from assay.lifecycle.decisions.pending_decisions import (
     propose_pending_changes,
 )
 from assay.lifecycle.decisions.proposals import Proposal, grant_proposal, refuse_proposal
-from assay.lifecycle.decisions.transition_rules import propose_transitions
+from assay.lifecycle.decisions.state_transitions import propose_transitions
 from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.model.decision import Decision, DecisionCause
 from assay.model.errors import AssayError

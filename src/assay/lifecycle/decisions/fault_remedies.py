@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from assay.lifecycle.decisions.proposals import Proposal
-from assay.lifecycle.decisions.requirements import list_entry_actions
+from assay.lifecycle.decisions.required_checks import list_entry_actions
 from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.lifecycle.node_state import FaultRecord, NodeState
 from assay.model.decision import REPAIR_ACTIONS, DecisionCause

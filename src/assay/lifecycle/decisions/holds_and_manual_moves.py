@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from assay.lifecycle.decisions.proposals import Proposal
-from assay.lifecycle.decisions.requirements import (
+from assay.lifecycle.decisions.required_checks import (
     are_entry_actions_verified,
     judge_state_requirements,
     list_entry_actions,

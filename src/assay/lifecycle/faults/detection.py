@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from assay.lifecycle.decisions.requirements import settled_since
+from assay.lifecycle.decisions.required_checks import settled_since
 from assay.lifecycle.faults.counting_and_correlation import FaultCorrelator, FaultCounter
 from assay.lifecycle.faults.sightings import (
     FaultSighting,

@@ -2,7 +2,7 @@
 
 The rules describe a rail-optimised fat tree of two or three tiers. Nodes fill scalable units in order; a unit has as
 many nodes as a leaf has `down` ports. Unit `s` has one leaf per rail, and node `n` uses port `down[n]` of each leaf, so
-rail `r` of every node meets on leaf `r`. The class docstrings in switch_tiers.py describe the tiers above.
+rail `r` of every node meets on leaf `r`. The class docstrings in switch_settings.py describe the tiers above.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from assay.model.fabric.design_cables_and_partitions import (
     SparePorts,
     expand_node_names,
 )
-from assay.model.fabric.fat_tree import FatTreeWiring, find_wiring_conflicts
-from assay.model.fabric.switch_tiers import (
+from assay.model.fabric.fat_tree_wiring_and_numbering import FatTreeWiring, find_wiring_conflicts
+from assay.model.fabric.switch_settings import (
     PLACEHOLDER,
     CableLengths,
     CableRates,

@@ -5,7 +5,7 @@ An entry excuses a `fail`, never an `error`. From 00:00 UTC of `expires` on it e
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, date, datetime
 from fnmatch import fnmatchcase
 from typing import Annotated, Any, Literal, NamedTuple
@@ -14,7 +14,6 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from assay.model.errors import ConflictError, FieldConflict
 from assay.model.node import Node
-from assay.model.outcome import Outcome
 from assay.model.specs.spec_document import SpecDocument, StrictModel
 
 GlobPattern = Annotated[str, Field(min_length=1)]
@@ -131,21 +130,6 @@ class KnownIssues(SpecDocument):
         if found := list(_find_catch_all(self.issues)):
             raise ConflictError(*found)
         return self
-
-
-def find_known_issue(
-    issues: Collection[KnownIssue], outcome: Outcome, node: Node | None, now: datetime
-) -> KnownIssue | None:
-    """Return the known issue that excuses an outcome at `now`, None if the outcome counts. All of assay asks here.
-
-    Only the verdict `fail` can be excused. `node` is the node of the outcome's subject, None for a rack or fabric. Of
-    several issues, the one that expires last is returned.
-    """
-    if outcome.verdict != "fail" or not issues:
-        return None
-    failure = ExcuseCandidate.from_node(outcome.check, outcome.subject, node)
-    current = (issue for issue in issues if now < issue.expires_at and issue.match.matches(failure))
-    return max(current, key=lambda issue: issue.expires, default=None)
 
 
 def _find_catch_all(issues: Iterable[KnownIssue]) -> Iterator[FieldConflict]:

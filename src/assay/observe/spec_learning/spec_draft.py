@@ -12,8 +12,8 @@ from typing import Any
 import yaml
 
 from assay.model.specs.node_spec import MetricLimit
-from assay.observe.spec_learning.learned_entries import learn_entries
-from assay.observe.spec_learning.observed_node import DraftEntry, ObservedNode, read_typed_value
+from assay.observe.spec_learning.evidence_lookup import DraftEntry, ObservedNode, read_typed_value
+from assay.observe.spec_learning.spec_values_from_evidence import learn_entries
 
 GPUS, HCAS = ("probe", "gpu", "devices"), ("probe", "hca")
 LIMIT_FACTS: dict[str, tuple[tuple[str, ...], tuple[str, ...], str]] = {  # limit → parts, reading of each, unit

@@ -11,14 +11,13 @@ from pathlib import Path
 
 from assay.model.outcome import SuiteRun
 from assay.model.text_lists import fold_names, format_count, format_list
-from assay.results.comparison.flaky_and_shifted import (
+from assay.results.comparison.flaky_changes import (
     MAX_FLAKY_CANDIDATES,
     FlakyOutcome,
-    MeasurementShift,
     find_flaky_outcomes,
-    find_shifts,
     is_every_candidate_read,
 )
+from assay.results.comparison.measurement_shifts import MeasurementShift, find_shifts
 from assay.results.comparison.run_comparison import CHANGE_KINDS, WORSE_KINDS, ChangeKind, OutcomeChange, RunComparison
 from assay.results.outcome_lines import SUBJECT_WIDTH, escape_control, format_places, shorten_check, verdict_word
 from assay.results.run_summary import normalise_reason

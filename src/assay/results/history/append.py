@@ -12,6 +12,7 @@ from assay.model.errors import AssayError
 from assay.model.outcome import SuiteRun
 from assay.results.history import parquet_files
 from assay.results.history.compaction import compact_days
+from assay.results.history.duckdb_memory import run_with_memory_limit
 from assay.results.history.parquet_files import (
     HISTORY_TABLES,
     RunExport,
@@ -19,7 +20,6 @@ from assay.results.history.parquet_files import (
     history_folder,
     hold_write_lock,
     move_into_place,
-    run_with_memory_limit,
 )
 from assay.results.store.reader import StoredRun
 from assay.results.store.run_lookup import list_runs

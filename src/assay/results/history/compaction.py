@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from assay.results.history import parquet_files
+from assay.results.history.duckdb_memory import run_with_memory_limit
 from assay.results.history.parquet_files import (
     COMPACTED_PREFIX,
     DAY_PREFIX,
@@ -23,7 +24,6 @@ from assay.results.history.parquet_files import (
     ParquetFile,
     hold_write_lock,
     move_into_place,
-    run_with_memory_limit,
 )
 
 if TYPE_CHECKING:

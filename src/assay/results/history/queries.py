@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any
 from assay.model.errors import AssayError
 from assay.model.outcome import CheckVerdict, FailureArtefact, Measurement, Outcome, RecordedOutcome
 from assay.results.history import parquet_files
-from assay.results.history.parquet_files import ARTEFACTS_TABLE, MEASUREMENTS_TABLE, OUTCOMES_TABLE, connect_duckdb
+from assay.results.history.duckdb_memory import connect_duckdb
+from assay.results.history.parquet_files import ARTEFACTS_TABLE, MEASUREMENTS_TABLE, OUTCOMES_TABLE
 
 if TYPE_CHECKING:
     from types import TracebackType

@@ -19,8 +19,7 @@ from typing import Any
 from assay.model.fleet import Fleet
 from assay.model.outcome import CheckSubject, FailureArtefact, Measurement
 from assay.model.traced_values import format_value
-from assay.results.report.latest_outcomes import AbnormalOutcome, HolderStatus, StatusCount
-from assay.results.report.latest_outcomes_schema import (
+from assay.results.report.latest_outcomes_database import (
     FAILING,
     KNOWN,
     ON_TRIAL,
@@ -30,6 +29,7 @@ from assay.results.report.latest_outcomes_schema import (
     UNKNOWN,
     suite_area,
 )
+from assay.results.report.latest_outcomes_reader import AbnormalOutcome, HolderStatus, StatusCount
 
 MAX_ATTACHED_BYTES = 64 << 20
 """Size of all attachments of a report; further artefacts are only named, with their digests."""

@@ -15,8 +15,8 @@ from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
 from assay.model.node import Node
 from assay.results.report.cluster_statistics import EVERYWHERE_GROUP, UNRELATED_GROUP, TraitGroup, explain_failures
-from assay.results.report.latest_outcomes import LatestOutcomes
-from assay.results.report.latest_outcomes_schema import FAILING, PASSING, UNKNOWN
+from assay.results.report.latest_outcomes_database import FAILING, PASSING, UNKNOWN
+from assay.results.report.latest_outcomes_reader import LatestOutcomes
 from assay.results.report.status_changes import StatusChange
 
 GUID_BATCH_DIGITS = 14

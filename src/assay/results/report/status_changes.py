@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from assay.results.report.latest_outcomes import LatestOutcomes, ReportedRun
-from assay.results.report.latest_outcomes_schema import FAILING, PASSING, UNKNOWN
+from assay.results.report.latest_outcomes_database import FAILING, PASSING, UNKNOWN
+from assay.results.report.latest_outcomes_reader import LatestOutcomes, ReportedRun
 
 DAY_S = 86400.0
 

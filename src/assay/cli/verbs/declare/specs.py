@@ -32,7 +32,7 @@ def learn(
     from assay.fleet.repository_tree import WorkingFolder
     from assay.fleet.suite_source import parse_suites
     from assay.observe.evidence_store import EvidenceStore
-    from assay.observe.spec_learning.observed_node import ObservedNode
+    from assay.observe.spec_learning.evidence_lookup import ObservedNode
     from assay.observe.spec_learning.spec_draft import draft_node_spec
 
     workspace = Workspace(fleet.resolve())

@@ -24,7 +24,7 @@ from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.observe.agent_delivery import ClockOffset, build_delivered_evidence
 from assay.observe.last_seen import DeliveryPosition
 from assay.observe.transports.push_transport import store_pushed_document
-from assay.web.agent_batch import AgentBatch
+from assay.web.batch_validation import AgentBatch
 
 LISTENING_NOTE_S = 2.0
 MAX_BATCHES_AT_ONCE = 200
@@ -51,7 +51,7 @@ class PendingBatch:
             self.acknowledged.set_result(result)
 
 
-class BatchIntake:
+class BatchWriter:
     """One thread that writes batches, with the current fleet. `report` shows a line to people when writing fails."""
 
     def __init__(self, current: CurrentContext, report: Callable[[str], None] = lambda _: None) -> None:

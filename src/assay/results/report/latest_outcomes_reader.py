@@ -13,7 +13,7 @@ from typing import Any
 
 from assay.model.errors import AssayError
 from assay.model.outcome import FailureArtefact, Measurement
-from assay.results.report.latest_outcomes_schema import ON_TRIAL_PASSING, PASSING, fold_run, open_latest_tables
+from assay.results.report.latest_outcomes_database import ON_TRIAL_PASSING, PASSING, fold_run, open_latest_tables
 from assay.results.store.reader import StoredRun
 from assay.results.store.schema import transaction
 

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 from assay.model.errors import FieldConflict
 from assay.model.fabric.design_cables_and_partitions import parse_port_range
-from assay.model.fabric.switch_tiers import CoreTier, LeafTier, SpineTier, SwitchModel, TierName
+from assay.model.fabric.switch_settings import CoreTier, LeafTier, SpineTier, SwitchModel, TierName
 
 
 class CableBundle(NamedTuple):

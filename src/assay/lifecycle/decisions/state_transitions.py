@@ -9,7 +9,7 @@ from assay.lifecycle.decisions.fault_remedies import has_recurred, make_fault_ca
 from assay.lifecycle.decisions.known_issues import make_failure_cause
 from assay.lifecycle.decisions.pending_decisions import pending_policy_path, pending_rule_name
 from assay.lifecycle.decisions.proposals import Proposal
-from assay.lifecycle.decisions.requirements import (
+from assay.lifecycle.decisions.required_checks import (
     RequirementResult,
     are_entry_actions_verified,
     judge_state_requirements,

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from assay.lifecycle.decisions.known_issues import find_known_issue
 from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.lifecycle.node_state import NodeState
 from assay.model.clock import MAX_CLOCK_SKEW
 from assay.model.outcome import RecordedOutcome
 from assay.model.specs.check_catalog_and_gates import CheckDeclaration, Phase
-from assay.model.specs.known_issues import KnownIssue, find_known_issue
+from assay.model.specs.known_issues import KnownIssue
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.specs.policy_sections import PhaseRequirement
 from assay.model.timestamps import format_duration, hours, parse_time

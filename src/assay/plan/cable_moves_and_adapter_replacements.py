@@ -1,6 +1,7 @@
-"""Plugs to move where the structure of a fabric changes: the old design is taken for what is found.
+"""Plugs to move where the structure of a fabric changes, and adapters that are replaced on their cables.
 
-One piece of work on a fabric, as a technician gets it.
+To find the moves, the old design is taken for what is found. An adapter is replaced if it has another GUID at the same
+rail and on the same cable.
 
 Which plug of each cable moves: of the ways to turn one chain of cables into another, the one with the least walking.
 
@@ -11,14 +12,18 @@ cable can be paired with the one before it or the one after, so there are two wa
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from assay.fabric.comparison.compare import compare_cabling
 from assay.fabric.comparison.discrepancy import CablePair, CablingDiscrepancy
 from assay.fabric.discovery import DiscoveredCable, DiscoveredDevice, FabricDiscovery
 from assay.fabric.topology.compiled_topology import CompiledTopology, DesignedDevice
+from assay.model.fabric.design_cables_and_partitions import ExplicitCable
+from assay.model.fabric.fabric_design import FabricDesign
 from assay.model.fabric.ports_and_cables import Cable, CableEnd, PortId
+from assay.model.fleet import Fleet
+from assay.model.node import Node
 
 CablingJobKind = Literal["swap", "move", "lay", "take-out", "device-moves", "device-changes", "rate", "length"]
 
@@ -198,3 +203,57 @@ def _rate(new: CompiledTopology, cable: Cable) -> str:
 
 def _found(device: DesignedDevice) -> DiscoveredDevice:
     return DiscoveredDevice(device.guid, device.kind, device.ports, device.description)
+
+
+def find_adapter_nodes(cables: Iterable[ExplicitCable]) -> set[str]:
+    """Return whose adapters listed cables may name: `n0001 mlx5_0` is one of n0001."""
+    return {end.device.partition(" ")[0] for cable in cables for _, end in cable.ends}
+
+
+def find_adapter_replacements(before: Fleet, after: Fleet) -> tuple[list[CablingJob], Fleet]:
+    """Return the replacements, and the fleet as it was before but with the new adapters in it.
+
+    A GUID that is known at another place as well is no replacement but a move, which is left for the cables to tell.
+    """
+    touched = [node for name, node in after.nodes.items() if _differs(before, name, node)]
+    if not touched:
+        return [], before
+    old, new = _guids(before), _guids(after)
+    nodes, jobs = dict(before.nodes), []
+    designs = {
+        name: design
+        for design in after.designs.values()
+        for name in (*find_adapter_nodes(design.cables), *design.node_names())
+    }
+    for node in touched:
+        pairs = zip(before.nodes[node.name].hca_guids, node.hca_guids, strict=False)
+        fresh = {rail: two for rail, two in enumerate(pairs) if two[0] not in new and two[1] not in old}
+        nodes[node.name] = _with_new_guids(before.nodes[node.name], fresh)
+        if fresh and node.name in designs:
+            jobs.append(_job(designs[node.name], after, node, fresh))
+    return jobs, replace(before, nodes=nodes)
+
+
+def _differs(before: Fleet, name: str, node: Node) -> bool:
+    return name in before.nodes and before.nodes[name].hca_guids != node.hca_guids
+
+
+def _guids(fleet: Fleet) -> set[str]:
+    return {guid for node in fleet.nodes.values() for guid in node.hca_guids}
+
+
+def _with_new_guids(node: Node, fresh: dict[int, tuple[str, str]]) -> Node:
+    guids = tuple(fresh[rail][1] if rail in fresh else guid for rail, guid in enumerate(node.hca_guids))
+    return replace(node, hca_guids=guids)
+
+
+def _job(design: FabricDesign, fleet: Fleet, node: Node, fresh: dict[int, tuple[str, str]]) -> CablingJob:
+    steps = (f"{node.name} ({node.rack} U{node.u}): replace", *_steps(design, fleet, node, fresh), "their cables stay")
+    return CablingJob(design.name, "device-changes", steps, (node.name,), (node.rack, node.u))
+
+
+def _steps(design: FabricDesign, fleet: Fleet, node: Node, fresh: dict[int, tuple[str, str]]) -> Iterator[str]:
+    names = {hca.rail: hca.name for hca in fleet.spec_of(node.name).hcas}
+    for rail, (was, will) in fresh.items():
+        label = design.hca_label.format(rail=rail)
+        yield f"{names.get(rail, f'rail {rail}')}{f', port {label}' if label else ''}: {was} by {will}"

@@ -10,7 +10,7 @@ from typing import Any
 
 from assay.model.specs.firmware_bundle import FirmwareBundle
 from assay.model.specs.node_spec import HostSpec
-from assay.observe.spec_learning.observed_node import DraftEntry, ObservedNode, read_typed_value, typed_value
+from assay.observe.spec_learning.evidence_lookup import DraftEntry, ObservedNode, read_typed_value, typed_value
 
 CHOSEN_BY_PEOPLE = ("services", "modules", "sysctls")  # a node has hundreds; people choose those that matter
 HOST_REVIEW = "host: keep what all nodes like this one must have, and add the services, modules and sysctls that matter"

@@ -1,4 +1,4 @@
-"""Finds flaky checks and shifted measurements among the changes of two runs, from the files of earlier runs.
+"""Finds measurements that shifted between two runs by more than they usually vary in the files of earlier runs.
 
 The rules are in `results.flaky_and_noise_rules`.
 """
@@ -9,21 +9,18 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from statistics import median
 
-from assay.model.outcome import VERDICTS
 from assay.model.traced_values import format_value
 from assay.results.comparison.paired_runs import PAIRED_FROM_NEW
-from assay.results.comparison.run_comparison import ChangeKind, RunComparison
+from assay.results.comparison.run_comparison import RunComparison
 from assay.results.flaky_and_noise_rules import (
     MIN_VALUES,
     NOISE_FACTOR,
     WINDOW_RUNS,
     MeasurementSeries,
     NoiseFloors,
-    count_flaky_turns,
     estimate_noise,
     estimate_noise_floors,
     exceeds_noise,
@@ -33,78 +30,27 @@ from assay.results.outcome_lines import SUBJECT_WIDTH, shorten_check
 from assay.results.store.reader import StoredRun
 from assay.results.store.run_lookup import open_newest_first
 
-FLAKY_CANDIDATE_KINDS: tuple[ChangeKind, ...] = (
-    "new_failure",
-    "fixed",
-    "still_failing",
-    "newly_unknown",
-    "judged_again",
-)
-MAX_FLAKY_CANDIDATES = 50_000
-CheckSubjectKey = tuple[str, str]
-"""Check and subject."""
-
-
-@dataclass(frozen=True, slots=True)
-class FlakyOutcome:
-    """A check on a subject whose verdict turned `count_flaky_turns` times in the last `runs` runs that judged it."""
-
-    check: str
-    subject: str
-    flips: int
-    runs: int
-
-    @property
-    def line(self) -> str:
-        """One line for people."""
-        turns = f"turned {self.flips} times in {self.runs} runs"
-        return f"{self.subject:<{SUBJECT_WIDTH}} {shorten_check(self.check)}  {turns}"
-
-
-def find_flaky_outcomes(comparison: RunComparison, earlier: Sequence[Path]) -> list[FlakyOutcome]:
-    """Return the flaky outcomes among those that changed or still fail, those that turned most often first.
-
-    Only the first MAX_FLAKY_CANDIDATES changes are examined; `is_every_candidate_read` says whether those were all.
-    More changes than that are a wave of failures, in which flaky checks matter little.
-    """
-    candidates = islice(comparison.changes(*FLAKY_CANDIDATE_KINDS), MAX_FLAKY_CANDIDATES)
-    keys = {(change.check, change.subject) for change in candidates}
-    flaky = [
-        FlakyOutcome(*key, turns, len(verdicts))
-        for key, verdicts in read_judgements([*earlier, comparison.paths[1]], keys).items()
-        if (turns := count_flaky_turns(verdicts))
-    ]
-    return sorted(flaky, key=lambda outcome: (-outcome.flips, outcome.subject, outcome.check))
-
-
-def is_every_candidate_read(comparison: RunComparison) -> bool:
-    """Return whether all candidates for flaky outcomes were examined."""
-    return sum(comparison.counts[kind] for kind in FLAKY_CANDIDATE_KINDS) <= MAX_FLAKY_CANDIDATES
-
-
-def read_judgements(runs: Sequence[Path], keys: Iterable[CheckSubjectKey]) -> dict[CheckSubjectKey, list[str]]:
-    """Return the last WINDOW_RUNS passes and failures of each check and subject in these runs, newest first."""
-    verdicts_of: dict[CheckSubjectKey, list[str]] = {key: [] for key in keys}
-    for stored in open_newest_first(runs):
-        left = json.dumps([key for key, verdicts in verdicts_of.items() if len(verdicts) < WINDOW_RUNS])
-        if left == "[]":
-            break
-        for check, subject, verdict in stored.connection.execute(_JUDGED, (left,)):
-            verdicts_of[check, subject].append(VERDICTS[verdict])
-    return verdicts_of
-
-
-_JUDGED = f"""
-SELECT c.name, s.name, o.verdict
-FROM subject s CROSS JOIN outcome o ON o.subject = s.id CROSS JOIN check_ c ON c.id = o.check_
-WHERE s.name IN (SELECT json_extract(value, '$[1]') FROM json_each(?1))
-  AND (c.name, s.name) IN (SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]') FROM json_each(?1))
-  AND o.verdict IN ({VERDICTS.index("pass")}, {VERDICTS.index("fail")})
-"""
-
-
 MAX_SHIFT_CANDIDATES = 5000
 """Only the largest shifts are examined closely."""
+_NODES = """
+SELECT DISTINCT node FROM new.subject s WHERE EXISTS (SELECT 1 FROM new.measurement m WHERE m.subject = s.id)
+"""
+_VALUES = """
+SELECT c.name, s.name, m.n, g.name, m.value, d.digest
+FROM subject s CROSS JOIN measurement m ON m.subject = s.id CROSS JOIN outcome o USING (subject, check_)
+JOIN check_ c ON c.id = m.check_ JOIN gauge g ON g.id = m.gauge LEFT JOIN document d ON d.id = o.document
+WHERE s.{} IN (SELECT value FROM json_each(?)) AND abs(m.value) < 9e999
+"""
+_CANDIDATES = f"""
+SELECT c1.name, s1.name, m.n, g.name, g.unit, m.value, p.value
+FROM {PAIRED_FROM_NEW} CROSS JOIN new.measurement m ON m.subject = n.subject AND m.check_ = n.check_
+CROSS JOIN old.measurement p ON p.subject = o.subject AND p.check_ = o.check_ AND p.n = m.n
+CROSS JOIN new.gauge g ON g.id = m.gauge CROSS JOIN old.gauge h ON h.id = p.gauge AND h.name = g.name
+CROSS JOIN check_new c1 ON c1.id = n.check_ CROSS JOIN usual u ON u.check_ = c1.name AND u.name = g.name
+CROSS JOIN subject_new s1 ON s1.id = n.subject
+WHERE abs(m.value - p.value) > {NOISE_FACTOR} * u.noise AND abs(m.value) < 9e999
+ORDER BY abs(m.value - p.value) / u.noise DESC LIMIT {MAX_SHIFT_CANDIDATES}
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,27 +131,6 @@ def _read_values(
     """
     for *series, value, digest in stored.connection.execute(_VALUES.format(column), (json.dumps(sorted(places)),)):
         yield MeasurementSeries(*series), digest or stored.run.id, value
-
-
-_NODES = """
-SELECT DISTINCT node FROM new.subject s WHERE EXISTS (SELECT 1 FROM new.measurement m WHERE m.subject = s.id)
-"""
-_VALUES = """
-SELECT c.name, s.name, m.n, g.name, m.value, d.digest
-FROM subject s CROSS JOIN measurement m ON m.subject = s.id CROSS JOIN outcome o USING (subject, check_)
-JOIN check_ c ON c.id = m.check_ JOIN gauge g ON g.id = m.gauge LEFT JOIN document d ON d.id = o.document
-WHERE s.{} IN (SELECT value FROM json_each(?)) AND abs(m.value) < 9e999
-"""
-_CANDIDATES = f"""
-SELECT c1.name, s1.name, m.n, g.name, g.unit, m.value, p.value
-FROM {PAIRED_FROM_NEW} CROSS JOIN new.measurement m ON m.subject = n.subject AND m.check_ = n.check_
-CROSS JOIN old.measurement p ON p.subject = o.subject AND p.check_ = o.check_ AND p.n = m.n
-CROSS JOIN new.gauge g ON g.id = m.gauge CROSS JOIN old.gauge h ON h.id = p.gauge AND h.name = g.name
-CROSS JOIN check_new c1 ON c1.id = n.check_ CROSS JOIN usual u ON u.check_ = c1.name AND u.name = g.name
-CROSS JOIN subject_new s1 ON s1.id = n.subject
-WHERE abs(m.value - p.value) > {NOISE_FACTOR} * u.noise AND abs(m.value) < 9e999
-ORDER BY abs(m.value - p.value) / u.noise DESC LIMIT {MAX_SHIFT_CANDIDATES}
-"""
 
 
 def _find_candidates(
