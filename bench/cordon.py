@@ -29,7 +29,7 @@ from assay.controller.context import ControllerContext
 from assay.controller.ingest.silent_nodes import list_sources, open_last_seen
 from assay.fleet.fleet_loader import load_fleet
 from assay.ledger.store import Ledger
-from assay.lifecycle import ledger_entries
+from assay.lifecycle import decision_and_fault_entries
 from assay.lifecycle.faults.detection import FaultObservation
 from assay.model.clock import SystemClock
 from assay.model.ledger_entry import LedgerEntry
@@ -83,7 +83,7 @@ def _make_context(root: Path) -> ControllerContext:
     context = ControllerContext(fleet, ledger, EvidenceStore(home / "evidence"), clock, home, root / "reports")
     ledger.append(
         *(
-            ledger_entries.make_enrolled_entry(node.name, node.pool, "production", clock.now())
+            decision_and_fault_entries.make_enrolled_entry(node.name, node.pool, "production", clock.now())
             for node in fleet.nodes.values()
         )
     )
@@ -148,7 +148,7 @@ def _make_fault(context: ControllerContext, name: str) -> LedgerEntry:
         f"fault-{name}", name, FAULT, f"{context.fleet.nodes[name].subject}/gpu0", treatment.severity, treatment.blame,
         treatment.remedy, 1, at, at, "as planted", {"kernel": "b:1"}, (at,),
     )  # fmt: skip
-    return ledger_entries.make_fault_entry(fault, now)
+    return decision_and_fault_entries.make_fault_entry(fault, now)
 
 
 def _read_states() -> dict[str, str]:

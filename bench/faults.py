@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from assay.cli.surrounding_fleet import load_surrounding_catalog
-from assay.controller.ingest.log_classification import classify_log
+from assay.cli.verbs.evidence.faults import classify_log
 from assay.fleet.fleet_loader import load_fleet
 from assay.lifecycle.faults.detection import detect_faults
 from assay.lifecycle.node_state import FaultRecord, NodeState

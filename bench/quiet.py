@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from assay.controller.cache.fleet_state import FleetStateCache
+from assay.controller.cache.fleet_snapshot_cache import FleetStateCache
 from assay.controller.context import ControllerContext
 from assay.controller.enrollment import enroll_nodes
 from assay.controller.fleet_reload import FleetReloader
@@ -25,7 +25,7 @@ from assay.fabric.topology.design_compiler import compile_topology
 from assay.fleet.fleet_loader import load_fleet
 from assay.harness.selection.declared_checks import DeclaredOutcomes
 from assay.ledger.store import Ledger
-from assay.lifecycle import ledger_entries
+from assay.lifecycle import decision_and_fault_entries
 from assay.lifecycle.faults.detection import FaultObservation
 from assay.lifecycle.faults.recovery import FaultClearance
 from assay.model.evidence import EvidenceDocument
@@ -130,8 +130,8 @@ def _history(fleet: Fleet, name: str) -> Iterator[LedgerEntry]:
             f"fault-{name}-{number}", name, "gpu.xid.13", f"{fleet.nodes[name].subject}/gpu{number}", "informational",
             "application", "none", 1, seen, seen, "a kernel of theirs", mark, (),
         )  # fmt: skip
-        yield ledger_entries.make_fault_entry(fault, at)
-        yield ledger_entries.make_cleared_entry(
+        yield decision_and_fault_entries.make_fault_entry(fault, at)
+        yield decision_and_fault_entries.make_cleared_entry(
             name, FaultClearance(fault.id, "not seen again for 24 h"), at + timedelta(days=1)
         )
 

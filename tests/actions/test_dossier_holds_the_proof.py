@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from lab_room import Room, wish
 
 from assay.actions import dossier
-from assay.actions.rma.dossier_archive import MANIFEST_NAME, build_zip, locate_dossier, locate_photo_folder, read_zip
 from assay.actions.rma.dossier_build import read_dossier
 from assay.actions.rma.dossier_photos import read_photos
+from assay.actions.rma.dossier_zip import MANIFEST_NAME, build_zip, locate_dossier, locate_photo_folder, read_zip
 from assay.lifecycle.faults.sightings import map_parts_by_pci
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument
@@ -182,7 +182,7 @@ CHILD = """
 import pickle, sys
 sys.path[:0] = [{tests!r}]
 from pathlib import Path
-from assay.actions.rma.dossier_archive import build_zip
+from assay.actions.rma.dossier_zip import build_zip
 from assay.observe.evidence_store import write_atomically
 place, number = Path(sys.argv[1]), 0
 while True:

@@ -11,7 +11,7 @@ import pytest
 
 from assay.actions import dossier
 from assay.actions.action import EffectIntent
-from assay.actions.rma.dossier_archive import read_zip
+from assay.actions.rma.dossier_zip import read_zip
 from assay.controller.context import ControllerContext
 from assay.controller.effects.effect_journal import derive_effect_id, make_intent_entry
 from assay.fleet.fleet_loader import load_fleet

@@ -7,12 +7,12 @@ from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from assay.controller.cache.fleet_state import FleetStateCache
+from assay.controller.cache.fleet_snapshot_cache import FleetStateCache
 from assay.controller.context import ControllerContext
 from assay.fleet.fleet_loader import load_fleet
 from assay.harness.selection.declared_checks import list_declared_outcomes
 from assay.ledger.store import Ledger
-from assay.lifecycle import ledger_entries
+from assay.lifecycle import decision_and_fault_entries
 from assay.lifecycle.faults.detection import FaultObservation
 from assay.lifecycle.outstanding_effects import list_outstanding_effects
 from assay.model.errors import AssayError
@@ -68,7 +68,10 @@ class Site:
             FLEET, self.ledger, store, self.clock, home, home / "reports", lambda _: self.far, self.said.append
         )
         self.ledger.append(
-            *(ledger_entries.make_enrolled_entry(name, FLEET.nodes[name].pool, "production", START) for name in NODES)
+            *(
+                decision_and_fault_entries.make_enrolled_entry(name, FLEET.nodes[name].pool, "production", START)
+                for name in NODES
+            )
         )
 
     def later(self, **span: float) -> None:
@@ -81,7 +84,7 @@ class Site:
             f"f{number}", name, what, subject, treatment.severity, treatment.blame, treatment.remedy, 1, at, at,
             "as planted", {"kernel": f"b:{number}"}, (at,),
         )  # fmt: skip
-        self.ledger.append(ledger_entries.make_fault_entry(seen, self.clock.at))
+        self.ledger.append(decision_and_fault_entries.make_fault_entry(seen, self.clock.at))
 
     def say(self, kind: str, name: str, **body: str) -> None:
         body = {"who": "ann", "reason": "as planted"} | body

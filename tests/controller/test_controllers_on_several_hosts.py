@@ -13,7 +13,7 @@ import pytest
 from ledger.forks import Forked
 from quiet_site import FLEET, NODES, Site
 
-from assay.controller.cache.fleet_state import FleetStateCache
+from assay.controller.cache.fleet_snapshot_cache import FleetStateCache
 from assay.controller.ingest import fault_recording
 from assay.controller.ingest.fault_recording import record_agent_faults
 from assay.controller.rack_leases import LeasedRackAssignment

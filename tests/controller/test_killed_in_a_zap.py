@@ -15,7 +15,7 @@ from act_once import desk_of
 from lab_room import Room, lab_room
 
 from assay.controller.effects.effect_journal import EFFECT_KINDS
-from assay.lifecycle import ledger_entries
+from assay.lifecycle import decision_and_fault_entries
 from assay.model.ledger_entry import LedgerEntry
 
 SCRIPT = Path(__file__).parent / "act_once.py"
@@ -40,7 +40,7 @@ def owed(room: Room) -> Room:
     decision |= {"remedy": "", "because": [], "blockers": []}
     moved = {"from": "seatrial", "to": "zap", "decision": "d1"}
     desk_of(room.root).ledger.append(
-        ledger_entries.make_enrolled_entry(NODE, "h100-a", "seatrial", now),
+        decision_and_fault_entries.make_enrolled_entry(NODE, "h100-a", "seatrial", now),
         LedgerEntry("d1", now.isoformat(), "decision", NODE, decision),
         LedgerEntry("t1", now.isoformat(), "transition", NODE, moved),
     )

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from assay.controller.cache.fleet_state import FleetStateCache
+from assay.controller.cache.fleet_snapshot_cache import FleetStateCache
 from assay.controller.context import ControllerContext
 from assay.fleet.fleet_loader import load_fleet
 from assay.ledger.store import Ledger
-from assay.lifecycle import ledger_entries
+from assay.lifecycle import decision_and_fault_entries
+from assay.lifecycle.decision_and_fault_entries import make_fault_entries
 from assay.lifecycle.decisions.decide import decide
-from assay.lifecycle.ledger_entries import make_fault_entries
 from assay.model.evidence import EvidenceDocument
 from assay.model.outcome import Outcome, SuiteRun
 from assay.observe.evidence_store import EvidenceStore
@@ -50,7 +50,9 @@ class Then:
 def failing_at(root: Path, now: datetime) -> ControllerContext:
     """Return the desk of a fleet whose node n0003, in production, is too hot."""
     ledger = Ledger.open(root / "ledger.sqlite")
-    ledger.append(ledger_entries.make_enrolled_entry("n0003", "h100-a", "production", now - timedelta(days=9)))
+    ledger.append(
+        decision_and_fault_entries.make_enrolled_entry("n0003", "h100-a", "production", now - timedelta(days=9))
+    )
     at = (now - timedelta(minutes=1)).isoformat()
     hot = Outcome(HEAT, "h100-a/n0003/gpu0", "n0003", "fail", "98 °C", "gpu.thermal", ("production",), evidence_at=at)
     ledger.record(SuiteRun("run-1", at), [hot])

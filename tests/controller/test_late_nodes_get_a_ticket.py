@@ -9,7 +9,7 @@ import pytest
 
 from assay.controller.desired_tickets import list_desired_tickets
 from assay.fleet.fleet_loader import load_fleet
-from assay.lifecycle import ledger_entries
+from assay.lifecycle import decision_and_fault_entries
 from assay.lifecycle.decisions.decide import decide
 from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.lifecycle.node_state_projection import project_node_states
@@ -26,13 +26,13 @@ def fleet():
 def tickets(fleet, state, hours):
     """Return the titles of the tickets that are wanted after a node has been so long in a state."""
     policy = next(iter(fleet.policies.values()))
-    log = [ledger_entries.make_enrolled_entry("n0001", "h100-a", state, START)]
+    log = [decision_and_fault_entries.make_enrolled_entry("n0001", "h100-a", state, START)]
     now = START + timedelta(hours=hours)
     for _ in range(2):
         view = NodeSnapshot(fleet.nodes["n0001"], fleet.profile_of("n0001"), project_node_states(log)["n0001"])
         situation = FleetSnapshot(now, policy, (view,))
         for decision in decide(situation):
-            log += ledger_entries.make_decision_entries(policy, view, decision, now)
+            log += decision_and_fault_entries.make_decision_entries(policy, view, decision, now)
     return [ticket.title for ticket in list_desired_tickets(situation, [e for e in log if e.kind == "decision"], {})]
 
 

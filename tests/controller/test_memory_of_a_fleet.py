@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from quiet_site import FLEET, NODES, Site
 
-from assay.controller.cache.fleet_state import FleetStateCache
+from assay.controller.cache.fleet_snapshot_cache import FleetStateCache
 from assay.controller.reconcile_pass import find_busy_nodes, record_decisions
 from assay.harness.selection.declared_checks import DeclaredOutcomes, list_declared_outcomes
 from assay.ledger.store import Ledger
-from assay.lifecycle import ledger_entries
+from assay.lifecycle import decision_and_fault_entries
 from assay.lifecycle.decisions.decide import decide
 from assay.lifecycle.faults.recovery import FaultClearance
 from assay.schedulers.scheduler_adapter import CustomerJob
@@ -75,7 +75,7 @@ def test_a_clock_that_is_put_back_wakes_whoever_has_a_past_that_is_yet_to_come(s
     site.fault(NODES[0], "gpu.xid.13")
     (known,) = memory.node_states()[NODES[0]].faults
     site.ledger.append(
-        ledger_entries.make_cleared_entry(NODES[0], FaultClearance(known.id, "as planted"), site.clock.at)
+        decision_and_fault_entries.make_cleared_entry(NODES[0], FaultClearance(known.id, "as planted"), site.clock.at)
     )
     site.later(hours=2)
     assert memory.build_snapshot().nodes == ()

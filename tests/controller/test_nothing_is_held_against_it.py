@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from assay.controller.cache.fleet_state import FleetStateCache
+from assay.controller.cache.fleet_snapshot_cache import FleetStateCache
 from assay.controller.context import ControllerContext
 from assay.controller.enrollment import enroll_nodes
-from assay.controller.ingest import evidence_collection as looking
+from assay.controller.ingest import node_and_fabric_collection as looking
 from assay.controller.ingest.silent_nodes import record_silence
 from assay.controller.reconcile_pass import observe_nodes, record_decisions
 from assay.fleet.fleet_loader import load_fleet

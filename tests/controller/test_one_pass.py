@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from quiet_site import NODES, Site
 
-from assay.controller.cache.fleet_state import FleetStateCache
-from assay.controller.ingest.evidence_collection import collect_node_evidence, needs_active_checks
+from assay.controller.cache.fleet_snapshot_cache import FleetStateCache
+from assay.controller.ingest.node_and_fabric_collection import collect_node_evidence, needs_active_checks
 from assay.controller.ingest.suite_runs import group_by_due_phases
 from assay.controller.reconcile_pass import (
     MAX_PASSES,
@@ -79,7 +79,7 @@ def test_a_channel_that_falls_silent_is_told_when_it_does_and_not_again(site: Si
         channels = {"probe": next(answers)}
         return {name: EvidenceDocument(name, site.clock.now(), channels) for name in names}
 
-    monkeypatch.setattr("assay.controller.ingest.evidence_collection.collect_evidence", collect)
+    monkeypatch.setattr("assay.controller.ingest.node_and_fabric_collection.collect_evidence", collect)
     told = []
     for _ in range(3):
         site.later(minutes=5)

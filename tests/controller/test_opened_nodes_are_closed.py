@@ -12,7 +12,7 @@ from quiet_site import NODES, Far, Site
 from assay.cli.render.node_explanation import build_decision_chain
 from assay.cli.render.node_status import node_status_as_json
 from assay.controller import reconcile_pass
-from assay.controller.cache.fleet_state import FleetStateCache
+from assay.controller.cache.fleet_snapshot_cache import FleetStateCache
 from assay.controller.effects import effect_journal
 from assay.controller.rack_leases import RackAssignment
 from assay.controller.reconcile_pass import record_decisions, run_outstanding_effects

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.controller.cache.fleet_state import FleetStateCache
+from assay.controller.cache.fleet_snapshot_cache import FleetStateCache
 from assay.controller.context import ControllerContext
 from assay.controller.enrollment import enroll_nodes
 from assay.controller.ingest.silent_nodes import open_last_seen, record_answers, record_listening, record_silence

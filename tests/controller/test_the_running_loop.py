@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from assay.controller import reconcile_loop as looping
-from assay.controller.cache.fleet_state import FleetStateCache
+from assay.controller.cache.fleet_snapshot_cache import FleetStateCache
 from assay.controller.context import ControllerContext
 from assay.controller.fleet_reload import FleetReloader
 from assay.controller.ingest.silent_nodes import list_sources, open_last_seen
@@ -25,7 +25,7 @@ from assay.controller.rack_leases import hold_rack_assignment
 from assay.controller.reconcile_loop import LoopListener, ReconcileLoop
 from assay.fleet.fleet_loader import load_fleet
 from assay.ledger.store import Ledger
-from assay.lifecycle import ledger_entries
+from assay.lifecycle import decision_and_fault_entries
 from assay.lifecycle.faults.detection import FaultObservation
 from assay.model.clock import SystemClock
 from assay.model.cordon_reason_checksum import prefix_reason
@@ -79,7 +79,8 @@ class Running:
         )
         now = datetime.now(UTC)
         enrolled = (
-            ledger_entries.make_enrolled_entry(node.name, node.pool, "production", now) for node in fleet.nodes.values()
+            decision_and_fault_entries.make_enrolled_entry(node.name, node.pool, "production", now)
+            for node in fleet.nodes.values()
         )
         self.ledger.append(*enrolled)
         told = {(node.name, source): True for node in fleet.nodes.values() for source in list_sources(node)}
@@ -120,7 +121,7 @@ class Running:
             f"f-{name}", name, what, subject, treatment.severity, treatment.blame, treatment.remedy, 1,
             format_time(now), format_time(now), "as planted", {"kernel": "b:1"}, (format_time(now),),
         )  # fmt: skip
-        return ledger_entries.make_fault_entry(seen, now)
+        return decision_and_fault_entries.make_fault_entry(seen, now)
 
     def until(self, true: Callable[[], Any]) -> None:
         end = time.monotonic() + 60

@@ -19,7 +19,7 @@ from assay.controller.effects import effect_runner as acting
 from assay.fleet.fleet_loader import load_fleet
 from assay.ledger.leases_and_locks import hold_controller_lock
 from assay.ledger.store import Ledger
-from assay.lifecycle import ledger_entries as lines
+from assay.lifecycle import decision_and_fault_entries as lines
 from assay.model.clock import SystemClock
 from assay.model.errors import AssayError
 from assay.model.ledger_entry import LedgerEntry

@@ -52,7 +52,7 @@ def logs() -> Read:
     catalog = load_surrounding_catalog(ROOT)
 
     def read(content: bytes) -> None:
-        from assay.controller.ingest.log_classification import collect_log_faults
+        from assay.cli.verbs.evidence.faults import collect_log_faults
 
         log, stream = (
             LogReader(io.BytesIO(content).read, catalog.kernel_log_matcher, NOW, "here"),

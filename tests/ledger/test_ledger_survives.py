@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.ledger.entry_reader import read_sqlite_entries
+from assay.ledger.location import read_sqlite_entries
 from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
 from assay.model.ledger_entry import LedgerEntry

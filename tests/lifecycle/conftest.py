@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from assay.lifecycle import ledger_entries
+from assay.lifecycle import decision_and_fault_entries
 from assay.lifecycle.decisions import decide as deciding
 from assay.lifecycle.decisions.required_checks import list_due_phases
 from assay.lifecycle.faults.detection import FaultObservation
@@ -79,7 +79,7 @@ class Paper:
         self.nodes[name] = Node(name, pool, "lab1", rack, 1, f"s-{name}", kind, profile)
         self.outcomes[name] = {}
         self.jobs[name] = ()
-        self.write(ledger_entries.make_enrolled_entry(name, pool, state, self.now))
+        self.write(decision_and_fault_entries.make_enrolled_entry(name, pool, state, self.now))
 
     def write(self, *entries: LedgerEntry) -> None:
         for entry in entries:
@@ -128,7 +128,9 @@ class Paper:
         views = {view.name: view for view in situation.nodes}
         made = decide(situation)
         for decision in made:
-            self.write(*ledger_entries.make_decision_entries(self.policy, views[decision.node], decision, self.now))
+            self.write(
+                *decision_and_fault_entries.make_decision_entries(self.policy, views[decision.node], decision, self.now)
+            )
         self.later(seconds=1)
         return made
 
@@ -179,7 +181,7 @@ class Paper:
         seen = FaultObservation(
             id=f"fault-{self.serial}", node=name, fault_class=fault_class, subject=subject, **plain | other
         )
-        self.write(ledger_entries.make_fault_entry(seen, self.now))
+        self.write(decision_and_fault_entries.make_fault_entry(seen, self.now))
         return seen.id
 
     def effect(self, name: str, standing: str, decision: str, action: str, reason: str = "") -> None:

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from assay.lifecycle import ledger_entries
+from assay.lifecycle import decision_and_fault_entries
 from assay.lifecycle.faults.detection import detect_faults
 from assay.lifecycle.faults.recovery import find_clearances
 from assay.model.evidence import EvidenceDocument
@@ -56,7 +56,7 @@ class Seen:
         paper = self.paper
         story = paper.story("n1")
         found = detect_faults(paper.catalog, paper.policy, paper.nodes["n1"], SPEC, story, evidence, outcomes)
-        paper.write(*(ledger_entries.make_fault_entry(fault, paper.now) for fault in found))
+        paper.write(*(decision_and_fault_entries.make_fault_entry(fault, paper.now) for fault in found))
         return found
 
     def judged(self, verdict="fail", phase="production"):
@@ -172,7 +172,7 @@ def test_a_check_that_passes_again_clears_its_fault_and_may_fail_anew(node):
     paper = node.paper
     (ended,) = find_clearances(paper.story("n1"), paper.outcomes["n1"].values())
     assert ended.fault == first.id
-    paper.write(ledger_entries.make_cleared_entry("n1", ended, paper.now))
+    paper.write(decision_and_fault_entries.make_cleared_entry("n1", ended, paper.now))
     paper.later(minutes=1)
     (second,) = node.judged()
     assert second.id != first.id

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from assay.lifecycle import ledger_entries
+from assay.lifecycle import decision_and_fault_entries
 from assay.lifecycle.faults.detection import detect_faults
 from assay.model.evidence import EvidenceDocument
 from assay.model.reading import value
@@ -27,7 +27,7 @@ def test_a_gauge_that_stays_at_79_is_one_fault_and_another_change_is_another_sig
         tree = {"metric_events": {"lines": value(build_xid_lines(changes, booted=begun - 7200))}}
         evidence = EvidenceDocument("n1", paper.now, {"probe": tree})
         found = detect_faults(paper.catalog, paper.policy, paper.nodes["n1"], SPEC, paper.story("n1"), evidence)
-        paper.write(*(ledger_entries.make_fault_entry(fault, paper.now) for fault in found))
+        paper.write(*(decision_and_fault_entries.make_fault_entry(fault, paper.now) for fault in found))
         return found
 
     (fault,) = look()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assay.lifecycle import ledger_entries
+from assay.lifecycle import decision_and_fault_entries
 from assay.lifecycle.faults.detection import detect_faults
 
 
@@ -19,7 +19,7 @@ def scan_fails(paper, catalog):
             seen = detect_faults(
                 catalog, paper.policy, paper.nodes[name], None, paper.story(name), None, paper.outcomes[name].values()
             )
-            paper.write(*(ledger_entries.make_fault_entry(fault, paper.now) for fault in seen))
+            paper.write(*(decision_and_fault_entries.make_fault_entry(fault, paper.now) for fault in seen))
             found += [fault.fault_class for fault in seen]
             paper.later(minutes=1)
         return found

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from assay.fleet.rules.fault_rule_coverage import list_fault_kinds
-from assay.lifecycle import ledger_entries
+from assay.lifecycle import decision_and_fault_entries
 from assay.lifecycle.faults.detection import detect_faults
 from assay.lifecycle.faults.recovery import find_measured_recoveries, find_quiet_recoveries
 from assay.lifecycle.policy_response import respond_to_fault
@@ -39,7 +39,7 @@ def look(paper):
         found = detect_faults(
             paper.catalog, paper.policy, paper.nodes["n1"], SPEC, paper.story("n1"), evidence(paper, said)
         )
-        paper.write(*(ledger_entries.make_fault_entry(fault, paper.now) for fault in found))
+        paper.write(*(decision_and_fault_entries.make_fault_entry(fault, paper.now) for fault in found))
         return found
 
     return told
@@ -125,7 +125,7 @@ def test_a_number_that_a_check_let_pass_is_a_fault_until_it_is_back_in_bounds(pa
         outcomes = list(paper.outcomes["n1"].values())
         story = paper.story("n1")
         seen = detect_faults(paper.catalog, paper.policy, paper.nodes["n1"], SPEC, story, None, outcomes)
-        paper.write(*(ledger_entries.make_fault_entry(fault, paper.now) for fault in seen))
+        paper.write(*(decision_and_fault_entries.make_fault_entry(fault, paper.now) for fault in seen))
         paper.later(minutes=1)
         return [fault.fault_class for fault in seen], find_measured_recoveries(paper.catalog, story, outcomes)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from assay.lifecycle import ledger_entries
+from assay.lifecycle import decision_and_fault_entries
 from assay.lifecycle.decisions.known_issues import drop_excused_outcomes, select_proving_outcomes
 from assay.lifecycle.decisions.required_checks import judge_state_requirements
 from assay.lifecycle.faults.detection import detect_faults
@@ -39,7 +39,7 @@ def classify(paper: Any, name: str) -> list[str]:
     counted = drop_excused_outcomes(latest, paper.nodes[name], paper.known, paper.observed, paper.now)
     seen = detect_faults(paper.catalog, paper.policy, paper.nodes[name], ANY_SPEC, paper.story(name), None, counted)
     for fault in seen:
-        paper.write(ledger_entries.make_fault_entry(fault, paper.now))
+        paper.write(decision_and_fault_entries.make_fault_entry(fault, paper.now))
     return [fault.fault_class for fault in seen]
 
 

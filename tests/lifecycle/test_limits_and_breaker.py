@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assay.lifecycle import ledger_entries
+from assay.lifecycle import decision_and_fault_entries
 from assay.lifecycle.faults.recovery import FaultClearance
 
 
@@ -134,7 +134,9 @@ def test_a_check_that_still_fails_after_the_wave_is_answered_on_its_new_evidence
     told = held_by_checks(paper)
     for name in list(told)[1:]:
         paper.judge(name, "production")
-        paper.write(ledger_entries.make_cleared_entry(name, FaultClearance(told[name], "passed"), paper.now))
+        paper.write(
+            decision_and_fault_entries.make_cleared_entry(name, FaultClearance(told[name], "passed"), paper.now)
+        )
     assert out(paper.step()) == [], "nobody has looked at the first one since"
     paper.judge("a0", "production", "fail")
     assert out(paper.step()) == ["a0"]
@@ -149,7 +151,7 @@ def test_a_wave_that_lasts_stays_held_whoever_is_looked_at_first(paper):
     paper.fault("a0", "gpu.xid.48")
     assert out(paper.step()) == ["a0"], "what is not of the wave is answered"
     for name, fault in list(told.items())[2:]:
-        paper.write(ledger_entries.make_cleared_entry(name, FaultClearance(fault, "passed"), paper.now))
+        paper.write(decision_and_fault_entries.make_cleared_entry(name, FaultClearance(fault, "passed"), paper.now))
     assert out(paper.step()) == ["a1"], "one of them is no wave"
 
 

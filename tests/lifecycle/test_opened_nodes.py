@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assay.lifecycle import ledger_entries
+from assay.lifecycle import decision_and_fault_entries
 from assay.lifecycle.faults.recovery import FaultClearance
 from assay.lifecycle.outstanding_effects import list_outstanding_effects
 
@@ -152,7 +152,9 @@ def test_a_held_node_is_left_to_who_holds_it(paper, n1):
 def test_what_waits_no_longer_is_not_closed_again(paper, n1):
     assert opens(paper)
     (known,) = paper.story(n1).faults
-    paper.write(ledger_entries.make_cleared_entry(n1, FaultClearance(known.id, "it passes again"), paper.now))
+    paper.write(
+        decision_and_fault_entries.make_cleared_entry(n1, FaultClearance(known.id, "it passes again"), paper.now)
+    )
     paper.step()
     assert owes(paper) == ["uncordon"]
     do(paper, "uncordon")

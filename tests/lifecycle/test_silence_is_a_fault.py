@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import settings as limits
 from hypothesis import strategies as st
 
-from assay.lifecycle import ledger_entries
+from assay.lifecycle import decision_and_fault_entries
 from assay.lifecycle.faults.telemetry_silence import TelemetrySource, judge_silence
 
 MINUTE = timedelta(minutes=1)
@@ -35,9 +35,9 @@ def look(paper, *ears: TelemetrySource):
     """Judge the silence of these sources, and write it down."""
     found = judge_silence(paper.situation(), paper.catalog, ears)
     for lost in found.faults:
-        paper.write(ledger_entries.make_fault_entry(lost, paper.now))
+        paper.write(decision_and_fault_entries.make_fault_entry(lost, paper.now))
     for end in found.clearances:
-        paper.write(ledger_entries.make_cleared_entry("n0", end, paper.now))
+        paper.write(decision_and_fault_entries.make_cleared_entry("n0", end, paper.now))
     return found
 
 

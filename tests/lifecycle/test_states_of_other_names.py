@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from assay.cli.verbs.evidence.slurm_hooks import build_hook_config
 from assay.fleet.fleet_loader import load_fleet
-from assay.lifecycle.slurm_hook_policy import build_hook_config
 
 SMALLEST = Path(__file__).parents[1] / "fleet" / "smallest"
 ROOT = Path(__file__).parents[2]

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from assay.lifecycle import ledger_entries
+from assay.lifecycle import decision_and_fault_entries
 from assay.lifecycle.faults.recovery import FaultClearance
 from assay.lifecycle.outstanding_effects import list_outstanding_effects
 
@@ -26,7 +26,9 @@ def hot(paper):
 
 
 def clear(paper, fault):
-    paper.write(ledger_entries.make_cleared_entry("n1", FaultClearance(fault, "it passes again"), paper.now))
+    paper.write(
+        decision_and_fault_entries.make_cleared_entry("n1", FaultClearance(fault, "it passes again"), paper.now)
+    )
     paper.later(seconds=1)
 
 

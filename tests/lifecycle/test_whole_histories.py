@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
-from assay.lifecycle import ledger_entries
+from assay.lifecycle import decision_and_fault_entries
 from assay.lifecycle.decisions import (
     fault_remedies,
     holds_and_manual_moves,
@@ -137,7 +137,9 @@ class Histories(RuleBasedStateMachine):
     @rule(name=anybody)
     def a_fault_is_over(self, name):
         for known in [known for known in self.paper.story(name).faults if known.is_open][:1]:
-            self.paper.write(ledger_entries.make_cleared_entry(name, FaultClearance(known.id, "over"), self.paper.now))
+            self.paper.write(
+                decision_and_fault_entries.make_cleared_entry(name, FaultClearance(known.id, "over"), self.paper.now)
+            )
         self.check()
 
     @rule(

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from assay.actions.rma.dossier_content import read_firmware_versions
 from assay.cli.render.collected_evidence import describe_collection, print_reading_counts, print_readings
-from assay.controller.ingest.evidence_collection import _list_unanswered
+from assay.controller.ingest.node_and_fabric_collection import _list_unanswered
 from assay.fleet.fleet_loader import load_fleet
 from assay.lifecycle.faults.detection import detect_faults
 from assay.lifecycle.faults.sightings import map_parts_by_pci

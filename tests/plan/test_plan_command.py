@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from assay.ledger.store import Ledger
-from assay.lifecycle import ledger_entries
+from assay.lifecycle import decision_and_fault_entries
 from assay.model.outcome import Measurement, Outcome, SuiteRun
 
 HEAT = "suites/production/test_gpu.py::test_gpu_temperature"
@@ -97,7 +97,7 @@ def test_with_a_ledger_at_hand_history_is_asked(repository) -> None:
     ledger = Ledger.open(repository.root / ".assay/ledger.sqlite")
     ledger.append(
         *(
-            ledger_entries.make_enrolled_entry(f"n{n:04}", "h100-a", "production", now - timedelta(days=9))
+            decision_and_fault_entries.make_enrolled_entry(f"n{n:04}", "h100-a", "production", now - timedelta(days=9))
             for n in range(3, 17)
         )
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assay.model.backtest import BacktestDifference, BacktestReport
+from assay.model.backtest_report import BacktestDifference, BacktestReport
 from assay.plan.current_fleet_state import FleetFacts
 
 LIFECYCLE = "specs/lifecycle/default.yaml:"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assay.model.backtest import MedianDuration
+from assay.model.backtest_report import MedianDuration
 from assay.plan.current_fleet_state import FleetFacts
 from assay.plan.repair_routes import ServiceRoute, estimate_stays, find_shortest_route
 

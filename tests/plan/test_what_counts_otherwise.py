@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from assay.cli.app import app
 from assay.ledger.store import Ledger
-from assay.lifecycle import ledger_entries
+from assay.lifecycle import decision_and_fault_entries
 from assay.model.outcome import Outcome, SuiteRun
 
 HEAT = "suites/production/test_gpu.py::test_gpu_temperature"
@@ -37,7 +37,7 @@ def observing(repository) -> None:
 def remember(root: Path, *runs: dict[str, str]) -> None:
     """Record what the check of heat came to on some nodes, one run after the other."""
     now, ledger = datetime.now(UTC) - timedelta(hours=1), Ledger.open(root / ".assay" / "ledger.sqlite")
-    ledger.append(ledger_entries.make_enrolled_entry("n0003", "h100-a", "production", now))
+    ledger.append(decision_and_fault_entries.make_enrolled_entry("n0003", "h100-a", "production", now))
     for number, verdicts in enumerate(runs):
         at = (now + timedelta(minutes=number)).isoformat()
         made = [

@@ -12,7 +12,7 @@ import pytest
 from site_of_agents import TOKENS
 
 from assay.cli.workspace import Workspace
-from assay.controller.cache.fleet_state import FleetStateCache
+from assay.controller.cache.fleet_snapshot_cache import FleetStateCache
 from assay.controller.context import ControllerContext as Work
 from assay.controller.ingest.fault_recording import record_faults
 from assay.controller.ingest.silent_nodes import record_listening, record_silence

@@ -8,9 +8,9 @@ about: built again, it is the same.
 from __future__ import annotations
 
 from assay.actions.action import ActionContext, EffectFacts, EffectIntent, EffectVerification
-from assay.actions.rma.dossier_archive import locate_dossier
 from assay.actions.rma.dossier_build import read_dossier, write_dossier
 from assay.actions.rma.dossier_content import read_dossier_facts
+from assay.actions.rma.dossier_zip import locate_dossier
 from assay.model.errors import AssayError
 
 patience_s = 0.0

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from assay.actions.rma.dossier_archive import locate_dossier, locate_photo_folder
+from assay.actions.rma.dossier_zip import locate_dossier, locate_photo_folder
 from assay.controller.effects.effect_journal import derive_effect_id
 from assay.fabric.comparison.cabling_tickets import make_cabling_tickets
 from assay.fabric.comparison.compare import FabricComparison

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from assay.controller.cache.ledger_cache import read_node_states
+from assay.controller.cache.node_state_and_outcome_cache import read_node_states
 from assay.controller.context import ControllerContext
-from assay.lifecycle import ledger_entries
+from assay.lifecycle import decision_and_fault_entries
 from assay.model.errors import AssayError
 from assay.model.node import Node
 
@@ -16,7 +16,7 @@ def enroll_nodes(context: ControllerContext) -> None:
     now = context.clock.now()
     context.ledger.append(
         *(
-            ledger_entries.make_enrolled_entry(node.name, node.pool, _read_start_state(context, node), now)
+            decision_and_fault_entries.make_enrolled_entry(node.name, node.pool, _read_start_state(context, node), now)
             for node in new
         )
     )

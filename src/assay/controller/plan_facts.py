@@ -1,16 +1,22 @@
-"""What `assay plan` needs from the ledger: node states, durations, a backtest, and outcomes that would count otherwise.
+"""What `assay plan` needs from the ledger: node states, median durations, a backtest, and outcomes that change meaning.
 
 Plan and trends do not import each other; this module joins them.
 """
 
 from __future__ import annotations
 
-from datetime import datetime
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
 from pathlib import Path
+from statistics import median
 
 from assay.lifecycle.node_state_projection import project_node_states
-from assay.model.backtest import BacktestReport
+from assay.model.backtest_report import BacktestReport, MedianDuration
+from assay.model.entries.effect_entries import EffectIntentEntry, EffectVerifiedEntry
+from assay.model.entries.node_entries import NodeEnrolledEntry, TransitionEntry
 from assay.model.ledger_entry import LedgerEntry
+from assay.model.timestamps import parse_time
 from assay.plan.current_fleet_state import FleetFacts
 from assay.plan.fleet_revision import FleetRevision
 from assay.plan.known_issue_changes import (
@@ -19,9 +25,10 @@ from assay.plan.known_issue_changes import (
     find_counting_changes,
     select_newest_outcomes,
 )
-from assay.trends import durations
 from assay.trends.backtest import find_changed_scopes, read_ledger_entries, read_recent_outcomes, run_backtest
-from assay.trends.revision_comparison import PolicyRevision
+from assay.trends.rejudged_measurements import PolicyRevision
+
+ONE_HOUR = timedelta(hours=1)
 
 
 def load_plan_facts(ledger: Path | str, before: FleetRevision, after: FleetRevision, now: datetime) -> FleetFacts:
@@ -32,8 +39,8 @@ def load_plan_facts(ledger: Path | str, before: FleetRevision, after: FleetRevis
         return FleetFacts(recounts=changes)
     return FleetFacts(
         project_node_states(entries),
-        durations.median_action_durations(entries),
-        durations.median_state_durations(entries),
+        median_action_durations(entries),
+        median_state_durations(entries),
         _run_backtest(ledger, before, after, entries, now),
         changes,
     )
@@ -67,3 +74,42 @@ def _run_backtest(
 
 def _policy_revision(revision: FleetRevision) -> PolicyRevision:
     return PolicyRevision(revision.fleet, revision.policy, revision.catalog)
+
+
+def median_action_durations(entries: Iterable[LedgerEntry]) -> dict[str, MedianDuration]:
+    """Return the median hours from intent to verification of an effect, by action. Failed effects do not count."""
+    started: dict[str, tuple[str, str]] = {}
+    hours: dict[str, list[float]] = defaultdict(list)
+    for entry in entries:
+        if entry.kind == EffectIntentEntry.kind:
+            intent = EffectIntentEntry.read(entry)
+            started.setdefault(intent.effect, (intent.action, entry.at))
+        elif entry.kind == EffectVerifiedEntry.kind:
+            action, at = started.pop(EffectVerifiedEntry.read(entry).effect, ("", ""))
+            if action:
+                hours[action].append(_count_hours(at, entry.at))
+    return _find_medians(hours)
+
+
+def median_state_durations(entries: Iterable[LedgerEntry]) -> dict[str, MedianDuration]:
+    """Return the median hours of the stays in each state that have ended."""
+    stays: dict[str, tuple[str, str]] = {}
+    hours: dict[str, list[float]] = defaultdict(list)
+    for entry in entries:
+        if entry.kind == NodeEnrolledEntry.kind:
+            stays.pop(entry.node, None)  # where the node was before, and since when, is not known
+        elif entry.kind == TransitionEntry.kind:
+            move = TransitionEntry.read(entry)
+            state, since = stays.get(entry.node, ("", ""))
+            if state == move.from_state:
+                hours[state].append(_count_hours(since, entry.at))
+            stays[entry.node] = (move.to_state, entry.at)
+    return _find_medians(hours)
+
+
+def _count_hours(start: str, end: str) -> float:
+    return (parse_time(end) - parse_time(start)) / ONE_HOUR
+
+
+def _find_medians(hours: Mapping[str, list[float]]) -> dict[str, MedianDuration]:
+    return {name: MedianDuration(median(found), len(found)) for name, found in sorted(hours.items())}

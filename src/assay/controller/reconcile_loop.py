@@ -13,11 +13,11 @@ from functools import partial
 from threading import Event
 
 from assay.controller.background_worker import BackgroundWorker, FailureLog, IntervalThrottle
-from assay.controller.cache.fleet_state import FleetStateCache
+from assay.controller.cache.fleet_snapshot_cache import FleetStateCache
 from assay.controller.effects.effect_runner import run_effects
 from assay.controller.enrollment import enroll_nodes
 from assay.controller.fleet_reload import RELOAD_INTERVAL_S, FleetReloader, describe_change
-from assay.controller.ingest.evidence_collection import scan_fabrics
+from assay.controller.ingest.node_and_fabric_collection import scan_fabrics
 from assay.controller.ingest.silent_nodes import read_last_observed, record_silence
 from assay.controller.rack_leases import RackAssignment
 from assay.controller.reconcile_pass import find_busy_nodes, observe_nodes, record_decisions

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
-from assay.controller.cache.fleet_state import FleetStateCache
+from assay.controller.cache.fleet_snapshot_cache import FleetStateCache
 from assay.controller.context import ControllerContext
 from assay.controller.effects.effect_runner import run_effects
 from assay.controller.enrollment import enroll_nodes
-from assay.controller.ingest.evidence_collection import collect_node_evidence, scan_fabrics
 from assay.controller.ingest.fault_recording import record_faults
+from assay.controller.ingest.node_and_fabric_collection import collect_node_evidence, scan_fabrics
 from assay.controller.ingest.part_replacements import record_parts
 from assay.controller.ingest.silent_nodes import record_silence
 from assay.controller.ingest.suite_runs import run_due_suites
 from assay.controller.rack_leases import WHOLE_FLEET, RackAssignment, hold_rack_assignment
 from assay.controller.signed_commit_gate import accept_commit
 from assay.controller.ticket_updates import update_tickets
-from assay.lifecycle import ledger_entries
+from assay.lifecycle import decision_and_fault_entries
 from assay.lifecycle.decisions.decide import decide
 from assay.lifecycle.decisions.lost_cordons import decide_recordons
 from assay.lifecycle.fleet_snapshot import FleetSnapshot
@@ -137,7 +137,7 @@ def reclose_opened_nodes(
 def _append_decisions(context: ControllerContext, snapshot: FleetSnapshot, decisions: Collection[Decision]) -> None:
     views = {view.name: view for view in snapshot.nodes}
     entries = (
-        ledger_entries.make_decision_entries(snapshot.policy, views[decision.node], decision, snapshot.now)
+        decision_and_fault_entries.make_decision_entries(snapshot.policy, views[decision.node], decision, snapshot.now)
         for decision in decisions
     )
     context.ledger.append(*(entry for group in entries for entry in group))

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 
 from assay.fabric.comparison.compare import FabricComparison, compare_cabling
 from assay.fabric.discovery import FabricDiscovery
-from assay.fabric.health.scan_facts import COUNTERS_COMMAND, FIRST_SCAN_REASON, make_earlier_channel
+from assay.fabric.health.stored_scan import COUNTERS_COMMAND, FIRST_SCAN_REASON, make_earlier_channel
 from assay.fabric.readers.format_detection import read_tool_output, read_topology
 from assay.fabric.readers.lid_addresses import read_addresses, resolve_port_guids
 from assay.fabric.readers.truncated_output import find_stderr_problems
@@ -77,7 +77,7 @@ def run_fabric_scan(
     - `ports`: the same for each command that describes ports, by its name.
     - `earlier`: the counters of the scan `before`, to count growth from. `previous`: the digest of that scan.
 
-    `assay.fabric.health.scan_facts` reads `ports` and `earlier`.
+    `assay.fabric.health.stored_scan` reads `ports` and `earlier`.
     """
     discover, facts = find_discover_command(fleet, design), find_facts_commands(fleet, design)
     at = (clock or SystemClock()).now()

@@ -79,7 +79,7 @@ TICKET_SINKS = PluginGroup("assay.ticket_sinks", "ticket sink", ("settings_model
 TRANSPORTS = PluginGroup("assay.transports", "transport", ("settings_name", "settings_model", "ask"))
 """Each is a class that implements ProbeTransport (observe/transports/transport_protocol.py)."""
 LOG_FORMS = PluginGroup("assay.log_forms", "log form", ("name", "is_bmc_log", "rate", "read"))
-"""Each is an object that implements LogForm (observe/logs/log_forms.py)."""
+"""Each is an object that implements LogForm (observe/logs/log_form_protocol.py)."""
 
 
 @cache

@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from assay.model.backtest import BacktestReport
+from assay.model.backtest_report import BacktestReport
 from assay.model.text_lists import format_count
 from assay.plan.cable_moves_and_adapter_replacements import CablingJob, nodes_losing_links
 from assay.plan.cabling_work_order import plan_cabling_jobs
@@ -30,7 +30,7 @@ from assay.plan.policy_changes import (
     compare_responses,
 )
 from assay.plan.refusals import PlanRefusal, RefusalCase, find_refusals
-from assay.plan.rollout import NodeRollout, RolloutPlan, compute_rollout_capacity, plan_rollout
+from assay.plan.rollout_nodes_and_limits import NodeRollout, RolloutPlan, compute_rollout_capacity, plan_rollout
 from assay.plan.rollout_waves import note_mixed_racks
 from assay.plan.spec_changes import (
     ConfigurationChange,

@@ -14,13 +14,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from assay.model.backtest import BacktestReport
+from assay.model.backtest_report import BacktestReport
 from assay.model.node import Node
 from assay.model.text_lists import fold_names, format_list
 from assay.plan.change_plan import ChangePlan
 from assay.plan.check_reruns import CheckRerun
 from assay.plan.plan_sections import PlanSection, format_headline, format_hours, format_sections
-from assay.plan.rollout import RolloutRoute
+from assay.plan.rollout_nodes_and_limits import RolloutRoute
 
 
 def find_touched_pools(plan: ChangePlan) -> list[str]:

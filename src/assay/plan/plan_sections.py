@@ -6,14 +6,18 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from assay.lifecycle.policy_response import PolicyResponse
 from assay.model.text_lists import fold_names, format_count, format_list, format_nodes
 from assay.plan.change_plan import ChangePlan
 from assay.plan.check_reruns import CheckRerun
-from assay.plan.drift_response import DriftResponse
-from assay.plan.history_sections import format_backtest, format_recounts
 from assay.plan.inventory_changes import NodeChange
-from assay.plan.policy_changes import ResponseChange, SettingDifference
+from assay.plan.policy_and_history_sections import (
+    format_backtest,
+    format_drift_responses,
+    format_policy_answers,
+    format_recounts,
+    shorten_test_name,
+)
+from assay.plan.policy_changes import SettingDifference
 from assay.plan.repair_routes import StayEstimate
 from assay.plan.rollout_waves import WaveSchedule
 
@@ -120,14 +124,14 @@ def _configuration(plan: ChangePlan) -> Iterator[str]:
         how = (
             f"to apply, resets {one.setting.reset}" if one.setting.how == "applied" else "re-judged, nothing is applied"
         )
-        seen = f"seen by {format_list(map(_test_name, one.seen_by), 3)}" if one.seen_by else "no check reads it"
+        seen = f"seen by {format_list(map(shorten_test_name, one.seen_by), 3)}" if one.seen_by else "no check reads it"
         yield f"{format_nodes(one.nodes)}: {one.setting.field} {one.setting.old} → {one.setting.new}: {how}; {seen}"
 
 
 def _limits(plan: ChangePlan) -> Iterator[str]:
     for one in plan.limits:
         bound = one.threshold
-        read = format_list(map(_test_name, one.checks), 3) or "no check"
+        read = format_list(map(shorten_test_name, one.checks), 3) or "no check"
         yield f"{bound.limit} of {one.spec}: {bound.old or 'none'} → {bound.new or 'none'} ({one.line}), read by {read}"
 
 
@@ -141,57 +145,12 @@ def _reruns(plan: ChangePlan) -> Iterator[str]:
         why = format_list([*reasons, *(["the repair"] if one.repair else [])], 4)
         yield f"{format_nodes(names)}: {format_list(counts)} (because of {why})"
     if plan.checks_gone:
-        yield f"no longer judged: {format_list(map(_test_name, plan.checks_gone), 6)}"
-
-
-def _follows(plan: ChangePlan) -> Iterator[str]:
-    for one in plan.follows:
-        yield f"{format_nodes(one.nodes)} in {one.state}: {_describe_drift_response(one)}"
-
-
-def _describe_drift_response(one: DriftResponse) -> str:
-    seen = f"seen as {one.fault} by {format_list(map(_test_name, one.checks), 2)}"
-    said = {
-        "moves": f"{seen}; {one.answer} [{one.rule}]",
-        "noted": f"{seen}; {_noted(one.answer)} [{one.rule}]",
-        "tracked": f"{seen}; tracked and never acted on, by their profile",
-        "fails": f"{format_list(map(_test_name, one.checks), 2)} will fail, and lead to {one.to} [{one.rule}]",
-        "stays": f"{format_list(map(_test_name, one.checks), 2)} will fail; they stay, on a ticket [{one.rule}]",
-        "ahead": "they take it when they come to the repair",
-        "unseen": "no check of this state looks at it",
-    }
-    return said[one.what]
-
-
-def _noted(answer: PolicyResponse | None) -> str:
-    asks = "asks for a technician" if answer and answer.remedy == "ticket" else "is recorded"
-    return f"the policy {asks} and moves no node: the waves are the order for the people who do it"
+        yield f"no longer judged: {format_list(map(shorten_test_name, plan.checks_gone), 6)}"
 
 
 def _cables(plan: ChangePlan) -> Iterator[str]:
     for job in plan.cables:
         yield "\n".join([f"{job.fabric}: {job.steps[0]}", *(f"  {step}" for step in job.steps[1:])])
-
-
-def _answers(plan: ChangePlan) -> Iterator[str]:
-    for one in plan.answers:
-        yield f"{_format_response(one.old)} → {_format_response(one.new)}: {format_list(_cases(one), 6)}"
-
-
-def _cases(one: ResponseChange) -> Iterator[str]:
-    states: dict[tuple[str, bool | None], list[str]] = defaultdict(list)
-    for state, fault, in_use in one.cases:
-        states[fault, in_use].append(state)
-    grouped: dict[tuple[tuple[str, ...], bool | None], list[str]] = defaultdict(list)
-    for (fault, in_use), some in states.items():
-        grouped[tuple(some), in_use].append(fault)
-    for (places, in_use), faults in grouped.items():
-        use = {None: "", True: ", in use", False: ", idle"}[in_use]
-        yield f"{format_list(faults, 5)} in {format_list(places, 4)}{use}"
-
-
-def _format_response(answer: PolicyResponse | None) -> str:
-    return f"{answer} [{answer.rule}]" if answer else "not there"
 
 
 def _policy(plan: ChangePlan) -> Iterator[str]:
@@ -253,10 +212,6 @@ def _notes(plan: ChangePlan) -> Iterable[str]:
     return plan.notes
 
 
-def _test_name(check: str) -> str:
-    return check.rpartition("::")[2]
-
-
 SECTION_FORMATTERS: tuple[tuple[str, Callable[[ChangePlan], Iterable[str]]], ...] = (
     ("Refused", _refused),
     ("Notes", _notes),
@@ -266,9 +221,9 @@ SECTION_FORMATTERS: tuple[tuple[str, Callable[[ChangePlan], Iterable[str]]], ...
     ("Limits", _limits),
     ("Checks to run again", _reruns),
     ("What counts otherwise", format_recounts),
-    ("What follows", _follows),
+    ("What follows", format_drift_responses),
     ("Cables to move", _cables),
-    ("Answers of the policy", _answers),
+    ("Answers of the policy", format_policy_answers),
     ("Settings of the policy", _policy),
     ("Fault classes", _faults),
     ("Profiles", _profiles),

@@ -8,13 +8,12 @@ the milliseconds between our reading and our order is overwritten. Earlier ones 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
-from assay.model.cordon_reason_checksum import is_our_reason, tag_reason
+from assay.model.cordon_reason_checksum import display_reason, is_our_reason, is_untampered, prefix_reason, tag_reason
 from assay.model.errors import AssayError
 from assay.model.specs.node_settings import NodeSettings
-from assay.schedulers import slurm_reservation
 from assay.schedulers.scheduler_adapter import (
     VERIFY_UNDRAIN,
     CustomerJob,
@@ -22,7 +21,7 @@ from assay.schedulers.scheduler_adapter import (
     SpareRunResult,
     format_jobs,
 )
-from assay.schedulers.slurm_client import SlurmClient
+from assay.schedulers.slurm_client import SlurmClient, read_user_name
 from assay.schedulers.slurm_json import SlurmJob, SlurmNode, parse_jobs, parse_nodes
 from assay.schedulers.slurm_node_status import (
     find_slurm_cordon,
@@ -32,6 +31,9 @@ from assay.schedulers.slurm_node_status import (
     occupies_node,
 )
 from assay.schedulers.slurm_spare_job import SlurmSpareJob, run_spare_job
+
+RESERVATION_PREFIX = "assay-suspicious-"
+RESERVATION_FLAGS = "maint,ignore_jobs"
 
 
 class SlurmScheduler:
@@ -74,7 +76,7 @@ class SlurmScheduler:
         if is_our_reason(find_slurm_cordon(known)):
             self._resume(known)
         if node in self._list_reserved([known]):
-            self.client.run_scontrol(slurm_reservation.make_release_orders(known))
+            self.client.run_scontrol(make_release_orders(known))
 
     def drain(self, node: str, reason: str, now: bool = False) -> None:
         """Close the node. With `now`, requeue jobs that Slurm can start again and cancel the rest, except our own."""
@@ -107,7 +109,7 @@ class SlurmScheduler:
         if self.uses_reservation:
             reserved = self._list_reserved(known.values())
             todo = [(node, reason) for node, reason in still_open if node.name not in reserved]
-            self.client.run_scontrol(slurm_reservation.make_reservation_orders(todo))
+            self.client.run_scontrol(make_reservation_orders(todo))
         else:
             self.client.run_scontrol(_make_drain_orders(still_open))
         if unknown := sorted(reasons.keys() - known.keys()):
@@ -123,7 +125,7 @@ class SlurmScheduler:
             return SpareRunResult(None, preempted_by=format_jobs(jobs))
         if cordon := find_slurm_cordon(known):
             return SpareRunResult(None, stderr=f"no job starts on {node}: {cordon}")
-        reservation = f"{slurm_reservation.RESERVATION_PREFIX}{node}" if node in self._list_reserved([known]) else ""
+        reservation = f"{RESERVATION_PREFIX}{node}" if node in self._list_reserved([known]) else ""
         work = SlurmSpareJob(node, self.partition, reservation, tuple(command), given, deadline_s)
         return run_spare_job(self.client, work)
 
@@ -164,12 +166,12 @@ class SlurmScheduler:
     def _list_reserved(self, nodes: Iterable[SlurmNode]) -> set[str]:
         """Return the nodes that we reserved. Slurm is asked only if there can be one."""
         possible = self.uses_reservation or any(is_our_reason(node.comment) for node in nodes)
-        return slurm_reservation.list_reserved_nodes(self.client) if possible else set()
+        return list_reserved_nodes(self.client) if possible else set()
 
 
 def _make_status(node: SlurmNode, jobs: tuple[CustomerJob, ...], reserved: bool) -> SchedulerNodeStatus:
     """Return the status. A node that slurmctld itself set DOWN clears itself, unless we reserved it."""
-    cordon = find_slurm_cordon(node) or (slurm_reservation.read_reservation_reason(node) if reserved else "")
+    cordon = find_slurm_cordon(node) or (read_reservation_reason(node) if reserved else "")
     is_self_clearing = bool(cordon) and not (reserved or is_closed_in_slurm(node))
     return SchedulerNodeStatus(jobs, cordon, is_self_clearing)
 
@@ -187,3 +189,31 @@ def _make_drain_orders(reasons: Iterable[tuple[SlurmNode, str]]) -> Iterable[str
 def _make_unknown_node_error(*nodes: str) -> AssayError:
     fix = "give the node the same name in the inventory and in slurm.conf"
     return AssayError(f"Slurm knows no node {', '.join(nodes)}", where="Slurm", fix=fix)
+
+
+def list_reserved_nodes(client: SlurmClient) -> set[str]:
+    """Return the nodes that have a reservation of ours, by its name."""
+    lines = client.read_lines("scontrol", "--oneliner", "show", "reservation")
+    names = [line.split()[0].removeprefix("ReservationName=") for line in lines if line]
+    return {name.removeprefix(RESERVATION_PREFIX) for name in names if name.startswith(RESERVATION_PREFIX)}
+
+
+def read_reservation_reason(node: SlurmNode) -> str:
+    """Return the reason of a node's reservation."""
+    return display_reason(node.comment) if is_untampered(node.comment) else prefix_reason("suspicious")
+
+
+def make_reservation_orders(reasons: Iterable[tuple[SlurmNode, str]]) -> Iterator[str]:
+    """Yield the orders for scontrol that reserve nodes, each for its reason."""
+    for node, reason in reasons:
+        if not node.comment or is_untampered(node.comment):
+            yield f'update nodename={node.name} comment="{tag_reason(reason)}"'
+        what = f"nodes={node.name} users={read_user_name()} starttime=now duration=infinite flags={RESERVATION_FLAGS}"
+        yield f"create reservationname={RESERVATION_PREFIX}{node.name} {what}"
+
+
+def make_release_orders(node: SlurmNode) -> Iterator[str]:
+    """Yield the orders for scontrol that delete a node's reservation, and its reason if it is ours."""
+    yield f"delete reservation={RESERVATION_PREFIX}{node.name}"
+    if is_untampered(node.comment):
+        yield f"update nodename={node.name} comment="

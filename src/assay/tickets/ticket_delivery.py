@@ -1,5 +1,7 @@
 """Delivers tickets to their sinks. The ledger records what each sink has; a sink that fails stops no other.
 
+Routes say which destination gets which tickets, and how its sink is opened.
+
 A sink gets a ticket while it is open, and then every change of it. If a delivery is killed, the next one makes the sink
 look for the ticket first, so that no ticket is there twice. `.assay/delivery.json` holds how long a failing sink waits.
 """
@@ -16,6 +18,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Protocol
 
+from assay.fleet.secret_lookup import describe_reference, read_secret
 from assay.ledger.leases_and_locks import current_process
 from assay.ledger.store import Ledger
 from assay.model.backoff import Backoff
@@ -24,13 +27,13 @@ from assay.model.entries.ticket_entries import TicketDeliveredEntry
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry, derive_id
+from assay.model.plugins import TICKET_SINKS
 from assay.model.secret_redaction import redact
 from assay.model.specs.ticket_route import TicketRoute
 from assay.model.ticket import TicketRecord
 from assay.tickets.delivery_backoff import PostponedDeliveries
-from assay.tickets.sink_protocol import SinkUnavailable, TicketRefusal, TicketSink
+from assay.tickets.sink_protocol import SinkContext, SinkUnavailable, TicketRefusal, TicketSink
 from assay.tickets.ticket_lifecycle import TICKET_KINDS, list_tickets
-from assay.tickets.ticket_routing import derive_destination_id, list_ticket_routes, open_sink
 
 TICKET_DELIVERED = TicketDeliveredEntry.kind
 DELIVERY_LEASE = "tickets"
@@ -42,6 +45,8 @@ MAX_WAIT_S = 3.0
 """The longest wait for a sink within a pass. A sink that asks for more is tried in a later pass."""
 SINK_BUDGET_S = 60.0
 """The time that one pass spends on one sink."""
+
+DEFAULT_ROUTE = {"kind": "TicketRoute", "name": "files", "markdown": {}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,3 +220,44 @@ def _is_due(record: TicketRecord, known: DeliveredTicket | None, sink: TicketSin
     if known is None:
         return not record.closed_at
     return known.version != compute_ticket_version(record) or not sink.holds(known.external_id)
+
+
+def list_ticket_routes(fleet: Fleet, home: Path) -> list[TicketRoute]:
+    """Return the declared routes, or the default route to Markdown files if there is none.
+
+    A fleet in a lab (`home` is its `.assay/`) has local routes only: nobody must be sent to a simulated node.
+    """
+    in_lab = (home / "lab" / "clock.json").exists()
+    routes = [one for one in fleet.ticket_routes.values() if not in_lab or TICKET_SINKS.load(one.sink).is_local]
+    return routes or [TicketRoute.model_validate(DEFAULT_ROUTE)]
+
+
+def derive_destination_id(route: TicketRoute) -> str:
+    """Return an id of the place that a route leads to. It changes when the route is pointed elsewhere."""
+    return derive_id(*route.settings.destination())
+
+
+def open_sink(route: TicketRoute, root: Path, home: Path) -> TicketSink:
+    """Return the sink of a route. Raises AssayError if its secret cannot be read.
+
+    `root` is the fleet repository, `home` its `.assay/`.
+    """
+    context = SinkContext(f"TicketRoute {route.name}", _read_secret(route, root), root, home)
+    sink: TicketSink = TICKET_SINKS.load(route.sink)(route.settings, context)
+    return sink
+
+
+def _read_secret(route: TicketRoute, root: Path) -> str:
+    reference = route.credentials
+    if reference is None:
+        return ""
+    where = f"TicketRoute {route.name} credentials"
+    try:
+        text = read_secret(reference, root)
+    except AssayError as error:
+        raise AssayError(error.what, where=where, fix=error.fix) from None
+    if not text or not text.isprintable() or not text.isascii():
+        state = "holds characters that an HTTP header cannot carry" if text else "is not set, or gives nothing"
+        fix = "put the token there, and nothing else"
+        raise AssayError(f"{describe_reference(reference)} {state}", where=where, fix=fix)
+    return text

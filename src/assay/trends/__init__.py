@@ -1,4 +1,4 @@
-"""Takes the ledger's history, and a fleet revision or policy; measures durations and judges history again. Pure.
+"""Takes the ledger's history, and a fleet revision or policy; judges history again. Pure.
 
-Gives median durations, backtests of changed limits, and replays of fault histories.
+Gives backtests of changed limits, and replays of fault histories.
 """

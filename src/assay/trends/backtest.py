@@ -14,11 +14,11 @@ from pathlib import Path
 from assay.ledger.location import is_server_url, read_all_entries
 from assay.lifecycle.node_state import FaultRecord, NodeState
 from assay.lifecycle.node_state_projection import project_node_states
-from assay.model.backtest import BacktestDifference, BacktestReport
+from assay.model.backtest_report import BacktestDifference, BacktestReport
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.outcome import RecordedOutcome
 from assay.model.timestamps import format_time, parse_time
-from assay.trends.revision_comparison import (
+from assay.trends.rejudged_measurements import (
     CheckBounds,
     MeasurementRejudger,
     PolicyRevision,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from assay.controller.context import ControllerContext
 from assay.controller.schedules.due_slots import SLOT_BEGUN, SlotTask
-from assay.lifecycle import ledger_entries
+from assay.lifecycle import decision_and_fault_entries
 from assay.model.ledger_entry import LedgerEntry
 
 ROOT = Path(__file__).parents[3]
@@ -31,7 +31,7 @@ def in_production(desk: ControllerContext) -> None:
     now = desk.clock.now()
     desk.ledger.append(
         *(
-            ledger_entries.make_enrolled_entry(one.name, one.pool, "production", now)
+            decision_and_fault_entries.make_enrolled_entry(one.name, one.pool, "production", now)
             for one in desk.fleet.nodes.values()
         )
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.fabric.health.scan_facts import make_earlier_channel
+from assay.fabric.health.stored_scan import make_earlier_channel
 from assay.fabric.topology.adapters import map_adapter_rails
 from assay.fabric.topology.design_compiler import CompiledTopology, compile_topology
 from assay.fleet.fleet_loader import load_fleet

@@ -29,12 +29,12 @@ from chaos_settling import STACKS, STACKS_PLEASE
 from chaos_world import Deed, DrainNow, Nothing, Scheduler, World
 
 from assay.controller import reconcile_pass  # durable: so that a child has DBOS loaded
-from assay.controller.cache.fleet_state import FleetStateCache
+from assay.controller.cache.fleet_snapshot_cache import FleetStateCache
 from assay.controller.context import ControllerContext
 from assay.controller.effects import dbos_workflows  # durable: so that a child has DBOS loaded
 from assay.controller.effects.effect_runner import list_pending_effects
 from assay.controller.fleet_reload import FleetReloader
-from assay.controller.ingest import evidence_collection, suite_runs  # durable: so that a child has DBOS loaded
+from assay.controller.ingest import node_and_fabric_collection, suite_runs
 from assay.controller.rack_leases import hold_rack_assignment
 from assay.controller.reconcile_loop import LoopListener, ReconcileLoop
 from assay.fleet.fleet_loader import load_fleet
@@ -111,7 +111,7 @@ class Controller:
         sys.modules["assay.actions.dossier"] = Nothing()  # type: ignore[assignment]
         sys.modules["assay.actions.drain_now"] = DrainNow()  # type: ignore[assignment]
         os.fsync = lambda _: None  # of evidence: no machine is killed here; databases have their own
-        evidence_collection.collect_evidence = self._collect  # type: ignore[assignment]
+        node_and_fabric_collection.collect_evidence = self._collect  # type: ignore[assignment]
         suite_runs.run_validation = self._validate  # type: ignore[assignment]
 
     def live(self, *, settle: bool) -> None:

@@ -11,7 +11,7 @@ from redfish_protocol_validator import console_scripts, resources, sessions, uti
 from redfish_protocol_validator.constants import Result
 from redfish_protocol_validator.system_under_test import SystemUnderTest
 
-from assay.lab.bmc import responses
+from assay.lab.bmc import odata_responses
 
 ROOT = "/redfish/v1"
 SYSTEM = f"{ROOT}/Systems/System_0"
@@ -62,7 +62,7 @@ def test_dmtfs_protocol_validator_finds_nothing_wrong(trusting: Any) -> None:
 
 @pytest.mark.filterwarnings("ignore:ssl:DeprecationWarning")
 def test_the_judge_does_find_what_is_wrong(trusting: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(responses.COMMON_HEADERS, "OData-Version", "3.0")
+    monkeypatch.setitem(odata_responses.COMMON_HEADERS, "OData-Version", "3.0")
     found = [entry for entries in judged(trusting).results.values() for entry in entries]
     assert "RESP_HEADERS_ODATA_VERSION" in {e["assertion"].name for e in found if e["result"] is Result.FAIL}
 

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from assay.cli.verbs.operate.tickets import tickets_app
 from assay.controller.context import ControllerContext
-from assay.controller.ingest.evidence_collection import scan_fabrics
+from assay.controller.ingest.node_and_fabric_collection import scan_fabrics
 from assay.controller.ticket_updates import update_tickets
 from assay.fabric.topology.design_compiler import compile_topology
 from assay.fleet.fleet_loader import load_fleet

@@ -14,7 +14,7 @@ import pytest
 
 from assay.fabric.discovery import DiscoveredCable, DiscoveredDevice
 from assay.fabric.health.counter_growth import DOWNED, SYMBOL
-from assay.fabric.health.scan_facts import read_scan
+from assay.fabric.health.stored_scan import read_scan
 from assay.fabric.scan import run_fabric_scan
 from assay.fleet.fleet_loader import load_fleet
 from assay.lab.fabric import ibsim

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.fabric.health.scan_facts import FabricScan, read_scan
+from assay.fabric.health.stored_scan import FabricScan, read_scan
 from assay.fabric.topology.design_compiler import compile_topology
 from assay.fleet.fleet_loader import load_fleet
 from assay.lab.fabric import port_telemetry

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from assay.lab.node.shell import install_tools
 from assay.lab.node.virtual_node import render_node
-from assay.lab.tools.launchers import install_tools
 
 PROCESSES, INTERRUPTS, DEVICES, CPUS = 3_000, 2_500, 300, 224
 MOST_CPU_S, MOST_MIB = 0.5, 60

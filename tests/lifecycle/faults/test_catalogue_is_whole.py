@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from assay.cli.surrounding_fleet import load_surrounding_catalog
-from assay.controller.ingest.log_classification import classify_log
+from assay.cli.verbs.evidence.faults import classify_log
 from assay.fleet.check import list_problems
 from assay.model.specs.nvlink_xid import decode_nvlink_xid
 

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from assay.cli.surrounding_fleet import load_surrounding_catalog
-from assay.controller.ingest.log_classification import collect_log_faults
+from assay.cli.verbs.evidence.faults import collect_log_faults
 from assay.lifecycle.faults.log_file_faults import LogFaultCollector
 from assay.model.errors import AssayError
 from assay.observe.logs import kernel_log_search

@@ -7,7 +7,7 @@ import re
 
 from browser import measure_overflow, needs_browser, show
 
-from assay.results.report.html_page import render_overview
+from assay.results.report.overview_page import render_overview
 from assay.results.report.overview_phrases import headline, place, reach, where
 
 LINK = "suites/production/test_network.py::test_link_is_clean"

@@ -13,12 +13,12 @@ from kube_store import Thing, written
 
 from assay.actions import drain_now
 from assay.actions.action import EffectIntent
-from assay.controller.cache.fleet_state import FleetStateCache
+from assay.controller.cache.fleet_snapshot_cache import FleetStateCache
 from assay.controller.context import ControllerContext
 from assay.controller.reconcile_pass import record_decisions, run_outstanding_effects
 from assay.fleet.fleet_loader import load_fleet
 from assay.ledger.store import Ledger
-from assay.lifecycle import ledger_entries
+from assay.lifecycle import decision_and_fault_entries
 from assay.lifecycle.entry_messages import format_entries
 from assay.model.clock import SystemClock
 from assay.model.ledger_entry import LedgerEntry
@@ -38,7 +38,7 @@ def memory(tmp_path: Path, kube: KubeFake, adapter: KubernetesScheduler) -> Flee
     desk = ControllerContext(fleet, ledger, store, clock, tmp_path, tmp_path / "reports", lambda _: adapter)
     asked = {"who": "ann", "reason": "fans", "to": "draining", "now": True}
     ledger.append(
-        ledger_entries.make_enrolled_entry(NODE, "h100-a", "production", clock.now()),
+        decision_and_fault_entries.make_enrolled_entry(NODE, "h100-a", "production", clock.now()),
         LedgerEntry("m", desk.now, "move", NODE, asked),
     )
     memory = FleetStateCache(desk)

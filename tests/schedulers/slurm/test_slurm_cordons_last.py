@@ -10,12 +10,12 @@ import pytest
 from slurm_cluster import Cluster, cluster, needs_slurm, said, until
 from slurm_room import SETTINGS, adapter, by_hand, job, reason, state
 
-from assay.controller.cache.fleet_state import FleetStateCache
+from assay.controller.cache.fleet_snapshot_cache import FleetStateCache
 from assay.controller.context import ControllerContext
 from assay.controller.reconcile_pass import record_decisions, run_outstanding_effects
 from assay.fleet.fleet_loader import load_fleet
 from assay.ledger.store import Ledger
-from assay.lifecycle import ledger_entries
+from assay.lifecycle import decision_and_fault_entries
 from assay.lifecycle.entry_messages import format_entries
 from assay.lifecycle.faults.detection import FaultObservation
 from assay.model.clock import SystemClock
@@ -47,7 +47,10 @@ def memory(tmp_path: Path) -> FleetStateCache:
         replace(fleet, nodes=nodes), ledger, store, clock, tmp_path, tmp_path / "reports", load_scheduler_adapter
     )
     ledger.append(
-        *(ledger_entries.make_enrolled_entry(name, nodes[name].pool, "production", clock.now()) for name in NODES)
+        *(
+            decision_and_fault_entries.make_enrolled_entry(name, nodes[name].pool, "production", clock.now())
+            for name in NODES
+        )
     )
     return FleetStateCache(desk)
 
@@ -67,7 +70,7 @@ def hot(memory: FleetStateCache, name: str) -> None:
     about = (treatment.severity, treatment.blame, treatment.remedy, 1, format_time(at), format_time(at), "as planted")
     subject = f"{desk.fleet.nodes[name].subject}/gpu3"
     seen = FaultObservation(f"hot-{name}", name, "gpu.thermal", subject, *about, {"check": at}, (format_time(at),))
-    desk.ledger.append(ledger_entries.make_fault_entry(seen, desk.clock.now()))
+    desk.ledger.append(decision_and_fault_entries.make_fault_entry(seen, desk.clock.now()))
 
 
 def test_a_person_who_resumes_a_node_in_mid_repair_finds_it_drained_again(own: Cluster, memory: FleetStateCache):

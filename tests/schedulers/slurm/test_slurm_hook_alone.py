@@ -16,8 +16,8 @@ from hypothesis import strategies as some
 
 from assay.agent.pack import SLURM_HOOK
 from assay.agent.slurm_hook_checks import UNKNOWN_FAULT, find_hardware_faults
+from assay.cli.verbs.evidence.slurm_hooks import build_hook_config
 from assay.fleet.fleet_loader import load_fleet
-from assay.lifecycle.slurm_hook_policy import build_hook_config
 from assay.probe.node_access import NodeRoot
 from assay.probe.pack import build_pack
 

@@ -12,8 +12,8 @@ from slurm_cluster import Cluster, cluster, needs_slurm, said, until
 from slurm_room import SETTINGS, adapter, by_hand, reason, state, submitted
 
 from assay.agent.pack import SLURM_HOOK
+from assay.cli.verbs.evidence.slurm_hooks import build_hook_config
 from assay.fleet.fleet_loader import load_fleet
-from assay.lifecycle.slurm_hook_policy import build_hook_config
 from assay.model.fleet import Fleet
 from assay.probe.pack import build_pack
 

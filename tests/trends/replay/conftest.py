@@ -14,8 +14,8 @@ from assay.fleet.fleet_loader import load_fleet
 from assay.model.node import Node
 from assay.trends.replay.assumed_durations import AssumedDuration, ReplayDurations
 from assay.trends.replay.fault_history import FaultHistory, read_history
+from assay.trends.replay.replay_nodes import ReplayRules, collect_replay_nodes
 from assay.trends.replay.replay_result import ReplayResult, format_replay_result
-from assay.trends.replay.replay_setup import ReplayRules, collect_replay_nodes
 from assay.trends.replay.simulator import run_replay
 
 sys.path.append(str(Path(__file__).parent))

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from assay.actions.action import ActionContext, EffectIntent
-from assay.actions.rma.dossier_archive import build_zip, locate_dossier, locate_photo_folder, read_zip
 from assay.actions.rma.dossier_content import (
     DossierJson,
     build_dossier_content,
@@ -16,6 +15,7 @@ from assay.actions.rma.dossier_content import (
     read_dossier_facts,
 )
 from assay.actions.rma.dossier_photos import PHOTOS_KIND, DossierPhotos, list_photos, read_photos
+from assay.actions.rma.dossier_zip import build_zip, locate_dossier, locate_photo_folder, read_zip
 from assay.fleet.secret_detection import register_environment_secrets
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument, encode_canonical_json

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from assay.controller.cache.ledger_cache import read_node_states
+from assay.controller.cache.node_state_and_outcome_cache import read_node_states
 from assay.controller.context import ControllerContext
 from assay.controller.ingest.fault_recording import record_agent_faults
-from assay.lifecycle import ledger_entries
+from assay.lifecycle import decision_and_fault_entries
 from assay.lifecycle.faults.recovery import find_alert_clearances
 from assay.lifecycle.faults.sightings import map_parts_by_pci
 from assay.lifecycle.node_state import NodeState
@@ -79,7 +79,7 @@ def _make_resolved_entries(
     subject = f"{node.subject}/{parts.get(mapped.part.lower(), mapped.part)}".rstrip("/")
     ended = find_alert_clearances(node_state, mapped.fault, subject, f"the alert {mapped.alert.name} is resolved")
     now = context.clock.now()
-    return [resolved, *(ledger_entries.make_cleared_entry(mapped.node, end, now) for end in ended)]
+    return [resolved, *(decision_and_fault_entries.make_cleared_entry(mapped.node, end, now) for end in ended)]
 
 
 def _make_note_entry(context: ControllerContext, note: type[AlertNoteEntry], mapped: MappedAlert) -> LedgerEntry:

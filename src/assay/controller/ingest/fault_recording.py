@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
-from assay.controller.cache.ledger_cache import read_latest_outcomes, read_node_states
+from assay.controller.cache.node_state_and_outcome_cache import read_latest_outcomes, read_node_states
 from assay.controller.context import ControllerContext
 from assay.ledger.interned_texts import split_batches
-from assay.lifecycle.ledger_entries import make_fault_entries
+from assay.lifecycle.decision_and_fault_entries import make_fault_entries
 from assay.model.clock import MAX_CLOCK_SKEW
 from assay.model.evidence import EvidenceDocument
 from assay.model.ledger_entry import LedgerEntry

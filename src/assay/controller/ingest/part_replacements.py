@@ -26,9 +26,9 @@ from assay.lifecycle.asset_history import (
     project_node_assets,
     update_part_holders,
 )
+from assay.lifecycle.decision_and_fault_entries import make_cleared_entry
 from assay.lifecycle.faults.recovery import FaultClearance
 from assay.lifecycle.faults.sightings import map_parts_by_pci
-from assay.lifecycle.ledger_entries import make_cleared_entry
 from assay.lifecycle.node_state import NodeState
 from assay.lifecycle.node_state_projection import project_node_states
 from assay.model.entries.asset_entries import PartReplacedEntry, PartsSeenEntry

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from assay.controller.context import ControllerContext
-from assay.lifecycle import ledger_entries
+from assay.lifecycle import decision_and_fault_entries
 from assay.lifecycle.faults.telemetry_silence import (
     SOURCE_LABELS,
     SilenceWave,
@@ -61,8 +61,10 @@ def record_silence(context: ControllerContext, snapshot: FleetSnapshot) -> None:
     sources = list(_list_telemetry_sources(context, snapshot.nodes, contacts))
     found = judge_silence(snapshot, context.fleet.fault_catalog, sources)
     nodes = {fault.id: view.name for view in snapshot.nodes for fault in view.node_state.faults}
-    entries = [ledger_entries.make_fault_entry(fault, snapshot.now) for fault in found.faults]
-    entries += [ledger_entries.make_cleared_entry(nodes[end.fault], end, snapshot.now) for end in found.clearances]
+    entries = [decision_and_fault_entries.make_fault_entry(fault, snapshot.now) for fault in found.faults]
+    entries += [
+        decision_and_fault_entries.make_cleared_entry(nodes[end.fault], end, snapshot.now) for end in found.clearances
+    ]
     context.ledger.append(*entries, *(_make_wave_entry(context, wave) for wave in found.waves))
 
 

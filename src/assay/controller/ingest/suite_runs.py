@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
-from assay.controller.cache.fleet_state import FleetStateCache
+from assay.controller.cache.fleet_snapshot_cache import FleetStateCache
 from assay.controller.context import ControllerContext
 from assay.harness.runs.run_validation import RunResult, run_validation
 from assay.lifecycle.decisions.required_checks import list_due_phases

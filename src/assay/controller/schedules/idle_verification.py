@@ -15,7 +15,7 @@ from functools import partial
 from shutil import rmtree
 from typing import Any
 
-from assay.controller.cache.ledger_cache import read_node_states
+from assay.controller.cache.node_state_and_outcome_cache import read_node_states
 from assay.controller.context import ControllerContext
 from assay.controller.ingest.fault_recording import record_outcome_faults
 from assay.controller.ingest.suite_runs import judge_phase

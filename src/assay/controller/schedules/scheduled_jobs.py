@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from assay.controller.context import ControllerContext
-from assay.controller.ingest.evidence_collection import scan_fabrics
+from assay.controller.ingest.node_and_fabric_collection import scan_fabrics
 from assay.controller.ingest.suite_runs import format_run_counts, judge_phase
 from assay.controller.schedules.due_slots import SlotTask
 from assay.controller.schedules.idle_verification import verify_idle

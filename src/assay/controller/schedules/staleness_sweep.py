@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache
 
-from assay.controller.cache.ledger_cache import read_latest_outcomes, read_node_states
+from assay.controller.cache.node_state_and_outcome_cache import read_latest_outcomes, read_node_states
 from assay.controller.context import ControllerContext
 from assay.controller.schedules.due_slots import ScheduleLine, SlotTask
 from assay.controller.schedules.slot_runner import SlotResult, read_schedule_history
 from assay.harness.selection.declared_checks import DeclaredOutcomes
 from assay.ledger.interned_texts import split_batches
 from assay.ledger.outcome_dates import CheckAge
-from assay.lifecycle import ledger_entries
+from assay.lifecycle import decision_and_fault_entries
 from assay.lifecycle.decisions.circuit_breaker import is_wave
 from assay.lifecycle.faults.detection import FaultObservation
 from assay.lifecycle.faults.recovery import FaultClearance
@@ -59,9 +59,9 @@ def sweep_stale_nodes(context: ControllerContext, task: SlotTask) -> SlotResult:
     now, because = context.clock.now(), "it is judged by fresh evidence again, or nothing asks for that any more"
     over = {name: fault for name, state in states.items() if name not in stale and (fault := _find_open_fault(state))}
     context.ledger.append(
-        *(ledger_entries.make_fault_entry(fault, now) for fault in faults),
+        *(decision_and_fault_entries.make_fault_entry(fault, now) for fault in faults),
         *(
-            ledger_entries.make_cleared_entry(name, FaultClearance(fault.id, because), now)
+            decision_and_fault_entries.make_cleared_entry(name, FaultClearance(fault.id, because), now)
             for name, fault in over.items()
         ),
     )

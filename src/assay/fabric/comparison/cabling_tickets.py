@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from assay.fabric.comparison.compare import FabricComparison
-from assay.fabric.comparison.device_diagnosis import find_unit_name
+from assay.fabric.comparison.device_discrepancies import find_unit_name
 from assay.fabric.comparison.discrepancy import CablingDiscrepancy, DiscrepancyKind
 from assay.model.fabric.ports_and_cables import Cable, CableEnd
 from assay.model.ledger_entry import derive_id

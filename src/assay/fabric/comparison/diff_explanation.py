@@ -8,25 +8,29 @@ from dataclasses import replace
 
 from assay.fabric.comparison.absent_devices import AbsentDevices, explain_absent_devices
 from assay.fabric.comparison.alternating_walks import AlternatingWalk, find_alternating_walks
-from assay.fabric.comparison.cable_diagnosis import (
+from assay.fabric.comparison.cable_discrepancies import (
     EndResolver,
     diagnose_cables,
     report_disabled_port,
     report_missing_cable,
     report_slow_cable,
 )
-from assay.fabric.comparison.device_diagnosis import report_dead_device, report_misplaced_devices, report_unknown_device
-from assay.fabric.comparison.device_identity import (
+from assay.fabric.comparison.device_discrepancies import (
+    report_dead_device,
+    report_misplaced_devices,
+    report_unknown_device,
+)
+from assay.fabric.comparison.discrepancy import CablePair, CablingDiscrepancy
+from assay.fabric.comparison.misplaced_devices import (
     PortPair,
     find_device_permutations,
     find_residual_diff,
     map_devices_to_places,
 )
-from assay.fabric.comparison.discrepancy import CablePair, CablingDiscrepancy
 from assay.fabric.comparison.port_diff import PortDiff
 from assay.fabric.discovery import FabricDiscovery
-from assay.fabric.topology.blast_radius import find_device_tiers, find_links_sharing_transceiver
 from assay.fabric.topology.compiled_topology import CompiledTopology
+from assay.fabric.topology.tiers_and_shared_transceivers import find_device_tiers, find_links_sharing_transceiver
 from assay.model.fabric.ports_and_cables import Cable, PortId
 
 ABSENCE_KINDS = {"missing", "device-missing", "device-replaced"}

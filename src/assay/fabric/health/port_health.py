@@ -10,7 +10,7 @@ from assay.fabric.health import counter_growth
 from assay.fabric.health.bit_error_rate import BitErrorRate, find_bit_error_rate
 from assay.fabric.health.counter_growth import PortGrowth
 from assay.fabric.health.link_flaps import LinkDowns, count_link_downs
-from assay.fabric.health.scan_facts import FabricScan
+from assay.fabric.health.stored_scan import FabricScan
 from assay.model.fabric.ports_and_cables import Cable, CableEnd
 
 IDENTITY = ("vendor", "part", "serial", "firmware", "technology")

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import networkx as nx
 
 from assay.fabric.link_rates_and_states import parse_rate
-from assay.fabric.topology.blast_radius import describe_capacity_loss, find_device_tiers
 from assay.fabric.topology.compiled_topology import CompiledTopology
+from assay.fabric.topology.tiers_and_shared_transceivers import describe_capacity_loss, find_device_tiers
 from assay.model.errors import AssayError
 from assay.model.fabric.ports_and_cables import Cable, PortId, rate_to_gbps
 

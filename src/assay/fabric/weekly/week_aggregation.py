@@ -19,7 +19,7 @@ from assay.fabric.discovery import FabricEvent, PortFacts
 from assay.fabric.health import counter_growth
 from assay.fabric.health.bit_error_rate import find_bit_error_rate
 from assay.fabric.health.link_flaps import count_most_in_window, drop_bursts
-from assay.fabric.health.scan_facts import FabricScan, read_scan
+from assay.fabric.health.stored_scan import FabricScan, read_scan
 from assay.fabric.weekly.compared_readings import READINGS, ComparedReading
 from assay.fabric.weekly.peer_comparison import compute_median_slope
 from assay.fabric.weekly.week import DAYS, WEEK_S, FabricWeek, PortWeekSummary, ReadingTrend

@@ -1,6 +1,6 @@
 """`python -m assay.lab.fabric.port_telemetry LABDIR errors|subnet|telemetry` prints readings of the lab's fabric.
 
-`errors` has the form of ibqueryerrors, `subnet` of sminfo, `telemetry` of assay.fabric.health.telemetry_schema.
+`errors` has the form of ibqueryerrors, `subnet` of sminfo, `telemetry` of assay.fabric.health.site_telemetry.
 Counters of adapters come from the nodes' states; `plant_port_facts` overrides single ports. Transceiver values differ
 from port to port, as real ones do, but are the same in every run.
 """

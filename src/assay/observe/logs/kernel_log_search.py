@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from assay.model.log_message import LineTally, LogMessage
 from assay.model.specs.kernel_log_patterns import KernelLogMatcher, is_truncated_xid
-from assay.observe.logs.log_forms import LogQuery
+from assay.observe.logs.log_form_protocol import LogQuery
 
 CHUNK_BYTES = 256 * 1024
 MAX_LINE_BYTES = 1024 * 1024  # a longer line is no line of a log

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from assay.model.log_message import LineTally, LogMessage, replace_unencodable
-from assay.observe.logs.log_forms import LogQuery, UnknownLogForm
+from assay.observe.logs.log_form_protocol import LogQuery, UnknownLogForm
 
 MAX_REDFISH_BYTES = 256 * 1024 * 1024
 SEL_LINE = re.compile(r"\s*[0-9a-fA-F]+ *\|([^|]*)\|([^|]*)\|([^|]*)\|(.*)")

@@ -16,7 +16,7 @@ from assay.model.log_message import LogMessage
 from assay.model.reading import absent, value
 from assay.observe.logs.kernel_log_forms import JOURNAL_JSON, JOURNAL_SHORT_ISO, KMSG, SYSLOG, SYSLOG_5424
 from assay.observe.logs.kernel_log_search import KernelLogForm
-from assay.observe.logs.log_forms import list_log_forms
+from assay.observe.logs.log_form_protocol import list_log_forms
 from assay.observe.recordings.recording_format import Branches, RecordingError, RecordingFormat
 from assay.probe.kernel_log import MAX_LOG_LINES, parse_kernel_record
 

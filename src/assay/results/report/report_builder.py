@@ -26,9 +26,9 @@ import assay
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
 from assay.results.report.allure_results import ReportAttachments, write_allure_results
-from assay.results.report.html_page import render_overview
 from assay.results.report.latest_outcomes_reader import LatestOutcomes
 from assay.results.report.overview_model import build_overview
+from assay.results.report.overview_page import render_overview
 from assay.results.report.status_changes import DAY_S
 from assay.results.store.reader import StoredRun
 from assay.results.store.run_lookup import list_runs

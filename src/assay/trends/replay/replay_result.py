@@ -17,7 +17,7 @@ from assay.model.decision import Decision
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.timestamps import parse_time
 from assay.trends.replay.fault_history import HISTORY_EPOCH, FaultHistory
-from assay.trends.replay.replay_setup import ReplayRules
+from assay.trends.replay.replay_nodes import ReplayRules
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from assay.lifecycle import ledger_entries
+from assay.lifecycle import decision_and_fault_entries
 from assay.lifecycle.decisions.rack_cordons import find_rack_companions
 from assay.lifecycle.faults.detection import FaultObservation, count_sightings, drop_secondary_sightings
 from assay.lifecycle.faults.sightings import FaultSighting
@@ -24,7 +24,7 @@ from assay.model.outcome import CheckSubject, Outcome, RecordedOutcome
 from assay.model.specs.check_catalog_and_gates import CheckDeclaration
 from assay.model.specs.management_profile import ManagementProfile
 from assay.model.timestamps import NEVER, format_time, parse_time
-from assay.trends.replay.replay_setup import ReplayNodes, ReplayRules
+from assay.trends.replay.replay_nodes import ReplayNodes, ReplayRules
 
 CUSTOMER_JOBS = ("customer work",)
 
@@ -140,7 +140,11 @@ class SimulatedFleet:
         for actor in self.simulated_nodes.values():
             name, pool = actor.node.name, actor.node.pool
             self._chronicle.apply(
-                [ledger_entries.make_enrolled_entry(name, pool, cast.starts.get(name, rules.policy.service_state), at)]
+                [
+                    decision_and_fault_entries.make_enrolled_entry(
+                        name, pool, cast.starts.get(name, rules.policy.service_state), at
+                    )
+                ]
             )
 
     def apply(self, *entries: LedgerEntry) -> None:
@@ -176,7 +180,7 @@ class SimulatedFleet:
         seen = count_sightings(
             catalog, node, node_state, drop_secondary_sightings(catalog, node, node_state, sightings)
         )
-        self.apply(*(ledger_entries.make_fault_entry(one, parse_time(one.last_seen)) for one in seen))
+        self.apply(*(decision_and_fault_entries.make_fault_entry(one, parse_time(one.last_seen)) for one in seen))
         return seen
 
     def node_snapshot(self, name: str) -> NodeSnapshot:

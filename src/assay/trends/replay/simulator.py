@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from assay.lifecycle import ledger_entries
+from assay.lifecycle.decision_and_fault_entries import make_cleared_entry, make_decision_entries
 from assay.lifecycle.decisions import circuit_breaker, fault_remedies
 from assay.lifecycle.decisions.decide import decide
 from assay.lifecycle.decisions.pending_decisions import STILL_WAITING_RULE
@@ -29,8 +29,8 @@ from assay.model.specs.check_catalog_and_gates import Phase
 from assay.model.timestamps import format_time, hours, parse_time
 from assay.trends.replay.event_queue import EventQueue, ScheduledEvent
 from assay.trends.replay.fault_history import HISTORY_EPOCH, HistoryEvent
+from assay.trends.replay.replay_nodes import ReplayNodes, ReplayRules, drop_reminder_deadlines
 from assay.trends.replay.replay_result import BreakerTrip, ReplayDecision, ReplayResult
-from assay.trends.replay.replay_setup import ReplayNodes, ReplayRules, drop_reminder_deadlines
 from assay.trends.replay.simulated_fleet import ONE_HOUR, SimulatedFleet
 
 MAX_PASSES = 12
@@ -102,7 +102,7 @@ class ReplaySimulator:
                 ended = find_alert_clearances(
                     node_state, event.fault, subject, f"cleared in the history, line {event.line}"
                 )
-                self._stage.apply(*(ledger_entries.make_cleared_entry(event.node, one, self._now) for one in ended))
+                self._stage.apply(*(make_cleared_entry(event.node, one, self._now) for one in ended))
             self._stage.invalidate(event.node)
             self._look_again_at(actor.node.pool, self._now)
         return {event.node}
@@ -161,7 +161,7 @@ class ReplaySimulator:
             self._until = self._now
         if decision.timing == "pending" or decision.rule.endswith(STILL_WAITING_RULE):
             self._agenda.add(self._now + hours(self._policy.waiting.remind_hours), "reminder", decision.node)
-        self._stage.apply(*ledger_entries.make_decision_entries(self._policy, view, decision, self._now))
+        self._stage.apply(*make_decision_entries(self._policy, view, decision, self._now))
         if decision.remedy == "ticket":
             self._tickets += 1
         if decision.remedy == "wait":

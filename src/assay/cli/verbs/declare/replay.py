@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from assay.model.node import Node
     from assay.trends.replay.assumed_durations import ReplayDurations
     from assay.trends.replay.fault_history import FaultHistory
+    from assay.trends.replay.replay_nodes import ReplayRules
     from assay.trends.replay.replay_result import ReplayResult
-    from assay.trends.replay.replay_setup import ReplayRules
 
 replay_app = typer.Typer(add_completion=False)
 
@@ -67,7 +67,7 @@ def _read_events(file: Path) -> FaultHistory:
 
 def _load_rules(policy: Path, fleet: Fleet) -> ReplayRules:
     from assay.fleet.policy_file import read_policy
-    from assay.trends.replay.replay_setup import ReplayRules
+    from assay.trends.replay.replay_nodes import ReplayRules
 
     read = read_policy(policy, fleet.root)
     return ReplayRules(read.policy, fleet.fault_catalog, fleet.profiles, _assumed_durations(), read.lines)
@@ -83,7 +83,7 @@ def _assumed_durations() -> ReplayDurations:
 
 
 def _run_replay(rules: ReplayRules, nodes: dict[str, Node], history: FaultHistory) -> ReplayResult:
-    from assay.trends.replay.replay_setup import collect_replay_nodes
+    from assay.trends.replay.replay_nodes import collect_replay_nodes
     from assay.trends.replay.simulator import run_replay
 
     return run_replay(rules, collect_replay_nodes(nodes, history.events, rules), history.events)

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from assay.cli.options import OptionalFleetDir, OutputFormat
 from assay.cli.surrounding_fleet import load_surrounding_catalog
+
+if TYPE_CHECKING:
+    from assay.lifecycle.faults.log_file_faults import LogFaultCollector
+    from assay.model.specs.fault_catalog import FaultCatalog
+    from assay.observe.logs.log_reader import LogReader
 
 faults_app = typer.Typer(add_completion=False)
 
@@ -28,8 +33,6 @@ def faults(
 
     Exit codes: 0 no fault needs an action on the node; 1 some faults do; 2 the log cannot be read.
     """
-    from assay.controller.ingest.log_classification import classify_log
-
     document = classify_log(file, load_surrounding_catalog(fleet))
     if format == "json":
         typer.echo(json.dumps(document, indent=1, ensure_ascii=False))
@@ -56,3 +59,33 @@ def format_faults_text(document: dict[str, Any]) -> list[str]:
     unread = f", {document['unread']:,} of them unreadable" if document["unread"] else ""
     total = f"faults: {len(document['faults'])}, with an action: {acting}" if document["faults"] else "no fault"
     return [*lines, f"lines: {document['lines']:,}{unread}; {total}"]
+
+
+def classify_log(file: str, catalog: FaultCatalog) -> dict[str, Any]:
+    """Return `faults`, the number of `lines`, and how many were `unread`. `file` "-" is standard input.
+
+    Raises AssayError if the file cannot be read.
+    """
+    from assay.lifecycle.faults.log_file_faults import LogFaultCollector
+    from assay.observe.logs.log_reader import LogReader, open_log
+
+    with open_log(file) as (source, written):
+        log = LogReader(source.read, catalog.kernel_log_matcher, written, "standard input" if file == "-" else file)
+        collector = LogFaultCollector(catalog)
+        collect_log_faults(log, collector, catalog)
+    return {"faults": collector.faults(), "lines": log.tally.lines, "unread": log.tally.unreadable}
+
+
+def collect_log_faults(log: LogReader, collector: LogFaultCollector, catalog: FaultCatalog) -> None:
+    """Add every fault in the messages of a log to the collector."""
+    from assay.lifecycle.faults.sightings import find_nvlink_code, match_sel_event
+
+    for message in log.messages():
+        if log.is_bmc_log:
+            if name := match_sel_event(catalog, message.message_id, message.text):
+                collector.add(name, message.part, message.at, message.stamp, message.text)
+            continue
+        for match in catalog.kernel_log_matcher.find_faults(message.text):
+            code = find_nvlink_code(catalog, match, message.text)
+            part = match.part or match.pci
+            collector.add(match.name, part, message.at, message.stamp, message.text, code, message.uptime_s)

@@ -1,10 +1,10 @@
-"""`assay slurm orders NODE`: the configuration of Slurm's hooks on a node."""
+"""`assay slurm orders NODE`: the configuration of Slurm's hooks on a node: what they check and drain for."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,7 +12,16 @@ from assay.cli.name_check import require_known
 from assay.cli.options import FleetDir
 from assay.cli.verbs.declare.policy import find_only_policy
 
+if TYPE_CHECKING:
+    from assay.model.fleet import Fleet
+    from assay.model.node import Node
+    from assay.model.specs.lifecycle_policy import LifecyclePolicy
+
 slurm_app = typer.Typer(add_completion=False, no_args_is_help=True)
+
+HOOK_LOG_PATH = "/var/log/assay-slurm-hook.log"
+HOOK_FAULT_CLASSES = ("gpu.missing", "ib.hca.missing", "ib.link.down", "gpu.process.left")
+"""The fault classes that hooks can find."""
 
 
 @slurm_app.callback()
@@ -33,8 +42,32 @@ def orders(
     Exit codes: 0 printed; 2 it cannot be made.
     """
     from assay.fleet.fleet_loader import load_fleet
-    from assay.lifecycle.slurm_hook_policy import build_hook_config
 
     loaded = load_fleet(fleet)
     require_known([node], loaded.nodes, "node")
     typer.echo(json.dumps(build_hook_config(loaded, find_only_policy(loaded), loaded.nodes[node]), indent=1))
+
+
+def build_hook_config(fleet: Fleet, policy: LifecyclePolicy, node: Node) -> dict[str, Any]:
+    """Return the configuration of a node's hooks, as JSON data.
+
+    They drain the node for faults for which the policy would move an idle node out of service, and for nothing where
+    its management profile does not act on faults. Raises AssayError for a fleet without a fault catalogue.
+    """
+    spec, acts = fleet.spec_of(node.name), fleet.profile_of(node.name).acts_on_faults
+    return {
+        "node": node.name,
+        "gpus": {f"gpu{slot}": address for slot, address in enumerate(spec.gpus.pci)},
+        "hcas": [hca.name for hca in spec.hcas],
+        "drains": [name for name in HOOK_FAULT_CLASSES if acts and _moves_idle_node(fleet, policy, name)],
+        "log": HOOK_LOG_PATH,
+        "root": "/",
+    }
+
+
+def _moves_idle_node(fleet: Fleet, policy: LifecyclePolicy, name: str) -> bool:
+    from assay.lifecycle.policy_response import respond_to_class
+
+    catalog = fleet.fault_catalog
+    is_known = name in catalog.classes
+    return is_known and respond_to_class(policy, catalog, policy.service_state, name, in_use=False).moves_node

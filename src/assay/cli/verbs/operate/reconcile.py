@@ -84,7 +84,7 @@ def reconcile(
 
 
 def _run_loop(workspace: Workspace, select: Callable[[Fleet], list[str]], interval: float | None, form: str) -> None:
-    from assay.controller.cache.fleet_state import FleetStateCache
+    from assay.controller.cache.fleet_snapshot_cache import FleetStateCache
     from assay.controller.rack_leases import hold_rack_assignment
     from assay.controller.reconcile_loop import LoopListener, ReconcileLoop
 

@@ -59,9 +59,9 @@ def _find_dossier_intent(workspace: Workspace, node: str) -> EffectIntent:
 
 
 def _build_dossier(workspace: Workspace, intent: EffectIntent, who: str) -> dict[str, Any]:
-    from assay.actions.rma.dossier_archive import locate_dossier, locate_photo_folder
     from assay.actions.rma.dossier_build import read_dossier, write_dossier
     from assay.actions.rma.dossier_photos import PHOTOS_KIND, list_photos, make_photo_entries, read_photos
+    from assay.actions.rma.dossier_zip import locate_dossier, locate_photo_folder
 
     context = workspace.controller_context()
     node, effect = intent.node, intent.effect

@@ -8,6 +8,7 @@ from typing import Any
 
 from starlette.responses import Response
 
+from assay.lab.bmc.odata_responses import resource_answer
 from assay.lab.bmc.redfish_errors import RedfishErrorResponse, malformed_body
 from assay.lab.bmc.resource_tree import (
     REDFISH_ROOT,
@@ -19,7 +20,6 @@ from assay.lab.bmc.resource_tree import (
     resource_link,
 )
 from assay.lab.bmc.resources.computer_system import SYSTEM_PATH as SYSTEM
-from assay.lab.bmc.responses import resource_answer
 from assay.lab.bmc.virtual_bmc import BmcRequest
 from assay.lab.node_state import VirtualNodeState
 

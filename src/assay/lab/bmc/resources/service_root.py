@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
+from assay.lab.bmc.odata_responses import COMMON_HEADERS, MAX_LEVELS
 from assay.lab.bmc.resource_tree import (
     REDFISH_ROOT,
     Resource,
@@ -23,7 +24,6 @@ from assay.lab.bmc.resources import (
     sensors,
     update_task_services,
 )
-from assay.lab.bmc.responses import COMMON_HEADERS, MAX_LEVELS
 
 METADATA_PATH = f"{REDFISH_ROOT}/$metadata"
 # fmt: off

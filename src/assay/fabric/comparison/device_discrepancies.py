@@ -6,10 +6,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from assay.fabric.comparison.absent_devices import AbsenceCause
-from assay.fabric.comparison.cable_diagnosis import EndResolver, describe_cut_off_devices
-from assay.fabric.comparison.device_identity import DevicePermutation, PortPair
+from assay.fabric.comparison.cable_discrepancies import EndResolver, describe_cut_off_devices
 from assay.fabric.comparison.discrepancy import CablePair, CablingDiscrepancy
-from assay.fabric.topology.blast_radius import describe_capacity_loss
+from assay.fabric.comparison.misplaced_devices import DevicePermutation, PortPair
+from assay.fabric.topology.tiers_and_shared_transceivers import describe_capacity_loss
 from assay.model.fabric.ports_and_cables import Cable, CableEnd
 
 

@@ -11,6 +11,7 @@ from starlette.responses import Response
 from assay.lab import node_state
 from assay.lab.bmc import power_transitions
 from assay.lab.bmc.authentication import ROLES, BmcAccount
+from assay.lab.bmc.odata_responses import no_content_answer, resource_answer
 from assay.lab.bmc.redfish_errors import (
     RedfishErrorResponse,
     malformed_body,
@@ -23,7 +24,6 @@ from assay.lab.bmc.resource_tree import REDFISH_ROOT
 from assay.lab.bmc.resources.account_service import ACCOUNTS, SESSIONS
 from assay.lab.bmc.resources.computer_system import BOOT_ENABLED, BOOT_TARGETS
 from assay.lab.bmc.resources.service_root import RESOURCE_TREE
-from assay.lab.bmc.responses import no_content_answer, resource_answer
 from assay.lab.bmc.virtual_bmc import BmcRequest, require_string
 from assay.lab.node_state import VirtualNodeState
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from assay.model.backtest import MedianDuration
+from assay.controller.plan_facts import median_action_durations, median_state_durations
+from assay.model.backtest_report import MedianDuration
 from assay.model.ledger_entry import LedgerEntry
-from assay.trends.durations import median_action_durations, median_state_durations
 
 
 def at(hour: float) -> str:

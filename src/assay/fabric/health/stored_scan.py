@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from assay.fabric.discovery import FabricEvent, PortFacts, merge_port_facts
-from assay.fabric.health import subnet_manager, switch_facts, telemetry_schema
+from assay.fabric.health import site_telemetry, subnet_manager, switch_facts
 from assay.fabric.health.counter_growth import PortGrowth, measure_port_growth
 from assay.fabric.health.subnet_manager import SubnetManager
 from assay.fabric.health.switch_facts import SwitchFacts
@@ -147,8 +147,8 @@ class _ScanReader:
             manager = subnet_manager.parse_sminfo(text)
             self.managers += [manager] if manager else []
             self._add_problems(name, [] if manager else [text.strip().splitlines()[0]])
-        elif telemetry_schema.is_telemetry(text):
-            ports, switches, problems = telemetry_schema.parse_telemetry(text)
+        elif site_telemetry.is_telemetry(text):
+            ports, switches, problems = site_telemetry.parse_telemetry(text)
             self.ports += ports
             self.switches += switches
             self._add_problems(name, problems)

@@ -9,8 +9,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from assay.lab.bmc import event_delivery, image_upload_and_task_monitor, request_handlers
+from assay.lab.bmc import event_delivery, image_upload_and_task_monitor, reset_and_account_requests
 from assay.lab.bmc.authentication import BmcAccount
+from assay.lab.bmc.odata_responses import apply_query_options, error_answer, etag, json_answer, resource_answer
 from assay.lab.bmc.power_transitions import is_bmc_ready
 from assay.lab.bmc.redfish_errors import RedfishErrorResponse, not_found
 from assay.lab.bmc.resource_tree import REDFISH_ROOT, ResourceView, compile_path_template
@@ -25,7 +26,6 @@ from assay.lab.bmc.resources import (
 )
 from assay.lab.bmc.resources.service_root import RESOURCE_TREE
 from assay.lab.bmc.resources.update_task_services import MONITORS
-from assay.lab.bmc.responses import apply_query_options, error_answer, etag, json_answer, resource_answer
 from assay.lab.bmc.virtual_bmc import BmcRequest, BmcRequestHandler, VirtualBmc
 
 LOGIN = f"{REDFISH_ROOT}{account_service.SESSIONS}"
@@ -33,17 +33,26 @@ PUBLIC_PATHS = {"/redfish", REDFISH_ROOT, f"{REDFISH_ROOT}/odata", service_root.
 MONITOR = compile_path_template(f"{MONITORS}/{{}}")
 
 WRITE_ROUTES: dict[tuple[str, str], tuple[str, BmcRequestHandler]] = {
-    ("POST", computer_system.SYSTEM_RESET): ("ConfigureComponents", request_handlers.reset_system),
-    ("PATCH", REDFISH_ROOT + computer_system.SYSTEM_PATH): ("ConfigureComponents", request_handlers.patch_system),
+    ("POST", computer_system.SYSTEM_RESET): ("ConfigureComponents", reset_and_account_requests.reset_system),
+    ("PATCH", REDFISH_ROOT + computer_system.SYSTEM_PATH): (
+        "ConfigureComponents",
+        reset_and_account_requests.patch_system,
+    ),
     ("PATCH", REDFISH_ROOT + bios.BIOS_SETTINGS): ("ConfigureComponents", bios.patch_settings),
-    ("POST", manager_log_services.MANAGER_RESET): ("ConfigureManager", request_handlers.reset_manager),
-    ("POST", manager_log_services.CLEAR_LOG): ("ConfigureManager", request_handlers.clear_log),
+    ("POST", manager_log_services.MANAGER_RESET): ("ConfigureManager", reset_and_account_requests.reset_manager),
+    ("POST", manager_log_services.CLEAR_LOG): ("ConfigureManager", reset_and_account_requests.clear_log),
     ("POST", update_task_services.SIMPLE_UPDATE): ("ConfigureComponents", image_upload_and_task_monitor.simple_update),
     ("POST", update_task_services.PUSH): ("ConfigureComponents", image_upload_and_task_monitor.push_multipart),
-    ("DELETE", f"{LOGIN}/{{}}"): ("Login", request_handlers.log_out),
-    ("POST", REDFISH_ROOT + account_service.ACCOUNTS): ("ConfigureUsers", request_handlers.create_account),
-    ("PATCH", f"{REDFISH_ROOT}{account_service.ACCOUNTS}/{{}}"): ("ConfigureSelf", request_handlers.change_account),
-    ("DELETE", f"{REDFISH_ROOT}{account_service.ACCOUNTS}/{{}}"): ("ConfigureUsers", request_handlers.delete_account),
+    ("DELETE", f"{LOGIN}/{{}}"): ("Login", reset_and_account_requests.log_out),
+    ("POST", REDFISH_ROOT + account_service.ACCOUNTS): ("ConfigureUsers", reset_and_account_requests.create_account),
+    ("PATCH", f"{REDFISH_ROOT}{account_service.ACCOUNTS}/{{}}"): (
+        "ConfigureSelf",
+        reset_and_account_requests.change_account,
+    ),
+    ("DELETE", f"{REDFISH_ROOT}{account_service.ACCOUNTS}/{{}}"): (
+        "ConfigureUsers",
+        reset_and_account_requests.delete_account,
+    ),
     ("POST", REDFISH_ROOT + event_service.SUBSCRIPTIONS): ("ConfigureManager", event_delivery.subscribe),
     ("DELETE", f"{REDFISH_ROOT}{event_service.SUBSCRIPTIONS}/{{}}"): ("ConfigureManager", event_delivery.unsubscribe),
     ("POST", event_service.TEST_EVENT): ("ConfigureManager", event_delivery.submit_test_event),
@@ -93,7 +102,7 @@ def _path(request: Request) -> str:
 
 async def _dispatch(machine: VirtualBmc, view: ResourceView, request: Request, path: str) -> Response:
     if request.method == "POST" and path == LOGIN:
-        return await request_handlers.log_in(BmcRequest(machine, view, request, None))
+        return await reset_and_account_requests.log_in(BmcRequest(machine, view, request, None))
     is_read = request.method in {"GET", "HEAD"}
     account = None if is_read and path in PUBLIC_PATHS else view.logins.account_of(request.headers)
     if is_read:
@@ -132,7 +141,7 @@ async def _handle_write(
     for method, pattern, privilege, action in WRITE_ROUTE_PATTERNS:
         if method == request.method and (match := pattern.fullmatch(path)):
             call = BmcRequest(machine, view, request, account, match.groups())
-            request_handlers.require_privilege(call, privilege)
+            reset_and_account_requests.require_privilege(call, privilege)
             return await (_edit_atomically(call, path, action) if method in {"PATCH", "DELETE"} else action(call))
     raise _method_not_allowed(request.method, path)
 

@@ -13,7 +13,7 @@ import trustme
 import uvicorn
 
 from assay.lab.bmc.event_delivery import deliver_events
-from assay.lab.bmc.request_dispatch import BmcHttpService
+from assay.lab.bmc.request_routing_and_login import BmcHttpService
 from assay.lab.bmc.virtual_bmc import VirtualBmc
 from assay.lab.world import LabWorld
 

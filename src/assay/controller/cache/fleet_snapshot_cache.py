@@ -7,18 +7,25 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 from datetime import datetime
-from threading import RLock
+from threading import Lock, RLock
 
 from assay.controller.cache.dormant_nodes import NodeRoster, find_dormancy_start
-from assay.controller.cache.fabric_comparisons import FabricComparisonCache
 from assay.controller.cache.fault_wave_traits import FaultWaveTraits
-from assay.controller.cache.ledger_cache import LatestOutcomeCache, LedgerSubscription, open_node_state_cache
+from assay.controller.cache.node_state_and_outcome_cache import (
+    LatestOutcomeCache,
+    LedgerSubscription,
+    open_node_state_cache,
+)
 from assay.controller.context import ControllerContext
+from assay.fabric.comparison.compare import FabricComparison
+from assay.fabric.scan import format_fabric_subject, judge_scan
 from assay.harness.selection.declared_checks import DeclaredOutcomes
 from assay.lifecycle.decisions.rack_cordons import find_rack_companions
 from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot, PoolRack
 from assay.lifecycle.node_state import NodeState
+from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.node import Node
 from assay.model.timestamps import NEVER
@@ -182,3 +189,39 @@ def _find_closing_cordon(status: SchedulerNodeStatus | None) -> str | None:
     if status is None or not status.places_jobs:
         return None
     return status.cordon if status.is_closed else ""
+
+
+@dataclass(frozen=True, slots=True)
+class ScannedFabricComparison:
+    """One comparison, and when its discovery was made (ISO 8601, UTC)."""
+
+    comparison: FabricComparison
+    scanned_at: str
+
+
+class FabricComparisonCache:
+    """The comparisons of a fleet's fabrics. Safe for threads."""
+
+    def __init__(self) -> None:
+        self._fleet: Fleet | None = None
+        self._cached: dict[str, tuple[float, ScannedFabricComparison]] = {}
+        self._lock = Lock()
+
+    def get_all(self, context: ControllerContext) -> dict[str, ScannedFabricComparison]:
+        """Return the comparison of each fabric that has nodes. A fabric that was never scanned is left out."""
+        with self._lock:
+            if self._fleet is not context.fleet:
+                self._fleet, self._cached = context.fleet, {}
+            fabrics = {node.settings.fabric or "" for node in context.fleet.nodes.values()}
+            for name in sorted(fabrics & context.fleet.designs.keys()):
+                self._refresh(context, name)
+            return {name: comparison for name, (_, comparison) in self._cached.items()}
+
+    def _refresh(self, context: ControllerContext, name: str) -> None:
+        design = context.fleet.designs[name]
+        stored_at = context.evidence.stored_at(format_fabric_subject(design))
+        if name in self._cached and self._cached[name][0] == stored_at:
+            return
+        if evidence := context.evidence.latest(format_fabric_subject(design)):
+            comparison = judge_scan(context.fleet, design, evidence)
+            self._cached[name] = (stored_at, ScannedFabricComparison(comparison, evidence.at.isoformat()))

@@ -1,0 +1,92 @@
+"""Sections of a plan about what will follow: the policy's answers, the backtest, failures that come to count."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from assay.lifecycle.policy_response import PolicyResponse
+from assay.model.text_lists import format_count, format_list, format_nodes
+from assay.plan.change_plan import ChangePlan
+from assay.plan.drift_response import DriftResponse
+from assay.plan.policy_changes import ResponseChange
+
+
+def format_backtest(plan: ChangePlan) -> Iterator[str]:
+    """Yield on which nodes the recorded history would have been decided otherwise."""
+    test = plan.backtest
+    if test is None:
+        return
+    said = f"{test.days:.3g} days of history: {format_count(test.measurements, 'measurement')} of changed limits"
+    lost = f"; of {test.unmapped} nobody can say to which limit they were held" if test.unmapped else ""
+    yield f"{said}, {format_count(test.faults, 'fault')}{lost}"
+    for acts, title in ((True, "would have acted, and does not now"), (False, "acts now, and would not have")):
+        for one in (one for one in test.differences if one.acts == acts):
+            still = "; it is still so" if one.still_holds else ""
+            times = f", {one.times} times" if one.times > 1 else ""
+            yield f"{title}: {one.node}: {one.reason}: {one.old_result} → {one.new_result}{times}{still}"
+    if not test.differences:
+        yield "on no node would anything have been decided otherwise"
+
+
+def format_recounts(plan: ChangePlan) -> Iterator[str]:
+    """Yield on which nodes a failure comes to count, or counts no longer."""
+    for one in plan.recounts:
+        where = (
+            f"fails on {format_nodes(one.nodes)} by its last outcomes"
+            if one.nodes
+            else "fails on no node as far as known"
+        )
+        yield f"{one.what} {one.why}; {where}"
+
+
+def format_drift_responses(plan: ChangePlan) -> Iterator[str]:
+    """Yield what the policy will do about nodes that no longer are what their spec says."""
+    for one in plan.follows:
+        yield f"{format_nodes(one.nodes)} in {one.state}: {_describe_drift_response(one)}"
+
+
+def _describe_drift_response(one: DriftResponse) -> str:
+    seen = f"seen as {one.fault} by {format_list(map(shorten_test_name, one.checks), 2)}"
+    said = {
+        "moves": f"{seen}; {one.answer} [{one.rule}]",
+        "noted": f"{seen}; {_noted(one.answer)} [{one.rule}]",
+        "tracked": f"{seen}; tracked and never acted on, by their profile",
+        "fails": f"{format_list(map(shorten_test_name, one.checks), 2)} will fail, and lead to {one.to} [{one.rule}]",
+        "stays": f"{format_list(map(shorten_test_name, one.checks), 2)} will fail; they stay, on a ticket [{one.rule}]",
+        "ahead": "they take it when they come to the repair",
+        "unseen": "no check of this state looks at it",
+    }
+    return said[one.what]
+
+
+def _noted(answer: PolicyResponse | None) -> str:
+    asks = "asks for a technician" if answer and answer.remedy == "ticket" else "is recorded"
+    return f"the policy {asks} and moves no node: the waves are the order for the people who do it"
+
+
+def format_policy_answers(plan: ChangePlan) -> Iterator[str]:
+    """Yield the answers of the policy to faults that change."""
+    for one in plan.answers:
+        yield f"{_format_response(one.old)} → {_format_response(one.new)}: {format_list(_cases(one), 6)}"
+
+
+def _cases(one: ResponseChange) -> Iterator[str]:
+    states: dict[tuple[str, bool | None], list[str]] = defaultdict(list)
+    for state, fault, in_use in one.cases:
+        states[fault, in_use].append(state)
+    grouped: dict[tuple[tuple[str, ...], bool | None], list[str]] = defaultdict(list)
+    for (fault, in_use), some in states.items():
+        grouped[tuple(some), in_use].append(fault)
+    for (places, in_use), faults in grouped.items():
+        use = {None: "", True: ", in use", False: ", idle"}[in_use]
+        yield f"{format_list(faults, 5)} in {format_list(places, 4)}{use}"
+
+
+def _format_response(answer: PolicyResponse | None) -> str:
+    return f"{answer} [{answer.rule}]" if answer else "not there"
+
+
+def shorten_test_name(check: str) -> str:
+    """Return the function's name of a check."""
+    return check.rpartition("::")[2]
