@@ -9,8 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from assay.lab.node.device_files import node_files
-from assay.lab.node.virtual_node import render_node, write_file_tree
+from assay.lab.node.virtual_node import node_files, render_node, write_file_tree
 from assay.lab.node_state import VirtualNodeState
 
 Healthy = Callable[[str], VirtualNodeState]

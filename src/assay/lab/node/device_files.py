@@ -1,114 +1,17 @@
-"""The file tree of a virtual node as Linux shows it: sysfs, procfs, the kernel log, PCI devices and their bridges.
+"""The files of a virtual node's devices: GPUs, adapters and their ports, network interfaces, bonds, drives.
 
-A GPU and an adapter with neighbouring buses share one PCIe switch; every other device has its own root port.
-`/proc/uptime` is missing: it changes by the second, so `assay.lab.node.shell` writes it.
+`pci_files` has the same devices as the PCI bus shows them.
 """
 
 from __future__ import annotations
 
-import struct
-from datetime import datetime, timedelta
+import json
 
-from assay.lab.node.host_files import Files, host_files
+from assay.lab.node.host_files import Files
 from assay.lab.node_state import VirtualNodeState
 
-DEVICES = "sys/bus/pci/devices"
-CLASSES = {"gpu": "0x030200", "hca": "0x020700", "nic": "0x020000", "nvme": "0x010802", "bridge": "0x060400"}
-SPEEDS = {1: "2.5", 2: "5.0", 3: "8.0", 4: "16.0", 5: "32.0", 6: "64.0"}
-ROOT_PORT, UPSTREAM, DOWNSTREAM = 4, 5, 6
-SWITCH_BUS_SPAN = 8  # buses
-AER = {
-    "correctable": ("RxErr BadTLP BadDLLP Rollover Timeout NonFatalErr CorrIntErr HeaderOF", "TOTAL_ERR_COR"),
-    "nonfatal": ("Undefined DLP SDES TLP FCP CmpltTO CmpltAbrt UnxCmplt", "TOTAL_ERR_NONFATAL"),
-    "fatal": ("Undefined DLP SDES TLP FCP CmpltTO CmpltAbrt UnxCmplt", "TOTAL_ERR_FATAL"),
-}
-
-
-def pci_files(state: VirtualNodeState) -> Files:
-    """Yield the files of all PCI devices and bridges."""
-    for kind, parts in (("gpu", "gpus"), ("hca", "hcas"), ("nic", "nics"), ("nvme", "nvme")):
-        for part in state[parts]:
-            if part.get("present", True):
-                yield from _endpoint(state, kind, part)
-    for address, (port, first, last) in pci_bridges(state).items():
-        yield f"{DEVICES}/{address}/class", f"{CLASSES['bridge']}\n"
-        acs = state["host"]["switch_acs"] if port == DOWNSTREAM else 0
-        yield (
-            f"{DEVICES}/{address}/config",
-            bridge_config_space(port, first, last, acs).decode("utf-8", "surrogateescape"),
-        )
-
-
-def _endpoint(state: VirtualNodeState, kind: str, part: VirtualNodeState) -> Files:
-    folder = f"{DEVICES}/{part['pci']}"
-    best = (4, 4) if kind == "nvme" else (16, 5)
-    width, generation = part.get("pcie_width", best[0]), part.get("pcie_generation", best[1])
-    yield f"{folder}/class", f"{CLASSES[kind]}\n"
-    yield f"{folder}/current_link_width", f"{width}\n"
-    yield f"{folder}/current_link_speed", f"{SPEEDS[generation]} GT/s PCIe\n"
-    yield f"{folder}/max_link_width", f"{best[0]}\n"
-    yield f"{folder}/max_link_speed", f"{SPEEDS[best[1]]} GT/s PCIe\n"
-    yield f"{folder}/numa_node", f"{part['numa_node']}\n"
-    yield f"{folder}/iommu_group/type", f"{state['host']['iommu']}\n"
-    yield from _aer(folder, part)
-
-
-def _aer(folder: str, part: VirtualNodeState) -> Files:
-    for severity, (names, total) in AER.items():
-        count = part.get(f"aer_{severity}", 0)
-        first, *others = names.split()
-        lines = [f"{first} {count}", *(f"{name} 0" for name in others), f"{total} {count}"]
-        yield f"{folder}/aer_dev_{severity}", "\n".join(lines) + "\n"
-
-
-def pci_bridges(state: VirtualNodeState) -> dict[str, tuple[int, int, int]]:
-    """Return the bridges by PCI address: kind of port, first and last bus behind it."""
-    found: dict[str, tuple[int, int, int]] = {}
-    alone = [part["pci"] for parts in ("gpus", "hcas", "nics", "nvme") for part in state[parts]]
-    for gpu, hca in zip(state["gpus"], state["hcas"], strict=False):
-        if _is_same_switch(gpu["pci"], hca["pci"]):
-            found |= _switch(gpu["pci"], hca["pci"])
-            alone = [pci for pci in alone if pci not in (gpu["pci"], hca["pci"])]
-    for domain, bus in map(_place, alone):
-        found[f"{domain}:{bus - 1:02x}:01.0"] = (ROOT_PORT, bus, bus)
-    return found
-
-
-def _switch(gpu: str, hca: str) -> dict[str, tuple[int, int, int]]:
-    domain, first, last = _place(gpu)[0], *sorted((_place(gpu)[1], _place(hca)[1]))
-    return {
-        f"{domain}:{first - 3:02x}:01.0": (ROOT_PORT, first - 2, last),
-        f"{domain}:{first - 2:02x}:00.0": (UPSTREAM, first - 1, last),
-        f"{domain}:{first - 1:02x}:00.0": (DOWNSTREAM, first, first),
-        f"{domain}:{first - 1:02x}:01.0": (DOWNSTREAM, last, last),
-    }
-
-
-def _is_same_switch(gpu: str, hca: str) -> bool:
-    (gpu_domain, gpu_bus), (hca_domain, hca_bus) = _place(gpu), _place(hca)
-    near = 0 < abs(gpu_bus - hca_bus) <= SWITCH_BUS_SPAN
-    return gpu_domain == hca_domain and near and min(gpu_bus, hca_bus) > SWITCH_BUS_SPAN
-
-
-def _place(pci: str) -> tuple[str, int]:
-    domain, bus, _ = pci.split(":")
-    return domain, int(bus, 16)
-
-
-def bridge_config_space(port: int, first: int, last: int, acs: int) -> bytes:
-    """Return the configuration space of a bridge, up to its access control (ACS) capability."""
-    header = bytearray(0x150)
-    struct.pack_into("<HHHH", header, 0, 0x1000, 0xC030, 0x0407, 0x0010)  # vendor, device, command, status
-    header[0x0E] = 1  # a bridge's header
-    header[0x18:0x1B] = bytes((max(first - 1, 0), first, last))
-    header[0x34] = 0x40
-    struct.pack_into("<BBH", header, 0x40, 0x10, 0, port << 4 | 2)  # PCI Express
-    struct.pack_into("<I", header, 0x100, 0x0001 | 2 << 16 | 0x148 << 20)  # error reporting, then
-    struct.pack_into("<IHH", header, 0x148, 0x000D | 1 << 16, 0x5F, acs)  # access controls, the last
-    return bytes(header)
-
-
 SECTOR = 512
+KELVIN = 273
 NIC_COUNTERS = ("rx_errors", "tx_errors", "rx_crc_errors", "rx_dropped", "tx_dropped", "rx_missed_errors")
 PORT_COUNTERS = (
     *("symbol_error", "link_error_recovery", "link_downed", "port_rcv_errors", "port_rcv_remote_physical_errors"),
@@ -121,26 +24,10 @@ PORT_STATE = {"DOWN": 1, "INIT": 2, "ARMED": 3, "ACTIVE": 4}
 SPEED_NAME = {10: "SDR", 20: "DDR", 40: "QDR", 56: "FDR", 100: "EDR", 200: "HDR", 400: "NDR", 800: "XDR"}
 
 
-def node_files(state: VirtualNodeState) -> dict[str, str]:
-    """Return every file of the node's root, by path below it."""
-    tree: dict[str, str] = {}
-    for part in (_kernel, host_files, pci_files, _gpus, _hcas, _nics, _nvme, _kernel_log):
-        tree.update(part(state))
-    return tree
-
-
-def kernel_start_time(state: VirtualNodeState) -> datetime:
-    """Return the lab time at which the running kernel started; `/proc/uptime` counts from it."""
-    ready = datetime.fromisoformat(state["boot"]["ready_at"])
-    return ready - timedelta(seconds=state["timing"]["boot_s"])
-
-
-def _kernel(state: VirtualNodeState) -> Files:
-    yield "proc/sys/kernel/hostname", f"{state['name']}\n"
-    yield "proc/sys/kernel/osrelease", f"{state['kernel']}\n"
-    yield "proc/sys/kernel/random/boot_id", f"{state['boot']['id']}\n"
-    yield "proc/cmdline", f"{state['cmdline']}\n"
-    yield "proc/meminfo", f"MemTotal:       {state['memory_bytes'] // 1024} kB\n"
+def device_files(state: VirtualNodeState) -> Files:
+    """Yield every file about the devices as (path below the root, content)."""
+    for part in (_gpus, _hcas, _nics, _bonds, _nvme, _smart):
+        yield from part(state)
 
 
 def _gpus(state: VirtualNodeState) -> Files:
@@ -223,17 +110,22 @@ def _nvme(state: VirtualNodeState) -> Files:
             yield f"{folder}/{drive['name']}n1/size", f"{drive['size_gb'] * 10**9 // SECTOR}\n"
 
 
-def _kernel_log(state: VirtualNodeState) -> Files:
-    start = kernel_start_time(state)
-    lines = [
-        (0.0, 5, f"Linux version {state['kernel']} (buildd@lcy02) (gcc 13.2.0) #67-Ubuntu SMP PREEMPT_DYNAMIC"),
-        (0.1, 6, f"Command line: {state['cmdline']}"),
-        (9.2, 4, f"NVRM: loading NVIDIA UNIX x86_64 Kernel Module  {state['driver']}"),
-        *((_since(start, line["at"]), 3, line["text"]) for line in state["kernel_log"]),
-    ]
-    records = (f"{level},{seq},{int(t * 1e6)},-;{text}\n" for seq, (t, level, text) in enumerate(lines))
-    yield "dev/kmsg", "".join(records)
+def _smart(state: VirtualNodeState) -> Files:
+    for drive in state["nvme"]:
+        if drive["present"]:
+            smart = {"temperature": drive["smart"]["temperature_c"] + KELVIN, **drive["smart"]}
+            smart.pop("temperature_c")
+            yield f"run/smart/{drive['name']}", json.dumps(smart) + "\n"
 
 
-def _since(start: datetime, at: str) -> float:
-    return max(0.0, (datetime.fromisoformat(at) - start).total_seconds())
+def _bonds(state: VirtualNodeState) -> Files:
+    """Yield the bonds and the link state of their members."""
+    bonds = state["host"]["bonds"]
+    if bonds:
+        yield "sys/class/net/bonding_masters", " ".join(bonds) + "\n"
+    for name, bond in bonds.items():
+        yield f"sys/class/net/{name}/bonding/mode", "802.3ad 4\n"
+        yield f"sys/class/net/{name}/bonding/slaves", " ".join(bond["members"]) + "\n"
+        for member in bond["members"]:
+            up = "down" if member in bond["down"] else "up"
+            yield f"sys/class/net/{member}/bonding_slave/mii_status", f"{up}\n"

@@ -1,13 +1,14 @@
-"""The files of a virtual node's host: processors, memory, kernel, clock, services, file systems, processes.
+"""The files of a virtual node's host: processors, memory, kernel and its log, clock, services, file systems, processes.
 
-Memory modules are in an SMBIOS table (DSP0134, structure type 17).
+Memory modules are in an SMBIOS table (DSP0134, structure type 17). `/proc/uptime` is missing: it changes by the second,
+so `assay.lab.node.shell` writes it.
 """
 
 from __future__ import annotations
 
-import json
 import struct
 from collections.abc import Iterable, Iterator
+from datetime import datetime, timedelta
 
 from assay.lab.node_state import VirtualNodeState
 
@@ -18,7 +19,6 @@ GIB = 2**30
 INODES = 120_000_000
 OTHER_USED_PERCENT = 12
 MODULES_A_CONTROLLER = 4
-KELVIN = 273
 DDR5 = 0x22
 DIMM = 0x09
 EXTENDED = 0x7FFF
@@ -46,7 +46,7 @@ def _device(handle: int, dimm: VirtualNodeState) -> bytes:
 
 def host_files(state: VirtualNodeState) -> Files:
     """Yield every file about the host as (path below the root, content)."""
-    for part in (_identity, _cpus, _memory, _kernel, _clock, _services, _mounts, _processes, _smart, _bonds):
+    for part in (_boot, _identity, _cpus, _memory, _kernel, _clock, _services, _mounts, _processes, _kernel_log):
         yield from part(state)
 
 
@@ -176,22 +176,31 @@ def _processes(state: VirtualNodeState) -> Files:
         yield f"proc/{pid}/status", f"Name:\t{name}\nState:\t{mode}\n{switches}"
 
 
-def _smart(state: VirtualNodeState) -> Files:
-    for drive in state["nvme"]:
-        if drive["present"]:
-            smart = {"temperature": drive["smart"]["temperature_c"] + KELVIN, **drive["smart"]}
-            smart.pop("temperature_c")
-            yield f"run/smart/{drive['name']}", json.dumps(smart) + "\n"
+def kernel_start_time(state: VirtualNodeState) -> datetime:
+    """Return the lab time at which the running kernel started; `/proc/uptime` counts from it."""
+    ready = datetime.fromisoformat(state["boot"]["ready_at"])
+    return ready - timedelta(seconds=state["timing"]["boot_s"])
 
 
-def _bonds(state: VirtualNodeState) -> Files:
-    """Yield the bonds and the link state of their members."""
-    bonds = state["host"]["bonds"]
-    if bonds:
-        yield "sys/class/net/bonding_masters", " ".join(bonds) + "\n"
-    for name, bond in bonds.items():
-        yield f"sys/class/net/{name}/bonding/mode", "802.3ad 4\n"
-        yield f"sys/class/net/{name}/bonding/slaves", " ".join(bond["members"]) + "\n"
-        for member in bond["members"]:
-            up = "down" if member in bond["down"] else "up"
-            yield f"sys/class/net/{member}/bonding_slave/mii_status", f"{up}\n"
+def _boot(state: VirtualNodeState) -> Files:
+    yield "proc/sys/kernel/hostname", f"{state['name']}\n"
+    yield "proc/sys/kernel/osrelease", f"{state['kernel']}\n"
+    yield "proc/sys/kernel/random/boot_id", f"{state['boot']['id']}\n"
+    yield "proc/cmdline", f"{state['cmdline']}\n"
+    yield "proc/meminfo", f"MemTotal:       {state['memory_bytes'] // 1024} kB\n"
+
+
+def _kernel_log(state: VirtualNodeState) -> Files:
+    start = kernel_start_time(state)
+    lines = [
+        (0.0, 5, f"Linux version {state['kernel']} (buildd@lcy02) (gcc 13.2.0) #67-Ubuntu SMP PREEMPT_DYNAMIC"),
+        (0.1, 6, f"Command line: {state['cmdline']}"),
+        (9.2, 4, f"NVRM: loading NVIDIA UNIX x86_64 Kernel Module  {state['driver']}"),
+        *((_since(start, line["at"]), 3, line["text"]) for line in state["kernel_log"]),
+    ]
+    records = (f"{level},{seq},{int(t * 1e6)},-;{text}\n" for seq, (t, level, text) in enumerate(lines))
+    yield "dev/kmsg", "".join(records)
+
+
+def _since(start: datetime, at: str) -> float:
+    return max(0.0, (datetime.fromisoformat(at) - start).total_seconds())

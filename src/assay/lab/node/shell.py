@@ -17,7 +17,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import NoReturn
 
-from assay.lab.node.device_files import kernel_start_time
+from assay.lab.node.host_files import kernel_start_time
 from assay.lab.node_state import VirtualNodeState
 from assay.lab.nvml.stub_build import REPLAYED_NOTICE, build_stub
 from assay.lab.world import LabWorld

@@ -27,9 +27,11 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from assay.lab.node.device_files import node_files
+from assay.lab.node.device_files import device_files
 from assay.lab.node.healthy_devices import fans, gpus, hcas, nics, nvme, psus, spec_limit
 from assay.lab.node.healthy_host import make_healthy_chassis, make_healthy_host
+from assay.lab.node.host_files import host_files
+from assay.lab.node.pci_files import pci_files
 from assay.lab.node_state import VirtualNodeState, write_json
 from assay.lab.nvml.stub_answers import stub_answers
 from assay.model.node import Node
@@ -39,6 +41,14 @@ from assay.model.specs.node_spec import NodeSpec
 INITIAL_UPTIME = timedelta(days=14)
 TIMING = {"power_on_s": 60, "boot_s": 120, "flash_s": 90, "bmc_reset_s": 30}
 KERNEL = "6.8.0-64-generic"
+
+
+def node_files(state: VirtualNodeState) -> dict[str, str]:
+    """Return every file of the node's root, by path below it."""
+    tree: dict[str, str] = {}
+    for part in (host_files, pci_files, device_files):
+        tree.update(part(state))
+    return tree
 
 
 def make_initial_state(node: Node, spec: NodeSpec, bundle: FirmwareBundle, now: datetime) -> VirtualNodeState:
