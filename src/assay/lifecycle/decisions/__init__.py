@@ -1,4 +1,4 @@
-"""Takes a fleet snapshot; collects proposals (faults, state transitions, people, racks, cordons) for each node.
+"""Takes a fleet snapshot, and collects proposals for each node: faults, state transitions, people, racks, cordons.
 
-Holds them to requirements, limits and the circuit breaker. Gives decisions.
+Checks the proposals against requirements, limits and the circuit breaker. Gives decisions.
 """

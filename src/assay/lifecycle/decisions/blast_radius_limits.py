@@ -1,4 +1,4 @@
-"""Limits the blast radius: how many nodes of a pool and rack automation may have out, how many restarts in an hour."""
+"""Limits the blast radius: how many nodes of a pool or rack automation may have out, and how many restarts per hour."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class LimitCapacity:
         self._restarts = sum(self._count_recent_restarts(view.node_state) for view in snapshot.nodes)
 
     def find_refusal(self, view: NodeSnapshot, to: str) -> LimitRefusal | None:
-        """Return the limit that forbids sending the node to state `to`, or holding it out while it waits, if any."""
+        """Return the limit that forbids to send the node to state `to`, or to keep it out while it waits; else None."""
         full = self._leaves_service(view) and (self._find_full_pool(view) or self._find_full_rack(view))
         return full or self._find_restart_limit(to)
 
@@ -77,7 +77,7 @@ class LimitCapacity:
         return LimitRefusal("reboots_per_hour", "fleet", text)
 
     def _count_restarts(self, state: str) -> int:
-        """Return 1 where a state restarts the node on arrival, else 0."""
+        """Return 1 if a state restarts the node on arrival, else 0."""
         return int(bool(RESTART_ACTIONS & set(self._policy.states[state].entry)))
 
     def _count_recent_restarts(self, node_state: NodeState) -> int:
@@ -86,7 +86,7 @@ class LimitCapacity:
 
 
 def count_allowed_out(size: int, percent: float) -> int:
-    """Return how many nodes of a pool of this size may be out: at least one."""
+    """Return how many nodes of a pool of this size may be out of service: at least one."""
     return max(1, int(size * percent / 100))
 
 
@@ -98,7 +98,7 @@ def is_in_service(policy: LifecyclePolicy, node_state: NodeState) -> bool:
 def is_out_of_service(policy: LifecyclePolicy, node_state: NodeState) -> bool:
     """Whether automation has the node out of service, or cordoned while a decision is pending.
 
-    A node that has not served since it was last brought up (it failed its burn-in) does not count.
+    A node that failed its burn-in does not count: it has not served since it was last brought up.
     """
     if is_in_service(policy, node_state):
         return node_state.pending is not None and holds_out_of_service(policy, node_state.pending.rule)

@@ -1,6 +1,7 @@
-"""The circuit breaker: a sudden wave of faults over a pool has more likely one cause than many, so it holds the pool.
+"""The circuit breaker. If many nodes of a pool fail at once, it holds back the moves of the whole pool.
 
-Also finds waves of missed deadlines, and ranks what the nodes of a wave have in common. Pure.
+One common cause is then more likely than many separate ones. The module also finds waves of missed deadlines, and ranks
+what the nodes of a wave have in common. Pure.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ class OngoingWave:
 def find_new_waves(snapshot: FleetSnapshot) -> dict[str, str]:
     """Return the pools whose breaker is open, each with the reason in one line.
 
-    Only nodes count that serve or served until just now, and whose faults could move them. So a bring-up of a
-    thousand nodes opens nothing, and nor does a pool that is only watched.
+    Only nodes count that serve, or served until just now, and whose faults can move them. So the bring-up of a thousand
+    nodes does not open the breaker, and neither does a pool that assay only watches.
     """
     pools = {pool: _describe_new_wave(snapshot, pool, views) for pool, views in _group_serving_by_pool(snapshot)}
     return {pool: reason for pool, reason in pools.items() if reason}
@@ -49,8 +50,8 @@ def find_new_waves(snapshot: FleetSnapshot) -> dict[str, str]:
 def find_ongoing_waves(snapshot: FleetSnapshot) -> dict[str, OngoingWave]:
     """Return the pools in which a wave lasts longer than the window. Such a wave holds back only its own fault classes.
 
-    Otherwise a wave that lasts would pass the breaker, as many nodes at a time as the limits allow. A fault that only
-    a log reported ends as part of a wave when nothing more is logged.
+    Without this, a lasting wave would pass the breaker: as many nodes at a time as the limits allow. A fault that only
+    a log reported stops being part of the wave when the log reports nothing more.
     """
     pools = {pool: _find_ongoing_wave(snapshot, pool, views) for pool, views in _group_serving_by_pool(snapshot)}
     return {pool: wave for pool, wave in pools.items() if wave}
@@ -59,7 +60,7 @@ def find_ongoing_waves(snapshot: FleetSnapshot) -> dict[str, OngoingWave]:
 def find_deadline_waves(snapshot: FleetSnapshot) -> dict[str, str]:
     """Return the pools in which so many nodes miss a deadline at once that one cause is more likely.
 
-    A deadline counts from when it was last held back, so a clock that jumps moves no node.
+    A deadline counts from the time when the breaker last held it back. So a clock that jumps moves no node.
     """
     bound: dict[str, list[NodeSnapshot]] = defaultdict(list)
     for view in snapshot.nodes:
@@ -127,7 +128,7 @@ def _find_ongoing_wave(snapshot: FleetSnapshot, pool: str, views: list[NodeSnaps
 
 
 def _is_still_present(view: NodeSnapshot, fault: FaultRecord) -> bool:
-    """Whether a fault that the breaker held is still there. A fault of a check is, until newer evidence was judged."""
+    """Whether a fault that the breaker held still exists. A check's fault does until newer evidence is judged."""
     if not fault.is_open or fault.response != "breaker" or fault.last_seen <= view.node_state.repaired_at:
         return False
     return "check" in fault.marks or is_still_failing(view, fault)
@@ -145,7 +146,7 @@ def _describe_deadline_wave(snapshot: FleetSnapshot, pool: str, views: list[Node
 
 
 def _describe_faults_and_racks(views: list[NodeSnapshot], faults: Iterable[list[FaultRecord]]) -> str:
-    """Return what the nodes have in common: the fault that most of them show, and the rack if it is one."""
+    """Return what the nodes have in common: the fault that most of them show, and the rack if all are in one."""
     classes = Counter(name for of_node in faults for name in {fault.fault_class for fault in of_node})
     name, count = min(classes.items(), key=lambda item: (-item[1], item[0]))
     racks = sorted({view.node.rack for view in views})
@@ -154,9 +155,9 @@ def _describe_faults_and_racks(views: list[NodeSnapshot], faults: Iterable[list[
 
 
 def _describe_likely_causes(snapshot: FleetSnapshot, wave: Collection[str]) -> str:
-    """Return what the nodes of a wave share and others do not, to end a sentence; "" where nothing is known.
+    """Return what only the nodes of a wave share, as the end of a sentence; "" if nothing is known.
 
-    Reading traits costs reading evidence, so only the first nodes by name are compared.
+    Reading traits means reading evidence, which is slow. So this compares only the first nodes by name.
     """
     traits = snapshot.traits
     others = sorted(name for name in traits if name not in wave)[:MAX_NODES_COMPARED]
@@ -185,10 +186,10 @@ class CommonCause:
 
 
 def rank_common_causes(wave: Sequence[NodeTraits], others: Sequence[NodeTraits]) -> list[CommonCause]:
-    """Return the traits that may be behind a wave, the likeliest first.
+    """Return the traits that may have caused a wave, the likeliest first.
 
-    See `MIN_WAVE_SHARE` and `MIN_CONTRAST`. Without other nodes nothing tells traits apart: then a trait qualifies
-    where the whole wave shares it.
+    See `MIN_WAVE_SHARE` and `MIN_CONTRAST`. Without other nodes to compare with, a trait qualifies if the whole wave
+    shares it.
     """
     wave_counts, other_counts = _count_traits(wave), _count_traits(others)
     groups: dict[tuple[str, int, int], list[str]] = defaultdict(list)

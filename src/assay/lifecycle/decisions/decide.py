@@ -25,11 +25,11 @@ from assay.model.specs.lifecycle_policy import PERSON_RULE, RACK_RULE_PREFIX
 
 
 def decide(snapshot: FleetSnapshot, asked: Collection[str] | None = None) -> list[Decision]:
-    """Return the decisions that are due and were not made before, at most one move a node.
+    """Return the decisions that are due and were not made before: at most one move per node.
 
-    `asked` names the nodes to decide about, None for all; the others are only counted. Where limits leave room for
-    some nodes only, those with the worst faults come first. The order of nodes and outcomes does not change the
-    answer. Raises AssayError for a node in a state that the policy does not have.
+    `asked` names the nodes to decide about, None for all; the others are only counted. If limits leave room for some
+    nodes only, those with the worst faults come first. The order of nodes and outcomes does not change the answer.
+    Raises AssayError for a node in a state that the policy does not have.
     """
     for view in snapshot.nodes:
         _reject_unknown_state(snapshot, view)
@@ -44,9 +44,9 @@ def decide(snapshot: FleetSnapshot, asked: Collection[str] | None = None) -> lis
 
 
 class _PassBounds:
-    """What bounds one pass over the fleet: the limits' capacity, waves by pool, and racks that lack nodes.
+    """The bounds of one pass over the fleet: the limits' capacity, waves by pool, and racks that lack nodes.
 
-    Each is computed when a proposal first needs it: most passes propose no move.
+    Each bound is computed when a proposal first needs it, because most passes propose no move.
     """
 
     def __init__(self, snapshot: FleetSnapshot) -> None:
@@ -54,7 +54,7 @@ class _PassBounds:
 
     @cached_property
     def capacity(self) -> LimitCapacity:
-        """What the limits leave."""
+        """The capacity that the limits leave."""
         return LimitCapacity(self._snapshot)
 
     @cached_property
@@ -79,10 +79,10 @@ class _PassBounds:
 
 
 def _decide_node(snapshot: FleetSnapshot, view: NodeSnapshot, bounds: _PassBounds) -> Iterator[Decision]:
-    """Yield the records, and either the first move that is granted, or the record that it is held back.
+    """Yield the records, and either the first granted move or the record that it is held back.
 
-    A move that is held back blocks all later ones but the cordon of a whole rack. It blocks none where a person
-    requested it, nor where the profile lets no fault move the node.
+    A held-back move blocks all later ones, except the cordon of a whole rack. It blocks none if a person requested it,
+    or if the profile lets no fault move the node.
     """
     is_blocked = False
     for proposal in _collect_proposals(snapshot, view, bounds.short_racks.get(view.node.rack_place)):
@@ -102,9 +102,9 @@ def _decide_node(snapshot: FleetSnapshot, view: NodeSnapshot, bounds: _PassBound
 def _collect_proposals(
     snapshot: FleetSnapshot, view: NodeSnapshot, short: rack_cordons.ShortRack | None
 ) -> Iterator[Proposal]:
-    """Yield every proposal for a node, in the order in which they count.
+    """Yield every proposal for a node, in order of precedence.
 
-    A pending decision that lost its cause is withdrawn first, so what follows no longer sees it.
+    A pending decision that lost its cause is withdrawn first, so later proposals no longer see it.
     """
     yield from propose_known_issue_records(snapshot, view)
     yield from propose_hold_actions(snapshot, view)
@@ -119,14 +119,14 @@ def _collect_proposals(
 
 
 def _make_record(snapshot: FleetSnapshot, view: NodeSnapshot, proposal: Proposal) -> Decision:
-    """Return a record. It asks for a ticket only where the profile allows tickets."""
+    """Return a record. It asks for a ticket only if the profile allows tickets."""
     if proposal.remedy == "ticket" and "ticket" not in view.profile.actions:
         proposal = replace(proposal, remedy="none")
     return grant_proposal(snapshot, view, proposal, proposal.blockers)
 
 
 def _resolve_timing(view: NodeSnapshot, proposal: Proposal) -> tuple[Proposal, tuple[str, ...]]:
-    """Return the proposal as of now, and the jobs that it waits for: on an idle node nothing is pending."""
+    """Return the proposal as of now, and the jobs that it waits for. On an idle node, nothing is pending."""
     if proposal.timing != "pending" or proposal.blockers:
         return proposal, proposal.blockers
     if view.jobs == ():
@@ -142,7 +142,7 @@ def _is_already_pending(view: NodeSnapshot, proposal: Proposal) -> bool:
 def _grant_or_refuse(
     snapshot: FleetSnapshot, view: NodeSnapshot, proposal: Proposal, blockers: tuple[str, ...], bounds: _PassBounds
 ) -> Decision:
-    """Return the decision for a move, or the record of what holds it back. A granted move takes its capacity."""
+    """Return the decision for a move, or a record of what holds the move back. A granted move uses up capacity."""
     if why := _find_prohibition(snapshot, view, proposal) or _find_pool_refusal(view, proposal, bounds):
         return refuse_proposal(snapshot, view, proposal, why)
     if to := _find_limited_state(snapshot, view, proposal):
@@ -154,7 +154,7 @@ def _grant_or_refuse(
 
 
 def _find_prohibition(snapshot: FleetSnapshot, view: NodeSnapshot, proposal: Proposal) -> DecisionCause | None:
-    """Return what forbids automation to do this: a person's hold, or the management profile."""
+    """Return what forbids this to automation: a person's hold, or the management profile."""
     hold, profile = view.node_state.hold, view.profile
     if hold:
         return DecisionCause("person", hold.id, f"held by {hold.who}: {hold.reason}")
@@ -169,7 +169,7 @@ def _find_prohibition(snapshot: FleetSnapshot, view: NodeSnapshot, proposal: Pro
 
 
 def _find_pool_refusal(view: NodeSnapshot, proposal: Proposal, bounds: _PassBounds) -> DecisionCause | None:
-    """Return what holds back the whole pool: a wave of faults or of missed deadlines, or too many racks cordoned."""
+    """Return what holds back the whole pool: a wave of faults or missed deadlines, or too many cordoned racks."""
     pool = view.node.pool
     wave = _find_fault_wave(view, proposal, bounds) if proposal.takes_out else ""
     if not wave and proposal.is_deadline:
@@ -194,7 +194,7 @@ def _find_fault_wave(view: NodeSnapshot, proposal: Proposal, bounds: _PassBounds
 
 
 def _find_limited_state(snapshot: FleetSnapshot, view: NodeSnapshot, proposal: Proposal) -> str:
-    """Return the state whose capacity a move takes now, "" for none. A pending one that cordons takes it at once."""
+    """Return the state whose capacity a move takes now, "" for none. A pending move that cordons takes it at once."""
     if proposal.timing == "immediate":
         return proposal.to
     return view.node_state.state if holds_out_of_service(snapshot.policy, proposal.rule_name) else ""

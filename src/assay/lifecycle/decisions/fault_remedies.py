@@ -1,6 +1,6 @@
-"""Proposes what a node's open faults ask for, by the policy's fault rules and the ladder of remedies.
+"""Proposes the remedies for a node's open faults, by the policy's fault rules and the ladder of remedies.
 
-A fault that the circuit breaker held back counts again only once newer evidence shows it.
+A fault that the circuit breaker held back counts again only after newer evidence shows it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def urgency_key(view: NodeSnapshot) -> tuple[int, str, str]:
 
 
 def propose_fault_remedies(snapshot: FleetSnapshot, view: NodeSnapshot) -> Iterator[Proposal]:
-    """Yield records, and at most one move: that of the worst fault, with all faults that ask for a move as causes."""
+    """Yield records, and at most one move: that of the worst fault. Its causes are all faults that ask for a move."""
     moves: list[Proposal] = []
     in_use = view.jobs is None or bool(view.jobs)
     for fault in _sort_worst_first(find_unanswered_faults(view)):
@@ -49,7 +49,7 @@ def propose_fault_remedies(snapshot: FleetSnapshot, view: NodeSnapshot) -> Itera
 
 
 def find_unanswered_faults(view: NodeSnapshot) -> list[FaultRecord]:
-    """Return the open faults that no decision has acted on and that no repair came after."""
+    """Return the open faults that no decision has acted on yet, and that appeared after the last repair."""
     return [fault for fault in view.node_state.faults if fault.is_open and _needs_answer(view, fault)]
 
 
@@ -71,9 +71,9 @@ def make_fault_cause(fault: FaultRecord) -> DecisionCause:
 
 
 def find_rung(ladder: RemedyLadder, node_state: NodeState, remedy: str, now: datetime) -> tuple[str, LadderRung] | None:
-    """Return the first rung from `remedy` upwards that the node has not used up; None where `remedy` is no rung.
+    """Return the first rung from `remedy` upwards that the node has not used up; None if `remedy` is no rung.
 
-    The last rung is never used up. Moves from before the ladder's last reset do not count.
+    The last rung is never used up. Moves before the ladder's last reset do not count.
     """
     rungs = {str(name): rung for name, rung in ladder.rungs.items()}
     start = _find_window_start(ladder, node_state, now)
@@ -113,7 +113,7 @@ def _sort_worst_first(faults: Iterable[FaultRecord]) -> list[FaultRecord]:
 def _make_proposal(
     snapshot: FleetSnapshot, view: NodeSnapshot, fault: FaultRecord, name: str, rule: FaultRule
 ) -> Proposal:
-    """Return what a rule proposes for a fault. Without an edge to where it leads, that is a record."""
+    """Return what a rule proposes for a fault. If the policy has no edge to the rule's state, that is a record."""
     remedy: str = fault.remedy if rule.remedy == "class" else rule.remedy
     to, timing = rule.to, rule.timing
     if to is None and timing != "record":
@@ -134,6 +134,6 @@ def _make_proposal(
 
 
 def _is_repair_under_way(snapshot: FleetSnapshot, view: NodeSnapshot) -> bool:
-    """Whether a repair is under way. It causes what is seen meanwhile, or that will be seen again after it."""
+    """Whether a repair is under way. It may cause the faults seen meanwhile; other faults will show again after it."""
     repairs = [standing for action, standing in list_entry_actions(snapshot, view) if action in REPAIR_ACTIONS]
     return any(standing not in ("verified", "failed") for standing in repairs)

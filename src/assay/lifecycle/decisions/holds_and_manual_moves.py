@@ -1,4 +1,4 @@
-"""Proposes what people ask for: moves along the policy's edges, the end of a hold, and reminders of holds."""
+"""Proposes what people order: moves along the policy's edges, the end of a hold, and reminders of holds."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from assay.model.timestamps import format_duration, format_minute, hours, parse_
 
 
 def find_next_step(policy: LifecyclePolicy, origin: str, target: str) -> str:
-    """Return the next state on the way from `origin` to `target`, "" where the policy has none.
+    """Return the next state on the way from `origin` to `target`, "" if the policy has no such way.
 
-    Out of service the way leads through a state that drains the node, unless `target` itself cordons it on arrival.
+    The way out of service leads through a state that drains the node, unless `target` itself cordons it on arrival.
     """
     if target not in policy.states:
         return ""
@@ -34,7 +34,7 @@ def find_next_step(policy: LifecyclePolicy, origin: str, target: str) -> str:
 
 
 def propose_manual_move(snapshot: FleetSnapshot, view: NodeSnapshot) -> Iterator[Proposal]:
-    """Yield the next step of a requested move. It waits for the node to be idle, unless the request says now."""
+    """Yield the next step of a requested move. It waits until the node is idle, unless the request says `now`."""
     request, node_state = view.node_state.move_request, view.node_state
     if request is None or request.to == node_state.state:
         return
@@ -51,7 +51,7 @@ def propose_manual_move(snapshot: FleetSnapshot, view: NodeSnapshot) -> Iterator
 
 
 def _find_obstacle(snapshot: FleetSnapshot, view: NodeSnapshot, request: MoveRequest, step: str) -> str:
-    """Return what forbids the next step, "" for nothing."""
+    """Return what forbids the next step, "" if nothing does."""
     if request.to not in snapshot.policy.states:
         return f"the policy has no state {request.to}"
     if not step:
@@ -60,7 +60,7 @@ def _find_obstacle(snapshot: FleetSnapshot, view: NodeSnapshot, request: MoveReq
 
 
 def _find_unproved_phases(snapshot: FleetSnapshot, view: NodeSnapshot) -> str:
-    """Return what a node still has to prove before it serves. A person may skip its soak time, but no proof."""
+    """Return the phases that a node must still pass before it serves. A person may skip its soak time, but no check."""
     results = judge_state_requirements(snapshot, view)
     if not results or not are_entry_actions_verified(snapshot, view):
         return f"nobody serves straight out of {view.node_state.state}: nothing is proved there"
@@ -75,7 +75,7 @@ def _is_drained(snapshot: FleetSnapshot, view: NodeSnapshot) -> bool:
 
 
 def propose_hold_actions(snapshot: FleetSnapshot, view: NodeSnapshot) -> Iterator[Proposal]:
-    """Yield the release of a hold whose time is over; else a warning before its end, and a reminder every so often."""
+    """Yield the release of a hold that has ended; otherwise a warning before its end, and reminders."""
     hold, state = view.node_state.hold, view.node_state.state
     if hold is None:
         return

@@ -1,6 +1,7 @@
-"""Drops failures that decide nothing: a known issue excuses them, or their check is still on trial and only observes.
+"""Drops failures that decide nothing: a known issue excuses them, or their check is on trial and only observes.
 
-This runs at every decision, on the stored outcomes. On the day an issue expires, what it excused counts at once.
+This runs at every decision, on the stored outcomes. On the day an issue expires, the failures that it excused count at
+once.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ from assay.model.specs.known_issues import ExcuseCandidate, KnownIssue
 def find_known_issue(
     issues: Collection[KnownIssue], outcome: Outcome, node: Node | None, now: datetime
 ) -> KnownIssue | None:
-    """Return the known issue that excuses an outcome at `now`, None if the outcome counts. All of assay asks here.
+    """Return the known issue that excuses an outcome at `now`, None if the outcome counts.
 
-    Only the verdict `fail` can be excused. `node` is the node of the outcome's subject, None for a rack or fabric. Of
-    several issues, the one that expires last is returned.
+    All of assay asks this function. Only the verdict `fail` can be excused. `node` is the node of the outcome's
+    subject, None for a rack or fabric. If several issues match, the function returns the one that expires last.
     """
     if outcome.verdict != "fail" or not issues:
         return None
@@ -54,8 +55,8 @@ def select_proving_outcomes(
 ) -> list[RecordedOutcome]:
     """Return the outcomes that may end a fault.
 
-    A check that only observes may do so where no other check judges the same fault and subject. Known issues drop no
-    passes. A pass proves nothing where a wrong clock dated its evidence ahead.
+    An observing check may end a fault if no other check judges the same fault and subject. Known issues drop no passes.
+    If a wrong clock dated the evidence of a pass in the future, that pass proves nothing.
     """
     latest = [one for one in latest if not (one.outcome.verdict == "pass" and one.is_dated_ahead)]
     decided = {_fault_and_subject(one.outcome) for one in latest if one.outcome.check not in observing_checks}
@@ -81,9 +82,9 @@ def _drop_faults_of_node(snapshot: FleetSnapshot, view: NodeSnapshot) -> NodeSna
 
 
 def _is_excused(snapshot: FleetSnapshot, view: NodeSnapshot, fault: FaultRecord) -> bool:
-    """Whether only checks reported an open fault, and all of them observe now or every failure among them is excused.
+    """Whether an open fault decides nothing: only checks report it, and each observes or has only excused failures.
 
-    A check that can no longer be judged excuses nothing: the fault stays.
+    If a check can no longer be judged, it excuses nothing: the fault stays.
     """
     if not fault.is_open or set(fault.marks) != {"check"}:
         return False
@@ -105,7 +106,7 @@ def _fault_and_subject(outcome: Outcome) -> tuple[str, str]:
 def propose_known_issue_records(snapshot: FleetSnapshot, view: NodeSnapshot) -> Iterator[Proposal]:
     """Yield a record for each known issue that excuses a failure in a phase of the node's state.
 
-    There is one a stay, so that history says why the node stayed where it is, or was let through.
+    There is one record per stay. So the history says why the node stayed in its state, or could leave it.
     """
     if not snapshot.known_issues:
         return

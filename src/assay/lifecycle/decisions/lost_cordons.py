@@ -1,7 +1,7 @@
 """Cordons nodes again that somebody opened: a person, a script, or a restart of the scheduler.
 
-A node that is open in the middle of a repair is given customers' jobs. The policy says how often in how many hours a
-node is cordoned again. After that it is left to people, until the window has room again.
+An open node gets customers' jobs, even in the middle of a repair. The policy says how often, in how many hours, assay
+cordons a node again. After that, assay leaves the node to people until the window has room again.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ CORDONS_RULE = "cordons"
 
 
 def propose_recordon(snapshot: FleetSnapshot, view: NodeSnapshot) -> Iterator[Proposal]:
-    """Yield that the node is cordoned again, or that people must find out who opens it.
+    """Yield a new cordon of the node, or a ticket that asks people to find out who opens it.
 
-    Nothing for a node that a person holds, whose profile forbids cordons, or whose scheduler does not answer.
+    Yields nothing if a person holds the node, its profile forbids cordons, or its scheduler does not answer.
     """
     effect = find_cordon_effect(snapshot.policy, view.node_state)
     if effect is None or view.cordon != "" or view.node_state.hold or "cordon" not in view.profile.actions:
@@ -53,7 +53,7 @@ def _describe_escalation(snapshot: FleetSnapshot, recent: Sequence[LostCordon]) 
 
 
 def decide_recordons(snapshot: FleetSnapshot) -> list[Decision]:
-    """Return the decisions that cordon nodes again. They rest on no other evidence, so they may be made at any time."""
+    """Return the decisions that cordon nodes again. They need no other evidence, so they may be made at any time."""
     decisions = [
         (view, grant_proposal(snapshot, view, proposal))
         for view in snapshot.nodes
@@ -64,10 +64,10 @@ def decide_recordons(snapshot: FleetSnapshot) -> list[Decision]:
 
 
 def find_cordon_effect(policy: LifecyclePolicy, node_state: NodeState) -> EffectRecord | None:
-    """Return the effect that cordoned a node which must be cordoned now, None where none must or one is under way.
+    """Return the effect that cordoned a node which must be cordoned now.
 
-    A node must be cordoned from its cordon until it is given back: in every state that does not serve, and in service
-    while a decision is pending that cordons it.
+    None if the node need not be cordoned, or if a cordon is under way. A node must be cordoned from its cordon until it
+    returns to service: in every state that does not serve, and in service while a decision is pending that cordons it.
     """
     state = policy.states.get(node_state.state)
     if state is None or state.final or (state.in_service and not _is_pending_cordoned(policy, node_state)):
@@ -92,9 +92,9 @@ def _is_pending_cordoned(policy: LifecyclePolicy, node_state: NodeState) -> bool
 def list_recordon_effects(
     policy: LifecyclePolicy, node_state: NodeState, why: str
 ) -> list[tuple[str, ActionName, str]]:
-    """Return what a node that was opened needs: decision, action, and `why` the node is out. The cordon comes first.
+    """Return the effects that a reopened node needs: decision, action, and `why` it is out. The cordon comes first.
 
-    Its jobs are drained only where what is left to do there needs an empty node.
+    assay drains its jobs only if the remaining work needs an empty node.
     """
     last = node_state.lost_cordons[-1] if node_state.lost_cordons else None
     pending = node_state.pending.decision if node_state.pending else ""

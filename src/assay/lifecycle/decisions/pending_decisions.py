@@ -1,4 +1,4 @@
-"""Withdraws pending decisions that have lost their cause, and reminds people of those that wait for long."""
+"""Withdraws pending decisions that have lost their cause, and reminds people of long waits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SCHEDULER_SILENT = ("unknown: the scheduler does not answer",)
 
 
 def propose_pending_changes(snapshot: FleetSnapshot, view: NodeSnapshot, short: ShortRack | None) -> Iterator[Proposal]:
-    """Yield the withdrawal of a pending decision without a cause, else a reminder of what waits for long."""
+    """Yield the withdrawal of a pending decision that lost its cause; otherwise a reminder if it waits for long."""
     pending, state = view.node_state.pending, view.node_state.state
     if pending is None:
         yield from _remind_of_move_request(snapshot, view)
@@ -31,7 +31,7 @@ def propose_pending_changes(snapshot: FleetSnapshot, view: NodeSnapshot, short: 
 
 
 def find_withdrawal_reason(policy: LifecyclePolicy, node_state: NodeState, short: ShortRack | None) -> str:
-    """Return why a pending decision has lost its cause, "" while some of it is left, or nothing is pending."""
+    """Return why a pending decision has lost its cause; "" if it still has one, or if nothing is pending."""
     pending = node_state.pending
     if pending is None:
         return ""
@@ -56,7 +56,7 @@ def pending_rule_name(pending: PendingDecision) -> str:
 
 
 def pending_policy_path(pending: PendingDecision) -> str:
-    """Return the dotted path in the policy of the rule behind a pending decision."""
+    """Return the dotted policy path of the rule behind a pending decision."""
     name = pending_rule_name(pending)
     if name == PERSON_RULE:
         return "waiting"

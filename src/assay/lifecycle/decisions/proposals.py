@@ -15,11 +15,12 @@ from assay.model.ledger_entry import derive_id
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """What should happen to a node, before limits, profile and people have a say.
+    """What should happen to a node, before limits, profile and people have their say.
 
-    `policy_path` and `rule_name` are the part of the policy that proposes it. `identity_keys` tell it from the next
-    proposal of the same rule in the same stay. `takes_out` marks a proposal because of a fault, which limits and
-    breaker may hold back; `is_deadline` one because of a deadline only. `blockers` are what it waits for besides jobs.
+    `policy_path` and `rule_name` name the part of the policy that proposes it. `identity_keys` distinguish it from the
+    next proposal of the same rule in the same stay. `takes_out` marks a proposal because of a fault: limits and breaker
+    may hold it back. `is_deadline` marks a proposal because of a deadline only. `blockers` are what it waits for
+    besides jobs.
     """
 
     to: str
@@ -37,7 +38,7 @@ class Proposal:
 def grant_proposal(
     snapshot: FleetSnapshot, view: NodeSnapshot, proposal: Proposal, blockers: Iterable[str] = ()
 ) -> Decision:
-    """Return the decision that grants a proposal; `blockers` are what a pending one waits for."""
+    """Return the decision that grants a proposal; `blockers` are what a pending decision waits for."""
     return Decision(
         id=_derive_decision_id(view, proposal.timing, proposal),
         node=view.name,
@@ -52,7 +53,7 @@ def grant_proposal(
 
 
 def refuse_proposal(snapshot: FleetSnapshot, view: NodeSnapshot, proposal: Proposal, why: DecisionCause) -> Decision:
-    """Return the record that a proposal was held back, and why. There is one for each kind of reason."""
+    """Return the record that a proposal was held back, and why. There is one record per kind of reason."""
     return Decision(
         id=_derive_decision_id(view, "record", proposal, why.kind, why.id),
         node=view.name,

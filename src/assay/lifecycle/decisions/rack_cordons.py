@@ -1,4 +1,4 @@
-"""Racks that are one machine: cordons the rest of a rack that lacks too many nodes, until it is whole again."""
+"""Racks that are one machine: if a rack lacks too many nodes, cordons the others until it is complete again."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RackPlace = tuple[str, str]
 class ShortRack:
     """A rack with more nodes out than its rule allows, and why.
 
-    `limit_reason` is the limit that keeps the rest of the rack from being cordoned, "" for none.
+    `limit_reason` names the limit that forbids the cordon of the other nodes, "" for none.
     """
 
     rack: RackPlace
@@ -32,14 +32,14 @@ class ShortRack:
 
 
 def find_rack_companions(policy: LifecyclePolicy, nodes: Iterable[Node], changed: Iterable[Node]) -> set[str]:
-    """Return the names of the nodes that share a rack which is one machine with a changed node."""
+    """Return the names of all nodes in the racks of changed nodes, for racks that are one machine."""
     rules = _map_rules_by_spec(policy)
     racks = {node.rack_place for node in changed if node.spec in rules} if rules else set()
     return {node.name for node in nodes if node.rack_place in racks} if racks else set()
 
 
 def find_short_racks(snapshot: FleetSnapshot) -> dict[RackPlace, ShortRack]:
-    """Return the racks that lack too many nodes. Racks that are cordoned already stay so where a limit is reached."""
+    """Return the racks that lack too many nodes. If a limit is reached, cordoned racks stay cordoned."""
     rules = _map_rules_by_spec(snapshot.policy)
     racks: dict[tuple[RackPlace, str], list[NodeSnapshot]] = defaultdict(list)
     for view in snapshot.nodes if rules else ():
@@ -50,7 +50,7 @@ def find_short_racks(snapshot: FleetSnapshot) -> dict[RackPlace, ShortRack]:
 
 
 def propose_rack_cordon(policy: LifecyclePolicy, view: NodeSnapshot, short: ShortRack | None) -> Iterator[Proposal]:
-    """Yield that a node in service waits, cordoned, until its rack is whole."""
+    """Yield the cordon of a node in service, until its rack is complete."""
     if short is None or view.node_state.pending or not is_in_service(policy, view.node_state):
         return
     causes = (DecisionCause("rack", "/".join([short.rack[0], f"rack-{short.rack[1]}"]), short.reason),)
@@ -79,7 +79,7 @@ class _ShortRackCandidate:
 
     @property
     def waiting(self) -> list[NodeSnapshot]:
-        """The nodes that wait, cordoned, for the rack to be whole."""
+        """The cordoned nodes that wait until the rack is complete."""
         name = f"{RACK_RULE_PREFIX}{self.rule}"
         waits = ((view, view.node_state.pending) for view in self.nodes)
         return [view for view, pending in waits if pending and pending.rule.rpartition(" ")[2] == name]
@@ -97,7 +97,7 @@ def _find_candidates(
 def _apply_rack_limits(
     policy: LifecyclePolicy, candidates: list[_ShortRackCandidate]
 ) -> Iterator[tuple[RackPlace, ShortRack]]:
-    """Yield every short rack. Those that are cordoned stay so; of the others, a pool has only so many at once."""
+    """Yield every short rack. Cordoned racks stay cordoned; of the others, a pool may have only so many at once."""
     takes_room = {one.rack: _lost_too_many(policy, one) for one in candidates}
     cordoned = Counter(one.limit_key for one in candidates if takes_room[one.rack] and one.waiting)
     for one in candidates:
@@ -111,17 +111,17 @@ def _apply_rack_limits(
 
 
 def _lost_too_many(policy: LifecyclePolicy, candidate: _ShortRackCandidate) -> bool:
-    """Whether the rack lost too many nodes that served. A rack that is being brought up takes no room."""
+    """Whether the rack lost too many nodes that served. A rack that is being brought up does not count."""
     return sum(_is_lost(policy, view) for view in candidate.out) > policy.racks[candidate.rule].more_than
 
 
 def _is_cordoned(candidate: _ShortRackCandidate) -> bool:
-    """Whether the rack is cordoned. A held node shows nothing: its cordon may be from long ago."""
+    """Whether the rack is cordoned. A held node does not count: its cordon may be old."""
     return any(view.node_state.hold is None for view in candidate.waiting)
 
 
 def _is_missing(policy: LifecyclePolicy, view: NodeSnapshot) -> bool:
-    """Whether the rack must do without a node: it does not serve, is on its way out, or is broken."""
+    """Whether the rack lacks a node: the node does not serve, is on its way out, or is broken."""
     return not is_in_service(policy, view.node_state) or _is_lost(policy, view)
 
 

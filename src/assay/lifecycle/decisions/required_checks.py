@@ -1,4 +1,4 @@
-"""Judges the newest outcomes of a node by what its state requires: passed, fresh, and newer than the last repair."""
+"""Compares a node's newest outcomes with its state's requirements: passed, fresh, newer than the last repair."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ from assay.model.timestamps import format_duration, hours, parse_time
 
 @dataclass(frozen=True, slots=True)
 class RequirementResult:
-    """How a node stands to one requirement. `missing` says, by check and subject, why it does not count as passed.
+    """Whether a node meets one requirement.
 
-    `excused` are failures with the known issue that excuses each. Their evidence must be as fresh as that of a pass.
+    `missing` says, by check and subject, why an outcome does not count as passed. `excused` are failures, each with the
+    known issue that excuses it. Their evidence must be as fresh as that of a pass.
     """
 
     requirement: PhaseRequirement
@@ -44,9 +45,9 @@ def judge_state_requirements(snapshot: FleetSnapshot, view: NodeSnapshot) -> lis
 
 
 def list_due_phases(snapshot: FleetSnapshot, view: NodeSnapshot) -> tuple[Phase, ...]:
-    """Return the phases to judge now: those that the state watches, and those that it requires and are not met.
+    """Return the phases to judge now: those that the state watches, and the required ones that are not met yet.
 
-    Required phases are due only once the entry actions are verified: before, checks would judge the old node.
+    Required phases are due only after the entry actions are verified: before that, checks would judge the old node.
     """
     due = list(snapshot.policy_state_of(view).watch)
     if are_entry_actions_verified(snapshot, view):
@@ -63,7 +64,7 @@ def are_entry_actions_verified(snapshot: FleetSnapshot, view: NodeSnapshot) -> b
 def list_entry_actions(snapshot: FleetSnapshot, view: NodeSnapshot) -> list[tuple[str, str]]:
     """Return the entry actions of the node's state, each with the standing of its effect ("" before it starts).
 
-    A ticket is left out: nothing waits for it. A node that was enrolled in its state has no entry actions.
+    Tickets are left out, because nothing waits for them. If a node was enrolled in its state, it has no entry actions.
     """
     if not view.node_state.decision:
         return []
@@ -73,7 +74,7 @@ def list_entry_actions(snapshot: FleetSnapshot, view: NodeSnapshot) -> list[tupl
 
 
 def settled_since(policy: LifecyclePolicy, node_state: NodeState) -> datetime:
-    """Return the time from which readings count against the node: since its stay began, and a repair has settled."""
+    """Return the time from which readings count against the node: its stay has begun, and a repair has settled."""
     since, repaired = parse_time(node_state.since), node_state.repaired_at
     return max(since, parse_time(repaired) + timedelta(minutes=policy.settle_minutes)) if repaired else since
 
@@ -137,7 +138,7 @@ def _find_shortcoming(
     *,
     excused: bool,
 ) -> str:
-    """Return why an outcome does not count as a pass or an excused failure, "" where it does."""
+    """Return why an outcome does not count as a pass or an excused failure, "" if it counts."""
     if recorded is None:
         return "never judged"
     outcome = recorded.outcome

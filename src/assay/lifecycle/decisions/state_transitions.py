@@ -1,4 +1,4 @@
-"""Proposes the ways out of a state for every reason but a new fault: its exits as the policy names them."""
+"""Proposes the exits of a state, as the policy names them, for every reason except a new fault."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def propose_transitions(snapshot: FleetSnapshot, view: NodeSnapshot) -> Iterator
 
 
 def _effect_failed(snapshot: FleetSnapshot, view: NodeSnapshot) -> Proposal | None:
-    """Go to `effect_failed_to` where an entry action failed; without one, record that a technician is needed."""
+    """Go to `effect_failed_to` if an entry action failed; without such a target, record that a technician is needed."""
     node_state, to = view.node_state, snapshot.policy_state_of(view).effect_failed_to
     failed = [action for action, standing in list_entry_actions(snapshot, view) if standing == "failed"]
     effect = node_state.find_effect(node_state.decision, failed[0]) if failed else None
@@ -63,7 +63,7 @@ def _certified(snapshot: FleetSnapshot, view: NodeSnapshot) -> Proposal | None:
 
 
 def _pending_now_idle(snapshot: FleetSnapshot, view: NodeSnapshot) -> Proposal | None:
-    """Carry out a pending decision once the node is idle. A scheduler that does not answer is no sign of idleness."""
+    """Carry out a pending decision when the node is idle. If the scheduler does not answer, the node is not idle."""
     pending = view.node_state.pending
     if pending is None or view.jobs != () or not snapshot.policy.has_edge(view.node_state.state, pending.to):
         return None
@@ -76,7 +76,7 @@ def _pending_now_idle(snapshot: FleetSnapshot, view: NodeSnapshot) -> Proposal |
 
 
 def _escalate(snapshot: FleetSnapshot, view: NodeSnapshot) -> Proposal | None:
-    """Go where the first matching `escalate` step leads: for open faults of its blame, or for those that recurred."""
+    """Go to the target of the first matching `escalate` step: for open faults of its blame, or for recurred ones."""
     node_state, ladder = view.node_state, snapshot.policy.ladder
     for number, step in enumerate(snapshot.policy_state_of(view).escalate):
         faults = [fault for fault in node_state.faults if fault.is_open and fault.blame == step.blame]
@@ -92,7 +92,7 @@ def _escalate(snapshot: FleetSnapshot, view: NodeSnapshot) -> Proposal | None:
 
 
 def _fails(snapshot: FleetSnapshot, view: NodeSnapshot) -> Proposal | None:
-    """Go to `fail_to` where a required check failed; without one, record that a technician is needed."""
+    """Go to `fail_to` if a required check failed; without such a target, record that a technician is needed."""
     results = judge_state_requirements(snapshot, view)
     failed = {failure.id: failure for result in results for failure in result.failed}
     if not failed:
@@ -107,7 +107,7 @@ def _fails(snapshot: FleetSnapshot, view: NodeSnapshot) -> Proposal | None:
 
 
 def _passes(snapshot: FleetSnapshot, view: NodeSnapshot) -> Proposal | None:
-    """Go to `pass_to` where all requirements are met, entry actions are verified and the soak time is over."""
+    """Go to `pass_to` if all requirements are met, entry actions are verified and the soak time is over."""
     state, node_state = snapshot.policy_state_of(view), view.node_state
     results = judge_state_requirements(snapshot, view)
     stayed = snapshot.now - parse_time(node_state.since)
@@ -122,7 +122,7 @@ def _passes(snapshot: FleetSnapshot, view: NodeSnapshot) -> Proposal | None:
 
 
 def _deadline(snapshot: FleetSnapshot, view: NodeSnapshot) -> Proposal | None:
-    """Go where a missed deadline leads; without a target, record that a technician is needed."""
+    """Go to the target of a missed deadline; without a target, record that a technician is needed."""
     deadline, node_state = snapshot.policy_state_of(view).deadline, view.node_state
     if deadline is None or not has_missed_deadline(snapshot, view):
         return None
@@ -148,7 +148,7 @@ def _make_phase_cause(result: RequirementResult) -> DecisionCause:
 
 
 def _make_arrival_cause(snapshot: FleetSnapshot, view: NodeSnapshot) -> DecisionCause:
-    """Return the last entry action as the cause, in a state that requires nothing else."""
+    """Return the last entry action as the cause, for a state that requires nothing else."""
     node_state = view.node_state
     for action, _ in reversed(list_entry_actions(snapshot, view)):
         if effect := node_state.find_effect(node_state.decision, action):
