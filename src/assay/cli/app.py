@@ -61,7 +61,9 @@ VERBS = {
     "move": Verb("verbs.operate.move_zap_certify", ORDERS, "Send a node to another state of the policy."),
     "zap": Verb("verbs.operate.move_zap_certify", ORDERS, "Bring a node's firmware and settings to the bundle again."),
     "certify": Verb("verbs.operate.move_zap_certify", ORDERS, "Certify that a node was inspected or repaired."),
-    "fabric": Verb("fabric.commands", FABRIC_AND_LAB, "Compare the InfiniBand fabric with its design."),
+    "fabric": Verb(
+        "fabric.compare_scan_evaluate_impact", FABRIC_AND_LAB, "Compare the InfiniBand fabric with its design."
+    ),
     "lab": Verb("verbs.lab", FABRIC_AND_LAB, "Run a virtual fleet."),
 }
 

@@ -135,10 +135,6 @@ def _run_probe_with_replayed_nvml(
     sys.exit(done.returncode)
 
 
-if __name__ == "__main__":
-    main()
-
-
 def install_tools(folder: Path) -> Path:
     """Write an executable for every tool into `folder`, and return `folder`.
 
@@ -161,3 +157,7 @@ def _scripts() -> dict[str, str]:
     modules = {name: f'{start}.{module} "$@"\n' for name, module in TOOLS.items()}
     printers = {name: f"#!/bin/sh\n{SHELL_LAST_ARGUMENT}exec cat {file}\n" for name, file in FILE_PRINTERS.items()}
     return {**modules, **printers}
+
+
+if __name__ == "__main__":
+    main()
