@@ -1,4 +1,4 @@
-"""Holding a ledger to its hash chains: what was changed, taken out, swapped or put in by another hand."""
+"""Verifies the hash chains of a ledger: finds lines that somebody changed, removed, swapped or inserted."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ChainRow = Row[Any]
 
 
 def find_chain_problems(connection: Connection) -> Iterator[str]:
-    """Yield what does not fit, in one snapshot of the ledger: entries, runs, outcomes, and what follows from them."""
+    """Yield every problem in one snapshot of the ledger: entries, runs, outcomes, and the tables derived from them."""
     yield from _check_chain(connection, "entry", _no_problems)
     texts, told, measured = tables.texts.c, tables.outcomes.c, tables.measurements.c
     parts = _RunContents(
@@ -34,7 +34,7 @@ def find_chain_problems(connection: Connection) -> Iterator[str]:
 
 
 def _check_chain(connection: Connection, of: ChainName, inside: Callable[[ChainRow], Iterator[str]]) -> Iterator[str]:
-    """Yield where a chain is broken; `inside` yields what else is wrong with a line that fits."""
+    """Yield the places where a chain is broken; `inside` yields other problems of a line whose hash is right."""
     table, end = {"entry": tables.entries, "run": tables.runs}[of].c, tables.chains.c
     columns = (table.seq, *(table[name] for name in HASHED_FIELDS[of]), table.hash)
     seq, before = 0, ""
@@ -65,7 +65,7 @@ def _no_problems(_: ChainRow) -> Iterator[str]:
 
 
 class _Rows:
-    """Rows that begin with the number by which they are sorted, taken up to one."""
+    """Rows that begin with their sort number, read up to a given number."""
 
     def __init__(self, rows: Iterator[ChainRow]) -> None:
         self._rows = rows
@@ -78,7 +78,7 @@ class _Rows:
 
 
 class _RunContents:
-    """What runs are made of, held to their digests one run after the other."""
+    """The contents of runs, compared with the runs' digests one after the other."""
 
     def __init__(self, texts: _Rows, told: _Rows, measured: _Rows) -> None:
         self._texts, self._told, self._measured = texts, told, measured
@@ -98,7 +98,7 @@ class _RunContents:
 
 
 def _check_newest(connection: Connection) -> Iterator[str]:
-    """Yield where `newest`, by which is decided, is not what follows from the outcomes."""
+    """Yield the rows of `newest` that do not follow from the outcomes. Decisions use this table."""
     kept, follows = (
         select(*(tables.newest.c[name] for name in outcomes.NEWEST_COLUMNS)),
         outcomes.select_expected_newest(),

@@ -1,4 +1,4 @@
-"""Opening a ledger: SQLite beside the fleet, PostgreSQL by URL, and what to tell a person when it cannot be."""
+"""Opens a ledger: SQLite beside the fleet, or PostgreSQL by URL. Says what is wrong if it cannot be opened."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _parse_url(where: str) -> URL:
 
 
 def open_engine(url: URL, patience_s: float = LOCK_TIMEOUT_S) -> Engine:
-    """Return an engine for the ledger at `url`, made there if there is nothing yet. Raises AssayError."""
+    """Return an engine for the ledger at `url`, and make the ledger if it does not exist. Raises AssayError."""
     if url.get_backend_name() == "sqlite":
         _make_folder(Path(str(url.database)).parent)
         engine = _sqlite_engine(url, patience_s)
@@ -82,7 +82,7 @@ def _sqlite_engine(url: URL, patience_s: float) -> Engine:
 
 
 def _postgresql_engine(url: URL, patience_s: float) -> Engine:
-    """Return an engine that asks whether a connection still stands before it uses it: servers are started anew."""
+    """Return an engine that tests each connection before it uses it, because servers restart."""
     patience = {"connect_timeout": max(2, round(patience_s))}  # the driver takes less than 2 s for 2 s
     engine = create_engine(url, connect_args=patience, pool_pre_ping=True)
 
@@ -99,14 +99,14 @@ def _postgresql_engine(url: URL, patience_s: float) -> Engine:
 
 @contextmanager
 def open_reader(engine: Engine) -> Iterator[Connection]:
-    """Yield a connection that sees what is committed and takes no lock; database errors become AssayError."""
+    """Yield a connection that sees committed data and takes no lock; database errors become AssayError."""
     with translate_errors(engine), engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         yield connection
 
 
 @contextmanager
 def open_snapshot(engine: Engine) -> Iterator[Connection]:
-    """Yield a connection that sees the ledger as it is now, however many write meanwhile, and takes no lock."""
+    """Yield a connection that sees the ledger as it is now, even if others write meanwhile. It takes no lock."""
     if engine.dialect.name == "postgresql":
         with (
             translate_errors(engine),
@@ -124,9 +124,10 @@ def open_snapshot(engine: Engine) -> Iterator[Connection]:
 
 @contextmanager
 def open_writer(engine: Engine) -> Iterator[Connection]:
-    """Yield a connection inside one transaction, the only writer while it lasts; database errors become AssayError.
+    """Yield a connection inside one transaction, as the only writer; database errors become AssayError.
 
-    One writer at a time keeps `seq` in the order of commits, so that a reader that asks `after` misses nothing.
+    With one writer at a time, `seq` follows the order of commits. So a reader that asks for entries `after` a number
+    misses nothing.
     """
     with translate_errors(engine), engine.begin() as connection:
         if connection.dialect.name == "postgresql":
@@ -167,7 +168,7 @@ def _version(connection: Connection) -> int | None:
 
 @contextmanager
 def translate_errors(engine: Engine) -> Iterator[None]:
-    """Turn what a database says into AssayError for a person, naming the ledger without its password."""
+    """Turn a database error into AssayError for people. The message names the ledger without its password."""
     try:
         yield
     except DBAPIError as error:

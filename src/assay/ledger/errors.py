@@ -1,4 +1,4 @@
-"""The schema's version, and what to tell a person when a ledger cannot be used. Loads nothing."""
+"""The schema's version, and the error messages for a ledger that cannot be used. Imports nothing heavy."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _DATABASE_ERRORS = (
 
 
 def make_database_error(said: str, where: str) -> AssayError:
-    """Return what a database said about the ledger at `where` as AssayError."""
+    """Return the database error of the ledger at `where` as AssayError."""
     for sign, what, fix in _DATABASE_ERRORS:
         if sign in said:
             return AssayError(what, where=where, fix=fix)
@@ -29,12 +29,12 @@ def make_database_error(said: str, where: str) -> AssayError:
 
 
 def make_not_a_ledger_error(tables: list[str], where: str) -> AssayError:
-    """Return that a database holds something else."""
+    """Return the error for a database that holds something else."""
     what = f"a database, but no ledger (its tables: {', '.join(tables[:5])})"
     return AssayError(what, where=where, fix="give the ledger a place of its own")
 
 
 def make_schema_version_error(version: int, where: str) -> AssayError:
-    """Return that a ledger was written by another assay."""
+    """Return the error for a ledger that another version of assay wrote."""
     what = f"the ledger has schema version {version}, this assay writes {SCHEMA_VERSION}"
     return AssayError(what, where=where, fix="use the assay that wrote it, or point --fleet at another fleet")

@@ -1,7 +1,7 @@
-"""The hash chains: each line carries a hash over what it says and over the line before it.
+"""The hash chains: each line holds a hash over its content and over the line before it.
 
-Whoever changes, takes out, swaps or puts in a line must therefore make every later one anew, and `chain`, which says
-how each ends. Against that only an end helps that was written down elsewhere.
+Whoever changes, removes, swaps or inserts a line must therefore rebuild every later line, and `chain`, which holds the
+end of each chain. Only a copy of the end that is kept elsewhere reveals such a rebuilt chain.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ _SAVE_END = (
 
 
 class HashChain:
-    """The growing end of one chain, within the one writing transaction."""
+    """The growing end of one chain, inside the writing transaction."""
 
     def __init__(self, connection: Connection, of: ChainName) -> None:
         self._connection, self._of = connection, of
         self.seq, self.hash = connection.execute(_END, {"of": of}).one()
 
     def add(self, row: dict[str, Any]) -> dict[str, Any]:
-        """Return the row as the next line: with its number and its hash."""
+        """Return the row as the next line, with its number and its hash."""
         self.seq += 1
         self.hash = hash_line(self.hash, (self.seq, *_get_hashed_fields[self._of](row)))
         return {**row, "seq": self.seq, "hash": self.hash}
 
     def save(self) -> None:
-        """Write down how the chain ends now."""
+        """Store the present end of the chain."""
         self._connection.execute(_SAVE_END, {"of": self._of, "at": self.seq, "to": self.hash})
 
 
@@ -50,42 +50,42 @@ _get_hashed_fields = {of: itemgetter(*fields) for of, fields in HASHED_FIELDS.it
 
 
 def hash_line(before: str, line: Iterable[object]) -> str:
-    """Return the hash of a line, its number first, behind the line whose hash is `before`."""
+    """Return the hash of a line that follows the line with the hash `before`. The line begins with its number."""
     return hashlib.sha256(_bytes((before, *line))).hexdigest()
 
 
 class RunDigest:
-    """A digest of a run: its outcomes, their measurements, and the texts that it brought, each in their order."""
+    """A digest of a run: its outcomes, their measurements, and its new texts, each in their order."""
 
     def __init__(self) -> None:
         self._texts, self._outcomes, self._measured = (hashlib.sha256() for _ in range(3))
 
     def texts(self, lines: Iterable[Iterable[object]]) -> None:
-        """Take in new texts: number, key, long."""
+        """Add new texts: number, key, long text."""
         for line in lines:
             self._texts.update(_bytes(line))
 
     def outcomes(self, lines: Iterable[Iterable[object]]) -> None:
-        """Take in outcomes, their columns in the order of the table."""
+        """Add outcomes, with their columns in the order of the table."""
         for line in lines:
             self._outcomes.update(_numbers(line))
 
     def measured(self, lines: Iterable[Iterable[object]]) -> None:
-        """Take in measurements: outcome, gauge, value."""
+        """Add measurements: outcome, gauge, value."""
         for line in lines:
             self._measured.update(_numbers(line))
 
     def hexdigest(self) -> str:
-        """Return the digest of all of it."""
+        """Return the digest of everything added."""
         parts = (self._texts, self._outcomes, self._measured)
         return hashlib.sha256(b"".join(part.digest() for part in parts)).hexdigest()
 
 
 def _bytes(line: Iterable[object]) -> bytes:
-    """Return a line in a form that no other line of as many values has: none of them holds a NUL."""
+    """Return a line as bytes. No other line with the same number of values has this form, as none holds a NUL."""
     return "\0".join(map(str, line)).encode("utf-8", "surrogatepass")
 
 
 def _numbers(line: Iterable[object]) -> bytes:
-    """Return a line of numbers, which needs no lengths."""
+    """Return a line of numbers as bytes; numbers need no lengths."""
     return repr(tuple(line)).encode()

@@ -1,4 +1,4 @@
-"""Texts that many outcomes share (checks, subjects, reasons, limits) stand once in the ledger and have a number."""
+"""Texts that many outcomes share (checks, subjects, reasons, limits). The ledger stores each once, with a number."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAX_KEY_LENGTH = 500
 
 
 class TextNumbers:
-    """The numbers of texts within one writing transaction, which is the only one."""
+    """The numbers of texts within the one writing transaction."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -26,7 +26,7 @@ class TextNumbers:
         self.added: list[tuple[int, str, str | None]] = []
 
     def load(self, wanted: Iterable[str]) -> None:
-        """Give every one of these texts a number, its old one where it has one."""
+        """Give each of these texts a number: its old one, if it has one."""
         unknown = [text for text in dict.fromkeys(wanted) if text not in self._known]
         for some in split_batches(unknown, BATCH_SIZE):
             found = _found(self._connection, [_key(text) for text in some])
@@ -39,40 +39,40 @@ class TextNumbers:
             self._known |= {text: found[_key(text)] for text in some}
 
     def __getitem__(self, text: str) -> int:
-        """Return the number of a text that was learnt."""
+        """Return the number of a loaded text."""
         return self._known[text]
 
 
 class TextCache:
-    """The texts of numbers, remembered: what is committed never changes."""
+    """A cache of texts by number. It stays valid, because committed texts never change."""
 
     def __init__(self) -> None:
         self._known: dict[int, str] = {}
 
     def load(self, connection: Connection, numbers: Collection[int]) -> None:
-        """Look up every one of these numbers."""
+        """Load the texts of all these numbers."""
         unknown = [number for number in dict.fromkeys(numbers) if number not in self._known]
         for some in split_batches(unknown, BATCH_SIZE):
             for seq, key, long in connection.execute(select(texts).where(texts.c.seq.in_(some))):
                 self._known[seq] = key if long is None else long
 
     def __getitem__(self, number: int) -> str:
-        """Return the text of a number that was learnt."""
+        """Return the text of a loaded number."""
         return self._known[number]
 
 
 def find_text_number(connection: Connection, text: str) -> int | None:
-    """Return the number of one text, None where the ledger has never heard of it."""
+    """Return the number of one text, None if the ledger does not have it."""
     return next(iter(find_text_numbers(connection, [text])), None)
 
 
 def find_text_numbers(connection: Connection, texts: Iterable[str]) -> list[int]:
-    """Return the numbers of those texts that the ledger has heard of, in no order."""
+    """Return the numbers of the texts that the ledger has, in no order."""
     return list(_found(connection, [_key(text) for text in texts]).values())
 
 
 def split_batches(things: Iterable[T], size: int) -> Iterator[list[T]]:
-    """Yield things in lists of at most `size`."""
+    """Yield the items in lists of at most `size`."""
     left = iter(things)
     while some := list(islice(left, size)):
         yield some

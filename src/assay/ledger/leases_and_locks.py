@@ -1,8 +1,8 @@
 """Locks and leases: who may work on what, and until when.
 
-A file lock holds on one machine and ends with its process. A section holds among all processes of a ledger, on any
+A file lock works on one machine and ends with its process. A section excludes all other processes of a ledger, on any
 machine. A lease is a row of the ledger's database: a holder, and an end by the database's own clock. Its holder renews
-it by claiming it again; a holder that died loses it at its end.
+it by claiming it again. If the holder dies, it loses the lease at its end.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ class LeaseLedger(Protocol):
 
 
 def make_holder_name() -> str:
-    """Return a new name for a holder of leases, host:pid:token. No other call ever returns it, on any host."""
+    """Return a new name for a holder of leases, host:pid:token. No other call returns the same name, on any host."""
     return f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
 
 
 @cache
 def current_process() -> str:
-    """Return the one name under which this process holds leases."""
+    """Return the name under which this process holds leases."""
     return make_holder_name()
 
 
@@ -71,9 +71,9 @@ def hold_file_lock(
     note: str = "",
     poll_s: float = LOCK_POLL_S,
 ) -> Iterator[None]:
-    """Hold an exclusive lock on a file, which is made where it is missing, and write `note` into it.
+    """Hold an exclusive lock on a file, made if it is missing, and write `note` into it.
 
-    After `patience_s` seconds without the lock, raises `refuse(NOTE)`, where NOTE is what its holder wrote.
+    After `patience_s` seconds without the lock, raises `refuse(NOTE)`, where NOTE is the text that its holder wrote.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     end = time.monotonic() + patience_s
@@ -98,7 +98,7 @@ def hold_file_lock(
 def hold_controller_lock(
     home: Path, ledger: LeaseLedger | None = None, fix: str = OTHER_CONTROLLER_FIX
 ) -> Iterator[None]:
-    """Be the only controller of an SQLite ledger: lock `home` (`.assay/`), and a ledger file that lies elsewhere.
+    """Be the only controller of an SQLite ledger: lock `home` (`.assay/`), and the ledger's file if it is elsewhere.
 
     Raises AssayError if another controller holds the lock, with its process, host, command and start.
     """
@@ -126,10 +126,10 @@ def _refuse_controller(path: Path, fix: str, holder: str) -> AssayError:
 
 @contextmanager
 def hold_node_lock(home: Path, node: str, deadline_s: float) -> Iterator[None]:
-    """Hold this machine's lock of a node under `home` (`.assay/`) while something is done to it.
+    """Hold this machine's lock of a node under `home` (`.assay/`) while an effect works on the node.
 
-    An ansible-playbook that outlives its controller holds it until its task ends. Raises AssayError if the lock is
-    not free within `deadline_s` seconds.
+    An ansible-playbook that outlives its controller holds the lock until its task ends. Raises AssayError if the lock
+    is not free within `deadline_s` seconds.
     """
     path = home / "locks" / node
     refusal = AssayError(
@@ -143,9 +143,9 @@ def hold_node_lock(home: Path, node: str, deadline_s: float) -> Iterator[None]:
 
 @contextmanager
 def hold_section(engine: sa.Engine, name: str, turn: threading.Lock, patience_s: float) -> Iterator[None]:
-    """Hold the section `name` of this ledger; raises AssayError when it is not free within `patience_s` seconds.
+    """Hold the section `name` of this ledger; raises AssayError if it is not free within `patience_s` seconds.
 
-    `turn` lets the threads of this process through singly, so that those that wait take no connections from others.
+    `turn` lets the threads of this process in one at a time, so that waiting threads take no connections from others.
     """
     if not turn.acquire(timeout=patience_s):
         raise AssayError(f"another thread holds the section {name!r} of the ledger", fix="wait for it")
@@ -198,7 +198,7 @@ def _database_time(connection: sa.Connection) -> sa.ColumnElement[Any]:
 
 
 class LeaseRenewal:
-    """A thread that calls `renew` every `every_s` real seconds, for as long as the `with` block lasts."""
+    """A thread that calls `renew` every `every_s` real seconds, as long as the `with` block lasts."""
 
     def __init__(self, renew: Callable[[], object], every_s: float) -> None:
         self._renew, self._every_s, self._over = renew, every_s, threading.Event()
@@ -219,9 +219,9 @@ class LeaseRenewal:
 
 @contextmanager
 def hold_lease(ledger: LeaseLedger, name: str, for_s: float) -> Iterator[bool]:
-    """Hold a lease, renewed while the block lasts; yields False where another holder has it.
+    """Hold a lease and renew it while the block lasts; yields False if another holder has it.
 
-    Every call is a holder of its own, so two threads of one process exclude each other.
+    Every call is a separate holder, so two threads of one process exclude each other.
     """
     holder = make_holder_name()
     if not ledger.claim_lease(name, holder, for_s):
@@ -236,7 +236,7 @@ def hold_lease(ledger: LeaseLedger, name: str, for_s: float) -> Iterator[bool]:
 
 
 class NodeLeaseHolder(NamedTuple):
-    """The process that holds a node, and where its locks lie: `home`, and which folder of which boot that is."""
+    """The process that holds a node, and the place of its locks: `home`, and the identity of that folder and boot."""
 
     host: str
     pid: int
@@ -249,12 +249,12 @@ class NodeLeaseHolder(NamedTuple):
         return cls(socket.gethostname(), os.getpid(), str(home.absolute()), _identify_folder(home))
 
     def is_on_this_host(self) -> bool:
-        """Whether its `home` is the same folder here, so that its file locks tell whether it is still at work."""
+        """Whether its `home` is the same folder here. If so, its file locks show whether it is still at work."""
         return _identify_folder(Path(self.home)) == self.home_identity
 
 
 def _identify_folder(home: Path) -> str:
-    """Return boot, device and inode of a folder, "" for none. Another kernel's or container's folder differs."""
+    """Return boot, device and inode of a folder, "" for none. In another kernel or container, they differ."""
     boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     try:
         at = home.stat()
@@ -267,11 +267,11 @@ def _identify_folder(home: Path) -> str:
 def hold_node_lease(
     ledger: LeaseLedger, home: Path, node: str, deadline_s: float, progress: Callable[[str], None]
 ) -> Iterator[None]:
-    """Hold the lease `hands/NODE`, so that one attempt at a time works on a node, over all controllers.
+    """Hold the lease `hands/NODE`: across all controllers, only one attempt at a time works on a node.
 
-    An attempt is over `deadline_s` real seconds after it began. What a killed controller left at work is waited for:
-    on this machine until its file locks are free, on another until the lease ends. Raises AssayError where it holds
-    this machine's lock of the node for longer than `deadline_s`.
+    An attempt ends at the latest `deadline_s` real seconds after its begin. If a killed controller left a process at
+    work, this function waits for it: on this machine until its file locks are free, on another machine until the lease
+    ends. Raises AssayError if this machine's lock of the node is held for longer than `deadline_s`.
     """
     lease, holder, shown = f"hands/{node}", NodeLeaseHolder.of_this_process(home), ""
     us = json.dumps(holder._asdict())

@@ -24,13 +24,13 @@ READ_TIMEOUT_S = 10.0
 
 
 def locate_ledger(home: Path) -> Path | str:
-    """Return where the ledger of the fleet is that keeps its data in `home` (`.assay/`)."""
+    """Return the location of the ledger of the fleet with the data folder `home` (`.assay/`)."""
     asked = os.environ.get(LEDGER_VARIABLE, "")
     return asked if is_server_url(asked) else Path(asked or home / "ledger.sqlite").absolute()
 
 
 def locate_existing_ledger(home: Path) -> str:
-    """Return where the ledger is, for those who only read it and go without: "" where there is no file of it yet."""
+    """Return the location of the ledger for readers that can do without one: "" if it has no file yet."""
     where = locate_ledger(home)
     return str(where) if is_server_url(where) or Path(where).exists() else ""
 
@@ -41,7 +41,7 @@ def is_server_url(where: Path | str) -> bool:
 
 
 def read_all_entries(where: Path | str) -> list[LedgerEntry]:
-    """Return every entry, in order. No file is made where there is none. Raises AssayError."""
+    """Return every entry, in order. Makes no file if there is none. Raises AssayError."""
     if not is_server_url(where):
         return read_sqlite_entries(Path(where))
     from assay.ledger.store import Ledger

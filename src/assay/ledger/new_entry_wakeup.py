@@ -1,4 +1,4 @@
-"""Waiting for news in a ledger without asking for them again and again."""
+"""Waits for new entries in a ledger without polling for them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NOTIFY_CHANNEL = "assay_ledger"
 
 
 def wait_for_entries(engine: Engine, head: Callable[[], int], after: int, timeout_s: float) -> int:
-    """Return `head()` as soon as it is above `after`, or as it is when the time is over."""
+    """Return `head()` as soon as it is above `after`, or its value when the time is over."""
     until = time.monotonic() + timeout_s
     if (now := head()) > after or timeout_s <= 0:
         return now
@@ -40,7 +40,7 @@ def _listen_postgresql(engine: Engine, head: Callable[[], int], after: int, unti
 
 
 def _wait_for_notify(connection: Connection, timeout_s: float) -> None:
-    """Sleep until somebody notifies. Raises OperationalError where the server is gone."""
+    """Sleep until somebody notifies. Raises OperationalError if the server is gone."""
     import psycopg
 
     try:
@@ -52,7 +52,7 @@ def _wait_for_notify(connection: Connection, timeout_s: float) -> None:
 
 
 def _poll_sqlite(engine: Engine, head: Callable[[], int], after: int, until: float) -> int:
-    """Look at the database from a connection of its own: only what others write changes its number."""
+    """Watch the database from a separate connection: its number changes only when others write."""
     with closing(sqlite3.connect(str(engine.url.database))) as database:
         seen = _data_version(database)
         while (now := head()) <= after and time.monotonic() < until:

@@ -1,9 +1,9 @@
-"""When an outcome counts as measured: as its evidence says, but clocks of nodes and of controllers may be wrong.
+"""The date of an outcome: that of its evidence, corrected for wrong clocks of nodes and controllers.
 
-Nothing is measured after it is recorded. Where the clock was set back, what is recorded now stands as new as what was
-recorded before that: else a pass that was dated ahead would hide each later failure until its time comes.
+No outcome has a date after its recording. If a clock was set back, an outcome recorded now counts as no older than
+those recorded before it. Otherwise a pass with a date in the future would hide each later failure until that date.
 
-How old what is known of nodes is, check by check, without reading the outcomes themselves.
+The module also computes how old the evidence of nodes is, per check, without reading the outcomes.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from assay.model.timestamps import parse_epoch_seconds_cached
 
 
 class CheckAge(NamedTuple):
-    """Of how many subjects a check has a judgement, and the time of the oldest of their newest: seconds since 1970."""
+    """For how many subjects a check has a verdict, and the time of the oldest of the newest ones (Unix seconds)."""
 
     subjects: int
     oldest_s: float
 
 
 def read_check_ages(connection: Connection, texts: TextCache, nodes: Collection[str]) -> dict[str, dict[str, CheckAge]]:
-    """Return the age of each check on each node. What could not be judged (an error) is no judgement."""
+    """Return the age of each check on each node. An error is no verdict, so it does not count."""
     table = tables.newest.c
     judged = (table.node.in_(find_text_numbers(connection, nodes)), table.verdict != VERDICTS.index("error"))
     each = select(table.node, table.check, func.max(table.measured_s).label("seen")).where(*judged)
@@ -44,7 +44,7 @@ def read_check_ages(connection: Connection, texts: TextCache, nodes: Collection[
 
 
 class OutcomeDates:
-    """The dates of a run's outcomes: a run of the time `at` that is recorded `now`, None where it was long ago."""
+    """The dates of a run's outcomes. The run is of the time `at` and is recorded `now` (None if long ago)."""
 
     def __init__(self, connection: Connection, at: str, now: datetime | None) -> None:
         self._connection, self._at, self._now = connection, parse_epoch_seconds_cached(at), now
@@ -52,7 +52,7 @@ class OutcomeDates:
         self._floors: dict[tuple[int, int], float] = {}
 
     def load(self, nodes: Collection[int]) -> None:
-        """Look up what these nodes have that is dated ahead of the clock."""
+        """Load the outcomes of these nodes that have a date in the future."""
         if self._now is None:
             return
         table, ahead = tables.newest.c, self._latest + MAX_CLOCK_SKEW.total_seconds()
@@ -61,6 +61,6 @@ class OutcomeDates:
         self._floors = {(check, subject): date for check, subject, date in self._connection.execute(query)}
 
     def date_of(self, check: int, subject: int, evidence_at: str) -> float:
-        """Return when an outcome counts as measured, in seconds since 1970."""
+        """Return the date of an outcome in seconds since 1970."""
         seen = min(parse_epoch_seconds_cached(evidence_at) if evidence_at else self._at, self._latest)
         return max(seen, self._floors.get((check, subject), seen))

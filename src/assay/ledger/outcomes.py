@@ -1,4 +1,4 @@
-"""Outcomes in the ledger: written many at once, and found again."""
+"""Writes many outcomes at once into the ledger, and reads them."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ NEWEST_COLUMNS = ("check", "subject", "verdict", "node", "measured_s", "outcome"
 
 
 def write_outcomes(connection: Connection, outcomes: Iterable[Outcome], run: int, dates: OutcomeDates) -> OutcomeRow:
-    """Write the outcomes of the run with number `run` and of these dates within the one writing transaction.
+    """Write the outcomes of the run with number `run`, with these dates, inside the writing transaction.
 
-    Returns what the run's row says of them.
+    Returns the outcome columns of the run's row.
     """
     numbers, digest = TextNumbers(connection), RunDigest()
     number = _highest(connection, tables.outcomes)
@@ -58,7 +58,7 @@ def _highest(connection: Connection, table: Table) -> int:
 
 
 def read_outcomes(connection: Connection, query: Select[Any], texts: TextCache) -> list[RecordedOutcome]:
-    """Return the outcomes of a query that began with `select_outcomes`, in its order, each with its measurements."""
+    """Return the outcomes of a query made with `select_outcomes`, in its order, each with its measurements."""
     rows = list(connection.execute(query).mappings())
     measured = _measurements(connection, [row["seq"] for row in rows])
     texts.load(connection, {row[name] for row in rows for name in (*TEXT_COLUMNS, "phases")})
@@ -68,14 +68,14 @@ def read_outcomes(connection: Connection, query: Select[Any], texts: TextCache) 
 
 
 def select_outcomes() -> Select[Any]:
-    """Return the beginning of a query of outcomes with their runs."""
+    """Return the first part of a query of outcomes with their runs."""
     runs = tables.runs
     query = select(tables.outcomes, runs.c.id.label("run_id"), runs.c.at.label("run_at"))
     return query.join(runs, runs.c.seq == tables.outcomes.c.run)
 
 
 def select_newest(nodes: Collection[int] | None = None) -> Select[Any]:
-    """Return the query of the newest outcome of each check × subject, by when its evidence was collected."""
+    """Return the query of the newest outcome of each check × subject, by the time of its evidence."""
     table = tables.newest.c
     age = func.row_number().over(
         partition_by=(table.check, table.subject), order_by=(table.measured_s.desc(), table.outcome.desc())
@@ -88,7 +88,7 @@ def select_newest(nodes: Collection[int] | None = None) -> Select[Any]:
 
 
 def select_expected_newest() -> Select[Any]:
-    """Return the query of what `select_newest` must hold: of each check × subject × verdict the newest outcome."""
+    """Return the query that recomputes what `select_newest` reads: the newest outcome per check, subject, verdict."""
     table = tables.outcomes.c
     kind = (table.check, table.subject, table.verdict)
     age = func.row_number().over(partition_by=kind, order_by=(table.measured_s.desc(), table.seq.desc())).label("age")
@@ -104,7 +104,7 @@ def select_last_pass(check: int | None, subject: int | None) -> Select[Any]:
 
 
 def select_last_pass_before(run: str, check: int | None, subject: int | None) -> Select[Any]:
-    """Return the query of the newest pass that was recorded before a run; of one that was not, by when it began."""
+    """Return the query of the newest pass recorded before a run; for an unrecorded run, before its begin."""
     table, runs = tables.outcomes.c, tables.runs.c
     itself = tables.runs.alias()
     number = select(itself.c.seq).where(itself.c.id == run).scalar_subquery()
@@ -114,7 +114,7 @@ def select_last_pass_before(run: str, check: int | None, subject: int | None) ->
 
 
 class _ParsedLists(dict[int, Any]):
-    """What the texts of numbers say as JSON, each read once."""
+    """The texts as parsed JSON, by number. Each text is parsed once."""
 
     def __init__(self, texts: TextCache) -> None:
         super().__init__()
@@ -162,7 +162,7 @@ def _newest_row(row: OutcomeRow) -> OutcomeRow:
 
 
 def _upsert_newest(connection: Connection) -> Any:
-    """Return the statement that lets an outcome stand where none of its verdict is newer."""
+    """Return the statement that stores an outcome unless a newer one with the same verdict exists."""
     table: Table = tables.newest
     statement = insert_or_update(connection, table)
     changed = {name: statement.excluded[name] for name in ("node", "measured_s", "outcome")}
@@ -196,7 +196,7 @@ def _recorded(
 
 
 def _find_recorded_at(outcome: Outcome, measured_s: float) -> str:
-    """Return when an outcome was recorded, where its evidence says to be of later, "" else."""
+    """Return when an outcome was recorded, if its evidence claims a later time; else ""."""
     ahead = outcome.evidence_at and measured_s < parse_epoch_seconds_cached(outcome.evidence_at)
     return format_epoch_seconds(measured_s) if ahead else ""
 

@@ -1,11 +1,10 @@
-"""The ledger's tables: one wide list of entries, and narrow ones for what is counted (outcomes, measurements).
+"""The ledger's tables: a wide one for entries, and narrow ones for what is counted (outcomes, measurements).
 
-Append-only is the database's own promise, kept by triggers, so that no tool that opens the file breaks it by accident.
-Only `newest` and `chain`, which follow from the rest, and `lease`, which is of no history, change.
+Triggers in the database keep the tables append-only, so no tool that opens the file can change a row by accident. Only
+three tables change: `newest` and `chain`, which follow from the others, and `lease`, which is no history.
 
-How the nouns become rows, and rows become nouns again.
-
-The one statement that SQLite and PostgreSQL write alike and SQLAlchemy keeps apart.
+The module also converts objects into rows and back. It has one statement that SQLite and PostgreSQL write alike but
+SQLAlchemy keeps apart.
 """
 
 from __future__ import annotations
@@ -163,7 +162,7 @@ _POSTGRES_GUARD = (
 
 
 def create_tables(connection: Connection) -> None:
-    """Make an empty ledger, guarded, inside the transaction of `connection`."""
+    """Make an empty ledger with its triggers, inside the transaction of `connection`."""
     for table in metadata.sorted_tables:
         connection.execute(CreateTable(table))
         for index in sorted(table.indexes, key=lambda index: str(index.name)):
@@ -202,7 +201,7 @@ ENTRY_COLUMNS = tuple(entries.c[name] for name in ("id", "at", "kind", "node", "
 
 
 def entry_from_row(row: Sequence[Any]) -> LedgerEntry:
-    """Return the entry of a row of `ENTRY_COLUMNS`. Who begins reads the whole history, so this is to be cheap."""
+    """Return the entry of a row of `ENTRY_COLUMNS`. This must be fast: a new process reads the whole history."""
     id_, at, kind, node, body, seq = row
     return LedgerEntry(id_, at, kind, node, json.loads(body), seq)
 
@@ -225,7 +224,7 @@ if TYPE_CHECKING:
 
 
 def insert_or_update(connection: Connection, table: Table) -> Insert:
-    """Return an insertion into `table` that can say what becomes of rows that are there already."""
+    """Return an insertion into `table` that can update rows that exist already."""
     if connection.dialect.name == "postgresql":
         from sqlalchemy.dialects.postgresql import insert
 
