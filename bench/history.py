@@ -19,8 +19,14 @@ from assay.model.clock import SystemClock
 from assay.model.outcome import Measurement, Outcome, SuiteRun
 from assay.results.history.append import append_run
 from assay.results.history.flaky_and_noise_queries import query_flaky_checks, query_noise
+from assay.results.history.outcome_and_pool_queries import (
+    OutcomeHistory,
+    OutcomeQuery,
+    query_outcomes,
+    query_pool_rates,
+    query_turns,
+)
 from assay.results.history.parquet_files import HISTORY_TABLES, history_folder
-from assay.results.history.queries import OutcomeHistory, OutcomeQuery, query_outcomes, query_pool_rates, query_turns
 from assay.results.store.writer import OutcomeWriter
 from bench.cost import cost
 from bench.measurement import Measurement as Figure

@@ -23,7 +23,7 @@ from assay.controller.reconcile_loop import LoopListener, ReconcileLoop
 from assay.fabric.scan import format_fabric_subject
 from assay.fabric.topology.design_compiler import compile_topology
 from assay.fleet.fleet_loader import load_fleet
-from assay.harness.selection.declared_checks import DeclaredOutcomes
+from assay.harness.selection.declared_outcomes import DeclaredOutcomes
 from assay.ledger.store import Ledger
 from assay.lifecycle import decision_and_fault_entries
 from assay.lifecycle.faults.detection import FaultObservation

@@ -68,7 +68,7 @@ def test_what_is_typed_twice_happens_once_and_says_so(words, ann):
 def test_two_people_who_type_at_the_same_moment_add_one_line(ann, monkeypatch):
     ann.types("move", "n0003", "draining", *BECAUSE)
     before = list(project_node_states(ann.ledger().entries(kinds=["node.enrolled"])).values())
-    monkeypatch.setattr("assay.cli.node_lookup.load_node_states", lambda desk: before)
+    monkeypatch.setattr("assay.cli.recorded_node_states.load_node_states", lambda desk: before)
     monkeypatch.setattr("assay.cli.verbs.operate.move_zap_certify._last_request", lambda desk, story: "")
     assert "nothing was added" in ann.types("move", "n0003", "draining", *BECAUSE)
 

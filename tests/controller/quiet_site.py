@@ -10,7 +10,7 @@ from pathlib import Path
 from assay.controller.cache.fleet_snapshot_cache import FleetStateCache
 from assay.controller.context import ControllerContext
 from assay.fleet.fleet_loader import load_fleet
-from assay.harness.selection.declared_checks import list_declared_outcomes
+from assay.harness.selection.declared_outcomes import list_declared_outcomes
 from assay.ledger.store import Ledger
 from assay.lifecycle import decision_and_fault_entries
 from assay.lifecycle.faults.detection import FaultObservation

@@ -12,7 +12,7 @@ from quiet_site import FLEET, NODES, Site
 
 from assay.controller.cache.fleet_snapshot_cache import FleetStateCache
 from assay.controller.reconcile_pass import find_busy_nodes, record_decisions
-from assay.harness.selection.declared_checks import DeclaredOutcomes, list_declared_outcomes
+from assay.harness.selection.declared_outcomes import DeclaredOutcomes, list_declared_outcomes
 from assay.ledger.store import Ledger
 from assay.lifecycle import decision_and_fault_entries
 from assay.lifecycle.decisions.decide import decide

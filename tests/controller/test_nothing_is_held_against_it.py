@@ -21,7 +21,7 @@ from assay.controller.ingest import node_and_fabric_collection as looking
 from assay.controller.ingest.silent_nodes import record_silence
 from assay.controller.reconcile_pass import observe_nodes, record_decisions
 from assay.fleet.fleet_loader import load_fleet
-from assay.harness.suite_verification.recordings import read_check_recording
+from assay.harness.suite_verification.must_fail_recordings import read_check_recording
 from assay.ledger.store import Ledger
 from assay.model.evidence import EvidenceDocument
 from assay.observe.evidence_store import EvidenceStore

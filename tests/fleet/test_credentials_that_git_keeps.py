@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cases.case import pool
 
-from assay.fleet.check import list_problems
+from assay.fleet.repository_check import list_problems
 
 Write = Callable[[Mapping[str, "str | None"]], Path]
 

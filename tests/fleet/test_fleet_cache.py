@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from assay.fleet import cache_file, fleet_cache
+from assay.fleet import cache_file_format, fleet_cache
 from assay.fleet.fleet_cache import load_cached_fleet
 from assay.fleet.fleet_loader import load_fleet
 from assay.model.errors import AssayError
@@ -57,17 +57,17 @@ def test_a_fleet_that_changed_is_read_again(cached):
 def test_a_file_that_is_cut_or_changed_or_writable_for_others_does_not_count(cached):
     fleet = load_cached_fleet(cached)
     (file,) = files(cached)
-    whole, start = file.read_bytes(), len(cache_file.MAGIC)
+    whole, start = file.read_bytes(), len(cache_file_format.MAGIC)
     cut = (b"", whole[: start - 1], whole[:start], whole[:40], whole[:-1])
     changed = (bytes(start) + whole[start:], whole[:start] + bytes(32) + whole[start + 32 :], whole[:-1] + b"?")
     for content in (*cut, *changed):
         file.write_bytes(content)
-        assert cache_file.read_cache_file(file) is None
+        assert cache_file_format.read_cache_file(file) is None
         assert load_cached_fleet(cached) == fleet
     file.write_bytes(whole)
-    assert cache_file.read_cache_file(file) is not None
+    assert cache_file_format.read_cache_file(file) is not None
     file.chmod(0o666)
-    assert cache_file.read_cache_file(file) is None
+    assert cache_file_format.read_cache_file(file) is None
 
 
 def test_only_its_owner_may_read_or_write_a_file(cached):

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from assay.fleet.check import list_problems
 from assay.fleet.fleet_loader import load_fleet
+from assay.fleet.repository_check import list_problems
 from assay.model.errors import AssayError
 
 Write = Callable[[Mapping[str, "str | None"]], Path]

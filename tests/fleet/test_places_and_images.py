@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from cases.case import BUNDLE, FABRIC, NODE, POOL, pool
 
-from assay.fleet.check import list_problems
+from assay.fleet.repository_check import list_problems
 from assay.fleet.rules.firmware_bundles import hash_artifact
 
 Write = Callable[[Mapping[str, "str | None"]], Path]

@@ -9,7 +9,7 @@ from conftest import Write
 from plugin_distribution import PluginDistribution
 
 OWNED = """\
-from assay.fleet.check import RuleFinding, rule
+from assay.fleet.repository_check import RuleFinding, rule
 from assay.model.specs.node_spec import NodeSpec
 
 

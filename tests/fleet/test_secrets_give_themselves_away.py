@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from assay.cli.verbs.declare.show import show_app
-from assay.fleet.check import check_repository, list_problems
+from assay.fleet.repository_check import check_repository, list_problems
 from assay.fleet.rules.secrets_and_signers import FIX
 from assay.fleet.secret_detection import (
     SECRET_SHAPES,

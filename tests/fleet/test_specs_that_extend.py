@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.fleet.check import list_problems
 from assay.fleet.fleet_loader import load_fleet
+from assay.fleet.repository_check import list_problems
 from assay.fleet.spec_inheritance import list_merged_entries, merge_specs
 from assay.fleet.yaml_document import YamlDocument, parse_yaml
 

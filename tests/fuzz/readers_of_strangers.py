@@ -107,7 +107,7 @@ def alerts() -> Read:
 
 
 def agents() -> Read:
-    from assay.observe.agent_delivery import ClockOffset, build_delivered_evidence
+    from assay.observe.evidence_from_agents import ClockOffset, build_delivered_evidence
     from assay.web.batch_validation import BatchRefused
     from assay.web.batch_validation import parse_batch as read_batch
 

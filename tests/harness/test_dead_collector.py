@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from assay.harness.fixtures.evidence_views import EvidenceView
 from assay.harness.judging.evidence_cache import CachedEvidence, EvidenceCache, ReadingUnavailable, UnjudgeableCheck
 from assay.harness.judging.verdict import CheckContext, convert_exception, find_pass_objection, find_phase_verdict
-from assay.harness.suite_verification.recordings import read_check_recording
+from assay.harness.suite_verification.must_fail_recordings import read_check_recording
 from assay.model.evidence import EvidenceDocument
 from assay.model.outcome import CheckSubject
 from assay.model.reading import parse_reading

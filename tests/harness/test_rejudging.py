@@ -19,7 +19,7 @@ from assay.cli.verbs.validation.rejudge import rejudge_app
 from assay.fleet.fleet_loader import load_fleet
 from assay.harness.runs.rejudge import RejudgedRun, rejudge_run
 from assay.harness.runs.run_validation import run_validation
-from assay.harness.suite_verification.recordings import read_check_recording
+from assay.harness.suite_verification.must_fail_recordings import read_check_recording
 from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument, encode_canonical_json

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from assay.harness.judging import failure_artefacts
+from assay.harness.judging import failure_excuses_and_artefacts
 from assay.harness.judging.evidence_cache import CachedEvidence, EvidenceCache
-from assay.harness.judging.failure_artefacts import MAX_EXCERPT_BYTES, FailureArtefacts, artefact_folder
+from assay.harness.judging.failure_excuses_and_artefacts import MAX_EXCERPT_BYTES, FailureArtefacts, artefact_folder
 from assay.harness.judging.verdict import CheckContext
 from assay.model.evidence import EvidenceDocument, encode_canonical_json
 from assay.model.fleet import Fleet
@@ -257,7 +257,7 @@ def test_a_capture_that_fails_says_so_and_loses_nothing_else(tmp_path, catalogue
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(failure_artefacts, "_write_once", full)
+    monkeypatch.setattr(failure_excuses_and_artefacts, "_write_once", full)
     outcome = Outcome("suites/x.py::test_y", "a/n1", "n1", "fail", "gone", "gpu.xid.79")
     stored = tmp_path / "objects" / "ab" / f"{'ab' * 32}.json"
     stored.parent.mkdir(parents=True)

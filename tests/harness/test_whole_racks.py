@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from assay.fleet.fleet_loader import load_fleet
-from assay.harness.selection.declared_checks import NodeSelection, list_selected_outcomes
+from assay.harness.selection.declared_outcomes import NodeSelection, list_selected_outcomes
 
 pytest_plugins = ["pytester"]
 

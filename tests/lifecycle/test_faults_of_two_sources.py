@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from assay.fleet.rules.fault_rule_coverage import list_fault_kinds
+from assay.fleet.rules.possible_faults import list_fault_kinds
 from assay.lifecycle import decision_and_fault_entries
 from assay.lifecycle.faults.detection import detect_faults
 from assay.lifecycle.faults.recovery import find_measured_recoveries, find_quiet_recoveries

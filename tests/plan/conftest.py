@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from assay.fleet.check_inputs import read_check_inputs
 from assay.fleet.fleet_loader import build_fleet, read_draft
+from assay.fleet.spec_values_read_by_checks import read_check_inputs
 from assay.fleet.yaml_document import ParseCache
 from assay.lifecycle.node_state_projection import project_node_states
 from assay.model.ledger_entry import LedgerEntry, derive_id

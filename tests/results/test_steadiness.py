@@ -29,8 +29,8 @@ from assay.results.flaky_and_noise_rules import (
 from assay.results.history.append import append_run as keep_in_history
 from assay.results.history.flaky_and_noise_queries import query_flaky_checks as flaps_of_history
 from assay.results.history.flaky_and_noise_queries import query_noise as noise_of_history
+from assay.results.history.outcome_and_pool_queries import OutcomeHistory
 from assay.results.history.parquet_files import history_folder
-from assay.results.history.queries import OutcomeHistory
 
 VALUES = st.lists(st.floats(-1000, 1000), min_size=MIN_VALUES, max_size=12)
 VERDICTS = st.lists(st.sampled_from(["pass", "fail"]), max_size=WINDOW_RUNS)

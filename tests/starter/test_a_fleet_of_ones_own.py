@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from assay.fleet.check import check_repository
 from assay.fleet.fleet_loader import load_fleet
 from assay.fleet.json_schemas import build_schemas, format_schema
-from assay.harness.suite_verification.recordings import apply_case, read_check_recording, read_must_fail_cases
+from assay.fleet.repository_check import check_repository
+from assay.harness.suite_verification.must_fail_recordings import apply_case, read_check_recording, read_must_fail_cases
 from assay.starter.new_repository import EXCLUDED_PATHS, OWN_FILES, SHARED_PATHS
 
 ROOT = Path(__file__).parents[2]

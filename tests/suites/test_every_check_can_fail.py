@@ -14,7 +14,7 @@ import yaml
 
 import assay.harness.items.suite_hooks  # noqa: F401 — once for all sessions below
 from assay.fleet.fleet_loader import load_fleet
-from assay.harness.suite_verification.recordings import apply_case, read_check_recording, read_must_fail_cases
+from assay.harness.suite_verification.must_fail_recordings import apply_case, read_check_recording, read_must_fail_cases
 from assay.harness.suite_verification.verification import verify_checks
 from assay.model.outcome import Outcome
 from assay.results.store.reader import StoredRun

@@ -141,7 +141,7 @@ def test_a_suite_that_is_no_python_is_said_and_proves_nothing(small):
 def test_without_a_good_recording_nothing_is_proved(small):
     (small.root / "suites/recordings/hgx-h100.json").unlink()
     assert {one.why for one in small.unproved()} == {
-        "there is no good recording of a node spec: python -m assay.harness.suite_verification.recordings"
+        "there is no good recording of a node spec: python -m assay.harness.suite_verification.must_fail_recordings"
     }
 
 

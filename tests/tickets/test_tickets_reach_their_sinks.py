@@ -27,8 +27,8 @@ from typer.testing import CliRunner
 
 from assay.cli.app import app
 from assay.controller.context import ControllerContext
-from assay.fleet.check import list_problems
 from assay.fleet.fleet_loader import load_fleet
+from assay.fleet.repository_check import list_problems
 from assay.ledger.store import Ledger
 from assay.model.ledger_entry import derive_id
 from assay.model.ticket import Ticket, TicketEvent, TicketPlace, TicketRecord

@@ -89,7 +89,7 @@ def record_orders(
 
 
 def _load_states(workspace: Workspace, nodes: Sequence[str]) -> list[NodeState]:
-    from assay.cli.node_lookup import find_node_state, load_node_states
+    from assay.cli.recorded_node_states import find_node_state, load_node_states
 
     known = {state.node: state for state in load_node_states(workspace)}
     return [known.get(name) or find_node_state(workspace, name) for name in dict.fromkeys(nodes)]

@@ -16,7 +16,7 @@ from assay.controller.context import ControllerContext
 from assay.controller.enrollment import enroll_nodes
 from assay.controller.signed_commit_gate import accept_commit
 from assay.fleet import commit_signatures
-from assay.fleet.check import check_repository
+from assay.fleet.repository_check import check_repository
 from assay.model.clock import Clock
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet

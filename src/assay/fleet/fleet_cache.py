@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import pydantic
 
-from assay.fleet.cache_file import (
+from assay.fleet.cache_file_format import (
     CacheSections,
     decode_sections,
     encode_sections,

@@ -24,7 +24,7 @@ def load_fleet(
 
     `rev` is a git revision, read without a checkout; None reads the folder as it is. Fleets that share a cache share
     equal parts. Raises AssayError with the first file that cannot be read or does not fit its model. Contradictions
-    between files (a dangling name, a serial number given twice) are found by `assay.fleet.check`.
+    between files (a dangling name, a serial number given twice) are found by `assay.fleet.repository_check`.
     """
     return build_fleet(read_draft(root, overlays, rev, cache))
 
@@ -63,6 +63,7 @@ def build_fleet(draft: RepositoryDraft) -> Fleet:
         gates=draft.specs_of_kind("Gates"),
         checklists=draft.specs_of_kind("Checklists"),
         schedules=draft.specs_of_kind("Schedules"),
+        cost_assumptions=draft.specs_of_kind("CostAssumptions"),
         lines=SpecLineIndex(draft.spec_files),
         commit=commit,
         dirty=dirty,

@@ -17,6 +17,9 @@ from typing import Any, NamedTuple
 
 from assay.model.secret_redaction import register_secret
 
+HARMLESS_VARIABLE = "hca_guids"  # three quarters of an inventory's texts, in a form that cannot hide a secret
+VAULT = "__ansible_vault"
+
 
 class SecretHint(IntEnum):
     """What a name says about its value."""
@@ -188,3 +191,43 @@ def find_secret_shape(text: str, shapes: Sequence[SecretShape] = SECRET_SHAPES) 
 def _entropy(text: str) -> float:
     """Return the entropy of a text in bits per character."""
     return -sum(n / len(text) * math.log2(n / len(text)) for n in Counter(text).values())
+
+
+def may_hold_secrets(data: Any) -> bool:
+    """Whether a document with this data needs a closer look.
+
+    A fast test without paths: it reads every value of 10,000 nodes.
+    """
+    hints: dict[Any, SecretHint] = {}
+    texts: set[Any] = set()
+    waiting: list[Any] = [{"": data}]
+    while waiting:
+        mapping = waiting.pop()
+        for name, value in mapping.items():
+            if name not in hints:
+                hints[name] = classify_name(str(name))
+            if hints[name] and not _is_harmless(value):
+                return True
+            if isinstance(value, dict):
+                waiting.append(value)
+            elif isinstance(value, list) and name != HARMLESS_VARIABLE:
+                _add_list(value, texts, waiting)
+            elif isinstance(value, str):
+                texts.add(value)
+    joined = "\n".join(text for text in texts if isinstance(text, str))
+    return any(needle in joined for needle in SHAPE_NEEDLES)
+
+
+def _add_list(values: list[Any], texts: set[Any], waiting: list[Any]) -> None:
+    """Add a list's items to `texts`, or to `waiting` if it holds mappings or lists, which is rare."""
+    try:
+        texts.update(values)
+    except TypeError:
+        waiting += [{"": value} for value in values]
+
+
+def _is_harmless(value: Any) -> bool:
+    """Whether a value with a suspicious name is a reference, or cannot be a secret."""
+    if isinstance(value, dict):
+        return VAULT in value or REFERENCE_NAMES.issuperset(value)
+    return isinstance(value, bool | float | None) or (isinstance(value, str) and not is_plain_text(value))

@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from assay.fleet.shared_cache import SharedAnswerCache
+from assay.fleet.shared_answer_cache import SharedAnswerCache
 from assay.model.errors import AssayError
 from assay.model.secret_redaction import register_secret
 from assay.model.specs.credential_reference import CredentialReference as Reference

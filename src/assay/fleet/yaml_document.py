@@ -54,7 +54,7 @@ class YamlDocument:
 class ParseCache:
     """Files that were read already, by content, so that two revisions share what they have in common.
 
-    `documents`: YAML by SHA-256. `modules`: what suites read (check_inputs). `hosts`: hosts of an inventory
+    `documents`: YAML by SHA-256. `modules`: what suites read of specs. `hosts`: hosts of an inventory
     (repository_draft).
     """
 

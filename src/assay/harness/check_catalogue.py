@@ -13,10 +13,10 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from assay.fleet.check_inputs import CheckInputs, read_check_inputs
 from assay.fleet.repository_tree import MAX_FILE_BYTES, WorkingFolder
-from assay.harness.selection.declared_checks import PART_KINDS, list_declared_checks
-from assay.harness.suite_verification.recordings import read_must_fail_cases
+from assay.fleet.spec_values_read_by_checks import CheckInputs, read_check_inputs
+from assay.harness.selection.declared_outcomes import PART_KINDS, list_declared_checks
+from assay.harness.suite_verification.must_fail_recordings import read_must_fail_cases
 from assay.lifecycle.policy_response import respond_to_fault
 from assay.model.fleet import Fleet
 from assay.model.specs.check_catalog_and_gates import CheckDeclaration

@@ -73,7 +73,7 @@ _SCHEDULER_METHODS = ("list_jobs", "read_cordon_reason", "cordon", "uncordon", "
 SCHEDULERS = PluginGroup("assay.schedulers", "scheduler", ("places_jobs", *_SCHEDULER_METHODS, "run_spare"))
 """Each is a class that implements SchedulerAdapter (schedulers/scheduler_adapter.py)."""
 CHECK_RULES = PluginGroup("assay.check_rules", "module of check rules")
-"""Each is a module of functions with `@rule` (fleet/check.py)."""
+"""Each is a module of functions with `@rule` (fleet/repository_check.py)."""
 TICKET_SINKS = PluginGroup("assay.ticket_sinks", "ticket sink", ("settings_model", "is_local", "deliver", "holds"))
 """Each is a class that implements TicketSink (tickets/sink_protocol.py)."""
 TRANSPORTS = PluginGroup("assay.transports", "transport", ("settings_name", "settings_model", "ask"))

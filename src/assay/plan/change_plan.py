@@ -17,6 +17,14 @@ from assay.plan.check_reruns import CheckRerun, StaleCheckFinder, list_check_rer
 from assay.plan.current_fleet_state import FleetFacts, NodeStanding, find_node_standing
 from assay.plan.drift_response import DriftGroup, DriftResponse, predict_drift_responses
 from assay.plan.fleet_revision import FleetRevision, check_references
+from assay.plan.grouped_spec_changes import (
+    ConfigurationChange,
+    FirmwareChange,
+    LimitChange,
+    list_configuration_changes,
+    list_firmware_changes,
+    list_limit_changes,
+)
 from assay.plan.inventory_changes import InventoryChanges, compare_inventories
 from assay.plan.known_issue_changes import CountingChange
 from assay.plan.policy_changes import (
@@ -32,15 +40,7 @@ from assay.plan.policy_changes import (
 from assay.plan.refusals import PlanRefusal, RefusalCase, find_refusals
 from assay.plan.rollout_nodes_and_limits import NodeRollout, RolloutPlan, compute_rollout_capacity, plan_rollout
 from assay.plan.rollout_waves import note_mixed_racks
-from assay.plan.spec_changes import (
-    ConfigurationChange,
-    FirmwareChange,
-    LimitChange,
-    list_configuration_changes,
-    list_firmware_changes,
-    list_limit_changes,
-)
-from assay.plan.spec_differences import NodeGroup, compare_spec_pairs, group_nodes
+from assay.plan.spec_pair_comparison import NodeGroup, compare_spec_pairs, group_nodes
 
 
 def list_plan_notes(

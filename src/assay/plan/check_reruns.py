@@ -9,12 +9,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from assay.fleet.check_inputs import CheckInputs
+from assay.fleet.spec_values_read_by_checks import CheckInputs
 from assay.model.specs.check_catalog_and_gates import CheckDeclaration
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.plan.fleet_revision import FleetRevision
 from assay.plan.repair_routes import ServiceRoute
-from assay.plan.spec_differences import NodeGroup, SpecPair, SpecPairKey
+from assay.plan.spec_pair_comparison import NodeGroup, SpecPair, SpecPairKey
 
 PART_COUNT_PATHS = {"gpu": "gpus.pci", "hca": "hcas", "nic": "nics", "psu": "psus.count", "nvme": "nvme.count"}
 """What of a spec says over how many parts a check is repeated, and where they are."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from assay.fleet.check_inputs import CheckInputs
+from assay.fleet.spec_values_read_by_checks import CheckInputs
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
 from assay.model.specs.check_catalog_and_gates import CheckDeclaration

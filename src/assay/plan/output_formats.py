@@ -1,10 +1,7 @@
-"""A plan for machines: everything, in one stable shape.
+"""A plan as JSON (everything, in one stable shape), as Markdown and as text.
 
-Which pools a plan touches: those are what a rehearsal has to go through.
-
-A plan as a comment under a pull request: what matters first, the rest folded, within what GitHub takes.
-
-A plan for people at a terminal: one line when nothing changes, else a headline and short sections.
+Markdown is for a comment under a pull request: what matters first, the rest folded, within what GitHub takes. Text is
+for a terminal: one line when nothing changes, else a headline and short sections.
 """
 
 from __future__ import annotations

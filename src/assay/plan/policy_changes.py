@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from assay.fleet.rules.fault_rule_coverage import list_fault_names
+from assay.fleet.rules.possible_faults import list_fault_names
 from assay.lifecycle.policy_response import PolicyResponse, respond_to_fault
 from assay.model.specs.fault_catalog import FaultBlame, FaultCatalog, FaultSeverity, Remedy
 from assay.model.specs.firmware_bundle import FirmwareBundle

@@ -15,7 +15,7 @@ from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.specs.policy_sections import LifecycleState
 from assay.plan.assumptions import ACTION_HOURS, PERSON_HOURS, SUITE_HOURS, AssumedHours
 from assay.plan.current_fleet_state import FleetFacts
-from assay.plan.spec_differences import SpecPair
+from assay.plan.spec_pair_comparison import SpecPair
 
 
 @dataclass(frozen=True, slots=True)

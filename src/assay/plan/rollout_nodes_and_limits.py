@@ -20,7 +20,7 @@ from assay.plan.rollout_waves import (
     rack_key,
     schedule_waves,
 )
-from assay.plan.spec_differences import SpecPair
+from assay.plan.spec_pair_comparison import SpecPair
 
 REBOOTING_RESETS = {"host", "ac"}
 

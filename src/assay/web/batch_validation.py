@@ -10,7 +10,7 @@ from pydantic_core import from_json
 from typing_extensions import TypedDict
 
 from assay.model.evidence import encode_canonical_json
-from assay.observe.agent_delivery import DeliveredItem
+from assay.observe.evidence_from_agents import DeliveredItem
 
 MAX_BATCH_ITEMS = 5000
 MAX_READING_DEPTH = 40

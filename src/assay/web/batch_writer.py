@@ -21,7 +21,7 @@ from assay.model.entries.fault_entries import ObservationFailedEntry
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument
 from assay.model.ledger_entry import LedgerEntry, derive_id
-from assay.observe.agent_delivery import ClockOffset, build_delivered_evidence
+from assay.observe.evidence_from_agents import ClockOffset, build_delivered_evidence
 from assay.observe.last_seen import DeliveryPosition
 from assay.observe.transports.push_transport import store_pushed_document
 from assay.web.batch_validation import AgentBatch

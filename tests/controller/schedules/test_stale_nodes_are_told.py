@@ -12,7 +12,7 @@ from assay.controller.context import ControllerContext
 from assay.controller.schedules.due_slots import SLOT_RAN, ScheduleLine, SlotTask
 from assay.controller.schedules.slot_runner import run_slot_task
 from assay.controller.schedules.staleness_sweep import sweep_stale_nodes
-from assay.harness.selection.declared_checks import list_declared_outcomes
+from assay.harness.selection.declared_outcomes import list_declared_outcomes
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.outcome import Outcome, SuiteRun
 from assay.model.specs.check_catalog_and_gates import CheckCatalog

@@ -13,7 +13,7 @@ import yaml
 
 from assay.cli.surrounding_fleet import load_surrounding_catalog
 from assay.cli.verbs.evidence.faults import classify_log
-from assay.fleet.check import list_problems
+from assay.fleet.repository_check import list_problems
 from assay.model.specs.nvlink_xid import decode_nvlink_xid
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -11,8 +11,8 @@ import pytest
 
 from assay.model.outcome import Measurement, Outcome, SuiteRun
 from assay.results.history.append import append_run
+from assay.results.history.outcome_and_pool_queries import OutcomeHistory
 from assay.results.history.parquet_files import history_folder
-from assay.results.history.queries import OutcomeHistory
 from assay.results.store.writer import OutcomeWriter
 
 NOW = datetime(2026, 11, 21, 20, tzinfo=UTC)

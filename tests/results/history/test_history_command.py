@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from assay.cli.app import app
-from assay.harness.suite_verification.recordings import read_check_recording
+from assay.harness.suite_verification.must_fail_recordings import read_check_recording
 from assay.model.clock import SystemClock
 from assay.model.errors import AssayError
 

@@ -20,8 +20,8 @@ from assay.model.outcome import FailureArtefact, Measurement, Outcome, RecordedO
 from assay.results.history import parquet_files
 from assay.results.history.append import append_missing_runs, append_run
 from assay.results.history.compaction import compact_days
+from assay.results.history.outcome_and_pool_queries import OutcomeHistory, query_outcomes
 from assay.results.history.parquet_files import HISTORY_TABLES, OUTCOMES_TABLE
-from assay.results.history.queries import OutcomeHistory, query_outcomes
 from assay.results.store.reader import StoredRun
 
 WORDS = st.text(st.characters(codec="utf-8"), max_size=20) | st.sampled_from(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from assay.cli.node_lookup import format_ago
+from assay.cli.recorded_node_states import format_ago
 from assay.cli.workspace import Workspace
 from assay.model.entries.decision_entries import DecisionEntry
 from assay.model.text_lists import format_count
@@ -117,7 +117,7 @@ def format_requirements(requirements: JsonObject) -> Iterator[str]:
 
 def _make_snapshot(workspace: Workspace, state: NodeState) -> FleetSnapshot | None:
     """Return the snapshot of this node alone, without a status from its scheduler."""
-    from assay.harness.selection.declared_checks import list_declared_outcomes
+    from assay.harness.selection.declared_outcomes import list_declared_outcomes
     from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
 
     fleet = workspace.fleet

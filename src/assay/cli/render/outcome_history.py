@@ -17,8 +17,7 @@ from assay.model.text_lists import format_count
 from assay.model.timestamps import format_duration, format_minute, parse_time
 from assay.model.traced_values import format_value
 from assay.results.history.flaky_and_noise_queries import FlakyCheck, MeasurementNoise, query_flaky_checks, query_noise
-from assay.results.history.parquet_files import history_folder
-from assay.results.history.queries import (
+from assay.results.history.outcome_and_pool_queries import (
     HistoryExtent,
     OutcomeHistory,
     OutcomeQuery,
@@ -28,6 +27,7 @@ from assay.results.history.queries import (
     query_pool_rates,
     query_turns,
 )
+from assay.results.history.parquet_files import history_folder
 from assay.results.outcome_lines import SUBJECT_WIDTH, shorten_check, verdict_word
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from assay.controller.cache.node_state_and_outcome_cache import (
 from assay.controller.context import ControllerContext
 from assay.fabric.comparison.compare import FabricComparison
 from assay.fabric.scan import format_fabric_subject, judge_scan
-from assay.harness.selection.declared_checks import DeclaredOutcomes
+from assay.harness.selection.declared_outcomes import DeclaredOutcomes
 from assay.lifecycle.decisions.rack_cordons import find_rack_companions
 from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot, PoolRack
 from assay.lifecycle.node_state import NodeState

@@ -17,7 +17,7 @@ from assay.controller.cache.node_state_and_outcome_cache import read_latest_outc
 from assay.controller.context import ControllerContext
 from assay.controller.schedules.due_slots import ScheduleLine, SlotTask
 from assay.controller.schedules.slot_runner import SlotResult, read_schedule_history
-from assay.harness.selection.declared_checks import DeclaredOutcomes
+from assay.harness.selection.declared_outcomes import DeclaredOutcomes
 from assay.ledger.interned_texts import split_batches
 from assay.ledger.outcome_dates import CheckAge
 from assay.lifecycle import decision_and_fault_entries

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay.fabric.lazy_discovery import PortRows
 from assay.fabric.topology.compiled_topology import CableRun, CableTable, CompiledTopology, DesignedDevice
-from assay.fleet.cache_file import (
+from assay.fleet.cache_file_format import (
     CacheSections,
     encode_sections,
     fingerprint_program,

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 
 from pydantic import BaseModel, ValidationError
 
-from assay.fleet.check import RuleFinding, rule
+from assay.fleet.repository_check import RuleFinding, rule
 from assay.fleet.repository_draft import HostDeclaration, RepositoryDraft
 from assay.fleet.validation_problems import explain_violations
 from assay.model.errors import AssayError

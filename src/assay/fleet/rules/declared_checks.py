@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from assay.fleet.check import FilePosition, RuleFinding, rule
+from assay.fleet.repository_check import FilePosition, RuleFinding, rule
 from assay.fleet.repository_draft import RepositoryDraft
 from assay.fleet.rules.dangling_names import suggest_name
 from assay.model.specs.check_catalog_and_gates import CheckCatalog, Phase

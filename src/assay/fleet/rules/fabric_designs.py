@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from assay.fleet.check import FilePosition, RuleFinding, rule
+from assay.fleet.repository_check import FilePosition, RuleFinding, rule
 from assay.fleet.repository_draft import RepositoryDraft
 from assay.fleet.rules.dangling_names import format_few_names
-from assay.fleet.rules.fabric_cabling import CablePlug, DesignCabling, list_design_spec_pairs
+from assay.fleet.rules.design_port_lookup import CablePlug, DesignCabling, list_design_spec_pairs
 from assay.model.fabric.fabric_design import FabricDesign
 from assay.model.fabric.ports_and_cables import PortId, rate_to_gbps
 from assay.model.fabric.switch_settings import FabricSwitch, TierName

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from itertools import combinations
 from typing import Any
 
-from assay.fleet.check import FilePosition, RuleFinding, rule
+from assay.fleet.repository_check import FilePosition, RuleFinding, rule
 from assay.fleet.repository_draft import RepositoryDraft
 from assay.fleet.rules.dangling_names import suggest_name
-from assay.fleet.rules.fault_rule_coverage import (
+from assay.fleet.rules.possible_faults import (
     FaultKind,
     RuleReach,
     compute_rule_reach,

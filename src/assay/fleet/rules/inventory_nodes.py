@@ -8,7 +8,7 @@ from functools import lru_cache
 from hashlib import sha256
 
 from assay.fleet.ansible_inventory.group_variables import InventoryHost, VariableLayer
-from assay.fleet.check import FilePosition, RuleFinding, rule
+from assay.fleet.repository_check import FilePosition, RuleFinding, rule
 from assay.fleet.repository_draft import HostDeclaration, RepositoryDraft
 from assay.fleet.rules.dangling_names import format_few_names
 from assay.model.specs.node_settings import NodeVariables

@@ -7,7 +7,7 @@ from datetime import timedelta
 from fnmatch import fnmatchcase
 from itertools import pairwise
 
-from assay.fleet.check import FilePosition, RuleFinding, rule
+from assay.fleet.repository_check import FilePosition, RuleFinding, rule
 from assay.fleet.repository_draft import RepositoryDraft
 from assay.fleet.rules.dangling_names import suggest_name
 from assay.fleet.rules.declared_checks import FABRIC_SUBJECTS

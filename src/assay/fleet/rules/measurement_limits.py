@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from math import inf
 from typing import NamedTuple
 
-from assay.fleet.check import RuleFinding, rule
+from assay.fleet.repository_check import RuleFinding, rule
 from assay.fleet.repository_draft import RepositoryDraft
 from assay.fleet.rules.dangling_names import suggest_name
-from assay.fleet.rules.fabric_cabling import list_design_spec_pairs
+from assay.fleet.rules.design_port_lookup import list_design_spec_pairs
 from assay.model.fabric.fabric_design import FabricDesign
 from assay.model.fabric.ports_and_cables import find_next_slower_gbps, rate_to_gbps
 from assay.model.specs.node_spec import MetricLimit, NodeSpec

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from assay.fleet.check import RuleFinding, rule
+from assay.fleet.repository_check import RuleFinding, rule
 from assay.fleet.repository_draft import RepositoryDraft
 from assay.fleet.rules.dangling_names import suggest_name
-from assay.fleet.rules.fault_rule_coverage import compute_rule_reach, decode_kinds, list_fault_kinds, list_target_states
+from assay.fleet.rules.possible_faults import compute_rule_reach, decode_kinds, list_fault_kinds, list_target_states
 from assay.model.specs.check_catalog_and_gates import CheckCatalog
 from assay.model.specs.checklists import Checklists
 from assay.model.specs.fault_catalog import FaultCatalog

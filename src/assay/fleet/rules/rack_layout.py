@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from operator import itemgetter
 from typing import NamedTuple
 
-from assay.fleet.check import RuleFinding, rule
+from assay.fleet.repository_check import RuleFinding, rule
 from assay.fleet.repository_draft import HostDeclaration, RepositoryDraft
 from assay.fleet.rules.dangling_names import format_few_names
 from assay.model.fabric.fabric_design import FabricDesign

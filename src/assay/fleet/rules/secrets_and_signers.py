@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from assay.fleet import secret_detection
-from assay.fleet.check import RuleFinding, rule
 from assay.fleet.git import DECLARED_FOLDERS, find_tracked_paths
+from assay.fleet.repository_check import RuleFinding, rule
 from assay.fleet.repository_draft import RepositoryDraft
-from assay.fleet.secret_detection import SecretHint
+from assay.fleet.secret_detection import VAULT, SecretHint, may_hold_secrets
 from assay.fleet.yaml_document import YamlDocument
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.specs.ticket_route import TicketRoute
@@ -92,10 +92,8 @@ def _read_file(draft: RepositoryDraft, path: str) -> bytes:
 
 FIX = "remove it, and refer to it: {env: NAME}, {file: PATH}, {command: [PROGRAM, …]} or !vault; then change it"
 GROUP = ("hosts", "vars", "children")
-VAULT = "__ansible_vault"
 NOTHING = SecretHint.NOTHING
 SHAPE_CODES = {secret_detection.PRIVATE_KEY_SHAPE: "ASY0091", secret_detection.URL_PASSWORD_SHAPE: "ASY0093"}
-HARMLESS_VARIABLE = "hca_guids"  # three quarters of an inventory's texts, in a form that cannot hide a secret
 WHY = "Git keeps it for ever, for everybody who can read the repository."
 
 
@@ -145,7 +143,7 @@ def random_looking_secret(draft: RepositoryDraft) -> Iterator[RuleFinding]:
 
 def _secret_findings(draft: RepositoryDraft, code: str) -> Iterator[RuleFinding]:
     if draft not in _sightings:
-        suspects = [document for document in _list_documents(draft) if _may_hold_secrets(document)]
+        suspects = [document for document in _list_documents(draft) if may_hold_secrets(document.data)]
         _sightings[draft] = [sighting for document in suspects for sighting in _find_secrets(document)]
     for sighting in _sightings[draft]:
         if sighting.code == code:
@@ -158,45 +156,6 @@ def _list_documents(draft: RepositoryDraft) -> list[YamlDocument]:
     found = {id(layer.document): layer.document for layer in draft.inventory.list_all_layers()}
     found |= {id(spec.document): spec.document for spec in draft.specs}
     return list(found.values())
-
-
-def _may_hold_secrets(document: YamlDocument) -> bool:
-    """Whether a document needs a closer look. A fast test without paths: it reads every value of 10,000 nodes."""
-    hints: dict[Any, SecretHint] = {}
-    texts: set[Any] = set()
-    waiting: list[Any] = [{"": document.data}]
-    while waiting:
-        mapping = waiting.pop()
-        for name, value in mapping.items():
-            if name not in hints:
-                hints[name] = secret_detection.classify_name(str(name))
-            if hints[name] and not _is_harmless(value):
-                return True
-            if isinstance(value, dict):
-                waiting.append(value)
-            elif isinstance(value, list) and name != HARMLESS_VARIABLE:
-                _add_list(value, texts, waiting)
-            elif isinstance(value, str):
-                texts.add(value)
-    joined = "\n".join(text for text in texts if isinstance(text, str))
-    return any(needle in joined for needle in secret_detection.SHAPE_NEEDLES)
-
-
-def _add_list(values: list[Any], texts: set[Any], waiting: list[Any]) -> None:
-    """Add a list's items to `texts`, or to `waiting` if it holds mappings or lists, which is rare."""
-    try:
-        texts.update(values)
-    except TypeError:
-        waiting += [{"": value} for value in values]
-
-
-def _is_harmless(value: Any) -> bool:
-    """Whether a value with a suspicious name is a reference, or cannot be a secret."""
-    if isinstance(value, dict):
-        return VAULT in value or secret_detection.REFERENCE_NAMES.issuperset(value)
-    return isinstance(value, bool | float | None) or (
-        isinstance(value, str) and not secret_detection.is_plain_text(value)
-    )
 
 
 def _find_secrets(document: YamlDocument) -> Iterator[SecretSighting]:

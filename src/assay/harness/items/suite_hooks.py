@@ -18,7 +18,7 @@ from assay.harness.items.ordinary_items import CONTEXT_KEY, OrdinaryItemHooks
 from assay.harness.items.slim_item_runner import SlimItemProtocol, SuiteLoop, sort_items_by_node
 from assay.harness.items.slim_items import SlimCheck, SlimItem
 from assay.harness.judging.evidence_cache import EvidenceCache
-from assay.harness.judging.outcome_annotator import OutcomeAnnotator
+from assay.harness.judging.failure_excuses_and_artefacts import OutcomeAnnotator
 from assay.harness.judging.verdict import CheckContext
 from assay.harness.markers import CheckMarks
 from assay.harness.selection.command_line_selection import (
@@ -35,7 +35,7 @@ from assay.model.outcome import CheckSubject, Outcome
 
 if TYPE_CHECKING:  # loaded only in sessions that store outcomes
     from assay.harness.judging.outcome_delivery import OutcomeDelivery
-    from assay.harness.selection.declared_checks import NodeSelection
+    from assay.harness.selection.declared_outcomes import NodeSelection
     from assay.model.fleet import Fleet
 
 MANY_ITEMS = 5000  # items, or nodes

@@ -16,7 +16,7 @@ from types import MappingProxyType
 
 from assay.harness.judging.outcome_delivery import delete_run_file, merge_worker_files
 from assay.harness.runs.sharding import EndedShard, RunShard
-from assay.harness.selection.declared_checks import NodeSelection, list_declared_checks
+from assay.harness.selection.declared_outcomes import NodeSelection, list_declared_checks
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
 from assay.model.outcome import Outcome

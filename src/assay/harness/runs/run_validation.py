@@ -36,7 +36,7 @@ from assay.harness.runs.sharding import (
     is_shard_judged,
     mark_shard_judged,
 )
-from assay.harness.selection.declared_checks import NodeSelection
+from assay.harness.selection.declared_outcomes import NodeSelection
 from assay.ledger.errors import LEDGER_VARIABLE
 from assay.ledger.leases_and_locks import hold_file_lock
 from assay.ledger.location import locate_existing_ledger

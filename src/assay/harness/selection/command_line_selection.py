@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from assay.harness.pytest_internals import Expression, KeywordMatcher, MarkMatcher
-from assay.harness.selection.declared_checks import PART_KINDS, NodeSelection
+from assay.harness.selection.declared_outcomes import PART_KINDS, NodeSelection
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
 
@@ -67,6 +67,7 @@ SUBJECT_KIND_OF_FIXTURE = {
     "link": "hca",
     "node": "node",
     "bmc": "node",
+    "load": "node",
     "rack": "rack",
     "whole_rack": "whole_rack",
     "switch": "switch",

@@ -8,7 +8,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from assay.harness.selection.declared_checks import list_declared_checks
+from assay.harness.selection.declared_outcomes import list_declared_checks
 from assay.harness.suite_verification.recording_session import ObservedVerdict, RecordingSession, run_recording_session
 from assay.harness.suite_verification.verification_plan import VerificationPlan
 from assay.model.errors import AssayError

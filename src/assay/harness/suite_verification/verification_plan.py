@@ -7,16 +7,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any, Literal
 
-from assay.fleet.check_inputs import read_check_inputs
 from assay.fleet.repository_tree import WorkingFolder
-from assay.harness.selection.declared_checks import NodeSelection, list_declared_checks
-from assay.harness.suite_verification.recording_session import ExpectedVerdict, RecordedDocument, RecordingSession
-from assay.harness.suite_verification.recordings import (
+from assay.fleet.spec_values_read_by_checks import read_check_inputs
+from assay.harness.selection.declared_outcomes import NodeSelection, list_declared_checks
+from assay.harness.suite_verification.must_fail_recordings import (
     MustFailCase,
     apply_case,
     read_check_recording,
     read_must_fail_cases,
 )
+from assay.harness.suite_verification.recording_session import ExpectedVerdict, RecordedDocument, RecordingSession
 from assay.model.errors import AssayError
 from assay.model.evidence import read_at_path
 from assay.model.fleet import Fleet
@@ -110,7 +110,8 @@ class VerificationPlan:
     def _note_missing_recording(self, some: list[CheckDeclaration], what: str) -> None:
         for check in some:
             self.unproved.setdefault(
-                check.id, f"there is no good recording {what}: python -m assay.harness.suite_verification.recordings"
+                check.id,
+                f"there is no good recording {what}: python -m assay.harness.suite_verification.must_fail_recordings",
             )
 
     def _of_nodes(self, some: list[CheckDeclaration]) -> Iterator[RecordingSession]:

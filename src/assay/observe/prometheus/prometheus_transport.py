@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pydantic import BaseModel
 
 from assay.fleet.secret_lookup import describe_reference, read_secret
-from assay.fleet.shared_cache import SharedAnswerCache
+from assay.fleet.shared_answer_cache import SharedAnswerCache
 from assay.model.errors import AssayError
 from assay.model.node import Node
 from assay.model.reading import ReadingTree, failed, value

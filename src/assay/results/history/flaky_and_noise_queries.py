@@ -21,7 +21,7 @@ from assay.results.flaky_and_noise_rules import (
     sample_nodes,
 )
 from assay.results.history import parquet_files
-from assay.results.history.queries import ALL_OUTCOMES, HistoryRow, OutcomeHistory, OutcomeQuery
+from assay.results.history.outcome_and_pool_queries import ALL_OUTCOMES, HistoryRow, OutcomeHistory, OutcomeQuery
 
 _JUDGED = """
 WITH

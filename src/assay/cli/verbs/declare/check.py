@@ -16,7 +16,7 @@ from assay.model.errors import AssayError
 from assay.model.text_lists import format_count
 
 if TYPE_CHECKING:
-    from assay.fleet.check import CheckReport
+    from assay.fleet.repository_check import CheckReport
     from assay.fleet.validation_problems import FleetProblem
 
 check_app = typer.Typer(add_completion=False)
@@ -46,7 +46,7 @@ def check(
         return
     if not fleet.is_dir():
         raise AssayError(f"there is no folder {fleet}", fix="`--fleet DIR` names the fleet repository")
-    from assay.fleet.check import check_repository
+    from assay.fleet.repository_check import check_repository
 
     report = check_repository(fleet, Workspace(fleet.resolve()).clock.now())
     typer.echo(CHECK_FORMATTERS[format_](report))
@@ -55,7 +55,7 @@ def check(
 
 def explain_code(code: str) -> str:
     """Return title, severity and reason of a rule. Raises AssayError for an unknown code."""
-    from assay.fleet.check import load_rules
+    from assay.fleet.repository_check import load_rules
 
     rule = load_rules().get(code)
     if rule is None:

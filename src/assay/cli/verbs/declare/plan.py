@@ -77,8 +77,8 @@ def format_fleet_plan(change_plan: ChangePlan, form: str) -> str:
 
 def _load_revision(workspace: Workspace, rev: str, cache: ParseCache) -> FleetRevision:
     """Return a revision, "" for the working tree. Raises AssayError with its first mistake."""
-    from assay.fleet.check_inputs import read_check_inputs
     from assay.fleet.fleet_loader import build_fleet, read_draft
+    from assay.fleet.spec_values_read_by_checks import read_check_inputs
     from assay.plan.fleet_revision import FleetRevision
 
     name = rev or "the working tree"

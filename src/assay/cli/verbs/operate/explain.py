@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from assay.cli.node_lookup import describe_returned_parts, find_node_state
 from assay.cli.options import FleetDir, OutputFormat
+from assay.cli.recorded_node_states import describe_returned_parts, find_node_state
 from assay.cli.render.node_explanation import (
     build_decision_chain,
     build_explanation_tree,

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from assay.cli.node_lookup import find_node_state
 from assay.cli.options import FleetDir, OutputFormat
+from assay.cli.recorded_node_states import find_node_state
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError
 from assay.model.timestamps import format_second

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from assay.cli.node_lookup import find_node_state
 from assay.cli.operator_orders import find_operator_name
 from assay.cli.options import FleetDir, OutputFormat
+from assay.cli.recorded_node_states import find_node_state
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError
 from assay.model.timestamps import format_minute

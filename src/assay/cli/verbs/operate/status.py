@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import typer
 
 from assay.cli.hold_expiry import format_hold_end
-from assay.cli.node_lookup import format_ago, load_node_states_and_returned_parts
 from assay.cli.options import FleetDir, OutputFormat
+from assay.cli.recorded_node_states import format_ago, load_node_states_and_returned_parts
 from assay.cli.render.node_status import list_current_lost_cordons, node_status_as_json
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError

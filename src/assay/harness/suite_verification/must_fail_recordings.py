@@ -1,6 +1,7 @@
 """Recordings: evidence on which every check passes, and for every check the changes that must make it fail.
 
-`python -m assay.harness.suite_verification.recordings n0003 fabric-compute` stores the last evidence as recordings.
+`python -m assay.harness.suite_verification.must_fail_recordings n0003 fabric-compute` stores the last evidence as
+recordings.
 
 The first document of a node spec is what every check must pass on; `suites/recordings/*.yaml` says how each check is
 made to fail on it. Record anew when the probe, the BMC reader or the specs learn something.
@@ -44,7 +45,7 @@ def write_recording(fleet: Fleet, evidence: Path, name: str) -> Path:
 def main() -> None:
     """Record the named documents."""
     parser = argparse.ArgumentParser(
-        "python -m assay.harness.suite_verification.recordings", description="Keep evidence as recordings."
+        "python -m assay.harness.suite_verification.must_fail_recordings", description="Keep evidence as recordings."
     )
     parser.add_argument("names", nargs="+", metavar="NAME", help="a node, fabric-DESIGN or week-DESIGN")
     parser.add_argument("--fleet", type=Path, default=Path(), help="the fleet repository")

@@ -1,4 +1,7 @@
-"""Stores what a failure was judged on: the evidence document, and the log lines that the failure is about.
+"""Annotates outcomes: with the known issue that excuses a failure, with `observed`, and with failure artefacts.
+
+That changes no verdict, and costs next to nothing for a pass. Artefacts are what a failure was judged on: the evidence
+document, and the log lines that the failure is about.
 
 Artefacts are named by the sha256 of their content, so equal ones are stored once: documents are in the evidence store
 already, excerpts become `FOLDER/ab/<sha256>.txt`. A capture that fails gives an artefact without digest, whose name
@@ -10,10 +13,13 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
 from functools import cached_property, partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from assay.harness.judging.evidence_cache import CachedEvidence
+from assay.harness.judging.evidence_cache import CachedEvidence, EvidenceCache
 from assay.harness.judging.verdict import CheckContext
 from assay.lifecycle.faults.sightings import match_sel_event, read_last_log_lines, read_log_lines
 from assay.model.errors import AssayError
@@ -21,6 +27,9 @@ from assay.model.evidence import EvidenceDocument
 from assay.model.fleet import Fleet
 from assay.model.outcome import FailureArtefact, Outcome
 from assay.model.specs.fault_catalog import FaultCatalog
+
+if TYPE_CHECKING:
+    from assay.harness.judging.outcome_delivery import OutcomeDelivery
 
 MAX_EXCERPT_BYTES = 64 * 1024
 """Bytes of one excerpt; a longer one loses its first lines, since the last lines say most."""
@@ -141,3 +150,39 @@ def _write_once(path: Path, content: bytes) -> None:
     scratch = path.with_name(f".{path.name}.{os.getpid()}.part")
     scratch.write_bytes(content)
     scratch.replace(path)
+
+
+class OutcomeAnnotator:
+    """Annotates the outcomes of one session. Artefacts go beside the file of outcomes; without one there are none."""
+
+    def __init__(self, fleet: Fleet, delivery: OutcomeDelivery | None, evidence_cache: EvidenceCache) -> None:
+        self._fleet, self._delivery, self._evidence_cache = fleet, delivery, evidence_cache
+        self._observed = fleet.observed_checks
+
+    def __call__(self, outcome: Outcome, context: CheckContext) -> Outcome:
+        """Return the annotated outcome."""
+        observed = outcome.check in self._observed
+        if outcome.verdict == "fail":
+            artefacts = self._artefacts.capture(outcome, context) if self._artefacts else ()
+            return replace(outcome, known=self._find_excuse(outcome), observed=observed, artefacts=artefacts)
+        return replace(outcome, observed=True) if observed else outcome
+
+    @cached_property
+    def _now(self) -> datetime:
+        """The time of the run; for a session that stores none, the time of the first failure."""
+        return datetime.fromisoformat(self._delivery.run.at) if self._delivery else datetime.now(UTC)
+
+    @cached_property
+    def _artefacts(self) -> FailureArtefacts | None:
+        if self._delivery is None:
+            return None
+        objects = self._evidence_cache.folder.parent / "objects"
+        return FailureArtefacts(artefact_folder(self._delivery.file), objects, self._fleet)
+
+    def _find_excuse(self, outcome: Outcome) -> str:
+        """Return the link of the issue that excuses a failure, "" where none does."""
+        from assay.lifecycle.decisions.known_issues import find_known_issue  # needed for a failure only
+
+        node = self._fleet.nodes.get(outcome.node)
+        issue = find_known_issue(self._fleet.known_issues, outcome, node, self._now)
+        return issue.issue if issue else ""

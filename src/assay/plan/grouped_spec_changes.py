@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from assay.plan.check_reruns import PART_SPEC_FIELDS
 from assay.plan.fleet_revision import FleetRevision, find_spec_line
-from assay.plan.spec_differences import LimitDifference, NodeGroup, SettingChange, VersionChange
+from assay.plan.spec_pair_comparison import LimitDifference, NodeGroup, SettingChange, VersionChange
 
 T = TypeVar("T", bound=Hashable)
 
