@@ -6,6 +6,7 @@ Property tests are repeatable: the same code is tried with the same examples eve
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -43,6 +44,15 @@ settings.register_profile(
     "explore", max_examples=1000, deadline=None, print_blob=True, suppress_health_check=BY_THE_CLOCK
 )
 settings.load_profile("repeatable")
+
+
+gc.set_threshold(10_000, 20, 20)  # what the tests import stays: looking through it often is a tenth of their CPU time
+
+
+def pytest_collection_finish() -> None:
+    """Let no collection of garbage look again at what was imported and collected."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
