@@ -1,4 +1,4 @@
-"""What a plan assumes where nothing is recorded and the policy does not say. Every use of one is marked as such."""
+"""What a plan assumes if the ledger has no record and the policy says nothing. The plan marks each use."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class AssumedHours:
 
 @dataclass(frozen=True, slots=True)
 class AppliedSetting:
-    """A part of a NodeSpec that is brought onto a node: what must restart for it to count, and who says so."""
+    """A part of a NodeSpec that zap applies to a node: what must restart before it takes effect, and the source."""
 
     reset: FirmwareReset
     source: str

@@ -1,12 +1,11 @@
-"""Plugs to move where the structure of a fabric changes, and adapters that are replaced on their cables.
+"""Finds the plugs to move when a fabric's structure changes, and the adapters that are replaced on their cables.
 
-To find the moves, the old design is taken for what is found. An adapter is replaced if it has another GUID at the same
-rail and on the same cable.
+To find the moves, the old design is used as the discovery. An adapter counts as replaced if it has another GUID on the
+same rail and the same cable.
 
-Which plug of each cable moves: of the ways to turn one chain of cables into another, the one with the least walking.
-
-A chain alternates between cables as they are and as they will be; neighbours share the port that keeps its plug. Each
-cable can be paired with the one before it or the one after, so there are two ways.
+For each cable, this module chooses the plug that moves. A chain alternates between cables as they are and as they will
+be; neighbours share the port that keeps its plug. Each cable can be paired with the one before it or the one after it,
+so there are two ways. It takes the way with the least walking.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ CablingJobKind = Literal["swap", "move", "lay", "take-out", "device-moves", "dev
 
 @dataclass(frozen=True, slots=True)
 class CablingJob:
-    """One piece of work. `steps` are for hands, in order; `nodes` lose links meanwhile; `place` sorts the round."""
+    """One piece of work. `steps` are for technicians, in order; `nodes` lose links meanwhile; `place` sorts jobs."""
 
     fabric: str
     what: CablingJobKind
@@ -40,7 +39,7 @@ class CablingJob:
 
 
 def nodes_losing_links(jobs: Iterable[CablingJob]) -> set[str]:
-    """Return the nodes that lose links while the work is done."""
+    """Return the nodes that lose links during the work."""
     return {node for job in jobs for node in job.nodes}
 
 
@@ -49,7 +48,7 @@ _CableStep = tuple[bool, Cable]
 
 
 def choose_plug_moves(pairs: Sequence[CablePair]) -> list[CablePair]:
-    """Return the pairs that reuse the most cables, of equal ones those whose plugs move the least."""
+    """Return the pairs that reuse the most cables; if several do, those whose plugs move least."""
     if len(pairs) < 2:
         return list(pairs)
     chain = _chain(pairs)
@@ -66,7 +65,7 @@ def find_moved_plug(expected: Cable, observed: Cable) -> tuple[CableEnd, CableEn
 
 
 def _chain(pairs: Sequence[CablePair]) -> list[_CableStep]:
-    """Return the cables of pairs in the order of the walk: each shares a port with the next."""
+    """Return the cables of the pairs as a chain: each shares a port with the next."""
     following = {end.port_id for cable in (pairs[1].expected, pairs[1].observed) if cable for end in cable.ends}
     expected_last = any(end.port_id in following for end in (pairs[0].expected.ends if pairs[0].expected else ()))
     chain: list[_CableStep] = []
@@ -77,7 +76,7 @@ def _chain(pairs: Sequence[CablePair]) -> list[_CableStep]:
 
 
 def _pair_neighbours(chain: list[_CableStep], start: int) -> list[CablePair]:
-    """Pair neighbours from `start` on; what is left over at either end stands alone."""
+    """Pair neighbours from `start` on; a cable left over at either end stays alone."""
     found = [_pair_one(step) for step in chain[:start]]
     rest = chain[start:]
     found += [_pair_two(*two) for two in zip(rest[::2], rest[1::2], strict=False)]
@@ -98,7 +97,7 @@ def _walking_cost(pairs: list[CablePair]) -> tuple[int, int]:
 
 
 def _distance(wrong: CableEnd, right: CableEnd) -> int:
-    """Rank how far a plug goes: on one device, in one rack, further."""
+    """Rank the distance of a plug's move: on one device, in one rack, or further."""
     if wrong.guid == right.guid:
         return 0
     return 1 if wrong.rack and wrong.rack == right.rack else 2
@@ -138,17 +137,17 @@ class _FabricChange:
         return "move", steps
 
     def _switch_steps(self, one: CablingDiscrepancy) -> tuple[str, ...]:
-        """Say a switch that takes the place of another, cable for cable."""
+        """Return the steps to replace a switch with another, cable for cable."""
         new = next(end for end in one.ends if end.device == one.device)
         old = next(end for end in one.ends if end.guid not in self.new.devices)
         return f"replace the switch {new.device} ({new.rack} U{new.u}): {old.guid} by {new.guid}", "its cables stay"
 
     def _pairs(self, one: CablingDiscrepancy) -> Sequence[CablePair]:
-        """Return the cables as they are best turned into the others; only plugs that moved leave a choice."""
+        """Return the best pairs of old and new cables; only moved plugs leave a choice."""
         return choose_plug_moves(one.cables) if one.kind == "moved" else one.cables
 
     def _steps(self, pair: CablePair) -> Iterator[str]:
-        """Say one cable: lay it, take it out, or move one plug of it."""
+        """Return the steps for one cable: lay it, remove it, or move one of its plugs."""
         if pair.expected and pair.observed:
             kept, wrong, right = find_moved_plug(pair.expected, pair.observed)
             yield f"move the plug from {self._end(wrong)} to {self._end(right)}{self._length(pair.expected)}"
@@ -169,7 +168,7 @@ class _FabricChange:
         return str(self._resolve_end(end))
 
     def _resolve_end(self, end: CableEnd) -> CableEnd:
-        """Return an end with its rack: of the new design, or of the old one for a device that goes."""
+        """Return an end with its rack: of the new design, or of the old one for a device that is removed."""
         port = end.port_id
         if port not in self.ends:
             self.ends[port] = self.new.end(port) or self.old.end(port) or end
@@ -191,7 +190,7 @@ def _cable_ports(cable: Cable) -> frozenset[PortId]:
 
 
 def _as_discovery(old: CompiledTopology, new: CompiledTopology) -> FabricDiscovery:
-    """Return a design as if a scan had found it, at the new rates: other rates are told for all cables at once."""
+    """Return a design as if a scan had found it, at the new rates: one line reports changed rates for all cables."""
     cables = [DiscoveredCable(cable.a.port_id, cable.b.port_id, _rate(new, cable)) for cable in old.cables]
     return FabricDiscovery(cables, {device.guid: _found(device) for device in old.devices.values()})
 
@@ -206,14 +205,14 @@ def _found(device: DesignedDevice) -> DiscoveredDevice:
 
 
 def find_adapter_nodes(cables: Iterable[ExplicitCable]) -> set[str]:
-    """Return whose adapters listed cables may name: `n0001 mlx5_0` is one of n0001."""
+    """Return the node of each adapter that listed cables may name: `n0001 mlx5_0` is one of n0001."""
     return {end.device.partition(" ")[0] for cable in cables for _, end in cable.ends}
 
 
 def find_adapter_replacements(before: Fleet, after: Fleet) -> tuple[list[CablingJob], Fleet]:
-    """Return the replacements, and the fleet as it was before but with the new adapters in it.
+    """Return the replacements, and the old fleet with the new adapters in it.
 
-    A GUID that is known at another place as well is no replacement but a move, which is left for the cables to tell.
+    If a GUID is known at another place too, that is a move and no replacement; the cables report it.
     """
     touched = [node for name, node in after.nodes.items() if _differs(before, name, node)]
     if not touched:

@@ -1,4 +1,4 @@
-"""The cables to move, as a work order. A fabric is compiled cable by cable only where its structure changes.
+"""The cables to move, as a work order. A fabric is compiled cable by cable only if its structure changes.
 
 What of a design's list of single cables counts for a work order.
 """
@@ -26,7 +26,7 @@ ListedEnds = tuple[tuple[str, int, str], tuple[str, int, str]]
 
 
 def describe_listed_cables(design: FabricDesign, fleet: Fleet) -> list[object]:
-    """Return what decides which ports the list joins: its ends, and who answers to the names in it."""
+    """Return what decides which ports the list connects: its ends, and the devices with these names."""
     if not design.cables:
         return []
     named = [(name, switch.guid) for name, _, _, switch in design.switches()]
@@ -37,7 +37,7 @@ def describe_listed_cables(design: FabricDesign, fleet: Fleet) -> list[object]:
 
 
 def find_listed_changes(old: FabricDesign, new: FabricDesign) -> Iterator[CablingJob]:
-    """Yield listed cables that stay where they are, and are of another rate or length."""
+    """Yield listed cables that stay in their place but change their rate or length."""
     known = set(new.node_names())
     was = {_ends(cable): cable for cable in old.cables}
     for cable in new.cables:
@@ -53,7 +53,7 @@ def find_listed_changes(old: FabricDesign, new: FabricDesign) -> Iterator[Cablin
 
 
 def _ends(cable: ExplicitCable) -> ListedEnds:
-    """Return a cable's ends, the same ones whichever way round it is written."""
+    """Return a cable's ends, in the same order whichever end is listed first."""
     one, other = sorted((end.device, end.port, end.guid or "") for _, end in cable.ends)
     return one, other
 
@@ -91,7 +91,7 @@ def _changed_fabric(before: Fleet, after: Fleet, old: FabricDesign, new: FabricD
 
 
 def _structure(design: FabricDesign, fleet: Fleet) -> tuple[object, ...]:
-    """Return what decides which port is cabled to which."""
+    """Return what decides which port is connected to which."""
     nodes = (fleet.nodes.get(name) for name in design.node_names())
     guids = [node and node.hca_guids for node in nodes]
     rules = [tier.model_dump(exclude={"name", "at"}) for _, tier in design.tiers]
@@ -128,7 +128,7 @@ def _moved_switches(before: Fleet, after: Fleet, old: FabricDesign, new: FabricD
 
 
 def _tier_changes(old: FabricDesign, new: FabricDesign) -> Iterator[CablingJob]:
-    """Yield what is said of every cable of the fabric, or of one tier, at once."""
+    """Yield the changes of all cables of the fabric, or of one tier, at once."""
     nodes = tuple(sorted(new.node_names()))
     counts = _counts(new)
     if old.rate != new.rate:
@@ -145,7 +145,7 @@ def _tier_changes(old: FabricDesign, new: FabricDesign) -> Iterator[CablingJob]:
 
 
 def _counts(design: FabricDesign) -> dict[str, int]:
-    """Return how many cables the rules have between which tiers, from the nodes up."""
+    """Return how many cables the rules have between each two tiers, from the nodes up."""
     wiring = design.fat_tree
     return {
         "nodes and leaves": len(design.node_names()) * design.rails,

@@ -1,6 +1,6 @@
-"""Two revisions of the fleet, compared: what merging the one over the other would do.
+"""Compares two revisions of the fleet: what merging one into the other would do.
 
-What a person should know besides: nothing of it is refused, all of it would surprise.
+It also adds notes. No note refuses the plan, but each tells something that would surprise a person.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def list_plan_notes(
     settings: Iterable[ConfigurationChange],
     planned: RolloutPlan,
 ) -> tuple[str, ...]:
-    """Return the notes, the weightiest first."""
+    """Return the notes, the most important first."""
     return (
         *_note_breaker(after, standings, following),
         *_note_unread_settings(settings),
@@ -61,7 +61,7 @@ def list_plan_notes(
 def _note_breaker(
     after: FleetRevision, standings: Mapping[str, NodeStanding], following: Iterable[DriftResponse]
 ) -> Iterator[str]:
-    """Tell of pools whose breaker the change itself will open: all its nodes drift at the next look."""
+    """Yield a note for each pool whose breaker the change itself will open: all its nodes drift at the next pass."""
     breaker, fleet = after.policy.breaker, after.fleet
     hit = {
         node for one in following if one.what in ("moves", "noted") and _is_serious(after, one) for node in one.nodes
@@ -89,7 +89,7 @@ def _note_unread_settings(settings: Iterable[ConfigurationChange]) -> Iterator[s
 
 @dataclass(frozen=True)
 class ChangePlan:
-    """What merging would do, in the order in which a person wants to know it."""
+    """What merging would do, the most important first."""
 
     base: str
     head: str
@@ -125,7 +125,7 @@ class ChangePlan:
 
 
 def make_change_plan(before: FleetRevision, after: FleetRevision, facts: FleetFacts) -> ChangePlan:
-    """Compare two revisions, with what is known of the fleet at present. Raises AssayError where one cannot be used."""
+    """Compare two revisions, with the present state of the fleet. Raises AssayError if one cannot be used."""
     check_references(before)
     check_references(after)
     nodes = compare_inventories(before.fleet, after.fleet)
@@ -169,7 +169,7 @@ def make_change_plan(before: FleetRevision, after: FleetRevision, facts: FleetFa
 def _map_standings(
     before: FleetRevision, after: FleetRevision, facts: FleetFacts
 ) -> Iterator[tuple[str, NodeStanding]]:
-    """Yield where every node of either revision stands; one that will be gone, as the present policy sees it."""
+    """Yield the state of every node of either revision; for a removed node, the state under the present policy."""
     for name, node in before.fleet.nodes.items():
         yield name, find_node_standing(before.policy, facts, node)
     for name, node in after.fleet.nodes.items():
@@ -189,7 +189,7 @@ def _list_node_rollouts(
 def _group_drifting(
     alike: tuple[NodeGroup, ...], staleness: StaleCheckFinder, facts: FleetFacts, standings: Mapping[str, NodeStanding]
 ) -> Iterator[tuple[DriftGroup, list[str]]]:
-    """Yield nodes that differ from their new spec, by where they stand."""
+    """Yield the nodes that differ from their new spec, grouped by their state."""
     for group in alike:
         if group.pair.has_drift:
             stale = staleness.find(group.key, group.pair, group.changed_fields)

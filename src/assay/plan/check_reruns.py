@@ -1,6 +1,6 @@
-"""Which checks' passes stop counting, because what they read is said otherwise or because the node is repaired.
+"""Finds the checks whose passes stop counting: something that they read changes, or the node is repaired.
 
-Which checks have to be run again on which nodes.
+These checks must run again on these nodes.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class StaleCheck:
 
 
 class StaleCheckFinder:
-    """Two revisions' checks. Answers are worked out once for all nodes that are changed alike."""
+    """The checks of two revisions. Each answer is computed once for all nodes that change in the same way."""
 
     def __init__(self, before: FleetRevision, after: FleetRevision) -> None:
         self._before, self._after = before, after
@@ -44,7 +44,7 @@ class StaleCheckFinder:
         self._known: dict[tuple[SpecPairKey, frozenset[str]], tuple[StaleCheck, ...]] = {}
 
     def find(self, key: SpecPairKey, pair: SpecPair, said: frozenset[str]) -> tuple[StaleCheck, ...]:
-        """Return the checks that are stale on nodes of a pair, of which also `said` is said otherwise."""
+        """Return the stale checks on nodes of a pair of specs; `said` names other changed fields of these nodes."""
         if (key, said) not in self._known:
             self._known[key, said] = tuple(self._stale(key, pair, said))
         return self._known[key, said]
@@ -66,7 +66,7 @@ class StaleCheckFinder:
         yield from (f"profile.{path}" for path in sorted(reads.profile) if _value_at(old, path) != _value_at(new, path))
 
     def _rewritten(self) -> Iterator[tuple[str, tuple[str, ...]]]:
-        """Yield the checks that are new, declared otherwise, or written otherwise."""
+        """Yield the checks that are new, or whose declaration or code changes."""
         for ident, check in self._after.checks.items():
             was = self._before.checks.get(ident)
             if was is None:
@@ -82,12 +82,12 @@ class StaleCheckFinder:
 
 
 def _judged_as(check: CheckDeclaration) -> CheckDeclaration:
-    """Return a check without what is only said about its passes: they are the same at any stage, and for how long."""
+    """Return a check without its stage and `valid_hours`, which do not change what a pass says."""
     return check.model_copy(update={"stage": "decide", "valid_hours": None, "report_only": False})
 
 
 def _find_unmet_inputs(reads: CheckInputs, pair: SpecPair) -> Iterator[str]:
-    """Yield what a check reads that the node cannot yet be: versions and settings that nobody has brought to it."""
+    """Yield the values that a check reads and that the node cannot have yet: versions and settings still to apply."""
     if "bundle" in reads.fixtures and pair.moves:
         yield "the firmware bundle"
     for setting in pair.settings:
@@ -121,7 +121,7 @@ def _root_of(path: str) -> str:
 
 
 def _value_at(value: Any, path: str) -> Any:
-    """Return what is at a dotted path, as far as it leads: `kernel_cmdline.copy` ends at the list."""
+    """Return the value at a dotted path, as far as it exists: `kernel_cmdline.copy` ends at the list."""
     for step in path.split(".") if path else ():
         if isinstance(value, list | str | int | float | Mapping) or not hasattr(value, step):
             break
@@ -131,7 +131,7 @@ def _value_at(value: Any, path: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class CheckRerun:
-    """Nodes whose passes of `stale` checks no longer count; after a `repair` those of whole phases do not either."""
+    """Nodes whose passes of `stale` checks no longer count; after a `repair`, those of whole phases do not either."""
 
     nodes: tuple[str, ...]
     stale: tuple[StaleCheck, ...]
@@ -152,7 +152,7 @@ class CheckRerun:
 def list_check_reruns(
     groups: Iterable[NodeGroup], staleness: StaleCheckFinder, after: FleetRevision, ways: Mapping[str, ServiceRoute]
 ) -> tuple[CheckRerun, ...]:
-    """Return what is to be run again; `ways` holds the way out of service of every node that leaves."""
+    """Return the checks to run again; `ways` holds the way out of service of every node that leaves."""
     found = [
         one
         for group in groups
@@ -176,13 +176,13 @@ def _list_reruns_of_group(
 
 
 def _list_repair_checks(after: FleetRevision, route: ServiceRoute) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield the phases that must pass anew after the repair, with their checks."""
+    """Yield the phases that must pass again after the repair, with their checks."""
     for phase in list_reproved_phases(after.policy, route):
         yield phase, tuple(check.id for check in after.checks.values() if phase in check.phases)
 
 
 def list_reproved_phases(policy: LifecyclePolicy, route: ServiceRoute) -> list[str]:
-    """Return the phases whose passes must be newer than the repair, in the order in which the way requires them."""
+    """Return the phases whose passes must be newer than the repair, in the order in which the node needs them."""
     states = route.states[route.states.index(route.repair) :] if route.repair else ()
     wanted = [want.phase for name in states for want in policy.states[name].requires if want.newer_than_repair]
     return list(dict.fromkeys(wanted))

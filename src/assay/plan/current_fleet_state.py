@@ -1,4 +1,4 @@
-"""What is known of the fleet at present, handed in whole: planning asks nobody."""
+"""The present state of the fleet. The caller passes all of it, so planning reads nothing."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from assay.plan.known_issue_changes import CountingChange
 
 @dataclass(frozen=True, slots=True)
 class FleetFacts:
-    """Each enrolled node's node_state, and how long actions and stays in states took. Empty where there is no ledger.
+    """Each enrolled node's state, and how long actions and stays in states took. Empty if there is no ledger.
 
-    `recounts`: what comes to count of the last outcomes, or counts no more.
+    `recounts`: the last outcomes that begin to count, or stop counting.
     """
 
     node_states: Mapping[str, NodeState] = field(default_factory=dict)
@@ -29,7 +29,7 @@ class FleetFacts:
 
 @dataclass(frozen=True, slots=True)
 class NodeStanding:
-    """Where one node is: `state`, whether customers use it, whether automation has it out, who holds it."""
+    """The present standing of a node: its `state`, whether customers use it, whether it is out, who holds it."""
 
     state: str
     is_in_service: bool
@@ -38,7 +38,7 @@ class NodeStanding:
 
 
 def find_node_standing(policy: LifecyclePolicy, facts: FleetFacts, node: Node) -> NodeStanding:
-    """Return where a node is; one that was never enrolled is where the inventory starts it."""
+    """Return the standing of a node; for a node that was never enrolled, its start in the inventory."""
     node_state = facts.node_states.get(node.name)
     if node_state is None:
         state = node.settings.lifecycle_start

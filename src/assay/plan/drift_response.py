@@ -1,4 +1,4 @@
-"""What the policy will do at the next look about nodes that no longer are what their spec says."""
+"""What the policy will do at the next pass about nodes that no longer match their spec."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ DriftResponseKind = Literal["moves", "noted", "tracked", "fails", "stays", "ahea
 
 @dataclass(frozen=True, slots=True)
 class DriftResponse:
-    """What follows for nodes in one state. `fault` is the class as which the difference is seen, "" for none.
+    """What follows for nodes in one state. `fault` is the class under which the difference is seen, "" for none.
 
-    `what`: the policy `moves` them or only has it `noted`; `tracked` by a profile that is not acted on; the state's
-    requirements fail and lead elsewhere (`fails`) or keep it (`stays`); they take the change when they come to it
-    (`ahead`); nothing looks (`unseen`). `to` is the state that they go to.
+    `what`: the policy `moves` the nodes, or only records the fault (`noted`); their profile does not act on faults
+    (`tracked`); the state's requirements fail and lead elsewhere (`fails`) or keep the node (`stays`); the nodes take
+    the change when they come to it (`ahead`); no check sees it (`unseen`). `to` is the state to which they go.
     """
 
     nodes: tuple[str, ...]
@@ -37,7 +37,7 @@ class DriftResponse:
 
 @dataclass(frozen=True, slots=True)
 class DriftGroup:
-    """Nodes that differ from their spec in the same way, in the same state. `brought`: they were zapped already."""
+    """Nodes in one state that differ from their spec in the same way. `brought`: zap has already run on them."""
 
     state: str
     profile: str
@@ -48,7 +48,7 @@ class DriftGroup:
 def predict_drift_responses(
     after: FleetRevision, drifting: Iterable[tuple[DriftGroup, Sequence[str]]]
 ) -> tuple[DriftResponse, ...]:
-    """Return what follows for groups of nodes; groups for which the same follows are told as one."""
+    """Return what follows for groups of nodes; groups with the same result are merged."""
     merged: dict[DriftResponse, list[str]] = defaultdict(list)
     for drift, nodes in drifting:
         for one in _predict(after, drift):

@@ -1,4 +1,4 @@
-"""One revision of the fleet repository, as a plan looks at it."""
+"""One revision of the fleet repository, as a plan uses it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from assay.model.specs.lifecycle_policy import LifecyclePolicy
 
 @dataclass(frozen=True)
 class FleetRevision:
-    """A fleet and what its suites read. `name` is what a person calls the revision, `main` or `the working tree`."""
+    """A fleet and what its suites read. `name` is the revision's name for people: `main`, or `the working tree`."""
 
     fleet: Fleet
     reads: Mapping[str, CheckInputs] = field(default_factory=dict)
@@ -32,7 +32,7 @@ class FleetRevision:
 
     @cached_property
     def catalog(self) -> FaultCatalog:
-        """The fault catalogues together. Raises AssayError where there is none."""
+        """The fault catalogues together. Raises AssayError if there is none."""
         return self.fleet.fault_catalog
 
     @cached_property
@@ -41,11 +41,11 @@ class FleetRevision:
         return {check.id: check for catalogue in self.fleet.check_catalogs.values() for check in catalogue.checks}
 
     def policy_line(self, path: str) -> str:
-        """Return `file:line` of a part of the policy, or of the nearest thing around it."""
+        """Return `file:line` of a part of the policy, or of its nearest parent."""
         return find_spec_line(self.fleet, f"LifecyclePolicy/{self.policy.name}", path)
 
     def catalog_line(self, path: str) -> str:
-        """Return `file:line` of a part of the fault catalogues: of whichever of them says it."""
+        """Return `file:line` of a part of the fault catalogues, in the catalogue that has it."""
         documents = [
             f"FaultCatalog/{catalog.name}" for catalog in select_active_catalogs(self.fleet.fault_catalogs.values())
         ]
@@ -54,7 +54,7 @@ class FleetRevision:
 
 
 def check_references(declared: FleetRevision) -> None:
-    """Raise AssayError where a node names a spec, a profile or a bundle that the revision does not have."""
+    """Raise AssayError if a node names a spec, a profile or a bundle that the revision does not have."""
     fleet = declared.fleet
     for node in {(node.spec, node.profile): node for node in fleet.nodes.values()}.values():
         spec = fleet.node_specs.get(node.spec)
@@ -71,12 +71,12 @@ def _check_reference(declared: FleetRevision, who: str, kind: str, name: str, th
 
 
 def find_spec_line(fleet: Fleet, document: str, path: str) -> str:
-    """Return `file:line` of a value of a spec, or of the nearest thing around it, or the document's name."""
+    """Return `file:line` of a value of a spec; if it has none, of the nearest parent, or the document's name."""
     return fleet.lines.get((document, _nearest_path(fleet, document, path)), document)
 
 
 def _nearest_path(fleet: Fleet, document: str, path: str) -> str:
-    """Return the path, or the nearest above it, that a document says."""
+    """Return the path, or the nearest parent of it that a document has."""
     while path and (document, path) not in fleet.lines:
         path = path.rpartition(".")[0]
     return path

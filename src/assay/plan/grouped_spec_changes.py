@@ -1,4 +1,4 @@
-"""What specs change on nodes, grouped for people: firmware that moves, settings to apply, limits, hardware to judge."""
+"""Lists what specs change on nodes, grouped for people: firmware, settings to apply, limits, hardware to judge."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ T = TypeVar("T", bound=Hashable)
 
 @dataclass(frozen=True, slots=True)
 class FirmwareChange:
-    """One component that goes from a version to another, and the nodes on which it does."""
+    """One component that changes its version, and the nodes on which it does."""
 
     move: VersionChange
     nodes: tuple[str, ...]
@@ -24,7 +24,7 @@ class FirmwareChange:
 
 @dataclass(frozen=True, slots=True)
 class ConfigurationChange:
-    """A field of a spec that changes, the nodes, and the checks that read it; without any, nobody would notice."""
+    """A changed field of a spec, the nodes, and the checks that read it. If no check does, nobody sees the change."""
 
     setting: SettingChange
     nodes: tuple[str, ...]
@@ -33,7 +33,7 @@ class ConfigurationChange:
 
 @dataclass(frozen=True, slots=True)
 class LimitChange:
-    """A limit of a spec that changes, where it stands, the nodes that it judges, and the checks that read it."""
+    """A changed limit of a spec, its file and line, its nodes, and the checks that read it."""
 
     spec: str
     threshold: LimitDifference
@@ -43,14 +43,14 @@ class LimitChange:
 
 
 def list_firmware_changes(groups: Iterable[NodeGroup]) -> tuple[FirmwareChange, ...]:
-    """Return the moves in the order in which they are applied."""
+    """Return the version changes in the order in which zap applies them."""
     found = _group_nodes_by((move, group) for group in groups for move in group.pair.moves)
     moves = [FirmwareChange(move, nodes) for move, nodes in found]
     return tuple(sorted(moves, key=lambda one: (one.move.order, one.move.component)))
 
 
 def list_configuration_changes(groups: Iterable[NodeGroup], after: FleetRevision) -> tuple[ConfigurationChange, ...]:
-    """Return the fields that change but firmware and limits."""
+    """Return the changed fields, except firmware and limits."""
     found = _group_nodes_by((setting, group) for group in groups for setting in group.pair.settings)
     return tuple(
         ConfigurationChange(setting, nodes, tuple(_find_reading_checks(after, setting.field)))
@@ -85,7 +85,7 @@ def _group_nodes_by(touched: Iterable[tuple[T, NodeGroup]]) -> Iterator[tuple[T,
 
 
 def _find_reading_checks(after: FleetRevision, field: str) -> Iterator[str]:
-    """Yield the checks that read a field of the spec, or are repeated over the parts that it declares."""
+    """Yield the checks that read a field of the spec, or that run once for each part that the spec declares."""
     for ident, check in after.checks.items():
         reads = after.reads.get(ident)
         roots = {path.partition(".")[0] for path in reads.spec} if reads else set()

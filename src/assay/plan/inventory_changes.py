@@ -1,4 +1,4 @@
-"""Which nodes are added, removed, or said to be otherwise than before."""
+"""Finds the nodes that are added, removed or changed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Change = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class NodeChange:
-    """One thing that is said otherwise of some nodes. Secrets and lists are named and not shown."""
+    """One changed field of some nodes. Secrets and lists are named, but their values are not shown."""
 
     what: str
     old: str
@@ -32,7 +32,7 @@ class NodeChange:
 
 @dataclass(frozen=True, slots=True)
 class InventoryChanges:
-    """The difference of two inventories. `kept` holds every node of both, as it was and as it will be."""
+    """The difference of two inventories. `kept` holds every node of both, in its old and its new form."""
 
     added: tuple[Node, ...]
     removed: tuple[Node, ...]
@@ -40,7 +40,7 @@ class InventoryChanges:
     kept: tuple[tuple[Node, Node], ...]
 
     def nodes_with(self, what: str) -> list[str]:
-        """Return the nodes of which one thing changed."""
+        """Return the nodes in which one field changed."""
         return [name for change in self.changed if change.what == what for name in change.nodes]
 
 
@@ -62,7 +62,7 @@ def compare_inventories(before: Fleet, after: Fleet) -> InventoryChanges:
 
 
 def _differences(old: Node, new: Node, settings_changes: dict[tuple[int, int], list[Change]]) -> Iterator[Change]:
-    """Yield what differs. `settings_changes` caches the settings' part: many nodes share one pair of objects."""
+    """Yield the differences. `settings_changes` caches those of settings, because many nodes share one pair of them."""
     for field, what in COMPARED_FIELDS.items():
         was, will = getattr(old, field), getattr(new, field)
         if was != will:

@@ -1,4 +1,4 @@
-"""What comes to count, or counts no more: checks that are promoted or observe, known issues that come and go."""
+"""Finds failures that begin or stop to count: checks change their stage, known issues come or go."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from assay.plan.fleet_revision import FleetRevision
 
 @dataclass(frozen=True, slots=True)
 class CountingChange:
-    """One check or known issue (`what`), why it is told of, and on which nodes the last outcomes fail because of it.
+    """One check or known issue (`what`), the reason, and the nodes on which its last outcomes fail.
 
-    `counts`: these failures decide from the merge on; else they decide nothing from then on.
+    `counts`: these failures decide from the merge on; otherwise they stop deciding.
     """
 
     what: str
@@ -26,7 +26,7 @@ class CountingChange:
 
 
 def find_affected_checks(before: FleetRevision, after: FleetRevision) -> set[str]:
-    """Return the checks whose failures may count otherwise, so that only their last outcomes need be read."""
+    """Return the checks whose failures may begin or stop to count. Only their last outcomes need to be read."""
     patterns = {one.match.check for one in set(before.fleet.known_issues) ^ set(after.fleet.known_issues)}
     stages = before.fleet.observed_checks ^ after.fleet.observed_checks
     fitting = {check for check in after.checks for pattern in patterns if fnmatchcase(check, pattern)}
@@ -36,7 +36,7 @@ def find_affected_checks(before: FleetRevision, after: FleetRevision) -> set[str
 def find_counting_changes(
     before: FleetRevision, after: FleetRevision, last: Iterable[RecordedOutcome], now: datetime
 ) -> tuple[CountingChange, ...]:
-    """Return every change of stage, and every known issue that comes or goes and touches a failure, as of `now`.
+    """Return every change of stage, and every known issue that comes or goes and matches a failure, as of `now`.
 
     `last` are the newest outcomes of the checks that `find_affected_checks` names.
     """
@@ -45,7 +45,7 @@ def find_counting_changes(
 
 
 def select_newest_outcomes(outcomes: Iterable[RecordedOutcome]) -> list[RecordedOutcome]:
-    """Return the newest of each check and subject, by when its evidence was collected."""
+    """Return the newest outcome of each check and subject, by the time of its evidence."""
     found: dict[tuple[str, str], RecordedOutcome] = {}
     for one in outcomes:
         key = (one.outcome.check, one.outcome.subject)

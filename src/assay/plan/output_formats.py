@@ -1,7 +1,7 @@
 """A plan as JSON (everything, in one stable shape), as Markdown and as text.
 
-Markdown is for a comment under a pull request: what matters first, the rest folded, within what GitHub takes. Text is
-for a terminal: one line when nothing changes, else a headline and short sections.
+Markdown is for a comment on a pull request: the most important part first, the rest folded, within GitHub's limit. Text
+is for a terminal: one line if nothing changes, else a headline and short sections.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from assay.plan.rollout_nodes_and_limits import RolloutRoute
 
 
 def find_touched_pools(plan: ChangePlan) -> list[str]:
-    """Return the pools that hold a node which the plan names; all, where it changes what holds for every node."""
+    """Return the pools with a node that the plan names; all pools if it changes something for every node."""
     there = {new.name: new.pool for _, new in plan.nodes.kept} | {node.name: node.pool for node in plan.nodes.added}
     if any((plan.answers, plan.policy, plan.faults, plan.profiles, plan.bundles, plan.fabrics, plan.checks_gone)):
         return sorted(set(there.values()))
@@ -83,7 +83,7 @@ def plan_document(plan: ChangePlan) -> dict[str, Any]:
 
 
 def to_plain_json(value: Any) -> Any:
-    """Return plain JSON data. Nothing is copied that JSON takes as it is."""
+    """Return plain JSON data. Values that JSON accepts are not copied."""
     if isinstance(value, Node):
         return {
             "node": value.name,
@@ -153,7 +153,7 @@ UNFOLDED_SECTIONS = {"Refused", "Notes"}
 
 
 def format_plan_markdown(plan: ChangePlan) -> str:
-    """Return the plan as Markdown, its lists cut as far as the limit of a comment needs."""
+    """Return the plan as Markdown. Its lists are cut if the size limit of a comment requires it."""
     for most in LIST_LENGTHS:
         text = "\n".join(_format_lines(plan, most))
         if len(text) <= MAX_CHARACTERS:
@@ -215,7 +215,7 @@ def _format_code(text: str) -> str:
 
 
 def _escape_markdown(text: str) -> str:
-    """Return text that Markdown shows as it is: names of nodes and classes hold no markup, people's words may."""
+    """Return text that Markdown shows unchanged. Names of nodes and classes need no escape, but people's words may."""
     signs = {
         "&": "&amp;",
         "<": "&lt;",

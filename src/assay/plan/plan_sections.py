@@ -1,4 +1,4 @@
-"""A plan in words: sections of lines for people, which text and Markdown lay out each in their way."""
+"""The sections of a plan as lines for people. Text and Markdown each lay them out in their own way."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from assay.plan.rollout_waves import WaveSchedule
 
 @dataclass(frozen=True, slots=True)
 class PlanSection:
-    """A title, and one line for each thing; a line may hold further ones, indented."""
+    """A title, and one line for each item; an item may have further lines, indented."""
 
     title: str
     lines: tuple[str, ...]
@@ -64,7 +64,7 @@ def _work_counts(plan: ChangePlan) -> Iterator[str]:
 
 
 def format_schedule_cost(schedule: WaveSchedule) -> str:
-    """Return what the waves cost, in one clause."""
+    """Return the cost of the waves, as part of a sentence."""
     waves = format_count(len(schedule.waves), "wave")
     return f"{waves} of {format_hours(schedule.hours)}, {schedule.node_hours:.0f} node-hours out of service"
 
@@ -77,7 +77,7 @@ def format_hours(count: float) -> str:
 
 
 def format_sections(plan: ChangePlan) -> list[PlanSection]:
-    """Return everything that the plan says, in sections; empty ones are left out."""
+    """Return the whole plan in sections; empty sections are left out."""
     made = (PlanSection(title, tuple(lines(plan))) for title, lines in SECTION_FORMATTERS)
     return [section for section in made if section.lines]
 
@@ -102,7 +102,7 @@ def _nodes(plan: ChangePlan) -> Iterator[str]:
 
 
 def _changed(what: str, changes: list[NodeChange], most: int = 6) -> Iterator[str]:
-    """Yield one line for each way to change, or one for all where every node has its own."""
+    """Yield one line for each kind of change, or one for all if every node has its own."""
     if len(changes) <= most:
         yield from (f"{what}: {format_nodes(one.nodes)}: {one.old} → {one.new}" for one in changes)
         return

@@ -13,7 +13,7 @@ from assay.plan.policy_changes import ResponseChange
 
 
 def format_backtest(plan: ChangePlan) -> Iterator[str]:
-    """Yield on which nodes the recorded history would have been decided otherwise."""
+    """Yield the nodes about which the recorded history would have led to other decisions."""
     test = plan.backtest
     if test is None:
         return
@@ -30,7 +30,7 @@ def format_backtest(plan: ChangePlan) -> Iterator[str]:
 
 
 def format_recounts(plan: ChangePlan) -> Iterator[str]:
-    """Yield on which nodes a failure comes to count, or counts no longer."""
+    """Yield the nodes on which a failure begins to count, or stops counting."""
     for one in plan.recounts:
         where = (
             f"fails on {format_nodes(one.nodes)} by its last outcomes"
@@ -41,7 +41,7 @@ def format_recounts(plan: ChangePlan) -> Iterator[str]:
 
 
 def format_drift_responses(plan: ChangePlan) -> Iterator[str]:
-    """Yield what the policy will do about nodes that no longer are what their spec says."""
+    """Yield what the policy will do about nodes that no longer match their spec."""
     for one in plan.follows:
         yield f"{format_nodes(one.nodes)} in {one.state}: {_describe_drift_response(one)}"
 

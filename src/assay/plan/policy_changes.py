@@ -1,4 +1,4 @@
-"""What the policy and the fault catalogue will say otherwise: answers by state and fault class, and every setting."""
+"""Compares two policies and fault catalogues: their answers by state and fault class, and every setting."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FaultTreatmentKey = tuple[str, FaultSeverity, FaultBlame, Remedy]
 
 @dataclass(frozen=True, slots=True)
 class ResponseChange:
-    """Cases whose answer changes from `old` to `new`. None: the state or the class is not there.
+    """Cases whose answer changes from `old` to `new`. None: the state or the class does not exist.
 
     `cases` are (state, fault class, in use: None for either way).
     """
@@ -34,7 +34,7 @@ class ResponseChange:
 
 @dataclass(frozen=True, slots=True)
 class SettingDifference:
-    """One setting that is said otherwise, by its dotted path; "" where there was or will be none."""
+    """One changed setting, by its dotted path; "" if it did not exist before, or does not exist after."""
 
     path: str
     old: str
@@ -43,7 +43,7 @@ class SettingDifference:
 
 
 def compare_responses(before: FleetRevision, after: FleetRevision) -> tuple[ResponseChange, ...]:
-    """Return every case whose answer changes, grouped by what it was and will be."""
+    """Return every case whose answer changes, grouped by old and new answer."""
     if before.policy == after.policy and before.catalog == after.catalog:
         return ()
     states = dict.fromkeys([*before.policy.states, *after.policy.states])
@@ -64,7 +64,7 @@ def compare_responses(before: FleetRevision, after: FleetRevision) -> tuple[Resp
 
 
 def _kinds(catalog: FaultCatalog) -> Iterator[tuple[str, FaultTreatmentKey]]:
-    """Yield every fault that can come, each XID under its own name, and as it comes before its count is reached."""
+    """Yield every possible fault: each XID under its own name, also with its severity below its count."""
     for title, fault in catalog.classes.items():
         for name in list_fault_names(title, fault):
             yield name, (name, fault.severity, fault.blame, fault.remedy)
@@ -90,7 +90,7 @@ def compare_policy_settings(before: FleetRevision, after: FleetRevision) -> tupl
 
 
 def compare_fault_classes(before: FleetRevision, after: FleetRevision) -> tuple[SettingDifference, ...]:
-    """Return every change of how faults are recognised and treated."""
+    """Return every change in how faults are recognised and treated."""
     found = _compare_values(after, before.catalog, after.catalog, "", skip={*UNCOMPARED_FIELDS, "investigate"})
     return tuple(replace(one, line=after.catalog_line(one.path)) for one in found)
 
@@ -106,7 +106,7 @@ def compare_profiles(before: FleetRevision, after: FleetRevision) -> tuple[Setti
 
 
 def compare_bundles(before: FleetRevision, after: FleetRevision) -> tuple[SettingDifference, ...]:
-    """Return what else than a version changes of a component that a bundle had before."""
+    """Return the changes of a bundle's old components, except their versions."""
     was, will = before.fleet.bundles, after.fleet.bundles
     return tuple(
         replace(one, path=f"{name}.{one.path}", line=_line_of_component(after, name, one.path))
@@ -122,7 +122,7 @@ def compare_bundles(before: FleetRevision, after: FleetRevision) -> tuple[Settin
 
 
 def compare_fabric_requirements(before: FleetRevision, after: FleetRevision) -> tuple[SettingDifference, ...]:
-    """Return what else than its cables changes of a fabric: what it is held to."""
+    """Return the changes of a fabric's requirements; its cables are compared elsewhere."""
     was, will = before.fleet.designs, after.fleet.designs
     return tuple(
         replace(one, path=f"{name}.{one.path}")
@@ -134,7 +134,7 @@ def compare_fabric_requirements(before: FleetRevision, after: FleetRevision) -> 
 
 
 class _SharedComponents:
-    """The components of a bundle that another one has as well, by name."""
+    """The components of a bundle that another bundle has too, by name."""
 
     def __init__(self, bundle: FirmwareBundle, other: FirmwareBundle) -> None:
         shared = {part.name for part in other.components}

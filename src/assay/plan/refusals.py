@@ -1,4 +1,4 @@
-"""Which limits the change itself would break: then it must be cut smaller, and merging is refused."""
+"""Finds the limits that the change itself would break. Then the merge is refused, and the change must be smaller."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ K = TypeVar("K", str, tuple[str, str])
 
 @dataclass(frozen=True, slots=True)
 class PlanRefusal:
-    """The limit by its path in the policy, where it stands, and why it would be broken."""
+    """The limit by its path in the policy, its file and line, and why it would be broken."""
 
     limit: str
     where: str
@@ -31,7 +31,7 @@ class PlanRefusal:
 
 @dataclass(frozen=True)
 class RefusalCase:
-    """What a refusal is found in. `standings` hold the nodes of either revision."""
+    """The input for finding refusals. `standings` hold the nodes of either revision."""
 
     before: FleetRevision
     after: FleetRevision
@@ -46,7 +46,7 @@ class RefusalCase:
         return PlanRefusal(limit, self.after.policy_line(limit), why)
 
     def select_serving(self, names: Iterable[str]) -> list[Node]:
-        """Return those of these nodes that customers use and that are not out already, as they were before."""
+        """Return the nodes that customers use and that were not out before."""
         known = self.before.fleet.nodes
         return [known[name] for name in names if name in known and self._serves(name)]
 
@@ -64,7 +64,7 @@ class RefusalCase:
         yield from self._find_rack_overruns(gone if racks is None else racks, what)
 
     def find_pool_overruns(self, gone: list[Node], what: str) -> Iterator[PlanRefusal]:
-        """Yield the pools that lose more nodes at once than may be out."""
+        """Yield the pools that lose more nodes at once than the limit of nodes out allows."""
         sizes = Counter(node.pool for node in self.before.fleet.nodes.values())
         out = Counter(node.pool for node in self.select_out(self.before))
         for pool, names in _group_names(gone, lambda node: node.pool):
@@ -86,7 +86,7 @@ class RefusalCase:
 
 
 def _group_names(some: Iterable[Node], key: Callable[[Node], K]) -> list[tuple[K, list[str]]]:
-    """Return the names of nodes by what they share, in its order."""
+    """Return the names of nodes by a shared value, in the order of these values."""
     found: dict[K, list[str]] = {}
     for node in some:
         found.setdefault(key(node), []).append(node.name)
@@ -104,7 +104,7 @@ def find_refusals(case: RefusalCase) -> tuple[PlanRefusal, ...]:
 
 
 def find_removed_nodes(case: RefusalCase) -> Iterator[PlanRefusal]:
-    """Find nodes in service that one merge takes from their pool: automation would let go of all of them at once."""
+    """Find nodes in service that the merge removes from the inventory: automation would stop managing all at once."""
     removed = case.select_serving(node.name for node in case.nodes.removed)
     repooled = case.select_serving(case.nodes.nodes_with("pool"))
     what = "in service would be removed or put into another pool" if repooled else "in service would be removed"
@@ -112,7 +112,7 @@ def find_removed_nodes(case: RefusalCase) -> Iterator[PlanRefusal]:
 
 
 def find_lowered_limits(case: RefusalCase) -> Iterator[PlanRefusal]:
-    """Find limits that are lowered beneath what is out at present. What is removed is nobody's to count any more."""
+    """Find limits that are lowered below the number of nodes out now. Removed nodes do not count."""
     old, new = case.before.policy.limits, case.after.policy.limits
     sizes, left = (Counter(node.pool for node in one.fleet.nodes.values()) for one in (case.before, case.after))
     for pool, out in sorted(Counter(node.pool for node in case.select_out(case.after)).items()):
@@ -127,7 +127,7 @@ def find_lowered_limits(case: RefusalCase) -> Iterator[PlanRefusal]:
 
 
 def find_mass_actions(case: RefusalCase) -> Iterator[PlanRefusal]:
-    """Find pools of which the changed specs would take more nodes at the next look than the limits allow."""
+    """Find pools from which the changed specs would take more nodes at the next pass than the limits allow."""
     names = {name for one in case.following if one.what == "moves" for name in one.nodes}
     found = case.facts.backtest.differences if case.facts.backtest else ()
     names |= {one.node for one in found if one.acts and one.still_holds}
@@ -147,14 +147,14 @@ def _find_breaker_trips(case: RefusalCase, acted: list[Node], what: str) -> Iter
 
 
 def find_unplugged_nodes(case: RefusalCase) -> Iterator[PlanRefusal]:
-    """Find nodes in service that lose links while cables are moved: too many of a pool or a rack for one merge."""
+    """Find nodes in service that lose links during cable work: too many of a pool or a rack for one merge."""
     losing = nodes_losing_links(job for job in case.cables if job.what != "lay")
     removed = {node.name for node in case.nodes.removed}
     yield from case.find_overruns(case.select_serving(sorted(losing - removed)), "in service would lose links")
 
 
 def find_missing_states(case: RefusalCase) -> Iterator[PlanRefusal]:
-    """Find nodes in a state that the policy no longer has: nothing could be decided about any node."""
+    """Find nodes in a state that the policy no longer has: assay could then decide about no node."""
     states: dict[str, list[str]] = {}
     for name in case.after.fleet.nodes:
         if (state := case.standings[name].state) not in case.after.policy.states:

@@ -1,6 +1,7 @@
-"""The way of a node out of service, through the repair that a change needs, and back: read off the policy's edges.
+"""Finds a node's way out of service, through the repair that a change needs, and back, along the policy's edges.
 
-How long a node is out on its way: as recorded, else as the policy says, else assumed, and marked as that.
+It also estimates how long the node is out: as recorded, else as the policy says, else by an assumption that is marked
+as such.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ from assay.plan.spec_pair_comparison import SpecPair
 
 @dataclass(frozen=True, slots=True)
 class ServiceRoute:
-    """`states` from the first to the one where the node serves again; empty where the policy draws no such way.
+    """`states` from the first to the one where the node serves again; empty if the policy has no such way.
 
-    `repair` is the state whose actions bring the change.
+    `repair` is the state whose actions apply the change.
     """
 
     states: tuple[str, ...]
@@ -35,7 +36,7 @@ class ServiceRoute:
 
 
 def find_repair_route(policy: LifecyclePolicy, start: str, pair: SpecPair) -> ServiceRoute:
-    """Return the way for what a pair of specs needs: zap for firmware or another kind of node, else a restart."""
+    """Return the way for a pair of specs: zap for new firmware or another kind of node, else a restart."""
     if pair.moves or pair.is_other_spec:
         return find_shortest_route(policy, start, frozenset({"zap"}))
     wanted = frozenset({"powercycle"}) if pair.reset == "ac" else frozenset({"reboot"})
@@ -44,14 +45,14 @@ def find_repair_route(policy: LifecyclePolicy, start: str, pair: SpecPair) -> Se
 
 
 def find_shortest_route(policy: LifecyclePolicy, start: str, actions: frozenset[str]) -> ServiceRoute:
-    """Return the shortest way from `start` through a state with one of these actions on arrival, back into service."""
+    """Return the shortest way from `start` back into service, through a state with one of these entry actions."""
     there = _shortest(policy, start, lambda state: bool(actions & set(state.entry)))
     back = _shortest(policy, there[-1], lambda state: state.in_service) if there else ()
     return ServiceRoute((*there, *back[1:]), there[-1]) if back else ServiceRoute(())
 
 
 def _shortest(policy: LifecyclePolicy, start: str, reached: Callable[[LifecycleState], bool]) -> tuple[str, ...]:
-    """Return the shortest way along the edges, of equal ones the one that the policy draws first."""
+    """Return the shortest way along the edges; of equal ones, the first in the policy."""
     came: dict[str, str] = {start: ""}
     waiting = deque([start])
     while waiting:
@@ -77,7 +78,7 @@ EstimateBasis = Literal["recorded", "policy", "assumed"]
 
 @dataclass(frozen=True, slots=True)
 class StayEstimate:
-    """The stay in one state. `sources` say where the number comes from."""
+    """The estimated stay in one state. `sources` name the origin of the number."""
 
     state: str
     hours: float
@@ -100,7 +101,7 @@ def _estimate_stay(policy: LifecyclePolicy, facts: FleetFacts, name: str) -> Sta
 
 
 def _sum_parts(facts: FleetFacts, name: str, state: LifecycleState) -> StayEstimate:
-    """Add up the actions on arrival, the suites that are required, and the person who certifies."""
+    """Add up the entry actions, the required suites, and the person who certifies."""
     recorded = [(action, facts.actions[action]) for action in state.entry if action in facts.actions]
     assumed: list[tuple[str, AssumedHours]] = [
         (action, ACTION_HOURS[action]) for action in state.entry if action not in facts.actions

@@ -1,4 +1,4 @@
-"""Who has to leave service for a change, and the room that the limits leave for that."""
+"""Finds the nodes that must leave service for a change, and how many the limits allow at a time."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ REBOOTING_RESETS = {"host", "ac"}
 
 @dataclass(frozen=True, slots=True)
 class NodeRollout:
-    """A node of both revisions, its pair of specs, and where it stands."""
+    """A node of both revisions, its pair of specs, and its standing."""
 
     old: Node
     new: Node
@@ -38,9 +38,9 @@ class NodeRollout:
 
 @dataclass(frozen=True, slots=True)
 class RolloutRoute:
-    """One way out of service and back, with its stays and their sum, and how many nodes go it.
+    """One way out of service and back, with its stays, their sum, and the number of nodes on it.
 
-    `restarts`: a host restarts on it, which counts against the fleet's restarts of an hour.
+    `restarts`: the way restarts a host, which counts against the fleet's limit of restarts per hour.
     """
 
     route: ServiceRoute
@@ -52,10 +52,10 @@ class RolloutRoute:
 
 @dataclass(frozen=True, slots=True)
 class RolloutPlan:
-    """The schedule, the ways that its nodes go, and nodes that take the change without leaving service for it.
+    """The schedule, the ways of its nodes, and the nodes that take the change without leaving service for it.
 
-    `under_way`: out or not yet in service, they take it on their way. `left_alone`: their profile is not acted on.
-    `routes` holds the way of each node that leaves.
+    `under_way`: out of service or not yet in it; they take the change on their way. `left_alone`: their profile does
+    not act on faults. `routes` holds the way of each node that leaves.
     """
 
     schedule: WaveSchedule
@@ -68,7 +68,7 @@ class RolloutPlan:
 def plan_rollout(
     policy: LifecyclePolicy, facts: FleetFacts, changes: Iterable[NodeRollout], room: RolloutCapacity
 ) -> RolloutPlan:
-    """Share out the nodes whose pair of specs makes them leave service."""
+    """Schedule the nodes whose pair of specs makes them leave service."""
     leaving = list(changes)
     serving = [
         change for change in leaving if change.acts and change.standing.is_in_service and not change.standing.is_out
@@ -91,7 +91,7 @@ def plan_rollout(
 
 
 class _RouteCache:
-    """Ways by state and need, each worked out once."""
+    """Ways by state and need, each computed once."""
 
     def __init__(self, policy: LifecyclePolicy, facts: FleetFacts) -> None:
         self._policy, self._facts = policy, facts
@@ -114,7 +114,7 @@ class _RouteCache:
 def compute_rollout_capacity(
     policy: LifecyclePolicy, fleet: Fleet, standings: Mapping[str, NodeStanding]
 ) -> RolloutCapacity:
-    """Return how many more nodes may leave service, as deciding counts it."""
+    """Return how many more nodes may leave service, counted as decisions count them."""
     sizes = Counter(node.pool for node in fleet.nodes.values())
     racks = {rack_key(node) for node in fleet.nodes.values()}
     out = [fleet.nodes[name] for name, one in standings.items() if one.is_out and name in fleet.nodes]

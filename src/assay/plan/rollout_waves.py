@@ -1,4 +1,4 @@
-"""Who leaves service when: waves that never exceed a limit, each back before the next goes, canaries first."""
+"""Schedules waves of nodes. No wave exceeds a limit, each is back before the next leaves, and canaries go first."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RackKey = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class RolloutCandidate:
-    """A node that must leave service for `hours`. `restarts`: it counts against the fleet's restarts of an hour."""
+    """A node that must leave service for `hours`. `restarts`: it counts against the restarts per hour."""
 
     node: str
     pool: str
@@ -27,7 +27,7 @@ class RolloutCandidate:
 
 @dataclass(frozen=True, slots=True)
 class RolloutCapacity:
-    """How many more nodes may be out: of each pool, of each rack; and how many may restart in an hour."""
+    """How many more nodes may be out in each pool and each rack, and how many may restart per hour."""
 
     pools: Mapping[str, int]
     racks: Mapping[RackKey, int]
@@ -36,7 +36,7 @@ class RolloutCapacity:
 
 @dataclass(frozen=True, slots=True)
 class RolloutWave:
-    """Nodes that are out together. `hours` from the first that goes to the last that is back."""
+    """Nodes that are out together. `hours`: from the first that leaves to the last that is back."""
 
     number: int
     canary: bool
@@ -56,24 +56,24 @@ class BlockedNodes:
 
 @dataclass(frozen=True, slots=True)
 class WaveSchedule:
-    """The waves in order, and who has to wait for room first."""
+    """The waves in order, and the nodes that must wait for room first."""
 
     waves: tuple[RolloutWave, ...] = ()
     waiting: tuple[BlockedNodes, ...] = ()
 
     @property
     def hours(self) -> float:
-        """How long all waves take, one after the other."""
+        """The hours that all waves take, one after the other."""
         return sum(wave.hours for wave in self.waves)
 
     @property
     def node_hours(self) -> float:
-        """How much service it costs."""
+        """The node-hours out of service."""
         return sum(wave.node_hours for wave in self.waves)
 
 
 def schedule_waves(candidates: Iterable[RolloutCandidate], room: RolloutCapacity) -> WaveSchedule:
-    """Share nodes out over waves. One node of each spec and pool goes first, and is proved before any other goes."""
+    """Divide nodes into waves. One node of each spec and pool goes first, and must pass before any other goes."""
     able, waiting = _split_by_capacity(candidates, room)
     canaries, others = _canaries(able)
     board = _WaveFiller(room)
@@ -89,7 +89,7 @@ def schedule_waves(candidates: Iterable[RolloutCandidate], room: RolloutCapacity
 
 @dataclass
 class _WaveFiller:
-    """Waves being filled. `start` is the first wave that is still open."""
+    """The waves to fill. `start` is the first wave that is still open."""
 
     room: RolloutCapacity
     start: int = 0
@@ -101,7 +101,7 @@ class _WaveFiller:
     open_rack: dict[RackKey, int] = field(default_factory=dict)
 
     def place(self, one: RolloutCandidate) -> None:
-        """Put a node into the first wave with room in its pool and its rack."""
+        """Put a node into the first wave with room in its pool and rack."""
         wave = max(self.start, self.open_pool.get(one.pool, 0), self.open_rack.get(one.rack, 0))
         while self._full(one, wave):
             wave += 1
@@ -112,7 +112,7 @@ class _WaveFiller:
         self._move_on(one)
 
     def close(self) -> None:
-        """Let nobody else into the waves so far."""
+        """Close the waves so far for all other nodes."""
         self.start = self.waves
 
     def _full(self, one: RolloutCandidate, wave: int) -> bool:
@@ -120,7 +120,7 @@ class _WaveFiller:
         return pool >= self.room.pools[one.pool] or rack >= self.room.racks[one.rack]
 
     def _move_on(self, one: RolloutCandidate) -> None:
-        """Remember the first wave that is not full, so that long schedules stay cheap."""
+        """Remember the first wave that is not full, so that long schedules stay fast."""
         pool, rack = self.open_pool.get(one.pool, 0), self.open_rack.get(one.rack, 0)
         while self.in_pool[one.pool, pool] >= self.room.pools[one.pool]:
             pool += 1
@@ -132,7 +132,7 @@ class _WaveFiller:
 def _split_by_capacity(
     candidates: Iterable[RolloutCandidate], room: RolloutCapacity
 ) -> tuple[list[RolloutCandidate], tuple[BlockedNodes, ...]]:
-    """Return who can go, and who cannot because all the room is taken by what is out already."""
+    """Return the nodes that can leave, and those that cannot because other nodes use up the limit."""
     able: list[RolloutCandidate] = []
     waits: dict[str, list[str]] = defaultdict(list)
     for one in candidates:
@@ -154,7 +154,7 @@ def _canaries(candidates: list[RolloutCandidate]) -> tuple[list[RolloutCandidate
 
 
 def _alternate_racks(candidates: list[RolloutCandidate]) -> list[RolloutCandidate]:
-    """Return nodes so that racks take turns: a wave is then spread over the hall and fills up."""
+    """Return the nodes so that racks take turns. Then a wave is spread over many racks, and fills up."""
     seen: Counter[RackKey] = Counter()
     turns: list[tuple[int, int, RolloutCandidate]] = []
     for place, one in enumerate(candidates):
@@ -177,12 +177,12 @@ def _wave(number: int, canary: bool, nodes: list[RolloutCandidate], room: Rollou
 
 
 def rack_key(node: Node) -> RackKey:
-    """Return what counts as one rack."""
+    """Return the key of a rack."""
     return node.site, node.rack
 
 
 def note_mixed_racks(after: FleetRevision, schedule: WaveSchedule) -> Iterator[str]:
-    """Yield a note on racks that are one machine, which runs on two versions while its nodes go in turn."""
+    """Yield a note on each rack that is one machine: it runs two versions while its nodes leave in turn."""
     fleet, waves = after.fleet, schedule.waves
     turns = Counter({(rack_key(fleet.nodes[name]), wave.number) for wave in waves for name in wave.nodes})
     racks = Counter(rack for rack, _ in turns)

@@ -1,6 +1,6 @@
-"""What a spec's change means for a node, worked out once for all nodes of one pair of specs and profiles.
+"""Computes what a changed spec means for a node, once for all nodes with the same pair of specs and profiles.
 
-Nodes that a change touches alike: everything is thought through once for each group, not for each node.
+Everything is computed once per group of nodes that change in the same way, not once per node.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SpecPairKey = tuple[str, str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class VersionChange:
-    """One component that goes from a version to another; "" where the bundle had none."""
+    """One component that changes its version; "" if the bundle did not have it."""
 
     component: str
     old: str
@@ -38,7 +38,7 @@ class VersionChange:
 
 @dataclass(frozen=True, slots=True)
 class SettingChange:
-    """A field of the spec that changed: `applied` to the node, or only `judged` against it."""
+    """A changed field of the spec: `applied` to the node, or only `judged`."""
 
     field: str
     old: str
@@ -49,7 +49,7 @@ class SettingChange:
 
 @dataclass(frozen=True, slots=True)
 class LimitDifference:
-    """A limit that changed; "" where there was or will be none."""
+    """A changed limit; "" if it did not exist before, or does not exist after."""
 
     limit: str
     old: str
@@ -58,7 +58,7 @@ class LimitDifference:
 
 @dataclass(frozen=True, slots=True)
 class SpecPair:
-    """Two specs, as a node has them before and after, and what differs. `bundle`: whether anything of it does."""
+    """A node's spec before and after, and the differences. `bundle`: whether the firmware bundle differs."""
 
     old: NodeSpec
     new: NodeSpec
@@ -76,24 +76,24 @@ class SpecPair:
 
     @property
     def has_drift(self) -> bool:
-        """Whether a node of this pair differs from its new spec until somebody has worked on it."""
+        """Whether a node of this pair differs from its new spec until somebody works on it."""
         return bool(self.moves or self.settings)
 
     @property
     def needs_service_exit(self) -> bool:
-        """Whether a node must leave service for it: for firmware, for a restart, or to be proved as another kind."""
+        """Whether a node must leave service for the change: for firmware, for a restart, or as another kind of node."""
         return bool(self.moves) or self.reset != NO_RESET or (self.is_other_spec and self.has_drift)
 
 
 def spec_pair_key(old: Node, new: Node) -> SpecPairKey:
-    """Return what nodes share that are changed alike by the specs."""
+    """Return the key that nodes share if the specs change them in the same way."""
     return old.spec, new.spec, old.profile, new.profile
 
 
 def compare_spec_pairs(
     before: FleetRevision, after: FleetRevision, kept: Iterable[tuple[Node, Node]]
 ) -> dict[SpecPairKey, SpecPair]:
-    """Return every pair that nodes have, worked out once each."""
+    """Return every pair of specs that nodes have, each computed once."""
     found: dict[SpecPairKey, SpecPair] = {}
     for old, new in kept:
         key = spec_pair_key(old, new)
@@ -116,7 +116,7 @@ def _pair(before: Fleet, after: Fleet, old: Node, new: Node) -> SpecPair:
 
 
 def _managed_components(fleet: Fleet, node: Node) -> dict[str, FirmwareComponent]:
-    """Return the components that automation keeps on a node; adapters only where the profile says so."""
+    """Return the components that automation manages on a node; adapters only if the profile says so."""
     hca = fleet.profile_of(node.name).hca_firmware
     return {part.name: part for part in fleet.bundle_of(node.name).components if hca or not part.hca}
 
@@ -154,7 +154,7 @@ def _bound(spec: NodeSpec, name: str) -> str:
 
 
 def _format_contrast(old: Any, new: Any) -> tuple[str, str]:
-    """Return what differs of two values, each side in one line."""
+    """Return the difference of two values, each side in one line."""
     if isinstance(old, list) and isinstance(new, list):
         only = [one for one in old if one not in new], [one for one in new if one not in old]
         return (_line(only[0]), _line(only[1])) if only[0] or only[1] else (_line(old), _line(new))
@@ -184,7 +184,7 @@ NODE_FIELDS = {what: field for field, what in COMPARED_FIELDS.items()}
 
 @dataclass(frozen=True, slots=True)
 class NodeGroup:
-    """Nodes of one pair of specs and profiles. `said`: what else is said otherwise of them, by its field of Node."""
+    """Nodes with one pair of specs and profiles. `said`: their other changes, by field of Node."""
 
     key: SpecPairKey
     pair: SpecPair

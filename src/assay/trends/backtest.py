@@ -1,6 +1,6 @@
-"""The backtest: what the changed thresholds and policy would have done with the last days, and the present ones not.
+"""The backtest: compares what the new and the present limits and policy would have done in the last days.
 
-Reads out of the ledger what a backtest needs, and no more of it.
+It reads only what it needs from the ledger.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ BACKTEST_DAYS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class _ReactionDifference:
-    """One sighting to which the revisions react differently, of the node as it was or (`still`) as it is."""
+    """One sighting to which the revisions react differently. `still`: it describes the node as it is now."""
 
     node: str
     at: str
@@ -50,7 +50,7 @@ def run_backtest(
     outcomes: Iterable[RecordedOutcome],
     now: datetime,
 ) -> BacktestReport:
-    """Return the nodes on which two revisions differ. `entries` are the whole ledger, `outcomes` of `BACKTEST_DAYS`."""
+    """Return the nodes on which two revisions differ. `entries` is the whole ledger, `outcomes` the recent ones."""
     start = now - timedelta(days=BACKTEST_DAYS)
     recent, states, node_states = list(outcomes), StateTimeline(entries), project_node_states(entries)
     judging = MeasurementRejudger(before, after, bounds, states)
@@ -72,7 +72,7 @@ def run_backtest(
 
 
 def find_changed_scopes(before: PolicyRevision, after: PolicyRevision) -> tuple[bool, bool]:
-    """Return whether any limit, and whether policy or catalogue, differ: only then history has something to say."""
+    """Return whether any limit differs, and whether policy or catalogue differs. Otherwise a backtest says nothing."""
     names = before.fleet.node_specs.keys() | after.fleet.node_specs.keys()
     specs = [(before.fleet.node_specs.get(name), after.fleet.node_specs.get(name)) for name in names]
     limits = any(old is None or new is None or old.limits != new.limits for old, new in specs)
@@ -80,7 +80,7 @@ def find_changed_scopes(before: PolicyRevision, after: PolicyRevision) -> tuple[
 
 
 def _by_measurement(seen: Iterable[RejudgedMeasurement]) -> Iterator[_ReactionDifference]:
-    """Yield the measurements to which the revisions react differently; of each thing the newest is `still` so."""
+    """Yield the measurements to which the revisions react differently; the newest one of each subject is `still` so."""
     newest: dict[tuple[str, str, str], RejudgedMeasurement] = {}
     for one in seen:
         if one.key not in newest or parse_time(one.at) >= parse_time(newest[one.key].at):
@@ -108,21 +108,21 @@ def _by_fault(
 
 
 def _is_open(node_state: NodeState, known: FaultRecord) -> bool:
-    """Whether a decision would look at the fault now: nothing has cleared, answered or repaired it."""
+    """Whether a decision would consider the fault now: nothing has cleared, answered or repaired it."""
     return known.is_open and known.response == "" and known.last_seen > node_state.repaired_at
 
 
 def _react_to_fault(
     side: PolicyRevision, node: str, state: str, known: FaultRecord, before: PolicyRevision
 ) -> RevisionReaction:
-    """Return a revision's reaction; a fault that had not reached its count has not reached it now."""
+    """Return a revision's reaction. A fault that had not reached its count has still not reached it now."""
     counted = known.severity == before.catalog.find_treatment(known.fault_class).severity
     severity = side.catalog.find_treatment(known.fault_class).severity if counted else known.severity
     return side.react_to_fault(node, state, known.fault_class, severity)
 
 
 def _merge_differences(differing: Iterable[_ReactionDifference]) -> Iterator[BacktestDifference]:
-    """Yield one line for each node and reason where exactly one of the revisions moves the node."""
+    """Yield one line for each node and reason if exactly one of the revisions moves the node."""
     groups: dict[tuple[str, bool, str, str], list[_ReactionDifference]] = defaultdict(list)
     for one in differing:
         if one.before.moves != one.after.moves:
@@ -135,18 +135,18 @@ def _merge_differences(differing: Iterable[_ReactionDifference]) -> Iterator[Bac
 
 
 def _count_days(start: datetime, now: datetime, first: list[str]) -> float:
-    """Return how many days of history there were."""
+    """Return the number of days that the history covers."""
     begun = min((parse_time(at) for at in first), default=now)
     return max(0.0, (now - max(start, begun)) / timedelta(days=1))
 
 
 def read_ledger_entries(where: Path | str) -> list[LedgerEntry]:
-    """Return every entry, in order; none where there is no ledger."""
+    """Return every entry, in order; none if there is no ledger."""
     return read_all_entries(where)
 
 
 def read_recent_outcomes(where: Path | str, checks: Collection[str], now: datetime) -> list[RecordedOutcome]:
-    """Return what these checks said in the last days; nothing is made where there is no ledger."""
+    """Return the outcomes of these checks in the last days; makes no ledger if there is none."""
     if not checks or not (is_server_url(where) or Path(where).exists()):
         return []
     from assay.ledger.store import Ledger

@@ -1,8 +1,6 @@
-"""Stored measurements, held to the limits of two revisions.
+"""Compares stored measurements with the limits of two revisions.
 
-What one revision of the fleet repository says to something that was seen on a node in a state.
-
-Where each node was at any time.
+It also says how a revision reacts to a failure or a fault on a node in a state, and where each node was at any time.
 """
 
 from __future__ import annotations
@@ -27,7 +25,7 @@ ASSUME_IN_USE = True  # whose jobs are not known counts as in use, as when decid
 
 @dataclass(frozen=True, slots=True)
 class RevisionReaction:
-    """What is said, and whether it takes the node elsewhere."""
+    """The reaction as text, and whether it moves the node."""
 
     text: str
     moves: bool = False
@@ -38,21 +36,21 @@ PASSED_REACTION = RevisionReaction("passes")
 
 @dataclass(frozen=True)
 class PolicyRevision:
-    """One revision: its fleet, with the one policy and the one fault catalogue that it has."""
+    """One revision: its fleet, its one policy and its one fault catalogue."""
 
     fleet: Fleet
     policy: LifecyclePolicy
     catalog: FaultCatalog
 
     def find_limit(self, node: str, name: str) -> float | None:
-        """Return a limit of a node's spec, None where it has none."""
+        """Return a limit of a node's spec, None if the spec lacks it."""
         known = self.fleet.nodes.get(node)
         spec = self.fleet.node_specs.get(known.spec) if known else None
         limit = spec.limits.get(name) if spec else None
         return limit.value if limit else None
 
     def react_to_failure(self, node: str, state: str, phases: Collection[str], fault: str) -> RevisionReaction:
-        """Return what a failed check of these phases leads to."""
+        """Return the reaction to a failed check of these phases."""
         here = self.policy.states.get(state)
         if here is None or node not in self.fleet.nodes:
             return RevisionReaction("the state or the node is not there")
@@ -67,7 +65,7 @@ class PolicyRevision:
         return RevisionReaction(f"nothing in {state} looks at it")
 
     def react_to_fault(self, node: str, state: str, fault: str, severity: FaultSeverity) -> RevisionReaction:
-        """Return what an open fault of that severity leads to."""
+        """Return the reaction to an open fault of that severity."""
         if state not in self.policy.states or node not in self.fleet.nodes:
             return RevisionReaction("the state or the node is not there")
         treatment = self.catalog.find_treatment(fault)
@@ -77,7 +75,7 @@ class PolicyRevision:
 
 
 class StateTimeline:
-    """The stays of every node, out of the ledger's entries."""
+    """The stays of every node, from the ledger's entries."""
 
     def __init__(self, entries: Iterable[LedgerEntry]) -> None:
         self._since: dict[str, list[datetime]] = defaultdict(list)
@@ -88,7 +86,7 @@ class StateTimeline:
                 self._state[entry.node].append(read_entered_state(entry))
 
     def state_at(self, node: str, when: str) -> str:
-        """Return the state of a node at a time, before its first entry the one that it began in; "" for a stranger."""
+        """Return the state of a node at a time; before its first entry, its first state; "" for an unknown node."""
         stays = self._state.get(node)
         if not stays:
             return ""
@@ -105,7 +103,7 @@ CheckBounds = Mapping[tuple[str, str], Sequence[tuple[str, str]]]
 
 @dataclass(frozen=True, slots=True)
 class RejudgedMeasurement:
-    """One measurement of a limit that changed. `before` and `after` are what the two revisions say to it."""
+    """One measurement whose limit changed. `before` and `after` are the reactions of the two revisions."""
 
     node: str
     key: tuple[str, str, str]
@@ -118,7 +116,7 @@ class RejudgedMeasurement:
 
 
 class MeasurementRejudger:
-    """Holds measurements to both revisions. `read`: how many have a changed limit; `unmapped`: how many an unknown."""
+    """Compares measurements with both revisions. `read` counts changed limits, `unmapped` unknown ones."""
 
     def __init__(
         self, before: PolicyRevision, after: PolicyRevision, bounds: CheckBounds, states: StateTimeline
@@ -158,7 +156,7 @@ class MeasurementRejudger:
         )
 
     def _limits_of(self, check: str, measurement: Measurement) -> Sequence[tuple[str, str]]:
-        """Return the limits that a measurement was held to: as the check is written, else as the line says."""
+        """Return the limits of a measurement: those in the check's code, else those of the spec's line."""
         if (check, measurement.name) in self._bounds:
             return self._bounds[check, measurement.name]
         name = self._limits.get(measurement.source, "")
@@ -192,7 +190,7 @@ def _holds(where: str, value: float, bound: float) -> bool:
 
 
 def _limits_by_line(fleet: Fleet) -> dict[str, str]:
-    """Return the limit that stands on each line of a spec."""
+    """Return the limit on each line of a spec."""
     paths = ((path.split("."), line) for (_, path), line in fleet.lines.items() if path.startswith("limits."))
     return {line: steps[1] for steps, line in paths}
 

@@ -1,4 +1,4 @@
-"""How long things take in a replay. Each span says where it comes from; an answer names those it rests on."""
+"""The durations that a replay assumes. Each has a source; the result lists those that it used."""
 
 from __future__ import annotations
 
@@ -30,10 +30,11 @@ VENDOR_DURATION = AssumedDuration(240, "our own choice: a part is returned and e
 
 @dataclass(frozen=True, slots=True)
 class ReplayDurations:
-    """`actions` by name; an action that is not there takes no time. A drain takes its time where customers are on.
+    """`actions` by name. An action that is not listed takes no time.
 
-    `suites`: a verification that loads the hardware; `look`: one that only looks. `person`: until a person certifies a
-    node whose fault is cleared; `vendor`: the same, where a dossier goes along with it.
+    A drain takes its time only if customers use the node. `suites`: a verification that loads the hardware; `look`: one
+    that only reads it. `person`: until a person certifies a node whose fault is cleared; `vendor`: the same for a node
+    that goes back to its vendor.
     """
 
     actions: Mapping[str, AssumedDuration]

@@ -1,6 +1,6 @@
-"""Reads a history of faults: one JSON object a line. Whatever is wrong is told with the number of its line.
+"""Reads a history of faults: one JSON object per line. Every error names the number of its line.
 
-What a history of faults holds: who showed what, and when.
+A history says which node showed which fault, and when.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ HISTORY_EVENT_KINDS: tuple[HistoryEventKind, ...] = get_args(HistoryEventKind)
 class HistoryEvent:
     """One line of a history, at `at` (UTC).
 
-    `kind` "fault": the node shows `fault`; "clear": it no longer does; "use": only `in_use` is told. `part` is the part
-    of the node, "" for all of it. `in_use` says whether customers use the node from now on, None leaves it as it was.
-    `pool` and `rack` say where a node stands that no inventory knows. `line` counts from 1.
+    `kind` "fault": the node shows `fault`; "clear": it no longer does; "use": the line says only `in_use`. `part` is
+    the part of the node, "" for the whole node. `in_use` says whether customers use the node from now on; None changes
+    nothing. `pool` and `rack` say where a node is that the inventory does not have. `line` counts from 1.
     """
 
     at: datetime
@@ -45,9 +45,9 @@ class HistoryEvent:
 
 @dataclass(frozen=True, slots=True)
 class FaultHistory:
-    """Events in the order of their times. `in_seconds`: times were told in seconds, and are to be told so again.
+    """Events in the order of their times. `in_seconds`: the history gives times in seconds, so the result does too.
 
-    `unread` are the fields that lines have and nobody asks for, by name.
+    `unread` are the fields of lines that replay does not use, by name.
     """
 
     events: tuple[HistoryEvent, ...]
@@ -63,7 +63,7 @@ EXAMPLE_LINE = '{"time": 0, "node": "n0001", "event": "fault", "fault": "gpu.xid
 
 
 class _InvalidLine(Exception):
-    """What is wrong with a line, and what to do."""
+    """The error in a line, and its fix."""
 
     def __init__(self, what: str, fix: str) -> None:
         super().__init__(what)
@@ -71,7 +71,7 @@ class _InvalidLine(Exception):
 
 
 def read_history(lines: Iterable[bytes], name: str) -> FaultHistory:
-    """Return the history in these lines; empty lines count in the numbering. Raises AssayError for a line in error."""
+    """Return the history in these lines; empty lines count in the numbering. Raises AssayError for a bad line."""
     events: list[HistoryEvent] = []
     in_seconds: set[bool] = set()
     unread: set[str] = set()
@@ -179,6 +179,6 @@ def _show_value(value: Any) -> str:
 
 
 def _clean(text: str) -> str:
-    """Return text that any terminal and any encoding can bear, not too long."""
+    """Return text that any terminal and any encoding can show, not too long."""
     held = "".join(letter if letter.isprintable() else "�" for letter in text[: MAX_TEXT_LENGTH + 1])
     return held if len(held) <= MAX_TEXT_LENGTH else f"{held[: MAX_TEXT_LENGTH - 1]}…"

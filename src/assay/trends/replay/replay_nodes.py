@@ -1,7 +1,4 @@
-"""Who plays: the nodes of the inventory, and those that only the history knows.
-
-What a replay goes by: a policy, the fault catalogue, the profiles, and how long things take.
-"""
+"""The nodes of a replay: those of the inventory, and those that only the history names."""
 
 from __future__ import annotations
 
@@ -32,13 +29,13 @@ class ReplayRules:
 
     @cached_property
     def checks(self) -> dict[Phase, CheckDeclaration]:
-        """One check for each phase that a state requires: the suites of a fleet, as far as a history can tell."""
+        """One check for each phase that a state requires. A history says no more about the suites of a fleet."""
         wanted = [want for state in self.policy.states.values() for want in state.requires]
         active = {want.phase for want in wanted if want.active}
         return {phase: _check(phase, phase in active) for phase in sorted({want.phase for want in wanted})}
 
     def suite_duration(self, phases: list[Phase]) -> AssumedDuration:
-        """Return how long the suites of these phases take."""
+        """Return the duration of the suites of these phases."""
         return self.durations.suites if any(self.checks[phase].active for phase in phases) else self.durations.look
 
 
@@ -52,7 +49,7 @@ UNLISTED_POOL = "unlisted"
 
 @dataclass(frozen=True)
 class ReplayNodes:
-    """Every node by name; where one starts that is not in production; how many more a pool has, all of them quiet."""
+    """Every node by name; the start of each node outside of production; how many more quiet nodes each pool has."""
 
     nodes: Mapping[str, Node]
     starts: Mapping[str, str]
@@ -60,10 +57,10 @@ class ReplayNodes:
 
 
 def collect_replay_nodes(listed: Mapping[str, Node], events: Iterable[HistoryEvent], rules: ReplayRules) -> ReplayNodes:
-    """Return the nodes of a replay. An unlisted node is where its first event says, else in a rack of its own.
+    """Return the nodes of a replay. An unlisted node is in the rack that its first event names, else in its own rack.
 
-    Raises AssayError where no profile lets automation act on unlisted nodes, and where the inventory starts a node in
-    a state that the policy does not have.
+    Raises AssayError if no profile lets automation act on unlisted nodes, or if the inventory starts a node in a state
+    that the policy does not have.
     """
     nodes = _nodes(listed, events, rules)
     return ReplayNodes(nodes, _starts(listed, rules), _count_unlisted(listed, nodes, rules))
@@ -79,10 +76,10 @@ def _nodes(listed: Mapping[str, Node], events: Iterable[HistoryEvent], rules: Re
 
 
 def _count_unlisted(listed: Mapping[str, Node], nodes: Mapping[str, Node], rules: ReplayRules) -> dict[str, int]:
-    """Return how many nodes more each pool is taken to have that no inventory knows.
+    """Return how many more nodes replay assumes in each pool that the inventory does not have.
 
-    A history names only nodes that something happened to. Such a pool is taken to be no smaller than the smallest for
-    which the breaker's share and its least number of nodes mean the same.
+    A history names only nodes with events. So replay assumes the smallest pool for which the breaker's share and its
+    least number of nodes mean the same.
     """
     breaker, known = rules.policy.breaker, {node.pool for node in listed.values()}
     named = Counter(node.pool for node in nodes.values() if node.pool not in known)
@@ -115,7 +112,7 @@ def _profile(profiles: Mapping[str, ManagementProfile]) -> str:
 
 
 def drop_reminder_deadlines(policy: LifecyclePolicy) -> LifecyclePolicy:
-    """Return the policy without deadlines that only remind people: how long things take is assumed in a replay."""
+    """Return the policy without deadlines that only remind people: a replay assumes how long work takes."""
     states = {
         name: state if state.deadline is None or state.deadline.to else state.model_copy(update={"deadline": None})
         for name, state in policy.states.items()
