@@ -1,7 +1,8 @@
 """Tracks serial numbers: which part is in which place of which node, since when, and where it was before. Pure.
 
-A `parts.seen` entry records what changed at the places of a node, `part.replaced` that another node stands in this
-one's place, `part.returned` that a part that was sent back with a dossier is in a node again.
+It uses three kinds of ledger entries. `parts.seen` records what changed at the places of a node. `part.replaced`
+records that another node took this one's place. `part.returned` records that a part which went back with a dossier is
+in a node again.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class InstalledPart:
 
 @dataclass(frozen=True, slots=True)
 class AssetReading:
-    """What one look at a node shows: the node's serial number by source, and the part at each place."""
+    """One reading of a node's parts: the node's serial number by source, and the part at each place."""
 
     node: str
     serials_by_source: Mapping[str, str] = field(default_factory=dict)
@@ -41,11 +42,11 @@ class AssetReading:
 
 @dataclass(frozen=True, slots=True)
 class NodeAssets:
-    """What the ledger knows of one node: its serial number, and the last part seen at each place.
+    """The assets of one node in the ledger: its serial number, and the last part seen at each place.
 
-    `serials_by_source` is the last number that each source gave; `lagging_sources` may still follow the last
-    replacement. `is_sent_back` says that the node was sent back with a dossier. `unconfirmed` are the places, and the
-    sources as `by NAME`, that must be recorded again since the node came back.
+    `serials_by_source` is the last number of each source. `lagging_sources` may not have followed the last replacement
+    yet. `is_sent_back`: the node went back with a dossier. `unconfirmed` are the places, and the sources as `by NAME`,
+    that must be recorded again because the node came back.
     """
 
     serial: str = ""
@@ -60,7 +61,7 @@ class NodeAssets:
 
 @dataclass(frozen=True, slots=True)
 class SentBackPart:
-    """A part that was sent back with a dossier (effect id `effect`): from where, when, and for which faults."""
+    """A part that went back with a dossier (effect id `effect`): from where, when, and for which faults."""
 
     effect: str
     kind: str
@@ -115,7 +116,7 @@ def _apply_seen_parts(assets: NodeAssets, entry: LedgerEntry) -> NodeAssets:
 
 
 def make_asset_entries(assets: NodeAssets, reading: AssetReading, at: datetime) -> list[LedgerEntry]:
-    """Return the entries that a reading adds: none where it shows what is known, or less."""
+    """Return the entries that a reading adds: none if it shows only known parts, or fewer."""
     entries: list[LedgerEntry] = []
     seen = PartsSeenEntry(_find_new_parts(assets, reading), _find_new_serials(assets, reading.serials_by_source))
     if seen.parts or seen.node_serials:
@@ -129,7 +130,7 @@ def make_asset_entries(assets: NodeAssets, reading: AssetReading, at: datetime) 
 
 
 def _find_new_parts(assets: NodeAssets, reading: AssetReading) -> dict[str, SeenPart]:
-    """Return the places that hold another part than before, or that must be recorded again."""
+    """Return the places whose part differs from before, or must be recorded again."""
     same_drives = _drive_serials(assets.parts) == _drive_serials(reading.parts)
     found: dict[str, SeenPart] = {}
     for place, part in reading.parts.items():
@@ -141,7 +142,7 @@ def _find_new_parts(assets: NodeAssets, reading: AssetReading) -> dict[str, Seen
 
 
 def _drive_serials(parts: Mapping[str, InstalledPart]) -> set[str]:
-    """Return the serial numbers of the drives. The kernel may name the same drives otherwise after each boot."""
+    """Return the serial numbers of the drives. After a boot, the kernel may give the same drives other names."""
     return {part.serial for part in parts.values() if part.kind == DRIVE}
 
 
@@ -155,9 +156,10 @@ def _find_new_serials(assets: NodeAssets, serials: Mapping[str, str]) -> dict[st
 
 
 def _find_replacement(assets: NodeAssets, serials: Mapping[str, str]) -> PartReplacedEntry | None:
-    """Return the replacement of the node, where another stands here than before.
+    """Return the replacement of the node, if another node is in its place now.
 
-    A source that only follows the last replacement shows none. Nor does an inventory that now agrees with the hardware.
+    A source that only follows the last replacement shows no new one. Neither does an inventory that now agrees with the
+    hardware.
     """
     for source, serial in serials.items():
         before = assets.serials_by_source.get(source)
@@ -172,7 +174,7 @@ def _find_replacement(assets: NodeAssets, serials: Mapping[str, str]) -> PartRep
 
 
 def find_sent_back_parts(entries: Iterable[LedgerEntry]) -> dict[str, SentBackPart]:
-    """Return the parts that were sent back, by serial number, the last time of each; from entries of any nodes."""
+    """Return the parts that went back, by serial number, the last time of each; from entries of any nodes."""
     found: dict[str, SentBackPart] = {}
     for entry in entries:
         if entry.kind == EffectIntentEntry.kind and (intent := EffectIntentEntry.read(entry)).action == DOSSIER:
@@ -192,7 +194,7 @@ def find_sent_back_parts(entries: Iterable[LedgerEntry]) -> dict[str, SentBackPa
 def make_returned_entries(
     entry: LedgerEntry, sent_back: Mapping[str, SentBackPart], at: datetime
 ) -> Iterator[LedgerEntry]:
-    """Yield an entry for each part that a `parts.seen` entry shows and that had been sent back."""
+    """Yield an entry for each part that a `parts.seen` entry shows and that went back before."""
     content = PartsSeenEntry.read(entry)
     seen = [(place, part.kind, part.serial) for place, part in content.parts.items()]
     seen += [("", "node", serial) for serial in dict.fromkeys(content.node_serials.values())]
@@ -204,7 +206,7 @@ def make_returned_entries(
 
 
 def map_part_holders(entries: Iterable[LedgerEntry]) -> dict[str, tuple[str, str]]:
-    """Return node and place where each part was last seen, by serial number; from `parts.seen` of any nodes."""
+    """Return the last node and place of each part, by serial number; from `parts.seen` of any nodes."""
     holders: dict[str, tuple[str, str]] = {}
     for entry in entries:
         update_part_holders(holders, entry)
@@ -212,7 +214,7 @@ def map_part_holders(entries: Iterable[LedgerEntry]) -> dict[str, tuple[str, str
 
 
 def update_part_holders(holders: dict[str, tuple[str, str]], entry: LedgerEntry) -> None:
-    """Apply the next entry to the answer of `map_part_holders`."""
+    """Apply the next entry to the result of `map_part_holders`."""
     if entry.kind != PartsSeenEntry.kind:
         return
     for place, part in PartsSeenEntry.read(entry).parts.items():
@@ -233,7 +235,7 @@ def make_removed_entries(
 
 
 def list_serial_stays(entries: Sequence[LedgerEntry], serial: str) -> list[dict[str, Any]]:
-    """Return where a serial number was, oldest first: node, place, kind, since, until ("" for still there).
+    """Return the stays of a serial number, oldest first: node, place, kind, since, until ("" if it is still there).
 
     `entries` are those of `parts.seen` and `part.replaced`, of all nodes.
     """
@@ -261,7 +263,7 @@ def _find_places(entry: LedgerEntry, serial: str) -> list[tuple[str, str]]:
 
 
 def _ends_stay(entry: LedgerEntry, stay: Mapping[str, Any], serial: str) -> bool:
-    """Whether an entry shows something else in the place of a stay."""
+    """Whether an entry shows another part in the place of a stay."""
     if entry.node != stay["node"]:
         return False
     if entry.kind == PartReplacedEntry.kind:
@@ -271,7 +273,7 @@ def _ends_stay(entry: LedgerEntry, stay: Mapping[str, Any], serial: str) -> bool
 
 
 def find_returned_parts(entries: Iterable[LedgerEntry]) -> list[LedgerEntry]:
-    """Return, of one node's entries, the `part.returned` of parts that are still in the node."""
+    """Return the `part.returned` entries of one node for parts that are still in the node."""
     every = list(entries)
     assets, found = project_node_assets(every), dict[tuple[str, str], LedgerEntry]()
     for entry in every:

@@ -1,4 +1,4 @@
-"""The input of a decision: everything that it may look at. Deciding reads nothing else and remembers nothing."""
+"""The input of a decision. A decision reads nothing else and remembers nothing."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ NodeTraits = frozenset[NodeTrait]
 
 @dataclass(frozen=True, slots=True)
 class NodeSnapshot:
-    """One node: what the inventory, the ledger and its scheduler say of it.
+    """One node, as the inventory, the ledger and its scheduler describe it.
 
     `declared` holds every check and subject of the node, of any phase; `latest` the newest outcome of each, as
-    `Ledger.latest` returns them. `jobs` are the names of the customers' jobs, None where the scheduler did not answer.
-    `cordon` is the reason of the cordon, "" where there is none, None where that is not known.
+    `Ledger.latest` returns them. `jobs` are the names of the customers' jobs, None if the scheduler did not answer.
+    `cordon` is the reason of the cordon, "" if there is none, None if that is unknown.
     """
 
     node: Node

@@ -22,8 +22,8 @@ class OutstandingEffect:
 def list_outstanding_effects(policy: LifecyclePolicy, node_state: NodeState) -> list[OutstandingEffect]:
     """Return the outstanding effects of a node, in their order. Tickets are no effects.
 
-    Nothing comes after an action that failed, since each needs the one before it. A certification after the failure
-    has the action tried again. On a held node only effects that have started are outstanding.
+    After a failed action, no other action follows, because each needs the one before it. If a person certifies the node
+    after the failure, assay tries the action again. On a held node, only started effects are outstanding.
     """
     outstanding: list[OutstandingEffect] = []
     for requested_by, action, reason in _list_requested_effects(policy, node_state):
@@ -37,7 +37,7 @@ def list_outstanding_effects(policy: LifecyclePolicy, node_state: NodeState) -> 
 
 
 def _find_current_request(node_state: NodeState, decision: str, action: str) -> str:
-    """Return the id that an action is requested by now: a certification, where one came after the action failed."""
+    """Return the id of the present request for an action: of a certification if one came after the action failed."""
     effect, certified = node_state.find_effect(decision, action), node_state.certified
     if effect and certified and effect.standing == "failed" and certified.at > effect.at:
         return certified.id
@@ -45,9 +45,9 @@ def _find_current_request(node_state: NodeState, decision: str, action: str) -> 
 
 
 def _list_requested_effects(policy: LifecyclePolicy, node_state: NodeState) -> list[tuple[str, str, str]]:
-    """Return what is requested: decision, action and reason.
+    """Return the requested effects: decision, action and reason.
 
-    First comes the undoing of a withdrawn cordon, then a cordon that somebody removed, then the rest.
+    First comes the removal of a withdrawn cordon, then a cordon that somebody removed, then the others.
     """
     pending = node_state.pending
     reason = "; ".join(cause.text for cause in pending.because) if pending else node_state.reason

@@ -15,7 +15,7 @@ MANUAL_LABEL = "by hand"
 
 @dataclass(frozen=True, slots=True)
 class PolicyEdge:
-    """One edge of a policy, and what leads along it."""
+    """One edge of a policy, and its causes."""
 
     origin: str
     target: str

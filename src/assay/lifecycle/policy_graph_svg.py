@@ -1,4 +1,4 @@
-"""A policy's graph as SVG: one row a step, neighbours joined directly, all other ways in lanes at the sides."""
+"""A policy's graph as SVG: one row per step, direct lines between neighbours, lanes at the sides for other edges."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ ARROW = """<defs><marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWi
 
 @dataclass(frozen=True, slots=True)
 class _BoxPosition:
-    """Where a state stands: its row, and the middle of its box in units of SVG."""
+    """The position of a state: its row, and the middle of its box in SVG units."""
 
     row: int
     x: float
@@ -47,7 +47,7 @@ class _BoxPosition:
 
 
 def draw_policy_svg(policy: LifecyclePolicy) -> str:
-    """Return the graph as an SVG document of its own, for light and for dark."""
+    """Return the graph as a complete SVG document, for light and dark backgrounds."""
     ways = list_policy_edges(policy)
     rows = _rows(policy, ways)
     width = max(len(row) for row in rows) * (BOX + GAP) - GAP
@@ -74,7 +74,7 @@ def draw_policy_svg(policy: LifecyclePolicy) -> str:
 
 
 def _rows(policy: LifecyclePolicy, ways: Sequence[PolicyEdge]) -> list[list[str]]:
-    """Return the states in rows: each below all that lead to it in the order in which the policy names its states."""
+    """Return the states in rows: each below all states that lead to it, in the policy's order."""
     order = {name: number for number, name in enumerate(policy.states)}
     graph: nx.DiGraph[str] = nx.DiGraph(
         (way.origin, way.target) for way in ways if order[way.origin] < order[way.target]
@@ -95,7 +95,7 @@ def _adjacent(rows: Sequence[Sequence[str]], way: PolicyEdge) -> bool:
 def _lanes(
     rows: Sequence[Sequence[str]], ways: Iterable[PolicyEdge]
 ) -> tuple[list[list[PolicyEdge]], list[list[PolicyEdge]]]:
-    """Return the ways that go round, in lanes from the inside out: on the left, and on the right."""
+    """Return the edges that go round, in lanes from the inside out: on the left, and on the right."""
     sides: tuple[list[PolicyEdge], list[PolicyEdge]] = ([], [])
     for way in ways:
         if not _adjacent(rows, way):
@@ -105,7 +105,7 @@ def _lanes(
 
 
 def _side(rows: Sequence[Sequence[str]], way: PolicyEdge) -> int:
-    """Return on which side a way leaves its row: 0 for left. What goes down past others does so on the right."""
+    """Return the side on which an edge leaves its row: 0 for left. Edges down past other rows use the right."""
     row = rows[_row_of(rows, way.origin)]
     if len(row) > 1:
         return int(row.index(way.origin) * 2 >= len(row))
@@ -113,7 +113,7 @@ def _side(rows: Sequence[Sequence[str]], way: PolicyEdge) -> int:
 
 
 def _packed(rows: Sequence[Sequence[str]], ways: Iterable[PolicyEdge]) -> list[list[PolicyEdge]]:
-    """Return ways in as few lanes as keep them apart, the shortest innermost."""
+    """Return edges in as few lanes as keep them apart, the shortest innermost."""
 
     def reach(way: PolicyEdge) -> tuple[int, int]:
         low, high = sorted((_row_of(rows, way.origin), _row_of(rows, way.target)))
@@ -138,7 +138,7 @@ def _place_boxes(rows: Sequence[Sequence[str]], middle: float) -> Iterator[tuple
 
 
 def _draw_direct_edges(ways: Iterable[PolicyEdge], spots: dict[str, _BoxPosition]) -> Iterator[str]:
-    """Yield the ways between neighbouring rows, each with its words in the middle."""
+    """Yield the edges between neighbouring rows, each with its label in the middle."""
     for way in ways:
         begin, end = spots[way.origin], spots[way.target]
         top, bottom = begin.y + HIGH / 2, end.y - HIGH / 2
@@ -154,7 +154,7 @@ def _draw_direct_edges(ways: Iterable[PolicyEdge], spots: dict[str, _BoxPosition
 def _draw_side_lanes(
     lanes: Sequence[Sequence[PolicyEdge]], spots: dict[str, _BoxPosition], edge: float, side: int
 ) -> Iterator[str]:
-    """Yield the ways in the lanes of one side, each with its words along it."""
+    """Yield the edges in the lanes of one side, each with its label beside it."""
     for number, lane in enumerate(lanes):
         x = edge + side * LANE * (number + 0.75)
         for way in lane:

@@ -1,7 +1,8 @@
-"""Counts sightings of a fault, and correlates faults that follow from another one.
+"""Counts sightings of a fault, and finds faults that follow from another one.
 
-A burst of sightings counts as one, and only those within the class's window count towards its threshold. A secondary
-fault is the consequence of a primary one: XID 45 after the XID 48 that caused it, the peers' XIDs after a reset.
+A burst of sightings counts as one. Only sightings within the class's window count towards its threshold. A secondary
+fault is the consequence of a primary one: XID 45 after the XID 48 that caused it, or the XIDs of other GPUs after a
+reset.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from assay.model.specs.fault_catalog import FaultCatalog, FaultClass
 class FaultCounter:
     """The count of one fault. Times are seconds on one clock. Holds at most as many times as the class's `count`.
 
-    `count` is the number of sightings, where those within `burst` seconds of the first of them are one. `recent` are
-    the last ones that count towards the threshold, none older than the window.
+    `count` is the number of sightings; those within `burst` seconds of the first one count as one. `recent` are the
+    last ones that count towards the threshold, none older than the window.
     """
 
     __slots__ = ("_burst", "_burst_start", "_needed", "_window", "count", "recent")
@@ -30,15 +31,15 @@ class FaultCounter:
 
     @classmethod
     def for_class(cls, rule: FaultClass | None, recent: Iterable[float] = (), count: int = 0) -> FaultCounter:
-        """Return the counter of a class. Of a class that no catalogue has (None), every sighting counts."""
+        """Return the counter of a class. If no catalogue has the class (None), every sighting counts."""
         if rule is None:
             return cls(1, 3600, 5, recent, count)
         return cls(rule.count, rule.window_minutes * 60, rule.burst_seconds, recent, count)
 
     def add(self, at: float | None, counts: bool = True) -> None:
-        """Add a sighting; with `counts` False it does not count towards the threshold.
+        """Add a sighting; with `counts` False, it does not count towards the threshold.
 
-        Without a time, a sighting is a burst of its own, within the window of all others.
+        A sighting without a time is a burst of its own, within the window of all others.
         """
         if at is None:
             self.count += 1
@@ -60,7 +61,7 @@ class FaultCounter:
 
 
 class PrimaryFault(NamedTuple):
-    """The fault from which a secondary one follows: its class, and the part on which it was."""
+    """The fault from which a secondary one follows: its class, and its part."""
 
     name: str
     part: str
@@ -88,7 +89,7 @@ class FaultCorrelator:
             parts[part] = max(at, parts.get(part, at))
 
     def find_primary(self, name: str, part: str, at: float) -> PrimaryFault | None:
-        """Return the latest earlier fault from which this one follows, None where it follows from none."""
+        """Return the latest earlier fault from which this one follows, None if there is no such fault."""
         fault = self._catalog.find_class(name)
         follows = fault.follows if fault else None
         if follows is None or not self._last:

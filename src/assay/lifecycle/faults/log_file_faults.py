@@ -1,4 +1,4 @@
-"""Finds the faults in a log file: a stream of messages is counted and correlated, and each fault says its reasons.
+"""Finds the faults in a log file: counts and correlates a stream of messages, and gives each fault its reasons.
 
 Memory does not grow with the log: there is one entry for each fault and place.
 """
@@ -20,10 +20,10 @@ NODE_SUBJECT = "node"
 
 @dataclass(slots=True)
 class LogFault:
-    """One fault of one part. `first` and `last` are time stamps as the log writes them, None in a log without times.
+    """One fault of one part. `first` and `last` are time stamps as in the log, None if the log has none.
 
-    `lines` counts every line of it, `settling` those too soon after a boot, `secondary` by class the faults that
-    follow from it.
+    `lines` counts all of its lines. `settling` counts those too soon after a boot. `secondary` counts, by class, the
+    faults that follow from it.
     """
 
     name: str
@@ -40,7 +40,7 @@ class LogFault:
 
 
 class LogFaultCollector:
-    """Takes messages, gives faults."""
+    """Collects messages, and returns their faults."""
 
     def __init__(self, catalog: FaultCatalog) -> None:
         self._catalog, self._correlator = catalog, FaultCorrelator(catalog)
@@ -56,7 +56,7 @@ class LogFaultCollector:
         code: NvlinkCode | None = None,
         uptime_s: float | None = None,
     ) -> None:
-        """Add a sighting of the class `name`. `part` "" is the node; without `at` nothing is correlated."""
+        """Add a sighting of the class `name`. `part` "" means the node. Without `at`, nothing is correlated."""
         place = normalize_pci_address(part) or part.lower().rstrip(":.")
         if at is not None:
             primary = self._correlator.find_primary(name, place, at)
@@ -86,7 +86,7 @@ def _urgency_key(fault: dict[str, Any]) -> tuple[bool, int, str, str]:
 
 
 def find_fault_owner(blame: FaultBlame) -> FaultOwner:
-    """Return who owns a fault. What surrounds a node (cables, air, power) counts as hardware."""
+    """Return who owns a fault. The surroundings of a node (cables, air, power) count as hardware."""
     return "hardware" if blame == "environment" else blame
 
 

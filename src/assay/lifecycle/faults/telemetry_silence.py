@@ -1,7 +1,7 @@
-"""Silence past its deadline is a fault (`telemetry.lost`) and never health. Pure.
+"""Silence past its deadline is a fault (`telemetry.lost`), and never counts as health. Pure.
 
-It does not count against a node while nobody listened, while a repair has the node down, or in states that watch
-nothing. If many nodes of a pool fall silent together, one broken collector is more likely: that is one wave.
+It does not count against a node in three cases: nobody listened, a repair may have shut the node down, or its state
+watches nothing. If many nodes of a pool fall silent together, one broken collector is more likely: that is one wave.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SOURCE_LABELS = {"agent": "its agent", "probe": "the probe", "bmc": "its BMC"}
 class TelemetrySource:
     """A source (agent, probe or bmc) of one node: when it was last heard (None for never).
 
-    `since` is when it could first have been heard and was not.
+    `since` is the time from which it could have been heard but was not.
     """
 
     node: str
@@ -40,7 +40,7 @@ class TelemetrySource:
 
 @dataclass(frozen=True, slots=True)
 class SilenceWave:
-    """Nodes of a pool whose source fell silent together, of `total` in the pool; the first of them at `since`."""
+    """Nodes of a pool whose source fell silent together, the first at `since`. `total` is the size of the pool."""
 
     pool: str
     source: str
@@ -51,7 +51,7 @@ class SilenceWave:
 
 @dataclass(frozen=True, slots=True)
 class SilenceResult:
-    """New faults, ends of faults, and waves, whose nodes have no fault."""
+    """New faults, ends of faults, and waves. The nodes of a wave get no fault."""
 
     faults: tuple[FaultObservation, ...]
     clearances: tuple[FaultClearance, ...]
@@ -63,7 +63,7 @@ SilentSource = tuple[TelemetrySource, datetime]
 
 
 def judge_silence(snapshot: FleetSnapshot, catalog: FaultCatalog, sources: Sequence[TelemetrySource]) -> SilenceResult:
-    """Return what the silence of these sources means by the policy's deadlines."""
+    """Return the consequences of these sources' silence, by the policy's deadlines."""
     views = {view.name: view for view in snapshot.nodes}
     expected = [one for one in sources if one.node in views and is_telemetry_expected(snapshot, views[one.node])]
     silent: list[SilentSource] = []
@@ -80,7 +80,7 @@ def judge_silence(snapshot: FleetSnapshot, catalog: FaultCatalog, sources: Seque
 
 
 def is_telemetry_expected(snapshot: FleetSnapshot, view: NodeSnapshot) -> bool:
-    """Whether a node must be heard: its state watches or requires phases, and no effect may have it down."""
+    """Whether a node must be heard: its state watches or requires phases, and no effect may have shut it down."""
     state = snapshot.policy_state_of(view)
     return bool(state.watch or state.requires) and not view.node_state.unsettled_effects
 
@@ -91,7 +91,7 @@ def silence_deadline(silence: SilenceLimits, source: str) -> timedelta:
 
 
 def _find_silent_since(snapshot: FleetSnapshot, view: NodeSnapshot, source: TelemetrySource) -> datetime | None:
-    """Return when a silence past its deadline began, None for none. It counts from when the node had to be heard."""
+    """Return when a silence past its deadline began, else None. It counts from when the node must be heard."""
     starts = [source.since, parse_time(view.node_state.since), parse_time(view.node_state.repaired_at)]
     start = max([*starts, source.last_heard_at] if source.last_heard_at else starts)
     return start if snapshot.now - start > silence_deadline(snapshot.policy.silence, source.source) else None
@@ -131,7 +131,7 @@ def _make_silence_fault(
 def make_telemetry_fault(
     catalog: FaultCatalog, node: Node, part: str, mark: str, since: datetime, now: datetime, detail: str
 ) -> FaultObservation:
-    """Return the fault that nothing is known of a `part` of a node since then; `mark` is the source that shows it."""
+    """Return the fault of a silent `part` of a node since that time; `mark` names the silent source."""
     treatment, subject = catalog.find_treatment(TELEMETRY_LOST), f"{node.subject}/{part}"
     return FaultObservation(
         id=derive_id("fault", node.name, TELEMETRY_LOST, subject, mark, format_time(since)),
@@ -151,7 +151,7 @@ def make_telemetry_fault(
 
 
 def _find_clearances(snapshot: FleetSnapshot, expected: Sequence[TelemetrySource]) -> Iterator[FaultClearance]:
-    """Yield the ends of silences: the source was heard again."""
+    """Yield the ends of silences: sources that were heard again."""
     heard = {(source.node, source.source): source.last_heard_at for source in expected}
     for view in snapshot.nodes:
         for fault in view.node_state.faults:
