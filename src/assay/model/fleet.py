@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # each model is loaded when a document of its kind is read
     from assay.model.specs.bmc_quirks import BmcQuirks
     from assay.model.specs.check_catalog_and_gates import CheckCatalog, Gates
     from assay.model.specs.checklists import Checklists, TechnicianInspection
+    from assay.model.specs.cost_assumptions import CostAssumptions
     from assay.model.specs.fault_catalog import FaultCatalog
     from assay.model.specs.firmware_bundle import FirmwareBundle
     from assay.model.specs.known_issues import KnownIssue, KnownIssues
@@ -51,6 +52,7 @@ class Fleet:
     gates: Mapping[str, Gates] = field(default_factory=dict)
     checklists: Mapping[str, Checklists] = field(default_factory=dict)
     schedules: Mapping[str, Schedules] = field(default_factory=dict)
+    cost_assumptions: Mapping[str, CostAssumptions] = field(default_factory=dict)
     lines: Mapping[tuple[str, str], str] = field(default_factory=dict)
     commit: str = ""
     dirty: bool = False

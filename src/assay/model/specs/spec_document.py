@@ -35,6 +35,7 @@ SPEC_KINDS = {
     "BmcQuirks": "assay.model.specs.bmc_quirks",
     "CheckCatalog": "assay.model.specs.check_catalog_and_gates",
     "Checklists": "assay.model.specs.checklists",
+    "CostAssumptions": "assay.model.specs.cost_assumptions",
     "FabricDesign": "assay.model.fabric.fabric_design",
     "FaultCatalog": "assay.model.specs.fault_catalog",
     "FirmwareBundle": "assay.model.specs.firmware_bundle",
