@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from assay.fleet.secret_lookup import describe_reference, read_secret
 from assay.ledger.leases_and_locks import current_process
@@ -29,11 +29,14 @@ from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.plugins import TICKET_SINKS
 from assay.model.secret_redaction import redact
-from assay.model.specs.ticket_route import TicketRoute
+from assay.model.specs.spec_document import load_spec_model
 from assay.model.ticket import TicketRecord
 from assay.tickets.delivery_backoff import PostponedDeliveries
 from assay.tickets.sink_protocol import SinkContext, SinkUnavailable, TicketRefusal, TicketSink
 from assay.tickets.ticket_lifecycle import TICKET_KINDS, list_tickets
+
+if TYPE_CHECKING:
+    from assay.model.specs.ticket_route import TicketRoute
 
 TICKET_DELIVERED = TicketDeliveredEntry.kind
 DELIVERY_LEASE = "tickets"
@@ -229,7 +232,10 @@ def list_ticket_routes(fleet: Fleet, home: Path) -> list[TicketRoute]:
     """
     in_lab = (home / "lab" / "clock.json").exists()
     routes = [one for one in fleet.ticket_routes.values() if not in_lab or TICKET_SINKS.load(one.sink).is_local]
-    return routes or [TicketRoute.model_validate(DEFAULT_ROUTE)]
+    if routes:
+        return routes
+    model: Any = load_spec_model("TicketRoute")
+    return [model.model_validate(DEFAULT_ROUTE)]
 
 
 def derive_destination_id(route: TicketRoute) -> str:

@@ -19,7 +19,6 @@ from assay.fleet.repository_draft import RepositoryDraft
 from assay.fleet.secret_detection import VAULT, SecretHint, may_hold_secrets
 from assay.fleet.yaml_document import YamlDocument
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
-from assay.model.specs.ticket_route import TicketRoute
 
 SIGNER_LINE = re.compile(rb"^[^#\s]\S*\s.*\b(?:ssh|ecdsa|sk)-[\w.@-]+\s+AAAA", re.MULTILINE)
 MAX_SIGNERS_BYTES = 1024 * 1024  # bytes of allowed_signers
@@ -50,7 +49,7 @@ def _list_credential_files(draft: RepositoryDraft) -> dict[str, Callable[[], tup
             file = _get_nested(host.variables, *path, "file")
             if isinstance(file, str) and not file.startswith("/") and file not in found:
                 found[file] = partial(host.find_position, path[0])
-    for route in draft.specs_of_model(TicketRoute).values():
+    for route in draft.specs_of_kind("TicketRoute").values():
         file = route.credentials.file if route.credentials else ""
         if file and not file.startswith("/"):
             found.setdefault(file, partial(draft.find_position, f"TicketRoute/{route.name}"))
