@@ -16,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 sys.path.append(str(Path(__file__).parent))
+from forked_assay import end_importer
 
 MEMORY_FOLDER = Path("/dev/shm")
 MEMORY_BYTES = 6 * 2**30
@@ -58,3 +59,8 @@ def pytest_collection_finish() -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the longest tests, so that no worker is left alone with them at the end."""
     items.sort(key=lambda item: item.path.parent.name != "stories")
+
+
+def pytest_sessionfinish() -> None:
+    """End what the tests share until the last of them has run."""
+    end_importer()

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
+
+from forked_assay import run_assay
 
 
 class PluginDistribution:
@@ -28,9 +28,6 @@ class PluginDistribution:
     def assay(self, *words: str, fleet: Path, exit_code: int = 0) -> str:
         """Run `assay` with the distribution installed; return what it prints."""
         path = os.pathsep.join([str(self.folder), *filter(None, [os.environ.get("PYTHONPATH")])])
-        command = [sys.executable, "-m", "assay", *words, "--fleet", str(fleet)]
-        done = subprocess.run(
-            command, capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": path}
-        )
+        done = run_assay(*words, "--fleet", fleet, env={**os.environ, "PYTHONPATH": path})
         assert done.returncode == exit_code, done.stdout + done.stderr
         return done.stdout + done.stderr

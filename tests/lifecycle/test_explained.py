@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from forked_assay import run_assay
 
 from assay.ledger.store import Ledger
 
@@ -26,8 +25,7 @@ def explained(paper, tmp_path):
         ledger = Ledger.open(tmp_path / ".assay" / "ledger.sqlite")
         ledger.append(*paper.log.values())
         ledger.close()
-        command = [sys.executable, "-m", "assay", "explain", name, "--last", "0"]
-        told = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        told = run_assay("explain", name, "--last", 0, cwd=tmp_path)
         assert told.returncode == 0, told.stderr
         return told.stdout
 

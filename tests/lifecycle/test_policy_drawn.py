@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 from xml.etree import ElementTree
+
+from forked_assay import run_assay
 
 from assay.lifecycle.policy_graph import format_mermaid, list_policy_edges
 from assay.lifecycle.policy_graph_svg import draw_policy_svg
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-def assay(*words):
-    return subprocess.run(
-        [sys.executable, "-m", "assay", *words], cwd=ROOT, capture_output=True, text=True, check=False
-    )
 
 
 def test_every_edge_says_what_leads_along_it(policy):
@@ -75,7 +69,7 @@ def test_the_page_of_the_documentation_shows_the_policy_as_it_is(policy):
 
 
 def test_the_command_draws_any_policy_and_refuses_what_is_none(tmp_path):
-    drawn = assay("policy", "graph", "--policy", "specs/lifecycle/default.yaml")
+    drawn = run_assay("policy", "graph", "--policy", "specs/lifecycle/default.yaml", cwd=ROOT)
     assert drawn.returncode == 0, drawn.stderr
     assert ElementTree.fromstring(drawn.stdout).tag.endswith("svg")
     mine = tmp_path / "mine.yaml"
@@ -83,7 +77,7 @@ def test_the_command_draws_any_policy_and_refuses_what_is_none(tmp_path):
         "kind: LifecyclePolicy\nname: mine\nextends: default\nanywhere: null\nlimits: {pool_percent: 400}\n"
     )
     for wrong in (mine, tmp_path / "none.yaml", ROOT / "specs" / "faults" / "gpu.yaml"):
-        answer = assay("policy", "graph", "--policy", str(wrong))
+        answer = run_assay("policy", "graph", "--policy", wrong, cwd=ROOT)
         assert (answer.returncode, answer.stdout) == (2, ""), wrong
         assert "Traceback" not in answer.stderr
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from forked_assay import run_assay
 
 from assay.cli.app import main
 from assay.cli.render.collected_evidence import describe_collection, exit_code_of
@@ -22,11 +23,7 @@ from assay.observe.evidence_store import EvidenceStore
 
 
 def observe(root: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    start = "import sys; from assay.cli.app import main; sys.argv[0] = 'assay'; main()"
-    command = [sys.executable, "-c", start, "observe", "--fleet", str(root), *arguments]
-    return subprocess.run(
-        command, capture_output=True, text=True, timeout=60, check=False, env={**os.environ, **environment}
-    )
+    return run_assay("observe", "--fleet", root, *arguments, env={**os.environ, **environment})
 
 
 def test_every_node_gets_a_calm_line_and_its_evidence_is_kept(rehearsal: Any) -> None:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from forked_assay import run_assay
 from replay_world import clear, fault
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -16,9 +15,8 @@ DEFAULT = ROOT / "specs" / "lifecycle" / "default.yaml"
 
 
 def replay(*words, where=ROOT):
-    command = [sys.executable, "-m", "assay", "replay", *map(str, words)]
     known = {name: value for name, value in os.environ.items() if name != "ASSAY_FLEET"}
-    return subprocess.run(command, cwd=where, env=known, capture_output=True, text=True, check=False)
+    return run_assay("replay", *words, cwd=where, env=known)
 
 
 @pytest.fixture
