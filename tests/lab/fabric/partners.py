@@ -24,6 +24,8 @@ MISSING = [name for name in NEEDED if not any((Path(one) / name).exists() for on
 WHY_NOT = f"needs the packages {ibsim.PACKAGES} opensm: apt-get install --no-install-recommends {ibsim.PACKAGES} opensm"
 AVAILABLE = bool(TOOLS) and not MISSING
 ATTEMPTS = 5
+LIFETIMES = 20
+"""For how many times its patience a simulator lives whose tests were killed."""
 SETTINGS = {"force_log_flush": "TRUE", "dump_files_dir": "./", "max_wire_smps": "16"}
 
 
@@ -50,7 +52,7 @@ class Partners:
         self._running: list[subprocess.Popen[bytes]] = []
         switches = sum(device.kind == "switch" for device in devices.values())
         sizes = ["-N", str(len(devices) + 8), "-S", str(switches + 8), "-P", str(switches * 140 + len(devices) * 4)]
-        command = ["timeout", "600", TOOLS.ibsim, "-s", *sizes, "-L", "49152", "fabric.net"]
+        command = ["timeout", str(LIFETIMES * patience), TOOLS.ibsim, "-s", *sizes, "-L", "49152", "fabric.net"]
         self._start(command, self.environment, self._console, home / "ibsim.log")
         self._wait(home / "ibsim.log", "Network simulator ready")
 
@@ -93,10 +95,14 @@ class Partners:
         return done.stdout, "".join(line for line in done.stderr.splitlines(keepends=True) if "sim_connect" not in line)
 
     def end(self) -> None:
-        """End what was started."""
+        """End what was started. OpenSM ends when it has heard of all that it asked; if it never does, it is killed."""
         for process in reversed(self._running):
             process.terminate()
-            process.wait(timeout=10)
+            try:
+                process.wait(timeout=self.patience)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
         os.close(self._console)
 
     def cable(self, name: str, port: int = 1) -> Cable:
