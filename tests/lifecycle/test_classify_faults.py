@@ -21,6 +21,7 @@ FLAP = "mlx5_core 0000:18:00.0 ibp24s0: Link {}"
 SPEC = SimpleNamespace(
     gpus=SimpleNamespace(pci=["0000:18:01.0", "0000:1B:00.0"]),
     hcas=[SimpleNamespace(name="mlx5_3", pci="0000:18:00.0")],
+    nvme=SimpleNamespace(count=8),
 )
 
 
@@ -76,9 +77,11 @@ def test_an_xid_names_its_gpu_and_the_time_when_it_happened(node):
     assert "fallen off" in fault.detail
 
 
-def test_an_xid_of_a_place_that_the_spec_does_not_have_stands_for_itself(node):
-    (fault,) = node.kernel((1, "NVRM: Xid (PCI:0000:ff:00): 79, pid=1"))
-    assert fault.subject == "a/n1/0000:ff:00"
+def test_xids_of_places_that_the_spec_does_not_have_are_one_fault_that_shows_the_first_line(node):
+    lines = ((number, f"NVRM: Xid (PCI:0000:{number:02x}:00): 79, pid=1") for number in range(200, 220))
+    (fault,) = node.kernel(*lines)
+    assert fault.subject == "a/n1/unknown part"
+    assert fault.detail == "NVRM: Xid (PCI:0000:c8:00): 79, pid=1"
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from assay.model.reading import value
 from assay.observe.prometheus.xid_gauge import XidGaugeChange, build_xid_lines
 
 XID = "NVRM: Xid (PCI:0000:1b:00): 79, gone"
-SPEC = SimpleNamespace(gpus=SimpleNamespace(pci=["0000:1b:00.0"]), hcas=[])
+SPEC = SimpleNamespace(gpus=SimpleNamespace(pci=["0000:1b:00.0"]), hcas=[], nvme=SimpleNamespace(count=8))
 
 
 def test_a_gauge_that_stays_at_79_is_one_fault_and_another_change_is_another_sighting(paper):

@@ -18,7 +18,9 @@ from assay.model.outcome import Measurement
 from assay.model.reading import failed, value
 
 SPEC = SimpleNamespace(
-    gpus=SimpleNamespace(pci=["0000:1b:00.0"]), hcas=[SimpleNamespace(name="mlx5_3", pci="0000:18:00.0")]
+    gpus=SimpleNamespace(pci=["0000:1b:00.0"]),
+    hcas=[SimpleNamespace(name="mlx5_3", pci="0000:18:00.0")],
+    nvme=SimpleNamespace(count=8),
 )
 XID = "NVRM: Xid (PCI:0000:1b:00): {}, pid=1, name=python3"
 FLAP = "mlx5_core 0000:18:00.0 ibp24s0: Link down"

@@ -1,6 +1,6 @@
 """Makes the entries that follow from a decision or a fault.
 
-Their ids follow from what they say, so that an entry that is appended twice is in the ledger once.
+Their ids follow from their contents. So an entry that is appended twice is in the ledger once.
 """
 
 from __future__ import annotations
@@ -83,9 +83,9 @@ def make_fault_entries(
 ) -> list[LedgerEntry]:
     """Return the entries of the faults that evidence and outcomes add to a node, and of those that they end.
 
-    `latest` are the node's newest outcomes; they count in states that watch their phase. The outcomes of a
-    `scheduled` run count in any state instead. Failures that a known issue excuses, or of checks that only observe,
-    are no faults. Outcomes dated in the future are left out.
+    `latest` are the node's newest outcomes; they count in states that watch their phase. The outcomes of a `scheduled`
+    run count in any state. Failures that a known issue excuses, or of checks that only observe, are no faults. Outcomes
+    with a date in the future do not count.
     """
     node, catalog = fleet.nodes[node_state.node], fleet.fault_catalog
     latest, scheduled = _drop_future(latest, now), None if scheduled is None else _drop_future(scheduled, now)
@@ -94,7 +94,8 @@ def make_fault_entries(
     if scheduled is None:
         faults = detect_faults(catalog, fleet.policy, node, fleet.spec_of(node.name), node_state, evidence, counting)
     else:
-        faults = count_sightings(catalog, node, node_state, find_check_sightings(catalog, counting))
+        most = fleet.policy.intake.node.open_faults
+        faults = count_sightings(catalog, node, node_state, find_check_sightings(catalog, counting), most)
     proofs = select_proving_outcomes(latest, fleet.observed_checks)
     over = [*find_clearances(node_state, proofs), *find_measured_recoveries(catalog, node_state, proofs)]
     if evidence is not None:

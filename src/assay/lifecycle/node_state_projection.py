@@ -30,7 +30,7 @@ from assay.model.timestamps import format_time
 
 
 def project_node_states(entries: Iterable[LedgerEntry]) -> dict[str, NodeState]:
-    """Return the state of every enrolled node, by name. Entries of nodes that were never enrolled give none."""
+    """Return the state of every enrolled node, by name. Entries of other nodes have no effect."""
     projection = NodeStateProjection()
     projection.apply(entries)
     return projection.node_states()
@@ -60,7 +60,7 @@ class NodeStateProjection:
                 handle(builder, entry)
 
     def node_state(self, node: str) -> NodeState | None:
-        """Return the state of a node, None where it was never enrolled."""
+        """Return the state of a node, None if it was never enrolled."""
         builder = self._builders.get(node)
         return builder.build() if builder else None
 
@@ -139,12 +139,12 @@ class _NodeStateBuilder:
             self.move_request = None
 
     def _describe_reason(self, causes: tuple[DecisionCause, ...]) -> str:
-        """Return why a new stay begins. The end of an effect is no reason of its own: the former reason stays first."""
+        """Return why a new stay begins. The end of an effect is no reason by itself: the former reason comes first."""
         only_effects = bool(causes) and all(cause.kind == "effect" for cause in causes)
         return f"{self.reason}; then {describe_causes(causes)}" if only_effects else describe_causes(causes)
 
     def apply_decision(self, entry: LedgerEntry) -> None:
-        """Record a decision, what it does to the faults behind it, and what it leaves to be done."""
+        """Record a decision, its response to the faults behind it, and its outstanding effects."""
         at, decision = format_time(entry.at), DecisionEntry.read(entry)
         self.decisions[decision.decision] = decision
         if decision.timing == "pending":
@@ -176,7 +176,7 @@ class _NodeStateBuilder:
             self.note, self.noted_causes = describe_causes(decision.causes), decision.causes
 
     def apply_withdrawal(self, entry: LedgerEntry) -> None:
-        """Take back the pending decision, or the move that a person requested."""
+        """Withdraw the pending decision, or the move that a person requested."""
         pending, withdrawal = self.pending, DecisionWithdrawnEntry.read(entry)
         if self.move_request and self.move_request.id == withdrawal.decision:
             self.move_request = None
@@ -190,17 +190,17 @@ class _NodeStateBuilder:
         self._change_responses("waits", "")
 
     def _set_responses(self, causes: tuple[DecisionCause, ...], response: FaultResponse, at: str) -> None:
-        """Set the response to the faults among the causes. A fault that moved the node stays so."""
-        for cause in causes:
-            if cause.kind == "fault" and (fault := self.faults.get(cause.id)) and fault.response != "acted":
-                self.faults[cause.id] = replace(fault, response=response, responded_at=at)
+        """Set the response to the faults among the causes. A fault that moved the node keeps that response."""
+        for ident in [one for cause in causes for one in cause.fault_ids]:
+            if (fault := self.faults.get(ident)) and fault.response != "acted":
+                self.faults[ident] = replace(fault, response=response, responded_at=at)
 
     def _change_responses(self, before: FaultResponse, after: FaultResponse) -> None:
         for fault in [one for one in self.faults.values() if one.response == before]:
             self.faults[fault.id] = replace(fault, response=after)
 
     def apply_fault(self, entry: LedgerEntry) -> None:
-        """Add a fault, or the news of one that is known."""
+        """Add a fault, or update a known one."""
         fault = FaultEntry.read(entry)
         known = self.faults.get(fault.fault)
         self.faults[fault.fault] = FaultRecord(
@@ -224,7 +224,7 @@ class _NodeStateBuilder:
         """End a fault, and the note about it."""
         if fault := self.faults.get(FaultClearedEntry.read(entry).fault):
             self.faults[fault.id] = replace(fault, cleared_at=format_time(entry.at))
-            if any(cause.id == fault.id for cause in self.noted_causes):
+            if any(fault.id in cause.fault_ids for cause in self.noted_causes):
                 self.note = ""
 
     def apply_intent(self, entry: LedgerEntry) -> None:
@@ -249,7 +249,7 @@ class _NodeStateBuilder:
         self.repairs.append(RepairRecord("replaced", format_time(entry.at), entry.id))
 
     def apply_hold(self, entry: LedgerEntry) -> None:
-        """Hold the node, in the place of an earlier hold."""
+        """Hold the node. This replaces an earlier hold."""
         hold = HoldEntry.read(entry)
         until = hold.until and format_time(hold.until)
         self.hold = OperatorNote(entry.id, hold.who, hold.reason, format_time(entry.at), until)

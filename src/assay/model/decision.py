@@ -20,13 +20,18 @@ class DecisionCause:
     """One reason of a decision. `id` refers to its record; `text` describes it in one line for people.
 
     `kind` is one of: outcome (id `<run>/<check>[<subject>]`, or `<run>/<phase>` for a phase that passed), fault,
-    deadline, certified, effect, decision, known (the issue that excuses a failure). Reasons that held a move back have
-    the kind person, profile, limit or breaker.
+    faults (the ids of further faults, with spaces between), deadline, certified, effect, decision, known (the issue
+    that excuses a failure). Reasons that held a move back have the kind person, profile, limit or breaker.
     """
 
     kind: str
     id: str
     text: str
+
+    @property
+    def fault_ids(self) -> tuple[str, ...]:
+        """The faults that this reason names, none for a reason of another kind."""
+        return (self.id,) if self.kind == "fault" else tuple(self.id.split()) if self.kind == "faults" else ()
 
     def as_json(self) -> dict[str, str]:
         """Return plain JSON data."""

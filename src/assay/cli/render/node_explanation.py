@@ -175,7 +175,8 @@ def format_recent_news(workspace: Workspace, news: JsonObject) -> Iterator[str]:
 
 def _list_undecided_faults(workspace: Workspace, state: NodeState) -> Iterator[JsonObject]:
     decisions = workspace.ledger.entries(state.node, kinds=["decision"])
-    decided = {cause.id for decision in decisions for cause in DecisionEntry.read(decision).causes}
+    causes = [cause for decision in decisions for cause in DecisionEntry.read(decision).causes]
+    decided = {fault for cause in causes for fault in cause.fault_ids}
     for fault in state.faults:
         if fault.is_open and fault.id not in decided and fault.last_seen > state.repaired_at:
             names = ("severity", "subject", "count", "first_seen", "last_seen", "detail")

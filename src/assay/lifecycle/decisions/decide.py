@@ -188,7 +188,7 @@ def _find_fault_wave(view: NodeSnapshot, proposal: Proposal, bounds: _PassBounds
     if wave := bounds.new_waves.get(view.node.pool):
         return wave
     ongoing = bounds.ongoing_waves.get(view.node.pool)
-    causes = {cause.id for cause in proposal.causes if cause.kind == "fault"}
+    causes = {fault for cause in proposal.causes for fault in cause.fault_ids}
     classes = {fault.fault_class for fault in view.node_state.faults if fault.id in causes}
     return ongoing.reason if ongoing and classes <= ongoing.classes else ""
 

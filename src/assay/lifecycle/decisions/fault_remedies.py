@@ -5,7 +5,7 @@ A fault that the circuit breaker held back counts again only after newer evidenc
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -20,6 +20,8 @@ from assay.model.timestamps import hours, parse_time
 
 LADDER_RESETS = frozenset({"certified", "replaced"})
 """After these the ladder starts again: a person certified the node, or another part is in its place."""
+
+MAX_FAULT_CAUSES = 20
 
 
 def urgency_key(view: NodeSnapshot) -> tuple[int, str, str]:
@@ -43,7 +45,7 @@ def propose_fault_remedies(snapshot: FleetSnapshot, view: NodeSnapshot) -> Itera
         else:
             moves.append(proposal)
     if moves and not _is_repair_under_way(snapshot, view):
-        causes = tuple(cause for move in moves for cause in move.causes)
+        causes = shorten_fault_causes([cause for move in moves for cause in move.causes])
         keys = tuple(key for move in moves for key in move.identity_keys)
         yield replace(moves[0], causes=causes, identity_keys=keys)
 
@@ -68,6 +70,15 @@ def make_fault_cause(fault: FaultRecord) -> DecisionCause:
     times = f", {fault.count} times" if fault.count > 1 else ""
     detail = f": {fault.detail}" if fault.detail else ""
     return DecisionCause("fault", fault.id, f"{fault.fault_class} on {fault.subject}{times}{detail}")
+
+
+def shorten_fault_causes(causes: Sequence[DecisionCause]) -> tuple[DecisionCause, ...]:
+    """Return fault causes: the first MAX_FAULT_CAUSES of them, and one more cause with the ids of the rest."""
+    rest = causes[MAX_FAULT_CAUSES:]
+    if not rest:
+        return tuple(causes)
+    more = DecisionCause("faults", " ".join(cause.id for cause in rest), f"and {len(rest)} more faults")
+    return (*causes[:MAX_FAULT_CAUSES], more)
 
 
 def find_rung(ladder: RemedyLadder, node_state: NodeState, remedy: str, now: datetime) -> tuple[str, LadderRung] | None:

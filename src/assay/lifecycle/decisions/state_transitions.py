@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from assay.lifecycle.decisions.circuit_breaker import has_missed_deadline
-from assay.lifecycle.decisions.fault_remedies import has_recurred, make_fault_cause
+from assay.lifecycle.decisions.fault_remedies import has_recurred, make_fault_cause, shorten_fault_causes
 from assay.lifecycle.decisions.known_issues import make_failure_cause
 from assay.lifecycle.decisions.pending_decisions import pending_policy_path, pending_rule_name
 from assay.lifecycle.decisions.proposals import Proposal
@@ -84,7 +84,7 @@ def _escalate(snapshot: FleetSnapshot, view: NodeSnapshot) -> Proposal | None:
             faults = [fault for fault in faults if has_recurred(ladder, node_state, fault, snapshot.now)]
         if faults:
             path, name = f"states.{node_state.state}.escalate.{number}", f"{node_state.state}-escalates"
-            causes = tuple(make_fault_cause(fault) for fault in faults)
+            causes = shorten_fault_causes([make_fault_cause(fault) for fault in faults])
             keys = tuple(fault.id for fault in faults)
             remedy = "rma" if "dossier" in snapshot.policy.states[step.to].entry else ""
             return Proposal(step.to, "immediate", path, name, causes, keys, remedy)

@@ -1,4 +1,4 @@
-"""Detects faults from sightings: one for each class and part, counted, and of full severity only at the threshold."""
+"""Detects faults from sightings: one for each class and part. A fault gets its full severity at its threshold."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 from assay.lifecycle.decisions.required_checks import settled_since
 from assay.lifecycle.faults.counting_and_correlation import FaultCorrelator, FaultCounter
+from assay.lifecycle.faults.flooding import group_sightings
 from assay.lifecycle.faults.sightings import (
     FaultSighting,
     find_alert_sightings,
@@ -63,10 +64,10 @@ def detect_faults(
     evidence: EvidenceDocument | None = None,
     outcomes: Iterable[RecordedOutcome] = (),
 ) -> list[FaultObservation]:
-    """Return the faults that this evidence and these outcomes add to what is known of the node.
+    """Return the faults that this evidence and these outcomes add to the known faults of the node.
 
-    Outcomes count in states that watch their phase; elsewhere the state's own requirements judge them. The same
-    evidence adds nothing a second time, nor does an event log that is delivered whole each time.
+    Outcomes count in states that watch their phase; in other states, the state's own requirements judge them. The same
+    evidence adds nothing a second time. Neither does an event log that is delivered whole each time.
     """
     watched, settled = set(policy.states[node_state.state].watch), settled_since(policy, node_state)
     counting = [
@@ -77,21 +78,18 @@ def detect_faults(
     sightings = list(find_check_sightings(catalog, counting))
     if evidence is not None:
         parts = map_parts_by_pci(spec)
-        kernel = find_kernel_sightings(catalog, evidence, parts)
+        kernel = find_kernel_sightings(catalog, evidence, parts, spec.nvme.count)
         sightings += drop_secondary_sightings(catalog, node, node_state, kernel)
         sightings += _drop_before_boot(find_sel_sightings(catalog, evidence), evidence, node_state)
         sightings += find_alert_sightings(evidence, parts)
-    return count_sightings(catalog, node, node_state, sightings)
+    return count_sightings(catalog, node, node_state, sightings, policy.intake.node.open_faults)
 
 
 def count_sightings(
-    catalog: FaultCatalog, node: Node, node_state: NodeState, sightings: Iterable[FaultSighting]
+    catalog: FaultCatalog, node: Node, node_state: NodeState, sightings: Iterable[FaultSighting], most: int
 ) -> list[FaultObservation]:
-    """Return the faults that these sightings add to what is known of the node, one for each class and part."""
-    groups: dict[tuple[str, str], list[FaultSighting]] = {}
-    for sighting in sightings:
-        subject = f"{node.subject}/{sighting.part}".rstrip("/")
-        groups.setdefault((sighting.fault_class, subject), []).append(sighting)
+    """Return the faults that these sightings add to the known ones of the node, one for each class and part."""
+    groups = group_sightings(catalog, node, node_state.faults, sightings, most)
     known: dict[tuple[str, str], list[FaultRecord]] = {key: [] for key in groups}
     for fault in node_state.faults:
         if (key := (fault.fault_class, fault.subject)) in known:
@@ -130,7 +128,7 @@ def _load_correlator(catalog: FaultCatalog, node: Node, node_state: NodeState, a
 
 
 def _is_settling(catalog: FaultCatalog, node_state: NodeState, sighting: FaultSighting) -> bool:
-    """Whether a fault comes so soon after a boot or a repair that it belongs to it."""
+    """Whether a fault comes so soon after a boot or a repair that this explains it."""
     rule = catalog.find_class(sighting.fault_class)
     if rule is None or not rule.settle_seconds:
         return False
@@ -143,7 +141,7 @@ def _is_settling(catalog: FaultCatalog, node_state: NodeState, sighting: FaultSi
 def _drop_before_boot(
     sightings: Iterable[FaultSighting], evidence: EvidenceDocument, node_state: NodeState
 ) -> list[FaultSighting]:
-    """Return the sightings since this boot, or since the node is known if that is earlier: a BMC keeps old events."""
+    """Return the sightings since this boot, or since the enrolment if that is earlier: a BMC keeps old events."""
     start = min(find_boot_time(evidence) or evidence.at, parse_time(node_state.enrolled_at))
     return [sighting for sighting in sightings if parse_time(sighting.at) >= start]
 
@@ -156,7 +154,7 @@ def _count_group(
     known: list[FaultRecord],
     group: list[FaultSighting],
 ) -> FaultObservation | None:
-    """Return the fault with the new sightings of one class and subject, None where none of them is new."""
+    """Return the fault with the new sightings of one class and subject, None if none of them is new."""
     group = _drop_known_sightings(group, known, node_state)
     if not group:
         return None
@@ -181,7 +179,7 @@ def _count_group(
 
 
 def _order_key(sighting: FaultSighting) -> tuple[str, int, str]:
-    """Return a key that sorts sightings by time, and those of one moment by number where the source numbers them."""
+    """Return a key that sorts sightings by time; sightings of one moment by number, if their source has numbers."""
     number = int(sighting.mark.rpartition(":")[2]) if sighting.source in NUMBERED_SOURCES else 0
     return (sighting.at, number, sighting.mark)
 
@@ -204,7 +202,7 @@ def _drop_known_sightings(
 
 
 def _find_read_positions(known: list[FaultRecord]) -> dict[str, Any]:
-    """Return how far each source was read: the number for each boot where a source numbers, else its mark."""
+    """Return how far each source was read: the number in each boot if a source has numbers, else its mark."""
     positions: dict[str, Any] = {}
     for source, mark in (pair for fault in known for pair in fault.marks.items()):
         boot, _, number = mark.rpartition(":")

@@ -1,6 +1,6 @@
-"""Finds the open faults that are over: proved by a newer pass, quiet for long enough, back within bounds, resolved.
+"""Finds the open faults that are over: a newer pass, a quiet time, a value within bounds, or a resolved alert.
 
-A fault that moved its node is not ended here: it stays until the node is proved again.
+If a fault moved its node, it does not end here: it stays until checks prove the node healthy again.
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ LOG_PATHS = {
     "kernel": ("probe", "kernel_log", "lines"),
     "nvml": ("probe", "kernel_log", "lines"),
     "sel": ("bmc", "events"),
+    "intake": ("probe", "kernel_log", "lines"),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class FaultClearance:
-    """An open fault, by id, that is over, and the reason."""
+    """An open fault that is over, by id, and the reason."""
 
     fault: str
     reason: str
@@ -35,8 +36,8 @@ class FaultClearance:
 def find_clearances(node_state: NodeState, outcomes: Iterable[RecordedOutcome]) -> list[FaultClearance]:
     """Return the open faults of checks that pass again on the same subject, on evidence newer than the fault.
 
-    `outcomes` are the newest of all checks of the node. While one check of a fault fails or cannot be judged, another
-    one's pass does not end it.
+    `outcomes` are the newest of all checks of the node. While one check of a fault fails or ends as an error, another
+    check's pass does not end the fault.
     """
     judged: dict[tuple[str, str], list[RecordedOutcome]] = defaultdict(list)
     for recorded in outcomes:
@@ -56,7 +57,7 @@ def find_clearances(node_state: NodeState, outcomes: Iterable[RecordedOutcome]) 
 def find_measured_recoveries(
     catalog: FaultCatalog, node_state: NodeState, outcomes: Iterable[RecordedOutcome]
 ) -> list[FaultClearance]:
-    """Return the open faults of a measurement that a newer outcome on the same subject shows within bounds again."""
+    """Return the open faults of measurements that are within bounds again, in a newer outcome on the same subject."""
     judged = [one for one in outcomes if one.outcome.verdict in ("pass", "fail")]
     return [
         FaultClearance(fault.id, text)
@@ -73,9 +74,10 @@ def find_measured_recoveries(
 def find_quiet_recoveries(
     catalog: FaultCatalog, node_state: NodeState, evidence: EvidenceDocument
 ) -> list[FaultClearance]:
-    """Return the open faults of logs that were not seen again for the `recover_hours` of their class.
+    """Return the open log faults that were not seen again for the `recover_hours` of their class.
 
-    A log that could not be read is not quiet. A class without `recover_hours` does not end by itself.
+    A log that could not be read does not count as quiet. Without `recover_hours`, a fault of the class does not end by
+    itself.
     """
     return [
         FaultClearance(fault.id, f"not seen again for {format_duration(quiet)}")
@@ -86,7 +88,7 @@ def find_quiet_recoveries(
 
 
 def find_alert_clearances(node_state: NodeState, fault_class: str, subject: str, because: str) -> list[FaultClearance]:
-    """Return the open faults that the end of an alert ends: those that only alerts reported."""
+    """Return the open faults that end with an alert: only alerts reported them."""
     return [
         FaultClearance(fault.id, because)
         for fault in _list_open_faults(node_state)
@@ -100,7 +102,7 @@ def _list_open_faults(node_state: NodeState) -> list[FaultRecord]:
 
 
 def _find_proof(fault: FaultRecord, outcomes: Iterable[RecordedOutcome]) -> RecordedOutcome | None:
-    """Return the newest of the passes that end a fault, None where they do not end it."""
+    """Return the newest pass that ends a fault, None if none does."""
     judged = [one for one in outcomes if one.outcome.verdict != "skip"]
     newer = [one for one in judged if parse_time(one.measured_at) > parse_time(fault.last_seen)]
     if not newer or any(one.outcome.verdict != "pass" for one in judged):
@@ -109,7 +111,7 @@ def _find_proof(fault: FaultRecord, outcomes: Iterable[RecordedOutcome]) -> Reco
 
 
 def _describe_within_bounds(bound: MeasurementThreshold, recorded: RecordedOutcome) -> str:
-    """Return what an outcome measured, "" where it measured something else, or anything beyond the bound."""
+    """Return the measured value of an outcome, "" if it measured something else, or anything out of bounds."""
     numbers = [number for number in recorded.outcome.measurements if number.name == bound.name]
     if any(bound.is_exceeded(number.name, number.value) for number in numbers):
         return ""
@@ -117,7 +119,7 @@ def _describe_within_bounds(bound: MeasurementThreshold, recorded: RecordedOutco
 
 
 def _measure_quiet_time(catalog: FaultCatalog, fault: FaultRecord, evidence: EvidenceDocument) -> list[timedelta]:
-    """Return how long the logs of a fault have been quiet, nothing where that is too short or not known."""
+    """Return how long the logs of a fault have been quiet, an empty list if that is too short or unknown."""
     rule = catalog.find_class(fault.fault_class)
     if rule is None or rule.recover_hours is None:
         return []

@@ -1,11 +1,12 @@
 """Reads sightings of faults from evidence and outcomes: kernel log, BMC events, failed checks, measurements, alerts.
 
-An entry of a log that does not have the expected shape is skipped. Alerts are in `alerts.firing`, a list of
-`{"fault", "part", "at", "detail", "fingerprint"}`, where `at` is when the alert began to fire.
+An entry of a log that does not have the expected shape is skipped. Alerts are in `alerts.firing`, a list of `{"fault",
+"part", "at", "detail", "fingerprint"}`, where `at` is when the alert began to fire.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
@@ -24,6 +25,12 @@ LOG_BRANCHES = ("kernel_log", "metric_events")
 MAX_UPTIME_S = 1e10
 """No node is up for longer, and since 1970 fewer seconds have passed."""
 ALERT_SOURCE = "alert"
+UNKNOWN_PART = "unknown part"
+"""The part of a fault whose PCI address or drive the node's spec does not have."""
+MAX_PART_LENGTH = 64
+MAX_DETAIL_LENGTH = 1000
+"""The kernel's own lines are shorter."""
+_NVME_DRIVE = re.compile(r"nvme(\d{1,6})(?:n\d+(?:p\d+)?|c\d+n\d+)?$")
 
 
 def read_log_lines(evidence: EvidenceDocument) -> Iterator[Mapping[str, Any]]:
@@ -50,9 +57,10 @@ def read_bmc_events(evidence: EvidenceDocument) -> Iterator[Mapping[str, Any]]:
 
 
 def find_boot_time(evidence: EvidenceDocument) -> datetime | None:
-    """Return when the node booted, None where that is not known."""
-    uptime = evidence.read("probe", "host", "uptime_s")
-    return evidence.at - timedelta(seconds=uptime.value) if _is_number(uptime.value) else None
+    """Return when the node booted, None if that is unknown."""
+    uptime, read_at = evidence.read("probe", "host", "uptime_s"), evidence.read("probe", "host", "read_at").value
+    at = parse_time(read_at) if is_plausible_time(read_at) else evidence.at
+    return at - timedelta(seconds=uptime.value) if _is_number(uptime.value) else None
 
 
 def _is_line(line: Any) -> bool:
@@ -106,28 +114,32 @@ class FaultSighting(NamedTuple):
 
 
 def map_parts_by_pci(spec: NodeSpec) -> dict[str, str]:
-    """Return the part at each PCI address of a node, as kernel messages write addresses: `0000:1b:00.0` → `gpu3`."""
+    """Return the part at each PCI address of a node. Addresses are as in kernel messages: `0000:1b:00.0` → `gpu3`."""
     gpus = {pci.lower(): f"gpu{slot}" for slot, pci in enumerate(spec.gpus.pci)}
     return gpus | {hca.pci.lower(): hca.name for hca in spec.hcas}
 
 
 def find_kernel_sightings(
-    catalog: FaultCatalog, evidence: EvidenceDocument, parts: Mapping[str, str]
+    catalog: FaultCatalog, evidence: EvidenceDocument, parts: Mapping[str, str], drives: int | None = None
 ) -> Iterator[FaultSighting]:
-    """Yield the sightings in kernel messages, and in those of NVML and metrics, which have the same shape."""
+    """Yield the sightings in kernel messages, and in those of NVML and metrics, which have the same shape.
+
+    `parts` by PCI address and the number of NVMe `drives` (None: not known) are what the node has.
+    """
     boot = evidence.read("probe", "host", "boot_id").value or ""
     start = find_boot_time(evidence)
     for line in read_log_lines(evidence):
         text, source, mark = line["text"], line.get("source", "kernel"), f"{boot}:{line['seq']}"
         for mention in catalog.kernel_log_matcher.find_faults(text):
             at = format_time(line.get("at") or (start + timedelta(seconds=line["t_s"]) if start else evidence.at))
-            code, part = find_nvlink_code(catalog, mention, text), _resolve_part(mention, parts)
-            detail, counts = (f"{text} [{code}]", code.needs_action) if code else (text, True)
+            code, part = find_nvlink_code(catalog, mention, text), _resolve_part(mention, parts, drives)
+            shown = text if len(text) <= MAX_DETAIL_LENGTH else f"{text[:MAX_DETAIL_LENGTH]}…"
+            detail, counts = (f"{shown} [{code}]", code.needs_action) if code else (shown, True)
             yield FaultSighting(mention.name, part, at, detail, source, mark, line["t_s"], counts)
 
 
 def find_nvlink_code(catalog: FaultCatalog, mention: FaultMention, text: str) -> NvlinkCode | None:
-    """Return the NVLink sub-code in a message, None where it has none."""
+    """Return the NVLink sub-code in a message, None if it has none."""
     fault = catalog.find_class(mention.name)
     return decode_nvlink_xid(text, fault.units) if fault and fault.units else None
 
@@ -141,13 +153,13 @@ def find_sel_sightings(catalog: FaultCatalog, evidence: EvidenceDocument) -> Ite
 
 
 def match_sel_event(catalog: FaultCatalog, message_id: str, message: str) -> str:
-    """Return the first class that matches an entry of a BMC's event log, "" where none does."""
+    """Return the first class that matches an entry of a BMC's event log, "" if none does."""
     rules = catalog.classes.items()
     return next((name for name, rule in rules if rule.sel and rule.sel.matches(message_id, message)), "")
 
 
 def find_check_sightings(catalog: FaultCatalog, outcomes: Iterable[RecordedOutcome]) -> Iterator[FaultSighting]:
-    """Yield the sightings of failed checks and measurements out of bounds. Errors and skips show nothing."""
+    """Yield the sightings in failed checks and in measurements out of bounds. Errors and skips are no sightings."""
     bounds = [(name, fault.measurement) for name, fault in catalog.classes.items() if fault.measurement]
     for recorded in outcomes:
         outcome, at = recorded.outcome, format_time(recorded.measured_at)
@@ -159,11 +171,20 @@ def find_check_sightings(catalog: FaultCatalog, outcomes: Iterable[RecordedOutco
                 yield FaultSighting(name, part, at, detail, "check", at)
 
 
-def _resolve_part(mention: FaultMention, parts: Mapping[str, str]) -> str:
-    """Return the part at a PCI address, which an Xid message writes without its function; else the address itself."""
-    if mention.part:
-        return parts.get(mention.part.lower(), mention.part)
-    return parts.get(normalize_pci_address(mention.pci)) or mention.pci.lower().rstrip(":.")
+def _resolve_part(mention: FaultMention, parts: Mapping[str, str], drives: int | None) -> str:
+    """Return the part that a message names, as the spec names it.
+
+    A PCI address or a drive that the spec does not have is UNKNOWN_PART. Parts that no spec lists (a DIMM's label, a
+    disk) keep their name.
+    """
+    named = mention.part or mention.pci
+    if not named:
+        return ""
+    if address := normalize_pci_address(named):
+        return parts.get(address, UNKNOWN_PART)
+    if drive := _NVME_DRIVE.match(named):
+        return named if drives is None or int(drive[1]) < drives else UNKNOWN_PART
+    return parts.get(named.lower(), named if mention.part and len(named) <= MAX_PART_LENGTH else UNKNOWN_PART)
 
 
 def _event_mark(event: Mapping[str, Any]) -> str:
@@ -179,7 +200,7 @@ def _out_of_bounds(bounds: Iterable[tuple[str, MeasurementThreshold]], outcome: 
 
 
 def find_alert_sightings(evidence: EvidenceDocument, parts: Mapping[str, str]) -> Iterator[FaultSighting]:
-    """Yield the sightings of the alerts that fire. An alert that is sent again has the same mark."""
+    """Yield the sightings in firing alerts. An alert that is sent again has the same mark."""
     firing = evidence.read("alerts", "firing")
     listed = firing.value if firing.kind == "value" and isinstance(firing.value, list) else []
     for alert in filter(_is_alert, listed):

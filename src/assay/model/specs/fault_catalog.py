@@ -82,7 +82,7 @@ class FaultClass(FaultTreatment):
     """One class of faults.
 
     - Recognised by any of: `xid` and `sxid` numbers, `kernel_log` (a regular expression or a KernelLogPattern), `sel`,
-      `measurement`, or a failed check with this fault class (`check: true`).
+      `measurement`, a failed check with this fault class (`check: true`), or by assay itself (`by_assay: true`).
     - It has its severity from `count` sightings within `window_minutes`; before, it is informational. Sightings within
       `burst_seconds` of each other count once.
     - A sighting within `settle_seconds` after boot belongs to the boot. One that `follows` another fault belongs to it.
@@ -100,6 +100,7 @@ class FaultClass(FaultTreatment):
     sel: SelPattern | None = None
     measurement: MeasurementThreshold | None = None
     check: bool = False
+    by_assay: bool = False
     units: list[NvlinkUnit] = Field(default=[])
     count: int = Field(default=1, ge=1)
     window_minutes: float = Field(default=60, gt=0)
@@ -119,7 +120,7 @@ class FaultClass(FaultTreatment):
     @property
     def has_own_name(self) -> bool:
         """Whether faults can have the class's own name, not only that of an XID or SXID."""
-        return bool(self.kernel_log or self.sel or self.measurement or self.check)
+        return bool(self.kernel_log or self.sel or self.measurement or self.check or self.by_assay)
 
     @property
     def kernel_log_pattern(self) -> KernelLogPattern | None:

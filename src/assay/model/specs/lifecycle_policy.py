@@ -13,6 +13,7 @@ from pydantic import Field, model_validator
 from assay.model.decision import ActionName
 from assay.model.errors import ConflictError, FieldConflict
 from assay.model.specs.fault_catalog import FaultBlame, FaultSeverity
+from assay.model.specs.intake_limits import IntakeLimits
 from assay.model.specs.policy_sections import (
     AutomationLimits,
     CommitTrust,
@@ -62,6 +63,7 @@ class LifecyclePolicy(SpecDocument):
     effects: dict[ActionName, EffectRetryPolicy] = Field(default={})
     settle_minutes: float = Field(ge=0)
     silence: SilenceLimits = Field(default_factory=SilenceLimits)
+    intake: IntakeLimits = Field(default_factory=IntakeLimits)
     reopen_days: float = Field(default=30, ge=0, le=3650)
     commits: CommitTrust | None = None
 
@@ -117,10 +119,12 @@ def _exit_path(state: str, field: str) -> EntryPath:
 
 
 def _unknown_states(policy: LifecyclePolicy) -> Iterator[FieldConflict]:
+    fixes: dict[str, str] = {}
     for path, name in _state_references(policy):
         if name not in policy.states:
-            fix = suggest_nearest(name, policy.states) or f"use one of {', '.join(policy.states)}"
-            yield FieldConflict("ASY0088", path, f"{'.'.join(map(str, path))}: {name!r} is no state", fix)
+            if name not in fixes:
+                fixes[name] = suggest_nearest(name, policy.states) or f"use one of {', '.join(policy.states)}"
+            yield FieldConflict("ASY0088", path, f"{'.'.join(map(str, path))}: {name!r} is no state", fixes[name])
 
 
 def _state_references(policy: LifecyclePolicy) -> Iterator[tuple[EntryPath, str]]:

@@ -1,0 +1,58 @@
+"""IntakeLimits: what `assay serve` accepts: connections of strangers, and what one node's token may write."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from assay.model.specs.spec_document import StrictModel
+
+
+class ConnectionLimits(StrictModel):
+    """How many connections `assay serve` keeps open, and for how long.
+
+    A connection is a stranger's until it shows a good token. Above a limit, the oldest strangers are closed first.
+
+    - `total`: connections in all. `per_token`: of one node, or of one Monitoring.
+    - `strangers`: in all. `strangers_per_address`: of one address (IPv6: of one /64 network).
+    - `new_at_once`, `new_per_second`: new connections of one address, as a burst and afterwards.
+    - `token_seconds`: a new connection must show a good token within this time, TLS handshake and header included.
+    - `header_seconds`, `body_seconds`: from the first byte of a later request to the end of its header; then of its
+      body. `idle_seconds`: between two requests.
+    """
+
+    total: int = Field(default=16384, ge=16)
+    per_token: int = Field(default=8, ge=1)
+    strangers: int = Field(default=1024, ge=8)
+    strangers_per_address: int = Field(default=64, ge=2)
+    new_at_once: int = Field(default=500, ge=2)
+    new_per_second: float = Field(default=50, gt=0)
+    token_seconds: float = Field(default=20, gt=0, le=600)
+    header_seconds: float = Field(default=10, gt=0, le=600)
+    body_seconds: float = Field(default=30, gt=0, le=600)
+    idle_seconds: float = Field(default=75, gt=0, le=3600)
+
+
+class NodeDeliveryLimits(StrictModel):
+    """What one node may write into the ledger. More makes its agent wait, or is counted in a fault of its own.
+
+    - `open_faults`: different open faults of one severity. More are counted in the fault `telemetry.flooded`.
+    - `batches_at_once`, `batches_per_second`: deliveries of its agent, as a burst and afterwards.
+    - `entries_at_once`, `entries_per_minute`: ledger entries from its deliveries.
+    - `mib_at_once`, `mib_per_minute`: size of its deliveries, in MiB.
+    """
+
+    open_faults: int = Field(default=128, ge=1)
+    batches_at_once: int = Field(default=200, ge=1)
+    batches_per_second: float = Field(default=40, gt=0)
+    entries_at_once: int = Field(default=12000, ge=1)
+    entries_per_minute: float = Field(default=300, gt=0)
+    mib_at_once: float = Field(default=32, ge=8)
+    mib_per_minute: float = Field(default=16, gt=0)
+
+
+class IntakeLimits(StrictModel):
+    """What `assay serve` accepts from strangers (`connections`) and from one node (`node`)."""
+
+    connections: ConnectionLimits = Field(default_factory=ConnectionLimits)
+    node: NodeDeliveryLimits = Field(default_factory=NodeDeliveryLimits)
+    source: str = ""
