@@ -72,6 +72,7 @@ PLANTED: dict[str, dict[str, Any]] = {
     "gpu.throttled": {"gpu": 2, "reason": "sw_thermal_slowdown"},
     "gpu.xid": {"gpu": 4, "xid": 79},
     "ib.link.flap": {"hca": "mlx5_5", "times": 4},
+    "load.provokes": {"gpu": 5, "xid": 119},
     "probe.hangs": {},
     "psu.failed": {"psu": 3},
     "bios.changed": {"attribute": "SRIOVSupport", "value": "Disabled"},

@@ -6,12 +6,16 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from typing import Any
 
 import pytest
 
+from assay.lab.faults.injection import inject_fault
+from assay.lifecycle.faults.sightings import find_kernel_sightings
 from assay.model.clock import SystemClock
 from assay.model.errors import AssayError
+from assay.observe import evidence_collector
 from assay.observe.evidence_collector import collect_evidence
 from assay.observe.query_pool import NodeQuery, run_queries
 from assay.observe.unanswered_channels import find_unanswered_branches, iterate_leaves
@@ -72,6 +76,36 @@ def test_active_parts_run_where_they_are_asked_for_and_carry_their_start(rehears
     assert found["n0001"].read("active", "memory", "started_at").value >= begin.isoformat()
     assert found["n0001"].read("probe", "gpu", "count").value == 8
     assert "active" not in found["n0002"].channels
+
+
+def test_what_a_load_provokes_is_read_after_it_and_dated_within_it(rehearsal: Any) -> None:
+    clock = rehearsal.world.clock()
+    inject_fault(rehearsal.world, "load.provokes", "n0001", {"gpu": 2, "xid": 119})
+    begin = clock.now()
+    active = {"n0001": ["all_reduce", "gpu_burn"]}
+    evidence = collect_evidence(rehearsal.fleet, ["n0001"], clock=clock, active=active, deadline_s=20)["n0001"]
+    end = clock.now()
+    (raised,) = find_kernel_sightings(rehearsal.fleet.fault_catalog, evidence, {})
+    assert raised.fault_class == "gpu.xid.119"
+    assert begin <= datetime.fromisoformat(raised.at) <= end
+    assert evidence.read("before", "kernel_log", "cursor").value < int(raised.mark.rpartition(":")[2])
+    assert evidence.read("before", "host", "boot_id") == evidence.read("probe", "host", "boot_id")
+    assert evidence.read("bmc", "manager", "health").value == "OK"
+
+
+def test_a_load_that_takes_all_its_time_leaves_the_readings(rehearsal: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    ask = evidence_collector.run_remote_probe
+
+    def hang(node: Any, arguments: Any, limit_s: float, transports: Any) -> Any:
+        if "--active" in arguments:
+            return {name: {"failed": "no answer within 600 s"} for name in ("before", "active", "probe")}
+        return ask(node, arguments, limit_s, transports)
+
+    monkeypatch.setattr(evidence_collector, "run_remote_probe", hang)
+    clock, active = rehearsal.world.clock(), {"n0001": ["memory"]}
+    evidence = collect_evidence(rehearsal.fleet, ["n0001"], clock=clock, active=active, deadline_s=20)["n0001"]
+    assert evidence.channels["active"] == {"failed": "no answer within 600 s"}
+    assert evidence.read("probe", "gpu", "count").value == 8
 
 
 def test_the_kernel_log_is_read_on_from_its_cursor(rehearsal: Any) -> None:

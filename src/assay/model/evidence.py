@@ -1,7 +1,8 @@
 """Evidence: all readings of one node at one time, by channel, stored by hash.
 
 A document is `{"schema": "assay.evidence/1", "node": "n0007", "at": ISO 8601 UTC, "channels": {"probe": TREE, "bmc":
-TREE, "active": TREE}}`. A TREE is a nested object whose leaves are readings, such as `{"value": 16}` or
+TREE, "before": TREE, "active": TREE}}`. After a load, `active` holds its results, and `before` what its traces are
+compared with. A TREE is a nested object whose leaves are readings, such as `{"value": 16}` or
 `{"failed": "…"}`. One leaf may stand for a whole branch: after a timeout, `"probe": {"failed": "no answer within 5 s"}`
 makes every reading below it `failed`.
 """

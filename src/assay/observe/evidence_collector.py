@@ -18,7 +18,7 @@ from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument
 from assay.model.fleet import Fleet
 from assay.model.node import Node
-from assay.model.reading import ReadingTree, failed
+from assay.model.reading import ReadingTree, failed, parse_reading, value
 from assay.observe.evidence_store import EvidenceStore
 from assay.observe.query_pool import WORKERS, NodeQuery, run_queries
 from assay.observe.transports.transport_choice import TransportRegistry, run_remote_probe
@@ -136,9 +136,25 @@ class _CollectionPass:
     def _queries(self, node: Node) -> Iterator[NodeQuery]:
         """Yield the queries of one node: to its BMC and to its probe."""
         bmc_s = self.deadline_s * self.quirks.largest_deadline_factor
-        active_s = self.active_deadline_s if self.active.get(node.name) else 0.0
+        if self.active.get(node.name):
+            limit_s = self.active_deadline_s + 2 * self.deadline_s + bmc_s
+            yield NodeQuery((node.name, "probe"), lambda: self._load_and_read(node), limit_s)
+            return
         yield NodeQuery((node.name, "bmc"), lambda: self._read_bmc(node), bmc_s)
-        yield NodeQuery((node.name, "probe"), lambda: self._read_probe(node), active_s + self.deadline_s)
+        yield NodeQuery((node.name, "probe"), lambda: self._read_probe(node), self.deadline_s)
+
+    def _load_and_read(self, node: Node) -> ReadingTree:
+        """Load a node, and read its probe and its BMC afterwards: both show what the load caused."""
+        now = self.clock.now()
+        self.started.setdefault(node.name, now)
+        arguments = ["--active", ",".join(sorted(self.active[node.name])), "--at", now.isoformat()]
+        limit_s = self.active_deadline_s + self.deadline_s
+        channels = run_remote_probe(node, [*arguments, *self._since(node)], limit_s, self.transports)
+        if parse_reading(channels["probe"]) is None:
+            _add_read_time(channels, self.clock.now())
+        else:  # the load took all the time
+            channels |= self._read_probe(node)
+        return channels | self._read_bmc(node)
 
     def _read_bmc(self, node: Node) -> ReadingTree:
         self.started.setdefault(node.name, self.clock.now())
@@ -149,22 +165,29 @@ class _CollectionPass:
         return {"bmc": tree}
 
     def _read_probe(self, node: Node) -> ReadingTree:
-        now = self.clock.now()
-        self.started.setdefault(node.name, now)
+        self.started.setdefault(node.name, self.clock.now())
         if node.settings.transport == "push":
             self._date_back(node)
-        channels: ReadingTree = {}
-        if parts := ",".join(sorted(self.active.get(node.name, ()))):
-            arguments = ["--active", parts, "--at", now.isoformat()]
-            channels = run_remote_probe(node, arguments, self.active_deadline_s, self.transports)
-        passive = ["--since", str(self.since[node.name])] if node.name in self.since else []
-        return channels | run_remote_probe(node, passive, self.deadline_s, self.transports)
+        channels = run_remote_probe(node, self._since(node), self.deadline_s, self.transports)
+        if node.settings.transport != "push":
+            _add_read_time(channels, self.clock.now())
+        return channels
+
+    def _since(self, node: Node) -> list[str]:
+        return ["--since", str(self.since[node.name])] if node.name in self.since else []
 
     def _date_back(self, node: Node) -> None:
         """Date a node's document to the time when its agent read it: a document is as old as its oldest channel."""
         last = self.store.latest_pushed(node.name) if self.store else None
         if last is not None:
             self.started[node.name] = min(last.at, self.clock.now())
+
+
+def _add_read_time(channels: ReadingTree, now: datetime) -> None:
+    """Note by our clock when the uptime was read: lines of the kernel log are dated by both."""
+    host = channels["probe"].get("host")
+    if isinstance(host, dict) and "uptime_s" in host:
+        host["read_at"] = value(now.isoformat())
 
 
 def _reason(error: BaseException) -> str:

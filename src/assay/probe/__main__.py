@@ -33,19 +33,20 @@ from assay.probe.processes_and_services import SERVICES_S, read_services
 DEADLINE_S = 8.0
 SINGLE_QUESTION_S = 3.0  # for an area that is one question
 MAX_MEMORY_BYTES = 512 * 2**20
+TRACE_AREAS = "host,gpu,hca,aer,memory,kernel_log"  # with a boot id, counters of errors, or a log
 GPU_S = 6.0  # without persistence mode, NVML must first wake eight GPUs
 
 
 def main() -> None:
-    """Print `{"probe": TREE}`, with `--active` also `"active": TREE`, and exit."""
+    """Print `{"probe": TREE}`, and exit. With `--active`, `before` and `active` come first: `probe` is read after them.
+
+    `before` holds the areas in which a load leaves traces, as they were before it.
+    """
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # a caller's SIG_IGN is inherited, and waitpid would then fail
     arguments = _parse_arguments()
     root = NodeRoot(arguments.root)
-    document: ReadingTree = {"probe": _read_areas(root, arguments.since, arguments.deadline, arguments.areas)}
-    if arguments.active:
-        from assay.probe.burn_in import run_burn_in
-
-        document["active"] = run_burn_in(root, arguments.active.split(","), arguments.seconds, arguments.at)
+    document: ReadingTree = _load_node(root, arguments) if arguments.active else {}
+    document["probe"] = _read_areas(root, arguments.since, arguments.deadline, arguments.areas)
     sys.stdout.write(json.dumps(document, indent=1 if arguments.pretty else None) + "\n")
     sys.stdout.flush()
     os._exit(0)  # no clean-up: a thread or a child may hang
@@ -68,6 +69,18 @@ def _parse_arguments() -> argparse.Namespace:
     parser.add_argument("--deadline", type=float, default=DEADLINE_S, metavar="S", help="for the passive part")
     parser.add_argument("--pretty", action="store_true", help="indent the document")
     return parser.parse_args()
+
+
+def _load_node(root: NodeRoot, arguments: argparse.Namespace) -> ReadingTree:
+    from assay.probe.burn_in import run_burn_in
+
+    before = _read_areas(root, arguments.since, arguments.deadline, TRACE_AREAS)
+    log = before["kernel_log"]
+    before["kernel_log"] = {"cursor": log["cursor"]} if "cursor" in log else log  # its lines are read again afterwards
+    return {
+        "before": before,
+        "active": run_burn_in(root, arguments.active.split(","), arguments.seconds, arguments.at),
+    }
 
 
 def _read_areas(root: NodeRoot, since: KernelLogCursor, deadline_s: float, chosen: str) -> ReadingTree:

@@ -10,7 +10,7 @@ from assay.controller.context import ControllerContext
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument
 from assay.model.node import Node
-from assay.model.reading import parse_reading
+from assay.model.reading import failed, parse_reading
 from assay.model.specs.schedules import IdleVerificationSpec
 from assay.observe.evidence_collector import collect_evidence
 from assay.observe.evidence_store import EvidenceStore
@@ -46,7 +46,7 @@ def load_idle_node(
     if isinstance(answer, NodeLoadResult):
         return answer
     after = collect_evidence(context.fleet, [node.name], clock=context.clock, store=context.evidence)[node.name]
-    evidence = EvidenceDocument(node.name, after.at, {**after.channels, "active": answer})
+    evidence = EvidenceDocument(node.name, after.at, {**after.channels, **answer})
     context.evidence.store_latest(evidence)
     store.store_latest(evidence)
     return NodeLoadResult(node.name, "loaded")
@@ -64,7 +64,7 @@ def _load_in_spare_time(
         stderr = " ".join(run.stderr.split())[-200:]
         reason = stderr or f"it did not start, or did not end by itself, within {how.within_minutes:g} min"
         return NodeLoadResult(node.name, "unknown", reason)
-    return _extract_active(node, parse_json_output(run.output, run.stderr.encode(), run.exit_code))
+    return _extract_load(node, parse_json_output(run.output, run.stderr.encode(), run.exit_code))
 
 
 def _load_cordoned_node(
@@ -75,7 +75,7 @@ def _load_cordoned_node(
         return NodeLoadResult(node.name, "yielded", format_jobs(jobs))
     transports = TransportRegistry(TransportContext(context.evidence))
     arguments = _build_arguments(context, how)
-    return _extract_active(node, run_remote_probe(node, arguments, how.within_minutes * 60, transports))
+    return _extract_load(node, run_remote_probe(node, arguments, how.within_minutes * 60, transports))
 
 
 def _build_arguments(context: ControllerContext, how: IdleVerificationSpec) -> list[str]:
@@ -83,10 +83,11 @@ def _build_arguments(context: ControllerContext, how: IdleVerificationSpec) -> l
     return ["--active", ",".join(how.parts), "--seconds", str(how.seconds), "--at", at]
 
 
-def _extract_active(node: Node, answer: Mapping[str, Any]) -> Mapping[str, Any] | NodeLoadResult:
+def _extract_load(node: Node, answer: Mapping[str, Any]) -> Mapping[str, Any] | NodeLoadResult:
+    """Return the channels `before` and `active` of an answer."""
     whole = parse_reading(answer)
     active = answer.get("active")
     reading = whole or (parse_reading(active) if active is not None else None)
     if reading is not None or not isinstance(active, Mapping):
         return NodeLoadResult(node.name, "unknown", reading.reason if reading else "its answer has no load in it")
-    return active
+    return {"before": answer.get("before", failed("its answer does not say how the node was before")), "active": active}

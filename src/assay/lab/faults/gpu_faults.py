@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
-from assay.lab.node_state import VirtualNodeState, append_kernel_line
+from assay.lab.virtual_node_state import VirtualNodeState, append_kernel_line
 from assay.model.errors import AssayError
 from assay.probe.gpu.clocks_power_temperature import THROTTLE_REASONS
 from assay.probe.gpu.gpu_device import RECOVERY_ACTIONS
@@ -38,6 +38,11 @@ def gpu_xid(state: VirtualNodeState, now: datetime, gpu: int, xid: int = 79, tim
     text = XID_TEXTS.get(xid, "pid=4242, name=python3, Ch 00000008")
     for _ in range(times):
         append_kernel_line(state, now, f"NVRM: Xid (PCI:{slot['pci'][:-2]}): {xid}, {text}")
+
+
+def load_provokes(state: VirtualNodeState, now: datetime, gpu: int, xid: int = 119) -> None:
+    """An XID that the next burn-in raises while it loads the GPU."""
+    state["provoked"] = [*state.get("provoked", []), {"gpu": gpu, "xid": xid}]
 
 
 def gpu_thermal(state: VirtualNodeState, now: datetime, gpu: int, celsius: float = 93.0) -> None:
@@ -137,4 +142,5 @@ GPU_FAULTS: Mapping[str, Callable[..., None]] = {
     "gpu.thermal": gpu_thermal,
     "gpu.throttled": gpu_throttled,
     "gpu.xid": gpu_xid,
+    "load.provokes": load_provokes,
 }

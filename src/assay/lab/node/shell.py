@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import NoReturn
 
 from assay.lab.node.host_files import kernel_start_time
-from assay.lab.node_state import VirtualNodeState
 from assay.lab.nvml.stub_build import REPLAYED_NOTICE, build_stub
+from assay.lab.virtual_node_state import VirtualNodeState
 from assay.lab.world import LabWorld
 
 SSH_FAILED = 255
@@ -76,7 +76,7 @@ def _localise_command(words: Sequence[str]) -> list[str]:
 
 def _run(world: LabWorld, state: VirtualNodeState, now: datetime, command: list[str]) -> NoReturn:
     folder = world.folder(state["name"])
-    _write_uptime(folder, state, now)
+    write_uptime(folder, state, now)
     library = build_stub(world.home / "lib")
     environment = {**os.environ, **_environment(world, folder, now, library)}
     if library is None and _is_probe(command):
@@ -98,7 +98,8 @@ def _exec_command(command: list[str], environment: Mapping[str, str]) -> NoRetur
         sys.exit(NO_COMMAND)
 
 
-def _write_uptime(folder: Path, state: VirtualNodeState, now: datetime) -> None:
+def write_uptime(folder: Path, state: VirtualNodeState, now: datetime) -> None:
+    """Write the node's `/proc/uptime` as of `now`."""
     up_s = (now - kernel_start_time(state)).total_seconds()
     scratch = folder / f".uptime.{os.getpid()}"
     scratch.write_text(f"{up_s:.2f} {up_s:.2f}\n")

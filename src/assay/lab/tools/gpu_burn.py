@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 
 from assay.lab.tools.state_reader import State, load_node_state, print_lines, working_gpus
@@ -31,7 +33,10 @@ def format_burn_report(state: State) -> Iterator[str]:
 
 
 def main() -> None:
-    """Print the report."""
+    """Print the report, after the faults that the load provokes."""
+    state = load_node_state()
+    if state.get("provoked"):
+        subprocess.run([sys.executable, "-m", "assay.lab.tools.provoked_faults"], check=True)
     print_lines(format_burn_report(load_node_state()))
 
 

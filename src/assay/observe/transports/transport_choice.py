@@ -44,7 +44,7 @@ class TransportRegistry:
 def run_remote_probe(
     node: Node, arguments: Sequence[str], deadline_s: float, transports: TransportRegistry | None = None
 ) -> dict[str, Any]:
-    """Run the probe on `node` and return its channels: `probe`, and `active` where the arguments have `--active`.
+    """Run the probe on `node` and return its channels: `probe`; with `--active` also `before` and `active`.
 
     A channel that did not come is a `failed` leaf with the reason.
     """
@@ -64,7 +64,7 @@ def run_local_probe(arguments: Sequence[str], deadline_s: float) -> dict[str, An
 
 
 def _split_channels(answer: dict[str, Any], arguments: Sequence[str]) -> dict[str, Any]:
-    names = ["probe", "active"] if "--active" in arguments else ["probe"]
+    names = ["before", "active", "probe"] if "--active" in arguments else ["probe"]
     if parse_reading(answer) is not None:
         return dict.fromkeys(names, answer)
     channels = {name: answer.get(name) for name in names}
